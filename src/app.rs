@@ -1,4 +1,4 @@
-//! The composition root: what one process is made of, and how it serves.
+//! Composition root: assembles the parts of one process, and runs its servers and background tasks.
 
 use std::{fmt::Display, future::Future, io, path::PathBuf, sync::Arc, time::Duration};
 
@@ -55,11 +55,11 @@ pub struct App {
     readiness: Readiness,
     public_url: Option<String>,
     cors: Cors,
-    /// Absent: the metrics page is among the others.
+    /// Absent: the metrics page is served at the main address.
     metrics_listen: Option<String>,
 }
 
-/// What callers may ask for, and how they know this server.
+/// Settings that concern callers: limits, CORS, and the public address of this server.
 #[derive(Debug, Default)]
 pub struct Callers {
     /// Absent: any number of requests.
@@ -72,7 +72,7 @@ pub struct Callers {
     pub connections: usize,
 }
 
-/// Opens the database as it is.
+/// Opens the database without migrating it.
 pub async fn open(config: &Config) -> store::Result<Db> {
     connect(config, None).await
 }
@@ -82,8 +82,7 @@ async fn connect(config: &Config, metrics: Option<&Metrics>) -> store::Result<Db
     Db::open(&config.database_url, config.connections.get(), metrics.map(Metrics::on_statement)).await
 }
 
-/// Opens the database, brings its schema up to date, and counts its statements if there are metrics. Secrets that are stored as they
-/// are become encrypted.
+/// Opens the database, migrates its schema, and encrypts secrets that are stored in plain text. `metrics` count its statements.
 pub async fn open_migrated(config: &Config, metrics: Option<&Metrics>) -> store::Result<Db> {
     let db = connect(config, metrics).await?;
     db.migrate_up().await?;
@@ -104,7 +103,7 @@ fn secret_keys(config: &Config) -> store::Result<SecretKeys> {
     }
 }
 
-/// Logs what is wrong with the keys that secrets are encrypted with.
+/// Logs problems with the keys that encrypt stored secrets.
 pub async fn report_secrets(db: &Db) -> store::Result<()> {
     let keys = db.secret_keys();
     if keys.current_id().is_none() {
@@ -126,17 +125,17 @@ pub async fn report_secrets(db: &Db) -> store::Result<()> {
 
 /// How long requests in progress may take once the server was asked to stop.
 const GRACE: Duration = Duration::from_secs(10);
-/// How long a background task may report nothing: a delivery worker, whose longest wait is one for the database, and what reads or
+/// How long a background task may report nothing: a delivery worker, whose longest wait is for the database, and a task that reads or
 /// writes more at a time.
 const WORKER_SILENCE: Duration = Duration::from_secs(60);
 const LONG_SILENCE: Duration = Duration::from_secs(600);
 
-/// Every use-case, with events in the shapes of the compiled revision.
+/// The use-cases, with events serialised in the format of the compiled revision.
 pub fn service(db: Db, world: World) -> Service {
     Service::new(db, world, revision::RULES, Arc::new(WireEvents))
 }
 
-/// By what the search index tells this database from others.
+/// The id by which the search index distinguishes this database from others.
 pub async fn database_id(service: &Service) -> service::Result<String> {
     let secret = service.server_secret("search").await?;
     Ok(secret.iter().take(8).map(|byte| format!("{byte:02x}")).collect())
@@ -161,7 +160,8 @@ impl App {
         let replica = service.db().has_replica().then(|| service.on_replica());
         let supervisor = Supervisor::new(metrics.clone());
         let readiness = Readiness::new(service.clone(), supervisor.clone());
-        // On SQLite a read has a thread for itself, of which one is left for others; on PostgreSQL half of the connections are for pages.
+        // The share limits the concurrent statements of one store. On SQLite each read occupies a thread, and one thread is left for
+        // others. On PostgreSQL half of the connections are for pages.
         let share = if service.db().is_one_writer() { Handle::current().metrics().num_workers() - 1 } else { callers.connections / 4 };
         let turns = Turns::new(share);
         let api = Arc::new(SharedState { service, replica, seal, metrics, rate: callers.rate, under_way: UnsentAnswers::default(), turns });
@@ -169,13 +169,13 @@ impl App {
         Ok(Self { api, connectors, targets, searches, supervisor, readiness, public_url, cors, metrics_listen: None })
     }
 
-    /// The same, with the metrics page at an address of its own, and nowhere else, if there is one.
+    /// Sets a separate address for the metrics page, which is then served only there. `None` keeps it at the main address.
     #[must_use]
     pub fn with_metrics_at(self, metrics_listen: Option<String>) -> Self {
         Self { metrics_listen, ..self }
     }
 
-    /// Everything that is served.
+    /// The endpoint with all pages and operations.
     pub fn endpoint(&self) -> impl Endpoint<Output = Response> + 'static {
         let address = &self.public_url;
         let mut route = Route::new()
@@ -208,17 +208,17 @@ impl App {
         get(metrics_page).data(self.api.clone()).data(self.searches.clone())
     }
 
-    /// Follows the database for searches, for tests that serve nothing.
+    /// Runs only the search service, for tests without a server.
     #[cfg(test)]
     pub async fn follow(self) {
         self.searches.run(std::future::pending(), Pulse::unheard()).await;
     }
 
-    /// Serves, delivers, and follows the database for searches, until `stop` resolves; what is in progress is then finished,
-    /// and the database is closed. `ready` receives the bound addresses.
+    /// Serves requests and runs the background tasks until `stop` resolves. Then it finishes the work in progress and closes the
+    /// database. `ready` receives the bound addresses.
     pub async fn serve(&self, listen: &str, stop: impl Future<Output = ()>, ready: impl FnOnce(Addresses)) -> io::Result<()> {
         let acceptor = connection_timeouts::listen(listen, self.api.metrics.http_connections()).await?;
-        // A sender that is dropped stops the background tasks and the metrics page.
+        // Dropping the sender stops the background tasks and the metrics page.
         let (stop_workers, stopped) = watch::channel(());
         let (metrics_url, metrics) = self.serve_metrics(stopped.clone()).await?.unzip();
         ready(Addresses { url: url_of(&acceptor, listen), metrics_url });
@@ -239,11 +239,11 @@ impl App {
     }
 }
 
-/// Where a process is reached.
+/// The addresses at which a process is reachable.
 #[derive(Debug)]
 pub struct Addresses {
     pub url: String,
-    /// Absent: the metrics page is among the others.
+    /// Absent: the metrics page is served at the main address.
     pub metrics_url: Option<String>,
 }
 
@@ -253,7 +253,7 @@ fn url_of(acceptor: &impl Acceptor, listen: &str) -> String {
 }
 
 impl App {
-    /// The address of the metrics page, if it has one of its own, and what serves it there until `stop` resolves.
+    /// Returns the separate address of the metrics page, if it has one, and the future that serves it there until `stop` resolves.
     async fn serve_metrics(&self, mut stop: watch::Receiver<()>) -> io::Result<Option<(String, impl Future<Output = io::Result<()>>)>> {
         let Some(listen) = &self.metrics_listen else { return Ok(None) };
         let acceptor = connection_timeouts::listen(listen, Gauge::default()).await;
@@ -293,12 +293,12 @@ impl App {
     }
 }
 
-/// How often the chores are done, and how soon again where one failed.
+/// The interval of the chores, and the shorter interval after a failure.
 const CHORES: Duration = Duration::from_secs(60);
 const FAILED_CHORES: Duration = Duration::from_secs(5);
 
-/// What is done from time to time and at the end: writing down when keys were last used, putting totals
-/// together, forgetting the oldest of the change log.
+/// Maintenance, repeated periodically and once more at the end: writes the last uses of keys, folds partial totals, and prunes the oldest
+/// entries of the change log.
 async fn chores(service: Service, stopped: impl Future<Output = ()>, pulse: Pulse) {
     let mut stopped = std::pin::pin!(stopped);
     let mut forgetting = RetentionPass::default();
@@ -328,7 +328,7 @@ async fn chores(service: Service, stopped: impl Future<Output = ()>, pulse: Puls
     }
 }
 
-/// Whether a chore succeeded. A failure is logged with what could not be done.
+/// Whether a chore succeeded. A failure is logged with the text `undone`, which says what could not be done.
 fn chore<T>(pulse: &Pulse, undone: &str, outcome: Result<T, impl Display>) -> bool {
     pulse.beat();
     outcome.inspect_err(|error| tracing::warn!(%error, "{undone}")).is_ok()
@@ -348,14 +348,14 @@ fn event_changes_page() -> poem::Result<Response> {
     changes::events_page().map_err(poem::error::InternalServerError)
 }
 
-/// The process lives.
+/// Liveness: the process is running.
 #[handler]
 fn healthz() -> Response {
     let body = serde_json::json!({ "status": "ok", "revision": revision::NAME, "version": env!("CARGO_PKG_VERSION") });
     text("application/json", body.to_string())
 }
 
-/// The process can do its work; if not, why.
+/// Readiness: whether the process can do its work; if not, why.
 #[handler]
 async fn readyz(Data(readiness): Data<&Readiness>) -> Response {
     let (reasons, warnings) = (readiness.reasons().await, readiness.warnings());
@@ -372,7 +372,7 @@ async fn readyz(Data(readiness): Data<&Readiness>) -> Response {
 
 const METRICS: &str = "/metrics";
 
-/// How long the metrics page waits for what is read of the database.
+/// The time-out of the metrics page for reading from the database.
 const READING: Duration = Duration::from_secs(3);
 
 #[handler]

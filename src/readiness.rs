@@ -1,8 +1,9 @@
-//! Readiness: whether this process can do its work, which is what `/readyz` answers.
+//! Readiness: whether this process can do its work. `/readyz` returns it.
 //!
-//! Ready means that within the last second the database had every table and column and took a write, that it has failed no request for
-//! want of disk or right since, and that no background task is failing. The write proves what a read cannot: room on the disk, the right to
-//! write, the file behind the path. Probes share one look, so that they cost the database at most one write a second, however many ask.
+//! The process is ready if a check within the last second found every table and column in the database and wrote to it, if no request has
+//! failed since because of the disk or a missing write permission, and if no background task is failing. The write proves what a read
+//! cannot: that the disk has room, that the process may write, and that the database file is still at its path. Concurrent probes share
+//! one check, so probes cost the database at most one write a second, however many there are.
 
 use std::{sync::Arc, time::Duration};
 
@@ -18,13 +19,13 @@ use crate::{
     supervisor::Supervisor,
 };
 
-/// How long an answer of the database is good for.
+/// How long the result of a check is reused.
 const REMEMBERED: Duration = Duration::from_secs(1);
 
 /// How long a probe waits for the database.
 const PROBE: Duration = Duration::from_secs(2);
 
-/// How long writers may stand in line before the database counts as one that takes no writes: as long as a request waits.
+/// How long the check may wait for other writers before the database counts as unavailable: as long as a request waits.
 const LINE: Duration = Duration::from_secs(10);
 
 const FAILING: &str = "the database cannot do its work: its disk is full or fails, or it only reads";
@@ -39,9 +40,9 @@ pub struct Readiness {
 
 #[derive(Default)]
 struct Looked {
-    /// The last answer, and when it came. `None`: the database is in order.
+    /// The result of the last check, and its time. The inner `None` means that the database is usable.
     answer: Option<(Instant, Option<&'static str>)>,
-    /// A look that has not ended, and since when.
+    /// A check in progress, and the time of its start.
     under_way: Option<(Instant, JoinHandle<store::Result<()>>)>,
 }
 
@@ -50,14 +51,14 @@ impl Readiness {
         Self { service, supervisor, looked: Arc::default() }
     }
 
-    /// What keeps the process from being ready; nothing when it is.
+    /// Why the process is not ready; empty if it is ready.
     pub async fn reasons(&self) -> Vec<String> {
         let mut reasons = self.supervisor.failing();
         reasons.extend(self.database().await.map(str::to_owned));
         reasons
     }
 
-    /// What is wrong and does not keep the process from its work yet.
+    /// Problems that do not make the process unready yet.
     pub fn warnings(&self) -> Vec<&'static str> {
         let refused = self.service.db().refused_log_copies() > 0;
         refused
@@ -67,7 +68,7 @@ impl Readiness {
     }
 
     async fn database(&self) -> Option<&'static str> {
-        // Probes that come meanwhile wait here, and find the answer.
+        // Concurrent probes wait here for the check in progress, and reuse its result.
         let mut looked = self.looked.lock().await;
         if let Some((at, answer)) = &looked.answer
             && at.elapsed() < REMEMBERED
@@ -87,8 +88,8 @@ impl Readiness {
             Ok(Ok(Err(error))) => (Some(reason(&error)), error.to_string()),
             Ok(Err(panicked)) => (Some("the look at the database broke off"), panicked.to_string()),
             Err(_) => {
-                // On SQLite another process may write, such as an import: requests that write wait as long for it. Until it is known how
-                // that ends, the answer stays what it was.
+                // On SQLite another process, such as an import, may be writing; requests that write wait equally long for it. Until the
+                // check ends or `LINE` has passed, the former result remains.
                 let waits = self.service.db().is_one_writer() && since.elapsed() < LINE;
                 looked.under_way = Some((since, look));
                 (if waits { before } else { Some("the database does not answer") }, format!("no answer for {:?}", since.elapsed()))
@@ -104,7 +105,7 @@ impl Readiness {
     }
 }
 
-/// A reason without what is of no concern to a prober: addresses, paths, statements. The log has all of it.
+/// A reason that a prober may see: without addresses, paths and statements. The log has the full error.
 fn reason(error: &Error) -> &'static str {
     match error {
         Error::Busy => "another writer holds the database",

@@ -1,12 +1,12 @@
-//! Supervisor: runs the tasks that work on their own, restarts one that ends or hangs with exponential backoff, and reports one that
-//! does not come back.
+//! Supervisor: runs the background tasks, restarts a task that ends or hangs, with exponential backoff, and reports a task that does not
+//! recover.
 //!
-//! Built by `app`, which has it run the delivery workers, the search service and the chores; asked by `readiness`. A task is in order
-//! while it runs and its work succeeds, which it reports through its [`Pulse`]. Every end and every failure is logged and counted. A
-//! single panic costs a pause of 100 ms. The process is unready while a task
+//! `app` creates the supervisor and runs the delivery workers, the search service and the chores under it; `readiness` reads its state. A
+//! task reports progress, success and failure through its [`Pulse`]. Every end and every failure of a task is logged and counted. After a
+//! single panic, the task restarts after a pause of 100 ms. The process is unready while a task
 //!
 //! - ended [`DEATHS`] times in a row,
-//! - reported nothing for so long that it was ended, and has not succeeded since, or
+//! - reported nothing for so long that the supervisor aborted it, and has not succeeded since, or
 //! - runs and keeps failing, for [`FAILING`] and at least [`FAILURES`] times.
 
 use std::{
@@ -22,16 +22,16 @@ use crate::telemetry::metrics::Metrics;
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
-/// Deaths in a row from which a task counts as one that does not come back.
+/// From this many deaths in a row on, a task is reported as failing.
 const DEATHS: u32 = 3;
 
-/// A task that has run for so long is in order again.
+/// Once a task has run for this long without a hang, its earlier deaths no longer count.
 const STEADY: Duration = Duration::from_secs(5);
 
-/// How often it is looked whether a task has reported.
+/// The interval at which the supervisor checks whether a task has reported.
 const STEP: Duration = Duration::from_secs(1);
 
-/// How long, and how often in a row, the work of a task fails before that is reported.
+/// The work of a task is reported as failing once it has failed for this long and this often in a row.
 const FAILING: Duration = Duration::from_secs(60);
 const FAILURES: u32 = 3;
 
@@ -44,7 +44,7 @@ pub struct Supervisor {
 
 struct Task {
     name: &'static str,
-    /// A task that reports nothing for so long hangs.
+    /// A task that reports nothing for this long counts as hung.
     silence: Duration,
     state: Mutex<State>,
 }
@@ -54,14 +54,14 @@ struct State {
     running_since: Option<Instant>,
     reported_at: Instant,
     deaths_in_a_row: u32,
-    /// Since when, and how often, its work has failed without a success.
+    /// The time of the first failure since the last success, and the number of failures since then.
     failing_since: Option<Instant>,
     failures: u32,
-    /// Whether it hung, and has not succeeded since.
+    /// Whether the task hung and has not succeeded since.
     hung: bool,
 }
 
-/// The handle by which a task reports that it lives and succeeds, also while there is nothing to do.
+/// The handle by which a task reports progress, success and failure. An idle task reports, too.
 #[derive(Clone)]
 pub struct Pulse(Option<(Arc<Task>, Metrics)>);
 
@@ -71,14 +71,14 @@ impl Pulse {
         Self(None)
     }
 
-    /// The task goes on.
+    /// Reports progress: the task is alive.
     pub fn beat(&self) {
         if let Some((task, _)) = &self.0 {
             task.lock().reported_at = Instant::now();
         }
     }
 
-    /// The task did what there was to do.
+    /// Reports success: the task did all work that was due.
     pub fn succeeded(&self) {
         if let Some((task, _)) = &self.0 {
             let mut state = task.lock();
@@ -87,7 +87,7 @@ impl Pulse {
         }
     }
 
-    /// The task could not do its work, and tries again. The caller logs why.
+    /// Reports a failure: the task could not do its work and will retry. The caller logs the reason.
     pub fn failed(&self) {
         if let Some((task, metrics)) = &self.0 {
             metrics.task_failed(task.name);
@@ -105,8 +105,8 @@ impl Supervisor {
         Self { tasks: Arc::default(), metrics }
     }
 
-    /// Runs a task until `stop` changes or is dropped. `start` makes it anew for each run; the task itself ends on `stop`. It has to
-    /// report progress more often than every `silence`.
+    /// Runs a task until `stop` changes or is dropped. `start` creates the task for each run. The task must end on `stop` by itself, and
+    /// must report at intervals shorter than `silence`.
     pub fn run<F>(
         &self,
         name: &'static str,
@@ -131,7 +131,8 @@ impl Supervisor {
                     silent = task.hangs() => {
                         tracing::error!(task = name, silent_s = silent.as_secs(), "a background task hangs and is ended");
                         running.abort();
-                        // One that never gives its thread back does not end: a second one beside it would do its work twice.
+                        // A task that never yields its thread cannot be aborted, and this waits for it: a second instance beside it would
+                        // do the work twice.
                         running.await
                     }
                 };
@@ -150,7 +151,7 @@ impl Supervisor {
         })
     }
 
-    /// What keeps the process from being ready: a line for each task that does not come back or hangs.
+    /// Why the process is not ready: one line for each task that keeps ending, hangs, or keeps failing.
     pub fn failing(&self) -> Vec<String> {
         let tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         tasks.iter().filter_map(|task| task.failing()).collect()
@@ -168,8 +169,8 @@ impl Task {
         (state.running_since, state.reported_at) = (Some(now), now);
     }
 
-    /// Resolves when the task has reported nothing for too long; for how long. Only time that passes step by step counts: where the whole
-    /// process was stopped, the task could not report either.
+    /// Resolves when the task has reported nothing for too long; returns for how long. The time is counted in steps of `STEP`: while the
+    /// whole process was stopped, the task could not report either, so that time does not count.
     async fn hangs(&self) -> Duration {
         let (mut reported_at, mut silent) = (self.lock().reported_at, Duration::ZERO);
         loop {
@@ -184,7 +185,7 @@ impl Task {
         }
     }
 
-    /// Notes an end; how long to pause before the next start.
+    /// Records that the task ended; returns the pause before the next start.
     fn ended(&self) -> Duration {
         let mut state = self.lock();
         if state.running_since.take().is_some_and(|since| since.elapsed() >= STEADY) && !state.hung {
@@ -242,7 +243,7 @@ mod tests {
         });
         sleep(Duration::from_secs(1)).await;
         assert_eq!((starts.load(Ordering::Relaxed), supervisor.failing()), (2, vec![]));
-        // Many in a row, however often it is started.
+        // From here on, every run of the task panics.
         panics.store(u32::MAX, Ordering::Relaxed);
         task.abort();
         let (_stopping, stop) = watch::channel(());

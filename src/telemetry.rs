@@ -1,7 +1,7 @@
 //! Logs and metrics. Logs go to standard error; [`metrics`] are read at `/metrics`.
 //!
-//! A log line that cannot be written is counted and forgotten: standard error may be a full disk, a closed pipe, or a pipe that
-//! nothing reads. A thread of its own writes the lines, so that no request waits for whatever reads them.
+//! A log line that cannot be written is counted and dropped: standard error may be a file on a full disk, a closed pipe, or a pipe that
+//! nothing reads. A separate thread writes the lines, so that no request waits for their reader.
 
 pub mod metrics;
 mod process;
@@ -24,13 +24,14 @@ use tracing_subscriber::{
 
 use crate::config::LogFormat;
 
-/// What no filter lets through: that of a driver tells the values of each statement, which are secrets and what people wrote.
+/// Added to every filter: below this level, the database driver logs the values of each statement, which include secrets and what people
+/// wrote.
 const NO_VALUES: &str = "tokio_postgres=info";
 
-/// Lines that wait to be written, at most; beyond it the newest are dropped.
+/// The capacity of the queue of log lines. When the queue is full, new lines are dropped.
 const LINES: usize = 8192;
 
-/// Log lines that could not be written, and those that found no room in the queue.
+/// The number of log lines that could not be written, and the counter of lines dropped from the full queue.
 static REFUSED_LINES: AtomicU64 = AtomicU64::new(0);
 static DROPPED_LINES: OnceLock<ErrorCounter> = OnceLock::new();
 
@@ -43,7 +44,7 @@ pub enum BadFilter {
     Syntax(#[from] ParseError),
 }
 
-/// Starts logging, panics included. `filter` in the syntax of tracing's `EnvFilter`. The lines are written until the guard is dropped.
+/// Starts logging, panics included. `filter` has the syntax of tracing's `EnvFilter`. The lines are written until the guard is dropped.
 ///
 /// # Errors
 /// When `filter` cannot be read.
@@ -58,7 +59,7 @@ pub fn start_log(filter: &str, format: LogFormat) -> Result<WorkerGuard, BadFilt
         LogFormat::Text if io::stderr().is_terminal() => log.init(),
         LogFormat::Text => log.with_ansi(false).init(),
     }
-    // The hook of the standard library waits for standard error.
+    // The panic hook of the standard library would wait for standard error.
     std::panic::set_hook(Box::new(|panic| {
         let backtrace = std::backtrace::Backtrace::capture();
         tracing::error!(location = panic.location().map(ToString::to_string), %backtrace, "panicked: {}", text_of(panic.payload()));
@@ -71,7 +72,7 @@ fn text_of(payload: &(dyn std::any::Any + Send)) -> &str {
     text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("no text")
 }
 
-/// An output that never fails: what cannot be written is counted.
+/// A writer that never fails: it counts the lines that it cannot write.
 struct Forgiving<W>(W);
 
 impl<W: Write> Write for Forgiving<W> {
@@ -83,13 +84,13 @@ impl<W: Write> Write for Forgiving<W> {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        // What is written to standard error is not buffered.
+        // Standard error is unbuffered, so nothing is lost if this fails.
         _ = self.0.flush();
         Ok(())
     }
 }
 
-/// A part of a filter that is taken for the name of a module, and was meant to be a level.
+/// A part of a filter that `EnvFilter` would take for the name of a module, and that was meant to be a level.
 fn misspelt_level(filter: &str) -> Option<&str> {
     let parts = filter.split(',').map(str::trim);
     let is_bare = |part: &&str| !part.is_empty() && part.chars().all(|c| c.is_alphanumeric());
@@ -101,7 +102,7 @@ fn without_values(filter: &str) -> Result<EnvFilter, BadFilter> {
         return Err(BadFilter::Level(word.to_owned()));
     }
     EnvFilter::try_new(filter)?;
-    // One for a part of the driver would count for more than what is added.
+    // A directive for a module of the driver would be more specific than the added one and override it, so it is removed.
     let others: Vec<&str> = filter.split(',').filter(|one| !one.contains("tokio_postgres")).collect();
     Ok(EnvFilter::try_new(others.join(","))?.add_directive(NO_VALUES.parse().map_err(BadFilter::Syntax)?))
 }

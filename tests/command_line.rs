@@ -1,4 +1,4 @@
-//! The command line in the first hour: a store of one's own, and what is said to one who errs.
+//! The command line in the first hour: creating a store, and the error messages for mistakes.
 
 use std::{
     io::{BufRead, BufReader},
@@ -42,7 +42,7 @@ impl Folder {
     }
 }
 
-/// What a command printed, or what it complained of.
+/// The output of a command, or its error message.
 #[track_caller]
 fn text(output: Output, succeeds: bool, arguments: &[&str]) -> String {
     let (printed, complaint) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
@@ -193,7 +193,7 @@ fn what_does_nothing_is_refused() {
     assert_eq!(folder.files(), 0);
 }
 
-/// Runs the demo until it has said where it is, and answers its API key with the status of a request that carries it.
+/// Runs the demo until it has printed its address. Returns its API key, and the status of a request with this key.
 fn demo(folder: &Folder, arguments: &[&str]) -> (String, String) {
     let mut child =
         folder.command(&[&["demo", "--listen", "127.0.0.1:0"], arguments].concat()).stdout(std::process::Stdio::piped()).spawn().unwrap();
@@ -223,14 +223,14 @@ fn a_demo_is_kept_where_that_is_asked_for() {
     demo(&folder, &["--keep", "shop.db"]);
     let keys = folder.ok(&[&database[..], &["key", "list", "--store", "demo"]].concat());
     assert_eq!(keys.matches("\"demo\"").count(), 2, "one key at a time beside one's own: {keys}");
-    // An odd name is a name.
+    // An unusual file name is accepted.
     let (_, status) = demo(&folder, &["--keep", "50% of? #1.db"]);
     assert!(status == "200" && folder.path().join("50% of? #1.db").exists());
-    // One that was killed before it had its records.
+    // A demo database whose process was killed before it had stored its records.
     folder.ok(&["--database-url", "sqlite://half.db", "store", "create", "--id", "demo", "--name", "Demo shop"]);
     let (_, status) = demo(&folder, &["--keep", "half.db"]);
     assert_eq!(status, "200");
-    // A store of another kind is left alone.
+    // A database with another store is left alone.
     folder.ok(&["store", "create", "--id", "mine", "--name", "Mine"]);
     let complaint = folder.fails(&["demo", "--listen", "127.0.0.1:0", "--keep", "counterpart.db"]);
     assert!(complaint.contains("holds other stores"), "{complaint}");
@@ -257,7 +257,7 @@ fn a_health_check_tells_a_server_that_is_ready_from_others() {
     let asked = |address: &str, succeeds| {
         let arguments = health(address);
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-        // The environment is that of the server.
+        // The command runs with the environment of the server.
         text(folder.command(&arguments).env("COUNTERPART_SIMULATE_CHANNELS", "true").output().unwrap(), succeeds, &arguments)
     };
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -277,7 +277,7 @@ fn a_health_check_tells_a_server_that_is_ready_from_others() {
     BufReader::new(server.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
     let address = line.trim().trim_start_matches("listening on http://").to_owned();
     assert_eq!(asked(&address, true).trim(), r#"{"status":"ready"}"#);
-    // A database that is gone. What was found a moment before is remembered.
+    // The database is gone. The result of a check is cached for a moment.
     std::fs::rename(folder.path().join("counterpart.db"), folder.path().join("other.db")).unwrap();
     std::thread::sleep(std::time::Duration::from_millis(1500));
     assert!(asked(&address, false).contains("not ready"), "{address}");

@@ -1,5 +1,5 @@
-//! `counterpart contract diff` through the binary, what is committed of its making, and the promise that stands on it: no
-//! committed document breaks who uses the released one, unless a note says why.
+//! `counterpart contract diff` through the binary, the committed files that it made, and the compatibility promise that is built on it:
+//! no committed document breaks clients of the released one, unless a note says why.
 
 use std::{
     collections::BTreeMap,
@@ -38,7 +38,7 @@ fn printed(output: &Output) -> String {
 
 const A_TO_B: [&str; 4] = ["rev-a.json", "rev-b.json", "--notes", "a-to-b.notes.json"];
 
-/// The committed comparisons: the older document, the newer one, and what the files of the comparison begin with.
+/// The committed comparisons: the older document, the newer one, and the beginning of the names of the comparison's files.
 const COMMITTED: [[&str; 3]; 2] = [["rev-a.json", "rev-b.json", "a-to-b"], ["events-rev-a.json", "events-rev-b.json", "events-a-to-b"]];
 
 fn notes(name: &str) -> Notes {
@@ -66,7 +66,7 @@ fn the_committed_comparisons_are_what_the_binary_prints() {
     }
 }
 
-/// The notes hold the rows; `features.md` shows them to readers.
+/// The notes are the source of these rows; `features.md` shows them to readers.
 #[test]
 fn what_no_document_shows_stands_in_the_notes_and_in_the_list_of_features() {
     let features = read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("features.md"));
@@ -117,7 +117,7 @@ fn the_json_is_as_its_schema_says() {
         let report: Value = serde_json::from_str(&printed(&output)).unwrap();
         let faults: Vec<_> = validator.iter_errors(&report).map(|fault| format!("{fault} at {}", fault.instance_path)).collect();
         assert!(faults.is_empty(), "{faults:#?}");
-        // And it can be read back.
+        // The report can also be parsed again.
         let read: Report = serde_json::from_value(report).unwrap();
         assert!(!read.changes.is_empty());
     }
@@ -198,7 +198,7 @@ fn every_format_goes_to_a_file_too() {
     }
 }
 
-/// A git repository with a document, whose next version removes an operation; the binary is on its path.
+/// A git repository with a document whose next version removes an operation; the binary is on its path.
 struct Repository {
     folder: tempfile::TempDir,
 }
@@ -263,7 +263,7 @@ fn the_workflow_of_the_examples_fails_until_the_change_is_approved() {
     assert!(printed(&output).starts_with("::error file=openapi.json,title=operation-removed ("), "{}", printed(&output));
     repository.approve();
     assert!(repository.run(step).starts_with("::notice file=openapi.json"));
-    // Once the change is merged, its approval has to go.
+    // After the change is merged, its approval has to be removed.
     repository.run("git add -A && git commit -qm second && git update-ref refs/remotes/origin/main HEAD");
     let output = repository.try_run(step);
     let error = String::from_utf8_lossy(&output.stderr);
@@ -312,7 +312,7 @@ fn documents_come_from_revisions_and_urls_with_the_files_that_they_refer_to() {
     });
     let url = format!("http://{address}/api/openapi.json");
     assert!(typed("git:HEAD:api/openapi.json", &url).contains("is integer, was string"));
-    // A server at the address of the document is as one in a file.
+    // A server URL at the document's own address is equal to the relative URL in a file.
     let with_server = |url: &str| document.replacen('{', &format!("{{\"servers\": [{{\"url\": \"{url}\"}}], "), 1);
     repository.write("api/relative.json", &with_server("/v1"));
     for (server, same) in [(format!("http://{address}/v1"), true), (format!("http://{address}0/v1"), false)] {
@@ -320,7 +320,7 @@ fn documents_come_from_revisions_and_urls_with_the_files_that_they_refer_to() {
         let report = printed(&repository.try_run(&format!("counterpart contract diff api/relative.json http://{address}/api/served.json")));
         assert_eq!(report.contains("server"), !same, "{report}");
     }
-    // A file that is missing, and one outside of the folder, are unknown changes.
+    // A reference to a missing file, or to one outside of the folder, counts as an unknown change.
     for reference in ["schemas/none.json", "../contract/approved.json"] {
         repository.write("api/openapi.json", &document.replace("schemas/pet.json", reference));
         let output = repository.try_run("counterpart contract diff api/openapi.json api/openapi.json --fail-on unknown");

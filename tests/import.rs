@@ -1,5 +1,5 @@
-//! Import, export and keys through the binary, as an operator uses them: on SQLite always, and on PostgreSQL where
-//! `COUNTERPART_TEST_POSTGRES` names a server on which databases may be made.
+//! Import, export and keys through the binary, as an operator uses them: always on SQLite, and on PostgreSQL if
+//! `COUNTERPART_TEST_POSTGRES` names a server on which databases may be created.
 
 use std::{
     io::Write,
@@ -15,7 +15,7 @@ struct World {
     url: String,
 }
 
-/// Runs a test on every database there is.
+/// Runs a test on every available database.
 fn everywhere(test: impl Fn(&World)) {
     let folder = tempfile::tempdir().unwrap();
     let url = format!("sqlite://{}", folder.path().join("test.db").display());
@@ -72,7 +72,7 @@ impl World {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
 
-    /// Imports, expects it to fail, and answers what was said.
+    /// Imports, expects a failure, and returns its message.
     fn refused(&self, store: &str, lines: &str) -> String {
         let output = self.import(store, lines);
         let said = String::from_utf8(output.stderr).unwrap();
@@ -84,7 +84,8 @@ impl World {
         self.ok(&["export", "--store", store])
     }
 
-    /// On SQLite: every table, index and trigger, once what indexes hold was compared with the tables. An import may build some at its end.
+    /// On SQLite: the names of all tables, indexes and triggers, after a comparison of the indexes with their tables. An import may build
+    /// some indexes at its end.
     fn sound_schema(&self) -> Vec<String> {
         let Some(file) = self.url.strip_prefix("sqlite://") else { return Vec::new() };
         let connection = rusqlite::Connection::open(file).unwrap();
@@ -95,7 +96,7 @@ impl World {
     }
 }
 
-/// A device that never ends: without a bound the disk or the memory fills.
+/// The input is a device that never ends: without a limit it would fill the disk or the memory.
 #[test]
 fn an_input_that_never_ends_is_refused() {
     everywhere(|world| {
@@ -126,7 +127,7 @@ fn a_text_beyond_the_limit_is_taken_from_an_export_alone() {
         world.load("s", &line(&"x".repeat(MOST)));
         let said = world.refused("s", &line(&"ก".repeat(MOST / 3 + 1)));
         assert!(said.contains("comment.text: is 65538 bytes long in UTF-8; the most is 65536"), "{said}");
-        // As a build before the limit left it.
+        // A record from a build older than the limit.
         let marked = line(&"x".repeat(MOST + 1)).replacen("{", "{\"asStored\":true,", 1);
         world.load("s", &marked);
         let exported = world.export("s");
@@ -134,7 +135,7 @@ fn a_text_beyond_the_limit_is_taken_from_an_export_alone() {
         world.store("again");
         world.load("again", &exported);
         assert!(world.export("again") == exported, "an export imports to the same bytes");
-        // As a former build exported it.
+        // A line in the form that a former build exported.
         world.load("again", &exported.replace("asStored", "oversized"));
     });
 }
@@ -212,7 +213,7 @@ fn an_export_imports_to_the_same_bytes_in_any_order() {
     });
 }
 
-/// Writes refuse it by now; an export may still hold it.
+/// Values that writes now refuse; an export may still contain them.
 #[test]
 fn what_was_stored_before_its_rule_imports_again() {
     let sample = SAMPLE
@@ -263,7 +264,7 @@ fn an_upsert_replaces_and_unique_values_can_change_hands() {
         let said = world.refused("one", &contact("c", r#","email":"b@X.io""#));
         assert!(said.contains("line 1: contact.email: `b@x.io` belongs to the contact `a` already"), "{said}");
 
-        // The open ticket of a conversation makes room for the next in one import, whichever line comes first.
+        // Within one import, closing a conversation's open ticket makes room for the next one, whichever line comes first.
         world.load("one", SAMPLE);
         let ticket = |rest: &str| format!("{{\"kind\":\"ticket\",\"record\":{{\"conversationId\":\"v1\",{rest}}}}}\n");
         let next = ticket(r#""id":"k3","isOpen":true,"openedAt":"2026-01-05T00:00:00Z""#);
@@ -276,8 +277,8 @@ fn an_upsert_replaces_and_unique_values_can_change_hands() {
     });
 }
 
-/// More than the database holds, so that on SQLite its indexes are built at the end; and then less than that. Then more again,
-/// where each record comes before what it refers to.
+/// Imports more than the database holds, so that on SQLite the indexes are built at the end; then less than that; then more again, with
+/// each record before the records that it refers to.
 #[test]
 fn an_import_into_little_is_one_into_much() {
     let text = "text ".repeat(400);
@@ -409,7 +410,7 @@ fn several_faults_are_named_at_once() {
         let found: Vec<_> = places.iter().filter_map(|place| said.find(place)).collect();
         assert!(found.len() == places.len() && found.is_sorted() && !said.contains("the first"), "{said}");
 
-        // Lines that are no text do not hide the faults of the others.
+        // Lines that are not text do not hide the errors of the others.
         let wrong = [b"\xff\n", SAMPLE.replacen("#ff0000", "#f00", 1).as_bytes(), b"\n\xff"].concat();
         let path = world.folder.path().join("wrong.ndjson");
         std::fs::write(&path, wrong).unwrap();
@@ -417,13 +418,13 @@ fn several_faults_are_named_at_once() {
         assert!(said.contains("line 1: is not UTF-8") && said.contains("line 8: label.color: "), "{said}");
         assert_eq!(said.matches("is not UTF-8").count(), 2, "{said}");
 
-        // A label and its duplicate are at fault on 25 lines.
+        // A label and its duplicate cause errors on 25 lines.
         let label = |id: &str| format!("{{\"kind\":\"label\",\"record\":{{\"id\":\"{id}\",\"label\":\"L\",\"color\":\"#000000\"}}}}\n");
         let said = world.refused("one", &label("l").repeat(26));
         assert_eq!(said.matches("label.id: `l` stands on line 1 already").count(), 20, "{said}");
         assert!(said.contains("line 21: ") && !said.contains("line 22: ") && said.contains("these are the first 20 faults"), "{said}");
 
-        // References that lead nowhere, which only the database can tell.
+        // References to missing records, which only the database can detect.
         let conversation = |contact: &str| {
             format!(
                 "{{\"kind\":\"conversation\",\"record\":{{\"id\":\"{contact}\",\"channel\":\"line\",\"accountId\":\"none\",\"contactId\":\"{contact}\",\
@@ -441,7 +442,7 @@ fn several_faults_are_named_at_once() {
     });
 }
 
-/// Who validates a large file does not keep others from writing meanwhile.
+/// The validation of a large file does not keep others from writing meanwhile.
 #[test]
 fn faults_of_lines_are_found_beside_another_writer() {
     everywhere(|world| {
@@ -578,7 +579,7 @@ fn a_killed_import_leaves_nothing() {
     });
 }
 
-/// What a received message holds, in its order: the conversation, then the ticket.
+/// The locks that receiving a message takes, in this order: the conversation, then the ticket.
 #[test]
 fn an_import_and_a_message_do_not_wait_for_each_other() {
     use sqlx::{Connection, Executor};

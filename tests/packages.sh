@@ -26,7 +26,7 @@ built=
 tools=${COUNTERPART_TOOLS:-${XDG_CACHE_HOME:-$HOME/.cache}/counterpart-tools}
 export PATH=$PATH:/usr/sbin:/sbin:$tools/bin
 export COUNTERPART_PACKAGES=$scratch/packages COUNTERPART_COMPRESSION=fast
-# Other accounts have folders in it.
+# Other accounts have folders in it, so they must be able to enter it.
 chmod 755 "$scratch"
 umask 022
 skips=0
@@ -50,7 +50,7 @@ megabytes() {
     awk -v bytes="$(stat -c %s "$1")" 'BEGIN {printf "%.1f", bytes / 1e6}'
 }
 
-# A mount namespace, in which a root can be read-only.
+# Whether a mount namespace is possible, in which a root can be read-only.
 can_mount=
 ! unshare --mount true 2>/dev/null || can_mount=yes
 read_only=${can_mount:+, read-only but for its data}
@@ -60,7 +60,7 @@ read_only=${can_mount:+, read-only but for its data}
 confined() {
     local root=$1 data=$2 account=$3
     shift 3
-    # What it takes to go there stays until the account is another one.
+    # The capabilities for entering the root are kept until the account changes.
     local command=("${traced[@]}" env -i "PATH=/usr/sbin:/usr/bin:/sbin:/bin" "${environment[@]}"
         setpriv --inh-caps=-all,+sys_chroot,+setuid,+setgid,+dac_read_search -- setpriv --no-new-privs --bounding-set=-all --
         unshare --root "$root" --wd "$data" --setgid "${account#*:}" --setuid "${account%:*}" -- "$@")
@@ -93,7 +93,7 @@ answered() {
         return 1
     }
     base=$(sed -n 's/^listening on //p' "$scratch/address")
-    # What the traced server calls is enough.
+    # The trace of the server is enough; these commands are not traced.
     local traced=()
     (confined "${place[@]}" "$program" store create --id shop --name "My shop") >/dev/null || return
     key=$( (confined "${place[@]}" "$program" key create --store shop --name sync --scopes tickets:read)) || return
@@ -101,7 +101,7 @@ answered() {
         -d '{"statuses":["open"]}' "$base/v1/tickets/list"
 }
 
-# packages_of NAME…: the packages themselves, what is essential, and what all of them depend on, as far as it is installed here.
+# packages_of NAME…: the packages themselves, the essential ones, and everything that these depend on, as far as it is installed here.
 packages_of() {
     dpkg-query --show --showformat '${db:Status-Abbrev}\t${Package}\t${Essential}\t${Pre-Depends}, ${Depends}\t${Provides}\n' |
         awk -F '\t' -v wanted="$*" '
@@ -148,7 +148,7 @@ small_root() {
     for name in bin lib lib32 lib64 libx32 sbin; do
         [ ! -L "/$name" ] || { mkdir -p "$root/usr/$name" && ln -s "usr/$name" "$root/$name"; } || return
     done
-    # Left out: what is only to be read by people.
+    # Left out: files that only people read.
     dpkg-query --listfiles "${names[@]}" | grep -E '^/.' | grep -vE '^/\.$|^/usr/share/(doc|man|locale|info|i18n)/' | sort -u |
         tar --create --directory / --no-recursion --ignore-failed-read --files-from=- 2>/dev/null | tar --extract --directory "$root" || return
     mknod -m 666 "$root/dev/null" c 1 3 || install -m 666 /dev/null "$root/dev/null" || return
@@ -164,7 +164,7 @@ small_root() {
     chroot "$root" ldconfig && chroot "$root" pwconv && chroot "$root" grpconv
 }
 
-# Everything in the root, but for what the package manager and the tools of accounts note down.
+# Everything in the root, except the records of the package manager and of the tools for accounts.
 files() {
     (cd "$1" && find . \( -path ./var/lib/dpkg -o -path ./var/log -o -path ./run -o -path './etc/*-' -o -path ./var/cache/ldconfig \) -prune -o \
         -printf '%p %y %m %U:%G %l\n' | sort)
@@ -211,7 +211,7 @@ what_was_installed() {
     [ -L "$root/etc/systemd/system/multi-user.target.wants/counterpart.service" ] || fail "the service is not enabled"
 }
 
-# Beside the units of this machine.
+# Checks the unit beside the units of this machine.
 verify_unit() {
     local units=$scratch/units
     mkdir -p "$units/usr/lib/systemd" "$units/usr/bin" &&
@@ -221,11 +221,11 @@ verify_unit() {
         systemd-analyze verify --man=no --recursive-errors=no --root="$units" counterpart.service
 }
 
-# What the traced server called is allowed by the unit.
+# The unit must allow every system call that the traced server made.
 calls_are_allowed() {
     local unit=$root/usr/lib/systemd/system/counterpart.service filter families others
     filter=$(sed -n 's/^SystemCallFilter=//p' "$unit")
-    # Groups name other groups.
+    # Groups of system calls contain other groups.
     systemd-analyze syscall-filter 2>/dev/null | awk -v wanted="$filter" '
         /^@/ {group = $1; next}
         NF == 1 && $1 !~ /^#/ {members[group] = members[group] " " $1}
@@ -293,7 +293,7 @@ debian_package() {
     [ -s "$root/var/lib/counterpart/counterpart.db" ] || fail "a purge took the data"
     files "$root" | grep -vE '^\./var/lib/counterpart(/| )' | quietly "what a purge leaves" diff "$scratch/before" -
 
-    # Without adduser, and without data that would stay.
+    # Without adduser, and without data that would remain.
     rm -rf -- "$root/var/lib/counterpart" "$root"/usr/sbin/{adduser,addgroup,deluser,delgroup}
     chroot "$root" userdel counterpart
     files "$root" >"$scratch/before"
@@ -321,7 +321,7 @@ serve_the_image() {
     answered "$1" "$data" "$user" "${command[0]}" "${command[@]}"
 }
 
-# of_image FIELD: what the image says.
+# of_image FIELD: a field of the image's configuration.
 of_image() {
     "${buildah[@]}" inspect --type image --format "{{.Docker.Config.$1}}" counterpart
 }
@@ -334,7 +334,7 @@ image() {
     # A debug build is larger.
     at_most "$([ -n "$built" ] && echo 60 || echo 30)" "$(megabytes "$archive")" "MB of the image"
 
-    # As another machine takes it; unpacked first, since podman and buildah of 2022 misread compressed archives.
+    # The archive as another machine reads it. It is unpacked first, since podman and buildah of 2022 misread compressed archives.
     started=$EPOCHREALTIME
     gunzip <"$archive" >"$scratch/image.tar"
     quietly "load the image" "${buildah[@]}" pull "docker-archive:$scratch/image.tar"

@@ -29,7 +29,7 @@ fn blocks(text: &str, section: &str) -> Vec<String> {
     body.split("```sh\n").skip(1).map(|rest| rest.split("```").next().unwrap_or_default().to_owned()).collect()
 }
 
-/// A server, ended with the test.
+/// A server that is stopped at the end of the test.
 struct Served(Child);
 
 impl Drop for Served {
@@ -42,7 +42,7 @@ impl Drop for Served {
 /// A delivery: its headers and its body.
 type Delivery = (HashMap<String, String>, String);
 
-/// An endpoint that takes deliveries as long as the process lives.
+/// An endpoint that accepts deliveries as long as the process lives.
 fn endpoint() -> (String, Receiver<Delivery>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/hooks", listener.local_addr().unwrap());
@@ -69,7 +69,7 @@ fn endpoint() -> (String, Receiver<Delivery>) {
     (url, deliveries)
 }
 
-/// Whether a delivery is signed as Standard Webhooks says.
+/// Whether a delivery is signed according to Standard Webhooks.
 fn is_signed((headers, body): &Delivery, secret: &str) -> bool {
     let key = BASE64.decode(secret.strip_prefix("whsec_").unwrap()).unwrap();
     let mut mac = Hmac::<Sha256>::new_from_slice(&key).unwrap();
@@ -81,7 +81,7 @@ fn is_signed((headers, body): &Delivery, secret: &str) -> bool {
 fn a_store_of_your_own_is_made_as_printed() {
     let readme = fs::read_to_string(Path::new(ROOT).join("README.md")).unwrap();
     let folder = tempfile::tempdir().unwrap();
-    // `counterpart` as an installation would provide it.
+    // Provides `counterpart` on the path, as an installation would.
     let programs = folder.path().join("bin");
     fs::create_dir(&programs).unwrap();
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_counterpart"), programs.join("counterpart")).unwrap();
@@ -152,7 +152,7 @@ fn every_link_of_the_documents_leads_to_a_file() {
     files.extend(root.join("docs").read_dir().unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_file()));
     for file in files {
         let text = fs::read_to_string(&file).unwrap();
-        // A fence of code stands on a line of its own.
+        // The fence of a code block is on a line of its own.
         for fence in text.lines().filter(|line| line.contains("```")) {
             let language = fence.trim_start().strip_prefix("```");
             assert!(language.is_some_and(|name| name.bytes().all(|byte| byte.is_ascii_alphanumeric())), "{}: {fence}", file.display());

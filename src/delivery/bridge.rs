@@ -68,7 +68,7 @@ impl BridgeConnector {
         let url = Url::parse(&self.endpoint.url).map_err(never)?;
         targets.check(&url).map_err(never)?;
         let body = serde_json::to_vec(&MessageOrder::of(parcel, attempt)).map_err(never)?;
-        // Transient: the key that unseals the secrets may come back.
+        // Transient: the key that decrypts the secrets may be configured again.
         let secrets = self.endpoint.secrets.as_ref().map_err(|reason| later(reason.clone(), None))?;
         match poster.post(url, parcel.message_id.as_str(), clock.now(), secrets, body).await {
             Ok(received) => judge(&received),
@@ -88,7 +88,7 @@ fn later(reason: String, after: Option<i64>) -> NotTaken {
     NotTaken { class: Class::Transient { after: after.map(|after| Duration::from_millis(u64::try_from(after).unwrap_or(0))) }, reason }
 }
 
-/// Classifies a response. One whose end does not come is understood if all of its JSON came.
+/// Classifies a response. A response that never ends is still understood if all of its JSON arrived.
 fn judge(received: &EndpointResponse) -> Result<Accepted, NotTaken> {
     let (status, after) = (received.status, received.pause);
     let read = |body: &[u8]| serde_json::from_slice::<Map<String, Value>>(body).ok();

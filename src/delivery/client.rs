@@ -4,8 +4,8 @@
 //! not followed; the time-out covers the whole response. A URL with a literal IP address involves no DNS: callers check it
 //! with [`Targets::check`] first.
 //!
-//! Connections are kept between requests. A receiver may close one as the next request is written to it, which is no failure of the
-//! receiver: such a request is repeated once, at once, on a new connection.
+//! Connections are kept between requests. A receiver may close a connection just as the next request is written to it, which is no
+//! failure of the receiver. Such a request is repeated once, immediately, on a new connection.
 
 use std::{
     error::Error as _,
@@ -47,10 +47,10 @@ pub struct Poster {
     timeout: Duration,
 }
 
-/// A response. Its body is read as far as it comes, within the time-out.
+/// A response. Its body is what arrived within the time-out.
 pub struct EndpointResponse {
     pub status: u16,
-    /// What `Retry-After` asks for, in milliseconds.
+    /// The pause that `Retry-After` asks for, in milliseconds.
     pub pause: Option<i64>,
     pub body: ResponseBody,
 }
@@ -58,7 +58,7 @@ pub struct EndpointResponse {
 /// The body of a response.
 pub enum ResponseBody {
     Whole(Vec<u8>),
-    /// It ended too early, or did not end: what came of it, and why no more did.
+    /// The body ended too early or did not end: the bytes that arrived, and the reason why the rest did not.
     Part(Vec<u8>, String),
     /// Longer than [`MAX_ANSWER`].
     TooLong,

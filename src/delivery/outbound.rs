@@ -63,7 +63,7 @@ impl Messages {
         })
     }
 
-    /// The same, which says what became of each attempt.
+    /// Sets the callback for the outcome of each attempt.
     #[must_use]
     pub fn counted_by(self, on_outcome: OnOutcome) -> Self {
         Self { on_outcome, ..self }

@@ -25,8 +25,8 @@ use crate::{
     },
 };
 
-/// Batching: the least time between two polls for events. A poll queues the new events in a write transaction of its own.
-/// Without the pause, other writers would wait for it as often as they write.
+/// Batching: the least time between two polls for events. A poll queues the new events in a write transaction of its own. Without the
+/// pause, other writers would wait for such a transaction at every write.
 const GATHER: Duration = Duration::from_millis(20);
 
 /// The time-out of an endpoint.
@@ -56,7 +56,7 @@ impl WebhookQueue {
         Self { service, poster, targets, looked: Arc::default(), on_outcome: uncounted() }
     }
 
-    /// The same, which says what became of each attempt.
+    /// Sets the callback for the outcome of each attempt.
     #[must_use]
     pub fn counted_by(self, on_outcome: OnOutcome) -> Self {
         Self { on_outcome, ..self }
@@ -76,7 +76,7 @@ impl WebhookQueue {
             Err(reason) => return refused(reason),
         };
         match self.poster.post(url, &shipment.event_id, started_at, secrets, shipment.body.clone()).await {
-            // The status counts, however its body ends.
+            // Only the status counts, even if the body is incomplete.
             Ok(received) => EndpointAnswer::Status(received.status, received.pause),
             Err(reason) => refused(&reason),
         }

@@ -1,9 +1,9 @@
 //! Queue worker, shared by the message queue and the event queue: claims due items under a lease, attempts them
 //! concurrently, and settles each attempt.
 //!
-//! An item belongs to a place, an account or an endpoint. Each place has at most [`PLACE_MAX`] attempts at a time
-//! (bulkhead), so one that hangs delays only its own items. When a process dies, its claims expire with their leases, and
-//! another worker or its successor claims the items again.
+//! Each item belongs to a place, which is an account or an endpoint. Each place has at most [`PLACE_MAX`] attempts at a time (bulkhead),
+//! so one that hangs delays only its own items. When a process dies, its claims expire with their leases, and another worker or its
+//! successor claims the items again.
 
 use std::{collections::HashMap, future::Future, hash::Hash, sync::Arc, time::Duration};
 
@@ -108,7 +108,7 @@ impl<Q: Queue> Worker<Q> {
     /// Starts the due attempts; returns how long to sleep unless something wakes the worker.
     pub(super) async fn begin_due(&mut self) -> Result<Duration> {
         let next = self.queue.next_at().await?;
-        // After the query, which takes time: attempts that ended during it make room.
+        // This follows the query, which takes time: attempts that ended during the query make room.
         while let Some(ended) = self.attempts.try_join_next_with_id() {
             self.ended(ended);
         }
@@ -163,10 +163,10 @@ pub fn jitter() -> f64 {
 /// time. The sum is shorter than the rest of a lease, unless the database itself delays the writes.
 const SETTLING: [Duration; 4] = [Duration::from_millis(20), Duration::from_millis(500), Duration::from_secs(3), Duration::from_secs(10)];
 
-/// Called with what became of an attempt.
+/// Called with the outcome of an attempt.
 pub type OnOutcome = Arc<dyn Fn(DeliveryOutcome) + Send + Sync>;
 
-/// For a queue whose attempts nothing counts.
+/// A callback that does nothing, for a queue whose attempts are not counted.
 pub fn uncounted() -> OnOutcome {
     Arc::new(|_| ())
 }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Deserializer, de};
 use serde_json::{Value, value::RawValue};
 
-/// A JSON value whose numbers are kept as they were sent. One that would become another is refused.
+/// A JSON value whose numbers are kept as they were sent. A number that would change is refused.
 #[derive(Debug)]
 pub struct Exact(pub Value);
 
@@ -30,14 +30,14 @@ impl<'de> Deserialize<'de> for Exact {
     }
 }
 
-/// The digits of a number that a message shows.
+/// The number of characters of a number that an error text shows.
 const SHOWN: usize = 40;
 
 fn shown(number: &str) -> Cow<'_, str> {
     number.get(..SHOWN).map_or(number.into(), |beginning| format!("{beginning}…").into())
 }
 
-/// The first number of a JSON text that is not what it becomes.
+/// The first number in a JSON text that would change when it is parsed.
 fn changed(json: &str) -> Option<&str> {
     let (mut rest, mut in_text) = (json, false);
     loop {
@@ -63,8 +63,8 @@ fn changed(json: &str) -> Option<&str> {
     }
 }
 
-/// Whether a number is the one that it becomes: a whole number of 64 bits, or else a double, as it is written in JSON. (Two decimals of 17
-/// digits can be equally near to a double, and the standard library may write the other one.)
+/// Whether a number keeps its value when it is parsed as a whole number of 64 bits, or else as a double that is written in JSON again.
+/// (Two decimals of 17 digits can be equally near to a double, and the standard library may write the other one.)
 fn is_kept(number: &str) -> bool {
     if number.parse::<i64>().is_ok() || number.parse::<u64>().is_ok() {
         return true;
@@ -73,7 +73,7 @@ fn is_kept(number: &str) -> bool {
     normal(number).is_some_and(|sent| normal(&Value::from(double).to_string()).is_some_and(|kept| sent == kept))
 }
 
-/// The digits of a decimal without zeros around them, and the exponent of the last one. The sign does not matter here.
+/// The digits of a decimal without leading and trailing zeros, and the exponent of the last digit. The sign is ignored.
 fn normal(number: &str) -> Option<(String, i64)> {
     let (mantissa, exponent) = number.split_once(['e', 'E']).unwrap_or((number, "0"));
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));

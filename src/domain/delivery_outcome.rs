@@ -1,5 +1,5 @@
-//! Outcomes of attempts to deliver a message to its channel, or an event to a webhook, and counts of what waits. Pure. `service::outbound`
-//! and `service::webhooks` decide on the outcome.
+//! Outcomes of attempts to deliver a message to its channel, or an event to a webhook, and counts of waiting items. Pure.
+//! `service::outbound` and `service::webhooks` decide on the outcome.
 
 use super::time::Timestamp;
 
@@ -29,27 +29,27 @@ impl DeliveryOutcome {
     }
 }
 
-/// As many waiting items are counted.
+/// The limit up to which waiting items are counted.
 pub const MOST: u64 = 10_000;
 
-/// What waits in an outbox.
+/// The waiting items of an outbox.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Backlog {
     /// At most [`MOST`].
     pub waiting: u64,
-    /// When the oldest of them was made.
+    /// When the oldest waiting item was created.
     pub oldest: Option<Timestamp>,
 }
 
-/// What is read of the database at once.
+/// The values for the metrics page that are read from the database at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Backlogs {
     pub messages: Backlog,
     pub events: Backlog,
-    /// Disabled because their endpoints failed.
+    /// The number of webhooks that are disabled because their endpoints failed.
     pub webhooks_disabled: u64,
-    /// Enabled, and their last delivery failed.
+    /// The number of enabled webhooks whose last delivery failed.
     pub webhooks_failing: u64,
-    /// Of the database, on SQLite with its log.
+    /// The size of the database, on SQLite with its log.
     pub bytes: u64,
 }

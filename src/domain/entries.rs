@@ -51,12 +51,12 @@ impl<'de> Deserialize<'de> for Entries {
     }
 }
 
-/// Entries whose numbers are kept as they were sent, or an error.
+/// Deserialises entries whose numbers are kept as they were sent. A number that would change is an error.
 pub fn exact<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Entries, D::Error> {
     entries_of::<Exact, D>(deserializer)
 }
 
-/// The same where there may be none.
+/// [`exact`] for an optional member.
 pub fn exact_if_any<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Entries>, D::Error> {
     #[derive(Deserialize)]
     struct ExactEntries(#[serde(deserialize_with = "exact")] Entries);

@@ -34,7 +34,7 @@ pub enum Test {
     Contains(String),
     Above(f64),
     Below(f64),
-    /// Both bounds inclusive. The first is the greater one where both were sent between the same two milliseconds.
+    /// Both bounds inclusive. The first is the greater one if both were sent between the same two milliseconds.
     Between(f64, f64),
 }
 
@@ -157,7 +157,7 @@ fn one(scalar: ScalarKind, name: &str, value: Option<Value>) -> Result<Comparabl
     scalar.comparable(&value).map_err(|reason| FilterError::new(format!("has a `{name}` that {reason}")))
 }
 
-/// What values are above or below.
+/// The bound of a comparison.
 #[derive(PartialEq, PartialOrd)]
 enum Edge {
     Number(f64),
@@ -175,7 +175,7 @@ impl Edge {
         }
     }
 
-    /// In the form of the values. `round`: the comparison's way of rounding.
+    /// The bound in the form of the stored values. `round`: how the comparison rounds it.
     fn rounded(self, round: fn(Bound) -> Timestamp) -> f64 {
         match self {
             Self::Number(number) => number,
@@ -255,7 +255,7 @@ mod tests {
         assert_eq!(test(GreaterThan, "0010"), Ok(Test::Above(1001.0)));
         assert_eq!(test(LessThan, "0011"), Ok(Test::Below(1002.0)));
         assert_eq!(test(LessThan, "0010"), Ok(Test::Below(1001.0)));
-        // As a field's value of these digits is kept.
+        // The digits beyond the millisecond are cut off, as in a stored field value.
         assert_eq!(test(Equal, "0019"), Ok(Test::AnyOf(vec![Comparable::Number(1001.0)])));
         let between = |min, max| {
             let filter = FieldFilter { value: None, min: Some(at(min)), max: Some(at(max)), ..filter(Between, json!(0)) };

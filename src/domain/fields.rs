@@ -133,10 +133,10 @@ impl Field {
     }
 }
 
-/// Whether a text is an address that a browser may be sent to: no `javascript:` or `data:`, for two.
+/// Whether a text is an address that is safe to open in a browser: http or https, and not `javascript:` or `data:`, for example.
 fn is_web_address(text: &str) -> bool {
     let begins = |scheme: &str| text.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme));
-    // A parser passes over spaces around it and control characters within.
+    // The URL parser ignores spaces around the address and control characters in it.
     let is_clean = text.trim_end() == text && !text.contains(char::is_control);
     is_clean && (begins("https://") || begins("http://")) && Url::parse(text).is_ok()
 }
@@ -144,7 +144,7 @@ fn is_web_address(text: &str) -> bool {
 /// The limit of options in an error text.
 const NAMED: usize = 10;
 
-/// The first of these values, as JSON.
+/// The first of these values as JSON, and the number of the others.
 fn some_of(values: &[Value]) -> String {
     let named: Vec<String> = values.iter().take(NAMED).map(Value::to_string).collect();
     let named = named.join(", ");
@@ -419,7 +419,7 @@ mod tests {
         }
         assert!(field("url", "string", None, Some(2)).validate(json!(["https://example.com", "ftp://example.com"])).is_err());
         assert!(field("text", "string", None, None).validate(json!("ftp://example.com")).is_ok());
-        // What was stored before is read and imported.
+        // A value that was stored before is still read and imported.
         assert_eq!(one.kind().canonical(json!("ftp://example.com")), Ok(json!("ftp://example.com")));
     }
 

@@ -46,7 +46,7 @@ pub enum ShownTickets {
 }
 
 impl TicketFilter {
-    /// Whether it filters by nothing but state and spam.
+    /// Whether the filter tests nothing but status and spam.
     pub fn is_plain(&self) -> bool {
         *self == Self { statuses: self.statuses.clone(), is_spam: self.is_spam, ..Self::default() }
     }
@@ -133,7 +133,7 @@ impl FieldOperator {
 /// A filter on `openedAt`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpenedAt {
-    /// Both bounds inclusive. The first is the later one where both were sent between the same two milliseconds.
+    /// Both bounds inclusive. The first is the later one if both were sent between the same two milliseconds.
     Between(Timestamp, Timestamp),
     After(Timestamp),
     Before(Timestamp),

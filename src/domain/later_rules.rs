@@ -1,5 +1,5 @@
-//! Rules that are younger than records in stores. An import holds new records to them. An export marks a record that breaks one, and
-//! an import takes what is so marked as it is.
+//! Rules that are younger than records in stores, so that stored records may break them. An import applies them to new records. An export
+//! marks a record that breaks a rule, and an import accepts a marked record unchanged.
 
 use serde_json::{Value, value::RawValue};
 
@@ -11,7 +11,7 @@ use super::{
     text::unfolded,
 };
 
-/// The path in the record of what breaks a rule, and the reason.
+/// A broken rule: the path of the property in the record, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Breach {
     pub place: String,
@@ -43,14 +43,14 @@ impl Contact {
 }
 
 impl Conversation {
-    /// Brings the reference into the form that threads of its channel have.
+    /// Normalises the reference to the form that threads of its channel have.
     pub fn name_thread(&mut self) -> Result<(), Breach> {
         let breach = || Breach { place: "referenceId".to_owned(), reason: NO_PHONE.to_owned() };
         self.reference_id = thread_name(self.channel.as_str(), &self.reference_id).ok_or_else(breach)?;
         Ok(())
     }
 
-    /// Puts the subject on one line. A blank one is none.
+    /// Puts the subject on one line. A blank subject is removed.
     pub fn unfold(&mut self) {
         self.email_subject = self.email_subject.take().and_then(|subject| unfolded(&subject));
     }
@@ -65,14 +65,14 @@ impl Conversation {
 }
 
 impl Message {
-    /// Puts the subject of an inbound e-mail on one line. A blank one is none. (A reply of ours may have a subject that is empty.)
+    /// Puts the subject of an inbound e-mail on one line. A blank subject is removed. (An outbound reply may have an empty subject.)
     pub fn unfold(&mut self) {
         if let Some(payload) = self.unfolded_payload() {
             self.payload = Some(payload);
         }
     }
 
-    /// The payload with its subject on one line, where that makes another.
+    /// The payload with its subject on one line; `None` if that changes nothing.
     fn unfolded_payload(&self) -> Option<Box<RawValue>> {
         let raw = self.payload.as_ref().filter(|_| self.direction == Direction::Inbound)?;
         let mut payload: Entries = serde_json::from_str(raw.get()).ok()?;
@@ -89,7 +89,7 @@ impl Message {
 }
 
 impl Record {
-    /// Whether the record breaks a rule, or an import would change it by one.
+    /// Whether the record breaks a rule, or whether an import would change it to fit a rule.
     pub fn breaks_a_later_rule(&self) -> bool {
         match self {
             Self::Contact(record) => record.breach().is_some(),

@@ -16,7 +16,7 @@ pub struct Message {
     /// True when the contact sent it.
     pub inbound: bool,
     pub sent_at: Timestamp,
-    /// The sort key of lists, and what tickets and counters go by: `sent_at`, or else the receipt ([`received_order`]).
+    /// The sort key of lists, which also tickets and counters use: `sent_at`, or else the time of receipt ([`received_order`]).
     pub sort_at: Timestamp,
     pub text: Option<String>,
     /// Image URLs.
@@ -35,8 +35,8 @@ pub struct Message {
 /// How far the clock of a channel may be ahead of ours.
 const MAX_AHEAD_MILLIS: i64 = 5 * 60 * 1000;
 
-/// What orders an inbound message: when it was sent, or else when it was received, if it says that it was sent later than clocks
-/// differ. It would stand in front for years.
+/// The sort key of an inbound message: the time when it was sent. If that is further ahead than clocks may differ, the time of receipt is
+/// used instead; otherwise the message could stay in front for years.
 pub fn received_order(sent_at: Timestamp, received_at: Timestamp) -> Timestamp {
     if sent_at > received_at.plus_millis(MAX_AHEAD_MILLIS) { received_at } else { sent_at }
 }

@@ -200,7 +200,7 @@ const DAY: i64 = 24 * HOUR;
 /// Channels on which a human may still answer when a bot may not.
 const MESSENGERS: [&str; 2] = ["facebook", "instagram"];
 
-/// Marks a message of a human, for channels with a longer reply window for these.
+/// Marks a message written by a human, for channels with a longer reply window for such messages.
 pub const HUMAN_AGENT: &str = "human_agent";
 
 /// Why a conversation accepts no more free text.
@@ -234,9 +234,9 @@ const SENDABLE: [&str; 3] = ["APPROVED", "REINSTATED", "FLAGGED"];
 pub enum Unsendable {
     Status(String),
     Named,
-    /// What it asks for that is no placeholder of the body.
+    /// The template needs a value that is no placeholder of its body: a description of it.
     BeyondBody(String),
-    /// The reason.
+    /// The filled-in text is too long: the reason.
     TooLong(String),
     Variables {
         wanted: usize,

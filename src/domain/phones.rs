@@ -1,17 +1,17 @@
-//! Phone numbers in E.164 from the spellings that channels and address books have for them. Pure.
+//! Converts phone numbers from the spellings of channels and address books to E.164. Pure.
 
 use super::contacts::is_e164;
 
-/// The servers of a WhatsApp JID that names a person by the phone. Groups, lists and hidden ids (`lid`) are none.
+/// The servers of WhatsApp JIDs that contain a person's phone number. JIDs of groups, lists and hidden ids (`lid`) contain none.
 const PERSONAL: [&str; 2] = ["s.whatsapp.net", "c.us"];
 
 /// Schemes in front of a number, in URIs and in the addresses of some providers.
 const SCHEMES: [&str; 2] = ["tel:", "whatsapp:"];
 
-/// The fewest digits that are taken for a whole number where nothing marks it as an international one.
+/// The least number of digits of a complete number, if nothing marks it as international.
 const BARE_DIGITS: usize = 7;
 
-/// The number in E.164 where the text says that it is an international one: `+66 81-234-5678`, `0066…`, `tel:+66…`, a JID.
+/// The number in E.164, if the text marks it as international: `+66 81-234-5678`, `0066…`, `tel:+66…`, a JID.
 pub fn international(text: &str) -> Option<String> {
     let text = text.trim();
     let number = match text.rsplit_once('@') {
@@ -31,7 +31,7 @@ pub fn on_whatsapp(text: &str) -> Option<String> {
     international(text).or_else(|| bare(&compact(without_scheme(text.trim()))))
 }
 
-/// Names that WhatsApp threads of this number in E.164 had before all of them were called by it.
+/// The references that WhatsApp threads of this number may have had before all of them were identified by the number in E.164.
 pub fn former_names(phone: &str) -> Vec<String> {
     let digits = phone.trim_start_matches('+');
     let jids = PERSONAL.iter().map(|server| format!("{digits}@{server}"));
@@ -47,7 +47,7 @@ fn plus(digits: &str) -> Option<String> {
     Some(format!("+{digits}")).filter(|phone| is_e164(phone))
 }
 
-/// The user of a JID without its agent and its device: `66812345678` of `66812345678.0:12`.
+/// The user part of a JID, without agent and device: `66812345678` of `66812345678.0:12`.
 fn user_of(jid: &str) -> Option<&str> {
     let end = jid.find(['.', '_', ':']).unwrap_or(jid.len());
     let (user, parts) = jid.split_at(end);
@@ -60,8 +60,8 @@ fn without_scheme(text: &str) -> &str {
     SCHEMES.iter().find(|one| scheme(one)).map_or(text, |scheme| text[scheme.len()..].trim_start())
 }
 
-/// A number without what is written between its digits: spaces, hyphens, dots, brackets, marks of direction, and the `(0)` of a
-/// national number.
+/// A number without the characters between its digits: spaces, hyphens, dots, brackets, marks of direction, and the `(0)` of a national
+/// number.
 fn compact(number: &str) -> String {
     let between = |c: char| {
         c.is_whitespace()

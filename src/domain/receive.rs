@@ -21,11 +21,11 @@ pub fn is_name(text: &str, max: usize) -> bool {
     !text.trim().is_empty() && text.chars().count() <= max && !text.chars().any(char::is_control)
 }
 
-/// Why a reference is none of a WhatsApp thread.
+/// The reason why a reference cannot belong to a WhatsApp thread.
 pub const NO_PHONE: &str = "must be a phone number on WhatsApp, such as +66800000001, 66800000001 or 66800000001@s.whatsapp.net";
 
-/// What a thread is called on a channel, however the channel or a bridge spells it: on WhatsApp by the phone in E.164. None: it
-/// cannot be called so.
+/// The canonical reference of a thread, however the channel or a bridge spells it: on WhatsApp the phone number in E.164, elsewhere the
+/// reference unchanged. `None`: the reference is not valid on this channel.
 pub fn thread_name(channel: &str, reference_id: &str) -> Option<String> {
     if channel == WHATSAPP { phones::on_whatsapp(reference_id) } else { Some(reference_id.to_owned()) }
 }
@@ -46,7 +46,7 @@ pub struct Inbound {
     pub sent_at: Option<Timestamp>,
     pub email_subject: Option<String>,
     pub contact: Option<InboundContact>,
-    /// The members beside the message that came as something other than text.
+    /// The members beside the message that were sent as something other than text.
     pub not_texts: Vec<&'static str>,
 }
 
@@ -55,7 +55,7 @@ pub struct Inbound {
 pub struct Detail(pub Value);
 
 impl Detail {
-    /// The text. Anything else is left out, and its member noted.
+    /// Returns the text. A value of another type is left out, and `member` is added to `not_texts`.
     pub fn text(detail: Option<Self>, member: &'static str, not_texts: &mut Vec<&'static str>) -> Option<String> {
         match detail?.0 {
             Value::String(text) => Some(text),
@@ -89,7 +89,7 @@ pub struct Received {
     pub ignored: Vec<Ignored>,
 }
 
-/// A member beside an inbound message that cannot be kept: the message is taken without it.
+/// A member beside an inbound message that cannot be kept: the message is accepted without it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ignored {
     pub member: &'static str,
@@ -137,7 +137,7 @@ impl Inbound {
             phone.ok_or("must be a phone number in E.164, such as +66800000001")
         };
         keep("sender.name", &mut self.sender_name, &line);
-        // A blank subject is none, and no fault.
+        // A blank subject counts as absent and is not reported.
         self.email_subject = self.email_subject.take().filter(|subject| !subject.trim().is_empty());
         keep("emailSubject", &mut self.email_subject, &line);
         if let Some(contact) = &mut self.contact {
@@ -149,7 +149,7 @@ impl Inbound {
         ignored
     }
 
-    /// The sender of the message. The thread's reference is the phone number on WhatsApp, and may be the address of an e-mail.
+    /// The sender of the message. On WhatsApp the thread's reference is the phone number; in e-mail it may be the address.
     pub fn person(&self, channel: &str) -> Person {
         let told = self.contact.as_ref();
         let reference = || thread_name(channel, &self.reference_id);
@@ -158,7 +158,7 @@ impl Inbound {
         let phone = told.and_then(|contact| contact.phone.clone());
         let phone = phone.or_else(|| reference().filter(|_| channel == WHATSAPP));
         let first = told.and_then(|contact| contact.first_name.clone());
-        // A last name alone is the name.
+        // A last name without a first name may become the name.
         let (last, only) = told.and_then(|contact| contact.last_name.clone()).map_or((None, None), |last| match &first {
             Some(_) => (Some(last), None),
             None => (None, Some(last)),

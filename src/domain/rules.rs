@@ -1,4 +1,4 @@
-//! Revision settings: the type of what differs between the two API revisions only by a value. The values are in `revision::a` and
+//! Revision settings: the type of the differences between the two API revisions that are only values. The values are in `revision::a` and
 //! `revision::b`. The composition root injects them, so that every branch on them is compiled and tested in both builds.
 
 /// The settings of one revision.

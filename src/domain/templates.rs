@@ -1,4 +1,4 @@
-//! WhatsApp message templates: their placeholders, and what they ask for beyond the text of the body (section 2.12). Pure.
+//! WhatsApp message templates: their placeholders, and the values that they need beyond the text of the body (section 2.12). Pure.
 
 use std::ops::Range;
 
@@ -6,12 +6,12 @@ use serde_json::Value;
 
 use super::store::Template;
 
-/// Types of buttons that the channel wants a value for with every send.
+/// Types of buttons for which the channel requires a value with every message.
 const ASKING: [&str; 5] = ["COPY_CODE", "FLOW", "MPM", "ORDER_DETAILS", "OTP"];
 
 impl Template {
-    /// What a send would have to give beside the values of the body's placeholders, in words; `None` if nothing. The channel
-    /// refuses a message without it.
+    /// Describes a value that a message needs beside those of the body's placeholders; `None` if it needs none. The channel refuses a
+    /// message without that value.
     pub fn beyond_body(&self) -> Option<String> {
         let components: Vec<Value> = serde_json::from_str(&self.components).unwrap_or_default();
         let body = components.iter().position(|component| component["type"] == "BODY");
@@ -46,7 +46,7 @@ fn upper(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_ascii_uppercase()
 }
 
-/// Whether a text of it has a placeholder. Examples have values in their place.
+/// Whether any text in the value has a placeholder. Examples are skipped: they have values in the place of placeholders.
 fn has_placeholder(value: &Value) -> bool {
     match value {
         Value::String(text) => !placeholders(text).is_empty(),

@@ -46,8 +46,8 @@ pub fn joined_name(name: &str) -> String {
     joined + rest
 }
 
-/// A line of text, unfolded: what holds a line break or another control character, with the white space around it, is one space.
-/// None: nothing else is there.
+/// A text on one line: control characters, such as line breaks, become one space together with the white space around them. `None` if
+/// nothing else is left.
 pub fn unfolded(text: &str) -> Option<String> {
     let mut out = String::with_capacity(text.len());
     for (number, part) in text.split(char::is_control).enumerate() {
@@ -56,7 +56,7 @@ pub fn unfolded(text: &str) -> Option<String> {
             _ => {
                 out.truncate(out.trim_end().len());
                 let part = part.trim_start();
-                // Neither in front nor behind: a space waits for what follows.
+                // No space at the beginning or the end: it is written only between two parts.
                 if !part.is_empty() && !out.is_empty() {
                     out.push(' ');
                 }
@@ -67,8 +67,8 @@ pub fn unfolded(text: &str) -> Option<String> {
     if out.trim().is_empty() { None } else { Some(out) }
 }
 
-/// JSON whose texts hold no half characters: an escaped surrogate without its other half becomes U+FFFD. Channels leave them where they cut
-/// a text after so many UTF-16 units, and no text of ours can hold them.
+/// JSON without lone surrogates: an escaped surrogate without its other half becomes U+FFFD. Channels leave lone surrogates where they
+/// cut a text after a number of UTF-16 units, and UTF-8 texts cannot contain them.
 pub fn whole_characters(json: &[u8]) -> Cow<'_, [u8]> {
     let unit = |at: usize| -> Option<u16> {
         let digits = json.get(at..at + 6)?.strip_prefix(b"\\u")?;

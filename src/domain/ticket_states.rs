@@ -141,8 +141,7 @@ impl Ticket {
         Ok(Some(Handover { previous }))
     }
 
-    /// Removes the assignee. Permitted in every state: otherwise a closed ticket would reopen with the assignee of former
-    /// times.
+    /// Removes the assignee. Permitted in every state: otherwise a closed ticket would reopen with its former assignee.
     pub fn unassign(&mut self, now: Timestamp) -> Option<UserId> {
         let previous = self.assignee_user_id.take()?;
         self.touch(now);

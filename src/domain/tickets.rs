@@ -76,7 +76,7 @@ const REVENUE_DECIMALS: usize = 4;
 pub fn is_revenue(number: &serde_json::Value) -> bool {
     let text = match (number.as_u64(), number.as_f64()) {
         (Some(whole), _) => whole.to_string(),
-        // In full, with the fewest digits that identify this number.
+        // The number in full, without an exponent, with the fewest digits that identify it.
         (None, Some(number)) if number >= 0.0 => number.abs().to_string(),
         _ => return false,
     };

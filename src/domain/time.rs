@@ -56,19 +56,19 @@ impl JsonSchema for Timestamp {
 impl FromStr for Timestamp {
     type Err = TimestampError;
 
-    /// Any offset is accepted; digits beyond the millisecond are cut off. What others are compared with is read as a [`Bound`].
+    /// Any offset is accepted; digits beyond the millisecond are cut off. An instant for comparisons is read as a [`Bound`] instead.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         Ok(Self(text.parse::<Bound>()?.floor))
     }
 }
 
-/// What timestamps are compared with: an instant as it was sent, which may lie between two milliseconds. It is rounded by the
-/// comparison, so that this matches what the instant itself would.
+/// A bound for comparisons with timestamps: an instant as it was sent, which may lie between two milliseconds. Each comparison rounds it
+/// so that the result equals that with the exact instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Bound {
     /// Milliseconds since the Unix epoch, rounded down.
     floor: i64,
-    /// Half nanoseconds above that; the odd half stands for finer digits.
+    /// Half nanoseconds above `floor`; an odd number means that finer digits follow.
     rest: u32,
 }
 
@@ -78,12 +78,12 @@ impl Bound {
         self.ceiling()
     }
 
-    /// The timestamp below which are those for which `timestamp < bound`.
+    /// The timestamp `t` for which `timestamp < t` is equivalent to `timestamp < bound`.
     pub fn before(self) -> Timestamp {
         self.ceiling()
     }
 
-    /// The timestamp above which are those for which `timestamp > bound`.
+    /// The timestamp `t` for which `timestamp > t` is equivalent to `timestamp > bound`.
     pub fn after(self) -> Timestamp {
         Timestamp(self.floor)
     }
@@ -93,7 +93,7 @@ impl Bound {
         Timestamp(self.floor)
     }
 
-    /// May be the first millisecond of the year 10000, which no timestamp reaches.
+    /// The bound, rounded up. It may be the first millisecond of the year 10000, which no timestamp reaches.
     fn ceiling(self) -> Timestamp {
         Timestamp(self.floor + i64::from(self.rest > 0))
     }
@@ -102,7 +102,7 @@ impl Bound {
 /// How many digits of a second's fraction chrono reads.
 const READ_DIGITS: usize = 9;
 
-/// The second of a day at whose end a leap second is put in, in UTC.
+/// The second of a UTC day after which a leap second is inserted.
 const LAST_SECOND: i64 = 86_399;
 
 impl FromStr for Bound {
@@ -111,7 +111,7 @@ impl FromStr for Bound {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let at = DateTime::parse_from_rfc3339(text).map_err(|_| TimestampError)?;
         let (floor, nanos) = (at.timestamp_millis(), at.timestamp_subsec_nanos());
-        // chrono takes a second 60 in any minute.
+        // chrono accepts a second 60 in any minute.
         let misplaced = nanos >= 1_000_000_000 && at.timestamp().rem_euclid(LAST_SECOND + 1) != LAST_SECOND;
         if misplaced || !RANGE.contains(&floor) {
             return Err(TimestampError);
@@ -257,7 +257,7 @@ mod tests {
             prop_assert_eq!(local.to_rfc3339().parse(), Ok(Timestamp(millis)));
         }
 
-        /// Against the comparison of nanoseconds.
+        /// Checks the bounds against a comparison of nanoseconds.
         #[test]
         fn a_bound_matches_what_its_instant_matches(row in 0..5_i64, nanos in 0..5_000_000_i64) {
             let at = DateTime::<Utc>::from_timestamp_nanos(nanos).format("%Y-%m-%dT%H:%M:%S%.9fZ").to_string();

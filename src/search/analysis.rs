@@ -298,7 +298,7 @@ pub fn analyse(text: &str, mut term: impl FnMut(&str, u32)) {
             }
         }
     }
-    // Positions of their own: no other term has this prefix.
+    // Digit terms have positions of their own: no other term has their prefix.
     let mut place = 0;
     for number in numbers(&folded) {
         if number.digits.len() == DIGIT_RUN && number.to - number.from == DIGIT_RUN && stands_alone(&folded, &number) {

@@ -116,12 +116,12 @@ fn often(term: &str, times: u32) -> String {
     format!("{OFTEN}{term}{TIMES}{}", char::from_u32(times.min(MANY)).unwrap_or(TIMES))
 }
 
-/// The common prefix of these terms for all frequencies: of one term (`whole`), or of all terms with this prefix.
+/// The common prefix of the `often` terms for all frequencies: of one term (`whole`), or of all terms with this prefix.
 pub fn oftens(term: &str, whole: bool) -> String {
     if whole { format!("{OFTEN}{term}{TIMES}") } else { format!("{OFTEN}{term}") }
 }
 
-/// The frequency in such a term.
+/// The frequency that an `often` term contains.
 pub fn times(often: &[u8]) -> u32 {
     often.last().copied().unwrap_or(0).into()
 }
@@ -139,7 +139,7 @@ impl Standing {
         Self(u64::from(length) << Self::BITS | until.unsigned_abs())
     }
 
-    /// The first sort key behind all of this length.
+    /// The first sort key after all documents of this length.
     pub fn longer(length: u8) -> Option<Self> {
         Some(Self(u64::from(length.checked_add(1)?) << Self::BITS))
     }
@@ -153,7 +153,7 @@ impl Standing {
     }
 }
 
-/// The texts of a record as one.
+/// The texts of a record, joined to one text.
 pub fn text(texts: &[String]) -> String {
     let mut all = String::with_capacity(texts.iter().map(|text| text.len() + 1).sum());
     for (i, text) in texts.iter().enumerate() {

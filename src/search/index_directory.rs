@@ -37,7 +37,7 @@ impl Folder {
     }
 }
 
-/// The bytes of the files in a folder. What goes away meanwhile counts for nothing.
+/// The total size of the files in a folder, in bytes. Files that are deleted meanwhile are not counted.
 pub fn bytes_of(folder: &Path) -> io::Result<u64> {
     let files = match read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),

@@ -12,10 +12,10 @@
 //!   `score` is the relevance.
 //! - `overlay` is the in-memory overlay of recent writes; `search_service` answers searches and follows the database.
 //!
-//! Tantivy does not evaluate the queries. Each term has its store as a prefix, so the volume of one store costs another
-//! nothing. Scores use no statistics of the whole index. Documents and posting lists are sorted by what decides those
-//! scores, so a search terminates early once its page is full (see `searcher`). A cursor stays valid while data arrives,
-//! since a score depends only on the record and on weights that the cursor contains.
+//! Tantivy does not evaluate the queries. Each term has its store as a prefix, so a large store does not slow down the searches of
+//! others. Scores use no statistics of the whole index. Documents and posting lists are sorted by the properties that determine those
+//! scores, so a search terminates early once its page is full (see `searcher`). A cursor stays valid while data arrives, since a score
+//! depends only on the record and on weights that the cursor contains.
 //!
 //! Guarantees of a walk, a paginated search: the order is by score, then newest first, then id; a record that is not
 //! changed meanwhile appears exactly once. A changed record may appear again, or not at all, as its score or instant moved.

@@ -1,11 +1,10 @@
 //! In-memory overlay of the index (memtable): records that changed since the last index commit.
 //!
-//! Called by `search_service`, for each search and by its worker. The change log lists the commits of all processes. Each search
-//! reads it first, so it sees every write acknowledged before; concurrent searches share one read (single flight). Where
-//! the log is far ahead, as after an import, searches neither read it nor wait for more than one part, until the worker has
-//! caught up. Commits of this process are visible even then, since they are passed on directly, beside the log. A message
-//! inserted by this process is passed on with its content, so it is not read again, nor is an older state of it searched
-//! for.
+//! Called by `search_service`, for each search and by its worker. The change log lists the commits of all processes. Each search reads it
+//! first, so it sees every write acknowledged before; concurrent searches share one read (single flight). Where the log is far ahead, as
+//! after an import, searches neither read it nor wait for more than one part, until the worker has caught up. Commits of this process are
+//! visible even then, since they are passed on directly, beside the log. A message inserted by this process is passed on with its
+//! content. It is therefore not read again, and the index is not searched for an older state of it.
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
@@ -50,7 +49,8 @@ pub const PLACES: i64 = 500;
 pub const PART: usize = 500;
 /// Records whose texts one statement reads, since a text may have a megabyte.
 pub const READ_AT_ONCE: usize = 100;
-/// Bytes of text that are analysed on the caller's thread. More of it goes to a thread where it holds up no request.
+/// Up to this many bytes of text are analysed on the caller's thread. More text is analysed on another thread, where it delays no
+/// request.
 const AT_ONCE: usize = 16 * 1024;
 /// How many changes are remembered as already applied.
 const REMEMBERED: usize = 20_000;
@@ -126,7 +126,7 @@ impl Front {
         Ok(())
     }
 
-    /// What the log has behind the mark; `None` if it cannot say.
+    /// The changes behind the mark; `None` if the log does not know them, since it was pruned or the mark is of another database.
     pub async fn behind(&self, followed: &Followed) -> Result<Option<Behind>> {
         in_time(self.db.changes_since(&followed.mark, PLACES)).await
     }
@@ -242,8 +242,8 @@ impl Followed {
         self.newest = newest(self.newest, logged);
     }
 
-    /// Keeps `new` only for records that cannot have been applied before: from the log, with a later change that was passed on
-    /// directly, or by a read of a whole conversation.
+    /// Keeps `new` only for records that cannot have been applied before. A record may have been applied from the log, with a later
+    /// change that was passed on directly, or by a read of a whole conversation.
     fn doubt_what_may_be_known(&mut self, epoch: u64) {
         for one in &mut self.own {
             one.inserted.take_if(|inserted| one.position <= self.newest || inserted.epoch != epoch);
@@ -252,7 +252,7 @@ impl Followed {
     }
 
     fn is_ahead(&mut self) {
-        // A change that was forgotten here is applied twice.
+        // A change whose position is forgotten here is applied a second time.
         if self.ahead.len() > REMEMBERED {
             self.ahead.clear();
         }
@@ -264,8 +264,8 @@ fn newest(before: i64, logged: &[LoggedChange]) -> i64 {
     logged.iter().map(|one| one.position).fold(before, i64::max)
 }
 
-/// Whether these are too many for the overlay and for a search to wait for. A conversation with a changed subject may have
-/// many messages.
+/// Whether there are too many changes for the overlay, or for a search to wait for. A changed subject of a conversation concerns all of
+/// its messages, which may be many.
 pub fn is_much(behind: &Behind) -> bool {
     behind.more || behind.changes.len() > PART || behind.changes.iter().any(|change| change.kind == RETITLED)
 }

@@ -23,7 +23,7 @@ use super::{
 /// A condition in one segment.
 pub struct Part {
     pub walk: PostingIterator,
-    /// Walks over the candidates with a frequency above one, as far as [`PostingIterator::bound`] knows, by that frequency.
+    /// Iterators over the candidates with a frequency above one, by that frequency, as far as [`PostingIterator::bound`] knows it.
     pub often: BTreeMap<u32, PostingIterator>,
     /// Whether every candidate is a hit with exactly the frequency of its bound.
     pub sure: bool,
@@ -99,7 +99,7 @@ impl Opener<'_> {
                 let (infos, last) = self.range(beginning, beginning, self.budget)?;
                 self.budget = self.budget.saturating_sub(infos.len());
                 let walks = infos.iter().map(|(_, info)| self.list(info)).collect::<tantivy::Result<_>>()?;
-                // Frequencies of the same words.
+                // The `often` terms of the same words.
                 let often = self.range(&oftens(beginning, false), &oftens(&last, true), usize::MAX)?.0;
                 (Union::of(walks), if infos.is_empty() { vec![] } else { often })
             }

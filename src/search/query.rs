@@ -151,7 +151,7 @@ fn in_a_row(digits: &str) -> Condition {
     Condition::phrase(DIGIT_RUN as u32, runs)
 }
 
-/// The number of pieces, all of them words, that stand without a space around an at sign.
+/// The number of leading pieces that form an e-mail address: words without a space between them, with an at sign among them.
 fn address(folded: &str, pieces: &[Piece]) -> Option<usize> {
     let together = |pair: &&[Piece]| {
         let between = &folded[pair[0].to..pair[1].from];

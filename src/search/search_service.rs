@@ -42,10 +42,10 @@ const COMMIT_AFTER: Duration = Duration::from_secs(1);
 const BULK: usize = 50_000;
 /// How long a search waits for an index that is being built: long enough for a small database.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// The interval after which the mark of an idle index is committed: the change log is pruned, also behind an index whose
-/// mark is too old.
+/// The interval after which the mark of an idle index is committed. The change log is pruned over time, and an index with too old a mark
+/// cannot continue from it.
 const REMARK: Duration = Duration::from_secs(3600);
-/// How long a rebuilt index has to be followed without a failure to count as one that works, where nothing is committed meanwhile.
+/// How long a rebuilt index must run without a failure to count as working, if nothing is committed meanwhile.
 const PROVEN: Duration = Duration::from_secs(60);
 const UNKNOWN: &str =
     "either the database was restored to an older state, or it was not followed for so long that its change log was pruned";
@@ -67,7 +67,7 @@ struct SearchState {
     damaged: AtomicBool,
     /// When the index last had every change of the database.
     caught_up: Mutex<Instant>,
-    /// Where the index is, once it was claimed.
+    /// The folder of the index, once this process has claimed it.
     path: Mutex<Option<PathBuf>>,
 }
 
@@ -76,7 +76,7 @@ struct SearchState {
 pub struct IndexState {
     /// Whether searches are answered.
     pub is_ready: bool,
-    /// How long ago it last had every change of the database; since the start where it never had.
+    /// The time since the index last had every change of the database, or since the start if it never had.
     pub lag: Duration,
     pub bytes: u64,
 }
@@ -160,7 +160,7 @@ impl SearchService {
             had_failed: rebuilt,
         };
         let followed = follower.follow(pulse).await;
-        // Whatever the failure: an index that does not follow the database must not answer.
+        // After any failure: an index that does not follow the database must not answer searches.
         shared.close_view();
         if matches!(followed, Err(Error::Failed(_))) {
             shared.damaged.store(true, Ordering::Release);
@@ -202,7 +202,7 @@ impl SearchState {
         self.search(self.processors, move |view| Ok(view.search(&search)?)).await
     }
 
-    /// Searches on a thread where it holds up nothing, with so many of the permits.
+    /// Runs a search on a thread where it blocks no async task, with this many of the permits.
     async fn search<T: Send + 'static>(
         self: &Arc<Self>,
         permits: u32,
@@ -221,7 +221,7 @@ impl SearchState {
         Ok(unpanicked(|| view.search_if_small(search))?)
     }
 
-    /// The view, unless it was opened since and has not caught up yet.
+    /// The view; an error while there is none or it has not caught up yet.
     fn complete<'a>(&self, view: &'a Option<Arc<View>>) -> Result<&'a View> {
         view.as_deref().filter(|_| *self.ready.borrow()).ok_or(Error::Building)
     }
@@ -263,7 +263,7 @@ struct Follower {
     bulk: usize,
     /// Since when there is something to commit.
     since: Option<Instant>,
-    /// Whether the index is rebuilt after a failure, and nothing has shown yet that it can be written.
+    /// Whether the index was rebuilt after a failure, and has not yet proved that it can be written.
     had_failed: bool,
 }
 
@@ -276,7 +276,7 @@ impl Follower {
             pulse.beat();
             let more = self.take_in().await?;
             let committed = self.commit_if_due(more).await?;
-            // Whether an index that failed can be written again shows with a commit, or with time.
+            // A rebuilt index counts as working after a commit, or after `PROVEN` without a failure.
             if committed || !self.had_failed || began.elapsed() >= PROVEN {
                 self.had_failed = false;
                 pulse.succeeded();
@@ -357,7 +357,7 @@ impl Follower {
         .await
     }
 
-    /// Commits to the disk where that is due; whether it was.
+    /// Commits to the disk if a commit is due; returns whether it was.
     async fn commit_if_due(&mut self, more: bool) -> Result<bool> {
         let view = self.shared.front.view();
         let waits = view.as_ref().is_some_and(|view| !view.fresh.is_empty());

@@ -6,9 +6,9 @@
 //! hits; a later page begins with a binary search for the sort key of its cursor. A frequent term costs hardly more than a
 //! rare one. There is no cache, so the first search costs the same as later ones, except for disk reads.
 //!
-//! Cost still grows with the lists in three cases. Terms that seldom meet, or seldom as the phrase searched for, have many
-//! candidates but few hits. Several terms that are each repeated within many records weaken the bound of a pass, since it
-//! assumes the maximum of the other terms. Counting visits all hits; only revision A counts, for contacts.
+//! Cost still grows with the lists in three cases. Terms that seldom occur together, or seldom as the searched phrase, have many
+//! candidates but few hits. Several terms that are each repeated within many records weaken the bound of a pass, since it assumes the
+//! maximum of the other terms. Counting visits all hits; only revision A counts, for contacts.
 //!
 //! Called by `search_service` and `overlay`. Guarantees: the order of a hit depends only on the record and the walk's weights; the
 //! pages equal those of an exhaustive evaluation; records of another store are not even candidates.
@@ -105,7 +105,7 @@ const CONDITIONS: usize = 200;
 /// The cost limits of a search.
 #[derive(Clone, Copy)]
 struct Limits {
-    /// Parts of conditions too.
+    /// The parts of all conditions count, too.
     conditions: usize,
     /// Records in the overlay.
     fresh: usize,

@@ -8,12 +8,12 @@ use crate::domain::{
 };
 
 impl Service {
-    /// Those that are not disconnected, oldest first.
+    /// The accounts that are not disconnected, oldest first.
     pub async fn accounts(&self, store: &StoreId, channel: Option<&Channel>, page: PageRequest) -> Result<Page<Account>> {
         Ok(self.db().active_accounts(store, channel, &page).await?)
     }
 
-    /// By name, then id.
+    /// The templates of an account, by name, then id.
     pub async fn templates(&self, store: &StoreId, account: &AccountId, filter: TemplateFilter) -> Result<Vec<Template>> {
         let found = self.db().account(store, account).await?.ok_or_else(|| Error::missing("accountId", "account", account))?;
         if found.channel.as_str() != WHATSAPP {

@@ -69,7 +69,7 @@ impl Service {
         Ok((bridge, secret))
     }
 
-    /// Removes an account's bridge. Queued messages then have none.
+    /// Removes an account's bridge. Messages that are still queued then have no bridge.
     pub async fn remove_bridge(&self, editor: &Editor, account: &AccountId) -> Result<()> {
         let mut change = self.begin_edit(editor).await?;
         if !change.delete_bridge(account).await? {

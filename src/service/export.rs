@@ -30,7 +30,7 @@ pub enum ExportError {
 struct ExportLine<'a> {
     kind: &'static str,
     record: &'a Record,
-    /// Lets the import accept a record that breaks a rule which is younger than it.
+    /// Lets the import accept a record that is older than a rule and breaks it.
     #[serde(rename = "asStored", skip_serializing_if = "std::ops::Not::not")]
     as_stored: bool,
 }

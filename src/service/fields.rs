@@ -7,7 +7,7 @@ use crate::domain::{
 };
 
 impl Service {
-    /// In display order. With accounts: the existing accounts of a field, in the field's order; empty for a field without
+    /// Ticket fields in display order. With accounts: the existing accounts of a field, in the field's order; empty for a field without
     /// accounts.
     pub async fn ticket_fields(&self, store: &StoreId, with_accounts: bool) -> Result<Vec<TicketFieldView>> {
         let fields = self.db().ticket_fields(store).await?;
@@ -22,7 +22,7 @@ impl Service {
         Ok(fields.into_iter().map(view).collect())
     }
 
-    /// In display order.
+    /// Contact fields in display order.
     pub async fn contact_fields(&self, store: &StoreId) -> Result<Vec<Field>> {
         Ok(self.db().contact_fields(store).await?)
     }

@@ -54,7 +54,7 @@ impl Shop {
         import::run(&self.fixture.db, self.service.world(), &self.fixture.store, spool, import::Options::default()).await.unwrap();
     }
 
-    /// The tickets that were imported by id, and later ones as `new`.
+    /// The matching tickets: imported ones by id, later ones as `new`.
     async fn found(&self, filter: TicketFilter) -> String {
         let filter = TicketFilter { statuses: vec![Status::Open, Status::Closed], ..filter };
         let page = self.service.tickets(&self.fixture.store, filter, first(9), TicketExpand::default()).await.unwrap();
@@ -127,7 +127,7 @@ async fn filters_find_current_values_and_no_former_ones() {
         field("region", "text", "string"),
         field("score", "integer", "number"),
         field("tags", "multi_select", "string"),
-        // Before their conversations.
+        // Tickets before their conversations.
         ticket("k1", "v1", false, json!({"region": "Northern Sea", "score": 7, "tags": ["a", "b"]})),
         ticket("k2", "v1", true, json!({"region": "south", "score": 0})),
         ticket("k3", "v2", false, json!({})),

@@ -2,8 +2,8 @@
 //!
 //! All lines are validated before the transaction begins, which on SQLite keeps every other writer out: definitions first, since values
 //! are validated against them, then everything else, so the order of lines does not matter. Up to [`MAX_FAULTS`] faults are reported.
-//! Then a separate thread reads the input again while the database writes, with a bounded queue of batches between them. What the
-//! records replace is read in one pass before that, or two where the database locks the affected rows beforehand. Memory use is
+//! Then a separate thread reads the input again while the database writes, with a bounded queue of batches between them. The ids of
+//! replaced records are collected in one pass before that, or in two if the database locks the affected rows beforehand. Memory use is
 //! bounded: the queue, a hash of each id, the definitions, and the accounts of recent conversations.
 //! - `spool`: the lines.
 //! - `fault`: why an input is refused.
@@ -87,7 +87,7 @@ pub async fn run(db: &Db, world: &World, store: &StoreId, spool: Spool, options:
     let mut import = db.begin_import(store, world.now()).await?.ok_or_else(|| ImportError::NoStore(store.clone()))?;
     let begun = Instant::now();
     import.expect(spool.bytes()).await?;
-    // Since they were read, definitions may have changed.
+    // The definitions may have changed since the validation read them.
     let definitions =
         Definitions::stored(import.definitions(RecordKind::TicketField).await?, import.definitions(RecordKind::ContactField).await?);
     let held = ExistingRecords { kinds: RecordKind::ALL.into_iter().filter(|kind| import.held(*kind)).collect(), holds: import.holds() };

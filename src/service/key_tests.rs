@@ -250,7 +250,7 @@ async fn the_last_use_is_visible_at_once_here_and_elsewhere_once_saved() {
     ring.other.save_key_uses().await.unwrap();
     ring.one.save_key_uses().await.unwrap();
     assert_eq!((last(&ring.one).await, last(&ring.other).await), (Some(used.plus_millis(10)), Some(used.plus_millis(10))));
-    // An unknown secret is no use, and the use of a deleted key is no failure.
+    // An unknown secret records no use, and saving the use of a deleted key does not fail.
     assert!(ring.one.authenticate("cp_nonsense").await.unwrap().is_none());
     ring.one.authenticate(secret.reveal()).await.unwrap().unwrap();
     ring.one.delete_key(&ring.editor(), &key.id).await.unwrap();

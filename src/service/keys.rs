@@ -66,8 +66,8 @@ impl Uses {
 }
 
 impl Service {
-    /// Authenticates a secret. Looked up on every call, unless the store's cache is known to be current, so that all processes
-    /// see a change of a key at once. The records that the request names may be looked up with the key.
+    /// Authenticates a secret. The key is looked up on every call, unless the store's cache is known to be current, so that all processes
+    /// see a change of a key at once. The records that the request names may be looked up together with the key.
     pub async fn authenticate(&self, secret: &str) -> Result<Option<LookedUpCaller>> {
         let now = self.world().now();
         let found = self.db().find_caller(&SecretHash::of(secret), now).await?;
@@ -130,7 +130,7 @@ impl Service {
         Ok(keys)
     }
 
-    /// Changes name or scopes; `None` leaves a property unchanged, as the secret is.
+    /// Changes name or scopes; `None` leaves a property unchanged. The secret stays the same.
     pub async fn edit_key(&self, editor: &Editor, id: &KeyId, name: Option<String>, scopes: Option<ScopeSet>) -> Result<ApiKey> {
         check(name.as_deref(), scopes)?;
         let mut change = self.begin_edit(editor).await?;
@@ -159,7 +159,7 @@ impl Service {
         Ok(key)
     }
 
-    /// Gives a key a new secret and six more months; each former one stays valid for two hours, unless it expires earlier.
+    /// Gives a key a new secret and six more months; each former secret stays valid for two hours, unless it expires earlier.
     pub async fn rotate_key(&self, editor: &Editor, id: &KeyId) -> Result<(ApiKey, Secret)> {
         let secret = fresh_secret(PREFIX)?;
         let mut change = self.begin_edit(editor).await?;

@@ -50,7 +50,7 @@ impl Service {
         Ok(Page { rows: rows.into_iter().map(view).collect(), next, total })
     }
 
-    /// Newest first.
+    /// Internal comments of a conversation, newest first.
     pub async fn comments(
         &self,
         store: &StoreId,

@@ -120,7 +120,7 @@ impl Service {
         Self { db: self.db.on_replica(), ..self.clone() }
     }
 
-    /// The same within a store's share of the database.
+    /// A copy that is limited to a store's share of the database.
     #[must_use]
     pub fn within(&self, share: Share) -> Self {
         Self { db: self.db.within(share), ..self.clone() }

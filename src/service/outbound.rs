@@ -62,7 +62,7 @@ impl Service {
         let mut change = self.begin_alone(&parcel.store_id, parcel.actor.clone()).await?;
         let failure = match verdict {
             Verdict::Accepted { external_id, reference_id } => {
-                // What is no name of a thread on this channel renames none: the message was sent all the same.
+                // An id that no thread on this channel can have is ignored: the message was sent nevertheless.
                 let reference_id =
                     reference_id.and_then(|name| thread_name(parcel.channel.as_str(), &name)).filter(|name| *name != parcel.reference_id);
                 if reference_id.is_some() {

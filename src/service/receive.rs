@@ -178,13 +178,12 @@ impl Service {
     }
 }
 
-/// The receipt time of a message: after the end of a ticket that closed before it, or the message would belong to that
-/// ticket.
+/// The receipt time of a message. It is later than the close of the former ticket; otherwise the message would belong to that ticket.
 fn received_at(now: Timestamp, former: Option<&Ticket>) -> Timestamp {
     former.and_then(|ticket| ticket.closed_at).map_or(now, |closed_at| now.max(closed_at.plus_millis(1)))
 }
 
-/// Refuses what the message cannot be without; [`Inbound::tidy`] looks after what stands beside it.
+/// Validates the message itself: its ids, text and images. [`Inbound::tidy`] handles the details beside it.
 fn check(inbound: &Inbound) -> Result<()> {
     let name = |field: &str, text: &str, max: usize| {
         if is_name(text, max) { Ok(()) } else { Err(Error::invalid(field, format!("must have 1 to {max} printable characters"))) }

@@ -99,7 +99,7 @@ impl Clock for Meddler {
 async fn a_text_that_lost_a_race_is_sent_once() {
     let fixture = Arc::new(Fixture::alone().await);
     if fixture.is_sqlite() {
-        // There the clock is read while the write holds all locks.
+        // On SQLite the write reads the clock while it holds all locks, so no other write can come between.
         return;
     }
     fixture.ticket("t", |_| {}).await;

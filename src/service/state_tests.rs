@@ -182,22 +182,22 @@ async fn a_snooze_ends_by_time_message_close_or_call() {
     assert_eq!((snoozed.snoozed_until.unwrap().millis(), snoozed.updated_at.millis()), (NOW + 10, 0));
     assert_eq!(desk.ticket("1").await, snoozed);
     assert_eq!(desk.listed().await, ["2".into()]);
-    // Time.
+    // The snooze ends by time.
     desk.wait(10);
     assert_eq!(desk.listed().await.len(), 2);
-    // An explicit call; a second one, or one without a snooze, changes nothing.
+    // An explicit call ends the snooze. A second call changes nothing.
     desk.snooze("1", NOW + 99).await.unwrap();
     assert_eq!(desk.unsnooze("1").await.unwrap().snoozed_until, None);
     assert_eq!(desk.unsnooze("1").await.unwrap().snoozed_until, None);
     assert_eq!(desk.listed().await.len(), 2);
     assert_eq!(desk.heard(&mut seen).await, Vec::<Value>::new());
-    // An inbound message.
+    // An inbound message ends the snooze.
     desk.snooze("1", NOW + 99).await.unwrap();
     desk.receive("c1", "m1").await;
     let woken = desk.ticket("1").await;
     assert_eq!((woken.snoozed_until, woken.sort_at.millis(), woken.updated_at.millis()), (None, NOW + 10, 0));
     assert_eq!(desk.heard(&mut seen).await, [json!(["message.received", "contact", null])]);
-    // A close; a reopened ticket is not snoozed again.
+    // A close ends the snooze; a reopened ticket is not snoozed again.
     desk.snooze("1", NOW + 99).await.unwrap();
     assert_eq!(desk.close("1").await.unwrap().snoozed_until, None);
     let closed = desk.ticket("1").await;

@@ -11,18 +11,18 @@ use crate::domain::{
 };
 
 impl Service {
-    /// Oldest first. An unknown id gives an empty list.
+    /// Users, oldest first. An unknown id gives an empty list.
     pub async fn users(&self, store: &StoreId, user: Option<&UserId>, with_role: bool) -> Result<Vec<UserView>> {
         let users = self.db().users(store, user).await?;
         Ok(users.into_iter().map(|(user, role)| UserView { user, role: role.filter(|_| with_role) }).collect())
     }
 
-    /// Most recently updated first.
+    /// Labels, most recently updated first.
     pub async fn labels(&self, store: &StoreId, search: Option<&str>, page: PageRequest) -> Result<Page<Label>> {
         Ok(self.db().labels(store, search.map(fold).as_deref(), &page).await?)
     }
 
-    /// Oldest first.
+    /// Teams, oldest first.
     pub async fn teams(&self, store: &StoreId, user: Option<&UserId>, page: PageRequest, with_users: bool) -> Result<Page<TeamView>> {
         let page = self.db().teams(store, user, &page).await?;
         let mut members = self.db().team_members(store, page.rows.iter().map(|team| &team.id).collect()).await?;

@@ -15,7 +15,7 @@ use crate::{
     store::{self, transaction::write::Changed},
 };
 
-/// How often a message is retried that lost a race for its thread, contact or ticket.
+/// The limit of attempts for a message that loses races for its thread, contact or ticket.
 pub(super) const ATTEMPTS: usize = 8;
 
 /// Why an attempt ended without a result.
@@ -110,8 +110,8 @@ impl Service {
     }
 }
 
-/// The conversation of a thread, locked. One on WhatsApp is called by the phone; it is also found by what it was called before, and
-/// by its contact's phone: an import may have given it another reference.
+/// The conversation of a thread, locked. A WhatsApp thread is identified by the phone number. Its conversation is also found by the
+/// thread's former references and by the contact's phone, since an import may have given it another reference.
 pub(super) async fn thread_of(change: &WriteTransaction<'_>, account: &Account, reference_id: &str) -> store::Result<Option<Conversation>> {
     let channel = account.channel.as_str();
     let Some(name) = thread_name(channel, reference_id).filter(|_| channel == WHATSAPP) else {

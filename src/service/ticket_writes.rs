@@ -162,7 +162,7 @@ impl Service {
         change.finish(by, view).await
     }
 
-    /// All or none. Returns the tickets in the order of the assignments.
+    /// Assigns all of the tickets or none. Returns the tickets in the order of the assignments.
     pub async fn assign_tickets(
         &self,
         by: &WriteContext<'_, Vec<TicketView>>,

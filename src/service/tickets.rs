@@ -48,7 +48,7 @@ impl Service {
         filters.into_iter().enumerate().map(test).collect()
     }
 
-    /// At most one statement each for accounts, conversations and users, for any number of tickets.
+    /// Expands tickets with at most one statement each for accounts, conversations and users, for any number of tickets.
     pub(super) async fn expand_tickets(&self, store: &StoreId, tickets: Vec<Ticket>, expand: TicketExpand) -> Result<Vec<TicketView>> {
         let accounts = match expand.account {
             true => self.db().account_refs(store, tickets.iter().map(|ticket| &ticket.account_id).collect()).await?,

@@ -214,8 +214,8 @@ impl Service {
         }
     }
 
-    /// Queues former events by the former settings of a subscription: events are queued when they get their number, which may
-    /// be later than they are recorded.
+    /// Numbers all recorded events, so that they are queued by the settings that a subscription has had so far. Events are queued when
+    /// they get their number, which may be later than they are recorded.
     async fn number_former(&self) -> Result<()> {
         Ok(self.db().number_events(self.world().now()).await?)
     }

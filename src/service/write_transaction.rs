@@ -76,10 +76,11 @@ pub enum WriteOutcome<T> {
 /// How long a response is stored.
 const KEPT_MILLIS: i64 = 24 * 60 * 60 * 1000;
 
-/// One in this many keys also deletes expired responses: searching for them costs as much as storing one.
+/// The write of one in this many keys also deletes expired responses: searching for them costs as much as storing one.
 const FORGETFUL: u64 = 8;
 
-/// Whether this key does. Hashed, whatever the keys' pattern, so that the writes of every store take their share.
+/// Whether the write with this key deletes expired responses. The key is hashed, so that the writes of every store take their share
+/// whatever the pattern of its keys.
 fn forgets(key: &str) -> bool {
     let mut hasher = DefaultHasher::new();
     hasher.write(key.as_bytes());

@@ -52,11 +52,11 @@ const CALLERS_AND_NEWEST: &str = callers!(
 #[derive(Debug)]
 pub struct LookedUpCaller {
     pub caller: Caller,
-    /// Where there is a replica: up to which transaction it has to show what the caller's store wrote.
+    /// If there is a replica: the newest transaction that changed the caller's store. The replica must show it before it is read.
     pub newest: Option<Transaction>,
 }
 
-/// A caller, and until when it is one.
+/// A caller, and until when it is valid.
 fn decode(cells: &mut Cells<'_>) -> Result<(Timestamp, Caller)> {
     let until = cells.time()?.min(cells.time()?);
     let (store_id, key_id, key_name) = (cells.id()?, cells.id()?, cells.take()?);
@@ -78,8 +78,9 @@ impl Db {
         Ok(found.await?.filter(|(until, _)| *until > now).map(|(_, known)| known))
     }
 
-    /// The secret of that name; `fresh` becomes it when there is none yet. Every process on a database gets the same. One that does not
-    /// have the key of the secret gets `fresh`: cursors of other processes are unknown to it, and its search index is built anew.
+    /// The server's secret of that name; if there is none yet, `fresh` becomes the secret. Every process on a database gets the same
+    /// secret. A process without the encryption key of the secret gets `fresh`: cursors of other processes are unknown to it, and its
+    /// search index is built anew.
     pub async fn server_secret(&self, name: &str, fresh: Vec<u8>) -> Result<Vec<u8>> {
         let find = || server_secrets::Entity::find().filter(server_secrets::Column::Name.eq(name)).one(self.read());
         let mut found = find().await?;
@@ -119,7 +120,7 @@ mod tests {
         for _ in 0..5 {
             assert_eq!((at(999).await, at(1000).await), (true, false));
         }
-        // As another process does, by connections of its own.
+        // Another process changes the key through its own connections.
         let other = Db::open(&fixture.url, 1, None).await.unwrap();
         for active in [false, true, false, true] {
             let tx = other.begin().await.unwrap();
@@ -133,7 +134,7 @@ mod tests {
         fixture.execute(&format!("DELETE FROM api_key_secrets WHERE hash = '{}'", hash.as_str())).await.unwrap();
         assert!(!at(1).await);
         other.close().await.unwrap();
-        // Nor by a process that has closed the file.
+        // A process that has closed the database finds no caller either.
         fixture.db.clone().close().await.unwrap();
         assert!(fixture.db.find_caller(&hash, Timestamp::from_millis(1)).await.is_err());
     }

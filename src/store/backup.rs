@@ -1,7 +1,7 @@
-//! Back-ups of a SQLite database: making one beside a running server, and putting one in the place of a database.
+//! Back-ups of a SQLite database: making one while a server runs, and restoring one in the place of a database.
 //!
-//! A restore copies the back-up into `FILE.partial`, checks it, and calls it `FILE.restoring`. From then until that has taken the place of
-//! `FILE`, every command refuses the database, and a restore of `FILE.restoring` goes on where the first one stopped.
+//! A restore copies the back-up into `FILE.partial`, checks it, and renames it to `FILE.restoring`. From then until `FILE.restoring` has
+//! taken the place of `FILE`, every command refuses the database, and a restore of `FILE.restoring` goes on where the first one stopped.
 
 use std::{
     fs::{self, File, Metadata},
@@ -44,15 +44,15 @@ type Result<T> = std::result::Result<T, BackupError>;
 /// What a restore did.
 #[derive(Debug)]
 pub struct Restored {
-    /// Where the database is now that stood there before.
+    /// The path where the former database is kept.
     pub former: Option<PathBuf>,
 }
 
-/// A copy in the making, which goes with its value.
+/// An unfinished copy. Its files are removed when the value is dropped.
 struct Partial(PathBuf);
 
 impl Partial {
-    /// Nothing is there yet, whatever an earlier process left.
+    /// Begins a copy, and removes the files that an earlier process may have left.
     fn of(path: &Path) -> Result<Self> {
         let partial = Self(beside(path, PARTIAL));
         for suffix in ["", LOG, INDEX, "-journal"] {
@@ -80,7 +80,7 @@ pub fn back_up(database: &Path, to: &Path, progress: Option<Progress<'_>>) -> Re
     let partial = Partial::of(to)?;
     copy(&database, CopySource::Live, &partial.0, progress).map_err(|error| uncopied(&database, error))?;
     refuse_unsound(&partial.0).map_err(|error| uncopied(&database, error))?;
-    // Unlike a rename it replaces nothing.
+    // Unlike a rename, a hard link replaces nothing.
     fs::hard_link(&partial.0, to).map_err(|error| failed(to, &error))?;
     sync_folder(to)
 }
@@ -98,7 +98,7 @@ pub fn restore(backup: &Path, database: &Path, progress: Option<Progress<'_>>) -
     let lock = lock(&database)?;
     let restored = restore_locked(backup, &found, &database, &restoring, &lock, progress);
     if restored.is_err() && lock.metadata().is_ok_and(|found| found.len() == 0) {
-        // It was made for the lock.
+        // The empty file was made for the lock.
         remove(&database)?;
     }
     restored
@@ -140,8 +140,8 @@ fn is_same(found: &Metadata, path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|other| (other.dev(), other.ino()) == (found.dev(), found.ino()))
 }
 
-/// The database file, locked against every other process; an empty one where there was none. SQLite holds a lock on a file as long as it
-/// has it open with a write-ahead log.
+/// The database file, locked against every other process. If there is none, an empty file is made. SQLite holds a lock on a file as long
+/// as it has the file open with a write-ahead log.
 fn lock(database: &Path) -> Result<File> {
     let file = File::options().read(true).write(true).create(true).truncate(false).open(database);
     let file = file.map_err(|error| failed(database, &error))?;
@@ -169,7 +169,7 @@ fn own_as(copy: &Path, former: &Metadata) -> Result<()> {
     Ok(())
 }
 
-/// Gives the database and its log second names, under which they stay: the same ones when a restore is repeated.
+/// Links the database and its log to second names, under which they stay. A repeated restore uses the same names.
 fn keep_former(database: &Path, restoring: &Path) -> Result<Option<PathBuf>> {
     if !fs::metadata(database).is_ok_and(|found| found.len() > 0) {
         return Ok(None);

@@ -53,7 +53,7 @@ impl Db {
         self.row_by_id(store, id.as_str()).await
     }
 
-    /// Those of the contacts that are there, in any order.
+    /// The contacts among `ids` that exist, in any order.
     pub async fn contacts_by_id(&self, store: &StoreId, ids: &[&str]) -> Result<Vec<Contact>> {
         self.rows_by_id(store, ids).await
     }

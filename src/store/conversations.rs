@@ -74,7 +74,8 @@ impl Db {
         self.page(self.conversations_of(store, contact), page).await
     }
 
-    /// Those of a contact. SQLite has no index with their order, which each message would change: a page looks at all of them.
+    /// The conversations of a contact. SQLite has no index in their order, since each message would change it: a page looks at all of
+    /// them.
     pub(super) fn conversations_of(&self, store: &StoreId, contact: &ContactId) -> Sql {
         let mut sql = Sql::of(store, "store_id = $1");
         sql.push(" AND contact_id = ").text(contact.as_str());

@@ -48,11 +48,13 @@ use crate::store::{
     tickets::broad_conditions::BroadConditions,
 };
 
-/// Connections to PostgreSQL for what is rarely read, through SeaORM: stores, keys, the audit log, secrets of the server at its start.
+/// Connections to PostgreSQL, through SeaORM, for records that are rarely read: stores, keys, the audit log, secrets of the server at its
+/// start.
 const FOR_ENTITIES: u32 = 2;
 
-/// From how many pages on the log of a SQLite file is copied into it: 64 MB, since what many writes change is copied once each time.
-/// With a quarter of that a send costs 4 to 6 in 100 more. (Of a file with larger pages it is as much longer.)
+/// The length, in pages, from which on the log of a SQLite file is copied into the file: 64 MB, since a page that many writes change is
+/// copied only once each time. With a quarter of that a send costs 4 to 6 in 100 more. (If the file has larger pages, the log is longer
+/// in proportion.)
 pub(in crate::store) const LOG_PAGES: u32 = 32_000;
 
 /// Connections for the statements of `sql` that only read.
@@ -62,7 +64,7 @@ pub(in crate::store) enum Reads {
     Postgres(PipelinedConnections),
 }
 
-/// Who writes on SQLite, and the connections for it on PostgreSQL.
+/// The writer of SQLite, or the connections for writes on PostgreSQL.
 #[derive(Clone)]
 pub(in crate::store) enum Writes {
     Sqlite(Writer),
@@ -76,9 +78,9 @@ pub struct Db {
     address: DatabaseAddress,
     /// On SQLite.
     file: Option<Arc<FileIdentity>>,
-    /// What the statements of `sql` run on.
+    /// The connections on which statements of `sql` run.
     reads: Reads,
-    /// What store transactions run on.
+    /// The connections on which transactions run.
     writes: Writes,
     own: Arc<Own>,
     last_read_failure: LastFailure,
@@ -87,34 +89,34 @@ pub struct Db {
     on_statement: Option<OnStatement>,
     secret_keys: SecretKeys,
     replica: Option<Arc<Replica>>,
-    /// Whether what is only read is read from the replica.
+    /// Whether statements that only read run on the replica.
     on_replica: bool,
-    /// Absent: statements wait for none of their store's.
+    /// `None`: no statement waits for other statements of its store.
     share: Option<Share>,
 }
 
 /// A store's share of the statements that their keys do not bound, for requests that read many records.
 #[derive(Clone)]
 pub struct Share {
-    /// One for each that runs.
+    /// One permit for each statement that runs.
     pub permits: Arc<Semaphore>,
-    /// Whether statements that keys bound take a permit, too: they may run long, and are the last of their request.
+    /// Whether statements that keys bound take a permit, too: then they may run long, and are the last statements of their request.
     pub all: bool,
 }
 
-/// Called once for each statement that was run, but those of an import and those that look after a SQLite file.
+/// Called once for each statement that was run, except the statements of an import and those that look after a SQLite file.
 pub type OnStatement = Arc<dyn Fn() + Send + Sync>;
 
 /// Where the database is.
 #[derive(Clone)]
 enum DatabaseAddress {
     Sqlite(Arc<SqliteConnectOptions>),
-    /// With the relay that it leads through, if there is one.
+    /// With the relay through which the connections go, if there is one.
     Postgres(Arc<PgConnectOptions>, Option<Arc<Relay>>),
 }
 
 impl DatabaseAddress {
-    /// A connection through SeaORM that belongs to the caller alone and is closed with it, in whatever state a failure leaves it.
+    /// A connection through SeaORM that belongs to the caller alone. It is closed with its owner, in whatever state a failure leaves it.
     async fn connect(&self) -> Result<DatabaseConnection> {
         match self {
             Self::Sqlite(options) => {
@@ -136,9 +138,9 @@ impl Db {
             (address, read, Some(file), Reads::Sqlite(readers), Writes::Sqlite(writer))
         } else if url.starts_with("postgres:") || url.starts_with("postgresql:") {
             let options = postgres_options(url)?;
-            // What requests write is found by unique keys, whatever the values: it is planned once, other than what imports
-            // write. Left to itself PostgreSQL plans the change of a ticket anew for each message of a long conversation, a fifth
-            // of what such a message costs.
+            // The statements of requests that write find their rows by unique keys, whatever the values: they are planned once, unlike
+            // those of imports. Left to itself, PostgreSQL plans the change of a ticket anew for each message of a long conversation,
+            // which is a fifth of the cost of such a message.
             let planned_once = options.clone().options([("plan_cache_mode", "force_generic_plan")]);
             let server = Arc::new(Server::of(&options));
             // The pool of SeaORM does not tell why a server cannot be reached.
@@ -147,7 +149,7 @@ impl Db {
                 server.has_unreadable_certificate().then(|| Relay::to(server.clone(), options.get_port())).transpose()?.map(Arc::new);
             let reads = PipelinedConnections::new(server, connections, WRITE_WAIT);
             let writes = ConnectionPool::new(Server::of(&planned_once).into(), connections.max(2), WRITE_WAIT);
-            // Nothing stays prepared there: what is read rarely is to outlast a change of the schema.
+            // Nothing stays prepared on these connections: rare reads have to outlast a change of the schema.
             let read = open_postgres(through(relay.as_deref(), options.clone().statement_cache_capacity(0)), FOR_ENTITIES).await?;
             (DatabaseAddress::Postgres(options.into(), relay), read, None, Reads::Postgres(reads), Writes::Postgres(writes))
         } else {
@@ -171,7 +173,7 @@ impl Db {
         })
     }
 
-    /// The same, with a standby to read from.
+    /// The same database, with a standby to read from.
     pub async fn with_replica(self, url: &str, connections: u32) -> Result<Self> {
         if self.backend() != DbBackend::Postgres {
             return Err(Error::Unavailable("`--read-url` needs a PostgreSQL database; a SQLite file has no standby".to_owned()));
@@ -181,7 +183,7 @@ impl Db {
         Ok(Self { replica: Some(Arc::new(replica)), ..self })
     }
 
-    /// The same, with keys that secrets are encrypted with.
+    /// The same database, with the keys that secrets are encrypted with.
     #[must_use]
     pub fn with_secret_keys(self, secret_keys: SecretKeys) -> Self {
         Self { secret_keys, ..self }
@@ -209,7 +211,7 @@ impl Db {
         Self { on_replica: true, ..self.clone() }
     }
 
-    /// The same within a store's share.
+    /// The same database, with its statements within a store's share.
     #[must_use]
     pub fn within(&self, share: Share) -> Self {
         Self { share: Some(share), ..self.clone() }
@@ -219,19 +221,19 @@ impl Db {
         self.share.as_ref()
     }
 
-    /// The same, with its statements not counted.
+    /// The same database, with its statements not counted.
     #[must_use]
     pub(in crate::store) fn uncounted(&self) -> Self {
         Self { on_statement: None, ..self.clone() }
     }
 
-    /// The same, read from the primary.
+    /// The same database, read from the primary.
     #[must_use]
     pub fn on_primary(&self) -> Self {
         Self { on_replica: false, ..self.clone() }
     }
 
-    /// The standby, if this is where it is read from.
+    /// The standby, if this database is read from it.
     pub(in crate::store) fn replica(&self) -> Option<&Replica> {
         self.replica.as_deref().filter(|_| self.on_replica)
     }
@@ -244,12 +246,12 @@ impl Db {
         &self.writes
     }
 
-    /// When a read of this process last failed for want of disk or right.
+    /// When a read of this process last failed because of the disk or of missing permissions.
     pub(in crate::store) fn last_read_failure(&self) -> &LastFailure {
         &self.last_read_failure
     }
 
-    /// The number of connections to PostgreSQL of this process, but those that a command has for itself. Absent on SQLite.
+    /// The number of connections of this process to PostgreSQL, except those that a command has for itself. `None` on SQLite.
     pub fn postgres_connections(&self) -> Option<u64> {
         let (Reads::Postgres(reads), Writes::Postgres(writes)) = (&self.reads, &self.writes) else { return None };
         let replica = self.replica.as_ref().map_or(0, |replica| replica.connections());
@@ -257,7 +259,7 @@ impl Db {
         Some(reads.connections() + writes.connections() + replica + u64::from(pooled))
     }
 
-    /// What this process commits to the change log.
+    /// The changes that this process commits to the change log.
     pub(in crate::store) fn own(&self) -> &Arc<Own> {
         &self.own
     }
@@ -267,7 +269,7 @@ impl Db {
         &self.broad
     }
 
-    /// Look-ups by a key that go together.
+    /// Look-ups by key that share a batch.
     pub(in crate::store) fn gathered(&self) -> &Arc<Gathered> {
         &self.gathered
     }
@@ -277,7 +279,8 @@ impl Db {
         self.on_statement.as_ref()
     }
 
-    /// A connection through SeaORM of the caller's own, for what must leave nothing behind on a pooled one: migrations and exports.
+    /// A connection through SeaORM of the caller's own, for work that must leave nothing behind on a pooled connection: migrations and
+    /// exports.
     pub(in crate::store) async fn connect(&self) -> Result<DatabaseConnection> {
         self.address.connect().await
     }
@@ -287,7 +290,7 @@ impl Db {
         self.file.as_deref()
     }
 
-    /// For reads. On SQLite a write through it is refused by the database.
+    /// The connections of SeaORM for reads. On SQLite the database refuses a write through them.
     pub fn read(&self) -> &DatabaseConnection {
         &self.read
     }
@@ -296,7 +299,7 @@ impl Db {
         self.read.get_database_backend()
     }
 
-    /// Closes every connection; on SQLite the write-ahead log is folded into the file, where it is being copied once that has ended.
+    /// Closes every connection. On SQLite the write-ahead log is copied into the file; if a copy is under way, once that has ended.
     pub async fn close(self) -> Result<()> {
         match &self.reads {
             Reads::Sqlite(readers) => readers.close().await,
@@ -341,7 +344,8 @@ async fn open_sqlite(url: &str, connections: u32) -> Result<(DatabaseAddress, Da
     let resolved = |file: &Path| std::fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
     refuse_half_restored(&resolved(&file))?;
     refuse_foreign_log(&resolved(&file))?;
-    // It makes the file and sets its journal mode. No later connection does: a file that was removed meanwhile is not to be made anew.
+    // This connection makes the file and sets its journal mode. No later connection does: a file that was removed meanwhile is not to be
+    // made anew.
     DatabaseAddress::Sqlite(base.clone().create_if_missing(true).into()).connect().await?.close().await?;
     let read = sqlite_pool(connections.max(1)).connect_lazy_with(base.clone().pragma("query_only", "ON"));
     let address = DatabaseAddress::Sqlite(base.into());
@@ -401,7 +405,7 @@ async fn stable_plans(connection: &mut SqliteConnection) -> std::result::Result<
     }
 }
 
-/// A connection through SeaORM whose statements are timed, and counted if any are.
+/// A connection through SeaORM whose statements are timed, and counted if `on_statement` is given.
 fn watched(mut connection: DatabaseConnection, on_statement: Option<&OnStatement>) -> DatabaseConnection {
     let on_statement = on_statement.cloned();
     connection.set_metric_callback(move |info| {
@@ -417,9 +421,9 @@ fn postgres_options(url: &str) -> Result<PgConnectOptions> {
     let options = PgConnectOptions::from_str(url).map_err(unreadable)?;
     let settings = [
         ("lock_timeout", "10s"),
-        // What a page looks at is a few thousand rows at most; to compile its statement takes a hundred times as long.
+        // A page looks at a few thousand rows at most; compiling its statement takes a hundred times as long.
         ("jit", "off"),
-        // Writes lock the rows that they read. A database may have another default, under which one that waited for a lock fails.
+        // Writes lock the rows that they read. A database may have another default, under which a write that waited for a lock fails.
         ("default_transaction_isolation", "read committed"),
     ];
     Ok(options.statement_cache_capacity(256).options(settings).disable_statement_logging())
@@ -437,7 +441,7 @@ async fn open_postgres(options: PgConnectOptions, connections: u32) -> Result<Da
     let pool = PgPoolOptions::new()
         .max_connections(connections)
         .acquire_timeout(WRITE_WAIT)
-        // What is read here is rare, and must not fail because the server was restarted meanwhile.
+        // Reads are rare on these connections, and must not fail because the server was restarted meanwhile.
         .test_before_acquire(true)
         .connect_with(options)
         .await?;
@@ -465,7 +469,7 @@ mod tests {
         let Fixture { db, .. } = &Fixture::alone().await;
         if db.backend() == DbBackend::Postgres {
             for kind in ["varchar(1000)", "text"] {
-                // On each of its connections.
+                // Enough reads for each connection of the pool.
                 for _ in 0..2 * FOR_ENTITIES {
                     stores::Entity::find().all(db.read()).await.unwrap();
                 }

@@ -7,7 +7,7 @@ use tokio_postgres::error::{Severity, SqlState};
 
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What went wrong in the database, as far as a caller can act on it.
+/// A failure of the database, classified by what a caller can do about it.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A unique index refused a row. The text is the database's own and names the index or its columns.
@@ -16,13 +16,13 @@ pub enum Error {
     /// A reference to a row that is not there.
     #[error("a foreign key refused the row: {0}")]
     ForeignKey(String),
-    /// Another writer held the database longer than is waited for.
+    /// Another writer held the database for longer than a writer waits.
     #[error("the database is busy")]
     Busy,
     /// No connection could be had.
     #[error("no connection to the database: {0}")]
     Unavailable(String),
-    /// The database answers and cannot do its work: its disk is full or fails, its server only reads. That may pass.
+    /// The database answers but cannot do its work: its disk is full or fails, or its server is read-only. That may pass.
     #[error("the database cannot do its work: {0}")]
     Failing(String),
     /// The database is not what it has to be: it is damaged, or its tables are missing. Somebody has to mend it.
@@ -83,7 +83,7 @@ impl From<rusqlite::Error> for Error {
 pub(in crate::store) fn is_outdated(error: &tokio_postgres::Error) -> bool {
     let Some(error) = error.as_db_error() else { return false };
     match error.code().code() {
-        // Of all that PostgreSQL does not support, a cached plan whose result type changed.
+        // The code stands for everything that PostgreSQL does not support; only a cached plan whose result type changed is meant here.
         "0A000" => error.routine() == Some("RevalidateCachedQuery"),
         code => code == "26000",
     }
@@ -95,7 +95,7 @@ pub(super) fn is_lost(error: &tokio_postgres::Error) -> bool {
     error.is_closed() || error.as_db_error().is_some_and(|error| error.parsed_severity().is_some_and(ends))
 }
 
-/// Whether a server that could not be reached starts, or has as many connections as it takes.
+/// Whether a server that refused a connection is still starting, or has as many connections as it accepts.
 pub(super) fn lets_nobody_in_yet(error: &tokio_postgres::Error) -> bool {
     match error.code() {
         Some(code) => [SqlState::TOO_MANY_CONNECTIONS, SqlState::CANNOT_CONNECT_NOW].contains(code),
@@ -103,13 +103,13 @@ pub(super) fn lets_nobody_in_yet(error: &tokio_postgres::Error) -> bool {
     }
 }
 
-/// What kept a server from being reached. A value that cannot be sent is reported the same way.
+/// The network error that kept a server from being reached. A value that cannot be sent is reported in the same way, but is none.
 fn of_the_network(error: &tokio_postgres::Error) -> Option<ErrorKind> {
     let kind = error.source()?.downcast_ref::<std::io::Error>()?.kind();
     (kind != ErrorKind::InvalidInput).then_some(kind)
 }
 
-/// All that an error says: by itself it tells of what kind it is.
+/// The whole text of an error: by itself an error tells only its kind.
 pub(super) fn reason(error: &tokio_postgres::Error) -> String {
     match (error.as_db_error(), error.source()) {
         (Some(inner), _) => format!("{} ({})", inner.message(), inner.code().code()),
@@ -118,7 +118,7 @@ pub(super) fn reason(error: &tokio_postgres::Error) -> String {
     }
 }
 
-/// What sqlx said that SeaORM passes on.
+/// The error of sqlx that SeaORM passes on.
 fn sqlx_error(error: &DbErr) -> Option<&sqlx::Error> {
     match error {
         DbErr::Exec(RuntimeErr::SqlxError(inner))
@@ -129,7 +129,7 @@ fn sqlx_error(error: &DbErr) -> Option<&sqlx::Error> {
 }
 
 impl Error {
-    /// The same for another who asked, where it is not about what was asked.
+    /// The same error for another caller, if it is about the database and not about the caller's own statement.
     pub(super) fn of_the_database(&self) -> Option<Self> {
         match self {
             Self::Busy => Some(Self::Busy),
@@ -146,7 +146,7 @@ impl Error {
             sqlx::Error::Database(inner) if inner.is_foreign_key_violation() => Some(Self::ForeignKey(inner.message().to_owned())),
             sqlx::Error::Database(inner) => {
                 let code = inner.code()?;
-                // SQLite's are numbers below 10,000, PostgreSQL's have five characters.
+                // The codes of SQLite are numbers below 10,000, those of PostgreSQL have five characters.
                 match code.parse::<i32>().ok().filter(|_| code.len() < 5) {
                     Some(number) => Self::of_sqlite(number & 0xff, inner.message()),
                     None => Self::of_code(&code, inner.message()),
@@ -159,21 +159,21 @@ impl Error {
         }
     }
 
-    /// What PostgreSQL calls by these codes.
+    /// The error that PostgreSQL means by this code.
     fn of_code(code: &str, message: &str) -> Option<Self> {
         match code {
             "23505" => Some(Self::Unique(message.to_owned())),
             "23503" => Some(Self::ForeignKey(message.to_owned())),
-            // Lock and statement time-outs, and what it takes back because of another transaction: a deadlock's victim, a write that
-            // cannot be serialized.
+            // Lock and statement time-outs, and transactions that PostgreSQL rolls back because of another one: a deadlock's victim, a
+            // write that cannot be serialized.
             "55P03" | "55006" | "57014" | "40P01" | "40001" => Some(Self::Busy),
-            // It accepts no connection, ends one, or has too many.
+            // The server accepts no connection, ends one, or has too many.
             "55000" | "57P01" | "57P02" | "57P03" | "57P04" | "57P05" | "25P03" | "25P04" | "40003" | "53300" | "3D000" => {
                 Some(Self::Unavailable(message.to_owned()))
             }
-            // A connection broke, or is not let in.
+            // A connection broke, or the server refused it.
             code if code.starts_with("08") || code.starts_with("28") => Some(Self::Unavailable(message.to_owned())),
-            // It only reads, or has no room on its disk, in its memory or by its settings, or its disk fails or lacks a file.
+            // The server is read-only, or has no room on its disk, in its memory or by its settings, or its disk fails or lacks a file.
             "25006" | "53000" | "53100" | "53200" | "53400" | "54001" | "58000" | "58030" | "58P01" | "XX000" => {
                 Some(Self::Failing(message.to_owned()))
             }
@@ -185,7 +185,7 @@ impl Error {
         }
     }
 
-    /// What SQLite calls by these primary codes (https://www.sqlite.org/rescode.html).
+    /// The error that SQLite means by this primary code (https://www.sqlite.org/rescode.html).
     fn of_sqlite(code: i32, message: &str) -> Option<Self> {
         use libsqlite3_sys as sqlite;
         match code {
@@ -199,7 +199,7 @@ impl Error {
             | sqlite::SQLITE_PROTOCOL
             | sqlite::SQLITE_NOLFS => Some(Self::Failing(message.to_owned())),
             sqlite::SQLITE_CORRUPT | sqlite::SQLITE_NOTADB => Some(Self::Unusable(message.to_owned())),
-            // The general code; only its text tells a table or column that is missing from a mistake in a statement.
+            // The general code; only its text tells a missing table or column from a mistake in a statement.
             sqlite::SQLITE_ERROR
                 if ["no such table", "no such column", "has no column named"].iter().any(|text| message.contains(text)) =>
             {

@@ -1,7 +1,7 @@
 //! Recorded events: their numbers, and reading them back.
 //!
-//! A write records its events without a number. A reader numbers the committed ones first, one process at a
-//! time; so a reader that has seen a number has seen all below it, and writers never wait for the sequence.
+//! A write records its events without a number. A reader numbers the committed events before it reads, one process at a time. So a reader
+//! that has seen a number has seen all numbers below it, and writers never wait for the sequence.
 
 use sea_orm::DbBackend;
 
@@ -13,14 +13,14 @@ use crate::{
 /// The advisory lock of the transaction that numbers events on PostgreSQL. The number is this program's own.
 const NUMBER_LOCK: &str = "SELECT pg_advisory_xact_lock(7305809155955061)";
 
-/// Whether the event `e` is of interest to the subscription `w`, behind other conditions.
+/// The condition, to be added to others, that the event `e` is of interest to the subscription `w`.
 pub(super) const OF_INTEREST: &str = " AND (w.account_id IS NULL OR w.account_id = e.account_id) \
      AND (NOT EXISTS (SELECT 1 FROM webhook_kinds k WHERE k.store_id = w.store_id AND k.webhook_id = w.id) \
           OR EXISTS (SELECT 1 FROM webhook_kinds k WHERE k.store_id = w.store_id AND k.webhook_id = w.id AND k.kind = e.type))";
 
 const UNNUMBERED: &str = "SELECT 1 FROM events WHERE sequence IS NULL LIMIT 1";
 
-/// Events that are numbered in one transaction.
+/// The most events that are numbered in one transaction.
 const BATCH: i64 = 500;
 
 /// A recorded event with its number.
@@ -51,7 +51,7 @@ impl Db {
         Ok(())
     }
 
-    /// At most `limit` events behind a number, in their order.
+    /// At most `limit` events after a number, in their order.
     pub async fn events_after(&self, store: &StoreId, after: i64, limit: i64) -> Result<Vec<Recorded>> {
         let mut sql = Sql::of(store, "SELECT sequence, body FROM events WHERE store_id = $1 AND sequence IS NOT NULL AND sequence > ");
         sql.integer(after).push(" ORDER BY sequence").limit(limit);
@@ -78,7 +78,7 @@ fn queue(backend: DbBackend, positions: &[i64], now: Timestamp) -> Sql {
         .push(" WHERE e.position IN ");
     sql.integers(positions).push(" ORDER BY e.position");
     if backend == DbBackend::Postgres {
-        // One that is disabled or removed meanwhile would keep what is queued here.
+        // A subscription that is disabled or removed meanwhile would keep what is queued here.
         sql.push(" FOR SHARE OF w");
     }
     sql

@@ -17,7 +17,7 @@ use crate::store::{
     sql::{Reach, Sql},
 };
 
-/// The rows of a statement on PostgreSQL through `decode`, each as it arrives, until one fails.
+/// Decodes the rows of a statement on PostgreSQL with `decode`, each as it arrives, until one fails.
 struct Decoded<T, D> {
     decode: D,
     rows: Result<Vec<T>>,
@@ -53,13 +53,14 @@ impl Db {
                 self.count_statement();
                 readers.all(sql, share, decode).await
             }
-            // In a box since it is large, and every future around it is moved as a whole several times a request, on SQLite too.
+            // In a box, since the future is large, and every future around it is moved as a whole several times a request, on SQLite too.
             Reads::Postgres(lines) => {
                 let mut decoded = Decoded { decode, rows: Ok(Vec::new()) };
                 Box::pin(self.rows_within(share, lines, &sql, &mut decoded)).await.and(decoded.rows)
             }
         };
-        // A damaged page is no reason to turn every request away: what all need is seen by a look at the database.
+        // Only `Failing` is noted: a damaged page is no reason to turn every request away. A look at the database finds damage in what
+        // all requests need.
         outcome.inspect_err(|error| {
             if matches!(error, Error::Failing(_)) {
                 self.last_read_failure().note(error);
@@ -67,7 +68,7 @@ impl Db {
         })
     }
 
-    /// [`Self::each_row`] once its store's share has room.
+    /// [`Self::each_row`], once the store's share has room.
     async fn rows_within(
         &self,
         share: Option<&Arc<Semaphore>>,
@@ -76,7 +77,7 @@ impl Db {
         to: &mut dyn RowSink,
     ) -> Result<()> {
         let _permit = match share {
-            // Nothing closes it.
+            // Nothing closes this semaphore.
             Some(share) => share.acquire().await.ok(),
             None => None,
         };

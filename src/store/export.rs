@@ -31,7 +31,8 @@ use crate::{
 /// A view of a store that later writes do not change.
 pub struct Export {
     tx: DatabaseTransaction,
-    /// Closed with the export: a transaction that the database took back would be left open on a pooled connection.
+    /// A connection of its own, closed with the export. On a pooled connection, a transaction that the database rolled back would be left
+    /// open.
     _connection: DatabaseConnection,
     store: String,
 }

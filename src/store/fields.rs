@@ -19,14 +19,14 @@ use crate::{
     },
 };
 
-/// What fields are of.
+/// The kind of record that has a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldOwner {
     Ticket,
     Contact,
 }
 
-/// What both kinds of definitions have.
+/// The properties that both kinds of definitions have.
 macro_rules! field {
     ($row:expr) => {
         Field {
@@ -77,7 +77,7 @@ impl Db {
         self.select(query, model::<ticket_fields::Entity>).await?.into_iter().map(ticket_field).collect()
     }
 
-    /// Of what kind the fields among `ids` are that exist.
+    /// The kinds of the fields among `ids` that exist.
     pub async fn kinds_of_ticket_fields(&self, store: &StoreId, ids: Vec<&FieldId>) -> Result<HashMap<FieldId, FieldKind>> {
         let mut found = HashMap::new();
         for ids in batches(ids.into_iter().map(FieldId::as_str)) {
@@ -89,7 +89,7 @@ impl Db {
         Ok(found)
     }
 
-    /// Those of the fields that have a pattern.
+    /// The fields among `ids` that have a pattern.
     pub async fn fields_with_pattern(&self, store: &StoreId, noun: FieldOwner, ids: Vec<&FieldId>) -> Result<Vec<Field>> {
         /// The definitions of a table among some ids.
         macro_rules! with_pattern {

@@ -35,7 +35,7 @@ pub(crate) struct Fixture {
     pub db: Db,
     pub url: String,
     pub store: StoreId,
-    /// The server, and the name of the database there that goes with the fixture.
+    /// The server, and the name of the fixture's own database there, which is removed with the fixture.
     own: Option<(String, String)>,
     _dir: tempfile::TempDir,
 }
@@ -49,7 +49,7 @@ impl Drop for Fixture {
     }
 }
 
-/// A setting of the suite, which is none of the program.
+/// A setting of the test suite, not of the program.
 #[expect(clippy::disallowed_methods, reason = "the suite's own settings, not the program's")]
 pub(crate) fn setting(name: &str) -> Option<String> {
     std::env::var(name).ok()
@@ -101,7 +101,7 @@ impl Fixture {
         Self::at(url, dir, None, on_statement).await
     }
 
-    /// [`Fixture::new`] on a database of its own, for what looks at all stores.
+    /// [`Fixture::new`] on a database of its own, for tests of what looks at all stores.
     pub async fn alone() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let Some(server) = postgres() else { return Self::new().await };
@@ -129,7 +129,7 @@ impl Fixture {
         fixture
     }
 
-    /// Takes a migration back, and whatever was migrated behind it, and migrates again.
+    /// Takes a migration back, and all migrations after it, and migrates again.
     pub async fn migrate_again(&self, name: &str) {
         let all = self.db.migrations().await.unwrap();
         let at = all.iter().position(|(other, _)| other == name).unwrap();
@@ -487,7 +487,7 @@ impl Fixture {
     }
 }
 
-/// The first page of that many rows, counted.
+/// The first page of `size` rows, with the total.
 pub(crate) fn first(size: u32) -> PageRequest {
     PageRequest { size, after: None, count: true }
 }

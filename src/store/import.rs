@@ -1,14 +1,14 @@
-//! One import: a write transaction that takes batches of records in any order, then checks and derives what follows
-//! from all of them together.
+//! One import: a write transaction that takes batches of records in any order, then checks all of them together and derives what follows
+//! from them.
 //!
 //! Called by `service::import`. Guarantees: nothing is visible before [`Import::commit`], and nothing remains without it.
-//! - `rows`: a record as the rows it becomes.
-//! - `executor`: what its statements run on.
+//! - `rows`: converts a record into table rows.
+//! - `executor`: runs the statements.
 //! - `bulk`: one statement for many rows.
-//! - `upsert`: batches into the tables.
+//! - `upsert`: writes batches into the tables.
 //! - `unique_values`: values that a unique index guards.
-//! - `recent_conversations`: what is remembered of conversations.
-//! - `deferred_indexes`: indexes that wait for the end.
+//! - `recent_conversations`: a cache of conversations.
+//! - `deferred_indexes`: indexes that are rebuilt at the end.
 //! - `check`: references and agreements, tested at the end.
 //! - `derive`: counters, newest messages, waiting times, ticket numbers.
 
@@ -93,11 +93,12 @@ pub const MAX_FAULTS: usize = 20;
 /// Either done, or the records are at fault.
 pub type ImportResult = std::result::Result<(), Fault>;
 
-/// What stands in a unique column while its row waits for the record that replaces it. No record begins with it.
+/// The beginning of a stand-in value in a unique column, while its row waits for the record that replaces it. No record's value begins
+/// with it.
 const PARKED: &str = "\u{1}";
 
-/// References that hold from the first: these rows come right behind the record that they belong to. PostgreSQL would
-/// keep a note of each until the commit, and look each up among rows that were replaced since.
+/// Foreign keys that PostgreSQL tests at once: these rows come right behind the record that they belong to. Otherwise PostgreSQL would
+/// keep a note of each row until the commit, and look each up among rows that were replaced since.
 const WITH_PARENT: &str = "conversation_labels_store_id_conversation_id_fkey, ticket_field_values_store_id_ticket_id_fkey";
 
 /// An import in progress.
@@ -106,22 +107,22 @@ pub struct Import {
     backend: DbBackend,
     store: String,
     now: Timestamp,
-    /// As the change log wants it.
+    /// PostgreSQL's transaction id, for the change log.
     transaction: i64,
     /// Kinds that had records before this import.
     held: Vec<RecordKind>,
-    /// The next age of a record that carries none.
+    /// The next creation time of a record that carries none, by kind.
     ages: HashMap<RecordKind, i64>,
     known: RecentIds,
     /// Whether `messages.account_id` has to be brought in line with the conversations.
     realign: bool,
-    /// Batches with messages that came.
+    /// The number of batches so far that had messages.
     message_batches: u64,
-    /// Whether each message had its conversation before it, as far as they came.
+    /// Whether so far every message came after its conversation.
     after_conversation: bool,
-    /// Indexes that wait for the end.
+    /// Indexes that were dropped and are rebuilt at the end.
     lifted: Vec<Lifted>,
-    /// Kinds that came whose records refer to a contact or a conversation.
+    /// The kinds that came so far and whose records refer to a contact or a conversation.
     came: HashSet<RecordKind>,
     /// Whether accounts came, so that agreement of channels is tested for the whole store.
     accounts_came: bool,
@@ -154,7 +155,7 @@ impl Db {
         if import.first(&find, [store.as_str().into()], text).await?.is_none() {
             return Ok(None);
         }
-        // What SQLite holds in temporary tables goes with the connection.
+        // SQLite's temporary tables go with the connection.
         let (text_type, on_commit) = match backend {
             DbBackend::Postgres => {
                 let transaction = import.first("SELECT pg_current_xact_id()::text::bigint", [], |cells| cells.take()).await?;
@@ -165,7 +166,7 @@ impl Db {
             }
             _ => ("TEXT", ""),
         };
-        // Conversations whose derived columns have to be made again.
+        // Conversations whose derived columns have to be computed again.
         import.run(&format!("CREATE TEMPORARY TABLE import_touched (id {text_type} PRIMARY KEY){on_commit}"), []).await?;
         // Tickets that came, in the order of the file, and the number that each had before.
         import
@@ -196,8 +197,8 @@ impl Import {
         self.held.contains(&kind)
     }
 
-    /// Whether the rows that the import will change have to be held before it changes any: other transactions hold rows
-    /// one by one there, and there are some.
+    /// Whether the import has to lock the rows that it will change before it changes any. That is so on PostgreSQL, where other
+    /// transactions lock rows one by one, if the store has conversations.
     pub fn holds(&self) -> bool {
         self.backend == DbBackend::Postgres && self.held(RecordKind::Conversation)
     }
@@ -212,9 +213,9 @@ impl Import {
         self.touch_former(kind, ids.iter().map(String::as_str)).await
     }
 
-    /// Holds users and accounts where the import brings some, then every conversation that was reached, then their tickets,
-    /// in the order in which every other writer holds them: taken as the lines come, they would make two transactions wait
-    /// for each other. And no message is left out of the counts, since its writer waits.
+    /// Locks users and accounts where the import brings some, then every conversation that was reached, then their tickets, in the order
+    /// in which every other writer locks them. Locked in the order of lines, they would make two transactions wait for each other. The
+    /// locks also keep the counts complete, since a writer of a message waits.
     pub async fn hold(&self, brings: impl Fn(RecordKind) -> bool) -> Result<()> {
         self.run("ANALYZE import_touched", []).await?;
         for (kind, sql) in [
@@ -239,8 +240,8 @@ impl Import {
         Ok(())
     }
 
-    /// Frees what the records with these ids hold in unique indexes, before the records that replace them come: the order
-    /// of lines says nothing, so that two of them may exchange an e-mail address or an open ticket make room for another.
+    /// Frees the values that the records with these ids hold in unique indexes, before the records that replace them come. The order of
+    /// lines says nothing: two records may exchange an e-mail address, or an open ticket may make room for another.
     pub async fn park(&self, kind: RecordKind, ids: &[String]) -> Result<()> {
         if ids.is_empty() || !self.held(kind) {
             return Ok(());
@@ -319,7 +320,7 @@ const fn table(kind: RecordKind) -> &'static str {
     }
 }
 
-/// `?,?`: so many variables.
+/// A list of variables, such as `?,?`.
 fn list(values: usize) -> String {
     vec!["?"; values].join(",")
 }

@@ -69,8 +69,8 @@ impl Write {
         Ok(self.select(query, |cells| cells.id()).await?.pop())
     }
 
-    /// The conversation of a thread, else the latest that is still called by a former name of it, held until the end of the
-    /// transaction.
+    /// The conversation of a thread by the thread's name, else the latest conversation that still has a former name of the thread. It is
+    /// held until the end of the transaction.
     pub async fn conversation_of_thread(&self, account: &AccountId, name: &str, former: &[String]) -> Result<Option<Conversation>> {
         let mut sql = self.sql("SELECT ");
         sql.push(Conversation::COLUMNS).push(" FROM conversations WHERE store_id = $1 AND account_id = ").text(account.as_str());
@@ -93,8 +93,8 @@ impl Write {
         self.first(sql, Conversation::decode).await
     }
 
-    /// The contact with this primary e-mail, else with this primary phone, held: it is referred to by the thread that is
-    /// made for it, and to wait for it only then would be to wait with the counter of tickets in hand.
+    /// The contact with this primary e-mail, else with this primary phone. It is held now, since the thread that is made for it refers to
+    /// it: waiting for the contact only then would mean waiting with the counter of tickets locked.
     pub async fn contact_known_by(&self, email: Option<&str>, phone: Option<&str>) -> Result<Option<Contact>> {
         for (column, value) in [("email_key", email.map(str::to_lowercase)), ("phone", phone.map(str::to_owned))] {
             let Some(value) = value else { continue };
@@ -108,7 +108,7 @@ impl Write {
         Ok(None)
     }
 
-    /// A conversation without messages.
+    /// Inserts a conversation without messages.
     pub async fn insert_conversation(&self, conversation: &Conversation) -> Result<()> {
         self.insert(conversations::ActiveModel {
             store_id: Set(self.store().to_string()),
@@ -132,7 +132,7 @@ impl Write {
         .await
     }
 
-    /// A message. `delivery`: of one that is sent here.
+    /// Inserts a message. `delivery`: its state, if the message is sent here.
     pub fn insert_message(&self, message: &Message, external_id: Option<&str>, delivery: Option<Delivery>) -> Result<()> {
         let images = message.images.as_ref().map(serde_json::to_string).transpose().map_err(|error| Error::Damaged(error.to_string()))?;
         self.insert_along(messages::ActiveModel {
@@ -166,7 +166,7 @@ impl Write {
         self.first(sql, Message::decode).await
     }
 
-    /// Writes what follows from the messages of a conversation, its unread count and stamp.
+    /// Writes the values of a conversation that follow from its messages, its unread count and its stamp.
     pub fn save_counters(&self, conversation: &Conversation) -> Result<()> {
         let last = conversation.last_message.as_ref();
         self.update_along(conversations::ActiveModel {
@@ -198,7 +198,7 @@ impl Write {
         Ok(None)
     }
 
-    /// The next number of a ticket. Others wait for the end of this transaction, so that no number is left out.
+    /// The next number of a ticket. Other transactions wait for the end of this one, so that no number is left out.
     pub async fn next_ticket_number(&self) -> Result<String> {
         let row = counters::ActiveModel { store_id: Set(self.store().to_string()), name: Set("ticket_number".to_owned()), value: Set(1) };
         let next = Expr::col((counters::Entity, counters::Column::Value)).add(1_i64);
@@ -210,7 +210,7 @@ impl Write {
         value.map(|value| value.to_string()).ok_or_else(|| Error::Damaged("the counter of tickets".to_owned()))
     }
 
-    /// An open ticket without an assignee, of a conversation that is held.
+    /// Inserts an open ticket without an assignee, of a conversation that is held.
     pub async fn insert_ticket(&self, ticket: &Ticket) -> Result<()> {
         let conversation = conversations::Entity::find()
             .select_only()
@@ -242,19 +242,20 @@ impl Write {
         .await
     }
 
-    /// Derives what follows from a ticket's messages; the ticket as it is then.
+    /// Derives the values of a ticket that follow from its messages; returns the ticket as it is then.
     pub async fn ticket_got_message(&self, id: &TicketId) -> Result<Option<Ticket>> {
         let mut sql = self.sql(DERIVE_TICKETS);
         sql.push(" WHERE store_id = $1 AND id = ").text(id.as_str());
         self.run(sql).await?;
         self.ticket(id).await
     }
-    /// Derives the order of the closed tickets whose windows a message may lie in: it stands before they closed.
+    /// Derives the place in the order of the closed tickets in whose windows a message may lie: a message at `sort_at`, before they
+    /// closed.
     pub async fn closed_tickets_got_message(&self, conversation: &ConversationId, sort_at: Timestamp) -> Result<()> {
         let mut sql = self.sql(DERIVE_TICKETS);
         sql.push(" WHERE store_id = $1 AND conversation_id = ").text(conversation.as_str());
         sql.push(" AND is_open = FALSE AND closed_at >= ").integer(sort_at.millis());
-        // A later message decides where there is one; without any the ticket stands where it opened.
+        // If a ticket has a later message, that one decides its place; without any message the ticket stands where it opened.
         sql.push(" AND (sort_at < ").integer(sort_at.millis()).push(" OR sort_at = opened_at)");
         self.run(sql).await?;
         Ok(())

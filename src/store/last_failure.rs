@@ -1,4 +1,4 @@
-//! When a statement last failed for want of disk or right, shared by the database, its readers and its writers.
+//! When a statement last failed because of the disk or of missing permissions, shared by the database, its readers and its writers.
 
 use std::{
     sync::{Arc, Mutex},
@@ -7,8 +7,8 @@ use std::{
 
 use crate::store::{error::Error, lock::lock};
 
-/// When a statement last failed because the database could not do its work. A disk that is nearly full takes the small write of a probe and
-/// refuses what requests write.
+/// When a statement last failed because the database could not do its work. It is kept because a nearly full disk takes the small write
+/// of a probe and refuses what requests write.
 #[derive(Clone, Default)]
 pub(in crate::store) struct LastFailure(Arc<Mutex<Option<Instant>>>);
 

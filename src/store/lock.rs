@@ -1,4 +1,4 @@
-//! Mutexes without poisoning: what they guard is changed in single steps, so that a panic leaves it whole.
+//! Mutexes without poisoning: the values that they guard are changed in single steps, so that a panic leaves them whole.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

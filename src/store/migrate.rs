@@ -12,7 +12,7 @@ const MIGRATION_LOCK: &str = "SELECT pg_advisory_xact_lock(7305809155955060)";
 pub(in crate::store) const RECORD: &str = "seaql_migrations";
 
 impl Db {
-    /// Brings the schema up to date; does nothing when it is. Processes that start at once wait for the first of them.
+    /// Brings the schema up to date; does nothing if it is. Of several processes that start at once, the others wait for the first.
     pub async fn migrate_up(&self) -> Result<()> {
         let connection = self.connect().await?;
         let applied = applied(&connection).await?;

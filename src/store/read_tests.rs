@@ -1,4 +1,4 @@
-//! Tests of what lists return, and of the plans that find it.
+//! Tests of the rows that lists return, and of the query plans that find them.
 
 use sea_orm::DbBackend;
 
@@ -183,7 +183,7 @@ async fn field_tests_follow_the_values_and_negative_ones_match_unset_fields() {
         ("f", Test::StartsWith("grösse".into()), "1"),
         ("f", Test::StartsWith("_".into()), "2"),
         ("f", Test::StartsWith("%".into()), ""),
-        // Stored texts have no U+0000, nor what is bound for it, wherever that sorts.
+        // Stored texts contain neither U+0000 nor the text that is bound in its place, wherever that text sorts.
         ("last", Test::AnyOf(vec![text("\0a")]), ""),
         ("last", Test::NoneOf(vec![text("\0a")]), "4 3 2 1"),
         ("last", Test::Contains("\0a".into()), ""),
@@ -219,7 +219,7 @@ async fn field_tests_follow_the_values_and_negative_ones_match_unset_fields() {
     }
 }
 
-/// Letters without a pattern, so that no database makes less of them.
+/// Letters without a pattern, so that no database can compress them.
 fn noise(length: usize) -> String {
     let mut state = 1_u64;
     let mut letter = || {
@@ -233,7 +233,7 @@ fn noise(length: usize) -> String {
 async fn a_long_text_is_found_by_all_of_it() {
     let fixture = Fixture::new().await;
     let long = noise(20_000);
-    // Alike as far as an index holds them, and just as long as that.
+    // These texts are alike as far as an index holds them, or just as long as that part.
     let values = [long.clone(), format!("{long}x"), long[..200].to_owned(), format!("{}É", &long[..199]), long[..199].to_owned()];
     for (i, value) in values.iter().enumerate() {
         let id = (i + 1).to_string();
@@ -389,7 +389,7 @@ async fn plain_lists_are_read_in_the_order_of_an_index_at_any_depth() {
             let source = db.ticket_source(filter, shown, tests, None, &mut conditions);
             let plan = db.page_plan::<Ticket>(source, conditions, page).await.unwrap();
             let keyset = if page.after.is_some() { " AND (sort_at,id)<(?,?))" } else { ")" };
-            // What the marks pass over is read in the index alone.
+            // Rows that the marks pass over are read in the index alone.
             let covering = if filter.labels.is_some() || !tests.is_empty() { "COVERING " } else { "" };
             assert_eq!(plan.first(), Some(&format!("SEARCH tickets USING {covering}INDEX {index}{keyset}")), "{plan:?}");
             assert!(!plan.iter().any(|step| step.contains("USE TEMP B-TREE")), "{plan:?}");
@@ -425,7 +425,7 @@ async fn plain_lists_are_read_in_the_order_of_an_index_at_any_depth() {
             assert!(!plan.iter().any(|step| step.contains("USE TEMP B-TREE")), "{plan:?}");
         }
     }
-    // But for those of a contact: each message would change their order in an index.
+    // The conversations of a contact are the exception: each message would change their order in an index.
     let conversations = db.conversations_of(store, &"k".into());
     assert!(matches!(conversations.reach(), Reach::Rows));
     let plan = db.page_plan::<Conversation>("conversations", conversations, &deep).await.unwrap();

@@ -35,8 +35,8 @@ use crate::{
 };
 
 impl Write {
-    /// An account, held until the end of the transaction: of two who change what belongs to it the second finds what the first
-    /// did.
+    /// An account, held until the end of the transaction: of two transactions that change what belongs to it, the second finds what the
+    /// first did.
     pub async fn held_account(&self, id: &AccountId) -> Result<Option<Account>> {
         self.held("accounts", id.as_str()).await
     }
@@ -56,7 +56,7 @@ impl Write {
         self.all(sql, Ticket::decode).await
     }
 
-    /// Writes the properties of a ticket that writes change. A closed one waits for no reply.
+    /// Writes the properties of a ticket that writes change. A closed ticket waits for no reply.
     pub async fn save_ticket(&self, ticket: &Ticket) -> Result<()> {
         self.update(tickets::ActiveModel {
             store_id: Set(self.store().to_string()),
@@ -75,7 +75,7 @@ impl Write {
         })
         .await?;
         if ticket.closed_at.is_some_and(|closed_at| closed_at < ticket.sort_at) {
-            // Its newest message is dated behind its end, which leaves it outside of the ticket's window.
+            // The newest message is dated after the ticket's end, so that it lies outside of the ticket's window.
             let mut sql = self.sql(DERIVE_TICKETS);
             sql.push(" WHERE store_id = $1 AND id = ").text(ticket.id.as_str());
             self.run(sql).await?;
@@ -83,7 +83,7 @@ impl Write {
         Ok(())
     }
 
-    /// Keeps the tickets of this one's conversation from being changed by others, itself too.
+    /// Keeps the tickets of this ticket's conversation, this ticket too, from being changed by others.
     pub async fn hold_tickets_beside(&self, id: &TicketId) -> Result<()> {
         self.hold_tickets(|sql| {
             sql.push("(SELECT t.conversation_id FROM tickets t WHERE t.store_id = $1 AND t.id = ").text(id.as_str()).push(")");
@@ -91,8 +91,8 @@ impl Write {
         .await
     }
 
-    /// Derives what follows for the ticket whose window begins where this one, which was closed just now, ends. There is one only where
-    /// an import brought an older ticket that was still open. Both are held.
+    /// Derives the values of the ticket whose window begins where the window of this ticket, which was closed just now, ends. There is
+    /// such a ticket only where an import brought an older ticket that was still open. Both tickets are held.
     pub async fn derive_ticket_after(&self, ticket: &Ticket) -> Result<()> {
         let mut sql = self.sql(DERIVE_TICKETS);
         sql.push(" WHERE store_id = $1 AND id = (SELECT n.id FROM tickets n WHERE n.store_id = $1 AND n.conversation_id = ");
@@ -102,7 +102,7 @@ impl Write {
         Ok(())
     }
 
-    /// Replaces what the filters compare of some fields of a ticket, which is held.
+    /// Replaces the values that the filters compare for some fields of a ticket, which is held.
     pub async fn save_field_values(&self, ticket: &TicketId, fields: &[(FieldId, Vec<Comparable>)]) -> Result<()> {
         for (field, values) in fields {
             self.save_values_of(ticket, field, values).await?;
@@ -111,7 +111,7 @@ impl Write {
         if marks == ValueMarks::default() {
             return Ok(());
         }
-        // What other fields have stays, and so does what these had: it may be another's, too.
+        // The marks of other fields stay, and so do the former marks of these fields: a mark may belong to another field, too.
         let [fields, texts] = [marks.field_marks.bits(), marks.text_marks.bits()];
         let mut sql = self.sql("UPDATE tickets SET field_marks = field_marks | ");
         sql.integer(fields).push(", text_marks = text_marks | ").integer(texts);
@@ -164,8 +164,8 @@ impl Write {
         self.select_shared(query, |cells| cells.id()).await
     }
 
-    /// Keeps the accounts of these tickets as they are, with the users that they list. Before the tickets are held: what takes access
-    /// away holds the account first and the tickets then.
+    /// Keeps the accounts of these tickets as they are, with the users that they list. To be called before the tickets are held: a write
+    /// that takes access away holds the account first and then the tickets.
     pub async fn keep_accounts_of(&self, tickets: &[&TicketId]) -> Result<()> {
         // SQLite's one writer keeps them anyway.
         if !self.on_postgres() {
@@ -232,7 +232,7 @@ impl Write {
         self.hold_tickets(|sql| _ = sql.text(conversation.as_str())).await
     }
 
-    /// In the order in which every writer holds them.
+    /// Holds the tickets in the order in which every writer holds them.
     async fn hold_tickets(&self, push_conversation: impl FnOnce(&mut Sql)) -> Result<()> {
         let mut sql = self.sql("SELECT id FROM tickets WHERE store_id = $1 AND conversation_id = ");
         push_conversation(&mut sql);
@@ -245,7 +245,8 @@ impl Write {
         Ok(())
     }
 
-    /// Writes the labels and stamp of a conversation whose tickets are held, and its marks there and on them.
+    /// Writes the labels and stamp of a conversation whose tickets are held, and the marks of the labels on the conversation and its
+    /// tickets.
     pub async fn save_labels(&self, conversation: &Conversation) -> Result<()> {
         let labels = serde_json::to_string(&conversation.label_ids).map_err(|error| crate::store::Error::Damaged(error.to_string()))?;
         let marks = Marks::of_labels(&conversation.label_ids).bits();
@@ -357,8 +358,8 @@ mod tests {
         store::fixture::Fixture,
     };
 
-    /// The one looks for the conversation at its commit, with the ticket in hand; the other waits for the ticket, with the
-    /// conversation.
+    /// One transaction checks the reference to the conversation at its commit, while it holds the ticket; the other waits for the ticket,
+    /// while it holds the conversation.
     #[tokio::test]
     async fn who_changes_a_ticket_and_who_changes_its_conversation_do_not_wait_for_each_other() {
         let fixture = Fixture::alone().await;

@@ -29,7 +29,7 @@ enum AnyRow<'a> {
     Sqlite(&'a rusqlite::Row<'a>),
 }
 
-/// What a cell can be read as, whichever database it comes from.
+/// A type that a cell can be read as, whichever database it comes from.
 pub(in crate::store) trait Cell: FromSql + FromSqlOwned {}
 
 impl<T: FromSql + FromSqlOwned> Cell for T {}

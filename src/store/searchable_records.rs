@@ -14,7 +14,7 @@ use crate::{
     },
 };
 
-/// What is read of a record, and from where.
+/// The columns that are read of a record, and their table.
 const MESSAGES: (&str, &str) = (
     "id, sent_at, text, payload, (SELECT c.email_subject FROM conversations c WHERE c.store_id = messages.store_id \
      AND c.id = messages.conversation_id)",
@@ -23,7 +23,7 @@ const MESSAGES: (&str, &str) = (
 const CONTACTS: (&str, &str) = ("id, updated_at, full_name, email, phone, secondary_emails, secondary_phones, note", "contacts");
 
 impl Db {
-    /// Those of the records that are there.
+    /// The records among `ids` that exist.
     pub async fn searchables(&self, store: &StoreId, noun: Noun, ids: &[&str]) -> Result<Vec<Searchable>> {
         let mut found = Vec::with_capacity(ids.len());
         for batch in batches(ids.iter().copied()) {
@@ -33,7 +33,7 @@ impl Db {
         Ok(found)
     }
 
-    /// At most `limit` records of a store behind an id, in the order of ids.
+    /// At most `limit` records of a store after an id, in the order of ids.
     pub async fn searchables_after(&self, store: &StoreId, noun: Noun, after: &str, limit: usize) -> Result<Vec<Searchable>> {
         let (columns, table) = parts(noun);
         let mut sql = Sql::of(store, "SELECT ");

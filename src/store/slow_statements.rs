@@ -7,10 +7,10 @@ use std::{
 
 use crate::store::sql::Sql;
 
-/// What takes as many milliseconds is logged. One for the process, as the log is.
+/// A statement that takes this many milliseconds is logged. There is one value for the process, as there is one log.
 static SLOW: AtomicU64 = AtomicU64::new(500);
 
-/// Logs statements that take as long from now on.
+/// From now on, logs statements that take at least this long.
 pub fn log_from(slow: Duration) {
     SLOW.store(slow.as_millis().try_into().unwrap_or(u64::MAX), Ordering::Relaxed);
 }

@@ -1,8 +1,9 @@
-//! A SQL statement: a text and its bound values. `statement` builds one from entities; a text that is written by hand grows with its values.
+//! A SQL statement: a text and its bound values. `statement` builds a statement from entities; a text that is written by hand grows with
+//! its values.
 //!
-//! Guarantees of what is written by hand: `$1` is always the store; every value but a limit is bound; the same shape of a request gives
-//! the same text, so that each connection prepares it once; SQLite and PostgreSQL understand it alike (numbered parameters, row values,
-//! booleans as literals), but for what is marked as one database's own.
+//! Guarantees for texts that are written by hand: `$1` is always the store; every value but a limit is bound; the same shape of a request
+//! gives the same text, so that each connection prepares it once; SQLite and PostgreSQL understand it alike (numbered parameters, row
+//! values, booleans as literals), except for parts that are marked as one database's own.
 
 use std::{
     borrow::Cow,
@@ -26,7 +27,7 @@ pub(in crate::store) struct Sql {
     pub(in crate::store) values: Vec<Param>,
     reach: Reach,
     holds: bool,
-    /// What a page has besides, a [`FENCE`] or an [`ASIDE`], and where.
+    /// The places in the text where a page adds a [`FENCE`] or an [`ASIDE`].
     pub(in crate::store) fences: Vec<(usize, &'static str)>,
 }
 
@@ -37,7 +38,7 @@ pub(in crate::store) enum Param {
     Integer(i64),
     Number(f64),
     Bytes(Vec<u8>),
-    /// No text. PostgreSQL wants to know of what type nothing is.
+    /// NULL instead of a text. PostgreSQL needs to know the type of a NULL.
     Null,
     NoInteger,
     NoNumber,
@@ -50,7 +51,7 @@ pub(in crate::store) enum Param {
 pub(in crate::store) enum Reach {
     /// Its keys.
     Keys,
-    /// How soon it finds what it looks for.
+    /// How soon the statement finds the rows that it looks for.
     Rows,
     /// Nothing: all rows of a table, which SQLite may count in one step.
     Table,
@@ -70,16 +71,16 @@ impl Hash for Param {
     }
 }
 
-/// What keeps a subquery that it ends from being joined with the rows around it. PostgreSQL's own.
+/// At the end of a subquery, keeps it from being joined with the rows around it. PostgreSQL's own.
 pub(in crate::store) const FENCE: &str = " OFFSET 0";
 
-/// What keeps a column of numbers that it stands before from the indexes that have it, and on SQLite whatever it stands before.
+/// Before a column of numbers, keeps the indexes that have the column from being used for it. On SQLite this works before any column.
 pub(in crate::store) const ASIDE: &str = "+";
 
-/// Lengths of bound lists. A list is filled up to the next one with its last value, so that there are few texts.
+/// Lengths of bound lists. A list is filled up to the next length with its last value, so that there are few different texts.
 const LIST_LENGTHS: [usize; 9] = [1, 2, 5, 10, 20, 50, 100, 200, 500];
 
-/// What most statements find room in, so that their text need not move while it grows.
+/// The room for a text, in bytes. Most statements fit, so that their text need not move while it grows.
 const ROOM: usize = 512;
 
 /// The most values that one list of a statement is given. The databases allow some ten thousand a statement.
@@ -118,34 +119,34 @@ impl Sql {
         self
     }
 
-    /// Has the rows held until the end of the transaction, waiting for transactions that hold them. PostgreSQL's own. Not `FOR UPDATE`: that
-    /// is for those whose key goes, and keeps others from referring to them. A ticket that is changed twice in a transaction has its
-    /// reference to its conversation asked for at the commit, by a transaction that holds the ticket; the one that holds the conversation may be
-    /// waiting for that.
+    /// Holds the rows until the end of the transaction, waiting for transactions that hold them. PostgreSQL's own. Not `FOR UPDATE`: that
+    /// is for rows whose key goes, and keeps other transactions from referring to them. If a transaction changes a ticket twice, it
+    /// checks the ticket's reference to its conversation at the commit, while it holds the ticket; the transaction that holds the
+    /// conversation may be waiting for that ticket.
     pub fn hold(&mut self) -> &mut Self {
         self.holds = true;
         self.push(" FOR NO KEY UPDATE")
     }
 
-    /// Notes that the text has its rows held.
+    /// Notes that the text holds its rows by itself.
     pub fn note_held(&mut self) {
         self.holds = true;
     }
 
-    /// How many rows at most. Spelled out: of a bound number PostgreSQL expects a tenth of all there are, and therefore plans the
-    /// statement each time it is run, which costs a page of a list as much as finding it does.
+    /// Limits the number of rows. The number is a literal: for a bound number PostgreSQL expects a tenth of all rows, and therefore plans
+    /// the statement each time it is run, which costs as much as finding a page of a list does.
     pub fn limit(&mut self, rows: i64) -> &mut Self {
         self.push(&format!(" LIMIT {rows}"))
     }
 
-    /// Notes that a subquery ends here which is better looked up row by row, for a page, than joined, for the total of a whole list.
+    /// Notes that a subquery ends here. For a page it is better looked up row by row; for the total of a whole list it is better joined.
     pub fn fence(&mut self) -> &mut Self {
         self.fences.push((self.text.len(), FENCE));
         self
     }
 
-    /// Notes that the number that is named next is better compared row by row, for a page, than looked up, for the total of a whole
-    /// list.
+    /// Notes that a number is named next. For a page it is better compared row by row; for the total of a whole list it is better looked
+    /// up.
     pub fn aside(&mut self) -> &mut Self {
         self.fences.push((self.text.len(), ASIDE));
         self
@@ -160,7 +161,7 @@ impl Sql {
         text
     }
 
-    /// Takes the text from there on away; its values stay bound.
+    /// Removes the text from `at` on and returns it; its values stay bound.
     pub fn split_off(&mut self, at: usize) -> String {
         self.text.split_off(at)
     }
@@ -208,7 +209,7 @@ impl Sql {
         self.bind(Param::Integer(value))
     }
 
-    /// As a literal: a bound value would not select a partial index, nor tell PostgreSQL which half of an index it walks.
+    /// Pushes a flag as a literal: a bound value would not select a partial index, nor tell PostgreSQL which half of an index it walks.
     pub fn flag(&mut self, flag: bool) -> &mut Self {
         self.push(if flag { "TRUE" } else { "FALSE" })
     }
@@ -227,9 +228,9 @@ impl Sql {
         self.list(values.iter().copied().map(Param::Integer).collect())
     }
 
-    /// Pushes ` AND ` and the test of an upper bound on a descending list's sort column. Behind a cursor the bound is
-    /// kept out of the index: SQLite uses one upper bound only, and it must be the cursor's, or deep pages start over. A cursor of
-    /// another walk may stand above the bound, and what lies between is read.
+    /// Pushes ` AND ` and the test of an upper bound on a descending list's sort column. Behind a cursor the bound is kept out of the
+    /// index: SQLite uses one upper bound only, and it must be the cursor's, or deep pages start over. A cursor of another walk may stand
+    /// above the bound; then the rows between the two are read.
     pub fn and_below(&mut self, page: &PageRequest, test: &str, bound: Timestamp) -> &mut Self {
         if page.after.as_ref().is_some_and(|after| bound.millis() < after.at) {
             self.unbounded();
@@ -237,10 +238,11 @@ impl Sql {
         self.push(if page.after.is_some() { " AND +" } else { " AND " }).push(test).integer(bound.millis())
     }
 
-    /// A test whether a column, or what an index holds of it, is one of at least one value of a kind: compared with one after the
-    /// other where it is within their bounds, and kept from the indexes. SQLite's own.
+    /// Pushes a test whether a column, or the part of it that an index holds, is one of `values`: at least one value, all of one kind.
+    /// The values are compared one after the other if the column lies within their bounds, and no index is used for the test. SQLite's
+    /// own.
     pub fn one_by_one(&mut self, tested: &str, mut values: Vec<Param>) -> &mut Self {
-        // As they are bound, which may not be as they were sent.
+        // Sorted as they are bound, which may differ from how they were sent.
         values.sort_by(|one, other| match (one, other) {
             (Param::Number(one), Param::Number(other)) => one.total_cmp(other),
             (Param::Text(one), Param::Text(other)) => one.cmp(other),
@@ -275,7 +277,7 @@ impl Sql {
     }
 }
 
-/// As many values as one of the lengths of lists.
+/// Fills the values up to the next of `LIST_LENGTHS`.
 fn filled(mut values: Vec<Param>) -> Vec<Param> {
     let length = LIST_LENGTHS.into_iter().find(|length| *length >= values.len()).unwrap_or(values.len().max(LIST_MAX));
     if let Some(last) = values.last().filter(|_| values.len() < length).cloned() {
@@ -288,7 +290,7 @@ pub(in crate::store) fn text_value(text: &str) -> Param {
     Param::Text(without_nul(text).into_owned())
 }
 
-/// PostgreSQL refuses a text with U+0000, which no stored text contains. Nor does any contain what takes its place.
+/// Replaces U+0000, which PostgreSQL refuses in a text. No stored text contains U+0000, nor the text that takes its place.
 pub(in crate::store) fn without_nul(text: &str) -> Cow<'_, str> {
     /// Random, so that it cannot be stored.
     static NOWHERE: LazyLock<String> = LazyLock::new(|| RandomIds.fresh());

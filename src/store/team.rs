@@ -125,7 +125,7 @@ impl Db {
         Ok(users)
     }
 
-    /// A page of the teams, or of those with that member, oldest first.
+    /// A page of the teams, or of the teams with that member, oldest first.
     pub async fn teams(&self, store: &StoreId, user: Option<&UserId>, page: &PageRequest) -> Result<Page<Team>> {
         let mut sql = Sql::of(store, "store_id = $1");
         if let Some(user) = user {

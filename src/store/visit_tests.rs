@@ -25,7 +25,7 @@ use crate::{
 const NOW: Timestamp = Timestamp::from_millis(10_000_000);
 const TICKETS: i64 = 5000;
 
-/// Closed tickets in five conversations. Of five in a row one has `north`, of hundred twenty a score below 20; of each 25 a
+/// Closed tickets in five conversations. One of five in a row has `north`, and twenty of a hundred have a score below 20. Of each 25 a
 /// block of five is in the conversation with the label.
 pub(super) async fn shop() -> Fixture {
     let fixture = Fixture::alone().await;
@@ -76,8 +76,8 @@ async fn a_deep_page_looks_at_as_much_as_the_first() {
         labels: Some(LabelFilter { operator: LabelOperator::ContainsAny, label_ids: vec!["l".into()] }),
         ..TicketFilter::default()
     };
-    // Each with how much its page may look at, in steps of SQLite and rows of PostgreSQL: it would be more without the index of
-    // the list, and with labels and values without their marks.
+    // Each filter with the most that its page may look at, in steps of SQLite and rows of PostgreSQL. It would be more without the index
+    // of the list, and for labels and values without their marks.
     for (filter, tests, most) in [
         (&TicketFilter::default(), vec![], [700, 30]),
         (&labelled, vec![], [1_600, 200]),
@@ -104,7 +104,8 @@ async fn a_deep_page_looks_at_as_much_as_the_first() {
     }
 }
 
-/// A mark may be shared with numbers that no ticket has, which then lets nothing through; who gets such a number is found.
+/// A mark may be shared with numbers that no ticket has; such a mark then lets no ticket through. A ticket that gets such a number is
+/// found.
 #[tokio::test]
 async fn numbers_that_no_ticket_has_let_nothing_through() {
     let fixture = shop().await;
@@ -135,7 +136,7 @@ async fn numbers_that_no_ticket_has_let_nothing_through() {
     }
 }
 
-/// In a list of thousands three tickets, or in another state none, are found without a walk.
+/// Three tickets in a list of thousands, or none in another state, are found without walking through the list.
 #[tokio::test]
 async fn what_few_tickets_have_is_where_their_list_starts() {
     let fixture = shop().await;
@@ -175,7 +176,7 @@ async fn what_few_tickets_have_is_where_their_list_starts() {
         let rows = db.tickets(store, &filter, shown, &[], NOW, &page).await.unwrap().rows;
         assert_eq!(rows.len(), found, "{filter:?}");
         let start = db.start(store, &filter, shown, &[], db.few()).await.unwrap();
-        // Of assignees PostgreSQL has statistics.
+        // PostgreSQL has statistics about assignees.
         let starts = starts && (sqlite || filter.labels.is_some());
         assert_eq!(start.is_some(), starts, "{filter:?}");
         let mut conditions = db.ticket_conditions(store, &filter, shown, NOW);
@@ -185,7 +186,7 @@ async fn what_few_tickets_have_is_where_their_list_starts() {
     }
 }
 
-/// On SQLite they are put in order when they are listed; no other store's are looked at.
+/// On SQLite the conversations are sorted when they are listed; the conversations of no other store are looked at.
 #[tokio::test]
 async fn a_contact_s_conversations_are_listed_from_its_own() {
     let fixture = Fixture::alone().await;
@@ -220,7 +221,7 @@ async fn a_contact_s_conversations_are_listed_from_its_own() {
     assert_eq!(walked, right);
 }
 
-/// Whatever PostgreSQL believes of a table: nothing before the first ANALYZE, or that stores are small.
+/// This holds whatever PostgreSQL believes of a table: nothing before the first ANALYZE, or that stores are small.
 #[tokio::test]
 async fn rows_are_looked_up_by_their_ids() {
     let fixture = Fixture::alone().await;
@@ -317,7 +318,7 @@ async fn what_few_have_is_not_taken_through_an_assignees_list() {
     let tests = [FieldTest { field_id: "score".into(), test: Test::Between(17.0, 18.0) }];
     let counted = PageRequest { count: true, ..first(20) };
     let page = db.tickets(store, &filter, ShownTickets::Closed, &tests, NOW, &counted).await.unwrap();
-    // Of each hundred two, whose numbers end in 17 and 18, in the block of five with the label.
+    // Two of each hundred, whose numbers end in 17 and 18, are in the block of five with the label.
     assert_eq!((page.rows.len(), page.total), (20, Some(60)));
     fixture.execute("UPDATE totals SET value = 200000 WHERE name = 'tickets.closed'").await.unwrap();
     let whole = TicketFilter { assignee_user_ids: vec![], ..filter.clone() };

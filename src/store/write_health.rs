@@ -1,4 +1,5 @@
-//! Health of the database: a small write and a look at every table, and when a request last failed for want of disk or right.
+//! Health of the database: a small write, a look at every table, and when a request last failed because of the disk or of missing
+//! permissions.
 
 use std::time::Duration;
 
@@ -21,21 +22,22 @@ use crate::{
     },
 };
 
-/// The one row.
+/// The id of the table's one row.
 const ROW: i64 = 1;
 
 /// A statement that fails unless every table of SQLite has every column, and reads no row.
 fn look_at_every_table() -> String {
     let mut all = Query::select();
     for (table, columns) in tables(DbBackend::Sqlite) {
-        // Each with its table: SQLite would take the quoted name of a column that is not there for a text.
+        // Each column is named with its table: SQLite would otherwise take the quoted name of a missing column for a text.
         let columns = columns.iter().map(|column| Expr::col((table, *column)));
         all.expr(Expr::exists(Query::select().exprs(columns).from(table).limit(0).take()));
     }
     all.to_string(SqliteQueryBuilder)
 }
 
-/// A statement that finds a column that PostgreSQL lacks. It asks the catalogue: to read a table is to wait for whatever locks it.
+/// A statement that finds a column that PostgreSQL lacks. It reads the catalogue: reading a table would mean waiting for whatever locks
+/// it.
 fn find_missing_column() -> String {
     let wanted: Vec<String> = tables(DbBackend::Postgres)
         .into_iter()
@@ -68,7 +70,7 @@ impl Db {
         last_write.is_within(time) || self.last_read_failure().is_within(time)
     }
 
-    /// How often the disk refused what a SQLite file's log was copied to. From the first time on the log grows until a restart.
+    /// How often the disk refused to sync what was copied from a SQLite file's log. From the first time on the log grows until a restart.
     pub fn refused_log_copies(&self) -> u64 {
         match self.writes() {
             Writes::Sqlite(writer) => writer.refused_copies(),
@@ -94,7 +96,7 @@ impl Db {
         tx.commit().await
     }
 
-    /// Whether writers stand in one line, also those of other processes, so that one of them may have to wait.
+    /// Whether all writers, also those of other processes, wait in one line, so that a writer may have to wait.
     pub fn is_one_writer(&self) -> bool {
         self.backend() == DbBackend::Sqlite
     }

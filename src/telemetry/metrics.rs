@@ -1,6 +1,6 @@
-//! Metrics in the OpenMetrics text format: what this process counts, and what is read when the page is asked for.
+//! Metrics in the OpenMetrics text format: counters of this process, and values that are read when the page is requested.
 //!
-//! What is read of the database is the same on the page of each process on it.
+//! All processes that share a database show the same values for it.
 
 use std::{
     sync::{Arc, atomic::AtomicU64},
@@ -46,14 +46,14 @@ struct QueueMetrics {
     queue: &'static str,
 }
 
-/// A family with one member at most, so that what is not known is not there.
+/// The labels of a family with at most one member, so that an unknown value can be left out.
 type NoLabels = [(&'static str, &'static str); 0];
 
-/// The queue of messages to channels, and that of events to webhooks.
+/// The names of the two queues: messages to channels, and events to webhooks.
 pub const MESSAGES: &str = "messages";
 pub const WEBHOOKS: &str = "webhooks";
 
-/// What is counted.
+/// The metrics of one process.
 #[derive(Clone)]
 pub struct Metrics {
     registry: Arc<Registry>,
@@ -135,7 +135,7 @@ impl Default for Metrics {
         );
         let index_bytes = Gauge::default();
         registry.register("search_index_bytes", "Bytes of the search index on the disk", index_bytes.clone());
-        // A gauge, as elsewhere: the text format of Prometheus knows no info.
+        // A gauge, as in other programs: the text format of Prometheus has no info metrics.
         let build = Family::default();
         registry.register("build_info", "This program", Family::clone(&build));
         Self {
@@ -189,7 +189,7 @@ impl Metrics {
         self.attempts.get_or_create(&Attempt { queue, outcome: outcome.name() }).inc();
     }
 
-    /// What the database calls for each statement.
+    /// The callback that the database calls for each statement.
     pub fn on_statement(&self) -> Arc<dyn Fn() + Send + Sync> {
         let statements = self.statements.clone();
         Arc::new(move || {
@@ -197,12 +197,13 @@ impl Metrics {
         })
     }
 
-    /// Takes over how often the disk refused copies of the log, which the database counts.
+    /// Sets how many copies of the database's log the disk refused. The database counts them.
     pub fn refused_log_copies(&self, refused: u64) {
         self.refused_log_copies.inc_by(refused.saturating_sub(self.refused_log_copies.get()));
     }
 
-    /// Takes over what was read of the database; `None` where it could not be read, so that no former value is shown as today's.
+    /// Sets the gauges that are read from the database. With `None`, after a failed read, it removes them, so that no old value looks
+    /// current.
     pub fn database(&self, read: Option<&Backlogs>, now: Timestamp) {
         let Some(read) = read else {
             self.waiting.clear();
@@ -224,26 +225,26 @@ impl Metrics {
         }
     }
 
-    /// Counts the open connections of clients.
+    /// The gauge of open client connections.
     pub fn http_connections(&self) -> Gauge {
         self.http_connections.clone()
     }
 
-    /// Takes over the number of connections to PostgreSQL.
+    /// Sets the number of connections to PostgreSQL.
     pub fn db_connections(&self, open: Option<u64>) {
         if let Some(open) = open {
             self.db_connections.get_or_create(&[]).set(number(open));
         }
     }
 
-    /// Takes over the state of the search index: for how long it has lacked changes, if it answers searches, and its size in bytes.
+    /// Sets the state of the search index: for how long it has lacked changes, whether it answers searches, and its size in bytes.
     pub fn search_index(&self, lag: Duration, is_ready: bool, bytes: u64) {
         self.index_ready.set(is_ready.into());
         self.index_lag.set(lag.as_secs_f64());
         self.index_bytes.set(number(bytes));
     }
 
-    /// Everything, in the OpenMetrics text format.
+    /// All metrics, in the OpenMetrics text format.
     pub fn page(&self) -> String {
         let mut text = String::new();
         match encode(&mut text, &self.registry) {

@@ -1,4 +1,4 @@
-//! Metrics of the process, under the names that Prometheus clients share. Of Linux; nothing elsewhere.
+//! Metrics of the process, under the usual names of Prometheus clients. Linux only: other systems have none.
 
 use std::{fmt, fs};
 
@@ -8,11 +8,11 @@ use prometheus_client::{
     metrics::{counter::ConstCounter, gauge::ConstGauge},
 };
 
-/// Reads `/proc/self` each time.
+/// The collector. It reads `/proc/self` for each page.
 #[derive(Debug)]
 pub(super) struct Process;
 
-/// Fields of `/proc/self/stat` behind the name of the program, counted from there: proc(5).
+/// Positions of fields in `/proc/self/stat`, counted from the first field after the program's name. See proc(5).
 const USER_TICKS: usize = 11;
 const SYSTEM_TICKS: usize = 12;
 const THREADS: usize = 17;
@@ -22,7 +22,7 @@ const RESIDENT_PAGES: usize = 21;
 impl Collector for Process {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         let Ok(stat) = fs::read_to_string("/proc/self/stat") else { return Ok(()) };
-        // The name may hold spaces and brackets itself.
+        // The program's name may itself contain spaces and brackets.
         let fields: Vec<&str> = stat.rsplit_once(") ").map_or(vec![], |(_, rest)| rest.split_ascii_whitespace().collect());
         let field = |at: usize| fields.get(at).and_then(|field| field.parse::<u64>().ok()).unwrap_or_default();
         let seconds = |ticks: u64| ticks as f64 / rustix::param::clock_ticks_per_second() as f64;

@@ -1,4 +1,4 @@
-//! GET /accounts: the newer revision alone has it.
+//! GET /accounts, which only the newer revision has.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Back-ups beside a server that writes, and restores after it was killed. On PostgreSQL both commands refuse.
+//! Back-ups while a server writes, and restores after it was killed. On PostgreSQL both commands are refused.
 
 use std::{
     collections::BTreeSet,
@@ -20,7 +20,7 @@ use crate::{
     writes::parsed,
 };
 
-/// Contacts whom writers made: all whose making was asked for, and those that were acknowledged.
+/// The names of the contacts that the writers create: all requested ones, and the acknowledged ones.
 #[derive(Default)]
 struct Made {
     asked: Mutex<BTreeSet<String>>,
@@ -32,10 +32,10 @@ fn now(names: &Mutex<BTreeSet<String>>) -> BTreeSet<String> {
 }
 
 impl Made {
-    /// Sends first messages, each of a new contact, until `stop` is set or the server is gone.
+    /// Sends messages, each from a new contact, until `stop` is set or the server is gone.
     fn write(&self, server: &Api, token: &str, writer: &str, stop: &AtomicBool) {
         for n in 0.. {
-            // Of letters at the end, so that no name begins another.
+            // The name ends in a letter, so that no name is a prefix of another.
             let name = format!("{writer}{n}q");
             let message = json!({"accountId": "acc-line", "referenceId": name, "externalId": name, "sender": {"id": name, "name": name}, "text": "x"});
             self.asked.lock().expect("no writer panics").insert(name.clone());
@@ -57,7 +57,7 @@ impl Made {
     }
 }
 
-/// The names of contacts that the store has.
+/// The names of the contacts in the store.
 fn contacts(database: &Database) -> BTreeSet<String> {
     let records = parsed(&database.run(&["export", "--store", "desk"]));
     let contacts = records.into_iter().filter(|line| line["kind"] == "contact");
@@ -129,7 +129,7 @@ fn file(database: &Database) -> String {
     database.url.trim_start_matches("sqlite://").to_owned()
 }
 
-/// Changes a SQLite file, which is made where it is missing.
+/// Changes a SQLite file, which is created if it is missing.
 fn sql(path: &str, statement: &str) {
     let file = rusqlite::Connection::open(path).expect("the file can be opened");
     file.execute_batch(statement).expect("a sound statement");
@@ -217,7 +217,7 @@ fn a_restore_that_did_not_end_is_noticed_and_repeated() {
         let said = database.fails(command);
         assert!(said.contains(&format!("run `counterpart restore {restoring}`")) || said.contains("No such file"), "{command:?}: {said}");
     }
-    // Killed after it had kept the former database.
+    // The state after a kill in the middle of a restore, which had already kept the former database.
     let copied = std::fs::metadata(&restoring).and_then(|found| found.modified()).expect("a time");
     let copied = chrono::DateTime::<chrono::Utc>::from(copied).format("%Y-%m-%dT%H-%M-%S.000Z").to_string();
     let kept = format!("{path}.before-{copied}");
@@ -228,7 +228,7 @@ fn a_restore_that_did_not_end_is_noticed_and_repeated() {
     assert_eq!(beside(&database, ".before-"), [Path::new(&kept).file_name().unwrap_or_default().to_string_lossy()]);
 }
 
-/// The names of files in the folder of a database that hold this.
+/// The names of the files beside the database that contain `part`.
 fn beside(database: &Database, part: &str) -> Vec<String> {
     let entries = std::fs::read_dir(database.folder()).expect("the folder").filter_map(Result::ok);
     entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).filter(|name| name.contains(part)).collect()
@@ -242,7 +242,7 @@ fn a_restore_keeps_mode_and_links_and_takes_what_is_nowhere_yet() {
     let at = |name: &str| database.folder().join(name).display().to_string();
     database.run(&["backup", &at("backup.db")]);
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o660)).expect("a mode");
-    // The database lies behind a link.
+    // The database is behind a symbolic link.
     symlink(&path, at("link.db")).expect("a link");
     let url = format!("sqlite://{}", at("link.db"));
     let before = contacts(&database);
@@ -256,7 +256,7 @@ fn a_restore_keeps_mode_and_links_and_takes_what_is_nowhere_yet() {
     assert_eq!(former.len(), 1, "{former:?}");
     let said = database.fails(&["restore", &path]);
     assert!(said.contains("is the database itself"), "{said}");
-    // Where nothing was before: neither after a failure.
+    // Where no database was before, a failed restore leaves none.
     let nothing = format!("sqlite://{}", at("nothing.db"));
     std::fs::write(at("text"), "no database").expect("written");
     database.fails_with(&[("DATABASE_URL", &nothing)], &["restore", &at("text")]);

@@ -1,4 +1,4 @@
-//! Bridges: the command line that keeps them, and what a running server hands over to them.
+//! Bridges: the commands that manage them, and what a running server delivers to them.
 
 use std::sync::atomic::Ordering;
 
@@ -12,7 +12,7 @@ use crate::{
     writes::{Desk, acknowledged},
 };
 
-/// Endpoints of this machine are delivered to, and no channel is simulated.
+/// Settings of a server that delivers to endpoints on this machine and simulates no channel.
 const BARE: Settings<'static> = &[("COUNTERPART_ALLOW_PRIVATE_TARGETS", "true")];
 
 const URL: &str = "https://example.com/send?key=1";
@@ -46,7 +46,7 @@ fn listed(database: &Database) -> Vec<Value> {
     printed.lines().map(parsed).collect()
 }
 
-/// A server on the store of the tests that send, one of whose accounts has a bridge; and the bridge's secret.
+/// A server on the store of the tests that send, with a bridge for one of its accounts; and the bridge's secret.
 fn bridged(account: &str, url: &str, settings: Settings<'_>) -> (Desk, String) {
     let desk = Desk::with_settings(&[("shop", channels())], settings);
     let secret = set(&desk.server.database, account, url, &[]);
@@ -63,7 +63,7 @@ fn told(desk: &Desk) -> Vec<Value> {
     desk.events().into_iter().map(text).collect()
 }
 
-/// What the channel calls a message, as an export tells it.
+/// The id that the channel gave a message, according to an export.
 fn external_id(desk: &Desk, message: &str) -> Value {
     let export = desk.server.database.run(&["export", "--store", "shop"]);
     let found = export.lines().map(parsed).find(|line| line["kind"] == "message" && line["record"]["id"] == message);
@@ -85,7 +85,7 @@ fn bridges_are_kept_by_the_command_line() {
     assert_eq!(bare, shown[0]);
     assert_eq!(made["createdAt"], made["updatedAt"]);
 
-    // The same address again moves nothing; another one keeps the secret.
+    // Setting the same address again changes nothing; another address keeps the secret.
     assert_eq!(set(&database, "acc-wa", URL, &[]), "");
     assert_eq!(listed(&database), shown);
     let moved = parsed(&set(&database, "acc-wa", "https://example.org/", &["--json"]));
@@ -94,7 +94,7 @@ fn bridges_are_kept_by_the_command_line() {
     shown[1] = moved;
     assert_eq!(listed(&database), shown);
 
-    // An import that replaces the account leaves its bridge. Another store's account of that id has none.
+    // An import that replaces the account keeps its bridge. Another store's account of the same id has none.
     let account = json!({"id": "acc-wa", "channel": "whatsapp", "name": "Another name", "status": "degraded", "userIds": [ANN]});
     let file = tempfile::NamedTempFile::new().expect("a temporary file");
     std::fs::write(file.path(), line("account", account).to_string()).expect("the file is written");
@@ -166,7 +166,7 @@ fn a_message_goes_over_the_bridge_of_its_account() {
     let endpoint = Endpoint::replying(named);
     let (desk, first) = bridged("acc-line", &endpoint.url(), PRIVATE);
     let second = desk.server.database.run(&of("rotate", "acc-line"));
-    // What the simulator would refuse.
+    // Contents that the simulator would refuse.
     let text = "สวัสดี \u{1F600} simulate:refuse";
     desk.text("conv-line", text).is(acknowledged());
     desk.text("conv-fb", "to another account").is(acknowledged());
@@ -275,7 +275,7 @@ fn a_message_whose_sender_died_goes_over_again_by_the_same_name() {
     until("it is tried", || endpoint.seen().len() == 1);
     let Desk { server, key, .. } = desk;
     let database = server.kill();
-    // As if the lease had run out.
+    // Simulates an expired lease.
     database.sql("UPDATE outbound SET due_at = 1");
     endpoint.answers(None);
     let server = Server::start_with(database, BARE);

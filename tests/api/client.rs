@@ -1,5 +1,5 @@
-//! A small blocking HTTP client: no pool, no redirects, nothing between the test and the wire. Headers may repeat and
-//! queries may be malformed, which libraries prevent.
+//! A small blocking HTTP client: no pool, no redirects, nothing between the test and the wire. Headers may repeat and queries may be
+//! malformed, which HTTP libraries prevent.
 
 use std::{
     fmt::Write as _,
@@ -34,7 +34,7 @@ impl Api {
         Self { key: Some(secret.to_owned()), ..self.clone() }
     }
 
-    /// A request to a path of the contract, `/v1` left out.
+    /// A request to a path of the contract, given without `/v1`.
     pub fn call(&self, method: &str, path: &str) -> Call {
         self.raw(method, &format!("/v1{path}"))
     }
@@ -70,9 +70,9 @@ impl Api {
 pub struct Call {
     pub api: Api,
     pub method: String,
-    /// With whatever it is served under.
+    /// The whole path, with its prefix.
     pub path: String,
-    /// Pieces of the query as they go over the wire.
+    /// Pieces of the query, encoded as they are sent.
     pub query: Vec<String>,
     pub headers: Vec<(String, String)>,
     pub body: Option<Vec<u8>>,
@@ -85,7 +85,7 @@ impl Call {
         self
     }
 
-    /// A piece of the query as it stands.
+    /// Adds a piece of the query, unchanged.
     pub fn raw_query(mut self, text: &str) -> Self {
         self.query.push(text.to_owned());
         self
@@ -106,13 +106,13 @@ impl Call {
         self
     }
 
-    /// The same request in other bytes.
+    /// Sends the same request with other body bytes.
     pub fn reworded(mut self) -> Self {
         self.body.iter_mut().for_each(|body| body.push(b' '));
         self
     }
 
-    /// Sends the body in one chunk, its length unannounced.
+    /// Sends the body in one chunk, without a content length.
     pub fn chunked(mut self) -> Self {
         self.chunked = true;
         self
@@ -131,7 +131,7 @@ impl Call {
         text
     }
 
-    /// Sends the request; whatever is wrong with the answer's form fails the test here.
+    /// Sends the request. A wrong form of the answer fails the test here.
     #[track_caller]
     pub fn send(self) -> Answer {
         let answer = self.exchange();
@@ -139,7 +139,7 @@ impl Call {
         answer
     }
 
-    /// Sends the request. What the document says of the exchange has to hold, nothing beyond it.
+    /// Sends the request. The exchange must fit the document; nothing else is checked.
     #[track_caller]
     pub fn exchange(&self) -> Answer {
         match self.attempt() {
@@ -151,7 +151,7 @@ impl Call {
         }
     }
 
-    /// Sends the request to a server that may go away over it; an answer that was cut off is none.
+    /// Sends the request to a server that may go away meanwhile; an answer that is cut off counts as none.
     pub fn attempt(&self) -> std::io::Result<Answer> {
         let mut stream = TcpStream::connect(&self.api.address)?;
         stream.set_read_timeout(Some(PATIENCE))?;
@@ -170,7 +170,7 @@ impl Call {
         head.push_str("\r\n");
         stream.write_all(head.as_bytes())?;
         if let Some(body) = &self.body {
-            // A server may answer a body that is too large before it has read it; the answer is what counts.
+            // A server may answer a request body that is too large before it has read it. Then the answer counts, not the write error.
             let _ = if self.chunked {
                 let mut framed = format!("{:x}\r\n", body.len()).into_bytes();
                 framed.extend_from_slice(body);
@@ -196,15 +196,15 @@ impl Call {
     }
 }
 
-/// What came back.
+/// An answer.
 #[derive(Clone, Debug)]
 pub struct Answer {
     pub request: String,
     pub status: u16,
     pub headers: Vec<(String, String)>,
-    /// As it was before its content was encoded.
+    /// The body after its content encoding was undone.
     pub text: String,
-    /// Bytes of the body as they came.
+    /// The bytes of the body as they arrived.
     pub length: usize,
 }
 

@@ -11,7 +11,7 @@ fn list(body: Value) -> Answer {
     one().post("/contacts/list", body).send()
 }
 
-/// Asserts what a search finds, whatever the order: relevance is each revision's own affair.
+/// Asserts the results of a search in any order: the order of relevance differs between the revisions.
 #[track_caller]
 fn finds(search: &str, expected: &[&str]) {
     let answer = list(json!({"search": search}));
@@ -39,7 +39,7 @@ fn a_contact_shows_what_it_has() {
 #[test]
 fn a_contact_leaves_out_what_it_has_not() {
     let mut contact = one().get("/contacts").query("contactId", "con-min").send().ok();
-    // A contact without custom values may say so with an empty object.
+    // A contact without custom values may have an empty object instead.
     if contact["customFields"] == json!({}) {
         contact.as_object_mut().map(|contact| contact.remove("customFields"));
     }
@@ -129,7 +129,7 @@ fn updates_are_bounded_below_inclusively_and_above_exclusively() {
 
 #[test]
 fn bounds_finer_than_a_millisecond_miss_and_add_nothing() {
-    // Nanoseconds and less behind the contact's own instant.
+    // Instants that are nanoseconds or less after the contact's own.
     for finer in ["0001", "000001", "000000001", "000000000001"] {
         let behind = |day: &str| json!(at(&format!("{day}T00:00:00.{finer}")));
         list(json!({"updatedAfter": behind("05-05")})).lists(&ALL[..3]);

@@ -1,9 +1,9 @@
-//! The published documents, and the checks that every exchange of the suite goes through: an answer is what the document
-//! says of its operation and status, a request that got a success is one that the document allows, and an answer that a
-//! test expects nothing else of is the envelope of section 2.1.
+//! The published documents, and the checks of every exchange of the suite: an answer must match the document's schema for its operation
+//! and status, a request that succeeds must be one that the document allows, and every answer must have the envelope of section 2.1,
+//! unless a test expects otherwise.
 //!
-//! [`examples`] holds the examples of a document against it; [`places`] names the parts of a document; [`seen`] writes down which of them a run came by; [`request`] holds requests
-//! against the document, and [`told`] events.
+//! [`examples`] checks the examples of a document against it; [`places`] names the parts of a document; [`seen`] records which of them
+//! occurred in a run; [`request`] checks requests against the document, and [`told`] events.
 
 #[path = "contract/examples.rs"]
 mod examples;
@@ -29,21 +29,21 @@ use crate::{
     client::{Answer, Api, Call},
 };
 
-/// What the settings plane is served under.
+/// The path prefix of the settings plane.
 const SETTINGS: &str = "/settings/v1";
 
-/// The revision of the contract, as files are called by it.
+/// The revision of the contract, as it appears in file names.
 pub const REVISION: &str = if REV_A { "rev-a" } else { "rev-b" };
 
-/// The document as a server of this run publishes it.
+/// The document as a server of this test run publishes it.
 pub struct Contract {
     pub document: Value,
-    /// What a run calls it when it writes down what it came by.
+    /// The name of the document in the records of [`seen`].
     name: &'static str,
-    /// What its paths are served under.
+    /// The path prefix of the document's operations.
     prefix: &'static str,
     operations: Vec<Operation>,
-    /// The component schemas in the dialect that the validator reads, for answers and for requests.
+    /// The component schemas in the dialect of the validator, for answers and for requests.
     components: [Value; 2],
     validators: Mutex<HashMap<String, Arc<Validator>>>,
 }
@@ -63,7 +63,7 @@ pub fn contract(api: &Api) -> &'static Contract {
     CONTRACT.get_or_init(|| Contract::new(api.anonymous().raw("GET", "/openapi.json").exchange().body()))
 }
 
-/// The document of the settings plane, likewise.
+/// The document of the settings plane, also read once.
 pub fn settings(api: &Api) -> &'static Contract {
     static CONTRACT: OnceLock<Contract> = OnceLock::new();
     CONTRACT.get_or_init(|| Contract::of_settings(api.anonymous().raw("GET", "/settings/openapi.json").exchange().body()))
@@ -78,7 +78,7 @@ impl Contract {
         Self::under(SETTINGS, "settings", document)
     }
 
-    /// A document that is called `name`, for paths under `prefix`.
+    /// A document with this `name`, for paths under `prefix`.
     pub fn under(prefix: &'static str, name: &'static str, document: Value) -> Self {
         let components = [true, false].map(|closed| {
             let mut components = document["components"].clone();
@@ -112,14 +112,14 @@ impl Contract {
         self.operations.iter().find(|operation| operation.method == method && operation.path == path)
     }
 
-    /// What the document says of an answer with this status.
+    /// The document's entry for an answer with this status.
     #[track_caller]
     fn response<'a>(&'a self, operation: &'a Operation, status: u16) -> &'a Value {
         let response = operation.node["responses"].get(status.to_string());
         self.resolved(response.unwrap_or_else(|| panic!("{} does not document status {status}", operation.id)))
     }
 
-    /// The validator of what `make` finds, made once for each key. Answers hold no member that is not listed.
+    /// The validator for the schema that `make` finds, built once per key. Answers with unlisted members are refused.
     fn validator(&self, key: &str, closed: bool, make: impl FnOnce() -> Value) -> Arc<Validator> {
         let mut validators = self.validators.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let build = || {
@@ -140,7 +140,7 @@ impl Contract {
         }
     }
 
-    /// Holds an exchange against the document; panics with all of it where it does not fit.
+    /// Checks an exchange against the document; panics with the whole exchange if it does not fit.
     #[track_caller]
     pub fn exchanged(&self, call: &Call, answer: &Answer) {
         let Some(operation) = self.operation(&call.method, &call.path) else {
@@ -165,13 +165,13 @@ impl Contract {
         }
     }
 
-    /// Holds an answer against what the document says of it.
+    /// Checks an answer against its entry in the document.
     #[track_caller]
     fn conforms(&self, operation: &Operation, call: &Call, answer: &Answer) {
         let response = self.response(operation, answer.status);
         let (id, code) = (&operation.id, answer.status);
         self.headers(&format!("{id} {code}"), response, answer);
-        // It has no body that could be held against anything.
+        // An answer to HEAD has no body that could be checked.
         if call.method == "HEAD" {
             return;
         }
@@ -191,7 +191,7 @@ impl Contract {
         });
     }
 
-    /// The headers of an answer: those that have to be there are, and of ours none is kept from the document.
+    /// Checks the headers of an answer: the required ones are present, and each of our own is documented.
     #[track_caller]
     fn headers(&self, key: &str, response: &Value, answer: &Answer) {
         let listed: HashMap<String, &Value> =
@@ -219,13 +219,13 @@ fn faults(validator: &Validator, value: &Value) -> Vec<String> {
     validator.iter_errors(value).map(|error| format!("{}: {error}", error.instance_path)).collect()
 }
 
-/// 36 characters with hyphens.
+/// The form of a UUID: 36 characters with hyphens.
 fn is_uuid(text: &str) -> bool {
     let hyphen = |at: usize| [8, 13, 18, 23].contains(&at);
     text.len() == 36 && text.bytes().enumerate().all(|(at, byte)| if hyphen(at) { byte == b'-' } else { byte.is_ascii_hexdigit() })
 }
 
-/// Turns OpenAPI 3.0 schemas into draft 4: `nullable` becomes a type. `closed`: an object whose properties are listed takes
+/// Converts OpenAPI 3.0 schemas into JSON Schema draft 4: `nullable` becomes a type. `closed`: an object with listed properties accepts
 /// no others, so that an undocumented property fails.
 fn translate(schema: &mut Value, closed: bool) {
     match schema {
@@ -254,7 +254,7 @@ fn document_of(api: &Api, path: &str) -> Option<&'static Contract> {
     if below(SETTINGS) { Some(settings(api)) } else { below("/v1").then(|| contract(api)) }
 }
 
-/// Holds an exchange against the document of its path, if there is one; panics with all of it where it does not fit.
+/// Checks an exchange against the document of its path, if there is one; panics with the whole exchange if it does not fit.
 #[track_caller]
 pub fn conforms(call: &Call, answer: &Answer) {
     if let Some(contract) = document_of(&call.api, &call.path) {
@@ -262,7 +262,7 @@ pub fn conforms(call: &Call, answer: &Answer) {
     }
 }
 
-/// Holds an answer against what is so of every answer; panics with the whole exchange where it does not fit.
+/// Checks what holds for every answer; panics with the whole exchange if it does not fit.
 #[track_caller]
 pub fn check(call: &Call, answer: &Answer) {
     let (api, path) = (&call.api, &call.path);
@@ -289,7 +289,7 @@ pub fn check(call: &Call, answer: &Answer) {
     assert_eq!(body["requestId"], request_id, "requestId and x-request-id\n{}", context());
     let received_at = if in_settings { is_timestamp } else { is_received_at };
     assert!(body["requestReceivedAt"].as_str().is_some_and(received_at), "requestReceivedAt\n{}", context());
-    // A caller that opens a session has none before, but for a refusal of the role.
+    // A caller that opens a session belongs to no store yet, except when its role is refused.
     let stranger = operation.is_some_and(|operation| operation.id == "openSession") && answer.status != 200;
     let known = operation.is_some() && ![401, 405].contains(&answer.status) && !(stranger && body["storeId"] == "");
     assert_eq!(body["storeId"], if known { api.store.as_str() } else { "" }, "storeId\n{}", context());
@@ -297,25 +297,25 @@ pub fn check(call: &Call, answer: &Answer) {
         assert_eq!(body["error"]["statusCode"], answer.status, "statusCode\n{}", context());
         assert!(body["error"]["message"].as_str().is_some_and(|text| !text.is_empty()), "message\n{}", context());
     }
-    // The feed tells events as they were recorded.
+    // The feed shows events as they were recorded, nulls included.
     if let Some(place) = null_in(&body["data"]).filter(|_| path != "/settings/v1/events") {
         panic!("{place} is null; an absent property is left out\n{}", context());
     }
 }
 
-/// The revision's way to write the time of arrival.
+/// Whether a text is a time of arrival in the revision's format.
 fn is_received_at(text: &str) -> bool {
     if REV_A { is_timestamp(text) } else { text.len() == 13 && text.bytes().all(|byte| byte.is_ascii_digit()) }
 }
 
-/// `2026-01-31T09:05:00.123Z`, to the letter.
+/// Whether a text has exactly the form `2026-01-31T09:05:00.123Z`.
 pub fn is_timestamp(text: &str) -> bool {
     const FORM: &[u8] = b"0000-00-00T00:00:00.000Z";
     text.len() == FORM.len()
         && text.bytes().zip(FORM).all(|(found, form)| if *form == b'0' { found.is_ascii_digit() } else { found == *form })
 }
 
-/// The first null, those of the store's own free-form values aside.
+/// The place of the first null outside the store's own free-form values.
 fn null_in(value: &Value) -> Option<String> {
     match value {
         Value::Array(items) => items.iter().find_map(null_in),

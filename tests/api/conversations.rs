@@ -58,7 +58,7 @@ fn one_conversation_is_a_page_of_one() {
 
 #[test]
 fn the_conversations_of_a_contact_come_by_their_last_message() {
-    // The quiet one, without messages, stands where it was made.
+    // The conversation without messages is sorted by its creation.
     of_contact("con-mia").send().lists(&["conv-quiet", "conv-spam", "conv-mail", "conv-main"]);
     of_contact("con-busy").send().lists(&[
         "conv-tie-6",

@@ -1,12 +1,12 @@
-//! How much of the documents a whole run came by. `tests/all.sh` gives each run a folder, `COUNTERPART_SEEN`, where the
-//! tests write down what they see ([`crate::contract`]), and asks for the sum after it.
+//! Which share of the documents occurred in a whole run. `tests/all.sh` gives each run a folder, `COUNTERPART_SEEN`, where the tests
+//! record what occurred ([`crate::contract`]), and afterwards asks for the sum.
 //!
-//! - Operations: those that answered a request that the document allows with a success that it describes. All have to.
+//! - Operations: those that answered a request that the document allows with a documented success. Every operation must.
 //! - Answers: pairs of an operation and a documented code.
-//! - Properties: those of the component schemas of answers (and of schemas that stand within an operation), wherever they
-//!   were seen first. A property that has a place in two schemas counts twice.
-//! - Inputs: properties of the schemas of bodies, and parameters, in requests that got a success.
-//! - Headers: those of answers, and of deliveries. They are reported and not required: some come of a race alone.
+//! - Properties: those of the component schemas of answers (and of schemas within an operation), wherever they occurred first. A property
+//!   that has a place in two schemas counts twice.
+//! - Inputs: parameters and the properties of body schemas, in requests that succeeded.
+//! - Headers: those of answers and of deliveries. They are reported but not required: some occur only in a race.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -20,10 +20,10 @@ use crate::{
     document::kept,
 };
 
-/// The least share, in hundredths, of answers, properties and inputs.
+/// The minimum coverage of answers, properties and inputs, in per cent.
 const LEAST: usize = 95;
 
-/// What a document promises, by what it is.
+/// The parts of a document, by their kind.
 type Promised = BTreeMap<&'static str, BTreeSet<String>>;
 
 fn promised(contract: &Contract) -> Promised {
@@ -54,7 +54,7 @@ fn promised(contract: &Contract) -> Promised {
     all
 }
 
-/// What the document of the events promises. The resources in them are the contract's, and counted there.
+/// The parts of the document of events. The resources in the events belong to the contract and are counted there.
 fn promised_events(contract: &Contract) -> Promised {
     let mut all = Promised::new();
     let resources = contract.document["components"]["schemas"].as_object().into_iter().flatten();
@@ -73,7 +73,7 @@ fn promised_events(contract: &Contract) -> Promised {
     all
 }
 
-/// What the processes of a run wrote down.
+/// The lines that the processes of a run recorded.
 fn lines(kind: &str) -> Vec<String> {
     let folder = std::env::var_os("COUNTERPART_SEEN").expect("COUNTERPART_SEEN names the folder of a run");
     let files = std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", PathBuf::from(&folder).display()));

@@ -23,7 +23,7 @@ fn committed(extension: &str) -> String {
     kept(&format!("{REVISION}.{extension}"))
 }
 
-/// A file of the documents' folder.
+/// A file of the folder with the committed documents.
 pub fn kept(name: &str) -> String {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("openapi").join(name);
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
@@ -64,7 +64,7 @@ fn the_served_document_is_the_committed_one() {
     assert!(relative(served.body()) == document().document, "the served document differs from the committed one");
 }
 
-/// A served document with the address that it names left out of its server.
+/// A served document without the address in its server entry.
 fn relative(mut document: Value) -> Value {
     let server = document["servers"][0]["url"].as_str().expect("a server").to_owned();
     let path = server.strip_prefix(&format!("http://{}", one().address)).expect("the address of the request");
@@ -95,7 +95,7 @@ fn events_have_a_document_of_their_own() {
     assert!(served.text == committed, "the served document differs from the committed one");
     let yaml = printed(&["--events", "--format", "yaml"]);
     assert!(yaml.contains("openapi: \"3.1.0\"") && yaml.contains("ticket.opened:"), "{yaml}");
-    // What a reader of 3.1 would pass over.
+    // Words of OpenAPI 3.0 that a reader of 3.1 would ignore.
     for word in ["\"nullable\"", "\"exclusiveMinimum\": true", "\"exclusiveMaximum\": true", "\"example\":"] {
         assert!(!committed.contains(word), "{word}");
     }
@@ -165,7 +165,7 @@ fn every_operation_has_examples_that_its_schemas_allow() {
 
 #[test]
 fn no_object_of_the_document_names_a_key_twice() {
-    // A JSON reader keeps the last of two equal keys: what it read, written again, has to count as many keys.
+    // A JSON parser keeps the last of two equal keys. So the document, parsed and written again, must have as many keys as before.
     let text = committed("json");
     let read: Value = serde_json::from_str(&text).expect("the committed document is JSON");
     let keys = |text: &str| text.matches("\":").count();
@@ -255,7 +255,7 @@ fn a_conflict_is_described_as_what_it_can_be() {
         assert_eq!(said.contains("since it was read"), stamped, "{}: {said}", operation.id);
         assert_eq!(said.contains("primary"), operation.id == "createContact", "{}: {said}", operation.id);
         assert!(said.contains("`Idempotency-Key`") && conflict["headers"].get("Retry-After").is_some(), "{}: {conflict}", operation.id);
-        // A new contact names no record that might be missing.
+        // Creating a contact refers to no record that might be missing.
         assert_eq!(responses.get("404").is_none(), operation.id == "createContact", "{}", operation.id);
     }
 }

@@ -1,4 +1,4 @@
-//! What HTTP clients may expect of documents and answers: validators, compression, addresses, and other origins.
+//! What HTTP clients may expect of documents and answers: validators (ETag), compression, addresses, and other origins.
 
 use serde_json::json;
 
@@ -61,7 +61,7 @@ fn a_long_list_is_compressed_where_that_is_asked_for() {
     assert_eq!(packed.ok(), plain.ok());
     assert_eq!((packed.header("content-encoding"), plain.header("vary")), (Some("gzip"), Some("accept-encoding")));
     assert!(packed.length < plain.length / 5, "{} of {}", packed.length, plain.length);
-    // A short one is not worth it.
+    // A short answer is not compressed.
     assert_eq!(
         api.post("/contacts/list", json!({})).query("pageSize", 1).header("accept-encoding", "gzip").send().header("content-encoding"),
         None
@@ -94,7 +94,7 @@ fn a_document_names_the_address_that_it_is_asked_at() {
     assert_eq!(document.body()["servers"][0]["url"], "https://api.example.com/v1");
 }
 
-/// Who names a host that is none gets the path alone, and nothing of what was sent.
+/// A request with an invalid host gets the path alone, and nothing of what it sent.
 #[test]
 fn a_document_repeats_no_nonsense() {
     use std::io::{Read, Write};
@@ -129,7 +129,7 @@ fn pages_of_an_origin_that_was_named_may_call_the_contract() {
     assert!(preflight.header("access-control-allow-headers").is_some_and(|names| names.contains("x-api-key")));
     assert_eq!(preflight.header("access-control-allow-credentials"), None, "no cookie goes along");
 
-    // Failures can be read as well.
+    // A page of an allowed origin can read failures, too.
     for (call, status) in [(api.get("/labels").query("searchTerm", "any"), 200), (api.anonymous().get("/labels"), 401)] {
         let answer = call.header("origin", "http://localhost:3000").exchange();
         assert_eq!((answer.status, answer.header("access-control-allow-origin")), (status, Some("http://localhost:3000")));
@@ -139,10 +139,10 @@ fn pages_of_an_origin_that_was_named_may_call_the_contract() {
         let refused = asked(path, origin);
         assert_eq!((refused.status, refused.header("access-control-allow-origin")), (405, None), "{path} {origin}");
     }
-    // Another origin's request is answered as ever, and its page cannot read that.
+    // A request from another origin is answered as usual, but its page cannot read the answer.
     let other = api.get("/labels").query("searchTerm", "any").header("origin", "https://evil.example.com").exchange();
     assert_eq!((other.status, other.header("access-control-allow-origin"), other.header("vary")), (200, None, Some("origin")));
-    // Off by default.
+    // CORS is off by default.
     let off = one().get("/labels").query("searchTerm", "any").header("origin", APP).exchange();
     assert_eq!((off.status, off.header("access-control-allow-origin")), (200, None));
 }

@@ -1,4 +1,4 @@
-//! Answers that are ready before the body of their request has come: the connection stays usable, or the answer says that it does not.
+//! Answers that are ready before the request body has arrived: the connection stays usable, or the answer announces that it does not.
 
 use std::{
     io::{ErrorKind, Read, Write},
@@ -11,10 +11,10 @@ use serde_json::json;
 
 use crate::{harness::world, settings::Plane};
 
-/// How far a body is behind its head.
+/// The delay between a head and its body.
 const BEHIND: Duration = Duration::from_millis(20);
 
-/// A connection that is kept.
+/// A connection that is kept open.
 struct Kept(TcpStream);
 
 /// The status of an answer, and whether it ends the connection.
@@ -35,7 +35,7 @@ impl Kept {
         self.0.write_all(bytes).expect("the server reads");
     }
 
-    /// The next answer that is none of 1xx; `None`: the connection ended.
+    /// The next answer that is not a 1xx; `None`: the connection ended.
     fn answer(&mut self) -> Option<Seen> {
         let mut bytes = Vec::new();
         let head = loop {
@@ -58,14 +58,14 @@ impl Kept {
         Some(Seen { status, closes: header("connection:") == Some("close") })
     }
 
-    /// Whether the connection answers another request.
+    /// Whether the connection answers a further request.
     fn goes_on(&mut self) -> bool {
         let get = format!("GET /v1/teams HTTP/1.1\r\nhost: x\r\nx-api-key: {}\r\n\r\n", world().one.key.as_deref().unwrap_or_default());
         self.0.write_all(get.as_bytes()).is_ok() && self.answer() == Some(Seen { status: 200, closes: false })
     }
 }
 
-/// The heads of requests that are answered before their bodies come, with the status.
+/// The heads of requests that are answered before their bodies arrive, with the status of the answer.
 fn early() -> Vec<(String, u16)> {
     let unscoped = world().server.api("one", &["teams:read"]).key.unwrap_or_default();
     let head = |line: &str, key: &str| format!("{line} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\nx-api-key: {key}\r\n");
@@ -127,7 +127,7 @@ fn an_answer_that_ends_its_connection_says_so_and_can_be_taken() {
     for (head, status) in early() {
         let mut connection = Kept::open();
         connection.send(format!("{head}content-length: {ENDLESS}\r\n\r\n").as_bytes());
-        // What is sent meanwhile does not take the answer away.
+        // Bytes that are sent meanwhile do not destroy the answer.
         connection.send(&vec![b' '; 1024 * 1024]);
         assert_eq!(connection.answer(), Some(Seen { status, closes: true }), "{head}");
         drop(connection);

@@ -1,4 +1,4 @@
-//! A local endpoint for what a server delivers, and the signatures of Standard Webhooks.
+//! A local endpoint for the deliveries of a server, and the signatures of Standard Webhooks.
 
 use std::{
     collections::HashMap,
@@ -21,10 +21,10 @@ use crate::{contract::told, harness::Settings};
 /// How long a test waits for a delivery.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Endpoints of this machine are delivered to, and channels are simulated.
+/// Settings of a server that delivers to endpoints on this machine and simulates channels.
 pub const PRIVATE: Settings<'static> = &[("COUNTERPART_SIMULATE_CHANNELS", "true"), ("COUNTERPART_ALLOW_PRIVATE_TARGETS", "true")];
 
-/// A request that an endpoint was sent.
+/// A request that an endpoint received.
 #[derive(Clone, Debug)]
 pub struct Seen {
     pub headers: HashMap<String, String>,
@@ -36,7 +36,7 @@ impl Seen {
         &self.headers["webhook-id"]
     }
 
-    /// Whether one of its signatures was made with this secret, by the words of Standard Webhooks.
+    /// Whether one of the signatures was made with this secret, according to Standard Webhooks.
     pub fn is_signed_by(&self, secret: &str) -> bool {
         let key = BASE64.decode(secret.strip_prefix("whsec_").expect("a secret's form")).expect("a secret's form");
         let mut mac = Hmac::<Sha256>::new_from_slice(&key).expect("any length");
@@ -46,7 +46,7 @@ impl Seen {
     }
 }
 
-/// A status line and a body.
+/// The status line and the body of an answer.
 pub type Reply = fn(&Seen) -> (&'static str, String);
 
 /// A local endpoint that answers 200, unless the test sets another answer or holds answers back.
@@ -55,10 +55,10 @@ pub struct Endpoint {
     pub port: u16,
     pub connections: Arc<AtomicUsize>,
     seen: Arc<Mutex<Vec<Seen>>>,
-    /// Answers that are still given; none: all.
+    /// The number of answers still to give; `None`: no limit.
     answers: Arc<(Mutex<Option<usize>>, Condvar)>,
     reply: Arc<Mutex<Reply>>,
-    /// What was delivered and should not have been.
+    /// Errors: what was delivered and should not have been.
     faults: Arc<Mutex<Vec<String>>>,
 }
 
@@ -77,7 +77,7 @@ impl Endpoint {
             reply: Arc::new(Mutex::new(reply)),
             faults: Arc::default(),
         };
-        // Other names of this machine may lead to its other address.
+        // Other host names of this machine may resolve to its other address.
         let six = TcpListener::bind(("::1", endpoint.port)).ok();
         for listener in [Some(listener), six].into_iter().flatten() {
             let server = endpoint.clone();
@@ -123,7 +123,7 @@ impl Endpoint {
         stream.write_all(answer.as_bytes()).ok()
     }
 
-    /// Gives so many more answers; none: all.
+    /// Allows this many more answers; `None`: no limit.
     pub fn answers(&self, most: Option<usize>) {
         *self.answers.0.lock().expect("not poisoned") = most;
         self.answers.1.notify_all();
@@ -138,7 +138,7 @@ impl Endpoint {
         self.seen.lock().expect("not poisoned").clone()
     }
 
-    /// How often each event came.
+    /// How often each event was delivered.
     pub fn times(&self) -> HashMap<String, usize> {
         let mut times = HashMap::new();
         for seen in self.seen() {

@@ -22,7 +22,7 @@ fn ticket(id: &str, expand: &str) -> Value {
     one().get("/tickets").query("ticketId", id).raw_query(&format!("expand={expand}")).send().ok()
 }
 
-/// The operations that take `expand`, with requests that are right, and the values that each takes.
+/// The operations that take `expand`, each with a valid request and the values that it accepts.
 fn expandable() -> Vec<(Call, &'static [&'static str])> {
     vec![
         (one().get("/tickets").query("ticketId", "t-third"), &["account", "conversation", "assignee", "handledBy"]),
@@ -36,7 +36,7 @@ fn expandable() -> Vec<(Call, &'static [&'static str])> {
     ]
 }
 
-/// Operations that have no row in the contract's table.
+/// Operations that are not in the contract's table of `expand`.
 fn unexpandable() -> Vec<Call> {
     let mut calls = vec![
         one().get("/contacts").query("contactId", "con-mia"),

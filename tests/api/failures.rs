@@ -1,4 +1,4 @@
-//! Failures of our own: every operation tells them as it documents them, and keeps to itself what went wrong.
+//! Internal failures: every operation answers them as documented, and does not reveal their cause.
 
 use serde_json::json;
 
@@ -8,14 +8,14 @@ use crate::{
     settings::Plane,
 };
 
-/// A request to each operation of the contract and of the settings, with a proof and nothing else.
+/// A request to each operation of the contract and of the settings plane, with a credential and nothing else.
 fn everything(plane: &Plane) -> Vec<Call> {
     let contract = contract::contract(&plane.desk.api).operations().into_iter();
     let settings = contract::settings(&plane.api).operations().into_iter();
     let contract = contract.map(|operation| plane.desk.api.call(&operation.method, &operation.path));
     let settings = settings.map(|operation| {
         let call = plane.call(&operation.method, &operation.path);
-        // A stranger is looked up by what it sends.
+        // The operation that opens a session has no credential: it looks up the link in its body.
         if operation.id == "openSession" { call.json(json!({"link": "cpl_x"})) } else { call }
     });
     contract.chain(settings).collect()
@@ -41,7 +41,7 @@ fn a_database_without_its_tables_is_told_by_every_operation() {
         answer.fails(503);
         assert!(answer.header("retry-after").is_some(), "{}", answer.described());
     }
-    // A statement that fails for a reason that nothing is known of.
+    // A statement that fails for a reason that the server does not know.
     let fails = if plane.desk.server.database.postgres.is_some() { "1 / 0 = 0" } else { "json_extract('{', '$.a') = 1" };
     for table in ["api_keys", "grants"] {
         plane.desk.server.database.sql(&format!("CREATE VIEW {table} AS SELECT * FROM lost_{table} WHERE {fails}"));
@@ -49,7 +49,7 @@ fn a_database_without_its_tables_is_told_by_every_operation() {
     for call in everything(&plane) {
         is_internal(&call.exchange());
     }
-    // The process lives, and goes on once all is in its place.
+    // The process lives, and works again once everything is restored.
     for table in ["api_keys", "grants"] {
         plane.desk.server.database.sql(&format!("DROP VIEW {table}"));
         rename(&format!("lost_{table}"), table);
@@ -58,7 +58,7 @@ fn a_database_without_its_tables_is_told_by_every_operation() {
     plane.get("/keys").send().ok();
 }
 
-/// An embedded database lets everybody in; what it answers while it is busy is tested with the import.
+/// An embedded database cannot refuse connections; its answers while it is busy are tested with the import.
 #[test]
 fn a_database_that_lets_nobody_in_is_told_by_every_operation() {
     let plane = Plane::open();
@@ -97,7 +97,7 @@ fn too_many_requests_are_told_by_every_operation() {
     let plane = Plane::with(&[("COUNTERPART_RATE_LIMIT", "1/s")]);
     for operation in contract::contract(&plane.desk.api).operations() {
         let call = plane.desk.api.call(&operation.method, &operation.path);
-        // One goes through, and the next meets the limit within the same second.
+        // One request succeeds, and the next reaches the limit within the same second.
         let refused = (0..8).map(|_| call.exchange()).find(|answer| answer.status == 429);
         let refused = refused.unwrap_or_else(|| panic!("no limit: {call:?}"));
         assert!(refused.header("retry-after").is_some(), "{}", refused.described());

@@ -1,5 +1,5 @@
-//! Hundreds of malformed requests, the same in every run: each is answered with a documented status, none with a
-//! failure of the server, and the server lives on.
+//! Hundreds of malformed requests, the same in every run: each is answered with a documented status, none with an internal failure, and
+//! the server keeps running.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use crate::{
     harness::one,
 };
 
-/// Requests to each operation.
+/// The number of requests to each operation.
 const ROUNDS: usize = 60;
 
 /// A small generator (xorshift), so that a failure can be repeated.
@@ -28,7 +28,7 @@ impl Dice {
     }
 }
 
-/// Query parameters of all operations, and some of none.
+/// Query parameters of all operations, and some that no operation has.
 const PARAMETERS: [&str; 16] = [
     "ticketId",
     "conversationId",
@@ -48,7 +48,7 @@ const PARAMETERS: [&str; 16] = [
     "query",
 ];
 
-/// Pieces of a query as they go over the wire.
+/// Pieces of a query, encoded as they are sent.
 const VALUES: [&str; 34] = [
     "",
     "0",
@@ -86,7 +86,7 @@ const VALUES: [&str; 34] = [
     "[]",
 ];
 
-/// Property names of all bodies, and some of none.
+/// Property names of all bodies, and some that no body has.
 const PROPERTIES: [&str; 22] = [
     "statuses",
     "conversationId",

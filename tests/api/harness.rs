@@ -39,18 +39,18 @@ pub const ALL_SCOPES: [&str; 16] = [
     "teams:write",
 ];
 
-/// A database that is gone when this is dropped.
+/// A database that is removed when this is dropped.
 pub struct Database {
     pub url: String,
-    /// The binary that works on it.
+    /// The binary that uses it.
     binary: String,
     home: tempfile::TempDir,
-    /// The PostgreSQL server's own address and the database's name there.
+    /// The address of the PostgreSQL server itself, and the database's name there.
     pub postgres: Option<(String, String)>,
 }
 
 impl Database {
-    /// A database with a schema and nothing in it.
+    /// A database with a schema and no data.
     pub fn fresh() -> Self {
         let postgres = std::env::var_os("COUNTERPART_TEST_POSTGRES").map(|admin| {
             static NEXT: AtomicU32 = AtomicU32::new(0);
@@ -67,7 +67,7 @@ impl Database {
         database
     }
 
-    /// A SQLite file that this binary will make.
+    /// A SQLite file that this binary will create.
     pub fn of(binary: &str) -> Self {
         let home = tempfile::tempdir().expect("a directory for temporary files");
         let url = format!("sqlite://{}", home.path().join("counterpart.db").display());
@@ -78,7 +78,7 @@ impl Database {
     #[allow(dead_code, reason = "not every test binary copies")]
     pub fn copied(&self, binary: &str) -> Self {
         let copy = Self::of(binary);
-        // A build from before keys has no key file.
+        // A build that is older than keys has no key file.
         for name in ["counterpart.db", "counterpart.db.key"].iter().filter(|name| self.home.path().join(name).exists()) {
             std::fs::copy(self.home.path().join(name), copy.home.path().join(name)).expect("the file is copied");
         }
@@ -94,13 +94,13 @@ impl Database {
         database
     }
 
-    /// Runs a command line on this database; returns what it printed. Its failure fails the test.
+    /// Runs a command on this database; returns its output. A failure of the command fails the test.
     #[track_caller]
     pub fn run(&self, arguments: &[&str]) -> String {
         self.run_with(&[], arguments)
     }
 
-    /// The same with settings in the environment.
+    /// [`Self::run`] with settings in the environment.
     #[track_caller]
     pub fn run_with(&self, settings: Settings<'_>, arguments: &[&str]) -> String {
         let output = self.outcome(settings, arguments);
@@ -112,13 +112,13 @@ impl Database {
         printed.trim_end().to_owned()
     }
 
-    /// Runs a command line that must fail; returns what it complained of.
+    /// Runs a command that must fail; returns its error message.
     #[track_caller]
     pub fn fails(&self, arguments: &[&str]) -> String {
         self.fails_with(&[], arguments)
     }
 
-    /// The same with settings in the environment.
+    /// [`Self::fails`] with settings in the environment.
     #[track_caller]
     pub fn fails_with(&self, settings: Settings<'_>, arguments: &[&str]) -> String {
         let output = self.outcome(settings, arguments);
@@ -127,13 +127,13 @@ impl Database {
     }
 
     fn outcome(&self, settings: Settings<'_>, arguments: &[&str]) -> std::process::Output {
-        // What the program makes is for its owner alone, whatever its surroundings say.
+        // The files of the program are readable only by their owner, whatever the umask of the environment.
         Command::new("sh")
             .args(["-c", "umask 0 && exec \"$@\"", "sh", &self.binary])
             .args(arguments)
             .env("DATABASE_URL", &self.url)
             .env("COUNTERPART_INDEX_DIR", self.index_folder())
-            // Endpoints of tests are on this machine; whether a server delivers to them is said where it starts.
+            // The endpoints of tests are on this machine; whether a server may deliver to them is set when it starts.
             .env("COUNTERPART_ALLOW_PRIVATE_TARGETS", "true")
             .envs(settings.iter().copied())
             .stdin(Stdio::null())
@@ -141,7 +141,7 @@ impl Database {
             .unwrap_or_else(|error| panic!("{} does not start: {error}", self.binary))
     }
 
-    /// Makes a store out of import lines.
+    /// Creates a store from import lines.
     #[track_caller]
     pub fn store(&self, id: &str, lines: &[Value]) {
         self.run(&["store", "create", "--id", id, "--name", &format!("Store {id}")]);
@@ -166,13 +166,13 @@ impl Database {
         Key { store: store.to_owned(), id: text("id"), secret: text("secret") }
     }
 
-    /// The folder of a SQLite file, its key and the log of its servers.
+    /// The folder with the SQLite file, its key and the log of its servers.
     #[allow(dead_code, reason = "not every test binary looks there")]
     pub fn folder(&self) -> &std::path::Path {
         self.home.path()
     }
 
-    /// Where its servers keep their search indexes.
+    /// The folder in which its servers keep their search indexes.
     pub fn index_folder(&self) -> PathBuf {
         self.home.path().join("index")
     }
@@ -188,7 +188,7 @@ impl Database {
         Some(on_database(&standby.to_string_lossy(), name))
     }
 
-    /// Changes the database behind the server's back: for what only time can bring about.
+    /// Changes the database directly, for states that otherwise only time brings about.
     pub fn sql(&self, statement: &str) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         runtime.block_on(async {
@@ -199,7 +199,7 @@ impl Database {
         });
     }
 
-    /// Has PostgreSQL refuse connections to the database, or take them again; `false` where there is no such server.
+    /// Makes PostgreSQL refuse connections to the database, or accept them again; `false` on SQLite.
     pub fn lets_in(&self, everybody: bool) -> bool {
         let Some((admin, name)) = &self.postgres else { return false };
         psql(admin, &format!("alter database {name} with allow_connections {everybody}"));
@@ -209,7 +209,7 @@ impl Database {
         true
     }
 
-    /// The first column of what a query finds, which must be text: for what no answer shows.
+    /// The first column of a query's rows, which must be text; for what no answer shows.
     pub fn ask(&self, query: &str) -> Vec<String> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         let found = runtime.block_on(async {
@@ -246,7 +246,7 @@ fn on_database(url: &str, name: &str) -> String {
     format!("{server}/{name}{}", options.map(|options| format!("?{options}")).unwrap_or_default())
 }
 
-/// A key as its maker sees it.
+/// The parts of a key that its creator sees.
 #[derive(Clone, Debug)]
 pub struct Key {
     pub store: String,
@@ -254,22 +254,22 @@ pub struct Key {
     pub secret: String,
 }
 
-/// A running server. Ends with the value, and with the test process whatever way that ends: a shell stands between, which
-/// stops the server by its process id once its standard input closes.
+/// A running server. It ends when this value is dropped, and with the test process however that ends: a shell between them stops the
+/// server by its process id once its standard input closes.
 pub struct Server {
-    // Before the database, which must not go while it is in use.
+    // This field precedes the database, which must not be removed while it is in use.
     process: Process,
-    /// Another one on the same database, where `COUNTERPART_TEST_STANDBY` names a standby of the PostgreSQL server: callers then
-    /// speak to each of the two in turns, and both read from the standby.
+    /// A second process on the same database, if `COUNTERPART_TEST_STANDBY` names a standby of the PostgreSQL server. Callers then
+    /// alternate between the two processes, and both read from the standby.
     second: Option<Process>,
     pub database: Database,
     pub address: String,
 }
 
-/// Settings of a server beyond its database, as it finds them in its environment.
+/// Settings of a server other than its database, passed as environment variables.
 pub type Settings<'a> = &'a [(&'a str, &'a str)];
 
-/// Every channel is a simulated one.
+/// Settings that simulate every channel.
 pub const SIMULATED: Settings<'static> = &[("COUNTERPART_SIMULATE_CHANNELS", "true")];
 
 pub struct Process {
@@ -277,13 +277,13 @@ pub struct Process {
     pid: String,
     warden: Child,
     leash: Option<ChildStdin>,
-    /// What the warden reads at the end.
+    /// The line that the warden reads at the end.
     order: &'static [u8],
     _stdout: BufReader<ChildStdout>,
 }
 
-/// Starts the server, says its process id, and stops it when the other end of standard input is closed; then, as the
-/// test process may be gone, removes what it leaves, unless it has read `keep`.
+/// Starts the server, prints its process id, and stops it when the other end of standard input is closed. Then it also removes the
+/// server's data, since the test process may be gone, unless it has read `keep`.
 const WARDEN: &str = r#"
 # What the server makes is for its owner alone, whatever its surroundings say.
 umask 0
@@ -316,7 +316,7 @@ impl Server {
         Self { address: in_turns([process.address.clone(), second.address.clone()]), process, second: Some(second), database }
     }
 
-    /// What it has logged so far.
+    /// The log of the server so far.
     #[allow(dead_code, reason = "not every test binary reads it")]
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.database.folder().join("server.log")).expect("the log")
@@ -327,7 +327,7 @@ impl Server {
         Process::start(&self.database, settings, b"keep\n")
     }
 
-    /// Ends the process as it stands, without a chance to finish anything.
+    /// Kills the process, without a chance to finish anything.
     #[allow(dead_code, reason = "not every test binary kills")]
     pub fn kill(mut self) -> Database {
         self.process.order = b"keep\n";
@@ -344,7 +344,7 @@ impl Server {
         Self::start(Database::with(stores))
     }
 
-    /// A caller with a key of its own.
+    /// A caller with a new key.
     #[track_caller]
     pub fn api(&self, store: &str, scopes: &[&str]) -> Api {
         self.api_of(&self.database.key(store, scopes))
@@ -355,13 +355,13 @@ impl Server {
     }
 }
 
-/// The address of a proxy that hands connections to each of these in turns.
+/// The address of a proxy that passes connections to these servers in turn.
 fn in_turns(addresses: [String; 2]) -> String {
     let proxy = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = proxy.local_addr().expect("an address").to_string();
     std::thread::spawn(move || {
         for (caller, address) in proxy.incoming().flatten().zip(addresses.iter().cycle()) {
-            // A server that was killed takes nothing; its caller's connection ends, as it would without a proxy.
+            // A killed server accepts nothing; its caller's connection ends, as it would without a proxy.
             let Ok(server) = TcpStream::connect(address) else { continue };
             for (from, to) in [(&caller, &server), (&server, &caller)] {
                 let (mut from, mut to) = (from.try_clone().expect("a socket"), to.try_clone().expect("a socket"));
@@ -435,7 +435,7 @@ impl Drop for Process {
     }
 }
 
-/// The server that all tests which change nothing share, and a caller of each of its two stores.
+/// The server that all tests without changes share, and a caller of each of its two stores.
 pub struct World {
     pub server: Server,
     pub one: Api,
@@ -451,7 +451,7 @@ pub fn world() -> &'static World {
     })
 }
 
-/// The caller that most tests are.
+/// The caller that most tests use.
 pub fn one() -> &'static Api {
     &world().one
 }

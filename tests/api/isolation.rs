@@ -1,4 +1,4 @@
-//! A caller sees its own store and nothing of another, whether the ids are shared or not.
+//! A caller sees its own store only, and nothing of another, whether or not the ids are shared.
 
 use serde_json::json;
 

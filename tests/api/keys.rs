@@ -1,11 +1,11 @@
-//! Authentication (sections 3.2 and 5), and that a change of a key is seen by a running server at once.
+//! Authentication (sections 3.2 and 5): a running server sees a change of a key at once.
 
 use crate::{
     client::Api,
     harness::{ALL_SCOPES, Key, Server, one, world},
 };
 
-/// Asserts what the server says to this secret.
+/// Asserts the server's answer to this secret.
 #[track_caller]
 fn answers(api: &Api, secret: &str, status: u16) {
     let answer = api.with_key(secret).get("/labels").send();
@@ -17,7 +17,7 @@ fn manage(server: &Server, action: &str, key: &Key, more: &[&str]) -> String {
     server.database.run(&arguments)
 }
 
-/// A key on the shared server, which each test makes and changes for itself.
+/// A key on the shared server; each test creates and changes its own.
 fn fresh() -> (&'static Server, Key, Api) {
     let server = &world().server;
     let key = server.database.key("one", &["labels:read"]);

@@ -1,4 +1,4 @@
-//! Limits that the contract does not give: lengths of texts, requests a second, webhooks and keys of a store.
+//! Limits that are not in the contract: lengths of texts, requests per second, webhooks and keys of a store.
 
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,7 @@ use crate::{
 const KIB: usize = 1024;
 const MOST: usize = 64 * KIB;
 
-/// A text of so many bytes, and of a third as many characters.
+/// A text of this many bytes, and a third as many characters.
 fn thai(bytes: usize) -> String {
     "ก".repeat(bytes / 3) + &"x".repeat(bytes % 3)
 }
@@ -70,7 +70,7 @@ fn a_text_that_is_sent_has_a_limit_where_the_contract_gives_none() {
     template(1000 * KIB).refuses("body.variables");
 }
 
-/// A pattern that is slow on a long text: an unanchored search for words that the text almost has.
+/// A pattern that is slow on a long text: an unanchored search for words that almost occur in the text.
 const SLOW: &str = r"(\w{1,50}[\w ]{1,50}){1,2}!$";
 
 #[test]
@@ -94,7 +94,7 @@ fn a_slow_pattern_keeps_no_other_write_waiting() {
     assert!(worst < Duration::from_secs(1), "a comment took {worst:?}");
 }
 
-/// The first answer of so many that is 429, and its message.
+/// The number of the first 429 among this many answers, and its message.
 #[track_caller]
 fn limited(attempts: usize, ask: impl Fn() -> Answer) -> String {
     let refused = (0..attempts).map(|_| ask()).find(|answer| answer.status == 429);
@@ -121,7 +121,7 @@ fn a_429_names_the_limit_that_was_reached() {
     let unknown = desk.api.with_key("cp_nobody");
     let message = limited(40, || unknown.get("/labels").exchange());
     assert!(message.contains("the address of this request") && message.contains("2 refused keys"), "{message}");
-    // A key that is valid pays nothing for them.
+    // Refused keys do not count against a valid key.
     beside.get("/labels").send().ok();
 }
 
@@ -145,7 +145,7 @@ fn a_store_has_so_many_webhooks_and_keys() {
     let key = || plane.post("/keys", json!({"name": "x", "scopes": ["labels:read"]}));
     let first = hook().ok()["webhook"]["id"].clone();
     hook().ok();
-    // One was there before.
+    // One key existed before.
     key().ok();
     key().ok();
     let before = plane.changes();
@@ -188,7 +188,7 @@ fn an_admin_acts_in_no_owners_name() {
     assert!(message.starts_with("`body.userId` names an owner"), "{message}");
     assert_eq!(plane.changes(), before);
     assert_eq!(key(json!(crate::fixture::BO)).ok()["key"]["userId"], crate::fixture::BO);
-    // Without a name it would act for the oldest owner.
+    // A key without a user would act for the oldest owner.
     let own = key(Value::Null).ok();
     assert_eq!(own["key"]["userId"], DEE);
     let api = plane.desk.api.with_key(own["secret"].as_str().unwrap_or_default());
@@ -202,8 +202,8 @@ fn an_admin_acts_in_no_owners_name() {
 const LARGEST_PAGE: usize = if REV_A { 50 } else { 100 };
 const PAGES_UNDER_WAY: usize = if REV_A { 10 } else { 5 };
 
-/// Connections on which a page of long comments was asked for and none of the answers is taken beyond its first bytes; with the
-/// status of each.
+/// Opens connections, requests a page of long comments on each, and reads only the first bytes of each answer. Returns the connections
+/// with the status of each.
 fn untaken(api: &crate::client::Api, connections: usize) -> Vec<(std::net::TcpStream, String)> {
     use std::io::{Read, Write};
     let key = api.key.as_deref().unwrap_or_default();
@@ -226,7 +226,7 @@ fn answers_that_are_not_taken_count_against_their_key() {
     (0..100).for_each(|_| {
         desk.comment("conv-free", &text).ok();
     });
-    // A hundred comments are six and a half MB, and each answer that is sent stays under way whole.
+    // A hundred comments are six and a half MB, and each unread answer counts as under way in full.
     let sockets = untaken(&desk.api, 12);
     let (sent, refused): (Vec<_>, Vec<_>) = sockets.iter().map(|(_, status)| status.as_str()).partition(|status| *status == "HTTP/1.1 200");
     assert_eq!((sent.len(), refused), (PAGES_UNDER_WAY, vec!["HTTP/1.1 429"; 12 - PAGES_UNDER_WAY]));
@@ -240,7 +240,7 @@ fn answers_that_are_not_taken_count_against_their_key() {
     // Another key of the same store has nothing under way.
     let beside = desk.server.api("desk", &ALL_SCOPES);
     assert_eq!(page(&beside).ids().len(), LARGEST_PAGE);
-    // A write has happened, so that it is answered.
+    // A write has happened, so it is answered.
     desk.comment("conv-free", "one more").ok();
     drop(sockets);
     desk.until("the key is admitted again", || page(&desk.api).status == 200);

@@ -1,4 +1,4 @@
-//! What a server logs of requests: enough to find one, nothing that people wrote, and no secret.
+//! What a server logs about requests: enough to find one, nothing that people wrote, and no secret.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ use crate::{
 
 const TEXT: &str = "a text of a customer";
 
-/// Makes requests of a server that logs them; what it logged.
+/// Sends requests to a server that logs them; returns its log.
 fn logged(settings: Settings<'_>) -> (String, String) {
     let server = Server::start_with(Database::with(&[("desk", desk())]), settings);
     let key = server.database.key("desk", &ALL_SCOPES);
@@ -19,7 +19,7 @@ fn logged(settings: Settings<'_>) -> (String, String) {
     api.post("/messages/internal-comments", body).header("x-request-id", "complaint-7").send().ok();
     api.get("/conversations").query("contactId", TEXT).header("x-request-id", "complaint-8").send();
     api.anonymous().get("/users").header("x-request-id", "complaint-9").send().fails(401);
-    // A thread of its own writes the lines.
+    // A separate thread writes the lines.
     until("the last request is logged", || server.log().contains("complaint-9"));
     let log = server.log();
     assert!(!log.contains(TEXT) && !log.contains("a%20text") && !log.contains("a+text"), "{log}");
@@ -71,7 +71,7 @@ fn slow_statements_are_logged_without_their_values() {
         assert_eq!((&line["level"], line["milliseconds"].is_u64()), (&json!("WARN"), true), "{line}");
     }
     assert_eq!(slow("60000"), [] as [Value; 0]);
-    // Those through SeaORM, and without any other line: with the id of the request.
+    // Slow statements through SeaORM are logged even if no other line is, and with the id of the request.
     let settings = [("COUNTERPART_LOG_FORMAT", "json"), ("COUNTERPART_SLOW_STATEMENT", "0")];
     let server = Server::start_with(Database::with(&[("desk", desk())]), &settings);
     let token = server.database.run(&["settings", "token", "--store", "desk", "--user", ANN]);

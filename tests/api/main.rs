@@ -1,16 +1,15 @@
-//! The contract, asked of the built binary from outside: one suite for both revisions and both databases.
+//! Tests of the contract, from outside, on the built binary: one suite for both revisions and both databases.
 //!
-//! - [`client`] speaks HTTP; every answer goes through [`contract`], which holds it against the published document.
-//! - [`coverage`] says how much of the documents a run came by.
-//! - [`harness`] starts and stops servers; [`endpoint`] is where they deliver to; [`fixture`] is the data; [`pages`] walks
-//!   lists.
-//! - [`writes`] are the tests of the operations that change something, each on a server of its own; the other modules are
-//!   the tests of the reads, one a noun or a rule, most on one server that nothing changes. [`settings`] are the tests of
-//!   the settings plane, which has a document of its own.
+//! - [`client`] speaks HTTP; every answer goes through [`contract`], which checks it against the published document.
+//! - [`coverage`] reports how much of the documents occurred in a run.
+//! - [`harness`] starts and stops servers; [`endpoint`] receives their deliveries; [`fixture`] is the data; [`pages`] walks lists.
+//! - [`writes`] has the tests of the operations that change something, each on a server of its own. The other modules test the reads, one
+//!   module per noun or rule, most of them on one server that nothing changes. [`settings`] has the tests of the settings plane, which
+//!   has a document of its own.
 //!
 //! `COUNTERPART_TEST_POSTGRES` names a PostgreSQL server to run on; without it every server has its own SQLite file.
 
-/// Which contract the binary under test was built for. Everything else branches on this.
+/// The revision that the binary under test was built for. Everything else branches on this.
 const REV_A: bool = cfg!(feature = "rev-a");
 
 mod client;

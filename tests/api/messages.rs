@@ -9,7 +9,7 @@ use crate::{
     harness::one,
 };
 
-/// The messages of `conv-main`, newest first; the two newest tie.
+/// The messages of `conv-main`, newest first; the two newest have equal sort instants.
 const MAIN: [&str; 8] = ["m-8", "m-7", "m-6", "m-5", "m-4", "m-3", "m-2", "m-1"];
 
 pub fn messages() -> Call {

@@ -1,4 +1,4 @@
-//! The metrics page: what became of deliveries, what waits, and the process.
+//! The metrics page: the results of deliveries, what is waiting, and the process.
 
 use serde_json::json;
 
@@ -26,7 +26,7 @@ fn failing_deliveries_are_seen() {
     let database = Database::with(&[("shop", channels())]);
     let endpoint = Endpoint::replying(|_| ("500 Internal Server Error", String::new()));
     database.run(&["webhook", "create", "--store", "shop", "--url", &endpoint.url()]);
-    // Without a simulated channel: LINE has no way out.
+    // No channel is simulated, so LINE messages cannot be sent.
     let server = Server::start_with(database, &PRIVATE[1..]);
     let api = server.api("shop", &ALL_SCOPES);
     let before = page(&api);
@@ -70,7 +70,7 @@ fn failing_deliveries_are_seen() {
     endpoint.replies(|_| ("200 OK", String::new()));
     api.post("/messages", json!({"conversationId": "conv-web", "text": "b"})).send().ok();
     counted("counterpart_delivery_attempts_total{queue=\"webhooks\",outcome=\"delivered\"}", 1.0);
-    // What cannot be read is not there.
+    // Metrics that cannot be read are left out.
     if server.database.lets_in(false) {
         until("the gauges are gone", || value(&page(&api), "counterpart_delivery_waiting{queue=\"webhooks\"}").is_none());
         assert!(value(&page(&api), "counterpart_db_gauges_unread_total").is_some_and(|times| times >= 1.0));

@@ -4,7 +4,7 @@ use std::process::{Command, Stdio};
 
 use crate::harness::{BINARY, Database};
 
-/// Takes back all migrations; how many those are.
+/// Reverts all migrations; returns their number.
 fn taken_back(database: &Database) -> usize {
     let steps = database.run(&["migrate", "status"]).lines().count();
     database.run(&["migrate", "down", "--yes", "--steps", &steps.to_string()]);

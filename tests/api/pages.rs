@@ -2,7 +2,7 @@
 
 use crate::client::{Answer, Call};
 
-/// Every page of a list, in order; `size` absent: the default page size.
+/// Every page of a list, in order. If `size` is absent, the default page size is used.
 #[track_caller]
 pub fn pages(first: &Call, size: Option<usize>) -> Vec<Answer> {
     let sized = || size.map_or_else(|| first.clone(), |size| first.clone().query("pageSize", size));

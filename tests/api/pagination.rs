@@ -11,7 +11,7 @@ use crate::{
 
 const MAX: usize = if REV_A { 50 } else { 100 };
 
-/// One paginated list: a request, the largest page, and how many rows there are.
+/// One paginated list: a request, the largest page size, and the number of rows.
 struct List {
     name: &'static str,
     call: Call,
@@ -196,7 +196,7 @@ fn a_cursor_of_another_store_is_refused() {
     of(&world().two).query("cursor", cursor).send().refuses("cursor");
 }
 
-/// What a cursor meets when filters or the page size changed since it was made.
+/// What happens to a cursor if filters or page size have changed since it was made.
 #[track_caller]
 fn meets_a_changed_request(call: Call) {
     let answer = call.send();

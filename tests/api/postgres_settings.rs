@@ -1,4 +1,4 @@
-//! PostgreSQL databases with settings or an encoding that are not the usual ones.
+//! PostgreSQL databases with unusual settings or an unusual encoding.
 
 use serde_json::json;
 

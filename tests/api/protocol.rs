@@ -123,7 +123,7 @@ fn a_record_that_is_not_there_is_named_by_its_member() {
     post("/messages/template", json!({"conversationId": "nobody", "templateId": "x"})).misses("body.conversationId");
     let phone = |account: &str| json!({"accountId": account, "phoneNumber": "+66812345678", "templateId": "nobody"});
     post("/messages/template/phone", phone("nobody")).misses("body.accountId");
-    // A long id is not sent back whole.
+    // A long id is not echoed in full.
     let message = get("/tickets", &[("ticketId", &"x".repeat(5000))]).fails(404);
     assert!(message.len() < 200, "{message}");
 }
@@ -173,7 +173,7 @@ fn a_body_may_begin_with_a_byte_order_mark_and_be_compressed_with_gzip() {
         packer.write_all(bytes).expect("to memory");
         packer.finish().expect("to memory")
     };
-    // Their bytes are not the JSON that the document describes.
+    // The bytes of such bodies are not the JSON that the document describes.
     list().bytes("\u{feff}{}").attempt().expect("an answer").lists(&OPEN);
     list().header("content-encoding", "gzip").bytes(packed(b"{}")).attempt().expect("an answer").lists(&OPEN);
     list().header("content-encoding", "GZIP").bytes(packed("\u{feff}{}".as_bytes())).attempt().expect("an answer").lists(&OPEN);
@@ -183,7 +183,7 @@ fn a_body_may_begin_with_a_byte_order_mark_and_be_compressed_with_gzip() {
     list().header("content-encoding", "gzip").bytes(packed(&long)).attempt().expect("an answer").lists(&OPEN);
     long.push(b' ');
     list().header("content-encoding", "gzip").bytes(packed(&long)).send().fails(413);
-    // A hundred mebibytes in a hundred kibibytes.
+    // A hundred mebibytes, compressed to a hundred kibibytes.
     list().header("content-encoding", "gzip").bytes(packed(&vec![b' '; 100 * MIB])).send().fails(413);
     list().header("content-encoding", "gzip").bytes("{}").send().refuses("body");
     let cut = packed(b"{}");
@@ -252,7 +252,7 @@ fn a_request_id_stands_on_failures_too() {
     }
 }
 
-/// The suite's own check: no document tells of these, so that nothing else could be held against them.
+/// The general check of the suite is used: no document describes these answers, so nothing else could check them.
 #[test]
 fn a_path_without_an_operation_finds_nothing() {
     for call in [one().get("/nothing"), one().call("PUT", "/tickets"), one().raw("GET", "/settings/v1/nothing")] {
@@ -337,13 +337,13 @@ fn pages_run_nothing_but_their_own_and_stand_in_no_frame() {
     }
 }
 
-/// What hyper refuses before there is a request: the document and README.md say that it has no envelope.
+/// What hyper refuses before there is a request: according to the document and README.md these answers have no envelope.
 #[test]
 fn what_is_no_request_is_refused_without_an_envelope() {
     let refused = |request: &str| {
         use std::io::{Read, Write};
         let mut stream = std::net::TcpStream::connect(&one().address).expect("the server listens");
-        // It may close before it has all.
+        // The server may close the connection before it has read everything.
         let _ = stream.write_all(request.as_bytes());
         let mut answer = String::new();
         let _ = stream.read_to_string(&mut answer);

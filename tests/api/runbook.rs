@@ -12,13 +12,13 @@ use crate::{
 
 const PAGE: &str = include_str!("../../docs/runbook.md");
 
-/// The commands of a section.
+/// The shell commands of a section.
 fn commands(section: &str) -> Vec<&'static str> {
     let body = PAGE.split("\n## ").find(|part| part.starts_with(section)).expect("the section");
     body.split("```sh\n").skip(1).filter_map(|rest| rest.split("```").next()).collect()
 }
 
-/// What they print for a server, with what stands for the ids of a case.
+/// The output of the commands for a server, with the placeholders for ids replaced.
 fn run(server: &Server, commands: &str, ids: &[(&str, &str)]) -> String {
     let mut script = commands.replace("127.0.0.1:8080", &server.address);
     for (name, id) in ids {
@@ -58,7 +58,7 @@ fn a_complaint_leads_to_its_cause_in_three_steps() {
         api.post("/messages", body).header("x-request-id", request).send().ok();
     };
     let steps = commands("\"My message never reached the customer\"");
-    // From the request to the message.
+    // The first case: from the request to the message.
     let message_of = |request: &str| -> String {
         let ids = [("REQUEST-ID", request)];
         until("the request is logged", || server.log().contains(&format!("\"request_id\":\"{request}\",\"operation\"")));
@@ -75,7 +75,7 @@ fn a_complaint_leads_to_its_cause_in_three_steps() {
     assert_eq!((cause.len(), &cause[0]["reason"]), (1, &json!("the bridge answered 422: the number is blocked")), "{cause:?}");
     until("it is counted", || run(&server, steps[2], &[]).contains("outcome=\"given_up\"} 1"));
 
-    // The chat of the shop's own page takes messages at once; its event does not arrive.
+    // The channel of the shop's own page accepts messages at once; its event does not arrive.
     send("conv-web", "complaint-2");
     let message = message_of("complaint-2");
     let ids = [("MESSAGE-ID", message.as_str()), ("WEBHOOK-ID", hook["id"].as_str().expect("an id"))];

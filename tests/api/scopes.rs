@@ -1,4 +1,4 @@
-//! Every operation of the committed list of routes asks for its scope and for no other.
+//! Every operation of the committed list of routes requires its scope and no other.
 
 use serde_json::json;
 
@@ -10,8 +10,8 @@ use crate::{
     harness::{ALL_SCOPES, Server, one, world},
 };
 
-/// The read operations of the contract that are served so far: method, path, operationId, scope, and whether the newer
-/// revision alone has it.
+/// The read operations of the contract that are served so far: method, path, operationId, scope, and whether only the newer revision has
+/// it.
 const READS: [(&str, &str, &str, &str, bool); 16] = [
     ("GET", "/tickets", "getTicket", "tickets:read", false),
     ("POST", "/tickets/list", "listTickets", "tickets:read", false),
@@ -31,7 +31,7 @@ const READS: [(&str, &str, &str, &str, bool); 16] = [
     ("GET", "/accounts/whatsapp-templates", "listWhatsappTemplates", "accounts:read", true),
 ];
 
-/// The write operations, likewise.
+/// The write operations, in the same form.
 const WRITES: [(&str, &str, &str, &str, bool); 13] = [
     ("PATCH", "/tickets/field-values", "updateTicketField", "tickets:write", false),
     ("POST", "/tickets/close", "closeTicket", "tickets:write", false),
@@ -48,7 +48,7 @@ const WRITES: [(&str, &str, &str, &str, bool); 13] = [
     ("POST", "/messages/template/phone", "sendTemplateToPhone", "messages:write", true),
 ];
 
-/// A request to an operation that succeeds, once at least, on the data of store `one`.
+/// A request to an operation that succeeds at least once on the data of store `one`.
 pub fn good_request(api: &Api, operation: &str) -> Call {
     match operation {
         "getTicket" => api.get("/tickets").query("ticketId", "t-first"),
@@ -129,13 +129,13 @@ fn an_operation_refuses_a_key_with_every_scope_but_its_own() {
     scopes.sort_unstable();
     scopes.dedup();
     for scope in scopes {
-        // A write scope grants the read scope of its noun, so it has to go too.
+        // A write scope grants the read scope of its noun, so it is removed as well.
         let write = scope.replace(":read", ":write");
         let others: Vec<_> = ALL_SCOPES.into_iter().filter(|other| *other != scope && *other != write).collect();
         let api = world().server.api("one", &others);
         for route in routes().iter().filter(|route| route.scope == scope) {
             good_request(&api, &route.operation).send().fails(403);
-            // Nothing about the request matters before the scope.
+            // The scope is checked before anything else of the request.
             api.call(&route.method, &route.path).send().fails(403);
         }
     }

@@ -1,5 +1,5 @@
-//! GET /messages/search and GET /contacts/search, which the newer revision alone has, and the order of POST /contacts/list
-//! with `search` in both.
+//! GET /messages/search and GET /contacts/search, which only the newer revision has, and the order of POST /contacts/list with `search`
+//! in both.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ use crate::{
     pages::{next, pages, walk},
 };
 
-/// Talks in several scripts, one of them by mail, and contacts.
+/// Conversations in several scripts, one of them by e-mail, and contacts.
 fn shop() -> Vec<Value> {
     let talk = |id: &str, account: &str, channel: &str| {
         json!({
@@ -46,7 +46,7 @@ fn shop() -> Vec<Value> {
         message("vietnamese", "chat", 3, "Đơn hàng của tôi ở đâu"),
         message("letter", "mail", 4, "Please have a look"),
     ];
-    // Twelve alike, in pairs of one minute.
+    // Twelve equal messages, two in each minute.
     lines.extend((0..12).map(|number| message(&format!("tie-{number:02}"), "chat", 10 + number / 2, "refund again")));
     lines.push(message("best", "chat", 9, "refund"));
     lines
@@ -160,7 +160,7 @@ fn contacts_are_found_with_the_fields_that_match() {
     }
     contacts(&api, "tea").lists(&["con-tea", "con-li", "con-mia"]);
     contacts(&api, "小龙").lists(&["con-li"]);
-    // A name in a script without spaces is found with and without them.
+    // A name in a script without spaces is found with spaces and without.
     for query in ["王小明", "王 小明", "小明", "王小", "小明 王"] {
         contacts(&api, query).lists(&["con-wang"]);
         assert_eq!(contacts(&api, query).row("con-wang")["matchedFields"], json!(["fullName"]), "{query}");

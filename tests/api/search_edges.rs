@@ -1,4 +1,4 @@
-//! Searches at the edges: odd queries, each kind of write that changes what is found, and walks while data arrives.
+//! Edge cases of searches: odd queries, each kind of write that changes the results, and walks while data arrives.
 
 use std::collections::HashSet;
 
@@ -64,7 +64,7 @@ fn listed(api: &Api, search: &str) -> Vec<String> {
     walk(&api.post("/contacts/list", json!({"search": search})), 10)
 }
 
-/// What another process imported is there within a second, if conversations are among it.
+/// Records that another process imported are found within a second, if conversations are among them.
 fn soon(finds: impl Fn() -> bool) {
     let found = (0..50).any(|_| {
         std::thread::sleep(std::time::Duration::from_millis(20));
@@ -76,7 +76,7 @@ fn soon(finds: impl Fn() -> bool) {
 #[test]
 fn odd_queries_are_answered() {
     let (server, api) = server();
-    // In Latin letters marks do not count, whatever their number; the parameter takes 150 characters.
+    // In Latin letters diacritics are ignored, however many there are; the parameter takes 150 characters.
     for query in ["\"kim\"", "kim*", "-kim", "ki", "k", "KIM", "kim\u{301}", "kim\u{0}", "kim\u{fffe}", "(kim", "kim) --", "'kim"] {
         assert_eq!(listed(&api, query), ["kim"], "{query:?}");
         if !REV_A {
@@ -113,12 +113,12 @@ fn each_kind_of_write_is_found_by_the_next_search() {
     for search in ["lan nguyen", "lan@new", "new.example"] {
         assert_eq!(listed(&api, search), [made["id"].as_str().unwrap_or_default()], "{search}");
     }
-    // Newer than the other of those alike.
+    // Newer than the other equal message.
     let newest_first = |ids: &[&str]| assert_eq!(listed(&api, "quil"), ids);
     newest_first(&["quill", "kim"]);
     let change = json!({"contactId": "kim", "contactFieldId": "tier", "value": "gold", "updatedAt": at("01-01T00:00")});
     api.call("PATCH", "/contacts/field-values").json(change).send().ok();
-    // By relevance the shorter stays in front.
+    // By relevance the shorter message stays first.
     newest_first(if REV_A { &["kim", "quill"] } else { &["quill", "kim"] });
     if !REV_A {
         api.post("/messages", json!({"conversationId": "talk", "text": "ส่งพัสดุแล้ว"})).send().ok();
@@ -186,7 +186,7 @@ fn a_walk_has_what_was_there_once_while_messages_arrive() {
         seen.extend(answer.ids());
         let Some(cursor) = next(&answer) else { break };
         assert!(number < 100, "the walk does not end");
-        // Better than all before, and worse.
+        // Matches that rank above all earlier ones, and below them.
         for text in ["ladle ladle ladle", "a rather long text in which a ladle is one thing among many others that are in it"] {
             api.post("/messages", json!({"conversationId": "talk", "text": text})).send().ok();
         }

@@ -1,5 +1,5 @@
-//! Secrets of webhooks, bridges and the server at rest: encrypted, with a key that stands apart from the database. And the modes of
-//! the files that a process makes.
+//! Secrets of webhooks, bridges and the server at rest: they are encrypted, with a key that is stored outside the database. And the modes
+//! of the files that a process creates.
 
 use std::{
     fs,
@@ -33,7 +33,7 @@ fn hook(database: &Database, key: &str, url: &str) -> (String, String) {
     (text("id"), text("secret"))
 }
 
-/// The bytes of the stored secrets of a table in hexadecimal, and their keys.
+/// The bytes of the stored secrets of a table in hexadecimal, and the ids of their keys.
 fn stored(database: &Database, table: &str) -> Vec<(String, String)> {
     let value = if table == "server_secrets" { "value" } else { "secret" };
     let hex = if database.postgres.is_some() { format!("encode({value}, 'hex')") } else { format!("lower(hex({value}))") };
@@ -46,7 +46,7 @@ fn hex(secret: &str) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Puts a secret as it is in the place of an encrypted one.
+/// Replaces an encrypted secret by the plain one.
 fn make_plain(database: &Database, secret: &str) {
     let bytes = if database.postgres.is_some() { format!("'\\x{}'::bytea", hex(secret)) } else { format!("X'{}'", hex(secret)) };
     database.sql(&format!("UPDATE webhook_secrets SET secret = {bytes}, key_id = NULL"));
@@ -100,11 +100,11 @@ fn a_wrong_key_refuses_what_it_does_not_decrypt_and_nothing_else() {
     let (id, secret) = hook(&database, KEY, &endpoint.url());
     let bridge = ["bridge", "set", "--store", "shop", "--account", "acc-wa", "--url", &endpoint.url()].map(str::to_owned);
     database.run_with(&[(SETTING, KEY)], &bridge.iter().map(String::as_str).collect::<Vec<_>>());
-    // The server's own secrets are of the first key too.
+    // The server's own secrets are encrypted with the first key, too.
     let database = Server::start_with(database, &[(SETTING, KEY)]).kill();
     let server = Server::start_with(database, &[PRIVATE, &[(SETTING, OTHER)]].concat());
     let (database, api) = (&server.database, server.api("shop", &ALL_SCOPES));
-    // Everything else goes on, cursors and writes too.
+    // Everything else still works, including cursors and writes.
     let first = api.post("/tickets/list", json!({"statuses": ["open", "closed"]})).query("pageSize", 1).send();
     let cursor = first.header("x-pagination-next-cursor").expect("a further page").to_owned();
     api.post("/tickets/list", json!({"statuses": ["open", "closed"]})).query("pageSize", 1).query("cursor", &cursor).send().ok();
@@ -129,7 +129,7 @@ fn a_wrong_key_refuses_what_it_does_not_decrypt_and_nothing_else() {
     assert!(listed.contains("\"readable\":false"), "{listed}");
     let complaint = database.fails_with(&[(SETTING, OTHER)], &["secrets", "rotate"]);
     assert!(complaint.contains("4 secrets stay as they are"), "{complaint}");
-    // An endpoint is mended with a new secret, or with the key.
+    // An endpoint works again with a new secret, or once the key is back.
     let server = Server::start_with(server.kill(), &[PRIVATE, &[(SETTING, &format!("{OTHER} {KEY}"))]].concat());
     let again = ["webhook", "replay", "--store", "shop", "--id", &id, "--missing", "--since", "2020-01-01T00:00:00Z"];
     server.database.run_with(&[(SETTING, KEY)], &again);
@@ -167,7 +167,7 @@ fn secrets_are_encrypted_anew_while_a_server_runs() {
     let after = stored(&server.database, "webhook_secrets");
     assert!(printed.contains(&format!("encrypted 3 secrets with the key {}", after[0].1)), "{printed}");
     assert_ne!(before[0].1, after[0].1);
-    // The server takes up the key that was added.
+    // The server uses the key that was added.
     fs::write(&file, format!("{OTHER}\n")).expect("a key file");
     server.database.run_with(&keyed, &["webhook", "test", "--store", "shop", "--id", &id]);
     until("the event came", || !endpoint.seen().is_empty());
@@ -179,7 +179,7 @@ fn secrets_are_encrypted_anew_while_a_server_runs() {
 fn a_sqlite_file_without_a_named_key_has_one_beside_it() {
     let (database, endpoint) = (shop(), Endpoint::open());
     if database.postgres.is_some() {
-        // Without a key secrets stay as they are there, and the start says so.
+        // Without a key, secrets are stored unencrypted, and the server says so when it starts.
         let made = database.run(&["webhook", "create", "--store", "shop", "--url", &endpoint.url()]);
         let server = Server::start(database);
         assert_eq!(stored(&server.database, "webhook_secrets"), [(hex(&made), String::new())]);
@@ -216,7 +216,7 @@ fn what_is_no_key_is_refused_at_the_start() {
     assert!(complaint.contains("`/nowhere/keys` cannot be read"), "{complaint}");
 }
 
-/// Everything below a folder.
+/// All files and folders below a folder.
 fn below(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).expect("a folder").flatten() {
         found.push(entry.path());
@@ -226,7 +226,7 @@ fn below(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The server and the command line of these tests run with a file mode mask of 0.
+/// The server and the commands of these tests run with a umask of 0.
 #[test]
 fn files_are_made_for_their_owner_alone() {
     let database = shop();
@@ -237,7 +237,7 @@ fn files_are_made_for_their_owner_alone() {
     api.post("/messages", json!({"conversationId": "conv-web", "text": "found"})).send().ok();
     let mut found = Vec::new();
     below(server.database.folder(), &mut found);
-    // Without those that the tests write themselves.
+    // Leaves out the files that the tests write themselves.
     let own = |path: &PathBuf| !["server.log", "shop.ndjson"].iter().any(|name| path.ends_with(name));
     let found: Vec<_> = found.into_iter().filter(own).collect();
     assert!(found.len() > 5 && found.contains(&export), "{found:?}");
@@ -245,7 +245,7 @@ fn files_are_made_for_their_owner_alone() {
     assert_eq!(found.iter().filter(open).collect::<Vec<_>>(), [] as [&PathBuf; 0]);
 }
 
-/// The readable secrets and the others, by `secrets list`.
+/// The readable secrets and the others, according to `secrets list`.
 fn counted(database: &Database) -> [u64; 2] {
     let listed = database.run(&["secrets", "list"]);
     let mut counts = [0, 0];
@@ -256,7 +256,7 @@ fn counted(database: &Database) -> [u64; 2] {
     counts
 }
 
-/// Starts a command on a SQLite file and leaves it running.
+/// Starts a command on a SQLite file, and does not wait for its end.
 fn started(database: &Database, arguments: &[&str]) -> std::process::Child {
     std::process::Command::new(crate::harness::BINARY)
         .args(arguments)
@@ -272,7 +272,7 @@ fn started(database: &Database, arguments: &[&str]) -> std::process::Child {
 fn rotations_that_are_killed_or_run_at_once_lose_no_secret() {
     let database = shop();
     if database.postgres.is_some() {
-        // The program makes no key file there.
+        // The program creates no key file there.
         return;
     }
     let hooks: Vec<_> = (0..5).map(|_| database.run(&["webhook", "create", "--store", "shop", "--url", "https://example.com/"])).collect();
@@ -323,7 +323,7 @@ fn a_lost_key_of_a_sqlite_file_leaves_everything_else_working() {
     api.post("/messages", json!({"conversationId": "conv-line", "text": "hello"})).send().ok();
     let log = fs::read_to_string(database.folder().join("server.log")).expect("a log");
     assert!(log.contains("a key that this server does not have"), "{log}");
-    // The webhook signs again once it has a new secret, or its key is back.
+    // The webhook signs again once it has a new secret, or once its key is back.
     let fresh = database.run(&["webhook", "rotate", "--store", "shop", "--id", id]);
     database.run(&["webhook", "test", "--store", "shop", "--id", id]);
     until("the event came", || endpoint.seen().iter().any(|seen| seen.is_signed_by(fresh.trim())));
@@ -360,7 +360,7 @@ fn nothing_of_a_plain_secret_stays_in_a_sqlite_file() {
     }
     let create = || database.run(&["webhook", "create", "--store", "shop", "--url", "https://example.com/"]);
     let secret = (0..25).map(|_| create()).next_back().expect("25 of them");
-    // All of them get the same one, as a build from before keys stored it.
+    // All of them get the same secret, unencrypted, as a build older than keys stored it.
     database.sql("DELETE FROM webhook_secrets; VACUUM");
     let rows = "webhooks, (VALUES (1), (2), (3), (4), (5), (6), (7), (8))";
     let plain = format!("SELECT store_id, id, X'{}' FROM {rows} ORDER BY random()", hex(&secret));
@@ -368,7 +368,7 @@ fn nothing_of_a_plain_secret_stays_in_a_sqlite_file() {
     let bytes = BASE64.decode(secret.trim().trim_start_matches("whsec_")).expect("a secret");
     let file = database.folder().join("counterpart.db");
     let holds = || {
-        // The last process that stops copies the log into the file.
+        // The last process to stop copies the write-ahead log into the file in the same way.
         database.sql("PRAGMA wal_checkpoint(TRUNCATE)");
         fs::read(&file).expect("a database").windows(bytes.len()).any(|window| window == bytes)
     };

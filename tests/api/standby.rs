@@ -1,4 +1,4 @@
-//! `--read-url`. What is read from a standby is the same suite through `tests/standby.sh`; here is what goes wrong.
+//! `--read-url`. Reads from a standby are tested with the whole suite by `tests/standby.sh`; failures are tested here.
 
 use serde_json::json;
 
@@ -18,7 +18,7 @@ fn a_file_has_no_standby_and_a_standby_that_does_not_answer_is_done_without() {
         assert!(complaint.contains("`--read-url` needs a PostgreSQL database"), "{complaint}");
         return;
     }
-    // The database itself is no standby, whatever it is asked for.
+    // The primary database is not a standby, even if `--read-url` names it.
     for url in [NOBODY.to_owned(), database.url.clone()] {
         let server = Server::start_with(Database::with(&[("one", fixture::one())]), &[("COUNTERPART_READ_URL", &url)]);
         let api = server.api("one", &ALL_SCOPES);

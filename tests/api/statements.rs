@@ -1,4 +1,4 @@
-//! A page costs a fixed number of statements, however many rows it has and whatever is expanded.
+//! A page costs a fixed number of statements, whatever the number of rows and the expanded values.
 
 use serde_json::json;
 
@@ -9,10 +9,10 @@ use crate::{
     harness::{ALL_SCOPES, Database, Server},
 };
 
-/// Rows that pages are made of: one more than the largest page here, so that every page has a next one.
+/// The number of rows to page through: one more than the largest page here, so that every page has a next one.
 const ROWS: usize = 21;
 
-/// How many statements the server has run.
+/// The number of statements that the server has run.
 fn statements(api: &Api) -> u64 {
     let page = api.anonymous().raw("GET", "/metrics").exchange();
     let counts = page.text.lines().filter(|line| line.starts_with("counterpart_db_statements_total"));
@@ -21,7 +21,7 @@ fn statements(api: &Api) -> u64 {
     counts.iter().sum::<f64>() as u64
 }
 
-/// The fewest of many: the server looks for things to deliver now and then, which costs statements of its own.
+/// The minimum of many measurements: the server looks for deliveries now and then, which costs additional statements.
 fn cost(api: &Api, call: Call, size: usize) -> u64 {
     let once = || {
         let before = statements(api);
@@ -53,7 +53,7 @@ fn a_page_of_twenty_costs_as_many_statements_as_a_page_of_two() {
         calls.push((api.get("/accounts"), 20));
     }
     for (call, most) in calls {
-        // The first request may load what the server then keeps.
+        // The first request may load data that the server then caches.
         call.clone().query("pageSize", 1).send().ok();
         let (few, many) = (cost(&api, call.clone(), 2), cost(&api, call.clone(), most));
         assert_eq!(few, many, "pages of 2 and of {most}: {call:?}");
@@ -66,7 +66,7 @@ fn imports_leave_few_parts_of_a_total() {
     let database = Database::fresh();
     database.store("many", &many(2));
     for _ in 0..12 {
-        // Each replaces what is there.
+        // Each value replaces something that is in the records.
         database.import("many", &many(2));
     }
     let parts = database.ask("SELECT CAST(COUNT(*) AS TEXT) FROM totals GROUP BY store_id, name");

@@ -141,7 +141,7 @@ fn instants_finer_than_a_millisecond_miss_and_add_nothing() {
         finds("f-when", "greater_than", json!("2025-01-10T09:59:59.9999Z"), &[1, 2]);
         finds("f-when", "between", json!({"min": behind(10), "max": behind(11)}), &[2]);
         finds("f-when", "between", json!({"min": behind(10), "max": "2025-01-10T10:00:00.0002Z"}), &[]);
-        // What a value of these digits is kept as.
+        // The form in which a value of these digits is stored.
         finds("f-when", "equal", behind(10), &[1]);
     }
     let reversed = json!({"min": "2025-01-10T10:00:00.0002Z", "max": "2025-01-10T10:00:00.0001Z"});
@@ -229,7 +229,7 @@ fn an_operator_that_does_not_fit_the_field_is_refused() {
         unfit.sort_unstable();
         unfit.dedup();
         for operator in unfit {
-            // The operand is right for the operator, so that only the pairing is wrong.
+            // The operand is right for the operator, so that only the pairing of field and operator is wrong.
             let mut filter = json!({"ticketFieldId": field, "operator": operator});
             match operator {
                 "between" => (filter["min"], filter["max"]) = (value.clone(), value.clone()),

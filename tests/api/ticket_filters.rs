@@ -1,4 +1,4 @@
-//! The filters of POST /tickets/list, those on field values aside.
+//! The filters of POST /tickets/list, except those on field values.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! GET /tickets, and what POST /tickets/list shows without filters.
+//! GET /tickets, and the answer of POST /tickets/list without filters.
 
 use serde_json::{Value, json};
 

@@ -1,6 +1,6 @@
-//! A store's share: of its statements that keys do not bound a few run at a time, so that another store's are not behind them.
+//! A store's share: only a few of its statements that keys do not bound run at a time, so that another store does not wait behind them.
 //!
-//! On PostgreSQL alone, where a table can be locked, so that who reads it waits.
+//! This is tested on PostgreSQL only, where a table can be locked so that readers wait.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -16,15 +16,15 @@ use crate::{
     harness::{ALL_SCOPES, Server},
 };
 
-/// What no key finds, so that it is read on a connection of its own.
+/// A filter that matches nothing and that no key serves, so that the statement takes a connection of its own.
 fn filter() -> serde_json::Value {
     json!({"assigneeUserIds": [STRANGER]})
 }
 
-/// Requests of the store that wait for the table; the server has six connections for lists.
+/// The requests of the store that wait for the table; the server has six connections for lists.
 const REQUESTS: usize = 8;
 
-/// Of these, those that run at a time.
+/// How many of these run at a time.
 const SHARE: usize = 3;
 
 #[test]
@@ -34,7 +34,7 @@ fn a_stores_lists_leave_connections_for_another_stores() {
         return;
     }
     let (one, two) = (server.api("one", &ALL_SCOPES), server.api("two", &ALL_SCOPES));
-    // Of what has not been asked for yet it is not known how long it is.
+    // Until a first answer its length is unknown, and requests wait for turns. So one request is sent before the test.
     one.post("/tickets/list", filter()).send().ok();
     let mut psql = Command::new("psql")
         .args(["--no-psqlrc", "--quiet", &server.database.url])
@@ -63,7 +63,7 @@ fn a_stores_lists_leave_connections_for_another_stores() {
         assert!(Instant::now() < until, "{} requests wait for the table", waiting());
         thread::sleep(Duration::from_millis(10));
     }
-    // Whatever else would come has time to.
+    // Further requests would arrive during this pause.
     thread::sleep(Duration::from_millis(300));
     assert_eq!(waiting(), SHARE);
     two.get("/labels").query("searchTerm", "any").send().ok();

@@ -1,4 +1,4 @@
-//! Webhooks: the command line that keeps them, and what a running server delivers to them (section 6).
+//! Webhooks: the commands that manage them, and what a running server delivers to them (section 6).
 
 use std::sync::atomic::Ordering;
 
@@ -232,7 +232,7 @@ fn events_are_delivered_as_they_are_printed() {
         let arguments = [&of("replay", &hook)[..], &["--event", "nobody"], dry];
         assert!(database.fails(&arguments.concat()).contains("no event with id `nobody`"));
     }
-    // The same bytes again; then a test event, which no other endpoint gets.
+    // A replay delivers the same bytes; then a test event, which no other endpoint gets.
     assert_eq!(run(database, "replay", &hook, &["--event", one.id(), "--dry-run"]), "1");
     assert_eq!(run(database, "replay", &hook, &["--event", one.id()]), "1");
     until("it came again", || all.times().get(one.id()) == Some(&2));
@@ -290,7 +290,7 @@ fn after_a_kill_only_what_was_in_flight_is_sent_again() {
     assert_eq!((before.len(), endpoint.seen().len()), (26, 26), "16 at a time");
     let early = delivered(&server.database);
     let database = server.kill();
-    // As if the leases had run out.
+    // Simulates expired leases.
     database.sql("UPDATE deliveries SET due_at = 1 WHERE due_at IS NOT NULL");
     endpoint.answers(None);
     let server = Server::start_with(database, PRIVATE);

@@ -1,11 +1,11 @@
-//! Holds the sources to the rules of the rooms: who may import whom, and what may be named where.
+//! Checks the sources against the rules of the rooms: which room may import which, and where certain names are allowed.
 
 mod names;
 mod rooms;
 
 use std::path::{Path, PathBuf};
 
-/// The rooms, each with those that it may import from.
+/// The rooms, each with the rooms that it may import from.
 const MAY_IMPORT: [(&str, &[&str]); 13] = [
     ("domain", &[]),
     ("config", &["domain"]),
@@ -22,7 +22,7 @@ const MAY_IMPORT: [(&str, &[&str]); 13] = [
     ("app", &["domain", "service", "store", "search", "delivery", "http", "revision", "config", "telemetry", "supervisor", "readiness"]),
 ];
 
-/// A line of code: its file, the room that the file stands in, and the code without comments.
+/// A line of code: its file, the file's room, and the code without comments.
 struct Line {
     path: PathBuf,
     number: usize,
@@ -154,7 +154,7 @@ fn the_comparison_of_documents_stands_alone() {
     none("the comparison reaches outside", lines("openapi-diff/src").iter().filter(|line| contains(line, &names)).map(Line::at));
 }
 
-/// poem and poem-openapi cannot do without it. Nothing else may depend on it.
+/// poem and poem-openapi need this library. Nothing else may depend on it.
 #[test]
 fn the_unmaintained_yaml_library_comes_with_poem_alone() {
     let lock = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.lock")).unwrap();
@@ -198,7 +198,7 @@ fn the_revision_is_chosen_in_one_file() {
 #[test]
 fn the_environment_is_read_in_one_file() {
     let names = ["env::var", "env::vars", "env::set_var"];
-    // The fixture asks for settings of the suite, not of the program.
+    // The fixture reads settings of the test suite, not of the program.
     let free = |line: &Line| line.room == "config" || line.path == Path::new("src/store/fixture.rs");
     none("the environment", lines("src").iter().filter(|line| !free(line) && contains(line, &names)).map(Line::at));
 }
@@ -222,7 +222,7 @@ fn entities_are_never_serialised() {
 #[test]
 fn modules_that_only_gather_hold_no_logic() {
     let lines = lines("src");
-    // service/mod.rs defines the handle that its files extend.
+    // service/mod.rs defines the handle that the files of `service` extend.
     let gathers = |line: &&Line| line.path.ends_with("mod.rs") && !line.path.ends_with("service/mod.rs") && line.room != "revision";
     none("logic in a mod.rs", lines.iter().filter(gathers).filter(|line| line.code.trim_start().starts_with("if ")).map(Line::at));
 }

@@ -1,4 +1,4 @@
-//! The inner order of the rooms that have many files, `store` and `http`: layers, the lowest first, and no circle of imports.
+//! The inner order of the rooms that have many files, `store` and `http`: layers, lowest first, and no circular imports.
 
 use std::path::{Path, PathBuf};
 
@@ -7,14 +7,14 @@ use super::{files, none};
 /// A room with an inner order.
 struct Room {
     name: &'static str,
-    /// Its layers, the lowest first, by module. A module imports from its own layer and from those below; what no layer names stands above
-    /// all of them.
+    /// Its layers by module, lowest first. A module imports from its own layer and from lower ones. Modules that no layer names are above
+    /// all layers.
     layers: &'static [&'static [&'static str]],
-    /// Names that its `mod.rs` passes on, and the module that each comes from.
+    /// Names that its `mod.rs` re-exports, and the module that each comes from.
     passed_on: &'static [(&'static str, &'static str)],
 }
 
-/// Basics, drivers, what the database keeps for nouns (it knows no noun's file), statements; then the nouns.
+/// Basics, drivers, the database's services for nouns (which import no noun's file), statements; then the nouns.
 const STORE: Room = Room {
     name: "store",
     layers: &[
@@ -43,7 +43,7 @@ const HTTP: Room = Room {
     passed_on: &[],
 };
 
-/// The modules of a room with the modules of the room that each imports, tests left out.
+/// The modules of a room, each with the modules of the same room that it imports; tests are left out.
 fn imports_within(room: &Room) -> Vec<(String, Vec<String>)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(room.name);
     let mut paths = Vec::new();
@@ -67,7 +67,7 @@ fn imports_within(room: &Room) -> Vec<(String, Vec<String>)> {
         for named in paths_within(room, &code, &own) {
             let first = named.split("::").next().unwrap_or_default();
             let named = room.passed_on.iter().find(|(name, _)| *name == first).map_or(named.clone(), |(_, from)| (*from).to_owned());
-            // The longest module that the path begins with.
+            // The longest module name with which the path begins.
             let within = modules.iter().filter(|module| named == **module || named.starts_with(&format!("{module}::")));
             found.extend(within.max_by_key(|module| module.len()).filter(|module| **module != own && !module.is_empty()).cloned());
         }
@@ -78,7 +78,7 @@ fn imports_within(room: &Room) -> Vec<(String, Vec<String>)> {
     imports.collect()
 }
 
-/// Every path below a room that code names, in `use` trees and elsewhere.
+/// Every path below a room that occurs in the code, in `use` trees and elsewhere.
 fn paths_within(room: &Room, code: &str, own: &str) -> Vec<String> {
     let mut paths = Vec::new();
     let from_root = format!("crate::{}::", room.name);
@@ -132,7 +132,7 @@ fn expand(tree: &str, prefix: &str, paths: &mut Vec<String>) {
     }
 }
 
-/// The imports of a module from a layer above its own.
+/// The imports of a module from a higher layer.
 fn upwards(room: &Room) -> Vec<String> {
     let named: Vec<(usize, &str)> =
         (0..).zip(room.layers).flat_map(|(rank, modules)| modules.iter().map(move |module| (rank, *module))).collect();
@@ -147,7 +147,7 @@ fn upwards(room: &Room) -> Vec<String> {
     pairs.filter(|(module, other)| layer(module) < layer(other)).map(|(module, other)| format!("{module} imports {other}")).collect()
 }
 
-/// The modules that import themselves through others.
+/// The modules that import themselves indirectly.
 fn circles(room: &Room) -> Vec<String> {
     let imports = imports_within(room);
     assert!(imports.iter().map(|(_, imported)| imported.len()).sum::<usize>() > 50, "the imports of {} were not read", room.name);

@@ -1,6 +1,6 @@
-//! What becomes of the search: its process is killed while the index is built and while records arrive, and between two
-//! processes the index is deleted, cut short or overwritten; once it is deleted under a process that runs. Each time what
-//! a search finds must be what a scan of the list finds.
+//! The search index and crashes. The process is killed while the index is built and while records arrive. Between two processes the index
+//! is deleted, cut short or overwritten; once it is deleted under a running process. Each time a search must find exactly what a scan of
+//! the list finds.
 
 use std::{
     collections::BTreeSet,
@@ -23,11 +23,11 @@ use crate::{
     seed, setting,
 };
 
-/// Kills of a run that does not say how many; `COUNTERPART_CRASH_CYCLES` does.
+/// The number of kills, unless `COUNTERPART_CRASH_CYCLES` sets it.
 const CYCLES: u64 = 4;
 const CONTACTS: usize = 2000;
 const WRITERS: usize = 4;
-/// Each is in about every third name, and found by a part of it too.
+/// Each word is in about every third name, and a search for a part of it finds it too.
 const WORDS: [&str; 3] = ["silver", "สินค้าชำรุด", "订单号"];
 const PARTS: [&str; 6] = ["silver", "silv", "สินค้าชำรุด", "ค้าชำ", "订单号", "单号"];
 
@@ -41,7 +41,7 @@ fn lines() -> Vec<Value> {
     (0..CONTACTS).map(contact).collect()
 }
 
-/// What is done to the index while no process runs.
+/// The damage to the index while no process runs.
 #[derive(Clone, Copy, Debug)]
 enum Spoil {
     Nothing,
@@ -81,7 +81,7 @@ impl Spoil {
     }
 }
 
-/// All rows of a list; while the index is built a search is refused, and asked again.
+/// All rows of a list. While the index is built, a search is refused and retried.
 fn rows(first: &Call) -> Vec<Value> {
     let start = Instant::now();
     let (mut rows, mut call) = (Vec::new(), first.clone());
@@ -98,7 +98,7 @@ fn rows(first: &Call) -> Vec<Value> {
     }
 }
 
-/// Holds searches against a scan of the list.
+/// Compares searches with a scan of the list.
 fn compare(api: &Api, what: &str) {
     let size = if REV_A { 50 } else { 100 };
     let list = |body: Value| rows(&api.post("/contacts/list", body).query("pageSize", size));
@@ -114,7 +114,7 @@ fn compare(api: &Api, what: &str) {
     }
 }
 
-/// Makes contacts until the server is gone or `stop` is set.
+/// Creates contacts until the server is gone or `stop` is set.
 fn write(api: &Api, writer: usize, cycle: u64, stop: &AtomicBool, answered: &AtomicUsize) {
     for serial in 0.. {
         if stop.load(Ordering::SeqCst) {
@@ -143,7 +143,7 @@ fn a_search_finds_what_a_scan_finds_whatever_becomes_of_the_index() {
         let mut dice = Dice::new(seed, cycle, 100);
         let spoil = [Spoil::Delete, Spoil::Nothing, Spoil::Truncate, Spoil::Overwrite][cycle as usize % 4];
         spoil.carry_out(&folder, &mut dice);
-        // From the first moments of the building on, or from when records arrive, to some commits later.
+        // The kill comes between the first moments of the build, or the arrival of records, and some commits later.
         let arrived = answered.load(Ordering::Relaxed) + (cycle + cycle / 4) as usize % 2;
         let delay = Duration::from_millis([dice.roll(300), dice.roll(3000)][dice.roll(2)] as u64);
         let server = Server::start(database);
@@ -166,7 +166,7 @@ fn a_search_finds_what_a_scan_finds_whatever_becomes_of_the_index() {
             delay.as_millis(),
             answered.load(Ordering::Relaxed)
         );
-        // Damage to what the killed one left.
+        // Damages what the killed process left.
         if dice.roll(2) == 0 {
             Spoil::Truncate.carry_out(&folder, &mut dice);
         }
@@ -179,13 +179,13 @@ fn a_search_finds_what_a_scan_finds_whatever_becomes_of_the_index() {
     let server = Server::start(database);
     let (api, stop) = (server.api_of(&key), AtomicBool::new(false));
     compare(&api, "before the index is deleted under it");
-    // At one go: the server may be adding files to it.
+    // The folder is moved in one step, since the server may be adding files to it.
     let aside = folder.with_extension("deleted");
     fs::rename(&folder, &aside).expect("the index is there");
     fs::remove_dir_all(&aside).expect("nobody adds to what was there");
     thread::scope(|scope| {
         let writer = scope.spawn(|| write(&api, WRITERS, cycles, &stop, &answered));
-        // Searches go on, or are refused while another index is built; everything else goes on.
+        // Searches work, or are refused while a new index is built; everything else works.
         let start = Instant::now();
         while start.elapsed() < Duration::from_secs(4) {
             let searched = api.post("/contacts/list", json!({"search": "silver"})).exchange();

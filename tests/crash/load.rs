@@ -1,4 +1,4 @@
-//! Writers that go on until the server is gone, and what each of them did.
+//! Writers that continue until the server is gone, and a log of what each of them did.
 
 use std::{
     io::{ErrorKind, Read, Write as _},
@@ -26,12 +26,12 @@ pub enum Operation {
     Contact,
     Labels,
     Close,
-    /// Inbound messages, through a process of their own.
+    /// Inbound messages, received by a separate process.
     Receive,
     Send,
 }
 
-/// What the writers do, and how often each; 0 is never.
+/// The operations of the writers, with their relative frequency; 0 means never.
 pub const OPERATIONS: [(Operation, usize); 7] = [
     (Operation::SetField, 6),
     (Operation::Comment, 6),
@@ -42,20 +42,20 @@ pub const OPERATIONS: [(Operation, usize); 7] = [
     (Operation::Send, 6),
 ];
 
-/// The labels that a conversation carries in turn, one at a time.
+/// The number of labels; a conversation has one at a time, in turn.
 pub const LABELS: usize = 5;
 
-/// One write, and what is known of its fate.
+/// One write, and what is known of its outcome.
 #[derive(Clone, Debug)]
 pub struct Write {
     pub operation: Operation,
-    /// What no other write of the run carries; of labels, the one that is added.
+    /// A value that is unique among the writes of the run; for labels, the label that is added.
     pub value: String,
     pub body: Value,
     pub key: Option<String>,
-    /// `data` of the answer, or the line that was printed: without it the fate is unknown.
+    /// `data` of the answer, or the printed line. Without it the outcome is unknown.
     pub answer: Option<Value>,
-    /// Whether the server may have seen it.
+    /// Whether the server may have seen the write.
     pub sent: bool,
 }
 
@@ -75,14 +75,14 @@ impl Write {
     }
 }
 
-/// A small generator (xorshift), so that a failure's choices can be repeated.
+/// A small generator (xorshift), so that the choices of a failed run can be repeated.
 pub struct Dice(u64);
 
 impl Dice {
     pub fn new(seed: u64, cycle: u64, who: usize) -> Self {
         let mixed = seed ^ (cycle << 8 | who as u64).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let mut dice = Self(mixed.max(1));
-        // The first numbers of neighbouring seeds are alike.
+        // The first numbers of neighbouring seeds are similar.
         for _ in 0..8 {
             dice.roll(2);
         }
@@ -117,19 +117,19 @@ pub struct Load<'a> {
     pub api: &'a Api,
     pub url: &'a str,
     pub cycle: u64,
-    /// Set just before the kill: from then on connections may die.
+    /// Set just before the kill: from then on connections may break.
     pub killing: &'a AtomicBool,
     pub answered: &'a AtomicUsize,
 }
 
 impl Load<'_> {
-    /// Writes to one conversation, one thing after the other, until the server is gone. At most the last is of unknown
-    /// fate, or the last few where they are inbound messages.
+    /// Writes to one conversation, one write after the other, until the server is gone. At most the last write has an unknown outcome, or
+    /// the last few if they are inbound messages.
     pub fn write(&self, number: usize, talk: &Talk, mut dice: Dice) -> Vec<Write> {
         let (mut ticket, mut label) = (talk.ticket.clone(), talk.label);
         let mut log: Vec<Write> = Vec::new();
         loop {
-            // Each begins with another, so that a short run leaves none out.
+            // Each writer begins with another operation, so that a short run omits none.
             let operation = if log.is_empty() { offered(number) } else { dice.operation() };
             if operation == Operation::Receive {
                 let count = 1 + dice.roll(3);
@@ -185,8 +185,8 @@ impl Load<'_> {
         Write { operation, value: unique, body, key: None, answer: None, sent: true }
     }
 
-    /// Takes inbound messages; a process that was killed over it is followed by another with what it did not answer.
-    /// False: not all are answered, and the server is gone.
+    /// Receives inbound messages. If a process is killed meanwhile, another one gets the messages that it did not answer. Returns false
+    /// if not all were answered and the server is gone.
     fn receive(&self, writes: &mut [Write], dice: &mut Dice) -> bool {
         let doomed = dice.once_in(2);
         let mut fuse = dice.once_in(3).then(|| Duration::from_millis(5 + dice.roll(80) as u64));
@@ -207,7 +207,7 @@ impl Load<'_> {
         }
     }
 
-    /// Reads the events as they come, as another process would that follows them.
+    /// Reads the events as they arrive, like another process that follows them.
     pub fn read_events(&self, events: &mut Vec<String>, mut dice: Dice) {
         while !self.killing.load(Ordering::SeqCst) {
             let doomed = dice.once_in(2);
@@ -219,8 +219,8 @@ impl Load<'_> {
     }
 }
 
-/// Sends what carries a key, and is of unknown fate or the last that was answered, once more, and inbound messages too.
-/// Returns what happened only now.
+/// Sends writes again: those with a key and an unknown outcome, the last answered write with a key, and inbound messages without an
+/// answer. Returns the writes that happened only now.
 pub fn repeat(api: &Api, url: &str, log: &[Write], happened: &[bool], repeated: &mut usize) -> Vec<Write> {
     let last = log.iter().rposition(|write| write.key.is_some() && write.answer.is_some());
     let mut now = Vec::new();
@@ -246,7 +246,7 @@ pub fn repeat(api: &Api, url: &str, log: &[Write], happened: &[bool], repeated: 
     now
 }
 
-/// The operations that are carried out at all, in turn.
+/// The operation of this number among those that are carried out at all.
 fn offered(number: usize) -> Operation {
     let offered: Vec<_> = OPERATIONS.iter().filter(|(_, weight)| *weight > 0).collect();
     offered[number % offered.len()].0
@@ -267,7 +267,7 @@ fn inbound(talk: &Talk, value: &str) -> Write {
     Write { operation: Operation::Receive, value: value.to_owned(), body, key: None, answer: None, sent: true }
 }
 
-/// Has messages received; the answers that came before the end.
+/// Runs a process that receives messages; returns the answers that it gave before its end.
 fn receive(url: &str, writes: &[Write], kill: impl Fn() -> bool) -> Vec<Value> {
     let lines: String = writes.iter().map(|write| format!("{}\n", write.body)).collect();
     let printed = run(url, &["message", "receive", "--store", STORE], &lines, kill);
@@ -275,12 +275,12 @@ fn receive(url: &str, writes: &[Write], kill: impl Fn() -> bool) -> Vec<Value> {
     whole_lines(&printed).lines().map(parsed).collect()
 }
 
-/// What a command prints until it ends or is killed.
+/// The output of a command until it ends or is killed.
 fn run(url: &str, arguments: &[&str], input: &str, kill: impl Fn() -> bool) -> String {
     let mut command = Command::new(BINARY);
     command.args(arguments).env("DATABASE_URL", url).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap_or_else(|error| panic!("{BINARY} does not start: {error}"));
-    // A page of events is more than a pipe holds.
+    // A page of events is larger than a pipe's buffer.
     let mut stdout = child.stdout.take().expect("a pipe");
     let reader = thread::spawn(move || {
         let mut printed = String::new();
@@ -305,12 +305,12 @@ fn run(url: &str, arguments: &[&str], input: &str, kill: impl Fn() -> bool) -> S
     reader.join().unwrap_or_default()
 }
 
-/// A killed process may stop in the middle of a line.
+/// The output up to the last line end: a killed process may stop in the middle of a line.
 fn whole_lines(printed: &str) -> &str {
     printed.rfind('\n').map_or("", |end| &printed[..=end])
 }
 
-/// Adds events, which must go on without a gap.
+/// Adds events; their sequence must continue without a gap.
 pub fn take_events(printed: &str, events: &mut Vec<String>) {
     for line in printed.lines() {
         let next = format!("{{\"sequence\":{},", events.len() + 1);

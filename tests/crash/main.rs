@@ -1,13 +1,13 @@
-//! What a killed server leaves behind: it is ended by SIGKILL under load, again and again on one database, and each time
-//! every answered write must be there, no write by halves, and every event exactly where its change is.
+//! What a killed server leaves behind. It is ended by SIGKILL under load, again and again on one database. Each time every answered write
+//! must be there, no write may be there in part, and every event must belong to a change that is there.
 //!
-//! - [`index`] does the like to the search index.
-//! - [`load`] writes from many sides until the connection dies; [`model`] says what must then be there.
+//! - [`index`] does the same with the search index.
+//! - [`load`] runs the writers until the connection dies; [`model`] says what must then be there.
 //! - `COUNTERPART_CRASH_CYCLES=100 cargo test --test crash -- --nocapture` is the long run; without it the cycles are few.
-//! - A failure shows the seed; `COUNTERPART_CRASH_SEED` makes the same choices once more, though not the same timing.
-//! - `COUNTERPART_TEST_POSTGRES` names a PostgreSQL server to run on, which goes on while its client is killed.
+//! - A failure shows the seed; `COUNTERPART_CRASH_SEED` repeats the same choices, though not the same timing.
+//! - `COUNTERPART_TEST_POSTGRES` names a PostgreSQL server to run on, which keeps running while its client is killed.
 
-/// Which contract the binary under test was built for.
+/// The revision that the binary under test was built for.
 const REV_A: bool = cfg!(feature = "rev-a");
 
 #[path = "../api/client.rs"]
@@ -40,15 +40,15 @@ use load::{Dice, Load, OPERATIONS, Operation, Write};
 use model::{Found, Talk};
 use serde_json::{Value, json};
 
-/// Those who write at the same time.
+/// The number of concurrent writers.
 const WRITERS: usize = 16;
 
-/// Kills of a run that does not say how many.
+/// The default number of kills.
 const CYCLES: u64 = 4;
-/// As many at most until each operation was answered.
+/// The largest number of kills until each operation was answered.
 const MOST_CYCLES: u64 = 40;
 
-/// The store that is written to.
+/// The store that the writers use.
 const STORE: &str = "desk";
 
 /// A page size that both revisions accept on every list.
@@ -57,7 +57,7 @@ const PAGE: usize = 15;
 /// How long the first answer may take.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What each of these finds breaks an invariant that no answer shows.
+/// Queries that find rows only if an invariant is broken that no answer shows.
 const NONE: [&str; 6] = [
     "SELECT c.id FROM conversations c WHERE message_count <> (SELECT COUNT(*) FROM messages m WHERE m.conversation_id = c.id)",
     "SELECT conversation_id FROM tickets WHERE is_open GROUP BY conversation_id HAVING COUNT(*) > 1",
@@ -68,14 +68,14 @@ const NONE: [&str; 6] = [
     "SELECT t.id FROM tickets t JOIN conversations c ON c.id = t.conversation_id WHERE t.label_marks <> c.label_marks",
 ];
 
-/// What the kills of a run came to.
+/// The results of the kills of a run.
 #[derive(Debug, Default)]
 struct Tally {
     answered: usize,
-    /// In flight when the server was killed: those that had happened, and those that had not.
+    /// Writes in flight when the server was killed: those that had happened, and those that had not.
     happened: usize,
     lost: usize,
-    /// Sent once more under the same key.
+    /// Writes that were sent again under the same key.
     repeated: usize,
     operations: HashSet<Operation>,
 }
@@ -95,7 +95,7 @@ struct World {
     key: Key,
     talks: Vec<Talk>,
     contacts: HashSet<String>,
-    /// Every event read so far, as it was printed.
+    /// Every event read so far, in its printed form.
     events: Vec<String>,
 }
 
@@ -115,13 +115,13 @@ fn a_killed_server_loses_nothing_that_it_answered_and_leaves_nothing_half_done()
     let chosen: HashSet<_> = OPERATIONS.iter().filter(|(_, weight)| *weight > 0).map(|(operation, _)| *operation).collect();
     let mut tally = Tally::default();
     for cycle in 0..MOST_CYCLES.max(cycles) {
-        // A slow machine answers little between two kills.
+        // On a slow machine few writes are answered between two kills.
         if cycle >= cycles && tally.operations == chosen {
             break;
         }
         let mut dice = Dice::new(seed, cycle, WRITERS);
         let delay = Duration::from_millis(50 + dice.roll(551) as u64);
-        // In turn, so that both new tickets and former ones are opened.
+        // Alternates, so that both new tickets and reopened ones occur.
         let reopens = cycle % 2 == 0;
         let hours = if reopens { "24" } else { "0" };
         server.database.run(&["store", "edit", "--id", STORE, "--reopen-window-hours", hours]);
@@ -145,7 +145,7 @@ fn a_killed_server_loses_nothing_that_it_answered_and_leaves_nothing_half_done()
     assert!(read.lines().eq(world.events.iter().map(String::as_str)), "events are not what they were when they were first read");
 
     println!("in all: {tally:?}");
-    // Without these the run went past what it is there to show.
+    // Without these the run missed its purpose.
     assert_eq!(tally.operations, chosen, "what was answered at least once");
     assert!(tally.lost > 0, "no kill cut a write off");
     assert!(tally.repeated > 0, "no write was sent once more");
@@ -153,7 +153,7 @@ fn a_killed_server_loses_nothing_that_it_answered_and_leaves_nothing_half_done()
 }
 
 impl World {
-    /// Loads the server, kills it, and starts another on what it left; what the writers did.
+    /// Puts the server under load, kills it, and starts another on the same database; returns what the writers did.
     fn crash(&mut self, server: Server, seed: u64, cycle: u64, delay: Duration) -> (Server, Vec<Vec<Write>>) {
         let api = server.api_of(&self.key);
         let url = server.database.url.clone();
@@ -183,7 +183,7 @@ impl World {
         (server, logs)
     }
 
-    /// Holds what is there against what was done, and repeats what may be repeated.
+    /// Compares what is there with what was done, and repeats the writes that may be repeated.
     fn inspect(&mut self, server: &Server, logs: &[Vec<Write>], reopens: bool) -> Tally {
         let api = server.api_of(&self.key);
         let happened = self.settle(server, logs, reopens);
@@ -203,7 +203,7 @@ impl World {
         for (log, happened) in logs.iter().zip(&happened) {
             again.push(load::repeat(&api, &server.database.url, log, happened, &mut tally.repeated));
         }
-        // What had happened before leaves no second trace; what had not is there now.
+        // A repeated write that had happened before leaves no second trace; one that had not happened is there now.
         self.settle(server, &again, reopens);
         self.compare(server, false);
         for query in NONE {
@@ -217,7 +217,7 @@ impl World {
         tally
     }
 
-    /// Which of these writes happened; panics where an answered one did not, or where anything else did.
+    /// Which of these writes happened; panics if an answered write did not, or if anything else did.
     fn settle(&mut self, server: &Server, logs: &[Vec<Write>], reopens: bool) -> Vec<Vec<bool>> {
         let api = server.api_of(&self.key);
         load::take_events(&server.database.run(&["events", "--store", STORE, "--after", &self.events.len().to_string()]), &mut self.events);
@@ -234,7 +234,7 @@ impl World {
         self.talks.iter_mut().zip(logs).zip(found).map(|((talk, log), found)| talk.settle(log, found, reopens)).collect()
     }
 
-    /// Holds what the API shows against the model: what is new, or everything.
+    /// Compares the API's answers with the model: only what is new, or everything.
     fn compare(&mut self, server: &Server, everything: bool) {
         let api = server.api_of(&self.key);
         if everything {
@@ -245,7 +245,7 @@ impl World {
     }
 }
 
-/// The suite's store to write to, with a conversation and an open ticket for each writer.
+/// The store of the tests that write, with a conversation and an open ticket for each writer.
 fn lines() -> Vec<Value> {
     let made = fixture::at("03-01T08:00");
     let line = |kind: &str, record: Value| json!({"kind": kind, "record": record});
@@ -271,7 +271,7 @@ fn lines() -> Vec<Value> {
     lines
 }
 
-/// The rows of a list down to the first that is known; new ones stand in front.
+/// The rows of a list before the first known one; new rows come first.
 fn news(first: &Call, known: &HashSet<String>) -> Vec<Value> {
     let first = first.clone().query("pageSize", PAGE);
     let (mut rows, mut call) = (Vec::new(), first.clone());
@@ -292,7 +292,7 @@ fn id(row: &Value) -> String {
     row["id"].as_str().unwrap_or_else(|| panic!("no id in {row}")).to_owned()
 }
 
-/// The first column of what a query finds, which must be text: for what no answer shows.
+/// The first column of a query's rows, which must be text; for what no answer shows.
 fn ask(database: &Database, query: &str) -> Vec<String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let found = runtime.block_on(async {
@@ -304,12 +304,12 @@ fn ask(database: &Database, query: &str) -> Vec<String> {
     found.unwrap_or_else(|error| panic!("{query}: {error}"))
 }
 
-/// What a thread returned; its panic goes on here.
+/// The result of a thread; its panic continues here.
 fn joined<T>(outcome: thread::Result<T>) -> T {
     outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// What the run's choices are made from, which a failure shows.
+/// The seed of the run's choices, which a failure shows.
 fn seed() -> u64 {
     let seed = setting("COUNTERPART_CRASH_SEED").unwrap_or_else(|| RandomState::new().build_hasher().finish());
     println!("COUNTERPART_CRASH_SEED={seed}");
@@ -321,8 +321,8 @@ fn setting(name: &str) -> Option<u64> {
     Some(text.to_str().and_then(|text| text.parse().ok()).unwrap_or_else(|| panic!("{name} is no number: {}", text.display())))
 }
 
-/// The sessions that killed processes left on PostgreSQL. The server notices late that the client is gone: what had been asked
-/// for until then, a commit too, is still carried out.
+/// The sessions of killed processes on PostgreSQL. The server notices late that a client is gone: until then it still carries out what
+/// was requested, including a commit.
 struct Dead(String);
 
 impl Dead {

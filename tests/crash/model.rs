@@ -1,7 +1,7 @@
-//! What must be there: one conversation, its tickets, messages and comments, as the writes on it left them.
+//! The expected state: one conversation, its tickets, messages and comments, as its writes left them.
 //!
-//! Each conversation has one writer, who does one thing after the other; so its events are those of its writes in their
-//! order, and what stands in the way of that is a lost write, a half one, or one without a request.
+//! Each conversation has one writer, which makes one write after the other. So the conversation's events are those of its writes, in
+//! their order. Any deviation is a lost write, a partial write, or one without a request.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
@@ -14,13 +14,13 @@ use crate::{
     news, of_conversation,
 };
 
-/// A conversation as it must be.
+/// The expected state of a conversation.
 pub struct Talk {
     pub conversation: String,
     /// The latest ticket.
     pub ticket: String,
     pub label: usize,
-    /// Events settled so far.
+    /// The number of events that are already assigned to writes.
     pub events: usize,
     name: String,
     open: bool,
@@ -28,13 +28,13 @@ pub struct Talk {
     tickets: HashSet<String>,
     /// Texts by id.
     messages: HashMap<String, String>,
-    /// Ids of those that the API showed.
+    /// The ids of the messages that the API showed.
     shown: HashSet<String>,
     received: usize,
     comments: HashSet<String>,
 }
 
-/// What appeared since the last look.
+/// What is new since the last look.
 #[derive(Debug, Default)]
 pub struct Found {
     pub events: VecDeque<Value>,
@@ -50,13 +50,13 @@ pub fn ticket(number: usize) -> String {
     format!("job-{number}")
 }
 
-/// The conversation that an event is about.
+/// The conversation of an event.
 pub fn conversation_of(event: &Value) -> &str {
     let data = &event["data"];
     data["conversationId"].as_str().or_else(|| data["ticket"]["conversationId"].as_str()).unwrap_or_default()
 }
 
-/// What distinguishes events: all that follows from the write.
+/// The part of an event that follows from its write.
 fn essence(event: &Value) -> Value {
     let (kind, data) = (&event["type"], &event["data"]);
     let ticket = &data["ticket"];
@@ -102,7 +102,7 @@ impl Talk {
         }
     }
 
-    /// What is new in this conversation, events aside, and of these contacts what its writer made.
+    /// What is new in this conversation, without events; and those of `contacts` that its writer created.
     pub fn find(&mut self, api: &Api, contacts: &[Value]) -> Found {
         let comments = news(&of_conversation(api, "/messages/internal-comments", &self.conversation), &self.comments);
         self.comments.extend(comments.iter().map(id));
@@ -114,7 +114,7 @@ impl Talk {
         }
     }
 
-    /// Which of these writes happened, in their order; panics where an answered one did not, and where more did.
+    /// Which of these writes happened, in order; panics if an answered write did not, or if more happened.
     pub fn settle(&mut self, log: &[Write], mut found: Found, reopens: bool) -> Vec<bool> {
         let mut happened = Vec::new();
         for write in log {
@@ -143,12 +143,12 @@ impl Talk {
         happened
     }
 
-    /// Takes the events of a write if they come next, and does to the model what it did.
+    /// Takes the events of a write if they are the next ones, and applies the write to the model.
     fn follow(&mut self, write: &Write, events: &mut VecDeque<Value>, reopens: bool) -> bool {
         let (ticket, value) = (self.ticket.as_str(), write.value.as_str());
         let field = if write.operation == Operation::Close { "f-notes" } else { "f-text" };
         let set = json!(["ticket.ticket_field_updated", ticket, field, self.fields.get(field), value, value]);
-        // A ticket that opens now has an id that only the server knew.
+        // A ticket that is opened now has an id that only the server knew.
         let latest = match events.front() {
             Some(event) if !self.open && !reopens => event["data"]["ticketId"].clone(),
             _ => json!(ticket),
@@ -198,7 +198,7 @@ impl Talk {
         true
     }
 
-    /// Holds what the API shows against this: what is new, or everything.
+    /// Compares the API's answers with this state: only what is new, or everything.
     pub fn compare(&mut self, api: &Api, everything: bool) {
         if everything {
             let comments = news(&of_conversation(api, "/messages/internal-comments", &self.conversation), &HashSet::new());
@@ -232,7 +232,7 @@ impl Talk {
     }
 }
 
-/// Takes one text out of many.
+/// Removes one text from a list.
 fn take(texts: &mut Vec<String>, text: &str) -> bool {
     let Some(at) = texts.iter().position(|found| found == text) else { return false };
     texts.swap_remove(at);

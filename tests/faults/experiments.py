@@ -14,7 +14,8 @@ POSTGRES, SHIM = os.environ.get("FAULTS_POSTGRES"), os.environ.get("FAULTS_SHIM"
 PG_FOLDER, PG_BIN = os.environ.get("FAULTS_POSTGRES_FOLDER"), os.environ.get("FAULTS_POSTGRES_PROGRAMS")
 LONG = "--long" in sys.argv
 IS_ROOT = os.geteuid() == 0
-# Until writes are acknowledged again after the cause has ended, in seconds; and with a restart, which the experiment itself does.
+# The longest time, in seconds, from the end of the fault until writes are acknowledged again; and the same with a restart by the
+# experiment.
 PROMPT, RESTART = 2.0, 10.0
 
 EXPERIMENTS, RESULTS, SKIPPED = [], [], []
@@ -92,7 +93,7 @@ def through(server, cause, end, during=1.0, rounds=1, unready=503):
     load, slowest = Load(server), 0.0
     check(load.writes_again(time.monotonic()) is not None, "no write before the fault")
     for _ in range(rounds):
-        # The fault ends also where the experiment fails: what it stopped would hold up the next one.
+        # The fault is ended even if the experiment fails: a process that stays stopped would hold up the next experiment.
         try:
             cause()
             time.sleep(during)
@@ -189,7 +190,7 @@ def stops(bench, cause, end=None, is_paused=False):
     if is_paused: load.stop()
     cause()
     if is_paused: load.go_on()
-    # What was acknowledged after this instant began before the fault, or was written to no file.
+    # Writes that are acknowledged after this instant began before the fault, or were written to no file.
     stopped_at = time.monotonic() + 0.1
     time.sleep(2)
     status, body = server.get("/readyz")
@@ -269,7 +270,7 @@ def file_written_over(bench):
 
 @experiment("log shortened")
 def log_shortened(bench):
-    # Between writes: one that is shortened within a write is as long again when the write is looked at.
+    # The log is shortened between writes: if it is shortened during a write, it has its old length again when it is checked.
     def cause():
         log = bench.file + "-wal"
         os.truncate(log, os.path.getsize(log) // 2)
@@ -370,7 +371,7 @@ def log_fails(bench, stderr, after_start=lambda: None, is_queued=False):
     check(status == 200, f"/readyz says {status} {body}")
     page = server.get("/metrics")[1]
     lost = [line for line in page.splitlines() if line.startswith("counterpart_log_lines_lost_total")]
-    # Where nothing reads, lines wait in the queue first.
+    # While nobody reads, log lines first wait in the queue.
     check(lost and (float(lost[0].split()[1]) > 0 or is_queued), f"no lost line is counted: {lost}")
     return verdict(server, load, seconds)
 
@@ -396,7 +397,7 @@ def stderr_stalled(bench):
 
 @experiment("start with standard error closed")
 def start_without_stderr(bench):
-    # Port 1 of a foreign address cannot be listened on, and nothing can be written about it.
+    # The server cannot listen on port 1 of a foreign address, and cannot write the error anywhere.
     reader, writer = os.pipe()
     os.close(reader)
     env = {**os.environ, "DATABASE_URL": bench.url, "COUNTERPART_INDEX_DIR": os.path.join(bench.folder, "index"), "COUNTERPART_LOG": "trace"}
@@ -522,8 +523,9 @@ def no_connections(bench):
 def type_changed(bench):
     server = bench.server()
     def change(kind):
-        # A trigger that names the column, and a generated column that needs it, keep its type; this one is in every page of messages.
-        # A transaction each: one of two tables may lock them in another order than the server does.
+        # A column that a trigger names, or that a generated column needs, cannot change its type; `failure` can, and is in every page of
+        # messages. Each change is a transaction of its own: one transaction over two tables may lock them in another order than the server
+        # does.
         for column in ("messages ALTER COLUMN failure", "conversations ALTER COLUMN display_name", "contacts ALTER COLUMN first_name"):
             sql("SET lock_timeout = '10s'; ALTER TABLE " + column + f" TYPE {kind}", bench.name)
     result = through(server, lambda: change("varchar(1000)"), lambda: change("text"), during=0.5, rounds=2, unready=None)
@@ -590,7 +592,7 @@ def pg_disk_full(bench):
 
 @experiment("failed over to an empty server", "postgres")
 def empty_server(bench):
-    # A server of its own takes a while to make; a database of the same name, moved aside, is as empty.
+    # Creating another server takes a while; moving the database aside and creating an empty one of the same name has the same effect.
     server = bench.server()
     end_all = f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname IN ('{bench.name}', '{bench.name}_aside')"
     def swap(one, other):

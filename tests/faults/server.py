@@ -29,7 +29,7 @@ class Server:
         self.process = None
 
     def run(self, *arguments, **options):
-        # A command of its own is not what is tested: no fault is preloaded.
+        # Commands beside the server are not under test, so no fault is preloaded for them.
         env = {name: value for name, value in self.env.items() if name not in ("LD_PRELOAD", "FAULTS_CONTROL")}
         done = subprocess.run([self.binary, *arguments], env=env, capture_output=True, text=True, timeout=120, **options)
         if done.returncode: raise RuntimeError(f"{arguments}: {done.stderr.strip()}")

@@ -1,7 +1,7 @@
-//! A headless Chromium, driven through chromedriver over the WebDriver protocol: each command is one HTTP request with a
-//! JSON body to this machine. Not a crate: those bring some twenty others, a second ICU among them.
+//! A headless Chromium, driven through chromedriver over the WebDriver protocol: each command is one HTTP request with a JSON body to
+//! this machine. This is not a crate, since the crates for it bring some twenty others, a second ICU among them.
 //!
-//! What is waited for is looked for again and again until [`PATIENCE`] is over; nothing sleeps for a guessed time.
+//! A condition is polled until [`PATIENCE`] is over; nothing sleeps for a guessed time.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -24,8 +24,8 @@ pub const SPACE: &str = " ";
 /// The key under which the protocol names an element.
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 
-/// Starts chromedriver, says its process id, and stops it once standard input closes, which it does when the test process
-/// ends whatever way. Chromium ends with it, since it is spoken to through a pipe.
+/// Starts chromedriver, prints its process id, and stops it once standard input closes, which happens however the test process ends.
+/// Chromium ends with chromedriver, since they communicate through a pipe.
 const WARDEN: &str = r#"
 chromedriver --port=0 </dev/null &
 pid=$!
@@ -48,9 +48,9 @@ const FLAGS: [&str; 10] = [
     "--window-size=1280,900",
 ];
 
-/// One browser window with a profile of its own. Ends with the value.
+/// One browser window with a profile of its own. It closes when this value is dropped.
 pub struct Browser {
-    /// Where chromedriver listens.
+    /// The address on which chromedriver listens.
     driver: String,
     /// The path that every command begins with.
     session: String,
@@ -59,7 +59,7 @@ pub struct Browser {
     _profile: TempDir,
 }
 
-/// How often chromedriver is started before a test fails.
+/// The number of attempts to start chromedriver before a test fails.
 const STARTS: usize = 3;
 
 impl Browser {
@@ -72,7 +72,7 @@ impl Browser {
             );
         }
         let profile = tempfile::tempdir().expect("a directory for temporary files");
-        // Of a free port that it picks for IPv4 it ends if another process has the same one for IPv6.
+        // chromedriver picks a port that is free on IPv4, and ends if another process uses the same port on IPv6.
         let (driver, warden, leash) = (0..STARTS).find_map(|_| Self::start()).expect("chromedriver says its port");
         let mut browser = Self { driver, session: "/session".to_owned(), warden, leash, _profile: profile };
         let profile = format!("--user-data-dir={}", browser._profile.path().display());
@@ -86,7 +86,7 @@ impl Browser {
         browser
     }
 
-    /// Starts chromedriver; `None` if it ends before it says its port.
+    /// Starts chromedriver; `None` if it ends before it prints its port.
     fn start() -> Option<(String, Child, Option<ChildStdin>)> {
         let mut warden = Command::new("sh")
             .args(["-c", WARDEN])
@@ -103,12 +103,12 @@ impl Browser {
             warden.wait().expect("the shell ends");
             return None;
         };
-        // It goes on printing, and would block on a full pipe.
+        // chromedriver continues to print, and would block on a full pipe.
         thread::spawn(move || lines.for_each(drop));
         Some((format!("127.0.0.1:{}", port.trim_end_matches('.')), warden, leash))
     }
 
-    /// One command; what it gives, or why it failed.
+    /// Runs one command; returns its result, or why it failed.
     fn command(&self, method: &str, path: &str, body: Option<&Value>) -> Result<Value, String> {
         let path = format!("{}{path}", self.session);
         let answer = exchange(&self.driver, method, &path, body).map_err(|error| format!("{method} {path}: {error}"))?;
@@ -154,7 +154,7 @@ impl Browser {
         self.post("/refresh", json!({}));
     }
 
-    /// What a piece of JavaScript returns, awaited.
+    /// The result of a piece of JavaScript, awaited.
     #[track_caller]
     pub fn script(&self, script: &str) -> Value {
         self.post("/execute/sync", json!({"script": script, "args": []}))
@@ -169,7 +169,7 @@ impl Browser {
         });
     }
 
-    /// The one element that an XPath finds and that can be seen.
+    /// The one visible element that an XPath finds.
     fn element(&self, xpath: &str) -> Result<String, String> {
         let found = self.try_post("/elements", json!({"using": "xpath", "value": xpath}))?;
         let ids: Vec<&str> = found.as_array().into_iter().flatten().filter_map(|element| element[ELEMENT].as_str()).collect();
@@ -195,7 +195,7 @@ impl Browser {
         self.click(&format!("//button[normalize-space()='{button}']"));
     }
 
-    /// Replaces what stands in an input.
+    /// Replaces the text of an input.
     #[track_caller]
     pub fn fill(&self, xpath: &str, text: &str) {
         self.patiently("fill", || {
@@ -205,13 +205,13 @@ impl Browser {
         });
     }
 
-    /// Chooses from a list what begins with this text, as typing it does.
+    /// Chooses the entry of a list that begins with this text, as typing the text does.
     #[track_caller]
     pub fn choose(&self, xpath: &str, text: &str) {
         self.patiently("choose", || self.try_post(&format!("/element/{}/value", self.element(xpath)?), json!({"text": text})));
     }
 
-    /// The text of an element, once it is seen.
+    /// The text of an element, once it is visible.
     #[track_caller]
     pub fn text(&self, xpath: &str) -> String {
         self.patiently("read", || {
@@ -221,13 +221,13 @@ impl Browser {
         })
     }
 
-    /// Waits until an element is seen.
+    /// Waits until an element is visible.
     #[track_caller]
     pub fn sees(&self, xpath: &str) {
         self.text(xpath);
     }
 
-    /// Waits until a dialog, or whatever an XPath finds, is gone.
+    /// Waits until a dialog, or any element that an XPath finds, is gone.
     #[track_caller]
     pub fn misses(&self, xpath: &str) {
         self.patiently("wait until it is gone", || match self.element(xpath) {
@@ -237,7 +237,7 @@ impl Browser {
         });
     }
 
-    /// Strikes keys one after the other, wherever the focus is.
+    /// Presses keys one after the other, wherever the focus is.
     #[track_caller]
     pub fn strike(&self, keys: &str) {
         let strokes: Vec<Value> =
@@ -247,19 +247,19 @@ impl Browser {
 
     #[track_caller]
     pub fn resize(&self, width: u32, height: u32) {
-        // A window cannot be as narrow as a phone; what it shows can.
+        // A window cannot be as narrow as a phone, but the emulated screen can.
         let size = json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false});
         self.post("/goog/cdp/execute", json!({"cmd": "Emulation.setDeviceMetricsOverride", "params": size}));
     }
 
-    /// What the page put on the clipboard.
+    /// The text that the page put on the clipboard.
     #[track_caller]
     pub fn clipboard(&self) -> String {
         self.post("/permissions", json!({"descriptor": {"name": "clipboard-read"}, "state": "granted"}));
         self.script("return navigator.clipboard.readText()").as_str().unwrap_or_default().to_owned()
     }
 
-    /// A cookie's value, be it one that no script may read.
+    /// The value of a cookie, including cookies that no script may read.
     #[track_caller]
     pub fn cookie(&self, name: &str) -> String {
         let found = self.command("GET", &format!("/cookie/{name}"), None).unwrap_or_else(|error| panic!("{error}"));
@@ -270,13 +270,13 @@ impl Browser {
         self.post("/se/log", json!({"type": kind})).as_array().cloned().unwrap_or_default()
     }
 
-    /// What stands in the console since it was last asked for, at any level.
+    /// The console's entries since the last call, at all levels.
     #[track_caller]
     pub fn console(&self) -> Vec<String> {
         self.log("browser").iter().map(|entry| entry["message"].as_str().unwrap_or_default().to_owned()).collect()
     }
 
-    /// The addresses of the requests made since it was last asked for.
+    /// The addresses of the requests since the last call.
     #[track_caller]
     pub fn requests(&self) -> Vec<String> {
         let told = self.log("performance").into_iter().filter_map(|entry| serde_json::from_str(entry["message"].as_str()?).ok());
@@ -286,7 +286,7 @@ impl Browser {
     }
 }
 
-/// One request to chromedriver, which says that it closes the connection after its answer and leaves it open.
+/// One request to chromedriver, which announces that it closes the connection after its answer, but leaves it open.
 fn exchange(address: &str, method: &str, path: &str, body: Option<&Value>) -> std::io::Result<Value> {
     let body = body.map(Value::to_string).unwrap_or_default();
     let mut stream = TcpStream::connect(address)?;

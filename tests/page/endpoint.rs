@@ -13,13 +13,13 @@ use std::{
 
 use crate::contract::told;
 
-/// Takes deliveries as long as the process lives.
+/// Accepts deliveries as long as the process lives.
 #[derive(Clone)]
 pub struct Endpoint {
     pub url: String,
     status: Arc<AtomicU16>,
     taken: Arc<AtomicUsize>,
-    /// What was delivered and should not have been.
+    /// Errors: what was delivered and should not have been.
     faults: Arc<Mutex<Vec<String>>>,
 }
 
@@ -38,12 +38,12 @@ impl Endpoint {
         endpoint
     }
 
-    /// Answers with this status from now on.
+    /// Sets the status of all further answers.
     pub fn answers(&self, status: u16) {
         self.status.store(status, Ordering::SeqCst);
     }
 
-    /// How many deliveries came.
+    /// The number of deliveries.
     pub fn taken(&self) -> usize {
         assert_eq!(*self.faults.lock().expect("not poisoned"), [""; 0]);
         self.taken.load(Ordering::SeqCst)

@@ -1,12 +1,11 @@
 //! The settings page in a real browser, on the built binary.
 //!
-//! - [`browser`] drives Chromium; [`endpoint`] is a webhook's other end. Servers and data are those of the suite.
-//! - Every visit ends with a look at what the browser wrote down: nothing in its console but the failures that the test is
-//!   about, and no request to anybody but the server.
-//! - Needs `chromium` and `chromedriver`, and fails without them. `COUNTERPART_TEST_POSTGRES` names a PostgreSQL server to
-//!   run on.
+//! - [`browser`] drives Chromium; [`endpoint`] receives a webhook's deliveries. Servers and data are those of the API suite.
+//! - Every visit ends with a check of the browser's logs: the console has nothing but the failures that the test is about, and every
+//!   request went to the server.
+//! - Needs `chromium` and `chromedriver`, and fails without them. `COUNTERPART_TEST_POSTGRES` names a PostgreSQL server to run on.
 
-/// Which contract the binary under test was built for.
+/// The revision that the binary under test was built for.
 const REV_A: bool = cfg!(feature = "rev-a");
 
 #[path = "../api/client.rs"]
@@ -58,18 +57,18 @@ impl Deref for Visit {
 }
 
 impl Visit {
-    /// A browser that has been nowhere yet.
+    /// A browser that has not opened any page yet.
     fn begin() -> Self {
         let database = Database::with(&[(STORE, desk())]);
         let server = Server::start_with(database, &[("COUNTERPART_ALLOW_PRIVATE_TARGETS", "true")]);
         let browser = Browser::open();
-        // A new window asks for things of its own.
+        // A new window makes requests of its own, which are discarded.
         browser.go("about:blank");
         browser.requests();
         Self { browser, server }
     }
 
-    /// The store's owner on the page.
+    /// Opens the page as the store's owner.
     #[track_caller]
     fn of_owner() -> Self {
         let visit = Self::begin();
@@ -87,14 +86,14 @@ impl Visit {
         self.server.database.run(&["settings", "link", "--store", STORE, "--user", user, "--public-url", &base])
     }
 
-    /// What a request with a key is answered with.
+    /// The status of a request with this key.
     #[track_caller]
     fn status(&self, secret: &str, path: &str) -> u16 {
         let api = Api { address: self.server.address.clone(), key: Some(secret.to_owned()), store: STORE.to_owned() };
         api.get(path).send().status
     }
 
-    /// The secret that is shown; puts it away.
+    /// Returns the displayed secret, and closes its dialog.
     #[track_caller]
     fn take_secret(&self) -> String {
         let secret = self.text(SECRET);
@@ -105,7 +104,7 @@ impl Visit {
         secret
     }
 
-    /// The number of attempts that the log shows reaches this.
+    /// Waits until the log shows this number of attempts.
     #[track_caller]
     fn attempts(&self, count: usize) {
         self.until("the log grows", &format!("document.querySelectorAll('#deliveries tbody tr').length === {count}"));
@@ -120,7 +119,7 @@ impl Visit {
         );
     }
 
-    /// Asserts that the page made requests to the server alone, and that the console holds these refusals and nothing else.
+    /// Asserts that the page sent requests to the server only, and that the console has these refusals and nothing else.
     #[track_caller]
     fn end(self, refusals: &[(&str, u16)]) {
         let own = format!("http://{}/", self.server.address);
@@ -129,7 +128,8 @@ impl Visit {
         let others: Vec<_> = requests.iter().filter(|url| !url.starts_with(&own)).collect();
         assert!(others.is_empty(), "requests to others: {others:?}");
 
-        // `autofocus` in a dialog that is not open is for its opening; where the page had the focus first, the browser says so.
+        // `autofocus` in a closed dialog takes effect when the dialog opens. If the page already has the focus, the browser logs this
+        // remark.
         let remark = "Autofocus processing was blocked";
         let console: Vec<String> = self.console().into_iter().filter(|line| !line.contains(remark)).collect();
         let expected: Vec<String> = refusals
@@ -203,7 +203,7 @@ fn a_link_opens_one_session_which_signing_out_ends() {
     assert_eq!(visit.text("//*[@id='gate-message']"), "You are signed out.");
     assert_eq!(ask(), 401);
 
-    // A link in a window that shows the page already, and a session that somebody else ends.
+    // A link is opened in a window that already shows the page, and then somebody else ends the session.
     visit.script(&format!("location.href = '{}'", visit.link(ANN)));
     visit.sees("//h2[.='API keys']");
     visit.server.database.run(&["settings", "revoke", "--store", STORE, "--user", ANN]);
@@ -486,7 +486,7 @@ fn long_logs_are_read_in_pages_and_nothing_is_wider_than_a_phone() {
     visit.press("Older");
     visit.attempts(60);
     visit.misses("//button[.='Older']");
-    // The next refresh brings what is new and keeps what is older.
+    // The next refresh adds new entries and keeps the older ones.
     visit.script(&format!("document.querySelector('#deliveries tbody tr').dataset.seen = 1; window.hook = {hook}"));
     visit.script(
         "const body = JSON.stringify({ webhookId: window.hook });

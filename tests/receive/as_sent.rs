@@ -33,13 +33,13 @@ fn a_whatsapp_thread_is_one_however_its_phone_is_spelled() {
         let (conversations, contacts) = (world.records("conversation"), world.records("contact"));
         assert_eq!((conversations.len(), &conversations[0]["referenceId"]), (1, &json!(PHONE)));
         assert_eq!((contacts.len(), &contacts[0]["phone"]), (1, &json!(PHONE)));
-        // What is a phone on WhatsApp is a name as any other elsewhere.
+        // On other channels a text that is a phone number on WhatsApp is an ordinary name.
         assert_eq!(world.one(message("li", "66812345678", "x")).get("ignored"), None);
         assert!(world.records("conversation").iter().any(|conversation| conversation["referenceId"] == "66812345678"));
     });
 }
 
-/// As builds left it that took references as they came.
+/// The data comes from builds that stored references as they arrived.
 #[test]
 fn a_whatsapp_thread_goes_on_that_was_called_by_another_spelling() {
     everywhere(|world| {
@@ -47,14 +47,14 @@ fn a_whatsapp_thread_goes_on_that_was_called_by_another_spelling() {
             let first = world.one(message("wa", former, &numbered(n)));
             world.sql(&format!("UPDATE conversations SET reference_id = '{former}'"));
             world.sql("UPDATE contacts SET phone = NULL");
-            // With a device in it, it is found by that spelling alone.
+            // A reference with a device in it is found only by the same spelling.
             let spelled = if former.contains(':') { [*former, *former] } else { [PHONE, *former] };
             for (again, reference) in spelled.iter().enumerate() {
                 let answer = world.one(message("wa", reference, &format!("x{n}-{again}")));
                 assert_eq!(answer["conversationId"], first["conversationId"], "{former} {reference}");
             }
         }
-        // A thread that could not be called so today is no new one.
+        // An existing thread continues even if its reference would be refused today.
         let first = world.one(message("wa", PHONE, "y1"));
         let id = first["conversationId"].as_str().unwrap();
         world.sql(&format!("UPDATE conversations SET reference_id = '1203630@g.us' WHERE id = '{id}'"));
@@ -83,7 +83,7 @@ fn an_import_calls_whatsapp_threads_by_their_phones() {
         let called = ["+66811111101", "+66811111102", "+66811111103", "+66811111104", "+66811111105"];
         assert_eq!(references(world), called);
         assert_eq!(world.one(message("wa", "66811111102", "x1"))["conversationId"], "w1");
-        // The same again, where they are there.
+        // Imports the same records again, where they already exist.
         world.import(&records);
         assert_eq!(references(world), called);
         for (reference, reason) in [
@@ -99,7 +99,8 @@ fn an_import_calls_whatsapp_threads_by_their_phones() {
     });
 }
 
-/// A store that is older than the normalisation of phones holds references in other spellings, and several of one phone. Its export marks them.
+/// A store that is older than the normalisation of phone numbers has references in other spellings, and several for one number. Its
+/// export marks them.
 #[test]
 fn an_export_of_other_references_is_imported() {
     everywhere(|world| {
@@ -145,7 +146,7 @@ fn a_folded_subject_is_one_line_and_a_blank_one_is_none() {
             assert_eq!(world.record("conversation", &json!("v")).get("emailSubject"), kept.map(|kept| json!(kept)).as_ref(), "{subject:?}");
             let own = &world.record("message", &json!("m"))["payload"]["email"];
             assert_eq!(own.get("subject"), kept.map(|kept| json!(kept)).as_ref(), "{subject:?}");
-            // As a build left it that kept subjects as they came.
+            // A subject from a build that stored subjects as they arrived.
             for record in &mut records {
                 record["asStored"] = json!(true);
             }
@@ -197,7 +198,7 @@ fn a_message_is_taken_without_what_is_unusable_beside_it() {
         }
         assert!(world.records("contact").iter().any(|contact| contact["phone"] == "+66811111111"));
         assert_eq!(world.records("message").len(), 9);
-        // On WhatsApp the thread tells the phone.
+        // On WhatsApp the phone number comes from the thread's reference.
         let answer = world.one(with(message("wa", PHONE, "y"), json!({"contact": {"firstName": "A", "phone": "081"}})));
         assert_eq!(told(&answer), ["contact.phone"]);
         let conversation = world.record("conversation", &answer["conversationId"]);
@@ -216,25 +217,26 @@ fn a_message_from_the_future_is_kept_and_ordered_by_its_receipt() {
         let sorted = |world: &World| -> Vec<i64> {
             world.derived().split(' ').filter_map(|word| word.parse().ok()).filter(|number| *number > 1_000).collect()
         };
-        // Its sentAt is that of the newest message; all else goes by the receipt: the last inbound, both orders, and the wait.
+        // The newest message keeps its sentAt. Everything else uses the time of receipt: the last inbound message, both sort orders, and
+        // the wait.
         let expected = [received, at(&json!(FUTURE)), received, received, received];
         assert_eq!(sorted(world), expected);
         let export = world.ok(&["export", "--store", "s"], "");
         world.import(&parsed(&export));
         assert_eq!(world.ok(&["export", "--store", "s"], ""), export);
         assert_eq!(sorted(world), expected, "an import derives the same");
-        // The next one is the newest.
+        // The next message becomes the newest one.
         let next = world.one(with(message("li", "t", "x2"), json!({"text": "now"})));
         assert_eq!(next["ticketId"], first["ticketId"]);
         assert!(world.derived().contains(" now "), "{}", world.derived());
-        // An import that does not say when a message was received, brings it now.
+        // An import without a time of receipt counts as received now.
         let imported =
             json!({"id": "late", "conversationId": first["conversationId"], "direction": "inbound", "sentAt": FUTURE, "text": "y"});
         world.import(&[json!({"kind": "message", "record": imported})]);
         let kept = world.record("message", &json!("late"));
         assert_eq!(kept["sentAt"], FUTURE);
         assert!(at(&kept["createdAt"]) < received + 600_000, "{kept}");
-        // Clocks may differ a little.
+        // Small differences between clocks are allowed.
         let soon = received + 60_000;
         let soon = chrono::DateTime::from_timestamp_millis(soon).unwrap().to_rfc3339();
         world.one(with(message("li", "t", "x3"), json!({"sentAt": soon, "text": "soon"})));

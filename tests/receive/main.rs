@@ -1,5 +1,5 @@
-//! Inbound messages through the binary: on SQLite always, and on PostgreSQL where `COUNTERPART_TEST_POSTGRES` names a
-//! server on which databases may be made.
+//! Inbound messages through the binary: always on SQLite, and on PostgreSQL if `COUNTERPART_TEST_POSTGRES` names a server on which
+//! databases may be created.
 
 mod as_sent;
 
@@ -17,7 +17,7 @@ struct World {
     url: String,
 }
 
-/// Runs a test on every database there is, in a store `s` with a WhatsApp, a LINE and an e-mail account.
+/// Runs a test on every available database, in a store `s` with a WhatsApp, a LINE and an e-mail account.
 fn everywhere(test: impl Fn(&World)) {
     let folder = tempfile::tempdir().unwrap();
     let url = format!("sqlite://{}", folder.path().join("test.db").display());
@@ -69,7 +69,7 @@ impl World {
         self.ok(&["import", "--store", "s", "-"], &lines);
     }
 
-    /// What an import of these complains of.
+    /// The error message of an import of these records.
     fn import_refused(&self, records: &[Value]) -> String {
         let lines: String = records.iter().map(|record| format!("{record}\n")).collect();
         let output = self.run(&["import", "--store", "s", "-"], &lines);
@@ -77,7 +77,7 @@ impl World {
         String::from_utf8_lossy(&output.stderr).into_owned()
     }
 
-    /// Receives messages; the answers.
+    /// Receives messages; returns the answers.
     fn receive(&self, messages: &[Value]) -> Vec<Value> {
         let lines: String = messages.iter().map(|message| format!("{message}\n")).collect();
         parsed(&self.ok(&["message", "receive", "--store", "s"], &lines))
@@ -91,13 +91,13 @@ impl World {
         parsed(&self.ok(&["events", "--store", "s"], ""))
     }
 
-    /// The records of a kind, as an export has them.
+    /// The records of a kind in an export.
     fn records(&self, kind: &str) -> Vec<Value> {
         let export = parsed(&self.ok(&["export", "--store", "s"], ""));
         export.into_iter().filter(|line| line["kind"] == kind).map(|line| line["record"].clone()).collect()
     }
 
-    /// What an export leaves out, of the one conversation and its one ticket.
+    /// Columns that an export leaves out, of the only conversation and its only ticket.
     fn derived(&self) -> String {
         use sqlx::Connection;
         const SQL: &str = "SELECT c.message_count || ' ' || c.last_inbound_at || ' ' || c.last_message_at || ' ' || c.last_message_snippet \
@@ -128,7 +128,7 @@ impl World {
         });
     }
 
-    /// The tickets and the day of the month that each is sorted by, the latest first.
+    /// The tickets with the day of the month by which each is sorted, latest first.
     fn order(&self) -> Vec<String> {
         use sqlx::Connection;
         const SQL: &str = "SELECT id, sort_at FROM tickets ORDER BY sort_at DESC";
@@ -185,7 +185,7 @@ fn with(mut message: Value, more: Value) -> Value {
     message
 }
 
-/// A contact, its LINE thread `t` and what more is wanted in it.
+/// A contact, its LINE thread `t`, and any further records.
 fn known(conversation: Value, tickets: &[Value]) -> Vec<Value> {
     let at = "2026-01-01T00:00:00Z";
     let contact = json!({"id": "c", "fullName": "Mali S", "firstName": "Mali", "email": "Mali@example.com", "phone": "+66800000001", "createdAt": at, "updatedAt": at});
@@ -197,7 +197,7 @@ fn known(conversation: Value, tickets: &[Value]) -> Vec<Value> {
     records
 }
 
-/// A ticket of that thread that closed so many hours ago.
+/// A ticket of that thread that was closed this many hours ago.
 fn closed(hours: u64) -> Value {
     let ago = |hours: u64| {
         #[expect(clippy::disallowed_methods, reason = "the program that is tested has the machine's clock")]
@@ -292,7 +292,7 @@ fn a_known_thread_keeps_its_ticket_and_counts() {
         let derived = world.derived();
         assert_eq!(derived, format!("3 {0} {0} the newest {0} {0} {1}", at(12), at(10)));
 
-        // An import derives the same anew.
+        // An import derives the same values again.
         world.import(&parsed(&before));
         assert_eq!(world.ok(&["export", "--store", "s"], ""), before);
         assert_eq!(world.derived(), derived);
@@ -344,7 +344,7 @@ fn a_closed_ticket_reopens_within_the_window() {
     }
 }
 
-/// The tickets of the one conversation, newest message first, each with the time that it stands at.
+/// The tickets of the only conversation, newest message first, each with the time by which it is sorted.
 #[test]
 fn a_message_moves_the_ticket_that_it_was_sent_to() {
     everywhere(|world| {
@@ -355,7 +355,7 @@ fn a_message_moves_the_ticket_that_it_was_sent_to() {
         world.import(&known(json!({}), &[former("k1", 2, 5), former("k2", 10, 15), open]));
         assert_eq!(world.order(), ["k3 20", "k2 10", "k1 2"]);
         for (external, sent, order) in [
-            // Between two tickets: it belongs to the later one, which then stands before it opened.
+            // A message between two tickets belongs to the later one, which is then sorted by a time before its opening.
             ("x1", 8, ["k3 20", "k2 8", "k1 2"]),
             ("x2", 14, ["k3 20", "k2 14", "k1 2"]),
             ("x3", 12, ["k3 20", "k2 14", "k1 2"]),
@@ -442,7 +442,7 @@ fn eight_at_once_make_one_thread_and_one_ticket() {
         assert_eq!(sequences, (1..=9).collect::<Vec<_>>());
         assert_eq!(kinds(&events)[..2], ["message.received", "ticket.opened"]);
 
-        // The same message from eight sides is one message.
+        // Eight processes that receive the same message at once store one message.
         let children: Vec<Child> =
             (0..8).map(|_| world.start(&["message", "receive", "--store", "s"], &format!("{}\n", message("li", "t", "same")))).collect();
         let answers: Vec<Value> = children
@@ -457,7 +457,7 @@ fn eight_at_once_make_one_thread_and_one_ticket() {
     });
 }
 
-/// SQLite alone: it has one writer.
+/// On SQLite only, since it has one writer.
 #[test]
 fn events_with_a_number_are_told_while_another_process_writes() {
     use sqlx::{Connection, Executor};

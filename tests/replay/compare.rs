@@ -1,4 +1,4 @@
-//! Where two answers to one request differ. Whatever time and chance decide is compared by its form.
+//! The places where two answers to one request differ. Values that depend on time or chance are compared by their form.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -9,12 +9,12 @@ use serde_json::{Map, Value, json};
 
 use crate::client::Answer;
 
-/// A place where the answers differ: `status`, `header NAME`, `rows` (which records a list holds, and in which order), or
-/// a pointer into the body with `[]` for any item.
+/// A place where the answers differ: `status`, `header NAME`, `rows` (the records of a list and their order), or a pointer into the body
+/// with `[]` for any item.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Difference {
     pub place: String,
-    /// What the older and the newer revision have there; null where they have nothing.
+    /// The values of the older and the newer revision at this place; null if there is none.
     pub sides: [Value; 2],
 }
 
@@ -24,12 +24,12 @@ impl fmt::Display for Difference {
     }
 }
 
-/// Headers that belong to the exchange and not to the answer.
+/// Headers that belong to the exchange rather than to the answer.
 const OF_THE_EXCHANGE: [&str; 4] = ["date", "content-length", "connection", "transfer-encoding"];
 
 pub fn answers([older, newer]: &[Answer; 2]) -> Vec<Difference> {
     if older.status != newer.status {
-        // Everything else follows from that.
+        // If the status differs, all other differences follow from that.
         return vec![Difference { place: "status".to_owned(), sides: [summary(older), summary(newer)] }];
     }
     let mut found = Vec::new();
@@ -55,7 +55,7 @@ pub fn answers([older, newer]: &[Answer; 2]) -> Vec<Difference> {
     once
 }
 
-/// An answer in short: its status, and the reason of a failure or the ids of a success.
+/// A short form of an answer: its status, and the reason of a failure or the ids of a success.
 fn summary(answer: &Answer) -> Value {
     let body: Value = serde_json::from_str(&answer.text).unwrap_or_default();
     let said = match (&body["error"]["message"], &body["data"]) {
@@ -66,7 +66,7 @@ fn summary(answer: &Answer) -> Value {
     json!([answer.status, said])
 }
 
-/// The headers by name, each with all that it was sent with.
+/// The headers by name, each with all its values.
 fn headers(answer: &Answer) -> BTreeMap<String, Value> {
     let mut all: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for (name, value) in answer.headers.iter().filter(|(name, _)| !OF_THE_EXCHANGE.contains(&name.as_str())) {
@@ -77,20 +77,20 @@ fn headers(answer: &Answer) -> BTreeMap<String, Value> {
     all.into_iter().map(|(name, values)| (name, short(values))).collect()
 }
 
-/// A value as it is compared.
+/// The form in which a value is compared.
 fn shown(value: &Value) -> Value {
     value.as_str().map_or_else(|| value.clone(), |text| json!(formed(text)))
 }
 
-/// What stands for a time of about now, in either form.
+/// Placeholders for a recent time, one per format.
 pub const RECENT_INSTANT: &str = "a recent instant";
 pub const RECENT_MILLISECONDS: &str = "recent milliseconds";
 
-/// What is compared of a text: all of it, or its form where chance decides.
+/// The form in which a text is compared: the whole text, or a placeholder if it depends on chance.
 fn formed(text: &str) -> String {
     let hex = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_hexdigit());
     let parts: Vec<_> = text.split('-').collect();
-    // A UUIDv7 is one that a server made.
+    // A UUIDv7 was made by a server.
     if let [a, b, c, d, e] = parts[..]
         && [a, b, c, d, e].iter().all(|part| hex(part))
         && text.len() == 36
@@ -137,7 +137,8 @@ fn lists(place: &str, one: &[Value], two: &[Value], found: &mut Vec<Difference>)
             let place = if place == "/data" { "rows" } else { place };
             found.push(Difference { place: place.to_owned(), sides: [json!(first), json!(second)] });
         }
-        // What both lists hold is compared whatever else differs. Ids that a server made are all alike, and are in order.
+        // Records that are in both lists are compared in any case. All ids that a server made have the same placeholder, and keep their
+        // order.
         let mut rest: Vec<_> = second.iter().zip(two).collect();
         for (key, value) in first.iter().zip(one) {
             if let Some(at) = rest.iter().position(|(other, _)| *other == key) {

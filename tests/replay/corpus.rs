@@ -1,11 +1,11 @@
-//! The requests: those of `corpus.jsonl`, one a line; the examples of both documents, to the demo store; and those that are
-//! made for every operation that both documents have.
+//! The requests: the lines of `corpus.jsonl`, the examples of both documents (sent to the demo store), and generated requests to every
+//! operation that both documents have.
 //!
-//! A line is `{"store", "call", "body"?, "pages"?, "because"?}`: `call` is METHOD and path with its query, `pages` how many
-//! pages behind the first are asked for, `then` their query where it is another one. `because` tells of places where the
-//! answers differ: `{PLACE: {"by": [KEY], "pairs": [[A, B]]}}`. KEY is what makes them differ, a row of `features.md`, or
-//! rule and place of a change; the pairs are all that both sides have there, null for nothing. A status stands with the
-//! reason of a failure, or with the ids of a success.
+//! A line is `{"store", "call", "body"?, "pages"?, "then"?, "because"?}`. `call` is METHOD and path with its query. `pages` is the number
+//! of further pages to request; `then` is their query if it differs from the first. `because` explains the places where the answers
+//! differ: `{PLACE: {"by": [KEY], "pairs": [[A, B]]}}`. KEY is the cause: a row of `features.md`, or rule and place of a change. The
+//! pairs are all values of both sides at this place; null means no value. A status is followed by the reason of a failure, or by the ids
+//! of a success.
 
 use std::{collections::BTreeMap, sync::OnceLock};
 
@@ -18,21 +18,21 @@ use crate::{
     told::{self, Told},
 };
 
-/// The store that the examples are about.
+/// The store for the examples.
 pub const DEMO: &str = "demo";
 
-/// Whose key a request is made with.
+/// The key that a request is made with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Who {
-    /// One with every scope.
+    /// A key with every scope.
     Owner,
-    /// Those with one scope.
+    /// Keys with one scope.
     Labels,
     Teams,
     Nobody,
 }
 
-/// Why the answers differ somewhere, and what they have there.
+/// Why the answers differ at a place, and the values of both sides there.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cause {
@@ -50,10 +50,11 @@ pub struct Request {
     pub headers: Vec<(String, String)>,
     pub body: Option<Vec<u8>>,
     pub pages: usize,
-    /// The query of the second page and later ones, if it differs from that of the first; `because` then explains the differences on these.
+    /// The query of the second and later pages, if it differs from that of the first; then `because` explains the differences on these
+    /// pages.
     pub then: Option<String>,
     pub because: BTreeMap<String, Cause>,
-    /// Whether the servers have been broken, so that they are to fail.
+    /// Whether the servers have been broken, so that they must fail.
     pub broken: bool,
 }
 
@@ -91,7 +92,7 @@ impl Request {
         self.headers.iter().any(|(name, _)| name == "idempotency-key")
     }
 
-    /// What comes after it: nothing there has to differ.
+    /// The request for what follows (a further page, a repetition): no answer is expected to differ there.
     pub fn behind(&self) -> Self {
         Self { because: BTreeMap::new(), ..self.clone() }
     }
@@ -104,7 +105,7 @@ impl Request {
     }
 }
 
-/// The lines of the file.
+/// The requests of `corpus.jsonl`.
 pub fn written() -> Vec<Request> {
     let text = told::read("tests/replay/corpus.jsonl");
     let lines = text.lines().filter(|line| !line.trim().is_empty());
@@ -120,7 +121,7 @@ pub fn written() -> Vec<Request> {
                 serde_json::from_value(because.clone()).unwrap_or_else(|error| panic!("corpus.jsonl, line {}: {error}", number + 1));
         }
         if let Some(body) = line.get("body") {
-            // A write is done once whatever happens, so that it can be sent again.
+            // A write has an idempotency key, so that it can be sent again.
             if request.store != "reads" {
                 request.headers.push(("idempotency-key".to_owned(), format!("line-{number}")));
             }
@@ -131,10 +132,10 @@ pub fn written() -> Vec<Request> {
     lines.enumerate().map(read).collect()
 }
 
-/// The example requests of both documents, by operation. Where both show the same, it is one request.
+/// The example requests of both documents, by operation. If both documents show the same example, it is one request.
 pub fn examples(told: &Told) -> Vec<Request> {
     let mut requests: Vec<Request> = Vec::new();
-    // What the newer one alone can do comes last, when nothing looks any more at what it did.
+    // Operations that only the newer revision has come last, when no later request depends on their effects.
     for (operation, node) in told.shared_as_described().chain(told.newer_only()) {
         let mut query = form_urlencoded::Serializer::new(String::new());
         for parameter in node["parameters"].as_array().into_iter().flatten() {
@@ -162,12 +163,12 @@ pub fn examples(told: &Told) -> Vec<Request> {
     requests
 }
 
-/// One request to each operation of both documents, for servers that have been broken.
+/// One request to each operation that both documents have, for servers that have been broken.
 pub fn hopeless(told: &Told) -> Vec<Request> {
     told.shared().map(|(operation, _)| Request { broken: true, ..Request::to(operation) }).collect()
 }
 
-/// What every operation has to refuse, by each.
+/// Requests to each operation that every operation must refuse.
 pub fn made(told: &Told) -> Vec<Request> {
     let mut requests = Vec::new();
     for (operation, node) in told.shared() {
@@ -186,7 +187,7 @@ pub fn made(told: &Told) -> Vec<Request> {
     requests
 }
 
-/// When the run began, in Unix milliseconds.
+/// The start of the run, in Unix milliseconds.
 pub fn started() -> i64 {
     static STARTED: OnceLock<i64> = OnceLock::new();
     #[expect(clippy::disallowed_methods, reason = "a test has no injected clock; the servers under test run on the real one")]

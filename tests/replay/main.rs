@@ -1,15 +1,16 @@
-//! One corpus of requests, sent to a server of each revision over the same store: every difference between the answers is
-//! one that the contract's difference (`openapi/a-to-b.json`) or `features.md` tells, and each of those is come by.
+//! One corpus of requests, sent to a server of each revision over the same store. Every difference between the answers must be documented
+//! in the contract's difference (`openapi/a-to-b.json`) or in `features.md`, and each documented difference must occur.
 //!
-//! - [`corpus`] reads the requests of `corpus.jsonl` and of the documents' examples, and makes those that every operation is
-//!   sent; [`compare`] finds where
-//!   two answers differ, [`renamed`] pairs what both name differently; [`told`] has the documented differences.
-//! - Each answer is held against its own side's document first, and fails only where the servers have been broken.
-//! - The store is imported once, by the newer revision, and its file copied: ids and keys are the same on both sides. What
-//!   only time and chance decide (new ids, the time of arrival) is compared by its form.
+//! - [`corpus`] reads the requests of `corpus.jsonl` and of the documents' examples, and generates requests to every operation;
+//!   [`compare`] finds the places where two answers differ; [`renamed`] pairs values that the revisions name differently; [`told`] has
+//!   the documented differences.
+//! - Each answer is first checked against its own revision's document. It may be an internal failure only if the servers have been
+//!   broken.
+//! - The store is imported once, by the newer revision, and its file is copied: ids and keys are the same on both sides. Values that
+//!   depend only on time and chance (new ids, the time of arrival) are compared by their form.
 //! - Needs two binaries, `COUNTERPART_REV_A` and `COUNTERPART_REV_B`: `tests/all.sh` builds them and runs this.
 
-/// Nothing here depends on the revision that this is built for.
+/// Nothing here depends on the revision for which this test is built.
 const REV_A: bool = cfg!(feature = "rev-a");
 
 #[path = "../api/client.rs"]
@@ -42,17 +43,17 @@ use fixture::{at, line};
 use harness::{ALL_SCOPES, Database, Server};
 use told::Told;
 
-/// One side: a server, and who may call it.
+/// One side: a server, and the callers with their keys.
 struct Side {
     server: Server,
     document: Contract,
     keys: BTreeMap<&'static str, BTreeMap<Who, String>>,
 }
 
-/// The stores and what is in them: one to read, one to write to, one to send from, and one that the examples are about.
+/// The stores and their content: one to read, one to write to, one to send from, and one for the examples.
 fn stores() -> Vec<(&'static str, Vec<Value>)> {
     let mut lines = fixture::one();
-    // What the suite's store has no need of: the newer revision's channel wherever a channel can be.
+    // Records that the API suite does not need: the newer revision's channel wherever a channel can be.
     let field = json!({
         "id": "f-drunk", "name": "Lullaby", "displayType": "text", "dataType": "string", "sortOrder": 99, "isRequired": false,
         "active": true, "accountIds": ["acc-drunk"], "createdAt": at("01-01T00:00"), "updatedAt": at("01-01T00:00"),
@@ -85,7 +86,7 @@ impl Side {
         }
     }
 
-    /// What the side answers, held against its own document.
+    /// The side's answer, checked against its own document.
     fn answer(&self, call: &Call) -> Answer {
         let answer = call.attempt().unwrap_or_else(|error| panic!("{} {}: no answer: {error}", call.method, call.path));
         self.document.exchanged(call, &answer);
@@ -93,7 +94,7 @@ impl Side {
     }
 }
 
-/// What each side answers to its call.
+/// The answer of each side to its call.
 fn asked(sides: &[Side; 2], calls: &[Call; 2]) -> [Answer; 2] {
     [0, 1].map(|side| sides[side].answer(&calls[side]))
 }
@@ -120,7 +121,7 @@ fn both() -> [Side; 2] {
     })
 }
 
-/// What a run found.
+/// The results of a run.
 #[derive(Default)]
 struct Found {
     requests: usize,
@@ -130,7 +131,7 @@ struct Found {
 }
 
 impl Found {
-    /// Compares two answers to a request, and asks what tells of the differences.
+    /// Compares two answers to a request, and looks up the documentation of each difference.
     fn take(&mut self, told: &Told, request: &Request, answers: &[Answer; 2]) {
         self.requests += 1;
         let mut faults = Vec::new();
@@ -174,7 +175,7 @@ fn what_differs_is_told_and_what_is_told_differs() {
             assert_eq!(answers[1].status, 200, "an example is refused: {}", request.described(&answers));
         }
         found.take(&told, &if request.then.is_some() { request.behind() } else { request.clone() }, &answers);
-        // The pages behind it: each side by its own cursor.
+        // Further pages: each side continues with its own cursor.
         for _ in 0..request.pages {
             let cursors = answers.each_ref().map(|answer| answer.header("x-pagination-next-cursor").map(str::to_owned));
             let [Some(older), Some(newer)] = cursors else { break };
@@ -185,16 +186,16 @@ fn what_differs_is_told_and_what_is_told_differs() {
             answers = asked(&sides, &[(0, older), (1, newer)].map(|(side, cursor)| sides[side].call(&behind).query("cursor", cursor)));
             found.take(&told, &behind, &answers);
         }
-        // A write that both did is answered again, and refused for another body.
+        // A write that succeeded on both sides is sent again with the same body, and with another body, which is refused.
         if request.has_key() && answers.iter().all(|answer| answer.status == 200) {
             for again in [calls.clone(), calls.map(Call::reworded)] {
                 found.take(&told, &request.behind(), &asked(&sides, &again));
             }
         }
     }
-    // A failure of ours, at the end, since it is for good.
+    // An internal failure comes last, since it cannot be undone.
     for side in &sides {
-        // A missing table would be 503: this is a statement that fails for a reason that nothing is known of.
+        // A missing table would be answered with 503. This statement fails for a reason that the servers do not know.
         let fails = if side.server.database.postgres.is_some() { "1 / 0 = 0" } else { "json_extract('{', '$.a') = 1" };
         side.server.database.sql("ALTER TABLE api_keys RENAME TO lost");
         side.server.database.sql(&format!("CREATE VIEW api_keys AS SELECT * FROM lost WHERE {fails}"));

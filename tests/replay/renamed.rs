@@ -1,10 +1,11 @@
-//! What both revisions say of a message under other names: the older one in its `payload`, the newer one beside the rest.
+//! Properties of a message that the revisions name differently: the older revision has them in `payload`, the newer one beside the other
+//! properties.
 
 use serde_json::{Value, json};
 
 use crate::{client::Answer, corpus::Request};
 
-/// Where the two do not mean the same.
+/// The places where the two values do not mean the same.
 pub fn faults(request: &Request, answers: &[Answer; 2]) -> Vec<String> {
     if request.operation() != "GET /messages" || answers.iter().any(|answer| answer.status != 200) {
         return vec![];
@@ -20,7 +21,7 @@ pub fn faults(request: &Request, answers: &[Answer; 2]) -> Vec<String> {
             ("text", &older["payload"]["text"]),
             ("images", &older["payload"]["images"]),
         ] {
-            // An absent property and null are alike here; neither document allows null.
+            // An absent property and null count as equal here; neither document allows null.
             let said: &Value = &newer[name];
             if said != meant {
                 found.push(format!("{name} of {} is {said}, where the older revision says {meant}", newer["id"]));

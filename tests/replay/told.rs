@@ -1,5 +1,5 @@
-//! What may differ between the revisions: the changes of `openapi/a-to-b.json`, and the rows of `features.md` that no
-//! document can show. A key is `METHOD PATH: RULE PLACE` of a change, with what tells it from others there, or the row's name.
+//! The permitted differences between the revisions: the changes of `openapi/a-to-b.json`, and the rows of `features.md` that no document
+//! can show. A key is the row's name, or `METHOD PATH: RULE PLACE` of a change with the detail that tells it from other changes there.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,7 +17,7 @@ use crate::{
 pub struct Told {
     changes: Vec<Change>,
     features: BTreeSet<String>,
-    /// The operations of both documents, as each describes them; none where only the newer has it.
+    /// The operations that both documents have, as each describes them; `None` if only the newer document has it.
     operations: BTreeMap<String, (Option<Value>, Value)>,
     exempt: Vec<Exempt>,
 }
@@ -36,7 +36,7 @@ impl Change {
     }
 }
 
-/// What no request can show: changes by a rule, at places that end so.
+/// Changes that no request can show: those by this rule, at places with one of these endings.
 struct Exempt {
     rule: String,
     places: Vec<String>,
@@ -111,7 +111,7 @@ impl Told {
         self.operations.iter().filter(|(_, (older, _))| older.is_some()).map(|(name, (_, newer))| (name.as_str(), newer))
     }
 
-    /// The same as each of the documents describes them.
+    /// The operation as each of the documents describes it.
     pub fn shared_as_described(&self) -> impl Iterator<Item = (&str, &Value)> {
         self.operations
             .iter()
@@ -128,7 +128,7 @@ impl Told {
         self.changes.iter().filter(move |change| change.operation == operation)
     }
 
-    /// What a cause names, if all of it is documented.
+    /// The keys that a cause names, if all of them are documented.
     pub fn known(&self, request: &Request, cause: &Cause) -> Result<Vec<String>, String> {
         let mut keys = Vec::new();
         for cited in &cause.by {
@@ -146,8 +146,8 @@ impl Told {
         Ok(keys)
     }
 
-    /// The changes that a difference shows by what it is. Each explains no more than it says; whatever needs a request of
-    /// its own to be seen, that request names with what it shows.
+    /// The changes that explain a difference by themselves. Each explains no more than it states. A change that takes a special request
+    /// to be seen must be named by that request, with the values that it shows.
     pub fn explains(&self, request: &Request, answers: &[Answer; 2], difference: &Difference) -> Result<Vec<String>, String> {
         let none = || Err("no change and no row says so".to_owned());
         if difference.place == "status" {
@@ -169,15 +169,15 @@ impl Told {
         if keys.is_empty() { none() } else { Ok(keys) }
     }
 
-    /// The code that the newer document lists an answer under.
+    /// The code under which the newer document lists an answer.
     fn code(&self, request: &Request, answers: &[Answer; 2]) -> String {
         let code = answers[1].status.to_string();
         let listed = self.operations.get(&request.operation()).is_some_and(|(_, node)| node["responses"].get(&code).is_some());
         if listed { code } else { "default".to_owned() }
     }
 
-    /// The values that the newer document lists and the older does not, where an answer shows them: the older revision
-    /// passes them on, so that no two answers differ by them.
+    /// Values that only the newer document lists, if an answer shows them. The older revision passes them on, so that no two answers
+    /// differ by them.
     pub fn values_shown(&self, request: &Request, answers: &[Answer; 2]) -> Vec<String> {
         let Ok(body) = serde_json::from_str::<Value>(&answers[1].text) else { return vec![] };
         let prefix = format!("response {} /", self.code(request, answers));
@@ -190,7 +190,7 @@ impl Told {
         added.filter(shown).map(Change::key).collect()
     }
 
-    /// The documented differences that need not occur; and the rows of the file that are of no use any more.
+    /// The documented differences that need not occur, and the rows of the file that are no longer needed.
     pub fn exempt(&self, exercised: &BTreeSet<String>) -> (BTreeSet<String>, Vec<String>) {
         let (mut exempt, mut stale) = (BTreeSet::new(), Vec::new());
         for row in &self.exempt {

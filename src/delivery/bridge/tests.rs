@@ -159,7 +159,7 @@ async fn the_response_decides_the_state_of_a_message() {
         (ScriptedReply::Hang, "pending", ""),
         (ScriptedReply::Unended(""), "pending", ""),
         (ScriptedReply::Unended(r#"{"externalId":"x"#), "pending", ""),
-        // All that is needed has come.
+        // The response never ends, but all of its JSON arrives.
         (ScriptedReply::Unended(r#"{"externalId":"x"}"#), "sent", ""),
         (ScriptedReply::Reset, "pending", ""),
         (answers("403 No", r#"{"error":"blocked"}"#), "failed", "the bridge answered 403: blocked"),
@@ -359,7 +359,7 @@ async fn a_queued_message_goes_to_the_current_bridge_of_its_account() {
 async fn an_unsettled_attempt_is_retried_after_its_lease() {
     let (bench, local, _) = Bench::bridged(takes("x")).await;
     bench.text("x").await;
-    // By a worker that died.
+    // Claimed by a worker that died.
     let claimed = bench.claim().await;
     let mut worker = bench.worker();
     worker.drain().await.unwrap();

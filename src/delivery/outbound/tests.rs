@@ -266,7 +266,7 @@ async fn the_channels_own_reference_id_is_kept_if_no_other_thread_has_it() {
     };
     let mut worker = bench.worker(Channel::new(names));
     bench.text("c0", "new name").await;
-    // A reference id that another thread has.
+    // The channel returns a reference id that another thread has.
     bench.text("c1", "new name").await;
     round(&mut worker).await;
     let mut threads = Vec::new();

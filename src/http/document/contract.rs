@@ -1,5 +1,5 @@
-//! The OpenAPI document of the compiled revision, generated from the handlers and brought into one canonical form:
-//! what the generator cannot say is said here, once, for every operation.
+//! The OpenAPI document of the compiled revision. It is generated from the handlers and brought into one canonical form. Facts that the
+//! generator cannot express are added here, once, for every operation.
 
 use std::collections::BTreeSet;
 
@@ -52,7 +52,7 @@ pub fn contract() -> Contract {
     Merged { groups, prefix: PREFIX }
 }
 
-/// The answers that have no envelope.
+/// The sentence of the document that lists the answers without an envelope.
 pub const UNENVELOPED: &str = "Every answer is an envelope, but for those to what is no request yet: a head that is not HTTP, an address of \
      more than 64 KiB and more than 100 headers are answered with 400, 414 and 431 without a body, and the connection is closed.";
 
@@ -74,7 +74,7 @@ pub fn document() -> Value {
     sorted(document)
 }
 
-/// A document that the generator made, in the canonical form.
+/// Brings a document that the generator wrote into the canonical form.
 pub fn canonical(spec: &str) -> Value {
     // The generator's own output is JSON.
     let mut document: Value = serde_json::from_str(spec).unwrap_or_default();
@@ -82,7 +82,7 @@ pub fn canonical(spec: &str) -> Value {
     in_form(document)
 }
 
-/// A document that was put together out of what the generator made, in the canonical form.
+/// Brings a document that was assembled from the generator's output into the canonical form.
 pub fn in_form(mut document: Value) -> Value {
     let strict = request_schemas(&document);
     let mut nullable = BTreeSet::new();
@@ -98,7 +98,7 @@ pub fn in_form(mut document: Value) -> Value {
         by_rules(object);
     });
     public(&mut document);
-    // The generator lists every tag that it knows of.
+    // The generator lists every tag that it knows, used or not.
     let used: BTreeSet<String> = operations(&document)
         .flat_map(|operation| operation["tags"].as_array().into_iter().flatten())
         .filter_map(|tag| tag.as_str().map(str::to_owned))
@@ -109,7 +109,7 @@ pub fn in_form(mut document: Value) -> Value {
     if let Some(schemas) = document.pointer_mut("/components/schemas").and_then(Value::as_object_mut) {
         for (name, schema) in schemas {
             if strict.contains(name) && schema.get("properties").is_some() {
-                // An unknown member of a body is refused.
+                // A request body with an unknown member is refused.
                 schema["additionalProperties"] = false.into();
             }
             if nullable.contains(name) {
@@ -176,9 +176,9 @@ pub fn page() -> String {
     page.replacen(ui, &format!("{link}{ui}"), 1)
 }
 
-/// A page that the generator made around its own document, around `document` instead.
+/// A page that the generator made: its own document, `spec`, is replaced by `document`.
 pub fn page_of(page: &str, spec: &str, document: &Value, title: &str) -> String {
-    // Within a script element `</` would end it.
+    // Inside a script element, `</` would end the element.
     let document = json(document).replace("</", "<\\/");
     page.replace(spec, &document).replace("<title>Swagger UI</title>", &format!("<title>{title}</title>"))
 }
@@ -214,8 +214,8 @@ fn open_enumeration(object: &mut Map<String, Value>) {
     }
 }
 
-/// The generator writes what it says beside a reference twice: as a second schema of `allOf`, and around it. The first
-/// goes. Nor can OpenAPI 3.0 make a reference nullable: the object that it names says that instead.
+/// The generator writes the annotations of a reference twice: in a second schema of `allOf`, and beside `allOf`. The second schema is
+/// removed. OpenAPI 3.0 cannot make a reference nullable, so the schema that it refers to becomes nullable instead.
 fn annotated_reference(object: &mut Map<String, Value>, nullable: &mut BTreeSet<String>) {
     const ANNOTATIONS: [&str; 3] = ["description", "nullable", "deprecated"];
     let Some([reference, second]) = object.get("allOf").and_then(Value::as_array).map(Vec::as_slice) else { return };
@@ -233,14 +233,14 @@ fn annotated_reference(object: &mut Map<String, Value>, nullable: &mut BTreeSet<
     }
 }
 
-/// A schema without a type takes null as it takes anything; `nullable` beside no type means nothing.
+/// A schema without a type accepts null like any other value; `nullable` without a type has no meaning.
 fn any_value(object: &mut Map<String, Value>) {
     if !["type", "allOf"].iter().any(|name| object.contains_key(*name)) && object.get("nullable") == Some(&Value::Bool(true)) {
         object.remove("nullable");
     }
 }
 
-/// What a description says of one revision alone stands in braces where both share it.
+/// Descriptions that both revisions share mark in braces a text that holds for one revision only.
 fn by_rules(object: &mut Map<String, Value>) {
     let Some(Value::String(text)) = object.get_mut("description") else { return };
     let Rules { conversation_history, contacts_by_relevance, .. } = revision::RULES;
@@ -255,14 +255,14 @@ fn by_rules(object: &mut Map<String, Value>) {
     }
 }
 
-/// A list in the query may be empty: `expand=` is none.
+/// A list in the query may be empty: `expand=` is the empty list.
 fn empty_list(object: &mut Map<String, Value>) {
     if object.get("in").is_some_and(|place| place == "query") && object.get("schema").is_some_and(|schema| schema["type"] == "array") {
         object.insert("allowEmptyValue".to_owned(), true.into());
     }
 }
 
-/// An operation that asks for no credential says so, and does not just say nothing.
+/// An operation without a credential states that with an empty `security`; the generator leaves the member out.
 fn public(document: &mut Value) {
     let paths = document.get_mut("paths").and_then(Value::as_object_mut);
     for item in paths.into_iter().flat_map(|paths| paths.values_mut()) {
@@ -272,7 +272,7 @@ fn public(document: &mut Value) {
     }
 }
 
-/// What is so by default is not said.
+/// Members with their default value are left out.
 fn defaults(object: &mut Map<String, Value>) {
     for (name, default) in [("deprecated", false), ("explode", true), ("required", false)] {
         if object.get(name) == Some(&Value::Bool(default)) {
@@ -293,7 +293,7 @@ fn required_scope(object: &mut Map<String, Value>) {
     }
 }
 
-/// An operation that takes an idempotency key says which answers are repeated ones.
+/// An operation that takes an idempotency key documents the header that marks a replayed answer.
 fn replayed_answer(object: &mut Map<String, Value>) {
     let takes_key = |parameters: &Value| parameters.as_array().is_some_and(|all| all.iter().any(|one| one["name"] == "Idempotency-Key"));
     if !object.get("parameters").is_some_and(takes_key) {
@@ -335,7 +335,7 @@ fn request_schemas(document: &Value) -> BTreeSet<String> {
     seen
 }
 
-/// The same value with the members of every object in the order of their names, so that a document compares by bytes.
+/// The same value with the members of every object sorted by name, so that documents can be compared byte by byte.
 pub fn sorted(value: Value) -> Value {
     match value {
         Value::Object(object) => {

@@ -1,13 +1,12 @@
-//! The examples of the documents: a request to every operation, and what the demo store answers to it.
+//! The examples of the documents: a request to every operation, and the answer of the demo store to it.
 //!
-//! The requests are written by hand, in the order in which they are made (`requests.json` here, in `settings`, and in a
-//! revision that has operations of its own). The answers are recorded (`answers.json`), and so are the events
-//! that a subscriber is sent meanwhile (`events.json`): the test of `cli::demo` makes the requests of a fresh demo store, and
-//! fails where it answers anything else. So an example can be tried on `counterpart demo`, whose ids are these; its
-//! instants follow its own start.
+//! The requests are written by hand, in the order in which they are made (`requests.json` here, in `settings`, and in a revision that has
+//! operations of its own). The answers are recorded (`answers.json`), and so are the events that a subscriber receives meanwhile
+//! (`events.json`). The test of `cli::demo` sends the requests to a fresh demo store, and fails if it answers anything else. So every
+//! example can be tried on `counterpart demo`, whose ids are these; its instants are relative to its own start.
 //!
 //! Called by [`super::contract`], [`crate::http::settings`] and [`crate::http::events::document`]. A cursor has no example: it is sealed
-//! for one store of one server, and a page that fills in examples would be refused.
+//! for one store of one server, so a documentation page that fills in the examples would have its request refused.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +18,7 @@ use crate::{
     revision,
 };
 
-/// When the demo store was filled whose answers were recorded, in Unix milliseconds: 2026-06-01T08:00:00Z.
+/// The instant at which the demo store of the recorded answers was filled, in Unix milliseconds: 2026-06-01T08:00:00Z.
 pub const RECORDED_AT: i64 = 1_780_300_800_000;
 
 /// The demo store's id.
@@ -31,7 +30,7 @@ const REQUEST_ID: &str = "019e8232-6000-7000-8000-000000000000";
 #[derive(Debug, Clone)]
 pub struct Examples {
     pub requests: Vec<ExampleRequest>,
-    /// `data` of the answer to each, by operation.
+    /// `data` of the answer to each request, by operation.
     pub answers: BTreeMap<String, Value>,
     received_at: ReceivedAt,
 }
@@ -51,16 +50,16 @@ pub fn contract() -> Examples {
     Examples::read(&[include_str!("requests.json"), revision::REQUESTS], revision::ANSWERS, revision::RULES.received_at)
 }
 
-/// An event of each kind that the compiled revision causes, and the one that tests an endpoint.
+/// An event of each kind that the compiled revision causes, and the test event of an endpoint.
 pub fn events() -> BTreeMap<String, Value> {
     serde_json::from_str(revision::EVENTS).unwrap_or_default()
 }
 
 impl Examples {
-    /// Of two requests to an operation the later one holds.
+    /// If an operation has two requests, the later one is used.
     pub fn read(requests: &[&str], answers: &str, received_at: ReceivedAt) -> Self {
         let mut all: Vec<ExampleRequest> = Vec::new();
-        // Files of ours: the tests find what cannot be read, since an operation is then without its example.
+        // These files are part of the program: the tests find one that cannot be parsed, since an operation then lacks its example.
         for request in requests.iter().flat_map(|text| serde_json::from_str::<Vec<ExampleRequest>>(text).unwrap_or_default()) {
             match all.iter_mut().find(|known| known.operation == request.operation) {
                 Some(known) => *known = request,
@@ -70,7 +69,7 @@ impl Examples {
         Self { requests: all, answers: serde_json::from_str(answers).unwrap_or_default(), received_at }
     }
 
-    /// Puts the examples into a document that is otherwise ready.
+    /// Puts the examples into a document that is otherwise complete.
     pub fn put_into(&self, document: &mut Value) {
         let paths = document.get_mut("paths").and_then(Value::as_object_mut);
         for operation in paths.into_iter().flat_map(Map::values_mut).filter_map(Value::as_object_mut).flat_map(Map::values_mut) {

@@ -1,10 +1,10 @@
-//! One entry a path in the document, whatever impl block its operations come from.
+//! Gives each path one entry in the document, whatever impl blocks its operations come from.
 //!
-//! poem-openapi writes each API struct's paths by themselves: a path that two structs share becomes a duplicate JSON
-//! key, and the operations of one vanish from the document while they are served. The same holds for a status that
-//! both sides of a result declare.
+//! poem-openapi writes the paths of each API struct separately. A path that two structs share becomes a duplicate JSON key, and the
+//! operations of one struct vanish from the document although they are served. The same happens to a status that both sides of a result
+//! declare.
 //!
-//! And they are served under their whole paths, by which `routing` finds them.
+//! The operations are also registered under their whole paths, since `routing` looks them up by whole path.
 
 use std::collections::{HashMap, HashSet};
 
@@ -18,13 +18,13 @@ use poem_openapi::{
 #[derive(Debug)]
 pub struct Merged<T> {
     pub groups: T,
-    /// What their paths are served under. The document tells it as its server.
+    /// The path prefix under which the operations are served. The document states it as its server.
     pub prefix: &'static str,
 }
 
 impl<T: OpenApi> OpenApi for Merged<T> {
     /// # Panics
-    /// When two operations share method and path or an id, or one operation declares a status twice: mistakes of ours that
+    /// When two operations share method and path or an id, or one operation declares a status twice. These are programming errors, which
     /// the first start and every test show.
     fn meta() -> Vec<MetaApi> {
         let (mut merged, mut ids) = (Vec::<MetaPath>::new(), HashSet::new());

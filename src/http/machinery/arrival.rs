@@ -1,10 +1,10 @@
-//! What the middleware lays beside a request for the extractors that read it.
+//! The data that the middleware attaches to a request for the extractors.
 
 use std::sync::Arc;
 
 use super::{context::Context, error::ApiError, query_string::QueryString, shared_state::SharedState};
 
-/// All of it in one piece, since each further one costs an allocation and a look-up.
+/// All of this data is one piece, since each further piece costs an allocation and a look-up.
 #[derive(Clone)]
 pub struct Arrival {
     pub api: Arc<SharedState>,

@@ -1,5 +1,5 @@
-//! Authentication and authorisation: section 5. The extractor is the first parameter of every operation, so that
-//! nothing of a request is looked at before its key was; the operation's scope is part of the type.
+//! Authentication and authorisation: section 5. The extractor is the first parameter of every operation, so that the API key is checked
+//! before anything else of a request. The operation's scope is part of the type.
 
 use std::{marker::PhantomData, ops::Deref, sync::Arc};
 
@@ -44,12 +44,13 @@ impl AuthenticatedRequest {
         self.api.replica.as_ref().filter(|_| self.on_replica).unwrap_or(&self.api.service)
     }
 
-    /// The same for one that reads many records, within its store's share. One whose answer may be long waits until it is its turn.
+    /// [`Self::reads`] for an operation that reads many records: its statements run within the store's share. A request whose answer may
+    /// be long first waits for its turn.
     pub async fn reads_many(&self) -> Result<Service, ApiError> {
         let turn = self.api.turns.take(self.store(), self.scope).await?;
         let service = self.reads().within(turn.share());
         self.context.begin(turn).await;
-        // Answers of its key may have been made meanwhile.
+        // While the request waited, other answers for its key may have been made.
         if let Some(recipient) = self.context.recipient() {
             self.api.under_way.admit(recipient)?;
         }

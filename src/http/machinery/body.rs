@@ -1,5 +1,5 @@
-//! Request bodies. The bytes are taken, and their size and media type checked, before the query is looked at; their
-//! shape after it (decisions, section 3), first against the published schema, then by the type itself.
+//! Request bodies. A body is read, and its size and media type are checked, before the query is looked at. Its shape is checked after the
+//! query (decisions, section 3): first against the published schema, then by the type itself.
 
 use std::{
     io::{self, Read},
@@ -22,14 +22,14 @@ use crate::domain::text::whole_characters;
 /// The largest body, in bytes.
 pub const LIMIT: usize = 1024 * 1024;
 
-/// A body whose size and media type are right. Whether a body may be left out is up to `EMPTY_IS_OBJECT`.
+/// A body of permitted size and media type. With `EMPTY_IS_OBJECT` the body may be left out.
 #[derive(Debug)]
 pub struct Body<T, const EMPTY_IS_OBJECT: bool = false> {
     bytes: Vec<u8>,
     shape: PhantomData<fn() -> T>,
 }
 
-/// The body of a list operation: none at all is `{}`.
+/// The body of a list operation: no body at all counts as `{}`.
 pub type FilterBody<T> = Body<T, true>;
 
 impl<T: types::Type + DeserializeOwned + 'static, const EMPTY_IS_OBJECT: bool> Body<T, EMPTY_IS_OBJECT> {
@@ -38,13 +38,13 @@ impl<T: types::Type + DeserializeOwned + 'static, const EMPTY_IS_OBJECT: bool> B
         Self { bytes: text.as_bytes().to_vec(), shape: PhantomData }
     }
 
-    /// The body as `T`; what does not fit is named by its path.
+    /// The body as `T`; an error names the path of the offending value.
     pub fn parse(&self) -> Result<T, ApiError> {
         read(&self.bytes, EMPTY_IS_OBJECT).map(|(read, _)| read)
     }
 
-    /// [`Self::parse`] of a message from a channel. Names and texts come as they were cut: half a character becomes U+FFFD, and U+0000 is
-    /// left to the service.
+    /// [`Self::parse`] for a message from a channel. Channels cut names and texts anywhere: half a character becomes U+FFFD. The service
+    /// handles U+0000.
     pub fn parse_inbound(&self) -> Result<T, ApiError> {
         read(&whole_characters(&self.bytes), true).map(|(read, _)| read)
     }
@@ -56,7 +56,7 @@ impl<T: types::Type + DeserializeOwned + 'static, const EMPTY_IS_OBJECT: bool> B
 }
 
 impl<T: types::Type + DeserializeOwned + 'static> FilterBody<T> {
-    /// The body as `T`, and without its null members and in one spelling: what a cursor is bound to.
+    /// The body as `T`, and its canonical text without null members, to which a cursor is bound.
     pub fn filters(&self) -> Result<(T, String), ApiError> {
         fn strip(value: &mut Value) {
             match value {
@@ -74,15 +74,15 @@ impl<T: types::Type + DeserializeOwned + 'static> FilterBody<T> {
     }
 }
 
-/// A body as `T` and as it was sent. `nul`: it may hold U+0000.
+/// A body as `T` and as the JSON that was sent. `nul`: the body may contain U+0000.
 fn read<T: types::Type + DeserializeOwned + 'static>(bytes: &[u8], nul: bool) -> Result<(T, Value), ApiError> {
     let value: Value = serde_json::from_slice(bytes).map_err(|error| ApiError::field("body", format!("is not valid JSON: {error}")))?;
     json_shape::check::<T>(&value).map_err(|wrong| ApiError::field(&format!("body{}", wrong.place), wrong.reason))?;
     if !nul {
         no_nul(&value, &mut "body".to_owned())?;
     }
-    // Read from the bytes and not from the value, which has lost what was sent twice. Again for the path of what does not fit, which
-    // costs every value to keep track of.
+    // Parsed from the bytes, since `value` has lost members that were sent twice. Only an error causes a second pass, for the path of the
+    // offending value: keeping track of the path slows down every value.
     let read = serde_json::from_slice(bytes).or_else(|_| {
         let mut deserializer = serde_json::Deserializer::from_slice(bytes);
         serde_path_to_error::deserialize(&mut deserializer).map_err(|error| refuse(&error.path().to_string(), error.inner()))
@@ -90,7 +90,7 @@ fn read<T: types::Type + DeserializeOwned + 'static>(bytes: &[u8], nul: bool) ->
     Ok((read, value))
 }
 
-/// U+0000 cannot be stored on every database, so that no write takes it.
+/// Not every database can store U+0000, so no write accepts it.
 fn no_nul(value: &Value, place: &mut String) -> Result<(), ApiError> {
     let mut inner = |step: String, value: &Value| {
         let length = place.len();
@@ -107,7 +107,7 @@ fn no_nul(value: &Value, place: &mut String) -> Result<(), ApiError> {
     }
 }
 
-/// What only the type could tell, with the place in backticks first and without the position in the text.
+/// The error for what only the type can check: it begins with the place in backticks, and leaves out the position in the text.
 fn refuse(path: &str, error: &serde_json::Error) -> ApiError {
     let text = error.to_string();
     let reason = text.rsplit_once(" at line ").map_or(text.as_str(), |(reason, _)| reason);
@@ -161,7 +161,7 @@ impl<'a, T: types::Type + DeserializeOwned + 'static, const EMPTY_IS_OBJECT: boo
             media_type(value.as_bytes()).map_err(|reason| unsupported("content-type", reason))?;
         }
         let sent = request.headers().get_all("content-encoding").iter().map(|value| value.as_bytes().trim_ascii().to_ascii_lowercase());
-        // One at most: a body that is packed many times over would keep a thread busy for long.
+        // At most one encoding: decompressing a body that was compressed many times would keep a thread busy for long.
         let encoding = sent.reduce(|first, more| [first, more].join(&b", "[..])).unwrap_or_default();
         match encoding.as_slice() {
             b"" | b"identity" => {}
@@ -174,7 +174,7 @@ impl<'a, T: types::Type + DeserializeOwned + 'static, const EMPTY_IS_OBJECT: boo
                 return Err(unsupported("content-encoding", reason).into());
             }
         }
-        // .NET writes a byte order mark in front of a text.
+        // .NET writes a byte order mark in front of text.
         if bytes.starts_with(BYTE_ORDER_MARK) {
             bytes.drain(..BYTE_ORDER_MARK.len());
         }
@@ -184,14 +184,14 @@ impl<'a, T: types::Type + DeserializeOwned + 'static, const EMPTY_IS_OBJECT: boo
 
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
-/// The bytes of a gzip file; nothing where they are more than a body may have.
+/// The decompressed bytes of a gzip file; `None` if they exceed the size limit of a body.
 fn unpacked(packed: &[u8]) -> io::Result<Option<Vec<u8>>> {
     let mut bytes = Vec::new();
     MultiGzDecoder::new(packed).take(LIMIT as u64 + 1).read_to_end(&mut bytes)?;
     Ok((bytes.len() <= LIMIT).then_some(bytes))
 }
 
-/// Refuses all but `application/json`, with or without parameters, of which a `charset` must be that of JSON.
+/// Accepts only `application/json`. Parameters are allowed, but a `charset` must be one that JSON permits.
 fn media_type(value: &[u8]) -> Result<(), String> {
     let mut parts = value.split(|byte| *byte == b';').map(<[u8]>::trim_ascii);
     if !parts.next().is_some_and(|essence| essence.eq_ignore_ascii_case(b"application/json")) {

@@ -22,7 +22,7 @@ pub fn accepts_gzip(headers: &HeaderMap) -> bool {
     any
 }
 
-/// Compresses with gzip's fastest level: JSON shrinks to a tenth. Higher levels take three times as long and save another fifth.
+/// Compresses at gzip's fastest level, which shrinks JSON to a tenth. Higher levels take three times as long and save another fifth.
 pub fn gzip(bytes: &[u8]) -> io::Result<Vec<u8>> {
     let mut encoder = GzEncoder::new(Vec::with_capacity(bytes.len() / 8), Compression::fast());
     encoder.write_all(bytes)?;

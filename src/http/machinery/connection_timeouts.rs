@@ -1,13 +1,12 @@
-//! Connections that keep us waiting: for the rest of a request, for an answer to be taken, or for the next request.
+//! Time-outs of connections: for the rest of a request, for the client to take an answer, and for the next request.
 //!
-//! poem sets no limit on how long the head of a request may take, and does not stop a half-read one when a connection is
-//! idle. So the stream itself keeps the time: from the first byte that it reads until the first byte of an answer, and then from
-//! each write until something is asked again, or until the system takes more of the answer. A body that is slow is answered in time
-//! by [`super::middleware`]; a head that is slow ends here. So does a request whose caller hangs up before it is answered: those that wait for
-//! their turn would keep later ones waiting.
+//! poem has no time-out for the head of a request, and its time-out for idle connections does not stop a half-read head. So the stream
+//! itself keeps the time: from the first byte that it reads until the first byte of an answer, and from each write until the next request
+//! begins or the operating system accepts more of the answer. [`super::middleware`] answers a slow body in time; a slow head ends here. A
+//! request whose caller hangs up before the answer ends here, too: waiting for its turn, it would delay later requests.
 //!
-//! poem's own limit for idle connections wakes a second task of the connection, which sets a timer anew, whenever something is read
-//! or written. Here a connection has one timer, which may ring too early, and is set anew only then or where it would ring too late.
+//! poem's own limit for idle connections wakes a second task of the connection on every read and write, which resets a timer. Here a
+//! connection has one timer. It may fire too early, and is reset only then, or if it would fire too late.
 
 use std::{
     io,
@@ -29,20 +28,20 @@ use tokio::{
     time::{Instant, Sleep, sleep, sleep_until},
 };
 
-/// The longest from the first byte of a request to the first byte of its answer.
+/// The longest time from the first byte of a request to the first byte of its answer.
 const LIMIT: Duration = Duration::from_secs(40);
-/// The longest that a connection may stay without a request.
+/// The longest time that a connection may stay without a request.
 const IDLE: Duration = Duration::from_secs(75);
-/// Write time-out: the longest that the system may take no bytes of an answer. It takes more once about a third of its buffer is free
-/// ([`SEND_BUFFER`]), so that a client that reads some kilobytes a second gets the whole.
+/// Write time-out: the longest time in which the operating system accepts no bytes of an answer. It accepts more once about a third of
+/// its buffer ([`SEND_BUFFER`]) is free, so that a client that reads some kilobytes a second gets the whole answer.
 const UNTAKEN: Duration = Duration::from_secs(30);
-/// The system's buffer for what a client has not taken yet, in bytes, of which Linux makes twice as many. Left to itself it grows to
-/// megabytes, so that a slow client would look like one that takes nothing.
+/// The operating system's send buffer for bytes that a client has not taken yet, in bytes; Linux doubles this value. By default the
+/// buffer grows to megabytes, so that a slow client would look like one that reads nothing.
 const SEND_BUFFER: u32 = 128 * 1024;
 /// Connections that wait to be accepted.
 const BACKLOG: u32 = 1024;
 
-/// Listens at the first address of a host and port that is free.
+/// Listens at the first free address of a host and port.
 pub async fn listen(address: &str, open: Gauge) -> io::Result<Timed<TcpAcceptor>> {
     let mut failed = io::Error::new(io::ErrorKind::InvalidInput, "the name has no address");
     for address in lookup_host(address).await? {
@@ -57,16 +56,16 @@ pub async fn listen(address: &str, open: Gauge) -> io::Result<Timed<TcpAcceptor>
 fn listen_at(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
     socket.set_reuseaddr(true)?;
-    // Connections inherit it.
+    // Accepted connections inherit the buffer size.
     socket.set_send_buffer_size(SEND_BUFFER)?;
     socket.bind(address)?;
     socket.listen(BACKLOG)
 }
 
-/// The pause after a connection could not be accepted.
+/// The pause after a failure to accept a connection.
 const REFUSED: Duration = Duration::from_millis(100);
 
-/// An acceptor whose connections keep the time, and are counted while they are open.
+/// An acceptor whose connections have time-outs, and are counted while they are open.
 #[derive(Debug)]
 pub struct Timed<A> {
     acceptor: A,
@@ -101,7 +100,7 @@ impl<A: Acceptor> Acceptor for Timed<A> {
         match self.acceptor.accept().await {
             Ok((stream, local, remote, scheme)) => Ok((TimedStream::new(stream, &self.open), local, remote, scheme)),
             Err(error) => {
-                // A peer that is gone again costs nothing. No file descriptor left is a state that lasts, and the caller tries at once.
+                // A peer that has already gone needs no pause. Running out of file descriptors lasts, and the caller tries again at once.
                 if !matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset) {
                     tracing::error!(%error, "a connection cannot be accepted");
                     sleep(REFUSED).await;
@@ -118,18 +117,18 @@ pub struct TimedStream<S> {
     stream: S,
     awaits: Awaits,
     due: Instant,
-    /// Rings when it is due, or before.
+    /// Fires at `due` or earlier.
     alarm: Pin<Box<Sleep>>,
     _counted: ConnectionGuard,
 }
 
-/// What a connection keeps us waiting for.
+/// The event that a connection waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Awaits {
     Request,
-    /// The rest of a request, or our own answer.
+    /// The rest of a request, or the server's own answer.
     Rest,
-    /// That the system takes more of an answer.
+    /// The operating system accepts more of an answer.
     Taking,
 }
 
@@ -152,7 +151,7 @@ impl<S> TimedStream<S> {
         }
     }
 
-    /// Whether it has been waited for too long. If not, the task is woken when it will have been.
+    /// Whether the time limit has passed. If not, the task is woken when it passes.
     fn is_overdue(&mut self, context: &mut Context<'_>) -> bool {
         while self.alarm.as_mut().poll(context).is_ready() {
             if self.due <= Instant::now() {
@@ -195,14 +194,14 @@ impl<S: AsyncRead + Unpin> AsyncRead for TimedStream<S> {
         let result = Pin::new(&mut self.stream).poll_read(context, buffer);
         let late = match &result {
             Poll::Pending => self.is_overdue(context),
-            // However fast it comes.
+            // The limit also applies while bytes keep arriving.
             Poll::Ready(_) => self.awaits == Awaits::Rest && self.due <= Instant::now(),
         };
         if late {
             return Poll::Ready(Err(self.too_slow()));
         }
-        // poem goes on to poll a connection that hyper has given up at its end, and so finishes the request for no caller. After an error
-        // nothing is left to poll.
+        // poem keeps polling a connection that hyper has given up after the end of its input, and so finishes the request for no caller.
+        // After an error there is nothing left to poll.
         if self.awaits == Awaits::Rest && matches!(result, Poll::Ready(Ok(()))) && buffer.filled().len() == before && buffer.remaining() > 0
         {
             return Poll::Ready(Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the caller hung up")));
@@ -272,7 +271,7 @@ mod tests {
         while let Ok(more) = timeout(Duration::from_millis(200), server.write(&[b'x'; 1 << 14])).await {
             written += more.unwrap();
         }
-        // Taking a fraction of that has the system take more.
+        // Once the client has taken a fraction of that, the operating system accepts more.
         let mut taken = vec![0; SEND_BUFFER as usize];
         client.read_exact(&mut taken).await.unwrap();
         let more = timeout(SECOND, server.write(b"x")).await;
@@ -332,14 +331,14 @@ mod tests {
         let taking = tokio::spawn(async move {
             for _ in 0..5 {
                 tokio::time::sleep(UNTAKEN - SECOND).await;
-                // What comes meanwhile does not shorten it.
+                // Bytes that arrive meanwhile do not shorten the limit.
                 client.write_all(b"GET / HT").await.unwrap();
                 client.read_exact(&mut [0; 64]).await.unwrap();
             }
             client
         });
         let (mut reader, mut writer) = tokio::io::split(server);
-        // As hyper does, to learn whether the client is still there.
+        // hyper reads in the same way to learn whether the client is still there.
         let reading = tokio::spawn(async move { while reader.read(&mut [0; 64]).await.is_ok() {} });
         writer.write_all(&[b'x'; 64 * 6]).await.unwrap();
         let client = taking.await.unwrap();
@@ -392,7 +391,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_server_closes_what_is_overdue() {
         let request = "GET / HTTP/1.1\r\nhost: localhost\r\n\r\n";
-        // The beginning that came with the request before is not seen to be one.
+        // The start of a second request that arrives in the same read as the first is not recognised as one.
         let two = format!("{request}GET");
         for (sent, answers, closed) in [("", 0, IDLE), ("GET / HT", 0, LIMIT), (request, 1, IDLE), (&two, 1, IDLE)] {
             let (mut client, server) = duplex(1 << 16);

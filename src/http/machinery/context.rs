@@ -1,4 +1,4 @@
-//! What is known of a request before it is authenticated: its id and its arrival (section 2.1; decisions, section 3).
+//! The facts about a request before it is authenticated: its id and its time of arrival (section 2.1; decisions, section 3).
 
 use std::{
     future::poll_fn,
@@ -21,7 +21,7 @@ use crate::domain::{
     time::Timestamp,
 };
 
-/// One request, for as long as it lasts.
+/// The context of one request, which lives as long as the request.
 #[derive(Clone, Debug)]
 pub struct Context(Arc<ContextState>);
 
@@ -43,7 +43,7 @@ struct Authenticated {
     repeatable: bool,
 }
 
-/// The caller that a request was authenticated as: its answers are counted as this one's.
+/// The caller that a request was authenticated as. The bytes of its answers are counted for this caller.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Recipient {
     /// An API key.
@@ -53,7 +53,7 @@ pub enum Recipient {
 }
 
 impl Context {
-    /// Keeps an incoming request id of 1 to 128 visible ASCII characters, else makes one.
+    /// Keeps an incoming request id of 1 to 128 visible ASCII characters; otherwise makes a new one.
     pub fn arrive(headers: &HeaderMap, world: &World, received_at_form: ReceivedAt) -> Self {
         let given = headers.get(REQUEST_ID).and_then(|value| value.to_str().ok());
         let request_id = match given {
@@ -77,7 +77,7 @@ impl Context {
         self.0.received_at
     }
 
-    /// `requestReceivedAt` as the contract that was asked writes it.
+    /// `requestReceivedAt` in the format of the requested API (contract or settings plane).
     pub fn received_at_text(&self) -> String {
         match self.0.received_at_form {
             ReceivedAt::Timestamp => self.0.received_at.to_string(),
@@ -85,7 +85,7 @@ impl Context {
         }
     }
 
-    /// Called once, by authentication. `repeatable`: the request only reads, so that its answer may be refused once it is made.
+    /// Called once, by authentication. `repeatable`: the request only reads, so that its answer may still be refused after it was made.
     pub fn authenticated(&self, recipient: Recipient, key_name: Option<String>, repeatable: bool) {
         // A second call can only repeat the first: one request has one key.
         let _ = self.0.caller.set(Authenticated { recipient, key_name, repeatable });
@@ -101,12 +101,12 @@ impl Context {
         self.0.caller.get()?.key_name.as_deref()
     }
 
-    /// Keeps a turn until the request ends.
+    /// Holds the turn until the request ends.
     pub async fn begin(&self, turn: StoreTurn) {
-        // A request has one turn: a second one would end at once.
+        // A request has one turn; a second one would be dropped at once.
         let _ = self.0.turn.set(turn);
         if self.may_be_long() {
-            // What follows goes on beside the runtime's threads.
+            // After this point [`Self::beside`] runs the request off the threads that serve the others.
             yield_now().await;
         }
     }
@@ -116,8 +116,8 @@ impl Context {
         self.0.turn.get().is_some_and(StoreTurn::is_alone)
     }
 
-    /// The work of the request. From a turn on whose answer may be long it goes on where it holds up no other request: the
-    /// thread that it keeps busy is then none of those that serve the others.
+    /// Runs the work of the request. Once the request has a turn and its answer may be long, the work moves off the threads that serve
+    /// other requests, since it keeps a thread busy.
     pub async fn beside<T>(&self, work: impl Future<Output = T>) -> T {
         let mut work = pin!(work);
         let begun = poll_fn(|task| match work.as_mut().poll(task) {
@@ -131,7 +131,7 @@ impl Context {
         }
     }
 
-    /// Says how long the answer is.
+    /// Records the length of the answer.
     pub fn answered(&self, bytes: usize) {
         if let Some(turn) = self.0.turn.get() {
             turn.answered(bytes);
@@ -152,13 +152,14 @@ impl Context {
     }
 }
 
-/// Whether a request came over TLS, as far as a proxy in front of us says. Of several proxies the first one is what the browser speaks to.
+/// Whether a request came over TLS, according to the proxy in front of the server. If there are several proxies, the first value counts:
+/// it describes the connection of the browser.
 pub fn is_secure(request: &poem::Request) -> bool {
     let proto = request.headers().get("x-forwarded-proto").and_then(|value| value.to_str().ok()).and_then(|text| text.split(',').next());
     proto.is_some_and(|proto| proto.trim().eq_ignore_ascii_case("https"))
 }
 
-/// Whether the runtime has threads that go on while one is kept busy.
+/// Whether the runtime has other threads that continue while one is busy.
 fn has_threads() -> bool {
     Handle::current().runtime_flavor() == RuntimeFlavor::MultiThread
 }

@@ -1,8 +1,8 @@
-//! Cross-origin resource sharing (CORS): which origins' pages may call the contract from a browser. None, unless `--cors-origin` names
-//! some.
+//! Cross-origin resource sharing (CORS): the origins whose pages may call the contract from a browser. There are none unless
+//! `--cors-origin` names some.
 //!
-//! poem's own middleware answers 403 to every request with another origin; here such a request is answered as it was before, without the
-//! headers that would let a page read the answer.
+//! poem's own middleware answers 403 to every request from another origin. Here such a request is answered as if CORS were off, without
+//! the headers that would let a page read the answer.
 
 use poem::{
     Response,
@@ -11,10 +11,10 @@ use poem::{
 
 use super::routing::PREFIX;
 
-/// The headers that a request of the contract may have.
+/// The request headers that a page may send to the contract.
 const SENT: &str = "x-api-key, content-type, idempotency-key, x-request-id";
 
-/// For how long a browser remembers what it may send, in seconds.
+/// For how long a browser may cache the answer to a preflight request, in seconds.
 const MAX_AGE: u32 = 600;
 
 /// The origins that may call the contract.
@@ -26,25 +26,25 @@ impl Cors {
         Self(origins)
     }
 
-    /// Whether answers at the path depend on the origin of their requests.
+    /// Whether answers at the path depend on the request's origin.
     pub fn concerns(&self, path: &str) -> bool {
         !self.0.is_empty() && path.strip_prefix(PREFIX).is_some_and(|rest| rest.starts_with('/'))
     }
 
-    /// The origin of a request for the contract, if it may read the answer.
+    /// The origin of a request to the contract, if its pages may read the answer.
     pub fn allowed_origin(&self, path: &str, headers: &HeaderMap) -> Option<HeaderValue> {
         let origin = headers.get(header::ORIGIN)?;
         (self.concerns(path) && self.0.iter().any(|allowed| allowed == origin || allowed == "*")).then(|| origin.clone())
     }
 }
 
-/// Lets a page of the origin read an answer.
+/// Lets a page of the origin read the answer.
 pub fn allow(origin: HeaderValue, headers: &mut HeaderMap) {
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
     headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static("*"));
 }
 
-/// The answer to a browser that asks what it may send.
+/// The answer to a preflight request.
 pub fn preflight(methods: &str) -> Response {
     let mut response = Response::builder().status(StatusCode::NO_CONTENT).finish();
     let headers = response.headers_mut();
@@ -56,7 +56,7 @@ pub fn preflight(methods: &str) -> Response {
     response
 }
 
-/// Whether a request asks what a browser may send.
+/// Whether a request is a preflight request.
 pub fn is_preflight(method: &Method, headers: &HeaderMap) -> bool {
     method == Method::OPTIONS && headers.contains_key(header::ACCESS_CONTROL_REQUEST_METHOD)
 }

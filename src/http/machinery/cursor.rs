@@ -1,6 +1,6 @@
-//! Cursors: opaque, URL-safe, sealed with a code over store, operation and content, and bound to filters and
-//! `pageSize` (section 4.4; decisions, section 4). They carry the position of the last row, its rank in the order of
-//! relevance, and, where the revision counts, the total, which so stays the same through a walk. They never expire.
+//! Cursors: opaque, URL-safe, sealed with an authentication code over store, operation and content, and bound to filters and `pageSize`
+//! (section 4.4; decisions, section 4). A cursor carries the position of the last row and, if the list is in order of relevance, its
+//! rank. In a revision that counts it also carries the total, which therefore stays the same during a walk. Cursors never expire.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use hmac::{Hmac, KeyInit, Mac};
@@ -12,13 +12,13 @@ use crate::domain::{
 };
 
 const VERSION: u8 = 1;
-/// The version of a cursor in the order of relevance: before the id stand the score and, with their number, the weights.
+/// The version of a cursor in the order of relevance: the score, the number of weights and the weights precede the id.
 const RANKED: u8 = 2;
 const CODE_BYTES: usize = 16;
 const HEAD_BYTES: usize = 1 + 8 + 8 + 8;
 const NO_TOTAL: u64 = u64::MAX;
 
-/// Makes and opens cursors with one key, the same in every process on a database.
+/// Makes and opens cursors with one key, which is the same in every process on a database.
 #[derive(Clone)]
 pub struct Seal(Hmac<Sha256>);
 
@@ -28,7 +28,7 @@ impl std::fmt::Debug for Seal {
     }
 }
 
-/// What a cursor says.
+/// The content of a cursor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cursor {
     pub position: Position,
@@ -48,7 +48,7 @@ impl Binding {
 }
 
 impl Seal {
-    /// `secret` of any length.
+    /// `secret` may have any length.
     pub fn new(secret: &[u8]) -> Self {
         #[expect(clippy::expect_used, reason = "HMAC takes a key of any length")]
         Self(Hmac::new_from_slice(secret).expect("any length"))
@@ -66,7 +66,7 @@ impl Seal {
 
     pub fn close(&self, store: &StoreId, operation: &str, cursor: &Cursor) -> String {
         let mut bytes = Vec::with_capacity(HEAD_BYTES + cursor.position.id.len() + CODE_BYTES);
-        // No cursor of ours has more weights than a byte can count.
+        // No rank has more weights than a byte can count.
         let rank = cursor.position.rank.as_ref().and_then(|rank| Some((rank, u8::try_from(rank.weights.len()).ok()?)));
         bytes.push(if rank.is_some() { RANKED } else { VERSION });
         bytes.extend_from_slice(&cursor.binding.0.to_be_bytes());
@@ -83,7 +83,7 @@ impl Seal {
         URL_SAFE_NO_PAD.encode(bytes)
     }
 
-    /// The content of a cursor that this seal closed for the same store and operation; anything else is `None`.
+    /// The content of a cursor that this seal made for the same store and operation; `None` for any other text.
     pub fn open(&self, store: &StoreId, operation: &str, text: &str) -> Option<Cursor> {
         let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
         let (content, code) = bytes.split_at_checked(bytes.len().checked_sub(CODE_BYTES)?)?;
@@ -141,7 +141,7 @@ mod tests {
     }
 
     fn cursor() -> impl Strategy<Value = Cursor> {
-        // No list is as long as the number that stands for "not counted".
+        // `NO_TOTAL` is excluded: it stands for "not counted", and no list is that long.
         let rank = (any::<u32>(), prop::collection::vec(any::<u8>(), 0..256)).prop_map(|(score, weights)| Rank { score, weights });
         (any::<i64>(), any::<String>(), option::of(0..NO_TOTAL), any::<String>(), any::<u32>(), option::of(rank)).prop_map(
             |(at, id, total, filters, size, rank)| Cursor {
@@ -161,7 +161,7 @@ mod tests {
             let text = seal.close(&store, &operation, &cursor);
             prop_assert!(text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_'));
             prop_assert_eq!(seal.open(&store, &operation, &text), Some(cursor));
-            // Nor does a store's name run into the operation's.
+            // Nor can the store's name and the operation's be split at another place.
             let shifted = StoreId::from(format!("{store}{operation}"));
             prop_assert_eq!(seal.open(&shifted, "", &text).is_some(), operation.is_empty());
         }

@@ -1,4 +1,4 @@
-//! The envelope of section 2.1 as the document shows it, and the headers of answers.
+//! The envelope of section 2.1 as the document shows it, and the headers of all answers.
 
 use poem_openapi::registry::{MetaHeader, MetaSchema, MetaSchemaRef};
 
@@ -38,7 +38,7 @@ pub fn request_id_header() -> MetaHeader {
     header(REQUEST_ID, "The `requestId` of the envelope.", true, MetaSchema::new("string"))
 }
 
-/// A header for the document.
+/// Describes a header for the document.
 pub fn header(name: &str, description: &str, required: bool, schema: MetaSchema) -> MetaHeader {
     MetaHeader {
         name: name.to_owned(),

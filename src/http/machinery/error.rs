@@ -1,5 +1,5 @@
-//! Failures: the error form of the envelope (section 7), what the document says of it, and the one place that turns
-//! every kind of rejection into it.
+//! Failures: the error form of the envelope (section 7), its description in the document, and the one place that turns every kind of
+//! rejection into it.
 
 use std::marker::PhantomData;
 
@@ -17,7 +17,7 @@ use serde::Serialize;
 use super::envelope::{envelope, header, request_id_header};
 use crate::service;
 
-/// A failure as an answer: status and text for the caller, and for some a pause to keep.
+/// A failure as an answer: status and text for the caller, and for some failures the time to wait before a retry.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct ApiError {
@@ -41,7 +41,7 @@ impl ApiError {
         Self::new(StatusCode::UNAUTHORIZED, message)
     }
 
-    /// The same failure from whatever the framework rejected a request with.
+    /// Turns any rejection of the framework into a failure of this form.
     pub fn from_rejection(error: poem::Error) -> Self {
         if error.is::<Self>() {
             return error.downcast().unwrap_or_else(|_| Self::internal());
@@ -60,7 +60,7 @@ impl ApiError {
         Self::new(status, error.to_string())
     }
 
-    /// A use-case's failure whose field, if it names one, is a member of the request's body.
+    /// A failure of a use-case. Its field, if it names one, is a member of the request body.
     pub fn in_body(error: service::Error) -> Self {
         match error {
             service::Error::Invalid { field, reason } => service::Error::invalid(format!("body.{field}"), reason).into(),
@@ -133,18 +133,18 @@ impl ErrorEnvelope {
     }
 }
 
-/// The failures of an operation. There is no `default`: a client that was generated knows each of them, and an answer with
-/// another status is a mistake that the tests find.
+/// The failures that an operation documents. There is no `default`: a generated client knows each of them, and an answer with any other
+/// status is a mistake that the tests find.
 pub trait Documented: Send + Sync + 'static {
-    /// Those beside [`Credential::everywhere`].
+    /// The statuses other than those of [`Credential::everywhere`].
     const STATUSES: &'static [u16];
-    /// What a 409 says, where there is one.
+    /// The description of the 409, if the operation has one.
     const CONFLICT: &'static str;
-    /// What proves the caller.
+    /// The credential that identifies the caller.
     const CREDENTIAL: Credential = Credential::ApiKey;
 }
 
-/// What a caller proves itself with, as far as failures tell.
+/// The kinds of credentials, as far as failures depend on them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Credential {
     ApiKey,
@@ -152,7 +152,7 @@ pub enum Credential {
 }
 
 impl Credential {
-    /// What every operation may answer.
+    /// The statuses that every operation may answer with.
     fn everywhere(self) -> &'static [u16] {
         match self {
             Self::ApiKey | Self::Session => &[429, 500, 503],
@@ -174,7 +174,7 @@ macro_rules! documented {
     )*};
 }
 
-/// The conflict that every write may end in.
+/// The description of the conflict that every write may end in.
 macro_rules! key_conflict {
     ($($other:literal)?) => {
         concat!(
@@ -191,27 +191,27 @@ documented! {
     Lookup = &[400, 401, 403, 404], "";
     /// A write that names a record.
     Change = &[400, 401, 403, 404, 409, 413, 415], key_conflict!();
-    /// A write that says which state of the record it is made for.
+    /// A write that names the version (stamp) of the record that it is based on.
     StampedChange = &[400, 401, 403, 404, 409, 413, 415], key_conflict!("The record changed since it was read.");
-    /// A write that makes a contact.
+    /// A write that creates a contact.
     ContactMaking = &[400, 401, 403, 409, 413, 415], key_conflict!("Another contact of the store has the same primary e-mail or phone.");
-    /// A list whose filters are a body.
+    /// A list whose filters are in the request body.
     FilteredListing = &[400, 401, 403, 413, 415], "";
-    /// What takes nothing but its caller's proof.
+    /// A settings operation whose only input is the caller's credential.
     SettingsCatalog = &[401, 403], "", Session;
     /// A read of the settings that names no record.
     SettingsListing = &[400, 401, 403], "", Session;
     /// A read of the settings, or a removal, that names a record.
     SettingsLookup = &[400, 401, 403, 404], "", Session;
-    /// A change of settings that makes something.
+    /// A change of settings that creates a record.
     SettingsCreation = &[400, 401, 403, 413, 415], "", Session;
-    /// A change of settings that makes something of which a store may have so many.
+    /// A change of settings that creates a record of which a store may have only a limited number.
     SettingsAddition = &[400, 401, 403, 409, 413, 415], "The store has as many as it may have; `error.message` says how many.", Session;
     /// A change of settings that names a record, whatever its state.
     SettingsEdit = &[400, 401, 403, 404, 413, 415], "", Session;
-    /// A change of settings that the state of a record may forbid.
+    /// A change of settings that is refused in some states of a record.
     SettingsChange = &[400, 401, 403, 404, 409, 413, 415], "The record is in a state that does not allow it; `error.message` says which.", Session;
-    /// A removal that the state of a record may forbid.
+    /// A removal that is refused in some states of a record.
     SettingsRemoval = &[400, 401, 403, 404, 409], "The record is in a state that does not allow it; `error.message` says which.", Session;
     /// A change of a record by way of the settings, which can be repeated.
     SettingsAction = &[400, 401, 403, 404, 409, 413, 415], key_conflict!(), Session;

@@ -1,4 +1,4 @@
-//! `expand`: section 4.5. Comma-separated or repeated, exact, case-sensitive; an unknown value has a fixed error text.
+//! `expand`: section 4.5. Values are comma-separated or repeated, exact and case-sensitive; an unknown value has a fixed error text.
 
 use poem::{RequestBody, http::StatusCode};
 use poem_openapi::registry::{MetaSchema, MetaSchemaRef};
@@ -9,15 +9,15 @@ use crate::domain::{
     tickets::TicketExpand,
 };
 
-/// What an operation's `expand` can ask for.
+/// The values that an operation's `expand` accepts.
 pub trait Expandable: Default + Send + 'static {
     const VALUES: &'static [&'static str];
 
-    /// Notes one of [`Self::VALUES`], by its place.
+    /// Sets the value of [`Self::VALUES`] at this index.
     fn ask(&mut self, place: usize);
 }
 
-/// The parameter.
+/// The query parameter `expand`.
 #[derive(Debug, Default)]
 pub struct Expand<T>(pub T);
 
@@ -51,7 +51,7 @@ fn unknown(value: &str) -> ApiError {
     ApiError::new(StatusCode::BAD_REQUEST, format!("Invalid expand value: {value}"))
 }
 
-/// Stands on operations that expand nothing: refuses any value.
+/// For operations that expand nothing: refuses any value.
 #[derive(Debug)]
 pub struct NoExpand;
 

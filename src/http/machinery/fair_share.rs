@@ -1,13 +1,15 @@
 //! Each store's share of the process, for requests that read many records.
 //!
-//! Of one store's statements that their keys do not bound a few run at a time (`store::db::Share`), and the others wait in the order in
-//! which they came. So another store's request waits for those few, however many connections the first one has.
+//! Only a few of a store's statements that their keys do not bound run at a time (`store::db::Share`); the others wait in order of
+//! arrival. So another store's request waits for those few at most, however many connections the first store has.
 //!
-//! A request whose answer may be long waits for its turn. A store has one such request at a time, since the answer takes memory twice: as
-//! rows, and as text. The request shares neither a thread of the runtime (`Context::beside`) nor a connection with others. An answer is
-//! expected to be long where the last long one of the same store and scope is at most 30 seconds old, or where none succeeded yet.
+//! A request whose answer may be long waits for its turn. A store has one such request at a time, since its answer needs memory twice: as
+//! rows, and as text. Such a request shares neither a thread of the runtime (`Context::beside`) nor a database connection with others. An
+//! answer is expected to be long if the last long one of the same store and scope is at most 30 seconds old, or if none has succeeded
+//! yet.
 //!
-//! Called by `auth`, once a request is known to be sound, and by `middleware`, which knows how long the answer is. A turn ends with its request.
+//! Called by `auth` once a request is known to be valid, and by `middleware` once the length of the answer is known. A turn ends with its
+//! request.
 
 use std::{
     collections::HashMap,
@@ -23,16 +25,16 @@ use crate::{
     service::Share,
 };
 
-/// Bytes from which on an answer is long.
+/// Answers of this many bytes or more are long.
 const LONG: usize = 1024 * 1024;
 
-/// For how long the next answers may be long, too.
+/// For how long after a long answer the next answers are expected to be long, too.
 const LATELY: Duration = Duration::from_secs(30);
 
 /// The turns of this process.
 #[derive(Debug)]
 pub struct Turns {
-    /// Statements of one store at a time.
+    /// The number of statements of one store that run at a time.
     share: usize,
     stores: Mutex<HashMap<StoreId, Arc<StoreTurns>>>,
 }
@@ -41,7 +43,7 @@ pub struct Turns {
 struct StoreTurns {
     share: Arc<Semaphore>,
     alone: Arc<Semaphore>,
-    /// Until when the answers of a scope may be long, where one was.
+    /// For each scope that has had an answer: until when its answers may be long, if one was.
     long: Mutex<HashMap<Scope, Option<Instant>>>,
 }
 
@@ -55,16 +57,16 @@ pub struct StoreTurn {
 }
 
 impl Turns {
-    /// So many statements of each store at a time.
+    /// `share`: the number of statements of each store that run at a time.
     pub fn new(share: usize) -> Self {
         Self { share: share.max(1), stores: Mutex::default() }
     }
 
-    /// Waits for a turn where the answer may be long.
+    /// Waits for a turn if the answer may be long.
     pub async fn take(&self, store: &StoreId, scope: Scope) -> Result<StoreTurn, ApiError> {
         let store = self.store(store);
         let alone = if store.may_be_long(scope) {
-            // Nothing closes it.
+            // The semaphore is never closed.
             Some(store.alone.clone().acquire_owned().await.map_err(|_| ApiError::internal())?)
         } else {
             None
@@ -94,12 +96,12 @@ impl StoreTurn {
         self.alone.is_some()
     }
 
-    /// What the statements of the request run within.
+    /// The share within which the statements of the request run.
     pub fn share(&self) -> Share {
         Share { permits: self.store.share.clone(), all: self.is_alone() }
     }
 
-    /// Says how long the answer is.
+    /// Records the length of the answer.
     pub fn answered(&self, bytes: usize) {
         let mut long = lock(&self.store.long);
         if bytes >= LONG {
@@ -110,7 +112,7 @@ impl StoreTurn {
     }
 }
 
-/// A poisoned map is as good as before.
+/// A poisoned map is still valid.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

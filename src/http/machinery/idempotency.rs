@@ -1,4 +1,4 @@
-//! What every write has beside its input: the idempotency key, and answers that may be repeated (decisions, section 6.13).
+//! The parts of every write beyond its input: the idempotency key, and answers that may be repeated (decisions, section 6.13).
 
 use poem::RequestBody;
 use poem_openapi::{
@@ -60,7 +60,7 @@ impl<'a> ApiExtractor<'a> for IdempotencyKey {
 }
 
 impl AuthenticatedRequest {
-    /// This caller as the author of a write; `W` is what the answer's `data` is made of.
+    /// This caller as the author of a write; the answer's `data` is made of `W`.
     pub fn by<'a, V, W, T, const E: bool>(
         &'a self,
         operation: &'static str,
@@ -77,7 +77,7 @@ impl AuthenticatedRequest {
     }
 }
 
-/// How the write is answered when it is repeated, if the request has an idempotency key.
+/// How a repeated write is answered, if the request has an idempotency key.
 pub fn once<'a, V, W, T, const E: bool>(
     operation: &'static str,
     key: &'a IdempotencyKey,
@@ -97,7 +97,7 @@ where
 }
 
 fn render<V: Clone, W: From<V> + Serialize>(answer: &V) -> Vec<u8> {
-    // Plain data with string keys; an empty text would be refused on its way out.
+    // This cannot fail for plain data with string keys; an empty text would be refused on its way out.
     serde_json::to_vec(&W::from(answer.clone())).unwrap_or_default()
 }
 

@@ -1,8 +1,8 @@
-//! Whether JSON has the shape that the document shows of a type, checked before serde reads it: serde takes an array for
-//! a struct and `{"open": null}` for an enumeration, and says of neither what the contract asks for.
+//! Checks whether JSON has the published shape of a type, before serde reads it. serde accepts an array for a struct and `{"open": null}`
+//! for an enumeration, and its errors do not say what the contract requires.
 //!
-//! Called by `body`. The first offending place is named; what only a type can tell (whether a text is a date-time) is
-//! left to the type.
+//! Called by `body`. The first offending place is named. Checks that only a type can make (whether a text is a date-time) are left to the
+//! type.
 
 use std::{
     any::TypeId,
@@ -17,7 +17,7 @@ use poem_openapi::{
 };
 use serde_json::Value;
 
-/// A place below the body, and what is wrong there.
+/// A place within the body, and what is wrong there.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Misshapen {
     /// Begins with `.` or `[`, or is empty for the body itself.
@@ -35,13 +35,13 @@ fn plan<T: types::Type + 'static>() -> &'static Plan {
     }
     let mut registry = Registry::new();
     T::register(&mut registry);
-    // One leak for each type of body that there is.
+    // One small leak for each type of body.
     let plan = Box::leak(Box::new((T::schema_ref(), registry)));
     PLANS.write().unwrap_or_else(PoisonError::into_inner).insert(TypeId::of::<T>(), plan);
     plan
 }
 
-/// Holds a value against the schema of `T`.
+/// Checks a value against the schema of `T`.
 pub fn check<T: types::Type + 'static>(value: &Value) -> Result<(), Misshapen> {
     let (schema, registry) = plan::<T>();
     walk(registry, schema, value, &mut String::new())
@@ -66,7 +66,7 @@ fn walk(registry: &Registry, schema: &MetaSchemaRef, value: &Value, place: &mut 
         let known: Vec<&str> = schema.enum_items.iter().filter_map(Value::as_str).collect();
         return wrong(place, format!("must be one of {}", known.join(", ")));
     }
-    // Alternatives stand for values of any type, which their own check decides on.
+    // Only `all_of` is walked. Alternatives allow values of any type, and have a check of their own.
     for part in &schema.all_of {
         walk(registry, part, value, place)?;
     }
@@ -101,7 +101,7 @@ fn object(registry: &Registry, schema: &MetaSchema, members: &serde_json::Map<St
     Ok(())
 }
 
-/// Goes one step down and comes back.
+/// Appends one step to the path during the check, and removes it afterwards.
 fn step(place: &mut String, name: Arguments<'_>, inner: impl FnOnce(&mut String) -> Result<(), Misshapen>) -> Result<(), Misshapen> {
     let length = place.len();
     // Writing to a string cannot fail.
@@ -116,7 +116,7 @@ fn fits(ty: &str, value: &Value) -> bool {
         "string" => value.is_string(),
         "boolean" => value.is_boolean(),
         "number" => value.is_number(),
-        // `3.0` is a whole number in JSON Schema.
+        // `3.0` is an integer in JSON Schema.
         "integer" => value.as_f64().is_some_and(|number| number.fract() == 0.0),
         "array" => value.is_array(),
         "object" => value.is_object(),

@@ -1,5 +1,5 @@
-//! The outermost layer: gives each request its context, and each rejection, panic and time-out of whatever lies below
-//! the form of the envelope. Measures and logs, once.
+//! The outermost layer. It gives each request its context, and brings each rejection, panic and time-out of the layers below into the
+//! form of the envelope. It measures and logs each request once.
 
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
@@ -34,13 +34,13 @@ use super::{
 };
 use crate::domain::rules::ReceivedAt;
 
-/// The longest that a request may take, its body included.
+/// The longest time that a request may take, including its body.
 const REQUEST_LIMIT: Duration = Duration::from_secs(30);
 
 /// What is served.
 pub struct Served {
     pub operations: Operations,
-    /// Whatever else.
+    /// Everything that is not an operation.
     pub pages: BoxEndpoint<'static>,
 }
 
@@ -71,7 +71,7 @@ impl Endpoint for Middleware {
         let query = QueryString::read(request.uri().query().unwrap_or_default());
         request.set_data(Arrival { api: self.api.clone(), context: context.clone(), query });
         let path = request.uri().path().to_owned();
-        // Answered like GET and emptied at the end, so that the length of what GET would send is known.
+        // Answered like GET and emptied at the end, so that the length of GET's answer is known.
         let head = request.method() == Method::HEAD;
         if head {
             request.set_method(Method::GET);
@@ -86,7 +86,7 @@ impl Endpoint for Middleware {
             self.served.call(request)
         };
         let served = AssertUnwindSafe(served).catch_unwind();
-        // Lines that are logged meanwhile name the request.
+        // Lines that are logged during the request carry its id.
         let span = tracing::error_span!("request", request_id = context.request_id());
         let answer = context.beside(tokio::time::timeout(REQUEST_LIMIT, served)).instrument(span).await;
         let (mut operation, mut too_late) = (None, false);
@@ -129,14 +129,14 @@ impl Endpoint for Middleware {
             cors::allow(origin, response.headers_mut());
         }
         if settings {
-            // An answer may hold a secret that is shown once.
+            // An answer may contain a secret that is shown only once.
             response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
         }
         let status = response.status();
         let (operation, took) = (operation.unwrap_or("none"), started.elapsed());
         self.api.metrics.request(operation, status.as_u16(), took);
         log(&context, operation, &path, status, took, idempotency_key.as_deref());
-        // Nothing is awaited from here on, so that the answer goes out before its request's rest is read.
+        // Nothing is awaited from here on, so that the answer goes out before the rest of the request body is read.
         if let Some(rest) = unread.and_then(Unread::rest) {
             if rest.closes || too_late {
                 response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
@@ -147,7 +147,8 @@ impl Endpoint for Middleware {
     }
 }
 
-/// The log line of a request. A path has ids in it; queries and bodies have what people wrote.
+/// Writes the log line of a request. The path, which contains ids, is logged; queries and bodies are not, since they contain what people
+/// wrote.
 fn log(context: &Context, operation: &str, path: &str, status: StatusCode, took: Duration, idempotency_key: Option<&str>) {
     let (request_id, status, milliseconds) = (context.request_id(), status.as_u16(), took.as_secs_f64() * 1000.0);
     let (store, key, user) = match context.recipient() {
@@ -169,16 +170,16 @@ async fn without_body(mut response: Response) -> Response {
     response
 }
 
-/// The bytes in gzip, made where they hold up no other request.
+/// The bytes in gzip, compressed on a thread that holds up no other request.
 async fn packed(bytes: Bytes) -> Option<Bytes> {
     spawn_blocking(move || compression::gzip(&bytes)).await.ok()?.ok().map(Bytes::from)
 }
 
 impl Middleware {
-    /// The answer, whose bytes are under way from here on. One for which there is no room is dropped.
+    /// The answer, whose bytes count as under way from here on. If there is no room for it, it is dropped and the request refused.
     async fn counted(&self, context: &Context, path: &str, gzip: bool, mut response: Response) -> Response {
         let (Some(recipient), Some(Long)) = (context.recipient(), response.data()) else {
-            // What is refused says nothing of the length of answers.
+            // A refusal says nothing about the length of answers.
             if response.status().is_success() {
                 context.answered(0);
             }
@@ -217,7 +218,7 @@ impl Middleware {
         response
     }
 
-    /// The methods that a path takes. What no document lists is a page to GET.
+    /// The methods that a path accepts. A path that no document lists is a page, which accepts GET.
     fn allowed(&self, path: &str) -> String {
         let mut methods = self.served.operations.methods(path);
         if methods.is_empty() {

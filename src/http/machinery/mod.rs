@@ -1,7 +1,8 @@
 //! What every operation uses: routing and middleware, authentication, bodies and parameters, paging, answers and failures, and the limits
 //! of connections and memory.
 //!
-//! Called by the other rooms of `http`, and by `app`; has no operation, and names nouns only where a parameter or a failure is theirs.
+//! Called by the other rooms of `http`, and by `app`. It has no operations, and names nouns only in parameters and failures that belong
+//! to one.
 
 pub mod arrival;
 pub mod auth;

@@ -1,5 +1,4 @@
-//! Pagination, written once: from `pageSize`, `cursor` and `page` to a page request, and from a page to its headers
-//! (section 4.4).
+//! Pagination for all operations: from `pageSize`, `cursor` and `page` to a page request, and from a page to its headers (section 4.4).
 
 use std::marker::PhantomData;
 
@@ -39,7 +38,7 @@ pub struct PageStep {
 }
 
 impl PageStep {
-    /// The step of an operation whose filters stand in the query. `filters` in one spelling: the cursor is bound to it.
+    /// The step of an operation whose filters are in the query. `filters`: their canonical text, to which the cursor is bound.
     pub fn step(
         request: &AuthenticatedRequest,
         operation: &'static str,
@@ -51,7 +50,7 @@ impl PageStep {
         OpenedCursor::read(request, operation, cursor)?.step(request, size, page, filters)
     }
 
-    /// What the service is asked for. Counted once a walk: the cursor carries the number on.
+    /// The request to the service. Rows are counted once per walk: the cursor carries the total on.
     pub fn request(&self) -> PageRequest {
         let counted = self.opened.as_ref().is_some_and(|cursor| cursor.total.is_some());
         PageRequest {
@@ -82,7 +81,7 @@ impl PageStep {
     }
 }
 
-/// A cursor whose seal was checked, before the filters that it is bound to are known. An operation with a body opens the cursor
+/// A cursor whose seal was checked before the filters that it is bound to are known. An operation with a request body opens the cursor
 /// before it reads the body, since the query is checked first.
 #[derive(Debug)]
 pub struct OpenedCursor {
@@ -100,7 +99,7 @@ impl OpenedCursor {
         Ok(Self { operation, cursor: cursor.0.as_ref().map(open).transpose()? })
     }
 
-    /// The step that the cursor leads to. `filters` in one spelling: the cursor is bound to it.
+    /// The step that the cursor leads to. `filters`: their canonical text, to which the cursor is bound.
     pub fn step(self, request: &AuthenticatedRequest, size: u32, page: &impl EchoedPage, filters: &str) -> Result<PageStep, ApiError> {
         let Self { operation, cursor: mut opened } = self;
         let binding = Binding::of(filters, size);

@@ -1,5 +1,5 @@
-//! Query parameters, read strictly: a scalar sent twice, an empty number or one with a sign or a fraction is refused,
-//! never coerced (decisions, section 3). Every message begins with the parameter's name.
+//! Query parameters, read strictly. A scalar that is sent twice, an empty number, and a number with a sign or a fraction are refused,
+//! never coerced (decisions, section 3). Every error message begins with the parameter's name.
 
 use std::fmt;
 
@@ -15,18 +15,18 @@ use crate::{
     revision,
 };
 
-/// What a query parameter can be read as.
+/// A type that a query parameter can be read as.
 pub trait QueryParam: Sized + Send {
     const REQUIRED: bool;
-    /// Whether it takes several values.
+    /// Whether the parameter takes several values.
     const IS_LIST: bool = false;
 
     fn schema() -> MetaSchema;
 
-    /// Reads the values that were sent under one name, in their order. The error is the reason alone.
+    /// Reads the values that were sent under one name, in order. The error is the reason without the name.
     fn read(values: &[&str]) -> Result<Self, String>;
 
-    /// The failure under a parameter's name. `expand` has a fixed text of its own.
+    /// The failure for a parameter of this name. `expand` has a fixed text of its own.
     fn refuse(name: &str, reason: String) -> ApiError {
         ApiError::field(name, reason)
     }
@@ -63,7 +63,7 @@ fn read<T: QueryParam>(request: &poem::Request, name: &str) -> Result<T, ApiErro
         query.refuse_brackets(name)?;
     }
     let values: Vec<&str> = query.values(name).collect();
-    // The decoder puts U+FFFD where bytes are no text; no client means the character itself.
+    // The decoder replaces invalid UTF-8 by U+FFFD; no client means the character itself.
     if values.iter().any(|value| value.contains('\u{fffd}')) {
         return Err(ApiError::field(name, "must be UTF-8"));
     }
@@ -112,7 +112,7 @@ impl<T: ScalarParam> QueryParam for Option<T> {
     }
 }
 
-/// An opaque id. Any text but none at all: one that names nothing is 404, not 400.
+/// An opaque id. Any text but the empty one is accepted: an unknown id is answered with 404, not 400.
 #[derive(Debug, Clone)]
 pub struct Id<T>(pub T);
 
@@ -150,7 +150,7 @@ impl ScalarParam for String {
     }
 }
 
-/// Reads a whole number as digits and nothing else.
+/// Reads a whole number that consists of digits only.
 fn digits(text: &str) -> Option<u64> {
     (!text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())).then(|| text.parse().ok()).flatten()
 }
@@ -199,10 +199,10 @@ impl QueryParam for MessagesPageSize {
     }
 }
 
-/// The last `page` that is echoed; far more than there can be, and a whole number to every reader of JSON.
+/// The largest `page` that is echoed: far more than there can be, and exact in every JSON reader.
 const MAX_PAGE: u64 = 999_999_999_999_999;
 
-/// `page` where the revision has it: echoed, never moved by.
+/// `page` in the revision that has it: echoed in the answer, without effect on the rows.
 #[derive(Debug, Clone, Copy)]
 pub struct PageNumber(pub u64);
 
@@ -235,7 +235,7 @@ impl EchoedPage for Query<PageNumber> {
     }
 }
 
-/// Stands where another revision has a parameter; absent from the document, and whatever is sent is ignored.
+/// Takes the place of a parameter that only another revision has. It is absent from the document, and any value is ignored.
 #[derive(Debug)]
 pub struct Absent;
 
@@ -251,7 +251,7 @@ impl<'a> poem::FromRequest<'a> for Absent {
     }
 }
 
-/// `cursor`: absent or empty is the first page.
+/// `cursor`: absent or empty means the first page.
 #[derive(Debug, Clone)]
 pub struct CursorText(pub Option<String>);
 
@@ -290,7 +290,7 @@ impl<C: Choice> ScalarParam for OneOf<C> {
     }
 }
 
-/// Texts with commas between them.
+/// Texts, displayed with commas between them.
 #[derive(Debug)]
 pub struct List(pub &'static [&'static str]);
 
@@ -300,7 +300,7 @@ impl fmt::Display for List {
     }
 }
 
-/// `searchTerm` of the labels: measured in characters after trimming; blank is none.
+/// `searchTerm` of the labels. Its length is measured in characters after trimming; blank means no term.
 #[derive(Debug)]
 pub struct SearchTerm(pub Option<String>);
 
@@ -321,7 +321,7 @@ impl QueryParam for SearchTerm {
     }
 }
 
-/// `query` of the search operations, measured in characters as it is sent.
+/// `query` of the search operations. Its length is measured in characters, as sent.
 #[derive(Debug)]
 pub struct SearchText(pub String);
 
@@ -338,7 +338,7 @@ impl ScalarParam for SearchText {
     }
 }
 
-/// Refuses a `pageSize` where the page size is fixed; absent from the document.
+/// Refuses `pageSize` in operations with a fixed page size; absent from the document.
 #[derive(Debug)]
 pub struct NoPageSize;
 

@@ -2,7 +2,7 @@
 
 use super::error::ApiError;
 
-/// The query of a request: names and values in their order, decoded.
+/// The query of a request: decoded names and values in their order.
 #[derive(Clone)]
 pub struct QueryString(Vec<(String, String)>);
 
@@ -11,7 +11,7 @@ impl QueryString {
         Self(url::form_urlencoded::parse(query.as_bytes()).into_owned().collect())
     }
 
-    /// Refuses a list in the spelling of PHP and Rails: `name[]=a`, which would silently do nothing.
+    /// Refuses the list notation of PHP and Rails, `name[]=a`, which would otherwise be ignored silently.
     pub fn refuse_brackets(&self, name: &str) -> Result<(), ApiError> {
         let spelt = |key: &&String| key.strip_prefix(name).is_some_and(|rest| rest.starts_with('[') && rest.ends_with(']'));
         match self.0.iter().map(|(key, _)| key).find(spelt) {
@@ -20,7 +20,7 @@ impl QueryString {
         }
     }
 
-    /// What was sent under a name.
+    /// The values that were sent under a name.
     pub fn values(&self, name: &str) -> impl Iterator<Item = &str> {
         self.0.iter().filter(move |(key, _)| key == name).map(|(_, value)| value.as_str())
     }

@@ -1,8 +1,8 @@
-//! Rate limits: of a key, of all keys of a store together, and of the refused authentications from one address. Off unless
+//! Rate limits: of a key, of all keys of a store together, and of the refused authentications from one address. They are off unless
 //! `--rate-limit` sets them (decisions, section 3).
 //!
-//! A refused key belongs to no store, so its address pays for it. Valid keys from the same address are not limited by that, since a
-//! proxy may stand there.
+//! A refused key belongs to no store, so it counts against its address. Valid keys from the same address are not limited by that, since
+//! the address may be a proxy's.
 
 use std::{
     collections::HashMap,
@@ -19,19 +19,19 @@ use crate::domain::{
     time::Timestamp,
 };
 
-/// How many times the limit of a key all keys of a store may make together, unless another number is set.
+/// The default limit of all keys of a store together, as a multiple of one key's limit.
 const KEYS_AT_FULL_SPEED: u32 = 4;
 
-/// Who pays for a request.
+/// The party that a request counts against.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Payer {
     Key(StoreId, KeyId),
     Store(StoreId),
-    /// The network that one caller of IPv6 has whole.
+    /// An IPv4 address, or the IPv6 network that belongs to one caller.
     Address(IpAddr),
 }
 
-/// So many requests a second for each payer, in bursts of up to as many.
+/// A number of requests per second for each payer, in bursts of up to the same number.
 #[derive(Debug)]
 pub struct RateLimit {
     key: u32,
@@ -39,15 +39,15 @@ pub struct RateLimit {
     paid: Mutex<Paid>,
 }
 
-/// When each payer will have paid for what it took, in microseconds.
+/// For each payer, the instant until which its requests have used up its rate, in microseconds.
 #[derive(Debug)]
 struct Paid {
     until: HashMap<Payer, i64>,
-    /// The number of entries from which on idle ones are removed.
+    /// The number of entries at which idle ones are removed.
     full: usize,
 }
 
-/// The least number of payers at which some are forgotten.
+/// The smallest number of entries at which idle ones are removed.
 const FULL: usize = 4096;
 
 /// A limit that was reached.
@@ -55,7 +55,7 @@ const FULL: usize = 4096;
 pub struct Exceeded {
     what: What,
     per_second: u32,
-    /// Whole seconds to wait.
+    /// Whole seconds to wait before a retry.
     seconds: u32,
 }
 
@@ -89,27 +89,27 @@ impl From<Exceeded> for ApiError {
     }
 }
 
-/// Reads `50/s`.
+/// Parses a limit such as `50/s`.
 pub fn requests_per_second(text: &str) -> Result<u32, &'static str> {
     let number = text.strip_suffix("/s").and_then(|number| number.parse().ok());
     number.filter(|number| (1..=1_000_000).contains(number)).ok_or("must be a number of requests a second, such as 50/s")
 }
 
 impl RateLimit {
-    /// `store`: absent, four times that of a key.
+    /// `store`: if absent, four times the limit of a key.
     pub fn new(key: u32, store: Option<u32>) -> Self {
         let store = store.unwrap_or_else(|| key.saturating_mul(KEYS_AT_FULL_SPEED));
         Self { key, store, paid: Mutex::new(Paid { until: HashMap::new(), full: FULL }) }
     }
 
-    /// Takes one request of a key and of its store.
+    /// Counts one request against a key and its store.
     pub fn take(&self, store: &StoreId, key: &KeyId, now: Timestamp) -> Result<(), Exceeded> {
         let key = (Payer::Key(store.clone(), key.clone()), What::Key, self.key);
         let store = (Payer::Store(store.clone()), What::Store, self.store);
         self.pay([key, store], now)
     }
 
-    /// Takes one proof that is refused. An address that is not one of the network is not limited.
+    /// Counts one refused credential against its address. Callers without a network address (Unix sockets) are not limited.
     pub fn take_refused(&self, from: &RemoteAddr, now: Timestamp) -> Result<(), Exceeded> {
         match &from.0 {
             Addr::SocketAddr(address) => self.pay([(Payer::Address(network(address.ip())), What::Address, self.key)], now),
@@ -117,10 +117,10 @@ impl RateLimit {
         }
     }
 
-    /// All pay, or none.
+    /// Counts a request against all payers, or against none if one has reached its limit.
     fn pay<const N: usize>(&self, payers: [(Payer, What, u32); N], now: Timestamp) -> Result<(), Exceeded> {
         let now = now.millis().saturating_mul(1000);
-        // A poisoned map only holds instants: it is as good as before.
+        // A poisoned map only holds instants, so it is still valid.
         let mut paid = self.paid.lock().unwrap_or_else(PoisonError::into_inner);
         let mut dues = [0; N];
         for ((payer, what, per_second), due) in payers.iter().zip(&mut dues) {
@@ -140,7 +140,7 @@ impl RateLimit {
     }
 }
 
-/// The addresses that one caller has: the /64 network on IPv6.
+/// The addresses that belong to one caller: on IPv6 the /64 network.
 fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(six) => IpAddr::V6(Ipv6Addr::from_bits(six.to_bits() & !u128::from(u64::MAX))),
@@ -182,7 +182,7 @@ mod tests {
         let exceeded = limit.take(&store, &keys[1], at(0)).unwrap_err();
         assert_eq!(exceeded, Exceeded { what: What::Store, per_second: 4, seconds: 1 });
         assert_eq!(limit.take(&beside, &keys[1], at(0)), Ok(()));
-        // What was refused for the store cost the key nothing.
+        // A request that is refused because of the store's limit does not count against the key.
         assert_eq!([0, 1].map(|_| limit.take(&store, &keys[1], at(1000))), [Ok(()), Ok(())]);
     }
 

@@ -1,4 +1,4 @@
-//! Successful answers: the envelope of section 2.1, written once from borrowed data, while the document shows the type.
+//! Successful answers: the envelope of section 2.1, serialized once from borrowed data, while the document shows the type.
 
 use std::{io, marker::PhantomData};
 
@@ -26,7 +26,8 @@ pub enum EnvelopeContent<T> {
     Error(T),
 }
 
-/// The bytes of an envelope. One that may be long is written into memory of its length: memory that grows is in use twice.
+/// The bytes of an envelope. A possibly long one is measured first and written into memory of exactly its length: memory that grows is in
+/// use twice.
 pub fn bytes<T: Serialize>(context: &Context, content: &EnvelopeContent<T>) -> serde_json::Result<Vec<u8>> {
     let mut length = Length(4096);
     if context.may_be_long() {
@@ -57,7 +58,7 @@ fn write<T: Serialize>(out: &mut impl io::Write, context: &Context, content: &En
     plain(out, "}")
 }
 
-/// Counts what is written.
+/// Counts the bytes that are written.
 struct Length(usize);
 
 impl io::Write for Length {
@@ -71,15 +72,15 @@ impl io::Write for Length {
     }
 }
 
-/// What `data` holds, for the document.
+/// The content of `data`, for the document.
 pub trait ReplyShape: Send + 'static {
     /// The name of the envelope's schema.
     fn envelope() -> String;
-    /// What the document says of `data`.
+    /// The description of `data` in the document.
     const DATA: &'static str;
     /// The schema of `data`.
     fn data() -> MetaSchemaRef;
-    /// The headers beside `x-request-id`.
+    /// The headers in addition to `x-request-id`.
     fn headers() -> Vec<MetaHeader> {
         vec![]
     }
@@ -126,7 +127,7 @@ impl<T: Type + 'static> ReplyShape for All<T> {
     }
 }
 
-/// An answer of shape `S`: bytes already written, and its own headers.
+/// An answer of shape `S`: its serialized bytes and its own headers.
 #[derive(Debug)]
 pub struct Reply<S> {
     bytes: Vec<u8>,
@@ -147,21 +148,21 @@ impl<T: Type + Serialize + 'static> Reply<All<T>> {
     }
 }
 
-/// `data` that was kept.
+/// `data` that was stored for a repeated write.
 fn kept(data: Vec<u8>) -> Box<RawValue> {
     String::from_utf8(data).ok().and_then(|text| RawValue::from_string(text).ok()).unwrap_or_default()
 }
 
-/// Marks an answer that was kept.
+/// The header that marks a replayed answer.
 pub const REPLAYED: &str = "idempotency-replayed";
 
 impl<S: ReplyShape> Reply<S> {
-    /// The answer to a write: a new one, or the one that was kept for this request.
+    /// The answer to a write: a new one, or the stored answer to an earlier request with the same key.
     pub fn written<V, T: From<V> + Serialize>(request: &AuthenticatedRequest, outcome: WriteOutcome<V>) -> Self {
         Self::outcome::<V, T>(&request.context, outcome)
     }
 
-    /// The same for a request that no API key made.
+    /// [`Self::written`] for a request that was made without an API key.
     pub fn outcome<V, T: From<V> + Serialize>(context: &Context, outcome: WriteOutcome<V>) -> Self {
         match outcome {
             WriteOutcome::New(answer) => Self::of(context, &T::from(answer), vec![]),
@@ -216,7 +217,7 @@ impl<S: ReplyShape> ApiResponse for Reply<S> {
 
     fn register(registry: &mut Registry) {
         S::register(registry);
-        // Lists are registered once, whether they are paged or not.
+        // A list has one schema, whether it is paged or not; it is registered once.
         let name = S::envelope();
         if registry.schemas.contains_key(&name) {
             return;

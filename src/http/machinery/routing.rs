@@ -1,7 +1,7 @@
-//! Finds the operation that a request asks for, by path and method.
+//! Finds the operation of a request by path and method.
 //!
-//! Every path of the documents is fixed, so that a table is all it takes. poem's router is for patterns, and each of its layers
-//! puts the rest of the answer into one more box: for one ticket they took a tenth of the instructions that are spent here.
+//! Every path of the documents is fixed, so a table is enough. poem's router is for patterns, and each of its layers boxes the rest of
+//! the answer once more: for one ticket that took a tenth of the instructions spent here.
 
 use std::collections::HashMap;
 
@@ -19,12 +19,12 @@ pub const PREFIX: &str = "/v1";
 /// The path that the settings plane is served under.
 pub const SETTINGS_PREFIX: &str = "/settings/v1";
 
-/// Whether a path is one of the settings plane's, served or not.
+/// Whether a path belongs to the settings plane, whether or not it is served.
 pub fn in_settings(path: &str) -> bool {
     path.strip_prefix(SETTINGS_PREFIX).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// What is served below the prefixes of the documents, by the whole path.
+/// The operations below the prefixes of the documents, by whole path.
 #[derive(Default)]
 pub struct Operations(HashMap<String, HashMap<Method, BoxEndpoint<'static>>>);
 
@@ -33,14 +33,14 @@ impl Operations {
         api.add_routes(&mut self.0);
     }
 
-    /// The methods that a path takes, in the order of the alphabet. None: nothing is there.
+    /// The methods that a path accepts, in alphabetical order. Empty: nothing is served at the path.
     pub fn methods(&self, path: &str) -> Vec<&str> {
         let mut methods: Vec<&str> = self.0.get(path).into_iter().flat_map(|methods| methods.keys()).map(Method::as_str).collect();
         methods.sort_unstable();
         methods
     }
 
-    /// The operation of a request. None: nothing is at its path.
+    /// The operation of a request. `None`: nothing is served at its path.
     pub fn find(&self, request: &Request) -> Option<Result<&dyn DynEndpoint<Output = Response>, MethodNotAllowedError>> {
         let methods = self.0.get(request.uri().path())?;
         Some(methods.get(request.method()).map(|endpoint| &**endpoint).ok_or(MethodNotAllowedError))

@@ -1,4 +1,4 @@
-//! What every request shares.
+//! The state that all requests share.
 
 use super::{cursor::Seal, fair_share::Turns, rate_limits::RateLimit, unsent_answers::UnsentAnswers};
 use crate::{service::Service, telemetry::metrics::Metrics};
@@ -6,7 +6,7 @@ use crate::{service::Service, telemetry::metrics::Metrics};
 /// The use-cases, and the state that the HTTP layer keeps beside them.
 pub struct SharedState {
     pub service: Service,
-    /// The same, on a standby of the database, for operations that only read. Absent where there is none.
+    /// The use-cases on a standby of the database, for operations that only read. Absent if there is no standby.
     pub replica: Option<Service>,
     pub seal: Seal,
     pub metrics: Metrics,

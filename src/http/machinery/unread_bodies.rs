@@ -1,11 +1,11 @@
-//! Early answers: the rest of a request body that was not read when the answer was ready.
+//! Early answers: what happens to the part of a request body that was not read when the answer was ready.
 //!
-//! hyper closes a connection whose request body is dropped before its end, and the answer does not say so: the next request on a
-//! connection that a proxy keeps is lost. So the rest is read and thrown away behind the answer, within bounds of size and time,
-//! and the connection stays usable. Where that cannot be promised the answer says `connection: close`, and the rest is read all
+//! hyper closes a connection whose request body is dropped before its end, and the answer does not announce it: the next request on a
+//! connection that a proxy keeps open is lost. So the rest of the body is read and thrown away after the answer, within bounds of size
+//! and time, and the connection stays usable. If that cannot be promised, the answer says `connection: close`, and the rest is read all
 //! the same, so that the client can take the answer before the connection ends.
 //!
-//! Called by `middleware`. Guarantees: the answer does not wait for the rest; a body that was read to its end costs nothing more.
+//! Called by `middleware`. Guarantees: the answer does not wait for the rest, and a body that was read to its end costs nothing more.
 
 use std::{
     io,
@@ -21,12 +21,12 @@ use poem::{
     http::{HeaderMap, header},
 };
 
-/// The most of a rest that is read, in bytes: four times the largest body that is taken.
+/// The most bytes of the rest that are read: four times the largest accepted body.
 const LIMIT: usize = 4 * super::body::LIMIT;
-/// The longest that a rest is waited for.
+/// The longest time to wait for the rest.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A request body as the operation reads it. What is unread when it is dropped goes into the slot.
+/// A request body as the operation reads it. When it is dropped, its unread stream goes into the slot.
 struct Watched<S: Unpin> {
     stream: Option<S>,
     slot: Slot<S>,
@@ -49,7 +49,7 @@ impl<S: Stream + Unpin> Stream for Watched<S> {
 
 impl<S: Unpin> Drop for Watched<S> {
     fn drop(&mut self) {
-        // A poisoned slot holds a stream or none: it is as good as before.
+        // A poisoned slot holds a stream or `None`, so it is still valid.
         *self.slot.lock().unwrap_or_else(PoisonError::into_inner) = self.stream.take();
     }
 }
@@ -60,14 +60,14 @@ pub struct Unread<S> {
     closes: bool,
 }
 
-/// What is left of a body behind its answer.
+/// The unread rest of a body, after its answer.
 pub struct Rest<S> {
     stream: S,
-    /// Whether the connection ends with the answer, which must say so.
+    /// Whether the connection ends with the answer, which then has to announce it.
     pub closes: bool,
 }
 
-/// Replaces the body of a request by one whose rest is kept. None: the request has no body.
+/// Replaces the body of a request by one whose unread rest is kept. `None`: the request has no body.
 pub fn watch(request: &mut Request) -> Option<Unread<impl Stream<Item = io::Result<impl AsRef<[u8]> + use<>>> + Send + Unpin + use<>>> {
     let body = request.take_body();
     if body.is_empty() {
@@ -79,14 +79,14 @@ pub fn watch(request: &mut Request) -> Option<Unread<impl Stream<Item = io::Resu
     Some(Unread { slot, closes })
 }
 
-/// Whether an early answer ends the connection: the rest is more than is read, or the client may not send it.
+/// Whether an early answer ends the connection: the body exceeds the limit, or the client may not send it (`Expect`).
 fn ends_the_connection(headers: &HeaderMap) -> bool {
     let declared = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()).and_then(|text| text.parse::<usize>().ok());
     declared.is_some_and(|length| length > LIMIT) || headers.contains_key(header::EXPECT)
 }
 
 impl<S> Unread<S> {
-    /// The rest, once the operation dropped the body. None: it read the whole.
+    /// The rest, after the operation has dropped the body. `None`: the whole body was read.
     pub fn rest(self) -> Option<Rest<S>> {
         let stream = self.slot.lock().unwrap_or_else(PoisonError::into_inner).take()?;
         Some(Rest { stream, closes: self.closes })
@@ -94,7 +94,7 @@ impl<S> Unread<S> {
 }
 
 impl<S: Stream<Item = io::Result<B>> + Unpin, B: AsRef<[u8]>> Rest<S> {
-    /// Reads until the end of the body, an error, or a bound. Dropping what is left then ends the connection.
+    /// Reads until the end of the body, an error, or a limit. Dropping an unread remainder then ends the connection.
     pub async fn read_away(mut self) {
         let reading = async {
             let mut left = LIMIT;

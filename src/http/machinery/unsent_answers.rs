@@ -1,14 +1,13 @@
-//! Limits on the bytes of answers under way: answers that were made and that their clients have not taken.
+//! Limits on the bytes of answers under way: answers that were made and that their clients have not taken yet.
 //!
-//! An answer waits in this process until the system's buffer of its connection has taken all of it. A client that reads nothing
-//! keeps its answers here, so their bytes count against the API key (on the settings plane against the user) that asked for them,
-//! and against one limit for all. Beyond a limit a request is refused before its work is done. A reading answer that would pass
-//! the limit is refused as well; a write is answered whatever the limit, since it has happened. A key with nothing under way is
-//! always admitted.
+//! An answer waits in this process until the operating system's buffer of its connection has taken all of it. A client that reads nothing
+//! keeps its answers here, so their bytes count against its API key (on the settings plane against its user), and against one limit for
+//! all callers. Beyond a limit a request is refused before its work is done. The answer to a read that would pass the limit is refused as
+//! well. A write is answered whatever the limit, since it has happened. A key with nothing under way is always admitted.
 //!
-//! Called by `auth` (admission) and `middleware` (the bytes of an answer). The memory itself holds the share of an answer, so that the
-//! share is released with the last slice, or when the connection ends. hyper copies what it is handed until it has about 400 KB for
-//! the next write of a connection; these are not counted any more.
+//! Called by `auth` (admission) and `middleware` (the bytes of an answer). The memory of an answer holds its count, which is released
+//! with the last slice, or when the connection ends. hyper copies the slices until it has about 400 KB for the next write of a
+//! connection; these copies are no longer counted.
 
 use std::{
     collections::HashMap,
@@ -31,14 +30,14 @@ const MIB: usize = 1024 * 1024;
 const EACH: usize = 32 * MIB;
 const ALL: usize = 256 * MIB;
 
-/// Answers up to this length are not counted: the system's buffer of a connection takes them whole. Longer ones are handed over in
-/// slices of this length.
+/// Answers up to this length are not counted: the operating system's buffer of a connection takes them whole. Longer answers are handed
+/// over in slices of this length.
 pub const SLICE: usize = 64 * 1024;
 
-/// Seconds to wait after a refusal.
+/// The seconds to wait before a retry.
 const PAUSE: u32 = 1;
 
-/// What is under way in this process.
+/// The answers under way in this process.
 #[derive(Clone, Debug)]
 pub struct UnsentAnswers(Arc<UnsentState>);
 
@@ -47,7 +46,7 @@ struct UnsentState {
     each: usize,
     all: usize,
     held: Mutex<HashMap<Recipient, usize>>,
-    /// The sum of `held`, which is changed while that is locked.
+    /// The sum of `held`. It changes only while `held` is locked.
     total: AtomicUsize,
 }
 
@@ -98,7 +97,7 @@ impl UnsentAnswers {
         Self(Arc::new(UnsentState { each, all, held: Mutex::default(), total: AtomicUsize::new(0) }))
     }
 
-    /// Refuses a request of a recipient whose answers under way have reached a limit.
+    /// Refuses a request if the recipient's answers under way have reached a limit.
     pub fn admit(&self, recipient: &Recipient) -> Result<(), TooMuch> {
         if self.0.total.load(Ordering::Relaxed) == 0 {
             return Ok(());
@@ -106,7 +105,7 @@ impl UnsentAnswers {
         self.0.room(self.0.held().get(recipient).copied().unwrap_or(0), 1, recipient)
     }
 
-    /// The bytes of an answer, which count until the last of them is gone. `sure`: whatever the limits.
+    /// The bytes of an answer, counted until the last of them is released. `sure`: no limit applies.
     pub fn count(&self, recipient: &Recipient, bytes: Bytes, sure: bool) -> Result<Bytes, TooMuch> {
         let mut held = self.0.held();
         let before = held.get(recipient).copied().unwrap_or(0);
@@ -120,12 +119,12 @@ impl UnsentAnswers {
 }
 
 impl UnsentState {
-    /// A poisoned map only holds numbers: it is as good as before.
+    /// A poisoned map only holds numbers, so it is still valid.
     fn held(&self) -> std::sync::MutexGuard<'_, HashMap<Recipient, usize>> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether there is room for `more` beside what a recipient has under way.
+    /// Whether there is room for `more` bytes in addition to `own`, those that the recipient has under way.
     fn room(&self, own: usize, more: usize, recipient: &Recipient) -> Result<(), TooMuch> {
         if own == 0 {
             return Ok(());
@@ -144,13 +143,13 @@ impl UnsentState {
     }
 }
 
-/// An answer as a body that hyper takes slice by slice, as the client takes them.
+/// An answer as a body that hyper takes slice by slice, at the pace of the client.
 pub fn body(mut bytes: Bytes) -> Body {
     let slices = iter::from_fn(move || (!bytes.is_empty()).then(|| io::Result::Ok(bytes.split_to(bytes.len().min(SLICE)))));
     Body::from_bytes_stream(stream::iter(slices))
 }
 
-/// The memory of an answer and its share.
+/// The memory of an answer, which counts until it is dropped.
 struct CountedBytes {
     bytes: Bytes,
     recipient: Recipient,
@@ -191,13 +190,13 @@ mod tests {
     #[test]
     fn a_key_is_refused_beyond_its_limit_until_its_answers_are_taken() {
         let under_way = UnsentAnswers::new(100 * 1024, 1000 * 1024);
-        // Nothing is under way, so that even an answer beyond the limit goes.
+        // The recipient has nothing under way, so even an answer beyond the limit is sent.
         let large = under_way.count(&key("a"), answer(120), false).unwrap();
         let refused = TooMuch { limit: ReachedLimit::Key, bytes: 100 * 1024 };
         assert_eq!(under_way.admit(&key("a")), Err(TooMuch { limit: ReachedLimit::Key, bytes: 100 * 1024 }));
         assert_eq!(under_way.count(&key("a"), answer(20), false).unwrap_err(), refused);
         assert_eq!(under_way.admit(&key("b")), Ok(()));
-        // A write has happened.
+        // A write has happened, so its answer is sent.
         let written = under_way.count(&key("a"), answer(20), true).unwrap();
         let part = large.slice(10..20);
         drop(large);

@@ -1,8 +1,8 @@
-//! The pages at `/docs/changes` and `/docs/changes/events`: what changed from revision A to revision B and back, in what is
-//! asked and answered and in what subscribers are sent. The same in both builds.
+//! The pages at `/docs/changes` and `/docs/changes/events`: the changes from revision A to revision B and back, in requests and answers,
+//! and in the events that subscribers receive. The pages are the same in both builds.
 //!
-//! They are made from the committed comparisons when somebody asks for them, which takes a few milliseconds; so a server
-//! that nothing asks for them holds nothing of them in memory and starts no later. Served by `app`.
+//! The pages are rendered from the committed comparisons when they are first requested, which takes a few milliseconds. So a server whose
+//! pages nobody requests keeps nothing of them in memory and starts no later. Served by `app`.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use poem::{Response, http::header};
@@ -10,21 +10,21 @@ use sha2::{Digest, Sha256};
 
 use openapi_diff::{Report, STYLE};
 
-/// The comparisons of the two revisions, with notes on what to do about them.
+/// The comparisons of the two revisions, with notes for those who adapt to the changes.
 const A_TO_B: &str = include_str!("../../../openapi/a-to-b.json");
 const EVENTS_A_TO_B: &str = include_str!("../../../openapi/events-a-to-b.json");
 
-/// What changed in requests and answers.
+/// The changes in requests and answers.
 pub fn page() -> serde_json::Result<Response> {
     shown(A_TO_B, &[("/docs", "Documentation"), ("/docs/changes/events", "Changes of events")])
 }
 
-/// What changed in events.
+/// The changes in events.
 pub fn events_page() -> serde_json::Result<Response> {
     shown(EVENTS_A_TO_B, &[("/docs", "Documentation"), ("/docs/changes", "Changes of requests and answers")])
 }
 
-/// A page, which may use its own style sheet and nothing else.
+/// A page that may use its own style sheet and nothing else.
 fn shown(comparison: &str, links: &[(&str, &str)]) -> serde_json::Result<Response> {
     let report: Report = serde_json::from_str(comparison)?;
     let style = BASE64_STANDARD.encode(Sha256::digest(STYLE.as_bytes()));

@@ -1,4 +1,4 @@
-//! The page at `/`, which leads to everything that is served, and its icon.
+//! The page at `/`, which links to everything that is served, and its icon.
 
 use super::{api_reference, static_content::Download};
 use crate::http::machinery::routing::PREFIX;
@@ -11,7 +11,7 @@ pub fn page(revision: &'static str) -> Download {
     api_reference::page(move || include_str!("home.html").replace("{revision}", revision).replace("{prefix}", PREFIX))
 }
 
-/// The icon that browsers ask every server for.
+/// The icon that browsers request from every server.
 pub fn icon() -> Download {
     Download::text("image/svg+xml", || ICON.to_owned())
 }

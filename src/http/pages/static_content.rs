@@ -1,4 +1,4 @@
-//! Documents and pages that are the same until the next build, with a strong ETag, and in gzip where the client accepts it.
+//! Documents and pages that stay the same until the next build. They have a strong ETag, and are sent in gzip if the client accepts it.
 
 use std::sync::{Arc, LazyLock};
 
@@ -21,15 +21,15 @@ use crate::http::{
     },
 };
 
-/// Addresses under which one document is remembered. A server has few.
+/// The number of addresses for which one document is cached. A server has few.
 const ADDRESSES: u64 = 4;
 
-/// What is served at one path. It is made when it is first asked for.
+/// The content at one path. It is rendered when it is first requested.
 pub struct Download {
     media_type: &'static str,
-    /// The policy of its content. Absent: nothing of it runs in a browser.
+    /// Computes the content security policy. Absent: nothing of the content runs in a browser.
     policy: Option<fn(&str) -> HeaderValue>,
-    /// Writes it for the address that it is served at, without a path.
+    /// Renders the content for the address at which it is served, without a path.
     write: Box<dyn Fn(&str) -> String + Send + Sync>,
     address: PublicAddress,
     written: Cache<String, Arc<RenderedContent>>,
@@ -38,7 +38,7 @@ pub struct Download {
 /// The address of this server as its clients know it.
 #[derive(Clone, Debug)]
 enum PublicAddress {
-    /// What is served does not depend on it.
+    /// The content does not depend on the address.
     Unused,
     Public(Option<String>),
 }
@@ -46,18 +46,18 @@ enum PublicAddress {
 struct RenderedContent {
     policy: Option<HeaderValue>,
     plain: Bytes,
-    /// Absent where it could not be made.
+    /// Absent if compression failed.
     gzip: Option<Bytes>,
     hash: String,
 }
 
 impl Download {
-    /// An OpenAPI document as JSON, whose server is the address that it is asked at, or `public_url`.
+    /// An OpenAPI document as JSON. Its server is `public_url`, or else the address of the request.
     pub fn json(contract: fn() -> Value, public_url: Option<String>) -> Self {
         Self::document("application/json", contract, public_url, contract::json)
     }
 
-    /// The same as YAML.
+    /// The document of [`Self::json`] as YAML.
     pub fn yaml(contract: fn() -> Value, public_url: Option<String>) -> Self {
         Self::document("application/yaml", contract, public_url, contract::yaml)
     }
@@ -74,12 +74,12 @@ impl Download {
         Self { address: PublicAddress::Public(public_url), ..Self::new(media_type, None, write) }
     }
 
-    /// Text that needs no address.
+    /// Text that does not depend on the address.
     pub fn text(media_type: &'static str, text: impl Fn() -> String + Send + Sync + 'static) -> Self {
         Self::new(media_type, None, move |_| text())
     }
 
-    /// A page, and what gives the policy of its content.
+    /// A page, and the function that computes the policy for its content.
     pub fn page(html: impl Fn() -> String + Send + Sync + 'static, policy: fn(&str) -> HeaderValue) -> Self {
         Self::new("text/html; charset=utf-8", Some(policy), move |_| html())
     }
@@ -143,12 +143,12 @@ impl Endpoint for Download {
     }
 }
 
-/// The address that a request names, as a proxy in front of the server knows it; `None` where what it names is none.
+/// The address that a request names, as a proxy in front of the server knows it; `None` if it is not a valid address.
 fn asked_at(request: &Request) -> Option<String> {
     let host = request.header(header::HOST).or(request.uri().authority().map(|authority| authority.as_str()))?;
     let scheme = if is_secure(request) { "https" } else { "http" };
     let url = Url::parse(&format!("{scheme}://{host}")).ok()?;
-    // A host and a port, and nothing else.
+    // Only a host and a port are accepted.
     let known = host.len() <= 255 && !host.contains(['/', '\\', '@', '?', '#']);
     known.then(|| url.as_str().trim_end_matches('/').to_owned())
 }

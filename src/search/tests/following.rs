@@ -232,7 +232,7 @@ async fn the_mark_of_an_idle_index_advances() {
     };
     let behind = async |mark: &Mark| fixture.db.changes_since(mark, 10).await.unwrap().unwrap().changes.len();
     let transaction = if fixture.url.starts_with("sqlite:") { "0" } else { "pg_current_xact_id()::text::bigint" };
-    // A change of something that is not indexed.
+    // A change of a record that is not indexed.
     let log =
         format!("INSERT INTO changes (store_id, kind, record_ids, changed_at, transaction_id) VALUES ('s', 'other', '', 1, {transaction})");
     fixture.execute(&log).await.unwrap();
@@ -291,7 +291,7 @@ async fn a_contact_is_found_in_its_newest_state() {
 }
 
 impl Running {
-    /// Waits until it answers.
+    /// Waits until searches are answered.
     async fn await_ready(self, fixture: &Fixture) -> Self {
         self.finds(fixture, "nothing in particular").await;
         self
@@ -309,7 +309,7 @@ async fn what_is_brought_in_waits_for_no_search() {
     let change =
         |record: Searchable| RecordChange { key: RecordKey::of(&record.store, record.noun, &record.id), record, gone: false, new: true };
     front.show(vec![change(record)]).await.unwrap();
-    // A long text holds no other task up.
+    // A long text is analysed on another thread, so it blocks no other task.
     assert!(front.show(vec![change(message("s", "long", 2, &"other ".repeat(100_000)))]).now_or_never().is_none());
     let found = |view: &View| view.search(&search(Noun::Message, "word", 10)).unwrap().hits.len();
     assert_eq!((found(&searching), found(&front.view().unwrap())), (1, 2));

@@ -79,13 +79,14 @@ struct ImportedTemplate {
     variables: Option<Vec<String>>,
 }
 
-/// What is shown of a payload.
+/// The parts of a payload that a message shows.
 pub struct ShownPayload {
     pub text: Option<String>,
     pub images: Option<Vec<String>>,
 }
 
-/// What is shown of a payload, if it has the contract's shape and no property is null.
+/// Returns the parts of a payload that a message shows. Refuses a payload that does not have the contract's shape, or in which a property
+/// is null.
 pub fn payload(raw: &RawValue) -> Result<ShownPayload, Wrong> {
     let Object(payload) = read::<Object<ImportedPayload>>("payload", raw)?;
     one_of("payload.type", &payload.kind, &PAYLOADS)?;

@@ -39,7 +39,7 @@ impl Wrong {
 pub trait Check {
     fn id(&self) -> &str;
 
-    /// Holds a new record to the rules that are younger than records in stores.
+    /// Applies the rules to a new record that are younger than records in stores (`domain::later_rules`).
     fn follow_later_rules(&mut self) -> Result<(), Breach> {
         Ok(())
     }

@@ -29,7 +29,7 @@ impl ImportError {
         Self::Faults(vec![LineFault::new(line, place, reason)])
     }
 
-    /// A fault that no single line has.
+    /// A fault that belongs to no single line.
     pub(super) fn at(place: impl Into<String>, reason: impl Into<String>) -> Self {
         Self::Faults(vec![LineFault { line: None, place: place.into(), reason: reason.into() }])
     }
@@ -61,7 +61,7 @@ impl fmt::Display for LineFault {
     }
 }
 
-/// A fault a line.
+/// The faults as text, one per line.
 fn listed(faults: &[LineFault]) -> String {
     let mut lines: Vec<String> = faults.iter().map(ToString::to_string).collect();
     if faults.len() >= MAX_FAULTS {

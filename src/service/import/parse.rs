@@ -12,7 +12,7 @@ use crate::domain::{entries::Object, records::RecordKind};
 pub struct Peek<'a> {
     pub line: u64,
     pub kind: RecordKind,
-    /// Set by an export for a record that breaks a rule which is younger than it.
+    /// Set by an export for a record that is older than a rule and breaks it.
     pub as_stored: bool,
     raw: &'a RawValue,
 }

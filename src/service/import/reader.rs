@@ -70,7 +70,7 @@ pub struct ImportReader {
     counts: BTreeMap<RecordKind, u64>,
 }
 
-/// Definitions, validation, what is replaced, and writing.
+/// The passes: definitions, validation, records to be replaced, and writing.
 const PASSES: u64 = 4;
 
 /// The receiver was dropped: the database side failed and reports the error.
@@ -93,7 +93,7 @@ impl ImportReader {
         }
     }
 
-    /// The same for an import that has begun.
+    /// Makes the reader send the steps of an import that has begun.
     pub fn send_to(self, out: mpsc::Sender<ImportStep>, ExistingRecords { kinds, holds }: ExistingRecords) -> Self {
         Self { out: Some(out), held: kinds, holds, passes: 2, ..self }
     }
@@ -101,7 +101,7 @@ impl ImportReader {
     /// Validates every line, without the database.
     pub fn validate(mut self, spool: &Spool) -> Result<FieldDefinitions, ImportError> {
         let fields = self.define(spool)?;
-        // Where a definition is wrong, each value of its field would be.
+        // If a definition is wrong, each value of its field would be reported, too.
         self.end_with_faults()?;
         self.walk(spool)?;
         self.end_with_faults()?;
@@ -149,7 +149,7 @@ impl ImportReader {
         if self.faults.is_empty() { Ok(()) } else { Err(ImportError::Faults(std::mem::take(&mut self.faults))) }
     }
 
-    /// Pass over the rows that the import will change.
+    /// The pass that collects the rows that the import will change.
     fn scout(&mut self, spool: &Spool) -> Result<(), ImportError> {
         let mut reached = HashSet::new();
         let mut conversations = Vec::new();
@@ -184,7 +184,7 @@ impl ImportReader {
         std::mem::take(former).into_iter().try_for_each(|(kind, ids)| self.send(ImportStep::ReachFormer(kind, ids)))
     }
 
-    /// Pass over the definitions.
+    /// The pass that reads the definitions.
     fn define(&mut self, spool: &Spool) -> Result<FieldDefinitions, ImportError> {
         let mut batch = Batch::default();
         let mut lines = spool.lines();
@@ -208,7 +208,7 @@ impl ImportReader {
         Ok(FieldDefinitions(batch))
     }
 
-    /// Pass over the unique values that existing records must release for the duration of the import.
+    /// The pass that collects the existing records that must release their unique values for the duration of the import.
     fn park(&mut self, spool: &Spool) -> Result<(), ImportError> {
         let mut parked: BTreeMap<RecordKind, Vec<String>> = BTreeMap::new();
         let mut lines = spool.lines();
@@ -230,7 +230,7 @@ impl ImportReader {
         Ok(())
     }
 
-    /// Pass over everything else.
+    /// The pass that reads all other records.
     fn walk(&mut self, spool: &Spool) -> Result<(), ImportError> {
         let mut batch = Box::<Batch>::default();
         let (mut pending, mut bytes) = (0, 0);
@@ -313,7 +313,7 @@ impl ImportReader {
 fn first_line_of(spool: &Spool, kind: RecordKind, id: &str) -> Result<u64, ImportError> {
     let mut lines = spool.lines();
     while let Some((number, text)) = lines.next()? {
-        // A line before it may be at fault, too.
+        // An earlier line may be invalid, too.
         if text.and_then(|text| Peek::of(number, text)).is_ok_and(|peek| peek.kind == kind && peek.id().is_ok_and(|found| found == id)) {
             return Ok(number);
         }

@@ -1,8 +1,8 @@
 //! The change log: which searchable records changed, in order.
 //!
-//! Writes and imports append to it; the search index follows it; `retention` cuts it off. Guarantees: a follower that reads on from a
-//! [`Mark`] misses no change that was committed after it, in whatever order transactions commit, or learns that some of it is gone; a
-//! change may come twice.
+//! Writes and imports append to the log, the search index follows it, and `retention` removes its old entries. Guarantees: a follower
+//! that reads on from a [`Mark`] misses no change that was committed after the mark, in whatever order transactions commit, or it learns
+//! that some changes are gone. A change may come twice.
 
 use std::sync::{PoisonError, atomic::Ordering};
 
@@ -16,36 +16,36 @@ use crate::store::{
     sql::{Param, Sql},
 };
 
-/// What of the change log was seen.
+/// How much of the change log a follower has seen.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mark {
-    /// On SQLite every change up to here. On PostgreSQL how far the current round through the log has come.
+    /// On SQLite the position of the last change that was seen. On PostgreSQL how far the current round through the log has come.
     position: i64,
-    /// What a database that was restored has not: on SQLite when that change was made, on PostgreSQL the numbers of the server, of
-    /// the database and of the log's table.
+    /// What distinguishes this database from a restored one: on SQLite the time of the change at `position`, on PostgreSQL the numbers of
+    /// the server, of the database and of the log's table.
     witness: String,
-    /// On PostgreSQL the snapshot whose changes were seen, and the one that will be seen once the round is over.
+    /// On PostgreSQL the snapshot whose changes were seen, and in `next` the one that will be seen once the round is over.
     snapshot: String,
     next: Option<String>,
 }
 
-/// The kind under which an import logs conversations: with one, its messages may have got another subject. No other write
-/// changes the subject of a conversation that is there.
+/// The kind under which an import logs conversations whose subject it changes: their messages may have got another subject, too. No other
+/// write changes the subject of an existing conversation.
 pub const RETITLED: &str = "retitled";
 
-/// What stands between the ids of records that the log tells of in one place. No id contains it.
+/// The separator of the record ids in one entry of the log. No id contains it.
 pub(in crate::store) const BETWEEN_IDS: &str = "\n";
 
 /// [`Mark::witness`] of this database on PostgreSQL.
 const WITNESS: &str = "CONCAT((SELECT system_identifier FROM pg_control_system()), ' ', \
      (SELECT oid FROM pg_database WHERE datname = current_database()), ' ', 'changes'::regclass::oid)";
 
-/// Whether the mark of `$1` and `$3` is one of this database on PostgreSQL, and nothing was forgotten that came after it.
+/// Whether, on PostgreSQL, the mark's snapshot `$1` is not ahead of this database, and no change that came after it was removed.
 const KNOWN: &str = "pg_snapshot_xmax($1::pg_snapshot) <= pg_snapshot_xmax(pg_current_snapshot()) \
      AND pg_snapshot_xmin($1::pg_snapshot)::text::bigint > (SELECT MAX(through) FROM forgotten_changes)";
 
-/// Changes that the snapshot `$1` did not show: of transactions that began after it, and of those in progress. They are compared with
-/// its xmax and not with its xmin, which a long transaction holds far back.
+/// Conditions for changes that the snapshot `$1` did not show: of transactions that began after it, and ([`RAN`]) of those in progress.
+/// The former are compared with its xmax and not with its xmin, which a long transaction holds far back.
 const LATER: &str = "transaction_id >= pg_snapshot_xmax($1::pg_snapshot)::text::bigint";
 const RAN: &str = "transaction_id = ANY(ARRAY(SELECT x::text::bigint FROM pg_snapshot_xip($1::pg_snapshot) x))";
 
@@ -53,13 +53,13 @@ const RAN: &str = "transaction_id = ANY(ARRAY(SELECT x::text::bigint FROM pg_sna
 #[derive(Debug)]
 pub struct Behind {
     pub changes: Vec<LoggedChange>,
-    /// Behind them.
+    /// The mark after these changes.
     pub mark: Mark,
     pub more: bool,
 }
 
 impl Db {
-    /// From now on [`Db::own_changes`] tells what this process commits.
+    /// From now on [`Db::own_changes`] returns the changes that this process commits.
     pub fn follow_own_changes(&self) {
         self.own().followed.store(true, Ordering::Release);
     }
@@ -69,12 +69,12 @@ impl Db {
         std::mem::take(&mut *self.own().changes.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Which epoch it is. What a write inserted that began in an earlier one may have been read by a follower.
+    /// The current epoch. A follower may already have read a record if the write that inserted it began in an earlier epoch.
     pub fn own_epoch(&self) -> u64 {
         self.own().epoch()
     }
 
-    /// Begins another epoch. To be called where records were read that the log did not name.
+    /// Begins another epoch. To be called after records were read that the log did not name.
     pub fn end_own_epoch(&self) {
         self.own().epoch.fetch_add(1, Ordering::AcqRel);
     }
@@ -89,7 +89,7 @@ impl Db {
         Ok(found.unwrap_or_default())
     }
 
-    /// Whether there may be something behind a mark. Where that is cheaper to find out than what it is, the answer is exact.
+    /// Whether there may be changes behind a mark. The answer is exact on SQLite, where it is cheaper than to read the changes.
     pub async fn may_be_behind(&self, mark: &Mark) -> Result<bool> {
         match self.backend() {
             DbBackend::Sqlite => {
@@ -100,8 +100,8 @@ impl Db {
         }
     }
 
-    /// What stands in at most `limit` places of the log behind a mark. Nothing if that is not known: some of it was
-    /// forgotten, or the mark is none of this database, as far as can be seen.
+    /// The changes in at most `limit` entries of the log behind a mark. `None` if they are not known: some were removed, or the mark
+    /// belongs to another database, as far as can be seen.
     pub async fn changes_since(&self, mark: &Mark, limit: i64) -> Result<Option<Behind>> {
         match self.backend() {
             DbBackend::Sqlite => self.sqlite_changes(mark, limit).await,
@@ -110,7 +110,7 @@ impl Db {
     }
 
     async fn sqlite_changes(&self, mark: &Mark, limit: i64) -> Result<Option<Behind>> {
-        // The mark's own place, too, unless it was forgotten.
+        // Includes the mark's own entry, unless that was removed.
         let places = limit.saturating_add(1);
         let sql = Sql::fixed(&format!(
             "SELECT f.through, c.position IS NOT NULL, CAST(c.changed_at AS TEXT), c.position, c.store_id, c.kind, c.record_ids \
@@ -143,12 +143,12 @@ impl Db {
         Ok(Some(Behind { changes: rows.into_iter().flat_map(|(_, logged)| each(logged)).collect(), mark: reached, more }))
     }
 
-    /// What the snapshot of the mark did not show and the current one does. A transaction that ran then and has ended since
-    /// is among it, wherever its positions are.
+    /// The changes that the mark's snapshot did not show and the current one does. They include those of a transaction that ran then and
+    /// has ended since, wherever its positions are.
     async fn postgres_changes(&self, mark: &Mark, limit: i64) -> Result<Option<Behind>> {
         let unseen = |which: &str| format!("SELECT * FROM changes WHERE transaction_id > 0 AND {which} AND position > $2");
-        // What is behind is found by transaction, where there is little of it. A round that is begun goes on by position; a first
-        // look that may do so, too, would walk the whole log to find nothing.
+        // A first look finds the changes behind the mark by transaction, where there are few. A round that has begun goes on by position.
+        // If a first look could do so, too, it would walk the whole log to find nothing.
         let unseen = match mark.next {
             None => format!("{} UNION ALL {}", unseen(LATER), unseen(RAN)),
             Some(_) => unseen(&format!("({LATER} OR {RAN})")),
@@ -187,7 +187,7 @@ fn mark(cells: &mut Cells<'_>) -> Result<Mark> {
     Ok(Mark { position: cells.take()?, witness: cells.take()?, snapshot: cells.take()?, next: None })
 }
 
-/// A place of the log, with all its ids.
+/// One entry of the log, with all its ids.
 fn logged(cells: &mut Cells<'_>) -> Result<LoggedChange> {
     Ok(LoggedChange { position: cells.take()?, store: cells.id()?, kind: cells.take()?, id: cells.take()?, inserted: None })
 }
@@ -223,7 +223,7 @@ mod tests {
         expected.sort_unstable();
         assert_eq!((told, all.more), (expected.iter().map(String::as_str).collect(), false));
         assert_eq!(since(&all.mark, 10).await.changes, []);
-        // A page may end between two of them.
+        // A page may end between two entries of the import.
         let first = since(&mark, 2).await;
         assert!(first.more && first.changes.len() < CONTACTS, "{first:?}");
         let rest = since(&first.mark, 10).await;
@@ -236,7 +236,7 @@ mod tests {
         let (db, clock): (_, Arc<dyn Clock>) = (&fixture.db, Arc::new(SystemClock));
         db.follow_own_changes();
         let mark = db.mark().await.unwrap();
-        // More than one statement inserts.
+        // The second write takes more than one `INSERT`.
         for ids in [0..1, 1..1_200] {
             let write = db.write(&fixture.store, &clock).await.unwrap();
             for id in ids {
@@ -253,7 +253,7 @@ mod tests {
     async fn what_runs_when_a_mark_is_made_is_told_once_it_has_ended() {
         let fixture = Fixture::alone().await;
         if fixture.db.backend() == DbBackend::Sqlite {
-            // One writes at a time, and positions are in the order of commits.
+            // SQLite has one writer at a time, so positions are in the order of commits.
             return;
         }
         let log = async |tx: &crate::store::transaction::chore::Tx, id: &str| {
@@ -285,7 +285,7 @@ mod tests {
         assert_eq!(told, ["slow"]);
         slower.commit().await.unwrap();
         assert_eq!(since(&third, 10).await.0, ["slower"]);
-        // A page at a time, whose rounds go on where they stopped.
+        // Pages of one entry each; every page goes on in the round where the last one stopped.
         let (mut mark, mut all) = (first, Vec::new());
         for _ in 0..5 {
             let (told, next) = since(&mark, 1).await;

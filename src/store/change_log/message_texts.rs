@@ -8,7 +8,7 @@ use crate::domain::{
     search::{Noun, Searchable},
 };
 
-/// A message as `Db::searchables` reads it. `subject`: of its conversation.
+/// A message as `Db::searchables` reads it. `subject` is the subject of its conversation.
 pub(in crate::store) fn searchable(store: &StoreId, message: &Message, subject: Option<&str>) -> Searchable {
     Searchable {
         store: store.clone(),
@@ -19,7 +19,7 @@ pub(in crate::store) fn searchable(store: &StoreId, message: &Message, subject: 
     }
 }
 
-/// Text and subjects: the message's own, and the conversation's if that is another.
+/// The message's text and its subjects: its own, and the conversation's if that differs.
 pub(in crate::store) fn message_texts(text: Option<String>, payload: Option<&str>, subject: Option<String>) -> Vec<String> {
     let own = payload.filter(|payload| payload.contains("\"subject\"")).and_then(own_subject);
     let subject = subject.filter(|subject| own.as_ref() != Some(subject));

@@ -1,4 +1,5 @@
-//! What this process itself appends to the change log, with inserted messages whole, so that the search index need not read them back.
+//! The changes that this process itself appends to the change log. They carry inserted messages whole, so that the search index need not
+//! read them back.
 
 use std::{
     collections::BTreeMap,
@@ -16,12 +17,12 @@ use crate::domain::{
 /// A change that was logged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoggedChange {
-    /// In the log, which may tell of several records in one place.
+    /// The position in the log. One position may stand for several records.
     pub position: i64,
     pub store: StoreId,
     pub kind: String,
     pub id: String,
-    /// What the record says, where this process has inserted it.
+    /// The record, if this process has inserted it.
     pub inserted: Option<Inserted>,
 }
 
@@ -44,7 +45,7 @@ impl LoggedChange {
     }
 }
 
-/// What this process changed and the search service has not asked for yet.
+/// The changes of this process that the search service has not fetched yet.
 #[derive(Default)]
 pub(in crate::store) struct Own {
     pub followed: AtomicBool,
@@ -52,12 +53,12 @@ pub(in crate::store) struct Own {
     pub changes: Mutex<Vec<LoggedChange>>,
 }
 
-/// Of how many changes that were not asked for yet the records are kept, too, and of how many bytes each at most: twenty megabytes where
-/// the search service does not ask, as while an index is built.
+/// How many unfetched changes also keep their records, and how many bytes such a record has at most. That limits the memory to twenty
+/// megabytes while the search service fetches nothing, as while an index is built.
 const RECORDS_KEPT: usize = 10_000;
 const RECORD_BYTES: usize = 2_000;
 
-/// What a write notes of its changes: kind and id, and the record where it has inserted it.
+/// The changes of one write: kind and id, and the record if the write has inserted it.
 pub(in crate::store) type Noted = BTreeMap<(&'static str, String), Option<Inserted>>;
 
 impl Own {

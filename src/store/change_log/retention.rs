@@ -1,12 +1,12 @@
 //! Retention of the change log: old entries are removed.
 //!
-//! Guarantees: entries of a week stay; so does the newest one, of each store on PostgreSQL, where a standby is compared with it, and of
-//! all on SQLite.
+//! Guarantees: entries of the last week stay. The newest entry stays as well: of each store on PostgreSQL, where a standby is compared
+//! with it, and of the whole log on SQLite.
 //!
 //! No clock decides what a follower has missed: the position up to which entries were removed is stored along with their removal. On
-//! PostgreSQL that is a transaction id, and only entries are removed whose transactions had ended before any that runs; a follower that
-//! looks afterwards has seen them. A transaction that never ends, such as a prepared one that was left, holds the log back as it holds
-//! VACUUM back.
+//! PostgreSQL that is a transaction id. There an entry is removed only if its transaction had ended before any that still runs, so that a
+//! follower that looks afterwards has seen it. A transaction that never ends, such as a prepared one that was left, holds the removal
+//! back as it holds VACUUM back.
 
 use std::time::Duration;
 
@@ -23,24 +23,24 @@ use crate::{
 
 /// How long the log is kept.
 const KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
-/// Places of the log that are looked at, and forgotten, at a time: few, since other writers wait for them on SQLite.
+/// How many entries of the log are looked at, and removed, at a time: few, since other writers wait meanwhile on SQLite.
 const PLACES: i64 = 500;
-/// How many times that is done without a pause.
+/// How many such batches run without a pause.
 const ROUNDS: u32 = 500;
 
 /// The oldest transaction that runs, or the next one.
 const RUNNING: &str = "(SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint)";
 /// The first transaction that a statement cannot see.
 const UNSEEN: &str = "(SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint)";
-/// The database's clock, in milliseconds. Of several servers one may be ahead.
+/// The database's clock, in milliseconds: of several servers one may have a clock that is ahead.
 const CLOCK: &str = "(SELECT (extract(epoch FROM now()) * 1000)::bigint)";
 
-/// How far the log was gone through. What stays is not looked at again before all the rest was.
+/// How far the pass through the log has come. Entries that stay are not looked at again before the rest of the log was.
 #[derive(Debug, Default)]
 pub struct RetentionPass(i64);
 
 impl Db {
-    /// Goes on with forgetting what was logged longer ago than it is kept. How many places that were.
+    /// Goes on with removing the entries that are older than the time for which the log is kept. Returns how many were removed.
     pub async fn forget_changes(&self, now: Timestamp, pass: &mut RetentionPass) -> Result<u64> {
         let kept = i64::try_from(KEPT.as_millis()).unwrap_or(i64::MAX);
         let now = match self.backend() {
@@ -66,7 +66,7 @@ impl Db {
         Ok(forgotten)
     }
 
-    /// Forgets what is older among the places from `after` to `last`.
+    /// Removes the old entries at the positions behind `after` and up to `last`.
     async fn forget(&self, after: i64, last: i64, before: i64) -> Result<u64> {
         let old = "position > $1 AND position <= $2 AND changed_at < $3";
         let fixed = |text: &str| {
@@ -85,7 +85,7 @@ impl Db {
                 Ok(forgotten)
             }
             Writes::Postgres(kept) => {
-                // One statement, so that no snapshot shows the one without the other.
+                // One statement, so that no snapshot shows the removal without the position that is stored with it.
                 let sql = fixed(&format!(
                     "WITH gone AS (DELETE FROM changes WHERE {old} AND transaction_id < {RUNNING} AND transaction_id < \
                          (SELECT MAX(n.transaction_id) FROM changes n WHERE n.store_id = changes.store_id AND n.transaction_id > 0) \
@@ -146,8 +146,8 @@ mod tests {
             self.db.forget_changes(Timestamp::from_millis(now), pass).await.unwrap()
         }
 
-        /// Forgets what was logged before `at`, which has to become `expected` places: transactions of other tests, too, keep
-        /// PostgreSQL from it for a while.
+        /// Removes what was logged before `at` until `expected` entries are gone: transactions of other tests, too, keep PostgreSQL from
+        /// removing them for a while.
         async fn forget_before(&self, at: i64, expected: usize) {
             let (mut pass, mut forgotten) = (RetentionPass::default(), 0);
             for _ in 0..500 {
@@ -164,7 +164,7 @@ mod tests {
             self.db.mark().await.unwrap()
         }
 
-        /// Where the log ends, once PostgreSQL knows of no transaction before that could still end.
+        /// The mark at the end of the log, once PostgreSQL knows of no earlier transaction that could still end.
         async fn mark(&self) -> Mark {
             let ended = match self.db.backend() {
                 DbBackend::Sqlite => "SELECT TRUE".to_owned(),
@@ -222,7 +222,8 @@ mod tests {
     #[tokio::test]
     async fn many_places_that_stay_do_not_keep_those_behind_them() {
         let fixture = Fixture::alone().await;
-        // The newest of its store, and more than what one call looks at.
+        // More entries than one call looks at. On PostgreSQL all of them stay as the newest of their store, since one transaction wrote
+        // them.
         let kept = usize::try_from(PLACES * i64::from(ROUNDS)).unwrap() + 1;
         fixture.log("idle", 1, 0..kept).await;
         fixture.log("s", 2, 0..2).await;

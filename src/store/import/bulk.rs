@@ -1,7 +1,7 @@
 //! One statement for many rows, as each database takes it fastest. Called by the rest of the import.
 //!
-//! SQLite runs a statement for one row as often as there are rows. PostgreSQL would wait for each answer: there every column
-//! goes as one array, so that any number of rows is the same short statement, prepared and run once.
+//! On SQLite a statement for one row runs once for each row. PostgreSQL would wait for the answer to each. There every column is sent as
+//! one array, so that any number of rows is the same short statement, prepared and run once.
 
 use std::fmt::Write as _;
 
@@ -9,13 +9,13 @@ use sea_orm::{DbBackend, Value};
 
 use crate::store::import::list;
 
-/// SQL text, and the variables of each time that it is run.
+/// SQL text, and the values of its variables for each run.
 pub(super) struct Bulk {
     pub sql: String,
     pub runs: Vec<Vec<Value>>,
 }
 
-/// A test that a column has one of these ids: what may follow its name.
+/// A test that a column has one of these ids: the text that may follow the column's name.
 pub(super) fn among<'a>(backend: DbBackend, ids: impl Iterator<Item = &'a str>) -> Bulk {
     if backend == DbBackend::Postgres {
         let mut array = Array::default();
@@ -32,8 +32,8 @@ pub(super) fn rows(backend: DbBackend, rows: Vec<Vec<Value>>) -> Bulk {
     if backend != DbBackend::Postgres || rows.is_empty() {
         return Bulk { sql: format!("VALUES ({})", list(width)), runs: rows };
     }
-    // Beside each other: as arguments of one `UNNEST`, in place of a table, all rows would be written down before the first is
-    // taken, which costs three times as much.
+    // The `UNNEST`s stand beside each other in the select list. With one `UNNEST` of several arguments, in place of a table, all rows
+    // would be written down before the first is taken, which costs three times as much.
     let column = |(value, number)| format!("UNNEST(?::text::{}[]) AS column{number}", type_of(value));
     let selected: Vec<String> = rows.first().into_iter().flatten().zip(1..).map(column).collect();
     let mut columns: Vec<Array> = (0..width).map(|_| Array::default()).collect();
@@ -64,7 +64,7 @@ pub(super) fn update(backend: DbBackend, table: &str, columns: &[&str], rows: Ve
     Bulk { sql, runs }
 }
 
-/// What PostgreSQL calls the type of a value; it has one where the value is absent, too.
+/// PostgreSQL's name of a value's type. An absent value has a type, too.
 fn type_of(value: &Value) -> &'static str {
     match value {
         Value::Bool(_) => "boolean",

@@ -1,5 +1,5 @@
-//! What must hold of all records together, asked of the database at the end: references lead somewhere, and what a
-//! ticket or a conversation repeats of another record agrees with it.
+//! Checks of all records together, made by queries at the end: references lead somewhere, and what a ticket or a conversation repeats of
+//! another record agrees with that record.
 
 use crate::{
     domain::{
@@ -40,7 +40,7 @@ impl Import {
         Ok(missing.into_iter().next())
     }
 
-    /// References of what came that lead nowhere, as many as are reported at most.
+    /// References of the imported records that lead nowhere, at most as many as are reported.
     pub(super) async fn missing(&self) -> Result<Vec<Fault>> {
         let mut faults = Vec::new();
         for (kinds, property, missing, sql) in [
@@ -82,7 +82,7 @@ impl Import {
         Ok(faults)
     }
 
-    /// Tests that what came agrees with what it refers to. Tickets must have been completed before.
+    /// Tests that the imported records agree with the records that they refer to. Tickets must have been completed before.
     pub(super) async fn agreements(&self) -> Result<ImportResult> {
         let store = || [self.store.as_str().into()];
         let whole_store = self.accounts_came && self.held(RecordKind::Conversation);
@@ -125,7 +125,7 @@ impl Import {
     }
 }
 
-/// So many text columns that the query makes sure are there.
+/// `N` text columns that the query makes sure are there.
 pub(super) fn texts<const N: usize>(cells: &mut Cells<'_>) -> Result<[String; N]> {
     let mut texts = [const { String::new() }; N];
     for cell in &mut texts {
@@ -134,7 +134,7 @@ pub(super) fn texts<const N: usize>(cells: &mut Cells<'_>) -> Result<[String; N]
     Ok(texts)
 }
 
-/// The record of that kind and id is at fault.
+/// A fault at the record of this kind and id.
 pub(super) fn at_id(kind: RecordKind, id: String, property: &'static str, reason: String) -> Fault {
     let kinds = match kind {
         RecordKind::Template => &[RecordKind::Template][..],

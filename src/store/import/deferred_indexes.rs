@@ -1,12 +1,12 @@
 //! Indexes that a large import builds at its end. Called by the rest of the import.
 //!
-//! A row that comes goes to a place of its own in every index of its table, and once these outgrow the cache nearly each
-//! place is a page to fetch and one to write: the more rows there are, the slower they come. Sorted at the end, an index is
+//! A new row goes to a different place in every index of its table. Once the indexes outgrow the cache, nearly each place is a page to
+//! fetch and one to write: the more rows there are, the slower the import gets. An index that is built from sorted rows at the end is
 //! written from its first page to its last.
 //!
-//! SQLite alone, where an index that is gone is gone for no other connection before the commit, and back if there is none. On
-//! PostgreSQL readers of the table would wait for the end of the import. Unique indexes stay, since they say at which
-//! record a value is there twice; so do primary keys. Sorting takes as much room for temporary files as the index does.
+//! On SQLite only: there other connections see the index until the commit, and a rollback brings it back. On PostgreSQL readers of the
+//! table would wait for the end of the import. Unique indexes stay, since they tell at which record a value is there twice; so do primary
+//! keys. Sorting takes as much room for temporary files as the index does.
 
 use sea_orm::DbBackend;
 
@@ -18,26 +18,26 @@ use crate::{
     },
 };
 
-/// Their indexes are lifted.
+/// The tables whose indexes are dropped.
 const TABLES: &str = "'contacts', 'conversations', 'conversation_labels', 'tickets', 'ticket_field_values', 'messages', 'comments'";
 
-/// What is derived is derived through these.
+/// The indexes that `derive` reads.
 pub(super) const READ: [&str; 2] = ["messages_by_conversation", "tickets_by_conversation"];
 
-/// Where one record refers to another that has not come, SQLite looks with every further row of the latter's kind for those
-/// that wait for it: through these, or through all there are.
+/// The indexes by which SQLite checks references. Once a record refers to another that has not come, SQLite searches with every further
+/// row of the other's kind for the records that wait for it: through these indexes, or else through all records.
 const TO_CONTACTS: [&str; 1] = ["conversations_by_contact"];
 const TO_CONVERSATIONS: [&str; 3] = ["tickets_by_conversation", "messages_by_conversation", "comments_by_conversation"];
 
-/// An index that waits.
+/// A dropped index that waits to be rebuilt.
 pub(super) struct Lifted {
     name: String,
     sql: String,
 }
 
 impl Import {
-    /// Says before the first record how large the input is. Where there is more of it than of the database, which then may
-    /// be walked once, indexes are built at the end.
+    /// Tells the import, before the first record, how large the input is. If the input is larger than the database, which then may be
+    /// walked once, indexes are built at the end.
     pub async fn expect(&mut self, bytes: u64) -> Result<()> {
         if self.backend != DbBackend::Sqlite {
             return Ok(());
@@ -47,7 +47,7 @@ impl Import {
         if i64::try_from(bytes).unwrap_or(i64::MAX) <= size {
             return Ok(());
         }
-        // In the order in which they were made: between two as good the planner goes by it.
+        // In the order in which they were created: the planner goes by it between two indexes that are equally good.
         let sql = format!(
             "SELECT name, sql FROM sqlite_schema WHERE type = 'index' AND tbl_name IN ({TABLES}) AND sql LIKE 'CREATE INDEX %' ORDER BY rowid"
         );
@@ -58,7 +58,7 @@ impl Import {
         Ok(())
     }
 
-    /// Has the indexes by which a batch's records are looked for that referred to them before they came.
+    /// Builds the indexes that find earlier records which refer to records of this batch, if there may be any.
     pub(super) async fn meet(&mut self, batch: &Batch) -> Result<()> {
         let before = |kinds: &[RecordKind]| kinds.iter().any(|kind| self.came.contains(kind) || self.held(*kind));
         let contacts = !batch.contacts.is_empty() && before(&[RecordKind::Conversation]);
@@ -144,7 +144,7 @@ mod tests {
         if fixture.db.backend() != DbBackend::Sqlite {
             return;
         }
-        // The fixture's own.
+        // The conversations that the fixture made.
         fixture.execute("DELETE FROM conversations").await.unwrap();
         let mut import = fixture.db.begin_import(&fixture.store, Timestamp::from_millis(1)).await.unwrap().unwrap();
         let all = built(&import).await;

@@ -1,8 +1,8 @@
-//! What follows from all records together, made anew for the conversations that the import touched.
+//! Derives the columns that follow from all records together, anew for the conversations that the import touched.
 //!
-//! Walks in the order of a temporary table join it by `CROSS JOIN`: SQLite then keeps the order of the tables, and need not
-//! read and sort all that is left for each stretch of it. The statement gives both tables the beginning of the stretch: PostgreSQL would
-//! else walk the second from its first row on.
+//! A statement that walks a temporary table in its order, chunk by chunk, joins it by `CROSS JOIN`: SQLite then keeps the order of the
+//! tables, and need not read and sort all remaining rows for each chunk. The statement gives both tables the beginning of the chunk:
+//! PostgreSQL would otherwise walk the second from its first row on.
 
 use sea_orm::{DbBackend, Value};
 
@@ -21,16 +21,17 @@ use crate::{
     },
 };
 
-/// Conversations whose columns are derived in one statement; their newest texts are held in memory meanwhile.
+/// How many conversations one statement derives the columns of; their newest texts are held in memory meanwhile.
 const CHUNK: usize = 500;
 
 /// The counter that numbers a store's tickets.
 const TICKET_NUMBER: &str = "ticket_number";
 
-/// Larger decimal numbers are kept as they are and do not move the sequence, which would soon run out of room.
+/// The largest ticket number that moves the sequence. Larger decimal numbers are kept as they are; the sequence would soon run out of
+/// room.
 const MAX_COUNTED: i64 = 1 << 53;
 
-/// Where the window of the ticket that is updated begins: when the previous one closed.
+/// Where the message window of the ticket that is updated begins: when the previous ticket of the conversation closed.
 macro_rules! window_from {
     () => {
         "COALESCE((SELECT p.closed_at FROM tickets p WHERE p.store_id = tickets.store_id \
@@ -46,7 +47,7 @@ macro_rules! of_ticket {
     };
 }
 
-/// What follows for a ticket from its messages. The caller says for which tickets.
+/// Sets the columns of tickets that follow from their messages. The caller adds the condition that selects the tickets.
 pub const DERIVE_TICKETS: &str = concat!(
     "UPDATE tickets SET sort_at = COALESCE((SELECT m.sent_at FROM messages m WHERE ",
     of_ticket!(),
@@ -68,7 +69,8 @@ impl Import {
     /// Completes tickets, tests everything that must hold of the records together, and derives what follows from them.
     pub async fn finish(&mut self) -> Result<std::result::Result<(), Vec<Fault>>> {
         if self.backend == DbBackend::Postgres {
-            // Nothing counted the rows that this transaction wrote; without it a join may be planned for a handful of them.
+            // PostgreSQL has no statistics on the rows that this transaction wrote; without them a join may be planned for a handful of
+            // rows.
             let counted = "import_touched, import_tickets, accounts, contacts, conversations, conversation_labels, tickets, \
                            ticket_field_values, messages";
             self.run(&format!("ANALYZE {counted}"), []).await?;
@@ -94,7 +96,8 @@ impl Import {
         Ok(Ok(()))
     }
 
-    /// What a ticket leaves open it takes from its conversation; tickets that did not come follow theirs.
+    /// An imported ticket takes the values that it leaves open from its conversation. Tickets that are not in the import follow their
+    /// conversations, too.
     async fn complete_tickets(&self) -> Result<()> {
         let sql = "UPDATE tickets SET \
              channel = CASE WHEN tickets.channel = '' THEN c.channel ELSE tickets.channel END, \
@@ -115,8 +118,8 @@ impl Import {
         self.run(sql, [self.store.as_str().into()]).await
     }
 
-    /// Moves the sequence to the highest number that came, then numbers the tickets that came without one: those that
-    /// had one keep it, the others follow the sequence in the order of lines.
+    /// Moves the sequence to the highest number that came, then numbers the tickets that came without a number: tickets that had a number
+    /// before keep it, the others follow the sequence in the order of lines.
     async fn number_tickets(&self) -> Result<ImportResult> {
         let store = || Value::from(self.store.as_str());
         let former = "SELECT i.id, i.former, t.id FROM import_tickets i JOIN tickets own ON own.store_id = ? AND own.id = i.id \
@@ -160,7 +163,7 @@ impl Import {
         Ok(Ok(()))
     }
 
-    /// Moves the sequence of ticket numbers to at least `value` and answers where it stands.
+    /// Moves the sequence of ticket numbers to at least `value` and returns its value.
     async fn advance(&self, value: i64) -> Result<i64> {
         let sql = "INSERT INTO counters (store_id, name, value) VALUES (?, ?, ?) ON CONFLICT (store_id, name) DO UPDATE \
              SET value = CASE WHEN excluded.value > counters.value THEN excluded.value ELSE counters.value END RETURNING value";
@@ -168,7 +171,7 @@ impl Import {
         Ok(stands.unwrap_or(value))
     }
 
-    /// Messages follow their conversation's account.
+    /// Sets the account of messages to that of their conversation.
     async fn realign_messages(&self) -> Result<ImportResult> {
         if !self.realign {
             return Ok(Ok(()));
@@ -266,7 +269,7 @@ mod tests {
         store::{fixture::Fixture, import::Batch},
     };
 
-    /// As a read of the ticket's messages has it (`Db::ticket_window`).
+    /// The order is that of `Db::ticket_window`, by which a ticket's messages are read.
     #[tokio::test]
     async fn of_tickets_that_opened_at_once_the_lesser_id_comes_first() {
         let fixture = Fixture::new().await;

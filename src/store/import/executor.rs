@@ -1,8 +1,8 @@
-//! What the statements of an import run on. Called by the rest of the import.
+//! The connection or transaction that runs the statements of an import. Called by the rest of the import.
 //!
-//! SQLite: a connection of its own, which keeps every other writer out and has a cache that a request does not need. A
-//! statement is prepared once and run for one row after the other, where it is called: through sqlx each value was copied
-//! three times on its way to another thread, and a statement for many rows has SQLite keep every page as it was before.
+//! SQLite: a connection of its own, which keeps every other writer out and has a larger cache than a request needs. A statement is
+//! prepared once and run for one row after the other, on the caller's thread. Through sqlx each value was copied three times on its way
+//! to another thread, and a statement for many rows has SQLite keep every page as it was before.
 //! PostgreSQL: a transaction in which one statement takes many rows (see `bulk`).
 
 use std::sync::{Mutex, PoisonError};
@@ -20,18 +20,18 @@ use crate::store::{
     sqlite::group_commit::{Alone, Writer},
 };
 
-/// Beside the two statements of each table, what parks, clears and touches.
+/// How many prepared statements are cached: two for each table, and those that park, clear and touch.
 const STATEMENTS: usize = 64;
 
-/// Pages that the transaction changed and has not written yet, in KiB: the indexes of a large import outgrow the default
-/// of 2 MB. An import into a file that is large already reads through it, too.
+/// The cache, in KiB. It holds the pages that the transaction changed and has not written yet: the indexes of a large import outgrow the
+/// default of 2 MB. An import into a file that is already large reads through it, too.
 const PAGES: &str = "PRAGMA cache_size = -65536; PRAGMA temp.cache_size = -8192";
 
-/// What sorts the rows of an index that is built takes as much as the cache may.
+/// The cache while an index is built: the sorter of its rows takes as much memory as the cache may.
 pub(super) const SORTING: &str = "PRAGMA cache_size = -32768";
 
 pub(super) enum Way {
-    /// Behind a lock since a connection cannot be shared between threads, and what holds an import may be.
+    /// In a mutex, since a connection cannot be shared between threads, while the value that holds an import may be.
     Sqlite(Mutex<Alone>),
     Postgres(BegunTransaction),
 }
@@ -62,7 +62,7 @@ impl Way {
         }
     }
 
-    /// Runs a statement for each of `runs`, whose variables stand between two groups that all of them share.
+    /// Runs a statement once for each of `runs`. The values of a run stand between `before` and `after`, which all runs share.
     pub async fn run(&self, sql: &str, before: &[Value], runs: Vec<Vec<Value>>, after: &[Value]) -> Result<()> {
         if runs.is_empty() {
             return Ok(());
@@ -86,7 +86,7 @@ impl Way {
         }
     }
 
-    /// The same for a statement that returns rows: those of all runs.
+    /// [`Way::run`] for a statement that returns rows. Returns the rows of all runs.
     pub async fn all<T>(
         &self,
         sql: &str,

@@ -1,5 +1,5 @@
-//! What an import remembers of conversations, so that not every batch asks for it again: their accounts, and which of them are
-//! noted as touched. Called by `upsert`, and where it is said beforehand what an import will change.
+//! A cache of conversations, so that not every batch queries them again: their accounts, and which of them are noted as touched. Called
+//! by `upsert`, and where the import is told beforehand what it will change.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -15,10 +15,10 @@ use crate::{
     },
 };
 
-/// Conversations that are remembered.
+/// The most conversations that the cache holds.
 const MOST: usize = if cfg!(test) { 2 } else { 100_000 };
 
-/// Those of lately.
+/// The conversations that were cached lately.
 #[derive(Default)]
 pub(super) struct RecentIds(HashMap<String, RecentId>);
 
@@ -28,12 +28,12 @@ struct RecentId {
 }
 
 impl RecentIds {
-    /// The account of a conversation that is there, if it is remembered.
+    /// The account of an existing conversation, if the conversation is cached.
     pub fn account(&self, conversation: &str) -> Option<&AccountId> {
         self.0.get(conversation).map(|seen| &seen.account)
     }
 
-    /// Remembers the conversations of a batch, which are noted as touched.
+    /// Adds the conversations of a batch to the cache. They are noted as touched.
     pub fn came(&mut self, conversations: impl ExactSizeIterator<Item = (String, AccountId)>) {
         self.make_room(conversations.len());
         self.0.extend(conversations.map(|(id, account)| (id, RecentId { account, touched: true })));
@@ -51,7 +51,7 @@ impl RecentIds {
 }
 
 impl Import {
-    /// Sees to it that [`Import::known`] tells the accounts of those of these conversations that are there.
+    /// Caches the accounts of those of these conversations that exist, for [`Import::known`].
     pub(super) async fn know_accounts(&mut self, conversations: impl Iterator<Item = &str> + Clone) -> Result<()> {
         self.known.make_room(conversations.clone().filter(|id| self.known.account(id).is_none()).count());
         let Bulk { sql, runs } = bulk::among(self.backend, conversations.filter(|id| self.known.account(id).is_none()));
@@ -61,7 +61,7 @@ impl Import {
         Ok(())
     }
 
-    /// Notes conversations as touched: what is derived for them is made again at the end.
+    /// Notes conversations as touched: their derived columns are computed again at the end.
     pub(super) async fn touch(&mut self, conversations: impl Iterator<Item = &str>) -> Result<()> {
         let ids: BTreeSet<&str> = conversations.filter(|id| !self.known.is_touched(id)).collect();
         let Bulk { sql, runs } = bulk::rows(self.backend, ids.iter().map(|id| vec![(*id).into()]).collect());

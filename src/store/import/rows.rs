@@ -1,5 +1,5 @@
-//! A record as the row it becomes. Every column is given, so that an upsert replaces the record. What follows from other
-//! records is left at a neutral value here and set by `derive`.
+//! Converts a record into table rows. Every column is given, so that an upsert replaces the record. Columns that follow from other
+//! records get a neutral value here and are set by `derive`.
 
 use sea_orm::ActiveValue::{NotSet, Set};
 use serde::Serialize;
@@ -242,11 +242,11 @@ pub fn field_values(store: &str, record: &ImportedTicket) -> impl Iterator<Item 
     })
 }
 
-/// How a message is delivered stays what it is: a record does not say.
+/// The delivery state of a message stays as it is stored, since a record does not contain it.
 pub fn message(store: &str, record: Message, account_id: String, now: Timestamp) -> messages::ActiveModel {
     let (sent_at, inbound) = (record.sent_at, record.direction == Direction::Inbound);
     let order = |received_at| if inbound { received_order(sent_at, received_at) } else { sent_at };
-    // One that does not say when it was received came when it was sent, or else now.
+    // A message that does not say when it was received came when it was sent, or else now.
     let received_at = record.created_at.unwrap_or_else(|| order(now));
     let sort_at = order(received_at);
     let created_at = received_at.millis();

@@ -1,4 +1,4 @@
-//! Values that a unique index guards: what is refused, and which record holds it. Called by `upsert`.
+//! Conflicts over values that a unique index guards: which value is refused, and which record holds it. Called by `upsert`.
 
 use std::collections::HashMap;
 
@@ -37,8 +37,8 @@ pub(super) struct Claims {
 }
 
 impl Import {
-    /// [`Import::put_rows`] that unique indexes guard. When one refuses a row, the claims are looked through for whose
-    /// value it is: asking before would cost a look-up for every row of every import.
+    /// [`Import::put_rows`] for tables that unique indexes guard. Only when an index refuses a row are the claims searched for the value:
+    /// asking before would cost a look-up for every row of every import.
     pub(super) async fn put_claimed<E>(
         &self,
         kind: RecordKind,
@@ -50,7 +50,7 @@ impl Import {
         E::ActiveModel: Send,
     {
         let claims: Vec<Claims> = claims.into_iter().filter(|claims| !claims.claims.is_empty()).collect();
-        // On PostgreSQL nothing could be asked behind a statement that failed.
+        // After a statement has failed, PostgreSQL answers nothing before the transaction returns to a savepoint.
         let saves = self.backend == DbBackend::Postgres && !claims.is_empty();
         if saves {
             self.run("SAVEPOINT claimed", []).await?;
@@ -72,8 +72,8 @@ impl Import {
         Err(Error::Unique(refused))
     }
 
-    /// Refuses a key that two records of the batch bring, or that another record holds: those that the import replaces were
-    /// parked, so that the record that holds it keeps it. Some of the batch's own rows may be there.
+    /// Refuses a key that two records of the batch bring, or that another record holds. The records that the import replaces were parked,
+    /// so a record that still holds a key keeps it. Some rows of the batch itself may already be stored.
     async fn claim(&self, Claims { kind, property, columns, only, rule, claims }: Claims) -> Result<ImportResult> {
         let mut owners: HashMap<&[String], &Claim> = HashMap::with_capacity(claims.len());
         let fault = |claim: &Claim, holder: &str| Fault {

@@ -1,4 +1,4 @@
-//! Batches into the tables: an existing id is replaced.
+//! Writes batches into the tables. A record with an existing id is replaced.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -26,7 +26,7 @@ use crate::{
     },
 };
 
-/// Records of one row of the change log: with a row each, the log was a quarter of the work.
+/// How many records share one row of the change log: with a row for each, the log was a quarter of the work.
 const TOGETHER: usize = 50;
 
 impl Import {
@@ -256,13 +256,13 @@ impl Import {
         let conversations: BTreeSet<&str> = lines.iter().map(|line| line.record.conversation_id.as_str()).collect();
         self.message_batches += 1;
         if self.backend == DbBackend::Postgres && self.message_batches.is_power_of_two() {
-            // Nothing counted the conversations that this transaction wrote; taken for a handful, all of them would be read
-            // for every batch.
+            // PostgreSQL has no statistics on the conversations that this transaction wrote. It would take them for a handful and read
+            // all of them for every batch.
             self.run("ANALYZE conversations", []).await?;
         }
         self.know_accounts(conversations.iter().copied()).await?;
         let come = conversations.iter().all(|id| self.known.account(id).is_some());
-        // A conversation that comes later: its messages get a stand-in of their own, and their account at the end.
+        // A conversation may come after its messages. These get a stand-in for its account, and the account itself at the end.
         self.realign |= !come;
         self.test_conversations(come).await?;
         let accounts: Vec<String> = lines
@@ -294,7 +294,7 @@ impl Import {
         self.put_claimed::<messages::Entity>(RecordKind::Message, messages, [deliveries]).await
     }
 
-    /// Has PostgreSQL look the conversation of each message up at once, as long as they are known to be there: left for the
+    /// Has PostgreSQL check the conversation of each message at once, as long as the conversations are known to exist. Left for the
     /// commit, a million look-ups among rows that were replaced since took a third of the time.
     async fn test_conversations(&mut self, known: bool) -> Result<()> {
         let first = self.message_batches == 1;
@@ -310,7 +310,7 @@ impl Import {
         Ok(())
     }
 
-    /// Rows that records of a kind become in one table; a row whose key is there is replaced.
+    /// Writes the rows of one table that records of a kind become. A row with an existing key is replaced.
     pub(super) async fn put_rows<E>(
         &self,
         kind: RecordKind,
@@ -323,14 +323,14 @@ impl Import {
         let models: Vec<E::ActiveModel> = models.map(IntoActiveModel::into_active_model).collect();
         let Some(first) = models.first() else { return Ok(()) };
         let name = |column: &E::Column| format!("\"{}\"", sea_orm::IdenStatic::as_str(column));
-        // What one row leaves out, all do.
+        // All rows leave out the same columns as the first.
         let columns: Vec<E::Column> = E::Column::iter().filter(|column| !first.get(*column).is_not_set()).collect();
         let keys: Vec<String> = E::PrimaryKey::iter().map(PrimaryKeyToColumn::into_column).map(|key| name(&key)).collect();
         let names: Vec<String> = columns.iter().map(name).collect();
         let replaced: Vec<String> =
             names.iter().filter(|name| !keys.contains(name)).map(|name| format!("{name} = excluded.{name}")).collect();
         let replace = match (self.held(kind), replaced.is_empty()) {
-            // Ids do not repeat, so that there is nothing to replace, which PostgreSQL would look for at each row.
+            // Ids do not repeat, so there is nothing to replace. PostgreSQL would look for it at each row.
             (false, _) => String::new(),
             (true, true) => format!(" ON CONFLICT ({}) DO NOTHING", keys.join(", ")),
             (true, false) => format!(" ON CONFLICT ({}) DO UPDATE SET {}", keys.join(", "), replaced.join(", ")),
@@ -343,7 +343,7 @@ impl Import {
         self.way.run(&format!("INSERT INTO {table} ({names}) {sql}{replace}"), &[], runs, &[]).await
     }
 
-    /// When each record came into being: as it says, as it was stored, or now and in the order of lines.
+    /// The creation time of each record: the one that it states, the one that was stored, or now, in the order of lines.
     async fn ages(&mut self, kind: RecordKind, records: Vec<(&str, Option<Timestamp>)>) -> Result<Vec<i64>> {
         let bare: Vec<&str> = records.iter().filter(|(_, at)| at.is_none()).map(|(id, _)| *id).collect();
         let mut stored: HashMap<String, i64> = HashMap::new();
@@ -369,7 +369,7 @@ impl Import {
             .collect())
     }
 
-    /// The conversations that are there under another subject.
+    /// The conversations that already exist with another subject.
     async fn retitled<'a>(&self, lines: &'a [Line<Conversation>]) -> Result<Vec<&'a str>> {
         let Bulk { sql, runs } = bulk::among(self.backend, lines.iter().map(|line| line.record.id.as_str()));
         let sql = format!("SELECT id, email_subject FROM conversations WHERE store_id = ? AND id {sql}");

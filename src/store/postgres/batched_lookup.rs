@@ -30,10 +30,10 @@ use crate::store::lock::lock;
 /// How long a look-up waits for the one before it: long beside what one takes, short beside what a person notices.
 const PATIENCE: Duration = Duration::from_millis(5);
 
-/// The most who go together.
+/// The most requests of one batch.
 const MOST: usize = 100;
 
-/// Look-ups of several kinds, of which those of one kind can go together, and their answers.
+/// Collects look-ups into batches. Look-ups of the same kind `K` share a batch and its answer `A`.
 pub(in crate::store) struct Gather<K, A> {
     newest: Mutex<HashMap<K, Newest<A>>>,
     alarms: Alarms,
@@ -42,7 +42,7 @@ pub(in crate::store) struct Gather<K, A> {
 /// The newest look-up of a kind.
 struct Newest<A> {
     asked: Arc<Asked<A>>,
-    /// Tells when it has ended.
+    /// Resolves once the look-up has ended.
     ended: oneshot::Receiver<()>,
 }
 
@@ -55,7 +55,7 @@ struct Waiting<A> {
 }
 
 impl<A> Asked<A> {
-    /// Gives back who comes too late.
+    /// Adds a request. Returns the request if the look-up has begun or has no room for it.
     fn add(&self, one: Waiting<A>) -> Option<Waiting<A>> {
         match &mut *lock(&self.0) {
             Some(all) if all.len() < MOST => {
@@ -66,7 +66,7 @@ impl<A> Asked<A> {
         }
     }
 
-    /// Those who are still there.
+    /// Closes the look-up to further requests; returns the requests whose callers still wait.
     fn begin(&self) -> Vec<Waiting<A>> {
         let mut all = lock(&self.0).take().unwrap_or_default();
         all.retain(|one| !one.told.is_closed());
@@ -74,12 +74,12 @@ impl<A> Asked<A> {
     }
 }
 
-/// Timers that were set for a wait that ended before they rang. To set one that rings before all others has the runtime wake the thread that
-/// sleeps until the next of them; so one that is set is used again, and set anew where it rings too early.
+/// Timers whose wait ended before they fired. Setting a timer that fires before all others makes the runtime wake the thread that sleeps
+/// until the next timer. Therefore a timer that is set already is used again, and set anew only if it fires too early.
 #[derive(Default)]
 struct Alarms(Mutex<Vec<Pin<Box<Sleep>>>>);
 
-/// The most that are kept.
+/// The most timers that are kept.
 const ALARMS: usize = 16;
 
 impl Alarms {
@@ -118,7 +118,7 @@ where
     K: Clone + Eq + Hash + Send + 'static,
     A: Clone + Send + 'static,
 {
-    /// The answer of a look-up for this key and for whatever others are asked for meanwhile; `None` where the look-up panicked.
+    /// The answer of a look-up for this key and for the keys of the requests that arrive meanwhile; `None` if the look-up panicked.
     pub async fn ask<F>(self: &Arc<Self>, kind: K, key: &str, look_up: impl FnOnce(BTreeSet<String>) -> F + Send + 'static) -> Option<A>
     where
         F: Future<Output = A> + Send + 'static,
@@ -145,7 +145,8 @@ where
         let (ending, ended) = oneshot::channel();
         newest.insert(kind.clone(), Newest { asked: asked.clone(), ended });
         drop(newest);
-        // However it ends, also where the runtime has ended and drops it at once, which is why the lock is free by now.
+        // Forgets the look-up however its task ends. A runtime that has ended drops the task at once, which is why the lock is free by
+        // now.
         let forgotten = guard((self.clone(), kind, asked, ending), |(gather, kind, asked, _)| gather.forget(&kind, &asked));
         tokio::spawn(async move {
             let (gather, _, asked, _) = &*forgotten;
@@ -158,7 +159,7 @@ where
             }
             let answer = look_up(keys).await;
             for one in told {
-                // He may have gone.
+                // The caller may have gone.
                 _ = one.send(answer.clone());
             }
         });
@@ -184,7 +185,7 @@ mod tests {
     type Asked = Arc<Mutex<VecDeque<(Vec<String>, oneshot::Sender<u32>)>>>;
     type PendingLookup = Pin<Box<dyn Future<Output = Option<u32>> + Send>>;
 
-    /// Asks for a key; what is looked up waits in `asked` for its answer, and panics if it is never given one.
+    /// Asks for a key. The look-up waits in `asked` for its answer, and panics if it is never given one.
     async fn ask(gather: &Arc<Gather<&'static str, u32>>, asked: &Asked, kind: &'static str, key: &'static str) -> PendingLookup {
         let (gather, asked) = (gather.clone(), asked.clone());
         let answer = async move {
@@ -201,7 +202,7 @@ mod tests {
         answer
     }
 
-    /// Until the look-ups that can have begun or ended.
+    /// Yields until every look-up that can begin or end has done so.
     async fn turns() {
         for _ in 0..10 {
             yield_now().await;
@@ -218,13 +219,13 @@ mod tests {
         let first = ask(&gather, &asked, "k", "a").await;
         let (keys, answer) = next(&asked);
         assert_eq!(keys, ["a"]);
-        // The same key too: what is under way may have begun before what is asked for was written.
+        // A request for the same key waits too: the look-up under way may have begun before the row was written.
         let mut others = vec![];
         for key in ["a", "b", "a"] {
             others.push(ask(&gather, &asked, "k", key).await);
         }
         assert!(lock(&asked).is_empty());
-        // Another kind waits for none of them.
+        // A look-up of another kind waits for none of them.
         let another = ask(&gather, &asked, "l", "a").await;
         next(&asked).1.send(9).unwrap();
         assert_eq!(another.await, Some(9));
@@ -276,19 +277,19 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn who_goes_away_takes_nothing_along() {
         let (gather, asked) = (Arc::new(Gather::default()), Asked::default());
-        // Who began a look-up goes while others wait for it to end.
+        // The request that began a look-up is dropped while others wait for the look-up to end.
         let first = ask(&gather, &asked, "k", "a").await;
         let (_, answer) = next(&asked);
         let (second, third) = (ask(&gather, &asked, "k", "b").await, ask(&gather, &asked, "k", "c").await);
         drop((first, second));
         answer.send(1).unwrap();
         turns().await;
-        // Who went before it began is not looked up.
+        // A request that was dropped before its look-up began is not looked up.
         let (keys, answer) = next(&asked);
         assert_eq!(keys, ["c"]);
         answer.send(2).unwrap();
         assert_eq!(third.await, Some(2));
-        // When all went there is nothing to look up.
+        // If all requests of a batch were dropped, there is nothing to look up.
         let under_way = ask(&gather, &asked, "k", "a").await;
         let (_, answer) = next(&asked);
         drop(ask(&gather, &asked, "k", "b").await);
@@ -319,7 +320,7 @@ mod tests {
         let ended = runtime.handle().clone();
         drop(runtime);
         let (tell, told) = std::sync::mpsc::channel();
-        // It would hold a lock that it waits for.
+        // On another thread, since a mistake would be a deadlock: the call would hold a lock that it waits for.
         std::thread::spawn(move || {
             let _within = ended.enter();
             let gather = Arc::new(Gather::<&str, u32>::default());

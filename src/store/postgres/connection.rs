@@ -53,11 +53,11 @@ use crate::store::{
 
 /// How many statements a connection keeps prepared.
 const STATEMENTS: usize = 256;
-/// How long one that has rested may take to answer, or to be closed.
+/// How long an idle connection may take to answer, and a connection to close.
 const PROMPT: Duration = Duration::from_secs(1);
 
-/// After how long without an acknowledgement, or without a word, a server's machine is taken for gone: until then what is under way
-/// there counts as one of the connections that are allowed. On Linux; other systems have their own minds.
+/// How long a server's machine may send no acknowledgement, or nothing at all, before it is taken for gone. Until then a statement under
+/// way there counts as one of the connections that are allowed. This holds on Linux; other systems have their own rules.
 const VANISHED: Duration = Duration::from_secs(30);
 
 /// A command that does nothing.
@@ -65,7 +65,7 @@ pub(in crate::store) const NOTHING: &str = "";
 
 pub(in crate::store) type PostgresResult<T> = std::result::Result<T, tokio_postgres::Error>;
 
-/// What a connection's rows may be.
+/// How long the rows of a connection may be.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::store) enum Rows {
     Short,
@@ -73,11 +73,11 @@ pub(in crate::store) enum Rows {
     Long,
 }
 
-/// A server, and how it is spoken to.
+/// A server, and the options for connecting to it.
 pub(in crate::store) struct Server {
     config: Config,
     mode: PgSslMode,
-    /// Where the certificates are.
+    /// The options as a URL, which names the certificates.
     told: Url,
     /// How often statements that were prepared turned out not to fit the schema any more.
     outdated: Arc<AtomicU64>,
@@ -103,7 +103,8 @@ impl Drop for CountedConnection {
 
 impl Server {
     pub fn of(options: &PgConnectOptions) -> Self {
-        // What the options do not tell otherwise they tell as a URL, which a host or a user in another spelling would not be part of.
+        // Some options can be read only from the URL of the options. Host and user are replaced there: in some spellings they cannot be
+        // part of a URL.
         let told = options.clone().host("host").username("user").to_url_lossy();
         let mut config = Config::new();
         match options.get_socket() {
@@ -144,7 +145,7 @@ impl Server {
         }
     }
 
-    /// Its host and port, unless it is reached by a socket.
+    /// The host and port, unless the server is reached by a socket.
     pub fn tcp(&self) -> Option<(&str, u16)> {
         match (self.config.get_hosts().first(), self.config.get_ports().first()) {
             (Some(Host::Tcp(host)), Some(port)) => Some((host, *port)),
@@ -152,12 +153,12 @@ impl Server {
         }
     }
 
-    /// Whether it has shown a certificate that the TLS library cannot read.
+    /// Whether the server has shown a certificate that the TLS library cannot read.
     pub fn has_unreadable_certificate(&self) -> bool {
         self.unreadable_certificate.load(Ordering::Relaxed)
     }
 
-    /// Whether it may go on without TLS.
+    /// Whether a connection may go on without TLS.
     pub fn prefers_tls(&self) -> bool {
         matches!(self.mode, PgSslMode::Prefer)
     }
@@ -171,7 +172,7 @@ impl Server {
         self.open.load(Ordering::Relaxed)
     }
 
-    /// Certificates are read each time, since they are renewed.
+    /// Connects. The certificates are read each time, since they are renewed.
     pub async fn connect(&self, rows: Rows) -> Result<PostgresResult<Connection>> {
         if self.config.get_ssl_mode() == SslMode::Disable {
             return Ok(self.config.connect(NoTls).await.map(|(client, serving)| self.connection(client, serving, rows)));
@@ -223,7 +224,7 @@ async fn few_reads_at_a_time<T>(work: impl Future<Output = T>) -> T {
 /// Whether a URL names a server on this machine, as far as its address tells.
 pub fn is_beside(url: &str) -> bool {
     let Ok(options) = PgConnectOptions::from_str(url) else { return false };
-    // Where no host is named, a folder of sockets is what takes its place.
+    // If no host is named, a folder of sockets takes its place.
     let host = options.get_host().trim_matches(['[', ']']);
     options.get_socket().is_some()
         || host.starts_with('/')
@@ -257,14 +258,14 @@ impl RowSink for Vec<Row> {
     }
 }
 
-/// What a statement answers: its rows, and how many it changed.
+/// The result of a statement: its rows, and how many rows it changed.
 #[derive(Default)]
 pub(in crate::store) struct QueryResult {
     pub rows: Vec<Row>,
     pub affected: u64,
 }
 
-/// The outcomes of futures whose first polls follow each other in their order: with the first poll a statement is sent.
+/// The outcomes of futures, which are polled for the first time in their order: with the first poll a statement is sent.
 async fn in_order<T>(flying: Vec<BoxFuture<'_, T>>) -> Vec<T> {
     let mut begun: Vec<_> = flying.into_iter().map(maybe_done).collect();
     for one in &mut begun {
@@ -280,9 +281,9 @@ async fn in_order<T>(flying: Vec<BoxFuture<'_, T>>) -> Vec<T> {
 
 /// Prepared statements.
 struct PreparedStatements {
-    /// By their text.
+    /// The statements by their text.
     statements: LruCache<String, Statement>,
-    /// What the server's count was when the first of them was prepared.
+    /// The server's count of outdated statements when the first of these was prepared.
     outdated: u64,
 }
 
@@ -315,7 +316,7 @@ impl Connection {
     }
 
     /// One flight of a transaction: a command that begins it, statements and a command that ends it go out together, and are run one
-    /// after the other. The first failure is the outcome: PostgreSQL runs nothing behind it, and takes a commit for a rollback.
+    /// after the other. The first failure is the outcome: PostgreSQL runs nothing after it, and treats a commit as a rollback.
     pub async fn flight(
         &self,
         begin: Option<&'static str>,
@@ -327,7 +328,7 @@ impl Connection {
     }
 
     async fn fly(&self, begin: Option<&'static str>, statements: &[Sql], end: Option<&'static str>) -> PostgresResult<Vec<QueryResult>> {
-        // All of them first: the end must not overtake a statement that is still being prepared.
+        // All statements are prepared first: the ending command must not overtake a statement that is still being prepared.
         let mut prepared = Vec::with_capacity(statements.len());
         for sql in statements {
             prepared.push((self.prepared(sql).await?, sql.params()));
@@ -356,11 +357,11 @@ impl Connection {
         Ok(QueryResult { rows, affected: stream.rows_affected().unwrap_or(0) })
     }
 
-    /// Notes a statement that does not fit the schema any more: every connection to the server prepares its statements anew.
+    /// Notes a statement that does not fit the schema any more. Every connection to the server then prepares its statements anew.
     fn noted<T>(&self, outcome: PostgresResult<T>) -> PostgresResult<T> {
         if outcome.as_ref().is_err_and(is_outdated) {
             let seen = lock(&self.known).outdated;
-            // Others may have noticed the same change.
+            // Other connections may have noticed the same change.
             _ = self.outdated.compare_exchange(seen, seen + 1, Ordering::Relaxed, Ordering::Relaxed);
         }
         outcome
@@ -396,17 +397,17 @@ impl Connection {
         Ok(statement)
     }
 
-    /// Whether one that has rested still does.
+    /// Whether an idle connection still answers.
     pub async fn answers(&self) -> bool {
         matches!(timeout(PROMPT, self.command(NOTHING)).await, Ok(Ok(())))
     }
 
-    /// Whether it is known to be lost.
+    /// Whether the connection is known to be lost.
     pub fn is_closed(&self) -> bool {
         self.client.is_closed()
     }
 
-    /// Closes it, once what is under way has been answered.
+    /// Closes the connection once the statements under way have been answered.
     pub async fn close(self) {
         drop((self.client, self.known));
         if timeout(PROMPT, self.served).await.is_err() {
@@ -470,7 +471,7 @@ mod tests {
         assert_eq!(config.get_options(), Some("-c search_path=x"));
         assert_eq!(config.get_tcp_user_timeout(), Some(&VANISHED));
         assert_eq!(config.get_ssl_mode(), SslMode::Require);
-        // What cannot be part of a URL.
+        // Values that cannot be part of a URL.
         let odd = PgConnectOptions::new_without_pgpass().username("a/b@c:d?#").host("a:b").socket("/a folder/é");
         let Server { config, .. } = Server::of(&odd.ssl_mode(PgSslMode::Allow));
         assert_eq!(config.get_hosts(), [Host::Unix(Path::new("/a folder/é").to_owned())]);
@@ -489,7 +490,7 @@ mod tests {
             let error = server(&format!("postgres://user@127.0.0.1:1/name?{query}")).connect(Rows::Short).await.err();
             assert!(matches!(&error, Some(Error::Unavailable(reason)) if reason.contains(told)), "{query}: {error:?}");
         }
-        // No certificate is asked for there.
+        // These modes ask for no certificate.
         for query in ["sslmode=require&sslrootcert=/nowhere/root.pem", "sslmode=disable&sslcert=/nowhere/client.pem"] {
             assert!(
                 matches!(server(&format!("postgres://user@127.0.0.1:1/name?{query}")).connect(Rows::Short).await, Ok(Err(_))),
@@ -558,13 +559,13 @@ mod tests {
             let url = format!("postgres://{name}@{host}:{port}/postgres?{options}");
             let told = server(&url).connect(Rows::Short).await.unwrap().map(|_| ());
             assert_eq!(told.is_ok(), reached, "{url}: {told:?}");
-            // As the other connections are.
+            // The connections of sqlx behave alike.
             let told = PgConnection::connect(&url).await.map(|_| ());
             assert_eq!(told.is_ok(), reached, "{url}: {told:?}");
         }
     }
 
-    /// The same with a certificate of X.509 version 1.
+    /// The server of `tests/tls.sh` with a certificate of X.509 version 1.
     #[tokio::test]
     #[ignore = "run by tests/tls.sh"]
     async fn an_old_certificate_encrypts_and_is_not_verified() {
@@ -585,7 +586,7 @@ mod tests {
                 continue;
             };
             assert!(reached, "{url}");
-            // Through SeaORM as well.
+            // The migrations run through SeaORM.
             db.migrate_up().await.unwrap();
             db.close().await.unwrap();
         }

@@ -30,7 +30,8 @@ use crate::store::{
     sql::{Reach, Sql},
 };
 
-/// From how many statements on a line the next one is taken into use. Fewer leave less to be found waiting, more hold up those behind.
+/// The number of statements on a line from which on the next line is used. With fewer, the server finds fewer statements waiting; with
+/// more, the later statements are held up.
 const DEPTH: usize = 4;
 /// How often a statement is repeated whose connection was lost.
 const REPEATS: u32 = 2;
@@ -42,7 +43,7 @@ pub(in crate::store) struct PipelinedConnections(Arc<PipelineState>);
 struct PipelineState {
     server: Arc<Server>,
     lines: Vec<PipelinedConnection>,
-    /// For what may take long.
+    /// The connections for statements that may take long.
     kept: ConnectionPool,
     /// How long a statement waits for a connection.
     patience: Duration,
@@ -53,11 +54,11 @@ struct PipelineState {
 struct PipelinedConnection {
     open: Mutex<Option<Open>>,
     under_way: AtomicUsize,
-    /// One at a time makes a connection, or asks one that has rested.
+    /// One caller at a time makes a connection, or checks an idle one.
     opening: Turn<()>,
 }
 
-/// A line that a statement is under way on.
+/// A line on which a statement is under way.
 struct TakenConnection<'a>(&'a PipelinedConnection);
 
 impl Drop for TakenConnection<'_> {
@@ -76,7 +77,8 @@ struct Open {
 }
 
 impl PipelinedConnections {
-    /// At most so many connections, half of them for what may take long, and one of each at least. None is made before it is needed.
+    /// At most `connections` connections, half of them for statements that may take long, and at least one of each kind. None is made
+    /// before it is needed.
     pub fn new(server: Arc<Server>, connections: u32, patience: Duration) -> Self {
         let shared = (connections / 2).max(1);
         let kept = ConnectionPool::new(server.clone(), connections.saturating_sub(shared), patience);
@@ -91,7 +93,7 @@ impl PipelinedConnections {
         Ok(rows)
     }
 
-    /// The same, row by row.
+    /// Runs a statement that only reads, and hands over its rows one by one.
     pub async fn each_row(&self, sql: &Sql, to: &mut dyn RowSink) -> Result<()> {
         if !matches!(sql.reach(), Reach::Keys) {
             return self.0.kept.each_row(sql, to).await;
@@ -104,7 +106,7 @@ impl PipelinedConnections {
             match connection.each_row(sql, to).await {
                 Err(error) if is_lost(&error) => {
                     line.0.give_up(&connection);
-                    // Whatever ends each connection that it is sent over is not sent for ever.
+                    // A statement that ends each connection over which it is sent must not be sent for ever.
                     if !used || repeats == REPEATS {
                         return Err(error.into());
                     }
@@ -123,7 +125,7 @@ impl PipelinedConnections {
         self.0.server.connections()
     }
 
-    /// The first line with few statements under way, so that those that there are find each other; else the one with the fewest.
+    /// The first line with few statements under way, so that statements share a line; else the line with the fewest.
     fn line(&self) -> TakenConnection<'_> {
         let under_way = |line: &&PipelinedConnection| line.under_way.load(Ordering::Relaxed);
         let lines = &self.0.lines;
@@ -147,7 +149,7 @@ impl PipelinedConnections {
             line.answered(&rested);
             return Ok((rested, used));
         }
-        // The server may have room for no other one before this one is closed.
+        // The server may have room for no other connection before this one is closed.
         drop(lock(&line.open).take());
         if self.0.closed.load(Ordering::Relaxed) {
             return Err(closed());
@@ -176,7 +178,7 @@ impl PipelinedConnections {
 }
 
 impl PipelinedConnection {
-    /// Its connection, unless that is lost, old, or has not answered for so long; and whether it has served before.
+    /// The connection of the line, unless it is lost, old, or has not answered for `rest`; and whether it has served before.
     fn open_since(&self, rest: Duration) -> Option<(Arc<Connection>, bool)> {
         let open = lock(&self.open);
         let usable = |open: &&Open| !open.connection.is_closed() && open.since.elapsed() < rest && open.made.elapsed() < OLD;
@@ -211,7 +213,7 @@ mod tests {
         PipelinedConnections::new(server.into(), connections, Duration::from_secs(5))
     }
 
-    /// The server's process that such a statement is run by.
+    /// The server process that runs such a statement.
     async fn process(lines: &PipelinedConnections, seconds: &str) -> i32 {
         let rows = lines.rows(&Sql::fixed(&format!("SELECT pg_backend_pid() FROM pg_sleep({seconds})"))).await.unwrap();
         rows[0].get(0)
@@ -271,7 +273,7 @@ mod tests {
         let (repeated, ()) = tokio::join!(under_way, ended);
         let second = repeated[0];
         assert!(second != first && repeated == [second; 3], "{first}: {repeated:?}");
-        // One that rests is asked, and serves on.
+        // An idle connection is checked, and goes on serving.
         let rest = || lock(&lines.0.lines[0].open).as_mut().unwrap().since -= RESTED;
         rest();
         assert_eq!(process(&lines, "0").await, second);

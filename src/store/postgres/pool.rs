@@ -28,11 +28,11 @@ use crate::store::{
     sql::Sql,
 };
 
-/// How long a connection may rest before it is asked whether it lives.
+/// How long a connection may be idle before it is checked.
 pub(in crate::store) const RESTED: Duration = Duration::from_secs(5);
-/// How long it may rest before it is closed.
+/// How long a connection may be idle before it is closed.
 pub(in crate::store) const FORGOTTEN: Duration = Duration::from_secs(600);
-/// How old a connection gets: its process in the server keeps what it has learnt.
+/// The greatest age of a connection: its process in the server keeps everything that it has cached.
 pub(in crate::store) const OLD: Duration = Duration::from_secs(1800);
 /// The pause between two tries to connect to a server that accepts no connection.
 const AGAIN: Duration = Duration::from_millis(100);
@@ -46,7 +46,7 @@ pub(in crate::store) struct ConnectionPool(Arc<PoolState>);
 
 struct PoolState {
     server: Arc<Server>,
-    /// Those that are not in use, the one that rested the longest first.
+    /// The connections that are not in use, the longest idle one first.
     idle: Mutex<Vec<IdleConnection>>,
     permits: Arc<Semaphore>,
     /// How long a statement waits for a connection.
@@ -58,11 +58,11 @@ struct IdleConnection {
     connection: Connection,
     made: Instant,
     since: Instant,
-    /// Whether it has served before.
+    /// Whether the connection has answered a statement before.
     used: bool,
 }
 
-/// A connection at work, and the right to have it.
+/// A connection that is lent, and the permit for it.
 pub(in crate::store) struct Lent {
     idle: IdleConnection,
     permit: OwnedSemaphorePermit,
@@ -73,14 +73,14 @@ impl Lent {
         &self.idle.connection
     }
 
-    /// Whether it has answered a statement before it was lent.
+    /// Whether the connection had answered a statement before it was lent.
     pub fn has_served(&self) -> bool {
         self.idle.used
     }
 }
 
 impl ConnectionPool {
-    /// None is made before it is needed.
+    /// A pool of at most `connections` connections. None is made before it is needed.
     pub fn new(server: Arc<Server>, connections: u32, patience: Duration) -> Self {
         let permits = Arc::new(Semaphore::new(connections.max(1) as usize));
         Self(Arc::new(PoolState { server, idle: Mutex::default(), permits, patience, last_failure: LastFailure::default() }))
@@ -91,7 +91,7 @@ impl ConnectionPool {
         self.0.server.connections()
     }
 
-    /// Of the transactions on these connections.
+    /// When a transaction on these connections last failed.
     pub fn last_failure(&self) -> &LastFailure {
         &self.0.last_failure
     }
@@ -103,7 +103,7 @@ impl ConnectionPool {
         Ok(rows)
     }
 
-    /// The same, row by row.
+    /// Runs a statement that only reads, or may be run twice, and hands over its rows one by one.
     pub async fn each_row(&self, sql: &Sql, to: &mut dyn RowSink) -> Result<()> {
         loop {
             let lent = guard(self.lend().await?, |lent| self.recover(lent, NOTHING));
@@ -112,7 +112,7 @@ impl ConnectionPool {
                     self.put_back(ScopeGuard::into_inner(lent));
                     return Ok(());
                 }
-                // One that had rested turns out to be lost: the statement is repeated on another.
+                // A connection that was idle turns out to be lost: the statement is repeated on another.
                 Err(error) if is_lost(&error) && lent.idle.used => drop(ScopeGuard::into_inner(lent)),
                 Err(error) => return Err(error.into()),
             }
@@ -130,7 +130,7 @@ impl ConnectionPool {
     }
 
     async fn take(&self) -> Result<IdleConnection> {
-        // Not in the loop's head, which would hold the lock through its body.
+        // A closure: the same call in the head of the loop would hold the lock through the body.
         let next = || self.lock().pop();
         while let Some(idle) = next() {
             let rested = idle.since.elapsed();
@@ -144,23 +144,23 @@ impl ConnectionPool {
         Ok(IdleConnection { connection: made(&self.0.server, Rows::Long).await?, made: Instant::now(), since: Instant::now(), used: false })
     }
 
-    /// Takes a connection back that nothing goes on upon.
+    /// Takes back a connection on which no statement is under way.
     pub fn put_back(&self, Lent { mut idle, permit }: Lent) {
         if self.0.permits.is_closed() || idle.made.elapsed() > OLD {
-            // It closes by itself, and its successor waits where the server has no room for both.
+            // The connection closes once it is dropped. Its successor waits if the server has no room for both.
             return;
         }
         (idle.since, idle.used) = (Instant::now(), true);
         let mut others = self.lock();
         others.retain(|other| other.since.elapsed() < FORGOTTEN);
         others.push(idle);
-        // The next holder of a permit finds it there.
+        // The permit is released last, so that its next holder finds the connection in the list.
         drop(others);
         drop(permit);
     }
 
-    /// Takes a connection back whose statement failed, or that no caller waits for any more, once it has answered a last command. The
-    /// server may still be at work for it; until that has ended it counts as one of those that are allowed.
+    /// Takes back a connection whose statement failed, or for which no caller waits any more, once it has answered a last command. The
+    /// server may still run the statement; until that has ended, the connection counts as one of those that are allowed.
     pub fn recover(&self, lent: Lent, last: &'static str) {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         let kept = self.clone();
@@ -185,7 +185,7 @@ impl ConnectionPool {
     }
 }
 
-/// A new connection, once the server accepts one: a waiting caller would give up otherwise.
+/// A new connection, as soon as the server accepts one. Without these retries a caller that can wait would give up.
 pub(in crate::store) async fn made(server: &Server, rows: Rows) -> Result<Connection> {
     loop {
         match server.connect(rows).await? {
@@ -195,7 +195,8 @@ pub(in crate::store) async fn made(server: &Server, rows: Rows) -> Result<Connec
     }
 }
 
-/// Proves that a server accepts connections, to a database that can store every text; waits for one that starts, for so long.
+/// Proves that a server accepts connections, and that its database can store every text. Waits up to `patience` for a server that is
+/// starting.
 pub(in crate::store) async fn reach(server: &Server, patience: Duration) -> Result<()> {
     let mut connecting = pin!(made(server, Rows::Short));
     let reached = match timeout(SAID, &mut connecting).await {
@@ -231,12 +232,12 @@ async fn encoding(connection: &Connection) -> Result<String> {
     Ok(rows.first().map(|row| row.try_get(0)).transpose()?.unwrap_or_default())
 }
 
-/// No connection is given out any more.
+/// The error once no connection is lent any more.
 pub(in crate::store) fn closed() -> Error {
     Error::Unavailable("the database is being closed".to_owned())
 }
 
-/// None was to be had for as long as is waited.
+/// The error if no connection became available in time.
 pub(in crate::store) fn late() -> Error {
     Error::Unavailable("none became free, or could be made, in time".to_owned())
 }
@@ -260,7 +261,7 @@ mod tests {
         }
         let server = Server::of(&PgConnectOptions::from_str(&fixture.url).unwrap());
         let kept = ConnectionPool::new(server.into(), 2, Duration::from_secs(5));
-        // Long enough that a second one is needed beside it.
+        // Long enough that a second connection is needed beside this one.
         let process = async || {
             let rows = kept.rows(&Sql::fixed("SELECT pg_backend_pid() FROM pg_sleep(0.02)")).await.unwrap();
             rows[0].get::<_, i32>(0)
@@ -272,7 +273,8 @@ mod tests {
         for _ in 0..3 {
             assert!(kept.rows(&Sql::fixed("SELECT 1 / 0")).await.is_err());
         }
-        // Those that no caller waits for any more are at work until they end, and no others are made for that.
+        // Connections whose statements no caller waits for any more are in use until these statements end, and no others are made in
+        // their place.
         let long = Sql::fixed("SELECT pg_sleep(1)");
         for _ in 0..2 {
             assert!(timeout(Duration::from_millis(50), kept.rows(&long)).await.is_err());

@@ -1,8 +1,8 @@
-//! TLS relay for sqlx: a Unix socket of this process, whose connections go on to the server by our own TLS.
+//! TLS relay for sqlx: a Unix socket of this process, whose connections are forwarded to the server over our own TLS.
 //!
-//! The TLS of sqlx refuses a server whose certificate is of X.509 version 1, also where no certificate is to be verified. Such certificates
-//! are usual: PostgreSQL's manual leads to one. The relay is made at the start, only where the server has one then and `sslmode` is `prefer` or
-//! `require`.
+//! The TLS of sqlx refuses a server whose certificate is of X.509 version 1, even if no certificate is to be verified. Such certificates
+//! are usual: PostgreSQL's manual leads to one. The relay is made at the start, and only if the server has such a certificate then and
+//! `sslmode` is `prefer` or `require`.
 
 use std::{fs::Permissions, io, os::unix::fs::PermissionsExt, sync::Arc, time::Duration};
 
@@ -19,7 +19,7 @@ use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 
 use crate::store::{Error, Result, limits::WRITE_WAIT, postgres::connection::Server};
 
-/// What asks a server for TLS: the length of the message and its code, which is the protocol's.
+/// The message that asks a server for TLS: its length and its code, as the protocol defines them.
 const SSL_REQUEST: [u8; 8] = [0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f];
 
 /// The pause after a connection could not be accepted.
@@ -64,7 +64,7 @@ impl Relay {
         Ok(Self { folder, accepting })
     }
 
-    /// The same server, through the relay.
+    /// The options that lead to the same server through the relay.
     pub fn through(&self, options: PgConnectOptions) -> PgConnectOptions {
         options.socket(self.folder.path()).ssl_mode(PgSslMode::Disable)
     }

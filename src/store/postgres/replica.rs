@@ -4,10 +4,10 @@
 //! it. Keys are always looked up on the primary.
 //!
 //! The check needs no wait and no mark on each row. Every write leaves a row in the change log with its transaction id, and the look-up
-//! of a key also returns the newest transaction of the store. A snapshot of the standby begins at the oldest transaction whose end the
-//! standby may not know; older ones have ended there too. So one comparison decides whether the standby shows all of it; otherwise the
-//! primary is read. A snapshot counts for a second, so that the standby is asked once for many requests, and a standby that was promoted
-//! or set back is noticed.
+//! of a key also returns the id of the store's newest transaction. A snapshot of the standby begins at the oldest transaction whose end
+//! the standby may not know; older transactions have ended there too. So one comparison decides whether the standby shows everything that
+//! the store wrote; otherwise the primary is read. A snapshot is used for a second, so that the standby is asked once for many requests,
+//! and a standby that was promoted or set back is noticed.
 //!
 //! The address must be that of one server, a physical standby of this primary: only such a standby numbers transactions as its primary
 //! does. A slow standby costs one request half a second every five seconds, and the others nothing.
@@ -25,13 +25,13 @@ use crate::store::{
     sql::Sql,
 };
 
-/// How long a standby is left alone that failed.
+/// How long a standby that failed is not asked.
 const REST: Duration = Duration::from_secs(5);
-/// How long what was seen of a standby counts.
+/// How long a snapshot of a standby is used.
 const FRESH: Duration = Duration::from_secs(1);
-/// How long it may take to tell how far it is, connecting included.
+/// How long a standby may take to return its snapshot, connecting included.
 pub(in crate::store) const LOOK: Duration = Duration::from_millis(500);
-/// How long it may take to answer; the primary is asked then.
+/// How long a standby may take to answer a statement; after that the primary is asked.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 const SHOWN: &str = "SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint, pg_is_in_recovery()";
@@ -43,13 +43,13 @@ pub struct Transaction(pub(in crate::store) i64);
 pub(in crate::store) struct Replica {
     read: PipelinedConnections,
     seen: Mutex<ReplicaState>,
-    /// One request at a time looks how far it is; the others read from the primary meanwhile.
+    /// One request at a time asks the standby for its snapshot; the others read from the primary meanwhile.
     looking: Turn<()>,
 }
 
 #[derive(Clone, Copy, Default)]
 struct ReplicaState {
-    /// Every transaction below this one had ended there at that time.
+    /// Every transaction below this one had ended on the standby at that time.
     shown: Option<(i64, Instant)>,
     failed: Option<Instant>,
 }
@@ -80,7 +80,7 @@ impl Replica {
         self.read.close().await;
     }
 
-    /// Whether it has answered a statement. A standby that fails is left alone for a while.
+    /// Runs a statement; returns whether the standby answered it. A standby that fails is not asked for a while.
     pub async fn each_row(&self, sql: &Sql, to: &mut dyn RowSink) -> bool {
         match timeout(PATIENCE, self.read.each_row(sql, to)).await {
             Ok(Ok(())) => return true,
@@ -94,12 +94,12 @@ impl Replica {
         if self.seen().failed.is_none() {
             tracing::warn!(%error, "the read replica failed; the primary is read until it answers again");
         }
-        // What comes back may be behind what went.
+        // The standby that answers next may be behind the one that failed.
         self.saw(ReplicaState { shown: None, failed: Some(Instant::now()) });
     }
 
     async fn look(&self) -> Result<()> {
-        // Beside those that are bounded by their keys, so that it waits for none that may take long.
+        // Runs beside the statements that are bounded by their keys, so that it waits for no statement that may take long.
         let rows = timeout(LOOK, self.read.rows(&Sql::fixed(SHOWN))).await;
         let rows = rows.map_err(|_| Error::Unavailable("no answer in time".to_owned()))??;
         let row = rows.first().ok_or_else(|| Error::Unavailable("no snapshot".to_owned()))?;

@@ -1,8 +1,8 @@
-//! How a connection to PostgreSQL is encrypted, by libpq's names: `sslmode`, `sslrootcert`, `sslcert` and `sslkey`, as the
-//! other connections of the process take them. `prefer`, where none is named, and `require` encrypt and trust any server that answers;
-//! `prefer` goes on unencrypted if the server has no TLS. `verify-ca` asks for a certificate of an authority that is trusted, `verify-full`
-//! for one with the server's name. Where `sslrootcert` names authorities no others are trusted here, as by libpq; sqlx, which SeaORM's
-//! connections are, trusts public ones too.
+//! How a connection to PostgreSQL is encrypted, by libpq's names: `sslmode`, `sslrootcert`, `sslcert` and `sslkey`, as the other
+//! connections of the process take them. `prefer`, which is the default, and `require` encrypt and trust any server that answers;
+//! `prefer` goes on unencrypted if the server has no TLS. `verify-ca` asks for a certificate of a trusted authority, `verify-full` for
+//! one that also has the server's name. If `sslrootcert` names authorities, no others are trusted here, as with libpq; sqlx, which
+//! SeaORM's connections use, trusts public ones too.
 
 use std::sync::{
     Arc,
@@ -76,7 +76,7 @@ fn unusable(error: impl std::fmt::Display) -> Error {
     Error::Unavailable(format!("no TLS: {error}"))
 }
 
-/// What is written in PEM, or the file that has it.
+/// A text in PEM, or the file that holds it.
 enum Pem {
     Text(String),
     File(String),
@@ -116,7 +116,7 @@ struct Verifier {
     provider: Arc<CryptoProvider>,
     /// Whether the certificate has to come from an authority that is trusted.
     chain: Option<Arc<WebPkiServerVerifier>>,
-    /// Whether it has to have the server's name.
+    /// Whether the certificate has to have the server's name.
     named: bool,
     unreadable_certificate: Arc<AtomicBool>,
 }
@@ -134,7 +134,7 @@ fn unversioned(error: &TlsError) -> bool {
     format!("{error:?}").contains("UnsupportedCertVersion")
 }
 
-/// The same, with what to do about a certificate of version 1. The library gives the reason in words alone.
+/// The same error; for a certificate of version 1, with advice what to do. The library gives the reason only in words.
 fn explained(error: TlsError) -> TlsError {
     if unversioned(&error) { TlsError::General(OLD.to_owned()) } else { error }
 }
@@ -194,8 +194,9 @@ impl ServerCertVerifier for Verifier {
 }
 
 impl Verifier {
-    /// Whether the signature by the key of this certificate is left unverified: the library cannot read the key. No certificate is verified in
-    /// these modes, so that an attacker in between could show one of its own anyway. The channel binding of SCRAM proves nothing then, either.
+    /// Whether the signature by the key of this certificate is left unverified, since the library cannot read the key. No certificate is
+    /// verified in these modes, so that an attacker in between could show one of its own anyway. The channel binding of SCRAM proves
+    /// nothing then, either.
     fn proves_nothing(&self, certificate: &CertificateDer<'_>) -> bool {
         self.chain.is_none() && unreadable(certificate).is_some()
     }

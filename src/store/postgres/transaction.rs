@@ -3,8 +3,8 @@
 //! The statements of a flight follow each other without waiting for answers. BEGIN leaves with the first statements, which lock rows;
 //! COMMIT leaves with the last ones. Each round trip saved is a switch of processes on both sides.
 //!
-//! Guarantees: dropped without [`BegunTransaction::commit`], a transaction leaves nothing behind, and its connection serves again once the server
-//! has rolled it back, or is closed; a transaction of which a statement failed is never committed.
+//! Guarantees: dropped without [`BegunTransaction::commit`], a transaction leaves nothing behind, and its connection serves again once
+//! the server has rolled it back, or is closed; a transaction of which a statement failed is never committed.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -23,11 +23,11 @@ use crate::store::{
 
 pub(in crate::store) struct BegunTransaction {
     kept: ConnectionPool,
-    /// Behind a lock since flights of one transaction follow each other. Empty once it has ended.
+    /// Behind a lock, so that the flights of one transaction follow each other. `None` once the transaction has ended.
     lent: Mutex<Option<Lent>>,
     /// Whether BEGIN was sent.
     begun: AtomicBool,
-    /// PostgreSQL answers the commit of a transaction that failed as if nothing were wrong.
+    /// Whether a statement failed. PostgreSQL answers the commit of such a transaction as if nothing were wrong.
     failed: AtomicBool,
 }
 
@@ -57,8 +57,8 @@ impl BegunTransaction {
         })
     }
 
-    /// Runs statements one after the other in one flight. A first flight is repeated where its connection had rested and turns out to
-    /// be lost, and once where the schema has changed since its statements were prepared: nothing of it is left.
+    /// Runs statements one after the other in one flight. The first flight is repeated if its connection was idle and turns out to be
+    /// lost, and once if the schema has changed since its statements were prepared: in both cases nothing of it is left.
     pub async fn flight(&self, statements: &[Sql]) -> Result<Vec<QueryResult>> {
         let mut place = self.lent.lock().await;
         let mut prepared_anew = false;
@@ -117,7 +117,7 @@ impl BegunTransaction {
         Ok(answers)
     }
 
-    /// Takes everything back, and waits for that.
+    /// Rolls the transaction back, and waits until that is done.
     pub async fn rollback(self) -> Result<()> {
         let mut place = self.lent.lock().await;
         if self.begun.load(Ordering::Relaxed) {
@@ -181,7 +181,7 @@ mod tests {
         let first = process(&begun).await;
         assert_eq!(rename(&begun, "Dropped").await, 1);
         drop(begun);
-        // Of two connections one may still be at it.
+        // One of the two connections may still be rolling back.
         let both = [kept.begin().await.unwrap(), kept.begin().await.unwrap()];
         let mut seen = [process(&both[0]).await, process(&both[1]).await];
         seen.sort_unstable();
@@ -192,7 +192,7 @@ mod tests {
         rename(&other, "Taken back").await;
         other.rollback().await.unwrap();
         assert_eq!(name().await, "Shop");
-        // One whose statement failed, and one that no caller waits for any more.
+        // A transaction whose statement failed, and one that no caller waits for any more.
         let [failed, left] = [kept.begin().await.unwrap(), kept.begin().await.unwrap()];
         rename(&failed, "Failed").await;
         assert!(failed.rows(&Sql::fixed("SELECT 1 / 0")).await.is_err());
@@ -208,7 +208,7 @@ mod tests {
         assert!(matches!(kept.begin().await, Err(Error::Unavailable(_))));
     }
 
-    /// As from a server behind a pooler that keeps no statements.
+    /// As behind a connection pooler that keeps no prepared statements.
     #[tokio::test]
     async fn a_first_flight_whose_statements_are_always_gone_is_repeated_once() {
         let fixture = Fixture::new().await;

@@ -4,7 +4,7 @@ use std::{collections::HashMap, hash::Hash};
 
 use crate::domain::ids::StoreId;
 
-/// Where attempts lead: an account or an endpoint of a store.
+/// The target of attempts: an account or an endpoint of a store.
 pub trait StoreTarget: Clone + Eq + Hash {
     fn store(&self) -> &StoreId;
 }
@@ -15,13 +15,13 @@ impl<T: Clone + Eq + Hash> StoreTarget for (StoreId, T) {
     }
 }
 
-/// What there is room for.
+/// How many attempts there is room for.
 #[derive(Debug)]
 pub struct Room<'a, P> {
     pub all: usize,
-    /// For one place, what goes on there included.
+    /// For one place, the attempts under way there included.
     pub each: usize,
-    /// What goes on.
+    /// The number of attempts under way at each place.
     pub busy: &'a HashMap<P, usize>,
 }
 
@@ -34,12 +34,12 @@ impl<P> Clone for Room<'_, P> {
 impl<P> Copy for Room<'_, P> {}
 
 impl<'a, P: StoreTarget> Room<'a, P> {
-    /// Places that have all they can do.
+    /// The places that have no room for another attempt.
     pub fn full(&self) -> impl Iterator<Item = &'a P> {
         self.busy.iter().filter(|(_, attempts)| **attempts >= self.each).map(|(place, _)| place)
     }
 
-    /// Stores that have all they can do.
+    /// The stores that have no room for another attempt.
     pub fn full_stores(&self) -> Vec<&'a StoreId> {
         self.stores().into_iter().filter(|(_, attempts)| *attempts >= self.all).map(|(store, _)| store).collect()
     }
@@ -52,15 +52,15 @@ impl<'a, P: StoreTarget> Room<'a, P> {
         stores
     }
 
-    /// Takes from what is due as much as there is room for.
+    /// A picker, which takes as many of the due attempts as there is room for.
     pub fn picker(&self) -> Picker<P> {
         let stores = self.stores().into_iter().map(|(store, attempts)| (store.clone(), attempts)).collect();
         Picker { free: self.all, each: self.each, places: self.busy.clone(), stores }
     }
 }
 
-/// The share of a store: it begins another attempt only while it has fewer under way than there is room for. So one store alone
-/// takes half of the room, `n` greedy ones leave an `n + 1`th part to the next, and no number has to be set.
+/// Limits the share of a store: a store begins another attempt only while it has fewer under way than there is room for. So one store
+/// alone takes half of the room, `n` greedy stores leave an `n + 1`th part to the next, and no number has to be set.
 #[derive(Debug)]
 pub struct Picker<P> {
     free: usize,
@@ -70,7 +70,7 @@ pub struct Picker<P> {
 }
 
 impl<P: StoreTarget> Picker<P> {
-    /// Whether there is room for one more attempt at a place, which then is taken.
+    /// Whether there is room for one more attempt at a place. If there is, it is taken.
     pub fn take(&mut self, place: &P) -> bool {
         let at_place = self.places.get(place).copied().unwrap_or_default();
         let of_store = self.stores.get(place.store()).copied().unwrap_or_default();
@@ -88,7 +88,7 @@ impl<P: StoreTarget> Picker<P> {
 mod tests {
     use super::*;
 
-    /// How many of these attempts each store gets of 512, claimed one after the other.
+    /// How many of its wanted attempts each store gets of 512, claimed one after the other.
     fn shares(wanted: &[(&str, usize)]) -> Vec<usize> {
         let nothing = HashMap::new();
         let mut picker = Room { all: 512, each: 16, busy: &nothing }.picker();

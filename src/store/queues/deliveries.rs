@@ -1,7 +1,7 @@
 //! The outbox of webhooks: deliveries, their claims under a lease, and the log of attempts.
 //!
-//! A delivery is claimed for an attempt as a message is in `outbound`. Each subscription is claimed for by itself, so that the long queue
-//! of one does not hide another's.
+//! A delivery is claimed for an attempt in the same way as a message in `outbound`. Claims are made for each subscription by itself, so
+//! that the long queue of one subscription does not hide the queue of another.
 
 use sea_orm::{
     ActiveValue::{NotSet, Set},
@@ -31,12 +31,12 @@ use crate::{
 /// A subscription of a store.
 pub type StoreWebhook = (StoreId, WebhookId);
 
-/// An event that somebody is trying to hand to an endpoint.
+/// An event that a worker is trying to hand to an endpoint.
 #[derive(Clone, Debug)]
 pub struct ClaimedDelivery {
     pub position: i64,
     pub claim: String,
-    /// With this one.
+    /// The number of attempts, this one included.
     pub attempts: i64,
     pub shipment: Shipment,
 }
@@ -60,7 +60,7 @@ impl From<attempts::Model> for LoggedAttempt {
 }
 
 impl Write {
-    /// Removes at most so many attempts of a subscription, and deliveries that wait for nothing; how many.
+    /// Removes at most `limit` attempts of a subscription, and at most as many deliveries that wait for nothing; returns how many rows.
     pub async fn forget_attempts(&self, id: &WebhookId, limit: u64) -> Result<u64> {
         let settled = deliveries::Entity::find()
             .select_only()
@@ -99,8 +99,8 @@ impl Write {
         .await
     }
 
-    /// Queues events of interest to a subscription again, as if they had not been tried, of those whose numbers lie in
-    /// `range`; how many. One that is being tried is left alone.
+    /// Queues events again, as if they had not been tried: the events of interest to a subscription whose numbers lie in `range`. Returns
+    /// how many. An event that is being tried is left alone.
     pub async fn queue_again(&self, webhook: &WebhookId, replay: &Replay, range: (i64, i64)) -> Result<u64> {
         let now = self.now().millis();
         let mut sql = self.sql("INSERT INTO deliveries (store_id, webhook_id, event_id, kind, sequence, attempts, due_at) ");
@@ -109,12 +109,12 @@ impl Write {
         recorded_again(&mut sql, webhook, replay, now);
         sql.push(" AND e.sequence >= ").integer(range.0).push(" AND e.sequence < ").integer(range.1);
         sql.push(" ON CONFLICT (store_id, webhook_id, event_id) DO UPDATE SET attempts = 0, claim = NULL, due_at = ").integer(now);
-        // Somebody may have begun since the look.
+        // A worker may have begun an attempt since the rows were looked up.
         sql.push(" WHERE deliveries.claim IS NULL OR deliveries.due_at <= ").integer(now);
         self.run(sql).await
     }
 
-    /// The same for the test event that a replay names, if it names one.
+    /// Queues the test event again that a replay names, if it names one; returns how many.
     pub async fn queue_test_again(&self, webhook: &WebhookId, replay: &Replay) -> Result<u64> {
         let now = self.now().millis();
         let mut sql = self.sql("UPDATE deliveries SET attempts = 0, claim = NULL, due_at = ");
@@ -179,7 +179,7 @@ impl Write {
     }
 }
 
-/// Behind `… w.id = `: the recorded events that a replay is about.
+/// Appends, behind `… w.id = `, the conditions for the recorded events of a replay.
 fn recorded_again(sql: &mut Sql, webhook: &WebhookId, replay: &Replay, now: i64) {
     sql.text(webhook.as_str()).push(OF_INTEREST).push(" WHERE e.store_id = $1 AND e.sequence IS NOT NULL");
     if let Some(event) = &replay.event {
@@ -201,7 +201,7 @@ fn recorded_again(sql: &mut Sql, webhook: &WebhookId, replay: &Replay, now: i64)
     }
 }
 
-/// The test event that a replay names, if it names one.
+/// Appends the conditions for the test event that a replay names, if it names one.
 fn tests_again(sql: &mut Sql, webhook: &WebhookId, replay: &Replay, now: i64) {
     sql.push("body IS NOT NULL AND webhook_id = ").text(webhook.as_str());
     sql.push(" AND event_id = ").optional_text(replay.event.as_deref());
@@ -253,7 +253,7 @@ impl Db {
         Ok(count)
     }
 
-    /// At most `limit` attempts.
+    /// At most `limit` logged attempts of a subscription.
     pub async fn attempts(&self, store: &StoreId, webhook: &WebhookId, along: Along, limit: i64) -> Result<Vec<LoggedAttempt>> {
         let position = attempts::Column::Position;
         let query = attempts::Entity::find()
@@ -279,7 +279,8 @@ impl Db {
         Ok(self.select(due, |cells| cells.time()).await?.pop())
     }
 
-    /// Claims until `lease` what is due, of every subscription by itself but those that have all they can do.
+    /// Claims the due deliveries until `lease`, for each subscription by itself. Subscriptions without room for another attempt are left
+    /// out.
     pub async fn claim_deliveries(
         &self,
         now: Timestamp,
@@ -296,7 +297,7 @@ impl Db {
             *attempts += 1;
             due.push((*attempts, position, place));
         }
-        // Where there is not room for all, the subscription that has the least going on comes first.
+        // If there is not room for all, the subscription with the fewest attempts under way comes first.
         due.sort_by_key(|(attempts, _, _)| *attempts);
         let mut picker = room.picker();
         let chosen: Vec<i64> = due.into_iter().filter(|(_, _, place)| picker.take(place)).map(|(_, position, _)| position).collect();
@@ -345,10 +346,10 @@ impl Db {
     }
 }
 
-/// At least what each subscription has room for of what is due to it, the longest due first.
+/// The due deliveries of each subscription, at least as many as it has room for, the longest due first.
 fn due(backend: DbBackend, now: Timestamp, room: Room<'_, StoreWebhook>) -> Sql {
     let mut sql = Sql::fixed("SELECT d.position, w.store_id, w.id FROM webhooks w JOIN ");
-    // PostgreSQL would ask the inner query of the one form for every row of `deliveries`; SQLite does not know the other.
+    // PostgreSQL would run the inner query of the `IN` form for every row of `deliveries`; SQLite does not know `LATERAL`.
     let lateral = backend == DbBackend::Postgres;
     sql.push(if lateral { "LATERAL (SELECT x.position, x.due_at" } else { "deliveries d ON d.position IN (SELECT x.position" });
     sql.push(" FROM deliveries x WHERE x.store_id = w.store_id AND x.webhook_id = w.id AND x.due_at IS NOT NULL AND x.due_at <= ");
@@ -364,7 +365,7 @@ fn due(backend: DbBackend, now: Timestamp, room: Room<'_, StoreWebhook>) -> Sql 
     sql
 }
 
-/// What was claimed, and whether its body is whole.
+/// A claimed delivery, and whether its body is whole.
 fn decode_claimed(cells: &mut Cells<'_>) -> Result<(ClaimedDelivery, bool)> {
     let (position, claim, attempts) = (cells.take()?, cells.take()?, cells.take()?);
     let (store_id, webhook_id, event_id, kind, url) = (cells.id()?, cells.id()?, cells.take()?, cells.take()?, cells.take()?);

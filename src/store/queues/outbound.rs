@@ -1,7 +1,8 @@
 //! The outbox of channels: messages kept with the send, claimed for an attempt under a lease, and settled.
 //!
-//! A worker that dies with a claim loses it when `due_at` comes, and what it did late changes nothing, since every end names the claim.
-//! Only the oldest message of a conversation can be claimed, so that none overtakes another.
+//! A worker that dies with a claim loses the claim when `due_at` comes. What a worker does after that changes nothing, since every
+//! statement that ends an attempt names the claim. Only the oldest message of a conversation can be claimed, so that no message overtakes
+//! another.
 
 use sea_orm::{
     ActiveValue::{NotSet, Set},
@@ -28,12 +29,12 @@ use crate::{
     },
 };
 
-/// A message that somebody is trying to hand over.
+/// A message that a worker is trying to hand over.
 #[derive(Clone, Debug)]
 pub struct ClaimedMessage {
     pub position: i64,
     pub claim: String,
-    /// With this one.
+    /// The number of attempts, this one included.
     pub attempts: i64,
     pub parcel: Parcel,
     /// The bridge of its account, if there is one.
@@ -43,7 +44,7 @@ pub struct ClaimedMessage {
 /// An account of a store.
 pub type StoreAccount = (StoreId, AccountId);
 
-/// How many messages a claim looks at.
+/// The most messages that one claim looks at.
 const CANDIDATES: i64 = 1024;
 
 /// A mail of a thread.
@@ -84,7 +85,7 @@ impl Write {
         let mut update = self.sql("UPDATE tickets SET sort_at = CASE WHEN sort_at < ");
         update.integer(at.millis()).push(" THEN ").integer(at.millis());
         update.push(" ELSE sort_at END, waiting_since = CASE WHEN waiting_since <= ");
-        // What waits now was written after this answer.
+        // The messages that wait now were written after this answer.
         update.integer(at.millis()).push(
             " THEN (SELECT MIN(m.sent_at) FROM messages m WHERE m.store_id = tickets.store_id \
              AND m.conversation_id = tickets.conversation_id AND m.inbound = TRUE AND m.sent_at > ",
@@ -94,7 +95,7 @@ impl Write {
         self.run_along(update)
     }
 
-    /// Puts a message on its way.
+    /// Puts a message into the outbox.
     pub fn put_parcel(&self, parcel: &Parcel) -> Result<()> {
         let text = serde_json::to_string(parcel).map_err(|error| Error::Damaged(error.to_string()))?;
         self.insert_along(outbound::ActiveModel {
@@ -117,8 +118,8 @@ impl Write {
             .add(outbound::Column::Claim.eq(&claimed.claim))
     }
 
-    /// Ends an attempt, and the message's way with it. False: the claim was lost, and what became of the message is up to
-    /// another.
+    /// Ends an attempt and takes the message out of the outbox. `false`: the claim was lost, and another worker decides what becomes of
+    /// the message.
     pub async fn take_parcel(&self, claimed: &ClaimedMessage) -> Result<bool> {
         Ok(self.execute(&outbound::Entity::delete_many().filter(self.of_claim(claimed))).await? == 1)
     }
@@ -133,7 +134,7 @@ impl Write {
         Ok(())
     }
 
-    /// Writes what became of a message; the message.
+    /// Writes the delivery state of a message; returns the message.
     pub async fn save_delivery(&self, id: &MessageId, delivery: Delivery, failure: Option<&str>) -> Result<Option<Message>> {
         let mut sql = self.sql("UPDATE messages SET delivery = ");
         sql.text(delivery.as_str()).push(", failure = ").optional_text(failure);
@@ -178,7 +179,7 @@ impl Db {
     ) -> Result<Vec<ClaimedMessage>> {
         let mut sql = Sql::fixed("SELECT o.position, o.store_id, o.account_id FROM outbound o WHERE o.due_at <= ");
         sql.integer(now.millis());
-        // Those of a full store or account must not hide the others behind the limit.
+        // Messages of a store or account without room must not fill the limit and hide the others.
         for store in room.full_stores() {
             sql.push(" AND o.store_id <> ").text(store.as_str());
         }

@@ -72,7 +72,7 @@ impl Write {
         .await
     }
 
-    /// A new secret; those before it sign until `ends_at` at the latest.
+    /// Adds a new secret; the earlier secrets sign until `ends_at` at the latest.
     pub async fn supersede_bridge_secrets(&self, account: &AccountId, secret: &SigningSecret, ends_at: Timestamp) -> Result<()> {
         self.supersede(SECRETS, account.as_str(), secret, ends_at).await
     }
@@ -102,7 +102,7 @@ impl Db {
     }
 }
 
-/// Where these messages on their way go that go over a bridge, by account, and what signs them now. In one statement, so
+/// The bridges over which these messages of the outbox go, by account, with the secrets that sign now. They are read in one statement, so
 /// that no bridge is seen without its secrets.
 pub(in crate::store) async fn endpoints(
     tx: &Tx,

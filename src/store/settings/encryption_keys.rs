@@ -1,11 +1,11 @@
 //! The keys that secrets are encrypted with at rest: XChaCha20-Poly1305, a random nonce for each secret.
 //!
-//! A key is 32 bytes, written in base64. Several keys may stand in one text, with white space between them: the first one encrypts,
-//! all of them decrypt. So a new key can be put before the old one, and every process can read both until nothing has the old one.
-//! What is encrypted is bound to its table, store and endpoint: a row that is put in the place of another cannot be decrypted.
+//! A key is 32 bytes, written in base64. Several keys may stand in one text, with white space between them: the first key encrypts, all
+//! keys decrypt. So a new key can be put before the old one, and every process can read both until no secret has the old one. A
+//! ciphertext is bound to its table, store and endpoint: a row that is put in the place of another cannot be decrypted.
 //!
-//! A key file is read again before a secret is encrypted, and where a secret names a
-//! key that is not known yet; so a process that runs takes up a key that was added.
+//! A key file is read again before a secret is encrypted, and when a secret names a key that is not known yet; so a running process takes
+//! up a key that was added.
 
 use std::{
     fs::{self, File},
@@ -154,7 +154,7 @@ impl SecretRow<'_> {
     }
 }
 
-/// A new key as it is written.
+/// A new key as it is written in a key file.
 fn new_key() -> Result<String> {
     let mut bytes = [0; KEY_BYTES];
     fill(&mut bytes)?;
@@ -180,7 +180,7 @@ fn read(path: &Path) -> Result<Vec<EncryptionKey>> {
 
 /// A key file is read more than once, which a pipe or a device does not allow.
 fn text_of(path: &Path) -> io::Result<String> {
-    // Looked at before it is opened: a pipe without a writer would be waited for.
+    // The type is tested before the file is opened: opening a pipe would wait for a writer.
     if !fs::metadata(path)?.is_file() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file"));
     }
@@ -217,12 +217,12 @@ fn make(path: &Path) -> io::Result<()> {
     }
 }
 
-/// The only rotation of a key file, until it is dropped.
+/// The rotation of a key file. There is only one at a time, until it is dropped.
 pub struct Rotation {
     /// The file itself, where the path is a symbolic link.
     file: PathBuf,
     folder: PathBuf,
-    /// The lock is on the folder: the file is replaced.
+    /// The lock is on the folder, since the file itself is replaced.
     _lock: File,
 }
 
@@ -237,8 +237,8 @@ impl Rotation {
         Ok(Self { file, folder, _lock: lock })
     }
 
-    /// Puts a new key before those of the file, so that it encrypts from now on. The one that did so before stays, and those of the
-    /// others that `wanted` names.
+    /// Puts a new key before the keys of the file, so that the new key encrypts from now on. The key that encrypted before stays, and so
+    /// do the other keys that `wanted` names.
     pub fn add_key(&self, wanted: impl Fn(&str) -> bool) -> Result<()> {
         let failed = |error: io::Error| unusable(&self.file, "cannot be changed", &error);
         let text = text_of(&self.file).map_err(failed)?;
@@ -404,7 +404,7 @@ mod tests {
             let error = SecretKeys::of_file(path).unwrap_err().to_string();
             assert!(error.contains(reason), "{error}");
         }
-        // Nothing to make a key file of.
+        // A dangling link, through which no key file can be made.
         let dangling = home.path().join("dangling");
         std::os::unix::fs::symlink(home.path().join("none"), &dangling).unwrap();
         assert!(SecretKeys::of_own_file(&dangling).unwrap_err().to_string().contains("No such file"));

@@ -29,7 +29,7 @@ use crate::{
 impl Db {
     /// The user that a grant of that kind belongs to; `None` when it is unknown or has ended, or the user has left the store.
     pub async fn find_manager(&self, hash: &SecretHash, kind: GrantKind, now: Timestamp) -> Result<Option<Manager>> {
-        // The store is what this finds out.
+        // Without a condition on the store: the store is what this query finds out.
         let mut query = Query::select();
         query
             .columns([(grants::Entity, grants::Column::StoreId), (grants::Entity, grants::Column::UserId)])
@@ -64,7 +64,7 @@ impl Db {
 }
 
 impl Write {
-    /// Stores a grant, and removes the store's that have ended.
+    /// Stores a grant, and removes the store's grants that have ended.
     pub async fn insert_grant(&self, hash: &SecretHash, user: &UserId, kind: GrantKind, expires_at: Timestamp) -> Result<()> {
         let ended = Condition::all().add(grants::Column::StoreId.eq(self.store())).add(grants::Column::ExpiresAt.lte(self.now()));
         self.execute(&grants::Entity::delete_many().filter(ended)).await?;
@@ -85,14 +85,14 @@ impl Write {
         Ok(self.execute(&grants::Entity::delete_many().filter(grant)).await? == 1)
     }
 
-    /// Ends every grant of a user; how many.
+    /// Ends every grant of a user; returns how many.
     pub async fn delete_grants(&self, user: &UserId) -> Result<u64> {
         let of_user = Condition::all().add(grants::Column::StoreId.eq(self.store())).add(grants::Column::UserId.eq(user));
         self.execute(&grants::Entity::delete_many().filter(of_user)).await
     }
 
-    /// The user on a seat, and every owner who has joined the store, each with the kind of the role, held until the end of
-    /// the transaction: of two removals at once the second sees what the first left. In the order in which every writer
+    /// The user on a seat, and every owner who has joined the store, each with the kind of the role, held until the end of the
+    /// transaction: of two removals at once the second sees what the first left. The rows are held in the order in which every writer
     /// holds users.
     pub async fn seat_and_owners(&self, id: &SeatId) -> Result<Vec<(User, Option<String>)>> {
         let owners = Condition::all().add(users::Column::UserId.is_not_null()).add(Expr::from(role_kind()).eq(OWNER));
@@ -104,7 +104,7 @@ impl Write {
         self.select_held(query, |cells| Ok((model::<users::Entity>(cells)?.into(), cells.take()?))).await
     }
 
-    /// How many keys the store has. Two that are made at the same moment do not count each other.
+    /// How many keys the store has. Two keys that are made at the same moment do not count each other.
     pub async fn count_keys(&self) -> Result<i64> {
         self.count(api_keys::Column::StoreId).await
     }
@@ -130,7 +130,7 @@ impl Write {
         Ok(!self.select(query, model::<users::Entity>).await?.is_empty())
     }
 
-    /// Holds a user until the end of the transaction, whether there is one or not.
+    /// Holds a user until the end of the transaction; does nothing if there is no such user.
     pub async fn hold_user(&self, user: &UserId) -> Result<()> {
         let query = users::Entity::find().filter(users::Column::StoreId.eq(self.store())).filter(users::Column::UserId.eq(user));
         self.select_held(query, |_| Ok(())).await?;
@@ -170,7 +170,7 @@ impl Write {
         Ok(())
     }
 
-    /// Has the keys that act in a user's name act in that of the store's oldest owner; how many there are.
+    /// Makes the keys that act in a user's name act in the name of the store's oldest owner; returns how many keys.
     pub async fn disown_keys(&self, user: &UserId) -> Result<u64> {
         let disowned = api_keys::Entity::update_many()
             .col_expr(api_keys::Column::OwnerUserId, Expr::value(None::<String>))
@@ -184,7 +184,8 @@ impl Write {
         self.ticket_ids(Condition::all().add(tickets::Column::AssigneeUserId.eq(user))).await
     }
 
-    /// The tickets of an account that lists users which are assigned to somebody else, in the order of their ids.
+    /// The tickets of an account that lists users, as far as they are assigned to somebody whom it does not list, in the order of their
+    /// ids.
     pub async fn tickets_of_others(&self, account: &AccountId) -> Result<Vec<TicketId>> {
         let mut listed = Query::select();
         listed
@@ -199,7 +200,7 @@ impl Write {
         self.ticket_ids(of_others).await
     }
 
-    /// Sorted here: SQLite has no statistics, and asked for an order would rather walk all tickets than sort some.
+    /// The ids are sorted here: SQLite has no statistics, and with an `ORDER BY` it would rather walk all tickets than sort a few.
     async fn ticket_ids(&self, conditions: Condition) -> Result<Vec<TicketId>> {
         let query = tickets::Entity::find()
             .select_only()

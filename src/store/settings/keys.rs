@@ -49,7 +49,7 @@ impl Db {
             .filter(api_key_secrets::Column::StoreId.eq(store))
             .order_by_asc(api_key_secrets::Column::ExpiresAt)
             .all(self.read());
-        // The last secret of a key that is put in stays.
+        // Of the secrets of a key, the one that is inserted last stays: the one that expires last.
         let (keys, secrets) = (keys.await?, secrets.await?);
         let mut last_four: HashMap<String, String> = secrets.into_iter().map(|secret| (secret.key_id, secret.last_four)).collect();
         Ok(keys.into_iter().map(|row| (last_four.remove(&row.id), row)).map(|(last_four, row)| key(row, last_four)).collect())
@@ -78,7 +78,7 @@ impl Write {
     pub async fn key(&self, id: &KeyId) -> Result<Option<ApiKey>> {
         let found = api_keys::Entity::find().filter(self.of_key(id));
         let Some(row) = self.select_held(found, model::<api_keys::Entity>).await?.pop() else { return Ok(None) };
-        // Only once the key is held: the transaction that held it before may have given it another secret.
+        // The secret is read only once the key is held: the transaction that held the key before may have given it another secret.
         let newest = api_key_secrets::Entity::find()
             .filter(api_key_secrets::Column::StoreId.eq(self.store()))
             .filter(api_key_secrets::Column::KeyId.eq(id))
@@ -103,7 +103,7 @@ impl Write {
         self.update(changed).await
     }
 
-    /// A secret of a key beside those that it has, which end at `others_end` unless they end before.
+    /// Adds a secret to a key. The other secrets of the key end at `others_end`, unless they end before.
     pub async fn add_key_secret(&self, key: &ApiKey, hash: &SecretHash, others_end: Timestamp) -> Result<()> {
         let shortened = api_key_secrets::Entity::update_many()
             .col_expr(api_key_secrets::Column::ExpiresAt, Expr::value(others_end))

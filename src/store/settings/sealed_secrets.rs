@@ -1,4 +1,4 @@
-//! Secrets that are stored: which key each is encrypted with, and encrypting those anew that have none or another.
+//! Stored secrets: which key each is encrypted with, and encrypting anew the secrets that have no key or another one.
 //!
 //! Called by `app` at each start and by `counterpart secrets`. A secret that cannot be read stays as it is.
 
@@ -20,14 +20,14 @@ use crate::store::{
 const TABLES: [Secrets; 3] =
     [crate::store::settings::webhooks::SECRETS, crate::store::settings::bridges::SECRETS, crate::store::api_key_auth::SECRETS];
 
-/// Secrets of one transaction.
+/// The most secrets that one transaction encrypts.
 const TOGETHER: usize = 200;
 
-/// What became of secrets that were to be encrypted anew.
+/// The outcome of encrypting secrets anew.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Resealed {
     pub sealed: u64,
-    /// Those that no key of this process decrypts.
+    /// The secrets that no key of this process decrypts.
     pub unreadable: u64,
 }
 
@@ -38,7 +38,7 @@ struct SealedRow {
     stored: SealedSecret,
 }
 
-/// Has SQLite overwrite what a statement replaces with zeros, or not: otherwise the former bytes stay in the page. PostgreSQL keeps
+/// Sets whether SQLite overwrites with zeros what a statement replaces; otherwise the former bytes stay in the page. PostgreSQL keeps
 /// former rows until they are vacuumed.
 async fn overwrites(tx: &Tx, mode: &str) -> Result<()> {
     if tx.backend() == DbBackend::Sqlite {
@@ -48,7 +48,7 @@ async fn overwrites(tx: &Tx, mode: &str) -> Result<()> {
 }
 
 impl Db {
-    /// Encrypts the secrets that are stored as they are, if there is a key; how many.
+    /// Encrypts the secrets that are stored unencrypted, if there is a key; returns how many.
     pub async fn seal_plain(&self) -> Result<u64> {
         if self.secret_keys().current_id().is_none() {
             return Ok(0);
@@ -63,7 +63,7 @@ impl Db {
         self.reseal_those(|key_id| key_id != current.as_deref()).await
     }
 
-    /// How many secrets are encrypted with each key; absent: with none.
+    /// How many secrets are encrypted with each key. `None`: not encrypted.
     pub async fn secrets_by_key(&self) -> Result<BTreeMap<Option<String>, i64>> {
         let mut counts = BTreeMap::new();
         for of in TABLES {

@@ -14,10 +14,10 @@ use crate::{
 #[derive(Clone, Copy)]
 pub(in crate::store) struct Secrets {
     pub table: &'static str,
-    /// The column that says whose they are.
+    /// The column that says which endpoint or name a secret belongs to.
     pub owner: &'static str,
     pub value: &'static str,
-    /// The column of the store, where the secrets belong to one.
+    /// The column of the store, if the secrets belong to a store.
     pub store: Option<&'static str>,
 }
 
@@ -37,7 +37,7 @@ impl Secrets {
     }
 }
 
-/// The secrets that can be read. Where there are some and none can, the reason of the first.
+/// The secrets that can be read. If there are secrets and none can be read: the reason of the first.
 pub(in crate::store) fn readable(secrets: impl IntoIterator<Item = Read>) -> std::result::Result<Vec<SigningSecret>, String> {
     let (mut readable, mut reason) = (Vec::new(), None);
     for secret in secrets {
@@ -53,7 +53,7 @@ pub(in crate::store) fn readable(secrets: impl IntoIterator<Item = Read>) -> std
 }
 
 impl Write {
-    /// A new secret; those before it sign until `ends_at` at the latest.
+    /// Adds a new secret; the earlier secrets sign until `ends_at` at the latest.
     pub(in crate::store) async fn supersede(&self, of: Secrets, owner: &str, secret: &SigningSecret, ends_at: Timestamp) -> Result<()> {
         let mut sql = self.sql("DELETE FROM ");
         sql.push(of.table).push(" WHERE store_id = $1 AND ").push(of.owner).push(" = ").text(owner);

@@ -25,7 +25,7 @@ impl Db {
         }
     }
 
-    /// Changes a store's settings; what is `None` stays. Answers the store as it is then, `None` when there is none.
+    /// Changes a store's settings; a setting that is `None` stays. Returns the store as it is then, or `None` if there is no such store.
     pub async fn edit_store(
         &self,
         id: &StoreId,

@@ -71,7 +71,7 @@ impl Write {
         Ok(Some(Webhook { kinds, ..row.into() }))
     }
 
-    /// Writes what can be changed of a subscription. One that is not enabled keeps nothing in its queue.
+    /// Writes what can be changed of a subscription. A subscription that is not enabled keeps nothing in its queue.
     pub async fn save_webhook(&self, webhook: &Webhook) -> Result<()> {
         self.update(webhooks::ActiveModel {
             store_id: Set(self.store().to_string()),
@@ -112,12 +112,12 @@ impl Write {
         Ok(())
     }
 
-    /// A new secret; those before it sign until `ends_at` at the latest.
+    /// Adds a new secret; the earlier secrets sign until `ends_at` at the latest.
     pub async fn supersede_secrets(&self, id: &WebhookId, secret: &SigningSecret, ends_at: Timestamp) -> Result<()> {
         self.supersede(SECRETS, id.as_str(), secret, ends_at).await
     }
 
-    /// Removes a subscription with all that belongs to it; it is held.
+    /// Removes a subscription, which is held, with all that belongs to it.
     pub async fn delete_webhook(&self, id: &WebhookId) -> Result<()> {
         /// The rows of a subscription in a table.
         macro_rules! rows {
@@ -125,7 +125,7 @@ impl Write {
                 $table::Entity::delete_many().filter($table::Column::StoreId.eq(self.store())).filter($table::Column::WebhookId.eq(id))
             };
         }
-        // Attempts behind deliveries: a worker that ends one just now logs it before its delivery can go.
+        // Attempts are removed after deliveries: a worker that ends an attempt just now logs it before its delivery can be removed.
         self.execute(&rows!(deliveries)).await?;
         self.execute(&rows!(attempts)).await?;
         self.execute(&rows!(webhook_secrets)).await?;
@@ -134,14 +134,14 @@ impl Write {
         Ok(())
     }
 
-    /// Where an enabled subscription is delivered to, and since when nothing but failures came from there. It is not held.
+    /// The URL of an enabled subscription, and since when deliveries to it have done nothing but fail. The row is not held.
     pub async fn health(&self, webhook: &WebhookId) -> Result<Option<(String, Option<Timestamp>)>> {
         let enabled = webhooks::Entity::find().filter(self.of_webhook(webhook)).filter(webhooks::Column::Enabled.eq(true));
         let found = self.select(enabled, model::<webhooks::Entity>).await?.pop();
         Ok(found.map(|row| (row.url, row.failing_since.map(Timestamp::from_millis))))
     }
 
-    /// Notes whether the endpoint of a delivery answers; it is written only when that changes, and not of one that was moved.
+    /// Notes whether the endpoint of a delivery answers. Writes only if that changes, and not if the subscription has another URL by now.
     pub async fn note_health(&self, shipment: &Shipment, failing_since: Option<Timestamp>) -> Result<()> {
         let column = webhooks::Column::FailingSince;
         let changes = if failing_since.is_some() { column.is_null() } else { column.is_not_null() };

@@ -1,14 +1,15 @@
-//! Checkpoints: copying the write-ahead log into the SQLite file beside the writer, and what follows where the disk refuses the sync.
+//! Checkpoints: copying the write-ahead log into the SQLite file beside the writer, and what happens if the disk refuses a sync.
 //!
-//! Left to itself, SQLite checkpoints within the commit that made the log long, and all writers wait until the disk has what was copied:
-//! 25 ms and more where many conversations are written to. Here a connection of its own checkpoints in rounds, each of which leaves what
-//! was written meanwhile; at last the writer itself copies the rest, which is little unless the disk is slower than the writes. The next
-//! writer finds a log that is copied to its end, and starts it over. Where a reader still needs an old snapshot, the checkpoint is tried
-//! again until that reader has gone.
+//! Left to itself, SQLite runs the checkpoint within the commit that made the log long, and all writers wait until the disk has the
+//! copied pages: 25 ms and more where many conversations are written to. Here a separate connection runs the checkpoint in rounds. Each
+//! round leaves the pages that were written meanwhile to the next round; at last the writer itself copies the rest, which is little
+//! unless the disk is slower than the writes. The next writer finds a log that is copied to its end, and starts it over. While a reader
+//! still needs an old snapshot, the checkpoint is tried again until that reader has gone.
 //!
-//! Guarantees: a log starts over only once the disk has all that was copied from it; where the disk refused some, it does not start over
-//! while this process lives, and the next process that opens the file alone copies it from its beginning. A log that could not be copied
-//! here is copied by SQLite, within commits, once it is [`LAST`] times as long; that of an import, within its own.
+//! Guarantees: the log starts over only once the disk has every page that was copied from it. If the disk refused a sync, the log does
+//! not start over while this process lives; the next process that opens the file alone copies the log from its beginning. A log that
+//! could not be copied here is copied by SQLite, within a commit, once it is [`LAST`] times as long as its limit; the log of an import is
+//! copied within the commits of the import.
 
 use std::time::Duration;
 
@@ -23,18 +24,19 @@ use crate::store::{
     },
 };
 
-/// How many rounds there are at most beside the writers, and how many pages are little.
+/// The most rounds beside the writers, and the number of remaining pages that is small enough to end the rounds.
 const ROUNDS: u32 = 4;
 const LITTLE: i64 = 400;
 
-/// By how much a log may outgrow its pages before SQLite sees to it, and what is left of it on the disk when it starts over.
+/// How many times its limit the log may be long before SQLite copies it within a commit. When the log starts over, its file is cut to the
+/// same size.
 pub(in crate::store) const LAST: u32 = 2;
 
-/// How long to wait for a reader, at first and at most.
+/// The pause before a checkpoint that a reader held up is tried again, at first and at most.
 pub(in crate::store) const PAUSE: Duration = Duration::from_millis(20);
 pub(in crate::store) const LONG_PAUSE: Duration = Duration::from_secs(1);
 
-/// When a log is to be copied: from so many pages on, unless that is underway.
+/// When the log is to be copied: from this number of pages on, unless a copy is underway.
 pub(in crate::store) struct Copying {
     pub pages: u32,
     pub underway: bool,
@@ -45,7 +47,7 @@ impl Copying {
         Self { pages, underway: false }
     }
 
-    /// For a connection that writes.
+    /// The settings of a connection that writes.
     pub fn settings(&self) -> String {
         let last = LAST * self.pages;
         format!("PRAGMA wal_autocheckpoint = {last}; PRAGMA journal_size_limit = {};", PAGE_BYTES * last)
@@ -56,26 +58,26 @@ impl Copying {
     }
 }
 
-/// What became of an attempt.
+/// The outcome of an attempt to copy the log.
 pub(in crate::store) enum Checkpointed {
     Done,
     Left,
-    /// By the disk: what it does not have counts as copied, which it tells once.
+    /// The disk refused a sync. It reports this only once; afterwards the pages that it does not have count as copied.
     Refused,
 }
 
-/// Copies until little is left, or nothing more can be copied. False: the disk refused some, and the log is kept from starting
-/// over.
+/// Copies the log until few pages are left, or nothing more can be copied. `false`: the disk refused a sync, and the log is kept from
+/// starting over.
 pub(in crate::store) fn rounds(file: &FileIdentity, sync: impl Fn(&Connection) -> Result<()>) -> Result<bool> {
     let (connection, keeper) = (open_writer(file.path())?, open_writer(file.path())?);
     // The path may lead to another file by now.
     file.check()?;
     let mut copied = -1;
     for _ in 0..ROUNDS {
-        // A reader, from before anything is copied that the disk may refuse.
+        // Opens a read transaction before any page is copied: it keeps the log from starting over if the disk refuses the copy.
         keeper.execute_batch("BEGIN; SELECT 1 FROM sqlite_schema")?;
-        // What an attempt before left to be synced is not to be mixed with what a checkpoint syncs itself: it may fail and be
-        // repeated, the other may not.
+        // Pages that an earlier attempt copied without a sync are synced first, apart from the checkpoint's own sync: a checkpoint whose
+        // sync fails may be repeated, a failed sync of those pages may not.
         let refused = sync(&connection).is_err() || {
             log(&connection, "PASSIVE")?;
             sync(&connection).is_err()
@@ -94,8 +96,8 @@ pub(in crate::store) fn rounds(file: &FileIdentity, sync: impl Fn(&Connection) -
     Ok(true)
 }
 
-/// Waits until the disk has what was copied. A checkpoint does so only where it came to the end of the log, which it does not
-/// beside writers; the one that does would wait for all that those before it left.
+/// Waits until the disk has the copied pages. A checkpoint syncs only if it came to the end of the log, which it does not do beside
+/// writers; the checkpoint that does come to it would wait for everything that the earlier ones left unsynced.
 pub(in crate::store) fn sync(connection: &Connection) -> Result<()> {
     library::sync_file(connection)
 }
@@ -134,14 +136,14 @@ mod tests {
         log(file, "NOOP").unwrap().pages
     }
 
-    /// Commits until the log is so long.
+    /// Commits until the log has at least `long` pages.
     async fn fill(writer: &Writer, file: &Connection, long: u32) {
         while pages(file) < long.into() {
             write(writer, 0).await;
         }
     }
 
-    /// Without another write.
+    /// Whether the log is copied to its end in time, without another write.
     async fn is_copied(file: &Connection) -> bool {
         let wait = async {
             while log(file, "NOOP").unwrap().is_left(1) {
@@ -151,7 +153,8 @@ mod tests {
         timeout(Duration::from_secs(20), wait).await.is_ok()
     }
 
-    /// With the next write, or one behind it where that came before the copy let go, which takes as long as the machine is busy.
+    /// Writes until the log starts over: with the next write, or with a later one if that write came before the copy had let go of the
+    /// log, which takes longer on a busy machine.
     async fn starts_over(writer: &Writer, file: &Connection) {
         for _ in 0..100 {
             write(writer, 0).await;
@@ -200,7 +203,7 @@ mod tests {
         }
         fill(&writer, &file, PAGES).await;
         assert!(is_copied(&file).await);
-        // Some thirteen thousand pages went through it.
+        // Some thirteen thousand pages went through the log.
         let size = std::fs::metadata(home.path().join("file.db-wal")).unwrap().len();
         assert!(size < 4096 * 13_000 / 4, "{size}");
         writer.close().await;
@@ -237,7 +240,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("file.db");
         let file = file(&path);
-        // Copies nothing itself.
+        // This writer copies nothing itself.
         let writer = Writer::new(opened(&path), 100 * PAGES);
         fill(&writer, &file, PAGES).await;
         let synced = std::cell::Cell::new(0);
@@ -245,7 +248,8 @@ mod tests {
             synced.set(synced.get() + 1);
             if synced.get() == 1 { Ok(()) } else { Err(crate::store::Error::Damaged("input/output error".to_owned())) }
         };
-        // Where the log was copied whole SQLite has synced it: a reader has the round come to less, as writers do.
+        // SQLite itself syncs a log that was copied as a whole. The reader keeps the round from reaching the end of the log, as writers
+        // do.
         let reader = Connection::open(&path).unwrap();
         reader.execute_batch("BEGIN; SELECT * FROM t").unwrap();
         write(&writer, 0).await;

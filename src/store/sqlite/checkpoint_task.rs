@@ -15,11 +15,11 @@ use crate::store::{
     },
 };
 
-/// How often a log that is not copied any more is looked at.
+/// The pause between two checks of a log that is not copied any more.
 const BETWEEN_WARNINGS: Duration = Duration::from_secs(10);
 
 impl Writer {
-    /// Has the log copied where it is long. To be called after a commit.
+    /// Starts a copy of the log if the log is long. To be called after a commit.
     pub fn copy_if_due(&self, seat: &mut WriterSeat) {
         if seat.connection.as_ref().is_some_and(|connection| seat.copying.is_due(connection)) {
             seat.copying.underway = true;
@@ -50,7 +50,7 @@ impl Writer {
         }
     }
 
-    /// Says each time that a log which is not copied any more has doubled, until the file is closed.
+    /// Logs an error each time that a log which is not copied any more has doubled in size, until the file is closed.
     async fn warn_of_log(&self, file: &FileIdentity) {
         let mut warned = 0;
         while !self.sit().await.is_ok_and(|seat| seat.closed) {
@@ -74,7 +74,7 @@ impl Writer {
             sole.with(|seat| {
                 let left = match &seat.connection {
                     Some(connection) => log(connection, "PASSIVE")?.is_left(seat.copying.pages),
-                    // A commit failed, and the next opens another.
+                    // A commit failed and closed the connection; the next write opens another.
                     None => !seat.closed,
                 };
                 seat.copying.underway = left;

@@ -1,4 +1,4 @@
-//! A SQLite connection without SeaORM in between: opening it, and running a statement inline, on the thread that calls.
+//! A SQLite connection without SeaORM: opening it, and running a statement inline, on the calling thread.
 
 use std::path::{Path, PathBuf};
 
@@ -11,8 +11,9 @@ use crate::store::{
     sql::{Param, Sql},
 };
 
-/// The bytes of a page in a SQLite file that is made here; one that is there keeps its own. A send changes some five pages of its own
-/// in a few places each, and the log takes whole pages: with pages twice as large a tenth fewer come in a second, and reads cost no less.
+/// The page size of a new SQLite file, in bytes. An existing file keeps its own page size. A send changes some five pages of its own in a
+/// few places each, and the write-ahead log takes whole pages: with pages twice as large, a tenth fewer sends are completed in a second,
+/// and reads cost no less.
 pub(in crate::store) const PAGE_BYTES: u32 = 2048;
 
 /// What SQLite appends to the name of a database for its write-ahead log and for the log's index.
@@ -42,20 +43,22 @@ pub(in crate::store) fn open_writer(path: &Path) -> Result<Connection> {
     Ok(connection)
 }
 
-/// What there is of a log, in pages, and what of that is copied.
+/// The length of the write-ahead log, in pages, and how many of these pages are copied into the database.
 pub(in crate::store) struct Log {
     pub pages: i64,
     pub copied: i64,
 }
 
 impl Log {
-    /// Whether it is long, and not copied to its end. A checkpoint of somebody else's hides what there is.
+    /// Whether the log has at least this many pages and is not copied to its end. While another connection runs a checkpoint, SQLite does
+    /// not tell the length (it is negative), and the log counts as not copied.
     pub fn is_left(&self, pages: u32) -> bool {
         self.pages < 0 || (self.pages >= pages.into() && self.copied < self.pages)
     }
 }
 
-/// The log as it is after this kind of checkpoint. Where another connection is at one, nothing is done.
+/// Runs a checkpoint of this kind and returns the state of the log after it. While another connection runs a checkpoint, this one does
+/// nothing.
 pub(in crate::store) fn log(connection: &Connection, checkpoint: &str) -> Result<Log> {
     let mut statement = connection.prepare_cached(&format!("PRAGMA wal_checkpoint({checkpoint})"))?;
     Ok(statement.query_row((), |row| Ok(Log { pages: row.get(1)?, copied: row.get(2)? }))?)

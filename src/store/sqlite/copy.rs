@@ -20,15 +20,15 @@ use crate::store::{
 /// Pages that are copied between two reports.
 const STEP: i32 = 4096;
 
-/// Called with the pages that are copied, and all of them.
+/// Called with the number of pages that are copied, and the number of all pages.
 pub type Progress<'a> = &'a (dyn Fn(u64, u64) + Send + Sync);
 
-/// What is copied.
+/// The kind of database that is copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::store) enum CopySource {
     /// A database that others may open and write meanwhile.
     Live,
-    /// A file that nothing writes, and that may be where nothing can be written.
+    /// A file that nothing writes. It may lie where nothing can be written.
     AtRest,
 }
 
@@ -61,7 +61,7 @@ pub(in crate::store) fn copy(from: &Path, source: CopySource, to: &Path, progres
     source.execute_batch("COMMIT")?;
     let mut id = [0; 4];
     getrandom::fill(&mut id).map_err(|error| Error::Failing(format!("the system has no random bytes: {error}")))?;
-    // Its own log, if any, goes when it is closed.
+    // The log of the target, if any, is removed when the target is closed.
     target.execute_batch(&format!("PRAGMA application_id = {}", i32::from_ne_bytes(id)))?;
     target.close().map_err(|(_, error)| error)?;
     std::fs::File::open(to).and_then(|file| file.sync_all()).map_err(|error| Error::Failing(format!("`{}`: {error}", to.display())))

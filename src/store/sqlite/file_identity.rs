@@ -1,13 +1,14 @@
 //! File identity: whether the path of a SQLite database still leads to the files that are open, and whether they are intact.
 //!
-//! An open file outlives its name. When the database, its log or the log's index is deleted or replaced under a running server,
-//! SQLite goes on in files without a name, and everything it acknowledges is lost with the last process that has them open. A file
-//! that was cut short has lost pages that nothing has asked for yet, and one that another was copied over has pages of both. The writer
-//! therefore looks at names and files before it begins a group and before it acknowledges one; readers do before they open a connection.
+//! An open file outlives its name. When the database, its log or the log's index is deleted or replaced under a running server, SQLite
+//! goes on in files without a name, and everything it acknowledges is lost with the last process that has them open. A file that was cut
+//! short has lost pages that nothing has asked for yet. A file that another file was copied over has pages of both. The writer therefore
+//! checks the names and the files before it begins a group and before it acknowledges one; a reader checks them before it opens a
+//! connection.
 //!
-//! A look costs three calls of `stat`. Only where a length or the time of the last change differs from the look before, as after a
-//! checkpoint, the header is read, and a database that became shorter is compared with the length that it states. A log that became
-//! shorter is compared with the number of pages that its index says it has.
+//! A check costs three calls of `stat`. The header is read only if a length or the time of the last change differs from the check before,
+//! as after a checkpoint. A database that became shorter is then compared with the length that its header states. A log that became
+//! shorter is compared with the number of pages that its index states.
 //!
 //! Guarantee: a write that is acknowledged went to the files that the path led to after its commit. Not noticed are a log that is cut
 //! short in the few milliseconds between the two looks, and a whole SQLite database that was copied over this one within that time.
@@ -50,15 +51,15 @@ pub(in crate::store) struct FileIdentity {
     /// drops the locks that SQLite holds on it (https://www.sqlite.org/howtocorrupt.html, 2.2).
     header: OnceLock<ManuallyDrop<File>>,
     seen: Mutex<FileState>,
-    /// What looked wrong, and since when it has not changed.
+    /// The state of the files that looked wrong, and since when it has not changed.
     suspicion: Mutex<Option<(FileState, Instant)>>,
-    /// How long it must not change to be taken for a fault.
+    /// How long a state that looks wrong must stay unchanged before it counts as a fault.
     quiet: Duration,
-    /// What somebody else did to the content of the files, which cannot be mended while they are open.
+    /// What another program did to the content of the files. It cannot be repaired while they are open.
     broken: OnceLock<String>,
 }
 
-/// What a look saw.
+/// The state of the files at a check.
 #[derive(Clone, Copy, PartialEq)]
 struct FileState {
     /// The length of the database, in bytes. A checkpoint behind a VACUUM shortens the file and writes the new length into its header.
@@ -69,22 +70,22 @@ struct FileState {
     log: u64,
 }
 
-/// How often a look that found something wrong is repeated before a write is refused for it.
+/// How many checks in a row must find something wrong before a write is refused for it.
 const LOOKS: u32 = 3;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
 
-/// How long files that look wrong must not change to be taken for broken. A checkpoint of another process writes the header first, and
-/// the file reaches the length that the header states with its last page.
+/// How long files that look wrong must stay unchanged before they count as broken. A checkpoint of another process writes the header
+/// first, and only the last page gives the file the length that the header states.
 const QUIET: Duration = Duration::from_secs(2);
 
-/// What a SQLite file begins with, and where its header has the bytes of a page (two of them, big-endian, 1 for 65,536) and the number of
-/// pages (four): https://www.sqlite.org/fileformat2.html#the_database_header.
+/// The first bytes of a SQLite file, and the offsets in its header of the page size (two bytes, big-endian, 1 for 65,536) and of the
+/// number of pages (four bytes): https://www.sqlite.org/fileformat2.html#the_database_header.
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 const PAGE_BYTES_AT: usize = 16;
 const PAGES_AT: usize = 28;
 const HEADER: usize = PAGES_AT + 4;
 
-/// The bytes of a log's header, and of what stands before each of its pages.
+/// The bytes of a log's header, and of the frame header before each of its pages.
 const LOG_HEADER: u64 = 32;
 const FRAME_HEADER: u64 = 24;
 
@@ -118,12 +119,12 @@ impl FileIdentity {
         &self.path
     }
 
-    /// A statement that writes the first page, by which the log is known to belong to the file.
+    /// A statement that writes the first page into the log. The application id in that page shows that the log belongs to the file.
     pub fn name_in_log(&self) -> String {
         format!("PRAGMA application_id = {}", self.application_id)
     }
 
-    /// Fails unless the names lead to the files that were opened first, and they were neither cut short nor written over.
+    /// Fails unless the paths lead to the files that were opened first, and these files were neither cut short nor written over.
     pub fn check(&self) -> Result<()> {
         if let Some(reason) = self.broken.get() {
             return Err(Error::Unusable(reason.clone()));
@@ -138,7 +139,7 @@ impl FileIdentity {
         Ok(())
     }
 
-    /// The files as they are.
+    /// The current state of the files.
     fn look(&self) -> Result<FileState> {
         let log = same(&beside(&self.path, LOG), self.log)?.len();
         same(&beside(&self.path, INDEX), self.index)?;
@@ -146,10 +147,10 @@ impl FileIdentity {
         Ok(FileState { length: found.len(), changed: (found.mtime(), found.mtime_nsec()), log })
     }
 
-    /// What is to be remembered of files that differ from the look before; nothing where that is not known.
+    /// The state to remember for files that differ from the check before. `None`: the state cannot be told.
     fn compared(&self, before: FileState, mut now: FileState) -> Result<Option<FileState>> {
         for look in 1.. {
-            // What cannot be read is for SQLite to report.
+            // A file that cannot be read is reported by SQLite.
             let Ok(header) = self.header() else { return Ok(None) };
             let Some(pages) = self.pages_of_log() else { return Ok(None) };
             let wrong = match header {
@@ -197,13 +198,13 @@ impl FileIdentity {
         ["", LOG].iter().filter_map(|suffix| fs::metadata(beside(&self.path, suffix)).ok()).map(|found| found.len()).sum()
     }
 
-    /// The bytes of the log at the last look.
+    /// The bytes of the log at the last check.
     pub fn log_length(&self) -> u64 {
         lock(&self.seen).log
     }
 
-    /// Lets SQLite fold the log into the database and remove it with the last other connection. To be called when all of this process
-    /// are closed.
+    /// Lets SQLite copy the log into the database and remove the log with the last other connection. To be called once all other
+    /// connections of this process are closed.
     pub fn close(&self) {
         drop(lock(&self.keeper).take());
     }
@@ -225,14 +226,14 @@ impl FileIdentity {
         }
     }
 
-    /// The pages that the log has, by its index; `None` where it is not known.
+    /// The number of pages that the log has by its index; `None` if it is not known.
     fn pages_of_log(&self) -> Option<u64> {
         let keeper = lock(&self.keeper);
         u64::try_from(connection::log(keeper.as_ref()?, "NOOP").ok()?.pages).ok()
     }
 }
 
-/// What is read of a SQLite header.
+/// The values that are read from the header of a SQLite file.
 struct Header {
     /// The bytes of a page, and of the whole file.
     page: u64,
@@ -250,7 +251,7 @@ impl Header {
     }
 }
 
-/// The bytes of a log with so many pages.
+/// The bytes of a log with this number of pages.
 fn log_length(pages: u64, page: u64) -> u64 {
     if pages == 0 { 0 } else { LOG_HEADER + pages * (FRAME_HEADER + page) }
 }
@@ -271,7 +272,7 @@ fn same(path: &Path, open: Inode) -> Result<Metadata> {
     Err(Error::Unusable(format!("`{}` was replaced by another file while it was open; {WHAT_HELPS}", path.display())))
 }
 
-/// A file that is there, for tests.
+/// The identity of a file that exists, for tests.
 #[cfg(test)]
 pub(in crate::store) fn opened(path: &Path) -> std::sync::Arc<FileIdentity> {
     FileIdentity::of(path).unwrap().into()
@@ -293,12 +294,12 @@ mod tests {
         matches!(checked, Err(Error::Unusable(reason)) if reason.contains(what))
     }
 
-    /// One that takes for broken at once what it sees a second time.
+    /// An identity that takes the files for broken as soon as it sees the same wrong state a second time.
     fn hasty(path: &Path) -> FileIdentity {
         FileIdentity { quiet: Duration::ZERO, ..FileIdentity::of(path).unwrap() }
     }
 
-    /// Refused at first, and for good where nothing changes.
+    /// Whether the first check fails only for the moment, and the next one, as nothing has changed, for good.
     fn says_at_last(identity: &FileIdentity, what: &str) -> bool {
         let first = identity.check();
         matches!(first, Err(Error::Unavailable(reason)) if reason.contains(what)) && says(identity.check(), what)

@@ -9,13 +9,13 @@
 //! When the disk is full or fails, SQLite may roll the whole transaction back by itself. The writer notices: it closes its connection,
 //! fails every writer of the group, and refuses further statements of the turn, which would otherwise commit on their own.
 //!
-//! A writer sees what those before it in its group did. If their commit fails, its own fails with them, so that nothing acknowledged
-//! rests on something lost. A refusal is not held back so: it promises nothing.
+//! A writer sees what the earlier writers of its group did. If their commit fails, its own fails with them, so that nothing acknowledged
+//! rests on something lost. A refusal does not wait for the commit: it promises nothing.
 //!
-//! What a savepoint would have to put back, SQLite keeps: each page that a turn changes, some twenty for a message. As the library comes,
-//! with more than 64 KB all go through a temporary file, with two system calls a page; `library` raises that bound. `.cargo/config.toml`
-//! compiles it with `fdatasync` instead of `fsync` (the log is written over in place, so that there is seldom more to sync than its pages),
-//! and without one pool of pages, and its lock, for all connections.
+//! For a savepoint SQLite keeps the former content of each page that a turn changes, some twenty for a message. By default, once these
+//! are more than 64 KB, they all go through a temporary file, with two system calls a page; `library` raises that bound.
+//! `.cargo/config.toml` compiles SQLite with `fdatasync` instead of `fsync` (the log is written over in place, so that there is seldom
+//! more to sync than its pages), and without the one pool of pages, and its lock, for all connections.
 
 use std::{
     ops::RangeInclusive,
@@ -50,16 +50,17 @@ use crate::store::{
 /// Prepared statements that the connection keeps.
 const STATEMENTS: usize = 256;
 
-/// Pages that the connection keeps from one group to the next. In a file of less than a gigabyte SQLite looks through all of them at
-/// each commit in which pages of a tree were put in order: it does so by way of the number that one at a gigabyte would have, and
-/// then believes to have kept pages from behind the end of the file.
+/// The page cache that the connection keeps from one group to the next, in pages. In a file of less than a gigabyte SQLite walks through
+/// the whole cache at each commit in which pages of a B-tree were put in order: for that it uses, for a moment, the number that the page
+/// at one gigabyte would have, and then takes the cache to hold pages from behind the end of the file.
 const KEPT_PAGES: u32 = 2000;
 
-/// How many pages a group may change before they go to the log ahead of its commit, which reads back what lies behind one that was
-/// changed again. No multiple of 256: SQLite takes the number for a switch too, by its last byte.
+/// How many pages a group may change before they go to the log ahead of its commit. If a page that is in the log already was changed
+/// again, the commit has to read back all that lies behind it. Not a multiple of 256: SQLite also takes the last byte of the number for a
+/// switch.
 const GROUP_PAGES: u32 = 8000;
 
-/// How often, at most, it is looked whether a group has grown, and how many turns are enough.
+/// The most checks whether a group still grows, and the number of turns at which it is committed without further checks.
 const LOOKS: u32 = 8;
 const ENOUGH: usize = 64;
 
@@ -71,17 +72,17 @@ const POLL: Duration = Duration::from_millis(1);
 const STRETCH: Duration = Duration::from_millis(200);
 const BREATH: Duration = Duration::from_millis(3);
 
-/// The writer's place: its holder writes.
+/// The writer's seat: whoever holds its lock may write.
 pub(in crate::store) struct WriterSeat {
     pub(in crate::store) file: Arc<FileIdentity>,
     pub(in crate::store) connection: Option<Connection>,
     pub(in crate::store) copying: Copying,
-    /// For good.
+    /// Whether the writer is closed for good.
     pub(in crate::store) closed: bool,
     group: Option<Group>,
-    /// The task that ends the group. Where it has ended and left a group, it panicked.
+    /// The task that commits the group. If it has ended and there is still a group, it panicked.
     ending: Option<JoinHandle<()>>,
-    /// Since when groups have followed each other without a pause.
+    /// When the first of the groups that follow each other without a pause began, and when the last of them ended.
     stretch: Option<(Instant, Instant)>,
     last_failure: LastFailure,
 }
@@ -97,7 +98,7 @@ struct Group {
 pub(in crate::store) struct Writer {
     seat: Arc<Queue<WriterSeat>>,
     last_failure: LastFailure,
-    /// How often the disk refused what the log was copied to.
+    /// How often the disk refused to sync what was copied from the log.
     pub(super) refused_copies: Arc<AtomicU64>,
 }
 
@@ -106,7 +107,7 @@ type TakenSeat = OwnedMutexGuard<WriterSeat>;
 
 /// Sole use of the file for writing, until it is dropped.
 ///
-/// Behind a lock for the same reason as in a turn.
+/// The seat is behind a lock for the same reason as in a turn.
 pub(in crate::store) struct Sole(Mutex<TakenSeat>);
 
 /// A transaction alone on the file, on its own connection. Dropped without [`Alone::commit`], it leaves nothing behind.
@@ -118,13 +119,13 @@ pub(in crate::store) struct Alone {
 
 /// One writer's turn. Dropped without [`WriterTurn::commit`], it leaves nothing behind.
 pub(in crate::store) struct WriterTurn {
-    /// Behind a lock since a connection cannot be shared between threads, and what holds a turn must be.
+    /// Behind a lock: a connection cannot be shared between threads, but a value that holds a turn must be.
     seat: Mutex<TakenSeat>,
     ended: bool,
 }
 
 impl Writer {
-    /// From so many pages on the log is copied into the file.
+    /// `pages`: the length from which on the log is copied into the file.
     pub fn new(file: Arc<FileIdentity>, pages: u32) -> Self {
         let (copying, last_failure) = (Copying::new(pages), LastFailure::default());
         let seat = WriterSeat {
@@ -140,7 +141,7 @@ impl Writer {
         Self { seat: Arc::new(Queue::new(seat)), last_failure, refused_copies: Arc::default() }
     }
 
-    /// Known without waiting for a turn.
+    /// When a write last failed. This does not wait for a turn.
     pub fn last_failure(&self) -> &LastFailure {
         &self.last_failure
     }
@@ -157,7 +158,7 @@ impl Writer {
         self.sit_until(Instant::now() + WRITE_WAIT).await
     }
 
-    /// The next turn, once those before have had theirs.
+    /// Begins the next turn, once the earlier writers have had theirs.
     pub async fn turn(&self) -> Result<WriterTurn> {
         let until = Instant::now() + WRITE_WAIT;
         let mut seat = self.sit_until(until).await?;
@@ -174,7 +175,7 @@ impl Writer {
         Ok(WriterTurn { seat: Mutex::new(seat), ended: false })
     }
 
-    /// The seat without a transaction, for one that runs on another connection.
+    /// Takes the seat without a transaction, for a transaction that runs on another connection.
     pub async fn sole(&self) -> Result<Sole> {
         let mut seat = self.sit().await?;
         seat.is_open()?;
@@ -182,26 +183,26 @@ impl Writer {
         Ok(Sole(Mutex::new(seat)))
     }
 
-    /// Commits the group that was just opened. Queues up behind everybody who waits by then: those are the group, and as long as it
-    /// grows so are those who come meanwhile, since what the commit costs is shared.
+    /// Commits the group that was just opened. Queues up behind all writers that wait by then: they are the group. As long as the group
+    /// grows, the writers that arrive meanwhile belong to it too, since they share the cost of the commit.
     async fn end_group(self) {
         let mut before = 0;
         for look in 1.. {
             let mut seat = self.seat.clone().lock_owned().await;
-            // None where somebody came first who wanted the seat without.
+            // There is no group if somebody who takes the seat without a transaction came first: that commits the group.
             let Some(Group { waiting }) = &seat.group else { return };
             if waiting.len() == before || waiting.len() >= ENOUGH || look == LOOKS {
                 return self.commit_group(&mut seat);
             }
             before = waiting.len();
             drop(seat);
-            // Or it would queue up before those who are just coming.
+            // Otherwise this task would queue up before the writers that are just arriving.
             tokio::task::yield_now().await;
         }
     }
 
-    /// Commits the group, if there is one, and tells everybody in it. This waits for the disk, here: to cross to a thread that may
-    /// wait and back takes a sixth of the time that a group of sixteen has. The runtime has a thread more for it (`cli`).
+    /// Commits the group, if there is one, and tells every writer in it the outcome. This thread itself waits for the disk: crossing to a
+    /// blocking thread and back takes a sixth of the time that a group of sixteen has. The runtime has one more thread for it (`cli`).
     fn commit_group(&self, seat: &mut WriterSeat) {
         if seat.group.is_some() {
             wake_another();
@@ -218,7 +219,7 @@ impl Writer {
         file.check()?;
         let mut connection = open_writer(file.path())?;
         connection.execute_batch(settings)?;
-        // A shared borrow of it could not be sent to another thread.
+        // A shared reference to the connection could not be sent to another thread.
         let own = &mut connection;
         begin(until, move || Ok(own.execute_batch("BEGIN IMMEDIATE")?)).await?;
         Ok(Alone { connection, file, _sole: sole })
@@ -242,7 +243,7 @@ fn closed() -> Error {
 }
 
 impl WriterSeat {
-    /// Nothing is written behind the last checkpoint.
+    /// Fails once the writer is closed: nothing is written after the last checkpoint.
     fn is_open(&self) -> Result<()> {
         if self.closed { Err(closed()) } else { Ok(()) }
     }
@@ -265,7 +266,7 @@ impl WriterSeat {
         Ok(self.connection()?.prepare_cached(sql)?.raw_execute().map(|_| ())?)
     }
 
-    /// Opens the transaction of a group; other processes may hold the lock until then.
+    /// Opens the transaction of a group. Until then another process may hold the lock.
     async fn begin(&mut self, until: Instant) -> Result<()> {
         let now = Instant::now();
         match &mut self.stretch {
@@ -280,7 +281,7 @@ impl WriterSeat {
         let begun = begin(until, || self.step("BEGIN IMMEDIATE")).await.and_then(|()| self.file.check());
         match &begun {
             Ok(()) => self.group = Some(Group::default()),
-            // Nothing is to be held against a connection that only could not have the lock.
+            // The connection stays open: it only could not get the lock.
             Err(Error::Busy) => {}
             Err(error) => {
                 self.last_failure.note(error);
@@ -296,10 +297,10 @@ impl WriterSeat {
         (self.connection, self.group) = (None, None);
     }
 
-    /// Ends the transaction and tells its writers how.
+    /// Commits the transaction of the group and tells its writers the outcome.
     fn commit(&mut self) {
         let Some(group) = self.group.take() else { return };
-        // The files are compared once the commit is in them: what went to a file without a name is not acknowledged.
+        // The files are checked once the commit is in them: a commit that went to a file without a name is not acknowledged.
         let outcome = self.step("COMMIT").and_then(|()| self.file.check());
         if let Err(error) = &outcome {
             tracing::error!(%error, writers = group.waiting.len(), "a commit failed; its writes are not acknowledged");
@@ -318,8 +319,8 @@ impl WriterSeat {
         }
     }
 
-    /// Whether every reference of what was written so far leads somewhere. The database asks at the commit, when a whole
-    /// group would pay for one.
+    /// Whether every foreign key written so far refers to a row that is there. SQLite itself checks this at the commit, when the whole
+    /// group would fail for one writer.
     fn references_hold(&mut self) -> Result<bool> {
         Ok(library::open_references(self.connection()?)? == 0)
     }
@@ -344,7 +345,7 @@ impl Alone {
         self.end("ROLLBACK").await
     }
 
-    /// It waits for the disk.
+    /// Runs on a blocking thread, since it waits for the disk.
     async fn end(self, sql: &'static str) -> Result<()> {
         let ended = tokio::task::spawn_blocking(move || {
             self.connection.execute_batch(sql)?;
@@ -394,8 +395,8 @@ impl WriterTurn {
         })
     }
 
-    /// Inserts rows into a table that numbers its rows, whatever is there; their numbers. `RETURNING` would tell them too, and have
-    /// SQLite set up a table for what it returns, which costs more than the insertion.
+    /// Inserts rows into a table that numbers its rows one after the other, whatever rows are there; returns their numbers. `RETURNING`
+    /// would return them too, but for that SQLite sets up a table, which costs more than the insertion.
     pub fn insert(&self, sql: &Sql) -> Result<RangeInclusive<i64>> {
         let rows = self.run(sql)? as i64;
         let last = self.with(|connection| Ok(connection.last_insert_rowid()))?;
@@ -443,7 +444,7 @@ impl Drop for WriterTurn {
 /// Has another thread of the runtime look after sockets and timers. The runtime does not wake a second thread for a single task, so that
 /// requests could wait until this thread's sync ends.
 fn wake_another() {
-    // The first is this thread's own until the second takes its place, and is then offered to the others.
+    // The first task stays with this thread until the second takes its place; only then is it offered to the other threads.
     for _ in 0..2 {
         tokio::spawn(std::future::ready(()));
     }
@@ -498,7 +499,7 @@ mod tests {
         assert!(writer.turn().await.is_err() && writer.sole().await.is_err() && writer.alone("").await.is_err());
     }
 
-    /// Each commit of these turns writes one page, the same, as long as few rows are in it.
+    /// Each commit of these turns writes one and the same page, as long as few rows are in it.
     #[tokio::test]
     async fn a_group_grows_as_long_as_others_come_and_not_for_ever() {
         let home = tempfile::tempdir().unwrap();

@@ -14,10 +14,11 @@ use crate::store::error::{Error, Result};
 /// The oldest version that has what the store uses: `PRAGMA wal_checkpoint(NOOP)`, which asks how long the log is.
 const OLDEST: c_int = 3_051_000;
 
-/// What a savepoint keeps in memory before it goes to a temporary file: SQLite writes it in one call, of at most 131,071 bytes.
+/// The bytes that a savepoint keeps in memory before it goes to a temporary file. SQLite writes them there in one call, of at most
+/// 131,071 bytes.
 const SAVEPOINT_BYTES: c_int = 131_000;
 
-/// Settings that SQLite takes at run time only before its first use, and those that it takes when it is compiled.
+/// A missing setting: one that SQLite accepts at run time only before its first use, or one that it takes when it is compiled.
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::store) enum Missing {
     /// The library was in use already: savepoints go to a temporary file beyond 64 KB, and each allocation is counted under a lock.
@@ -48,8 +49,8 @@ impl Missing {
     }
 }
 
-/// Tests the version and configures the library, once in a process and before the first connection. What is missing costs time alone, and
-/// is logged.
+/// Tests the version and configures the library, once in a process and before the first connection. A missing setting costs only time,
+/// and is logged.
 pub(in crate::store) fn prepare() -> Result<()> {
     static PREPARED: OnceLock<Option<String>> = OnceLock::new();
     let refused = PREPARED.get_or_init(|| {
@@ -90,14 +91,14 @@ fn compiled_without() -> Vec<Missing> {
     if has(c"ENABLE_MEMORY_MANAGEMENT") {
         missing.push(Missing::OwnPages);
     }
-    // SQLite does not tell about this one; the flags are those that the build was given.
+    // SQLite does not report this option; the flags that the build was given are searched instead.
     if !option_env!("LIBSQLITE3_FLAGS").is_some_and(|flags| flags.contains("HAVE_FDATASYNC=1")) {
         missing.push(Missing::DataSync);
     }
     missing
 }
 
-/// References of the open transaction that lead nowhere yet. The database asks at the commit.
+/// Not 0 while a foreign key of the open transaction refers to a row that is not there. SQLite itself checks this at the commit.
 pub(in crate::store) fn open_references(connection: &Connection) -> Result<i32> {
     let (mut open, mut highest) = (0, 0);
     // SAFETY: the handle belongs to a connection that is borrowed for the length of the call; the two numbers outlive it.
@@ -121,8 +122,8 @@ pub(in crate::store) fn sync_file(connection: &Connection) -> Result<()> {
     succeeded(code)
 }
 
-/// Switches the query planner stability guarantee of a connection of sqlx's on. `handle` is locked by the caller, so that no other thread
-/// uses the connection.
+/// Switches on the query planner stability guarantee of a connection of sqlx. The caller holds the lock of `handle`, so that no other
+/// thread uses the connection.
 pub(in crate::store) fn keep_plans(handle: NonNull<ffi::sqlite3>) -> bool {
     let mut enabled: c_int = 0;
     // SAFETY: the caller holds the lock of the handle; the option takes an int and a pointer to an int, which outlives the call.

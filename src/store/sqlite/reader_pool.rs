@@ -1,10 +1,10 @@
 //! The reader pool: read-only SQLite connections whose statements run inline, on the thread that calls.
 //!
 //! sqlx gives each SQLite connection a thread of its own; crossing to it and back costs five times what a look-up by key does. Statements
-//! whose work no key bounds ([`Reach::Rows`]) may take a limited number of steps inline, which is enough for most pages; beyond it they
-//! begin again on one of the runtime's blocking threads, and end there once no caller waits for them.
+//! whose work no key bounds ([`Reach::Rows`]) may take a limited number of steps inline, which is enough for most pages; beyond that
+//! number they start again on one of the runtime's blocking threads, and are stopped there once no caller waits for them.
 //!
-//! A thread keeps to one connection (`reader_slots`): otherwise what SQLite writes to its memory at each statement would move between the
+//! Each thread uses one connection (`reader_slots`): otherwise the memory that SQLite writes at each statement would move between the
 //! caches of the cores, and so would the lock of a common list.
 //!
 //! Guarantees: a connection cannot write, and sees every change that was committed before the statement began.
@@ -33,31 +33,31 @@ use crate::store::{
 /// The readers of one database file.
 pub(in crate::store) struct Readers {
     file: Arc<FileIdentity>,
-    /// For those that read on the spot.
+    /// Idle connections for statements that run inline, a list for each thread.
     spots: Spots<Vec<ReadConnection>>,
-    /// For the others.
+    /// Idle connections for statements that run on a blocking thread.
     elsewhere: IdleReaders,
-    /// Holds unbounded statements to a number, so that they cannot take every blocking thread. One counts until it has ended, whether
-    /// or not somebody waits for it.
+    /// Limits the number of unbounded statements, so that they cannot take every blocking thread. A statement counts until it has ended,
+    /// whether or not a caller waits for it.
     unbounded: Arc<Semaphore>,
     on_the_spot: Duration,
 }
 
-/// Connections that are open and not in use. There are never more than threads that read.
+/// Connections that are open and not in use. There are never more of them than threads that read.
 type IdleReaders = Spot<Vec<ReadConnection>>;
 
 /// A connection that cannot write.
 struct ReadConnection {
     connection: Connection,
-    /// How long its statement goes on, if not to its end.
+    /// How much longer the statement may run. `None`: to its end.
     left: Arc<Mutex<Option<Left>>>,
 }
 
-/// What is left to a statement.
+/// How much longer a statement may run.
 enum Left {
-    /// On the spot: how many times it is asked whether it goes on, and until when.
+    /// Inline: how many more progress checks the statement may pass, and until when.
     Asks(u32, Instant),
-    /// As long as a caller waits for it.
+    /// On a blocking thread: as long as a caller waits for the statement.
     WhileWanted(Weak<()>),
 }
 
@@ -76,13 +76,14 @@ impl Left {
     }
 }
 
-/// How many times it is asked: that is a quarter of a millisecond, which is what a long page of a list takes and its bytes.
+/// The progress checks that an inline statement may pass. They take a quarter of a millisecond, enough for a long page of a list and its
+/// bytes.
 const ASKS: u32 = 50;
 
-/// For how long at most, where what it reads has to come from a disk.
+/// The longest time that a statement runs inline, if the pages that it reads have to come from a disk.
 const ON_THE_SPOT: Duration = Duration::from_millis(1);
 
-/// After how many steps of SQLite's machine, of some ten nanoseconds each, a statement is asked.
+/// The steps of SQLite's virtual machine, of some ten nanoseconds each, from one progress check to the next.
 const STEPS: i32 = 500;
 
 /// The page cache of each connection, in KiB.
@@ -121,7 +122,7 @@ impl Readers {
             return Ok(rows);
         }
         let part = match share {
-            // Nothing closes it.
+            // Nothing closes this semaphore.
             Some(share) => share.clone().acquire_owned().await.ok(),
             None => None,
         };
@@ -140,7 +141,7 @@ impl Readers {
         read.map_err(|error| Error::Unavailable(error.to_string()))??.ok_or_else(closed)
     }
 
-    /// `None`: it takes more than what is left to it.
+    /// `None`: the statement was stopped because it needs more than `left` allows.
     fn run<T>(
         &self,
         idle: &IdleReaders,
@@ -148,7 +149,7 @@ impl Readers {
         decode: &impl Fn(&mut Cells<'_>) -> Result<T>,
         left: Option<Left>,
     ) -> Result<Option<Vec<T>>> {
-        // Not within the match, which would hold the lock while a connection is opened.
+        // Taken before the `match`, which would hold the lock while a connection is opened.
         let reader = idle.lock().pop();
         let reader = match reader {
             Some(reader) => reader,
@@ -157,7 +158,7 @@ impl Readers {
         *lock(&reader.left) = left;
         let rows = match read(&reader.connection, sql, decode) {
             Err(_) if lock(&reader.left).as_ref().is_some_and(Left::is_none) => None,
-            // One that failed is not used again: whatever was wrong with it goes with it.
+            // A connection whose statement failed is not used again: whatever was wrong with the connection ends with it.
             rows => Some(rows?),
         };
         idle.lock().push(reader);
@@ -165,7 +166,7 @@ impl Readers {
     }
 
     fn open(&self) -> Result<ReadConnection> {
-        // Another file of that name has other records.
+        // The path may lead to another file by now, which has other records.
         self.file.check()?;
         let connection = open(self.file.path())?;
         let left = Arc::<Mutex<Option<Left>>>::default();
@@ -189,7 +190,7 @@ impl Readers {
     }
 }
 
-/// A connection that cannot write, without a bound on what is done on it.
+/// A connection that cannot write. Its statements are not bounded yet.
 fn open(path: &Path) -> Result<Connection> {
     let connection = open_file(path)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
@@ -229,7 +230,7 @@ mod tests {
                 Reach::Table => _ = sql.of_a_table(),
             }
             let rows = readers.all(sql, None, |cells| Ok((cells.take::<i64>()?, current().id()))).await?;
-            // Whatever was begun, each row once.
+            // Each row arrives once, even if the statement was started again.
             assert!(rows.iter().map(|(number, _)| *number).eq(1..=number));
             let mut threads: Vec<ThreadId> = rows.into_iter().map(|(_, thread)| thread).collect();
             threads.dedup();
@@ -245,7 +246,7 @@ mod tests {
                 assert!(threads.len() == 1 && threads[0] != here, "{threads:?}");
             }
         }
-        // It was one connection each, which is as good as before.
+        // One connection served each list, and it is as good as before.
         assert_eq!((readers.spots.here().lock().len(), readers.elsewhere.lock().len()), (1, 1));
         hurried.close().await;
         readers.close().await;
@@ -260,7 +261,7 @@ mod tests {
         let path = home.path().join("file.db");
         Connection::open(&path).unwrap().execute_batch("PRAGMA journal_mode = WAL; CREATE TABLE t (n INTEGER)").unwrap();
         let readers = Readers::new(opened(&path), 2);
-        // Without an end.
+        // A statement that never ends.
         let endless = || {
             let mut sql = Sql::fixed("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT COUNT(*) FROM n");
             sql.of_a_table();
@@ -276,7 +277,7 @@ mod tests {
             }
         };
         timeout(Duration::from_secs(60), ended).await.expect("they end");
-        // And were no more than were allowed.
+        // No more statements ran at a time than were allowed.
         let connections = readers.elsewhere.lock().len();
         assert!((1..=2).contains(&connections), "{connections}");
     }
@@ -306,7 +307,7 @@ mod tests {
             assert_eq!(read(), mine);
             others += usize::from(first != mine);
         }
-        // Where other tests' threads have taken all numbers between, a spot is one; not three times.
+        // If threads of other tests took all numbers in between, a new thread can have the same spot as this one, but not three times.
         assert!(others > 0);
     }
 }

@@ -1,6 +1,6 @@
 //! One value for each thread, so that threads share neither its lock nor its cache line.
 //!
-//! A thread that ends leaves its value to the next thread with the same number.
+//! The value of a thread that has ended stays, for the next thread whose number leads to the same spot.
 
 use std::sync::{
     Mutex, MutexGuard,
@@ -9,7 +9,8 @@ use std::sync::{
 
 use crate::store::lock::lock;
 
-/// How many threads have theirs apart from each other: more than a runtime has, on most machines.
+/// The number of spots. It is greater than the number of threads that a runtime has on most machines, so that each thread has its own
+/// spot.
 const SPOTS: usize = 64;
 
 static THREADS: AtomicUsize = AtomicUsize::new(0);
@@ -20,7 +21,7 @@ thread_local! {
 
 pub(in crate::store) struct Spots<T>(Vec<Spot<T>>);
 
-/// Two locks do not share a line of memory.
+/// A value behind a lock, aligned so that two locks do not share a cache line.
 #[derive(Default)]
 #[repr(align(128))]
 pub(in crate::store) struct Spot<T>(Mutex<T>);
@@ -38,7 +39,7 @@ impl<T: Default> Default for Spots<T> {
 }
 
 impl<T> Spots<T> {
-    /// The one of this thread.
+    /// The spot of this thread.
     pub fn here(&self) -> &Spot<T> {
         &self.0[NUMBER.with(|number| number % SPOTS)]
     }

@@ -1,8 +1,9 @@
-//! Database files that are not what they seem: beside which the log of another one lies, or which a restore was to replace.
+//! Database files that must not be opened: a file beside which the log of another database lies, or a file that an unfinished restore was
+//! to replace.
 //!
-//! A log belongs to another file where the first page in it has another application id than the file. (That id is a number in the first
-//! page which SQLite leaves to programs; each copy gets its own.) A log holds the first page from the start of a server on, which writes
-//! it, and so does each `/readyz` and whatever makes the file longer.
+//! A log belongs to another file if the first page in it has another application id than the file. (The application id is a number in the
+//! first page that SQLite leaves to programs; each copy of a database gets its own.) The log holds the first page from the start of a
+//! server on: the server writes that page when it starts, and so does each `/readyz` and every write that makes the file longer.
 
 use std::path::Path;
 
@@ -14,10 +15,10 @@ use crate::store::{
     sqlite::connection::{self, LOG, beside},
 };
 
-/// What is appended to the name of a database for the file that a restore is about to put in its place.
+/// The suffix, after the name of a database, of the file that a restore is about to put in its place.
 pub(in crate::store) const RESTORING: &str = ".restoring";
 
-/// Refuses a database that a restore was to replace and did not, or not to the end.
+/// Refuses a database that an unfinished restore was to replace.
 pub(in crate::store) fn refuse_half_restored(database: &Path) -> Result<()> {
     let restoring = beside(database, RESTORING);
     if !restoring.exists() {
@@ -32,13 +33,13 @@ pub(in crate::store) fn application_id(connection: &Connection) -> Result<i32> {
     Ok(connection.query_row("PRAGMA application_id", (), |row| row.get(0))?)
 }
 
-/// Refuses a database beside which the log of another one lies. Changes neither.
+/// Refuses a database beside which the log of another database lies. Changes neither file.
 pub(in crate::store) fn refuse_foreign_log(path: &Path) -> Result<()> {
     let log = beside(path, LOG);
     if !holds_something(&log) || !holds_something(path) {
         return Ok(());
     }
-    // What cannot be read is for SQLite to report when the database is opened.
+    // A file that cannot be read is reported by SQLite when the database is opened.
     let ids = as_it_is(path).and_then(|file| application_id(&file)).and_then(|own| Ok((own, application_id(&unfolded(path)?)?)));
     match ids {
         Ok((own, of_log)) if own != of_log => Err(Error::Unusable(format!(

@@ -1,7 +1,7 @@
 //! Look-ups of rows by their key, batched on PostgreSQL.
 //!
-//! SQLite, in this process, answers each look-up at once. Where a batch fails because the database is away or busy, all its requests fail
-//! so; otherwise each asks alone, for an answer or an error of its own.
+//! SQLite runs in this process and answers each look-up at once. If a batch fails because the database is away or busy, all its requests
+//! fail with that error. If it fails for another reason, each request asks again alone, for an answer or an error of its own.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -26,7 +26,7 @@ use crate::{
 };
 
 impl Sought {
-    /// The rows with these keys, at least one and each once.
+    /// The statement for the rows with these keys. There is at least one key, and each is there once.
     fn sql<'a>(&self, backend: DbBackend, keys: impl Iterator<Item = &'a str>) -> Sql {
         match self {
             Self::Listed(text) => {
@@ -40,10 +40,10 @@ impl Sought {
 }
 
 impl Sql {
-    /// The rows of a table with these ids, at least one and each once.
+    /// The statement for the rows of a table with these ids, of which there is at least one.
     ///
-    /// PostgreSQL looks each of them up. Left to itself it compares that with reading all rows of a store, and of a store it
-    /// knows how many rows the others have, or for the first minute nothing: fifty of 300,000 took it 300 ms.
+    /// PostgreSQL looks each row up by its id. Left to itself it compares that with reading all rows of the store. It knows only how many
+    /// rows other stores have or, for the first minute, nothing: fifty of 300,000 rows took it 300 ms.
     pub fn by_ids<'a>(backend: DbBackend, store: &StoreId, (columns, table): (&str, &str), ids: impl IntoIterator<Item = &'a str>) -> Self {
         let mut ids: Vec<&str> = ids.into_iter().collect();
         ids.sort_unstable();
@@ -80,7 +80,7 @@ impl Db {
     {
         let failed = match self.gathered_rows(&sought, key).await {
             Some(Ok(rows)) => return rows.get(key).map(|row| decode(&mut Cells::postgres(row))).transpose(),
-            // To ask again would take everybody as long again.
+            // Asking again would take every request as long again.
             Some(Err(error)) => error.of_the_database(),
             // On SQLite, or the look-up panicked.
             None => None,
@@ -143,7 +143,7 @@ mod tests {
         assert_eq!(cost, if fixture.db.backend() == DbBackend::Postgres { 1 } else { 60 });
         let numbers = wanted.map(|id| ["a", "b", "c"].contains(&id).then(|| format!("{id} of {}", fixture.store)));
         assert_eq!(found, numbers.into_iter().cycle().take(60).collect::<Vec<_>>());
-        // On SQLite each has a file of his own.
+        // On SQLite each fixture has a file of its own.
         if fixture.db.backend() == DbBackend::Postgres {
             let found = join_all([&fixture.store, &other.store].map(|store| number(store, "a"))).await;
             assert_eq!(found, [&fixture.store, &other.store].map(|store| Some(format!("a of {store}"))));
@@ -174,7 +174,7 @@ mod tests {
         fixture.ticket("a", |_| {}).await;
         fixture.db.ticket(&fixture.store, &TicketId::from("a".to_owned())).await.unwrap();
         let other = Fixture::new().await;
-        // No other test's.
+        // The store's id tells this statement from those of other tests.
         let columns: &'static str = format!("id, pg_sleep(9.87) AS \"{}\"", fixture.store).leak();
         let sought = Sought::Rows { store: fixture.store.clone(), columns, table: "tickets" };
         let before = statements.load(Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! Statements that SeaORM builds from entities, for the executors of this room, and rows decoded into an entity's model.
+//! Statements that SeaORM builds from entities, for the connections of `store`, and rows decoded into an entity's model.
 
 use std::{
     any::TypeId,
@@ -28,7 +28,7 @@ use crate::{
     },
 };
 
-/// What changes rows: a builder of SeaORM's, or of sea-query's beneath it.
+/// A statement that changes rows: a builder of SeaORM's, or of sea-query's beneath it.
 pub(in crate::store) trait WriteStatement {
     fn statement(&self, backend: DbBackend) -> Statement;
 }
@@ -63,7 +63,7 @@ macro_rules! changes {
 
 changes!(InsertStatement, UpdateStatement, DeleteStatement);
 
-/// What reads rows: `Entity::find()`, or a `SelectStatement` where it joins.
+/// A statement that reads rows: `Entity::find()`, or a `SelectStatement` for a join.
 pub(in crate::store) trait ReadStatement {
     fn into_select(self) -> SelectStatement;
 }
@@ -116,13 +116,14 @@ impl From<Timestamp> for Value {
     }
 }
 
-/// Whether a column has one of these values; false where there are none, which sea-query spells as a comparison of bound numbers.
+/// A test that a column has one of these values. Without values it is the constant `FALSE`; sea-query would write a comparison of bound
+/// numbers.
 pub(in crate::store) fn among<C: ColumnTrait, V: Into<Value>>(column: C, values: impl IntoIterator<Item = V>) -> Expr {
     let values: Vec<Value> = values.into_iter().map(Into::into).collect();
     if values.is_empty() { Expr::Constant(false.into()) } else { column.is_in(values) }
 }
 
-/// A statement with its values, for the connections of this room.
+/// A statement of SeaORM's with its values, as an [`Sql`].
 fn sql(statement: Statement) -> Result<Sql> {
     bound(&statement.sql, statement.values.map_or_else(Vec::new, |values| values.0))
 }
@@ -167,25 +168,25 @@ where
     Ok(active.try_into_model()?)
 }
 
-/// The text of a statement that is known by the entity, the columns that it sets and the database.
+/// The text of a statement, cached by the entity, the verb, the columns that it sets and the database.
 fn remembered<E: EntityTrait>(verb: &'static str, set: &[E::Column], backend: DbBackend, build: impl FnOnce() -> String) -> Arc<str> {
     type StatementKey = (TypeId, &'static str, u64, bool);
     static TEXTS: LazyLock<RwLock<HashMap<StatementKey, Arc<str>>>> = LazyLock::new(RwLock::default);
-    // A column by its place; no table has 64.
+    // One bit per column, by its position; no table has 64 columns.
     let columns = (0_u32..).zip(E::Column::iter()).filter(|(_, column)| set.iter().any(|set| set.as_str() == column.as_str()));
     let shape = (TypeId::of::<E>(), verb, columns.fold(0, |bits, (place, _)| bits | 1 << place), backend == DbBackend::Postgres);
     let known = TEXTS.read().unwrap_or_else(PoisonError::into_inner).get(&shape).cloned();
     known.unwrap_or_else(|| TEXTS.write().unwrap_or_else(PoisonError::into_inner).entry(shape).or_insert_with(|| build().into()).clone())
 }
 
-/// The columns of a row that are set, with their values.
+/// The columns of `row` that have a value, with these values.
 fn set_columns<A: ActiveModelTrait>(mut row: A) -> (Vec<Column<A>>, Vec<Value>) {
     Column::<A>::iter().filter_map(|column| Some((column, row.take(column).into_value()?))).unzip()
 }
 
 type Column<A> = <<A as ActiveModelTrait>::Entity as EntityTrait>::Column;
 
-/// Inserts a row. Its text is built once for each set of columns.
+/// Inserts a row. The statement's text is built once for each set of columns.
 pub(in crate::store) fn insert<A: ActiveModelTrait>(row: A, backend: DbBackend) -> Result<Sql> {
     let (columns, values) = set_columns(row);
     let text = remembered::<A::Entity>("insert", &columns, backend, || {
@@ -197,7 +198,8 @@ pub(in crate::store) fn insert<A: ActiveModelTrait>(row: A, backend: DbBackend) 
     bound(&text, values)
 }
 
-/// Writes the columns that are set of the row with this primary key. Its text is built once for each set of columns.
+/// Updates the row with this primary key, in the columns that are set in `row`. The statement's text is built once for each set of
+/// columns.
 pub(in crate::store) fn update<A: ActiveModelTrait>(row: A, backend: DbBackend) -> Result<Sql> {
     let keys: Vec<_> = <A::Entity as EntityTrait>::PrimaryKey::iter().map(PrimaryKeyToColumn::into_column).collect();
     let is_key = |column: &Column<A>| keys.iter().any(|key| key.as_str() == column.as_str());
@@ -229,7 +231,7 @@ impl Db {
 }
 
 impl Db {
-    /// The same, of a query whose keys do not bound the rows that it looks at.
+    /// [`Db::select`] for a query whose keys do not bound the rows that it looks at.
     pub(in crate::store) async fn scan<T, D>(&self, query: impl ReadStatement, decode: D) -> Result<Vec<T>>
     where
         T: Send + 'static,
@@ -254,18 +256,18 @@ impl Write {
         Ok(())
     }
 
-    /// The same as [`Write::run_along`] runs a statement.
+    /// [`Write::insert`], run as [`Write::run_along`] runs a statement.
     pub(in crate::store) fn insert_along(&self, row: impl ActiveModelTrait) -> Result<()> {
         self.run_along(insert(row, self.backend())?)
     }
 
-    /// Writes the columns that are set of the row with this primary key.
+    /// Updates the row with this primary key, in the columns that are set in `row`.
     pub(in crate::store) async fn update(&self, row: impl ActiveModelTrait) -> Result<()> {
         self.run(update(row, self.backend())?).await?;
         Ok(())
     }
 
-    /// The same as [`Write::run_along`] runs a statement.
+    /// [`Write::update`], run as [`Write::run_along`] runs a statement.
     pub(in crate::store) fn update_along(&self, row: impl ActiveModelTrait) -> Result<()> {
         self.run_along(update(row, self.backend())?)
     }
@@ -275,7 +277,7 @@ impl Write {
         self.run(sql(change.statement(self.backend()))?).await
     }
 
-    /// The same as [`Write::run_along`] runs a statement.
+    /// [`Write::execute`], run as [`Write::run_along`] runs a statement.
     pub(in crate::store) fn execute_along(&self, change: &impl WriteStatement) -> Result<()> {
         self.run_along(sql(change.statement(self.backend()))?)
     }
@@ -298,7 +300,8 @@ impl Write {
         self.all(select_sql(query, self.backend())?, decode).await
     }
 
-    /// The same; the rows are held until the end of the transaction, as [`Sql::hold`] has it. SQLite's one writer holds all there are.
+    /// [`Write::select`] that locks the rows until the end of the transaction, as [`Sql::hold`] does. On SQLite the only writer has all
+    /// rows locked anyway.
     pub(in crate::store) async fn select_held<T>(
         &self,
         query: impl ReadStatement,
@@ -307,7 +310,7 @@ impl Write {
         self.select_locked(query, LockType::NoKeyUpdate, decode).await
     }
 
-    /// The same; others may share the rows, and change none of them until the end of the transaction.
+    /// [`Write::select`] with a shared lock: until the end of the transaction others may share the rows, but change none of them.
     pub(in crate::store) async fn select_shared<T>(
         &self,
         query: impl ReadStatement,

@@ -1,4 +1,4 @@
-//! What is looked up by a key, and the batches of such look-ups.
+//! Look-ups by a key, and their batches.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -12,13 +12,13 @@ use crate::{
 /// The rows that were found, by their keys.
 pub(in crate::store) type RowsByKey = std::result::Result<Arc<HashMap<String, Row>>, Arc<Error>>;
 
-/// What is looked up, and whether on the standby.
+/// The batches of look-ups, by what is looked up and whether on the standby.
 pub(in crate::store) type Gathered = Gather<(Sought, bool), RowsByKey>;
 
-/// What is looked up by a key. Its first column is the key.
+/// The rows to look up by a key. Their first column is the key.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(in crate::store) enum Sought {
-    /// Rows that a statement finds which ends before its list of keys.
+    /// Rows of a statement. This text of it ends where the list of keys follows.
     Listed(&'static str),
     /// Rows of a store, by their ids.
     Rows { store: StoreId, columns: &'static str, table: &'static str },

@@ -13,7 +13,7 @@ use crate::{
     store::{Db, Result, rows::Row, sql::Sql},
 };
 
-/// A noun that comes in pages.
+/// A record type that is listed in pages.
 pub(in crate::store) trait PagedRow: Row {
     const TABLE: &'static str;
     /// The column of the sort instant; ties break by `id`.
@@ -23,11 +23,11 @@ pub(in crate::store) trait PagedRow: Row {
     fn position(&self) -> Position;
 }
 
-/// What a list is read from.
+/// The source that a list is read from.
 pub(in crate::store) struct PageSource<'a> {
-    /// What stands behind `FROM`: the table, or what its columns are joined with.
+    /// The text after `FROM`: the table, or a join with the columns of the table.
     pub table: Cow<'a, str>,
-    /// What the sort instant and the id are called there, if not as in the table.
+    /// The names of the sort instant and the id in this source, if they differ from those in the table.
     pub order: Option<(&'static str, &'static str)>,
 }
 
@@ -56,7 +56,7 @@ impl Db {
         Ok(Page { total: Some(total), ..found })
     }
 
-    /// [`Db::page`] from where the caller wants it read, without its total.
+    /// [`Db::page`] from a source that the caller chooses, and without its total.
     pub(in crate::store) async fn page_of<T: PagedRow + Send + 'static>(
         &self,
         source: &PageSource<'_>,
@@ -67,8 +67,8 @@ impl Db {
         Ok(Page::cut(rows, page.size, T::position))
     }
 
-    /// [`Db::page_of`] with a total, if wanted, that the database keeps, and `push_total` spells; `$1` is the store there too. A
-    /// first page brings it along: one statement less, and both are of the same moment.
+    /// [`Db::page_of`] with a total, if wanted, that the database keeps in counters. `push_total` adds the total's SQL, in which `$1` is
+    /// the store, too. The statement of a first page brings the total along: that saves a statement, and both are of the same moment.
     pub(in crate::store) async fn page_with<T: PagedRow + Send + 'static>(
         &self,
         source: &PageSource<'_>,
@@ -80,7 +80,7 @@ impl Db {
         if !page.count {
             return self.page_of(source, conditions, page).await;
         }
-        // Behind a cursor there may be no row that brings it.
+        // A page behind a cursor may have no row to bring the total.
         if page.after.is_some() {
             let mut sql = Sql::of(store, "SELECT ");
             push_total(&mut sql);
@@ -97,7 +97,7 @@ impl Db {
         Ok(Page { total: Some(total.unwrap_or(0)), ..Page::cut(rows, page.size, T::position) })
     }
 
-    /// The rows of a table with these ids, as many as a page has.
+    /// The rows of a table with these ids. There are at most as many ids as a page has rows.
     pub(in crate::store) async fn rows_by_id<T: PagedRow + Send + 'static>(&self, store: &StoreId, ids: &[&str]) -> Result<Vec<T>> {
         if ids.is_empty() {
             return Ok(vec![]);
@@ -112,7 +112,7 @@ impl Db {
         Ok(count.and_then(|count| u64::try_from(count).ok()).unwrap_or(0))
     }
 
-    /// What the database says of how it would run a page: one step a line.
+    /// The database's plan for a page, one step a line.
     #[cfg(test)]
     pub(in crate::store) async fn page_plan<T: PagedRow>(
         &self,
@@ -131,7 +131,7 @@ impl Db {
     }
 }
 
-/// The rows of a whole list: its fences are left out, which are for pages, since those end early.
+/// Counts the rows of a whole list. The list's fences are left out: they are for pages, which end early.
 pub(in crate::store) fn count_sql(table: &str, mut conditions: Sql) -> Sql {
     conditions.unbounded();
     conditions.fences.clear();
@@ -139,13 +139,14 @@ pub(in crate::store) fn count_sql(table: &str, mut conditions: Sql) -> Sql {
     conditions
 }
 
-/// The rows of a list with its fences, for conditions that let few rows through to what is fenced.
+/// Counts the rows of a list with its fences, for conditions that let few rows through to the fenced subqueries.
 pub(in crate::store) fn fenced_count_sql(table: &str, mut conditions: Sql) -> Sql {
     conditions.text = conditions.fenced();
     count_sql(table, conditions)
 }
 
-/// One row more than the page holds, so that it is known whether there is another; each with the columns that are selected beside it.
+/// The statement of a page. It reads one row more than the page holds, to find out whether there is another page. `beside` are further
+/// columns of each row.
 pub(in crate::store) fn page_sql<T: PagedRow>(source: &PageSource<'_>, mut sql: Sql, page: &PageRequest, beside: Option<&str>) -> Sql {
     let PageSource { table, order } = source;
     let (columns, (at, id)) = (T::COLUMNS, order.unwrap_or((T::SORT, "id")));

@@ -1,4 +1,4 @@
-//! What a page, or any statement that reads, costs the database, counted rather than timed. For tests.
+//! The cost of a page, or of any reading statement, for the database: counted rather than timed. For tests.
 
 use rusqlite::{Connection, StatementStatus, config::DbConfig};
 use sea_orm::{ConnectionTrait, DbBackend, Statement};
@@ -15,12 +15,12 @@ use crate::{
 };
 
 impl Db {
-    /// Rows that PostgreSQL looked at for a page, those that it passed over included; on SQLite the steps of its machine.
+    /// The rows that PostgreSQL looked at for a page, including those that it passed over; on SQLite the steps of its virtual machine.
     pub(in crate::store) async fn page_visits<T: PagedRow>(&self, source: &PageSource<'_>, conditions: Sql, page: &PageRequest) -> u64 {
         self.visits(page_sql::<T>(source, conditions, page, None)).await
     }
 
-    /// The same of any statement that reads.
+    /// [`Db::page_visits`] for any statement that reads.
     pub(in crate::store) async fn visits(&self, mut sql: Sql) -> u64 {
         if self.backend() == DbBackend::Sqlite {
             let file: Vec<String> = self
@@ -65,10 +65,10 @@ fn steps(file: &str, sql: &Sql) -> u64 {
     u64::try_from(statement.get_status(StatementStatus::VmStep)).unwrap()
 }
 
-/// What the scans of a plan came by.
+/// The rows that the scans of a plan looked at.
 fn looked_at(node: &Value) -> u64 {
     let number = |name: &str| node[name].as_f64().unwrap_or(0.0);
-    // What a subquery comes by, a scan within it came by.
+    // The rows of a subquery scan were counted at a scan within the subquery.
     let rows = if node["Node Type"].as_str().is_some_and(|kind| kind.contains("Scan") && kind != "Subquery Scan") {
         (number("Actual Rows") + number("Rows Removed by Filter") + number("Rows Removed by Index Recheck")) * number("Actual Loops")
     } else {

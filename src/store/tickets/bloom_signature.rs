@@ -1,15 +1,16 @@
 //! Bloom filters of a ticket's labels and values, in columns that the index of the list holds.
 //!
-//! A filter by a label or a field walks the list and looks each ticket up in another table, which costs ten times what the step to it
-//! does. So a ticket carries three Bloom filters of 63 bits beside its place in the list: of its conversation's labels, of its values,
-//! and of what its texts contain. A label, a value, the first character of a folded text and the magnitude of a number set two bits each,
-//! two neighbouring characters of a folded text one. A ticket that lacks a bit of the filter is passed over without a look-up. Several
-//! things share a bit, so that bits prove nothing, and the tickets that remain are still looked up. With one bit for a value, two
-//! frequent prefixes that share it let twice as many through; three would fill the 63 of tickets with many values.
+//! A filter by a label or a field walks the list and looks each ticket up in another table. The look-up costs ten times as much as the
+//! step to the ticket. So a ticket carries three Bloom filters of 63 bits (its marks) beside its place in the list: of its conversation's
+//! labels, of its values, and of what its texts contain. A label, a value, the first character of a folded text and the magnitude of a
+//! number set two bits each; two neighbouring characters of a folded text set one. A ticket that lacks a bit of the filter is passed over
+//! without a look-up. Several things share a bit, so a set bit proves nothing, and the tickets that remain are still looked up. With one
+//! bit for a value, two frequent prefixes that share it would let twice as many tickets through; three bits for a value would fill all 63
+//! of a ticket with many values.
 //!
-//! Guarantees: a write of labels or values writes their bits in the same transaction, and a ticket never lacks one; it may keep the bit
-//! of a former value. Presence of a value, negations and single characters have no bits. PostgreSQL has the columns and saves the
-//! look-ups, but tests no bits within its index.
+//! Guarantees: a write of labels or values writes their bits in the same transaction, and a ticket never lacks a bit of what it has; it
+//! may keep the bit of a former value. The presence of a value, negations and single characters have no bits. PostgreSQL has the columns
+//! and saves the look-ups, but tests no bits within its index.
 
 use std::{collections::BTreeSet, ops::RangeInclusive};
 
@@ -22,19 +23,19 @@ use crate::domain::{
     ids::{FieldId, LabelId},
 };
 
-/// Bits, as both databases store them: as a number that is not negative.
+/// The bits of a Bloom filter. Both databases store them as a number that is not negative.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::store) struct Marks(i64);
 
-/// Those of values, as their columns are named.
+/// The marks of values, named as their columns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::store) struct ValueMarks {
     pub field_marks: Marks,
     pub text_marks: Marks,
 }
 
-/// What the marks of a ticket in one column must hold for it to be looked at: all of one of these choices, of which there is one
-/// at least, or of one that is rare.
+/// What the marks of a ticket in one column must contain for the ticket to be looked up: all bits of one of these choices, or of a rare
+/// choice. There is at least one choice.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::store) struct Sieve {
     pub column: &'static str,
@@ -42,8 +43,8 @@ pub(in crate::store) struct Sieve {
     pub rare: Vec<Rare>,
 }
 
-/// Choices for numbers that fields seldom have: below zero, and large ones. On SQLite they count only where some ticket has such a
-/// number, which one query per list finds out: otherwise the bits that they share with others would let those others through.
+/// Choices for numbers that fields seldom have: negative and large ones. On SQLite they apply only if some ticket has such a number,
+/// which one query per list finds out. Otherwise these choices would let other tickets through, by bits that their numbers share.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::store) struct Rare {
     pub such: FieldTest,
@@ -54,11 +55,11 @@ const LABELS: &str = "label_marks";
 const FIELDS: &str = "field_marks";
 const TEXTS: &str = "text_marks";
 
-/// How many choices a sieve has: it is filled up with its last one, so that there are few texts of statements. To compare
-/// with more costs what the look does.
+/// The numbers of choices that a sieve may have. A sieve repeats its last choice up to the next number, so that there are few statement
+/// texts. Comparing with more choices than the last number costs as much as the look-up.
 const CHOICES: [usize; 8] = [1, 2, 3, 4, 6, 8, 12, 20];
 
-/// Up to this many values are each compared with the marks, even where another condition narrows the list already.
+/// Up to this many values are compared with the marks one by one, even where the sieve by likeness narrows the list already.
 const FEW: usize = 8;
 
 impl Marks {
@@ -72,7 +73,7 @@ impl Marks {
 }
 
 impl ValueMarks {
-    /// Those of the values of one field.
+    /// The marks of the values of one field.
     pub fn of<'a>(field: &FieldId, values: impl IntoIterator<Item = &'a Comparable>) -> Self {
         let of = |value: &Comparable| {
             let folded = value.folded();
@@ -108,7 +109,7 @@ impl Sieve {
         Self::any(column, (all != Marks::default()).then_some(all))
     }
 
-    /// For numbers of these magnitudes.
+    /// The sieve for numbers of these magnitudes.
     fn measured(field: &FieldId, magnitudes: RangeInclusive<u64>) -> Option<Self> {
         if magnitudes.clone().count() > MOST_MAGNITUDES {
             return None;
@@ -117,7 +118,7 @@ impl Sieve {
             let (least, most) = (least.max(*magnitudes.start()), most.min(*magnitudes.end()));
             let mut choices: Vec<Marks> = (least..=most).map(|magnitude| Alike::Magnitude(magnitude).marks(field)).collect();
             if *magnitudes.end() < LARGEST {
-                // Half of the whole numbers that get by are of the greatest magnitude.
+                // The greatest magnitude comes first: half of the whole numbers that get through have it.
                 choices.reverse();
             }
             filled(choices)
@@ -133,11 +134,11 @@ impl Sieve {
         Some(Self { column: FIELDS, choices, rare: rare.collect() })
     }
 
-    /// For any of these values: by what they are, and where many are alike, by that too, which takes fewer comparisons. By that alone
-    /// where they are many whole numbers, and at most as many others are alike: to compare with each costs more than the looks do that
-    /// it saves.
+    /// The sieves for any of these values: one by the values themselves and, where many values are alike, one by their likeness, which
+    /// takes fewer comparisons. Only the second where the values are many whole numbers and at most as many other whole numbers are
+    /// alike: comparing with each value then costs more than the look-ups that it saves.
     fn values(field: &FieldId, values: &[Comparable]) -> [Option<Self>; 2] {
-        // None where one is an empty text, which begins with nothing.
+        // `None` if one of the values is an empty text, which has no first character.
         let alike: Option<BTreeSet<Alike>> = values.iter().map(|value| Alike::of(value, value.folded().as_deref())).collect();
         let alike = alike.filter(|alike| 2 * alike.len() <= values.len());
         let numbers: Option<u64> = alike.as_ref().and_then(|alike| alike.iter().map(Alike::numbers).sum());
@@ -148,12 +149,12 @@ impl Sieve {
         [if most { None } else { each() }, alike]
     }
 
-    /// With how many choices marks are compared.
+    /// The number of choices that marks are compared with.
     pub fn breadth(&self) -> usize {
         self.choices.len() + self.rare.iter().map(|rare| rare.choices.len()).sum::<usize>()
     }
 
-    /// For a test of a field.
+    /// The sieves for a test of a field.
     pub fn of(field: &FieldId, test: &Test) -> impl Iterator<Item = Self> {
         let in_fields = match test {
             Test::AllOf(all) => [Self::all(FIELDS, all.iter().map(|value| is(field, value))), None],
@@ -171,7 +172,7 @@ impl Sieve {
         in_fields.into_iter().flatten().chain(in_texts)
     }
 
-    /// For a test of labels.
+    /// The sieve for a test of labels.
     pub fn of_labels(LabelFilter { operator, label_ids }: &LabelFilter) -> Option<Self> {
         match operator {
             LabelOperator::ContainsAny => Self::any(LABELS, label_ids.iter().map(|label| Marks::of_labels([label]))),
@@ -181,7 +182,7 @@ impl Sieve {
     }
 }
 
-/// As many choices as there are of one text of a statement; none for none, or for too many.
+/// The marks, with the last one repeated up to the next of the [`CHOICES`]; `None` if there are no marks, or too many.
 fn filled(marks: impl IntoIterator<Item = Marks>) -> Option<Vec<Marks>> {
     let mut choices: Vec<Marks> = marks.into_iter().collect();
     let number = CHOICES.into_iter().find(|number| *number >= choices.len())?;
@@ -189,7 +190,7 @@ fn filled(marks: impl IntoIterator<Item = Marks>) -> Option<Vec<Marks>> {
     Some(choices)
 }
 
-/// What a value has in common with those that are alike.
+/// What alike values have in common.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Alike {
     /// The first character, folded.
@@ -198,7 +199,7 @@ enum Alike {
 }
 
 impl Alike {
-    /// `folded`: a text's.
+    /// `folded` is the folded text, if the value is a text.
     fn of(value: &Comparable, folded: Option<&str>) -> Option<Self> {
         match value {
             Comparable::Text(_) => folded.and_then(Self::beginning),
@@ -210,7 +211,7 @@ impl Alike {
         folded.chars().next().map(Self::Beginning)
     }
 
-    /// How many whole numbers are so; none where there is no end of them.
+    /// The number of whole numbers that are alike in this way; `None` if it is unlimited.
     fn numbers(&self) -> Option<u64> {
         match self {
             Self::Beginning(_) | Self::Magnitude(0 | LARGEST) => None,
@@ -227,37 +228,38 @@ impl Alike {
     }
 }
 
-/// A value as a whole.
+/// The marks of a value as a whole.
 fn is(field: &FieldId, value: &Comparable) -> Marks {
     match value {
         Comparable::Text(text) => one(&["text", field.as_str(), text]),
-        // Both zeros are equal.
+        // The addition turns -0.0 into 0.0, since both zeros are equal.
         Comparable::Number(number) => one(&["number", field.as_str(), &(number + 0.0).to_bits().to_string()]),
     }
 }
 
-/// That of numbers from a million on.
+/// The magnitude of numbers from a million on.
 const LARGEST: u64 = 22;
 
-/// Of more of them than this the filter proves nothing: nearly all numbers are of one.
+/// A range of more magnitudes than this has no sieve: nearly all numbers have one of them.
 const MOST_MAGNITUDES: usize = 20;
 
-/// From where on numbers are large, and the magnitude of that.
+/// The least number that counts as large, and its magnitude.
 const LEAST_LARGE: f64 = 1024.0;
 const LARGE: u64 = 12;
 
-/// What numbers between the same two powers of two share: 0 below zero, 1 below one, 2 below two, 3 below four. Never less for a
-/// larger number.
+/// What numbers between the same two powers of two share: 0 below zero, 1 below one, 2 below two, 3 below four. A larger number never has
+/// a lesser magnitude.
 fn magnitude(number: f64) -> u64 {
     match number {
         _ if number < 0.0 => 0,
         _ if number < 1.0 => 1,
-        // The exponent, which stands behind the sign.
+        // The exponent, which follows the sign.
         _ => ((number.to_bits() >> 52) - 1023 + 2).min(LARGEST),
     }
 }
 
-/// The characters of a folded text, each with the one behind it. A bit a pair: a search for a part asks for several.
+/// The marks of a folded text's pairs of neighbouring characters. A pair sets one bit, since a search for a part of a text asks for
+/// several pairs.
 fn pairs(field: &FieldId, folded: &str) -> Marks {
     let seed = number(&hashed(&["pairs", field.as_str()]), 0);
     let mut marks = Marks::default();
@@ -272,8 +274,8 @@ fn pairs(field: &FieldId, folded: &str) -> Marks {
 
 const FULL: Marks = Marks(i64::MAX);
 
-/// The two bits that something stands for. Stored, as those of pairs are: another choice takes a migration that marks every
-/// ticket anew.
+/// The two bits of one thing: a label, a value, a beginning or a magnitude. They are stored, as the bits of pairs are. To choose other
+/// bits takes a migration that marks every ticket anew.
 fn one(parts: &[&str]) -> Marks {
     let hash = hashed(parts);
     let first = number(&hash, 0) % 63;
@@ -293,7 +295,7 @@ fn number(hash: &[u8; 32], at: usize) -> u64 {
     u64::from_be_bytes(std::array::from_fn(|i| hash[at + i]))
 }
 
-/// The last step of splitmix64, for a text has many pairs.
+/// The last step of splitmix64, a cheap hash, since a text has many pairs.
 fn mixed(number: u64) -> u64 {
     let number = (number ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let number = (number ^ number >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -358,7 +360,7 @@ mod tests {
             prop_assert!(passes(Test::Below(most)) || number >= most);
             prop_assert!(passes(Test::Between(least, most)) || number < least || number > most);
             prop_assert!(passes(Test::Between(number, number)));
-            // What the rare ones are asked for is what has their magnitudes.
+            // The rare tests ask for exactly the numbers that have the rare magnitudes.
             for number in [number, LEAST_LARGE, LEAST_LARGE.next_down(), -0.0] {
                 prop_assert_eq!((number < 0.0, number >= LEAST_LARGE), (magnitude(number) < 1, magnitude(number) >= LARGE));
             }
@@ -405,7 +407,7 @@ mod tests {
     fn a_sieve_keeps_most_of_the_others_out() {
         let field = FieldId::from("n");
         let number = |number: u32| Comparable::Number(number.into());
-        // Tickets of four values each, of which only the first one's are asked for.
+        // Tickets of four values each. A test for one value asks for the first ticket only, a test for twenty for the first five.
         let tickets: Vec<ValueMarks> = (0..1000).map(|n| ValueMarks::of(&field, &[0, 1, 2, 3].map(|i| number(4 * n + i)))).collect();
         let among = |tickets: &[ValueMarks], test| {
             let sieves: Vec<Sieve> = Sieve::of(&field, &test).collect();
@@ -419,17 +421,18 @@ mod tests {
         let (low, high) = (through(Test::Below(100.0)), through(Test::Above(3000.0)));
         assert!((25..250).contains(&low), "{low}");
         assert!((250..700).contains(&high), "{high}");
-        // Too many to be compared with each, unless they are alike.
+        // There are too many values to compare with each, unless they are alike.
         let spread = |n: u32| Comparable::Number(f64::from(n).exp2());
         assert!(Sieve::of(&field, &Test::AnyOf((0..21).map(spread).collect())).next().is_none());
         let breadths = |values: Vec<Comparable>| Sieve::of(&field, &Test::AnyOf(values)).map(|sieve| sieve.breadth()).collect::<Vec<_>>();
         let numbers = |least: u32, most: u32| breadths((least..=most).map(number).collect());
-        // Of 0 to 31 there are not many more; of 16 to 31, from a million on, and of fractions there are.
+        // Few other whole numbers are like 0 to 99, 0 to 19 or 16 to 24, so the sieve by magnitude stands alone. Eight values or fewer
+        // are compared one by one. Many numbers from a million on, and many fractions, are alike.
         assert_eq!((numbers(0, 99), numbers(0, 19), numbers(16, 24), numbers(1, 3)), (vec![8], vec![6], vec![1], vec![3]));
         assert_eq!((numbers(16, 23), numbers(2_000_000, 2_000_008)), (vec![8, 1], vec![12, 1]));
         assert_eq!(breadths((0..9).map(|n| Comparable::Number(f64::from(n) / 10.0)).collect()), [12, 1]);
         assert_eq!(breadths((10..22).map(|n| Comparable::Text(format!("TH-{n}"))).collect()), [12, 1]);
-        // The greatest below a bound is compared with first.
+        // The greatest magnitude below a bound is compared with first.
         let first = |test| Sieve::of(&field, &test).next().unwrap().choices[0];
         let measures = |magnitude: u64| Alike::Magnitude(magnitude).marks(&field);
         assert_eq!([Test::Below(20.0), Test::Between(3.0, 20.0), Test::Above(20.0)].map(first), [6, 6, 6].map(measures));

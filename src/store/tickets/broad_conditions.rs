@@ -1,4 +1,4 @@
-//! A cache of the conditions of filters that many tickets fulfil.
+//! A cache of filter conditions that many tickets fulfil.
 
 use std::{
     hash::{BuildHasher, RandomState},
@@ -9,8 +9,8 @@ use moka::sync::Cache;
 
 use crate::store::sql::Sql;
 
-/// A cache of conditions that many tickets fulfilled within the last minute, by a hash of their statement and its values. Two statements
-/// that shared a hash would only have a list walked that could be found by an index.
+/// A cache of conditions that many tickets fulfilled within the last minute, keyed by a hash of their statement and its values. If two
+/// statements shared a hash, the only harm would be that a list is walked although an index could find it.
 #[derive(Clone)]
 pub(in crate::store) struct BroadConditions(Cache<u64, ()>, RandomState);
 

@@ -1,7 +1,7 @@
 //! Counters: the numbers of tickets and contacts that triggers keep, so that a total needs no count.
 //!
-//! Migration `m0008_totals` says how. The server, and an import at its end, add their parts up from time to time. Guarantee: a total is
-//! what a count in the same statement would be.
+//! Migration `m0008_totals` describes how. A total may consist of several parts; the server, and an import at its end, add them up from
+//! time to time. Guarantee: a total equals what a count in the same statement would find.
 
 use sea_orm::DbBackend;
 
@@ -10,11 +10,11 @@ use crate::{
     store::{Db, Result, sql::Sql},
 };
 
-/// The advisory lock of the transaction that puts parts together: two that took them in different orders would wait for each other.
-/// The number is this program's own.
+/// The advisory lock of the transaction that adds parts up: two such transactions that took parts in different orders would wait for each
+/// other. The number is this program's own.
 const FOLD_LOCK: &str = "SELECT pg_advisory_xact_lock(7305809155955062)";
 
-/// Parts of one total that may lie about before they are put together.
+/// How many parts one total may have before they are added up.
 const PARTS: i64 = 8;
 
 /// How many contacts the store `$1` has.
@@ -22,8 +22,8 @@ pub(in crate::store) fn push_contact_total(sql: &mut Sql) {
     push_total(sql, ["contacts"]);
 }
 
-/// How many tickets of this state the store `$1` has, spam or not. The snoozed are counted: they are few, and the clock alone ends
-/// a snooze.
+/// How many tickets of this state the store `$1` has, spam or not. Snoozed tickets are counted by a query, not by triggers: they are few,
+/// and a snooze ends by the clock alone.
 pub(in crate::store) fn push_ticket_total(sql: &mut Sql, shown: ShownTickets, spam: bool, now: Timestamp) {
     let (open, closed) = if spam { ("tickets.open.spam", "tickets.closed.spam") } else { ("tickets.open", "tickets.closed") };
     match shown {
@@ -40,21 +40,20 @@ pub(in crate::store) fn push_ticket_total(sql: &mut Sql, shown: ShownTickets, sp
 /// How many tickets of the store `$1` are snoozed.
 pub(in crate::store) fn push_snoozed(sql: &mut Sql, spam: bool, now: Timestamp) {
     sql.push("(SELECT COUNT(*) FROM tickets WHERE store_id = $1 AND is_open = TRUE AND is_spam = ").flag(spam);
-    // Of a bound instant PostgreSQL expects a third of all snoozes to end later, unless it knows the instant: it would plan
-    // the statement each time. Of a selected one it knows nothing, whenever it plans.
+    // PostgreSQL expects a third of all snoozes to end after a bound instant, unless it knows the instant; so it would plan the statement
+    // each time. About an instant from a subquery it knows nothing, whenever it plans.
     sql.push(" AND snoozed_until > (SELECT CAST(").integer(now.millis()).push(" AS BIGINT)))");
 }
 
 impl Db {
-    /// The tickets of this state, spam or not.
+    /// The number of tickets of this state, spam or not.
     pub(in crate::store) async fn ticket_total(&self, store: &StoreId, shown: ShownTickets, spam: bool, now: Timestamp) -> Result<u64> {
         let mut sql = Sql::of(store, "SELECT ");
         push_ticket_total(&mut sql, shown, spam, now);
         self.count(sql).await
     }
 
-    /// Puts the parts of totals together. A reader sees either the parts or their sum, and two processes at once never take
-    /// the same part.
+    /// Adds the parts of totals up. A reader sees either the parts or their sum, and two processes at once never take the same part.
     pub async fn fold_totals(&self) -> Result<()> {
         if self.backend() == DbBackend::Postgres {
             let tx = self.begin().await?;
@@ -66,7 +65,7 @@ impl Db {
     }
 }
 
-/// Puts totals together of which there are more parts than this.
+/// The statement that adds up every total with more parts than this.
 fn fold_sql(parts: i64) -> String {
     format!(
         "WITH parts AS (DELETE FROM totals t USING (SELECT store_id, name FROM totals GROUP BY store_id, name \

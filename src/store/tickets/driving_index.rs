@@ -1,13 +1,14 @@
 //! The driving index of a filtered list of tickets: where the walk starts, if not at the newest ticket.
 //!
-//! The databases would walk the whole list for a label or a field value that one ticket has, and SQLite, which has no statistics here,
-//! for such assignees. So a bounded statement first finds out which of them few tickets have. A condition that many tickets fulfil is
-//! remembered for a minute and not asked about again; if that changes meanwhile, the list is only walked.
+//! For a label or a field value that one ticket has, the databases would walk the whole list. SQLite, which has no statistics here, would
+//! do so for assignees with one ticket, too. So a bounded statement first finds out which of the filter's conditions few tickets fulfil.
+//! A condition that many tickets fulfil is remembered for a minute and not counted again; if the number drops within that minute, the
+//! list is merely walked.
 //!
-//! On SQLite the open tickets of one label are such a list themselves; rare conditions are weighed against it.
+//! On SQLite the open tickets of one label already form a list of their own; rare conditions are compared with its length.
 //!
-//! A total, which has no end before the list's, starts from what fewer have than a share of the list; where those are more than are few
-//! for a page, a second statement asks for them.
+//! A total reads its list to the end. It therefore starts from a condition that fewer tickets fulfil than a share of the list. Where this
+//! share is more than what counts as few for a page, a second statement counts up to it.
 
 use std::{borrow::Cow, collections::BTreeSet};
 
@@ -27,29 +28,30 @@ use crate::{
     },
 };
 
-/// What few tickets have.
+/// A condition that few tickets fulfil, from which a list can start.
 pub(in crate::store) enum Start<'a> {
     Value(&'a FieldTest),
     /// Any of these labels.
     Labels(BTreeSet<&'a str>),
-    /// This label, whose open tickets are a list already: it is weighed against the others, and where it wins, the list is walked. On
-    /// SQLite.
+    /// This label, whose open tickets already form a list. It is compared with the other conditions; where it has the fewest tickets, its
+    /// list is walked. On SQLite.
     Label(&'a str),
-    /// One of these assignees. On SQLite: the index is named.
+    /// One of these assignees. On SQLite, where the statement names the index.
     Assignees(BTreeSet<&'a str>),
 }
 
-/// Up to so many a list starts from them.
+/// A list starts from a condition that at most this many tickets fulfil.
 const FEW: i64 = 200;
-/// There a step through the list is dearer, since no mark spares it the row.
+/// On PostgreSQL a step through the list is dearer, since no marks in the index spare it the row.
 const FEW_ON_POSTGRES: i64 = 1000;
 
-/// By how much it is dearer to look a ticket up than to pass it in its list: by its marks in the index, or its row.
+/// How many times dearer it is to look a ticket up than to pass over it in its list: by its marks in the index on SQLite, by its row on
+/// PostgreSQL.
 const DEARER: i64 = 40;
 const DEARER_ON_POSTGRES: i64 = 10;
 
 impl Db {
-    /// What the fewest tickets have that the filter asks for, when they are few, and not a list already.
+    /// The condition of the filter that the fewest tickets fulfil, if they are at most `few` and do not form a list already.
     pub(in crate::store) async fn start<'a>(
         &self,
         store: &StoreId,
@@ -80,7 +82,7 @@ impl Db {
                 sql.push(", ");
             }
             if let Start::Labels(labels) = start {
-                // Where conversations are many their tickets need not be looked up.
+                // If the labels have many conversations, the tickets of those need not be looked up.
                 sql.push("CASE WHEN (SELECT COUNT(*) FROM (SELECT 1 FROM conversation_labels l WHERE l.store_id = $1 AND l.label_id IN ");
                 sql.texts(labels.iter().copied()).limit(few + 1).push(") AS few) > ").integer(few);
                 sql.push(" THEN ").integer(few + 1).push(" ELSE ");
@@ -106,14 +108,15 @@ impl Db {
         Ok(fewest.filter(|start| !matches!(start, Start::Label(_))))
     }
 
-    /// What is few for a page.
+    /// How many tickets count as few for a page.
     pub(in crate::store) fn few(&self) -> i64 {
         if self.backend() == DbBackend::Sqlite { FEW } else { FEW_ON_POSTGRES }
     }
 
-    /// What is few for a total of a list that long: the rows of a list follow each other, while each of these is looked up.
+    /// How many tickets count as few for a total of a list of this length. The rows of a list follow each other, while each of these
+    /// tickets is looked up by itself.
     pub(in crate::store) fn few_of(&self, listed: u64) -> i64 {
-        // Few such numbers, since each is a statement of its own.
+        // Each limit is a statement text of its own, so there are few limits: every one is four times the last.
         let dearer = if self.backend() == DbBackend::Sqlite { DEARER } else { DEARER_ON_POSTGRES };
         let mut few = self.few();
         while few.saturating_mul(4).saturating_mul(dearer) <= i64::try_from(listed).unwrap_or(i64::MAX) {
@@ -122,8 +125,8 @@ impl Db {
         few
     }
 
-    /// [`Db::start`] of a total, where that of its first page is the newest: from what fewer have than a share of the list. What
-    /// an assignee has is a list of its own, mostly a short one.
+    /// [`Db::start`] for a total whose first page starts at the newest ticket. The total starts from a condition that fewer tickets
+    /// fulfil than a share of the list. The tickets of an assignee already form a list of their own, mostly a short one.
     pub(in crate::store) async fn start_of_total<'a>(
         &self,
         store: &StoreId,
@@ -143,7 +146,8 @@ impl Db {
         }
     }
 
-    /// Narrows the conditions to the tickets that have it; the table they are for, where tickets are found by their ids.
+    /// Narrows the conditions to the tickets that fulfil `start`. Returns the table for these conditions, written so that tickets are
+    /// found by their ids.
     pub(in crate::store) fn push_start(&self, sql: &mut Sql, start: &Start<'_>, shown: ShownTickets) -> Cow<'static, str> {
         let ids = match start {
             Start::Value(_) => "v.ticket_id",
@@ -160,7 +164,7 @@ impl Db {
         let end = sql.as_str().len();
         self.push_source(sql, start, shown);
         let source = sql.split_off(end);
-        // One by one. Of an array of ids PostgreSQL may take each through an assignee's whole list.
+        // Each ticket is looked up by itself. Given an array of ids, PostgreSQL may walk an assignee's whole list for each id.
         format!(
             "(SELECT t.* FROM (SELECT DISTINCT {ids} AS wanted{source}) w CROSS JOIN LATERAL \
              (SELECT * FROM tickets WHERE store_id = $1 AND id = w.wanted{FENCE}) t) tickets"
@@ -168,7 +172,7 @@ impl Db {
         .into()
     }
 
-    /// Where the ids of those tickets are, on SQLite by the indexes that serve.
+    /// Adds the `FROM` clause for the ids of the tickets that fulfil `start`, on SQLite with the indexes to use.
     fn push_source(&self, sql: &mut Sql, start: &Start<'_>, shown: ShownTickets) {
         match start {
             Start::Value(test) => self.push_values(sql, test),
@@ -208,7 +212,7 @@ impl Db {
     }
 }
 
-/// What an index finds of a filter.
+/// The conditions of a filter that an index can find.
 fn starts<'a>(sqlite: bool, filter: &'a TicketFilter, shown: ShownTickets, tests: &'a [FieldTest]) -> Vec<Start<'a>> {
     let indexed = |test: &&FieldTest| !matches!(test.test, Test::Present | Test::Absent | Test::NoneOf(_) | Test::Contains(_));
     let mut starts: Vec<Start<'_>> = tests.iter().filter(indexed).map(Start::Value).collect();
@@ -221,7 +225,7 @@ fn starts<'a>(sqlite: bool, filter: &'a TicketFilter, shown: ShownTickets, tests
             (LabelOperator::ContainsAll, None) => starts.extend(ids.map(|id| Start::Labels(BTreeSet::from([id])))),
         }
     }
-    // One assignee's tickets are in an index in their order; of several PostgreSQL has statistics.
+    // An index holds the tickets of one assignee in list order. For several assignees PostgreSQL has statistics.
     if sqlite && filter.assignee_user_ids.len() > 1 {
         starts.push(Start::Assignees(filter.assignee_user_ids.iter().map(|id| id.as_str()).collect()));
     }
@@ -248,7 +252,7 @@ mod tests {
             labels: Some(LabelFilter { operator: LabelOperator::ContainsAny, label_ids: ids.iter().map(|id| (*id).into()).collect() }),
             ..TicketFilter::default()
         };
-        // How many statements it takes to know where to start, and whether that is somewhere else than at the newest.
+        // The number of statements that it takes to find the start, and whether the start is anything but the newest ticket.
         let asked = async |store: &StoreId, filter: &TicketFilter, tests: &[FieldTest]| {
             let before = statements.load(Ordering::Relaxed);
             let start = db.start(store, filter, ShownTickets::Closed, tests, db.few()).await.unwrap();

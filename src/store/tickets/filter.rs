@@ -20,7 +20,7 @@ use crate::{
 };
 
 impl Db {
-    /// The conditions of a filter, but for those on labels and fields and what the marks say.
+    /// The SQL conditions of a filter, except those on labels, on field values and on marks.
     pub(in crate::store) fn ticket_conditions(&self, store: &StoreId, filter: &TicketFilter, shown: ShownTickets, now: Timestamp) -> Sql {
         let mut sql = Sql::of(store, "store_id = $1");
         if !filter.is_plain() {
@@ -70,17 +70,17 @@ impl Db {
         sql
     }
 
-    /// What the values of a ticket must be. `listed` is the id of one whose row is not looked up yet: what may well fail is asked of
-    /// that, and before. On SQLite.
+    /// Adds the conditions on the field values of a ticket. `listed`, on SQLite only, is the id of a ticket whose row has not been
+    /// fetched yet. A test that a ticket may well fail uses this id, so that it runs before the row is fetched.
     pub(in crate::store) fn push_field_tests(&self, sql: &mut Sql, tests: &[Sieved<'_>], listed: Option<&str>) {
         for Sieved { test, sieves: _ } in tests {
-            // Two values that many have each may meet in no ticket of the whole list.
+            // No key bounds the rows: two values may both be frequent, and yet no ticket of the whole list has both.
             sql.unbounded();
             self.push_field_test(sql, test, listed.filter(|_| !mostly_passes(test)));
         }
     }
 
-    /// The labels that a ticket's conversation must have, or must not.
+    /// Adds the condition on the labels that a ticket's conversation must have, or must not have.
     pub(in crate::store) fn push_labels(&self, sql: &mut Sql, labels: &LabelFilter) {
         let ids: BTreeSet<&str> = labels.label_ids.iter().map(|id| id.as_str()).collect();
         let count = ids.len() as i64;
@@ -98,8 +98,8 @@ impl Db {
         }
     }
 
-    /// Passes over the tickets whose marks say that they cannot pass. PostgreSQL, which knows nothing of marks, is not to take
-    /// what they let through for rare: of a number that differs from another it expects nearly all.
+    /// Passes over the tickets whose marks show that they cannot match. PostgreSQL's planner knows nothing about marks and must not
+    /// expect that few rows get through. It expects nearly all rows for a number that differs from another, hence the `<> 0`.
     pub(in crate::store) fn push_sieves(&self, sql: &mut Sql, sieves: &[Sieve]) {
         let sqlite = self.backend() == DbBackend::Sqlite;
         let (opened, closed) = if sqlite { (" AND (", ")") } else { (" AND CASE WHEN ", " THEN 1 ELSE 0 END <> 0") };
@@ -109,7 +109,7 @@ impl Db {
             for Rare { such, choices } in rare {
                 sql.push(" OR (");
                 if sqlite {
-                    // It names no ticket, so it is asked once.
+                    // The subquery does not depend on the ticket, so it runs once.
                     sql.push("EXISTS (SELECT 1");
                     self.push_values(sql, such);
                     sql.push(") AND (");
@@ -123,8 +123,8 @@ impl Db {
         }
     }
 
-    /// Keeps what a ticket's labels and values must be from being joined. PostgreSQL would fetch all tickets that have such a
-    /// value, in a shop of 100,000 the fifth of them, to sort them for a page of 20.
+    /// Keeps the subqueries on a ticket's labels and values from being joined. PostgreSQL would fetch all tickets that have such a value,
+    /// a fifth of them in a shop of 100,000, and sort them for a page of 20.
     fn fence(&self, sql: &mut Sql) {
         if self.backend() == DbBackend::Postgres {
             sql.fence();
@@ -147,7 +147,7 @@ impl Db {
         if !matches!(test, Test::AllOf(_)) {
             self.fence(sql);
             if listed.is_some() {
-                // Without it SQLite would join the values, behind the row.
+                // Without the limit SQLite would join the values, and read them after the ticket's row.
                 sql.limit(1);
             }
         }
@@ -157,8 +157,9 @@ impl Db {
         }
     }
 
-    /// The values `v` of a field that fulfil a test which an index finds. On SQLite that is named: without statistics it takes every
-    /// index for so selective that a look at the row behind it costs more than a walk through all rows of the store.
+    /// The values `v` of a field that pass a test which an index can serve. On SQLite the statement names the index: without statistics
+    /// SQLite takes every index to be so selective that walking all rows of the store looks cheaper than fetching the row behind each
+    /// index entry.
     pub(in crate::store) fn push_values(&self, sql: &mut Sql, FieldTest { field_id, test }: &FieldTest) {
         let index = match test {
             Test::StartsWith(_) => " INDEXED BY ticket_field_values_by_fold",
@@ -170,9 +171,9 @@ impl Db {
         self.push_value_test(sql, test, false);
     }
 
-    /// What a row of `ticket_field_values v` must fulfil. `aside` keeps it from the indexes of the values: one ticket's are few.
-    /// Without statistics SQLite would rather look through all values of the field that pass; so would PostgreSQL, as long as they
-    /// are some ten thousand, through those within bounds that it does not know when it plans.
+    /// Adds the condition that a row of `ticket_field_values v` must meet. `aside` keeps the condition from the indexes on values: it is
+    /// for a single ticket, which has few values. Without statistics SQLite would rather scan all values of the field that pass. So would
+    /// PostgreSQL, as long as there are some ten thousand values, for a range whose bounds it does not know when it plans.
     fn push_value_test(&self, sql: &mut Sql, test: &Test, aside: bool) {
         let sqlite = self.backend() == DbBackend::Sqlite;
         let bounded = |sql: &mut Sql| {
@@ -190,7 +191,7 @@ impl Db {
                 push_one_of(sql, values, aside && sqlite);
             }
             Test::StartsWith(prefix) => {
-                // As a range, so that an index serves.
+                // As a range, so that an index can be used.
                 let beginning = beginning(prefix);
                 sql.push(" AND substr(v.folded, 1, 200) >= ").text(beginning);
                 if let Some(behind) = behind(beginning) {
@@ -220,30 +221,30 @@ impl Db {
     }
 }
 
-/// That the marks hold all of one choice.
+/// Adds the condition that the marks in a column contain all bits of at least one choice.
 fn push_choices(sql: &mut Sql, column: &str, choices: &[Marks]) {
     for (i, marks) in choices.iter().enumerate() {
-        // Never more than these.
+        // The masked value is never larger than the mask, so `>=` holds only if all bits are set.
         sql.push(if i == 0 { "(" } else { " OR (" }).push(column).push(" & ").integer(marks.bits());
         sql.push(") >= ").integer(marks.bits());
     }
 }
 
-/// A test of a field with what the marks say about it.
+/// A test of a field, with its sieves.
 pub(in crate::store) struct Sieved<'a> {
     pub test: &'a FieldTest,
-    /// The one of what it asks for first.
+    /// The sieve for the values that the test asks for comes first.
     pub sieves: Vec<Sieve>,
 }
 
-/// Whether a ticket of whom nothing is known fulfils it more often than not.
+/// Whether a ticket about which nothing is known passes the test more often than not.
 fn mostly_passes(FieldTest { test, .. }: &FieldTest) -> bool {
     matches!(test, Test::Present | Test::Absent | Test::NoneOf(_))
 }
 
-/// The tests in the order in which a ticket's values are looked up. Where the marks compare with more choices, more get by that do
-/// not fulfil the test, a bound's within a magnitude above all, so it comes first. (Of a rare value most that get by do not either;
-/// but there few do at all, and the walk costs more than the looks.)
+/// The tests in the order in which a ticket's values are looked up. A test whose sieve has more choices comes first: more tickets get
+/// through the sieve and then fail the test, above all for a bound that lies within a magnitude. (For a rare value most tickets that get
+/// through fail as well. But few get through at all, and walking the list costs more than looking them up.)
 pub(in crate::store) fn sieved(tests: &[FieldTest]) -> Vec<Sieved<'_>> {
     let sieved = |test| Sieved { test, sieves: Sieve::of(&test.field_id, &test.test).collect() };
     let mut tests: Vec<Sieved<'_>> = tests.iter().map(sieved).collect();
@@ -252,7 +253,7 @@ pub(in crate::store) fn sieved(tests: &[FieldTest]) -> Vec<Sieved<'_>> {
     tests
 }
 
-/// What the marks say about labels and fields: what is compared with the fewest comes first.
+/// The sieves for labels and fields. The sieve with the fewest choices comes first.
 pub(in crate::store) fn sieves(labels: Option<&LabelFilter>, tests: &[Sieved<'_>]) -> Vec<Sieve> {
     let of_tests = tests.iter().flat_map(|test| test.sieves.iter().cloned());
     let mut sieves: Vec<Sieve> = labels.and_then(Sieve::of_labels).into_iter().chain(of_tests).collect();
@@ -260,7 +261,8 @@ pub(in crate::store) fn sieves(labels: Option<&LabelFilter>, tests: &[Sieved<'_>
     sieves
 }
 
-/// The one label that is asked for, where SQLite keeps its open tickets in the order of their list and that is the list to walk.
+/// The only label that the filter asks for, if the list can be walked through that label's own list of open tickets. SQLite keeps such a
+/// list in the order of the ticket list.
 pub(in crate::store) fn leading_label(filter: &TicketFilter, shown: ShownTickets) -> Option<&LabelId> {
     let LabelFilter { operator, label_ids } = filter.labels.as_ref()?;
     let (first, others) = label_ids.split_first()?;
@@ -269,7 +271,7 @@ pub(in crate::store) fn leading_label(filter: &TicketFilter, shown: ShownTickets
     (leads && listed).then_some(first)
 }
 
-/// Which list of the store is meant.
+/// Adds the conditions that select one list of the store: open, closed or all tickets, spam or not.
 pub(in crate::store) fn push_list(sql: &mut Sql, filter: &TicketFilter, shown: ShownTickets) {
     sql.push(match shown {
         ShownTickets::Open => " AND is_open = TRUE",
@@ -299,7 +301,7 @@ fn push_resolutions(sql: &mut Sql, statuses: &[String]) {
     }
 }
 
-/// Which column holds these values; those of one field are all of one type.
+/// The column that holds these values. All values of one field have the same type.
 fn column(values: &[Comparable]) -> &'static str {
     match values.first() {
         Some(Comparable::Number(_)) => "number_value",
@@ -307,7 +309,7 @@ fn column(values: &[Comparable]) -> &'static str {
     }
 }
 
-/// `aside`: of one ticket's values, on SQLite.
+/// Adds the test that a value is one of these. `aside` is set for the values of a single ticket on SQLite.
 fn push_one_of(sql: &mut Sql, values: &[Comparable], aside: bool) {
     let texts = values.iter().filter_map(|value| match value {
         Comparable::Text(text) => Some(text.as_str()),
@@ -327,27 +329,27 @@ fn push_one_of(sql: &mut Sql, values: &[Comparable], aside: bool) {
     } else {
         sql.push(if aside { ASIDE } else { "" }).push(tested).push(" IN ").list(params.collect());
     }
-    // A shorter text is its own beginning and no longer one's.
+    // For a text shorter than the indexed beginning, the comparison above is exact. A longer text is also compared as a whole.
     if texts.clone().any(|text| text.chars().nth(INDEXED_CHARS - 1).is_some()) {
         sql.push(" AND v.text_value IN ").texts(texts);
     }
 }
 
-/// How many values SQLite compares a ticket's with one by one. (One or two it does by itself.) For what is `IN` a list it makes a
-/// table, for each page anew, which costs more than a page's comparisons do. (A total of twenty values that lie far apart, which most
-/// tickets have none of, takes 4 in 100 longer so.)
+/// How many values SQLite compares one by one with a ticket's value. (It does so by itself for one or two.) For an `IN` list it builds a
+/// table, anew for each page, which costs more than a page's comparisons. (A total for twenty values that lie far apart, and that most
+/// tickets lack, takes 4 in 100 longer this way.)
 const ONE_BY_ONE: RangeInclusive<usize> = 3..=20;
 
-/// The length of the beginnings that the indexes of texts hold. Spelled in the conditions as it is in the indexes, or the
-/// databases would not see that they are the same.
+/// The length of the beginnings that the indexes on texts hold. The conditions must spell the expression as the indexes do, or the
+/// databases would not recognise it.
 const INDEXED_CHARS: usize = 200;
 
-/// What an index holds of a text.
+/// The beginning of a text that an index holds.
 fn beginning(text: &str) -> &str {
     text.char_indices().nth(INDEXED_CHARS).map_or(text, |(end, _)| &text[..end])
 }
 
-/// The first text that sorts behind all that begin so; none behind the last character of all.
+/// The first text that sorts after all texts with this beginning; `None` if the beginning consists only of the last character of all.
 fn behind(beginning: &str) -> Option<String> {
     let kept = beginning.trim_end_matches(char::MAX);
     let last = kept.chars().next_back()?;
@@ -355,7 +357,7 @@ fn behind(beginning: &str) -> Option<String> {
     Some(format!("{}{next}", &kept[..kept.len() - last.len_utf8()]))
 }
 
-/// The whole prefix, wherever the index ends.
+/// Adds the test for the whole prefix, which may be longer than the beginning that the index holds.
 fn push_begins(sql: &mut Sql, prefix: &str) {
     sql.push(" AND substr(v.folded, 1, length(").text(prefix).push(")) = ").text(prefix);
 }

@@ -98,7 +98,7 @@ fn statement(step: &Step, store: &str) -> String {
     }
 }
 
-/// The rows there are, and those there should be.
+/// The rows that `labelled_tickets` has, and the rows that it should have.
 async fn rows(fixture: &Fixture) -> [Vec<String>; 2] {
     let all = async |columns: &str, from: &str| {
         let sql = format!("SELECT {} FROM {from} ORDER BY 1", columns.replace(", ", " || ' ' || "));
@@ -149,8 +149,8 @@ fn a_label_has_the_open_tickets_that_it_has() {
     outcome.unwrap();
 }
 
-/// Open tickets in conversations of their own. Of five in a row one has the label `fifth`, of seven one `seventh`, and of hundred
-/// twenty a score below 20.
+/// Open tickets in conversations of their own. One in five has the label `fifth`, one in seven `seventh`, and twenty in a hundred have a
+/// score below 20.
 async fn open_shop(tickets: i64) -> Fixture {
     let fixture = Fixture::alone().await;
     let store = &fixture.store;
@@ -228,7 +228,7 @@ async fn a_label_s_list_is_walked_whole_and_in_order() {
         (DoesNotContainAny, &["fifth"], below(20.0), |i| i % 5 != 0 && i % 100 < 20),
     ] {
         let filter = labelled(operator, labels);
-        // What few have is looked up, one by one, which is not what is meant here.
+        // A condition that few tickets fulfil would be looked up ticket by ticket, which this test is not about.
         let start = db.start(store, &filter, ShownTickets::Open, &tests, db.few()).await.unwrap();
         assert!(start.is_none() || labels.contains(&"none") || db.backend() == DbBackend::Postgres, "{operator:?} {labels:?}");
         let mut expected: Vec<i64> = (1..=2_000).filter(|i| wanted(*i) && ![985, 990].contains(i)).collect();
@@ -282,7 +282,7 @@ async fn what_a_label_does_not_have_is_not_looked_at() {
         let list = format!("SEARCH labelled_tickets USING PRIMARY KEY (store_id=? AND label_id=? AND is_spam=?{keyset}");
         let values = "SEARCH v USING PRIMARY KEY (store_id=? AND ticket_id=? AND field_id=?)";
         let row = "SEARCH tickets USING INDEX sqlite_autoindex_tickets_1 (store_id=? AND id=?)";
-        // Whether there is a number below zero at all, which is asked once.
+        // The query whether there is a number below zero at all. It runs once.
         let rare = "SEARCH v USING COVERING INDEX ticket_field_values_by_number (store_id=? AND field_id=? AND number_value<?)";
         let steps = [list.as_str()].into_iter().chain(tests.iter().flat_map(|_| [rare, values])).chain([row]);
         assert!(steps.eq(searches.iter().copied()), "{plan:?}");
@@ -296,7 +296,8 @@ async fn what_a_label_does_not_have_is_not_looked_at() {
         let (front, far) = (visits(tests, None).await, visits(tests, Some(1_000)).await);
         assert!(front < most && far < front + front / 3 + 30, "{front} on the first page, {far} far behind");
     }
-    // Of a label that fewer tickets have than a value, the list is walked; where it is the value, that is where it starts.
+    // Where fewer tickets have the label than the value, the label's list is walked; where fewer have the value, the list starts from the
+    // value.
     fixture.label("v1", "few").await;
     let fewer = [FieldTest { field_id: "score".into(), test: Test::Between(0.0, 1.0) }];
     for (label, starts) in [("fifth", true), ("few", false)] {
@@ -304,7 +305,7 @@ async fn what_a_label_does_not_have_is_not_looked_at() {
         let start = db.start(store, &filter, ShownTickets::Open, &fewer, db.few()).await.unwrap();
         assert_eq!(start.is_some(), starts, "{label}");
     }
-    // Of a label that most have a total starts from the value, of one that fewer have than the value it does not.
+    // Where more tickets have the label than the value, a total starts from the value; where fewer have the label, it does not.
     fixture.execute("UPDATE totals SET value = 1000000 WHERE name = 'tickets.open'").await.unwrap();
     let several = [FieldTest { field_id: "score".into(), test: Test::Between(0.0, 9.0) }];
     for (label, starts) in [("fifth", true), ("few", false)] {
@@ -314,7 +315,7 @@ async fn what_a_label_does_not_have_is_not_looked_at() {
         let total = db.tickets(store, &filter, ShownTickets::Open, &several, NOW, &counted).await.unwrap().total;
         assert_eq!(total, Some(if starts { 100 } else { 1 }), "{label}");
     }
-    // A total walks the label's thousand, and not all five.
+    // A total walks the thousand tickets of the label, and not all five thousand.
     let total = async |labels: &[&str]| {
         let filter = labelled(LabelOperator::ContainsAny, labels);
         let conditions = db.ticket_conditions(store, &filter, ShownTickets::Open, NOW);
@@ -326,7 +327,7 @@ async fn what_a_label_does_not_have_is_not_looked_at() {
     assert!(led * 3 < walked * 2, "{led} and {walked}");
 }
 
-/// In the order in which SQLite says it looks.
+/// Tests the order of the look-ups that SQLite reports.
 #[tokio::test]
 async fn values_are_looked_up_before_the_ticket_and_the_looser_mark_first() {
     let fixture = open_shop(1_000).await;

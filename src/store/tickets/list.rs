@@ -114,8 +114,9 @@ impl Db {
         mut conditions: Sql,
     ) -> Sql {
         let source = self.ticket_source(filter, shown, tests, start, &mut conditions);
-        // Two that let through what has one mark leave few rows of which all else is to be looked up, which PostgreSQL does not
-        // know: it would look up every value that passes. Behind one, or behind a mark of many, that is the shorter way.
+        // Two sieves with a single choice each let few rows through to the remaining look-ups. PostgreSQL does not know that: without the
+        // fences it would look up every value that passes. Behind one such sieve, or behind a sieve with many choices, that is the
+        // shorter way.
         let sifts = |sieve: &Sieve| sieve.breadth() == 1;
         let labels = filter.labels.as_ref().and_then(Sieve::of_labels).iter().any(sifts);
         let sifting =
@@ -124,7 +125,8 @@ impl Db {
         count(&source.table, conditions)
     }
 
-    /// What the list is read from; the conditions are narrowed to what starts it, and to what the marks let through.
+    /// The table that the list is read from. The conditions are narrowed to the tickets that fulfil `start` and that the marks let
+    /// through.
     pub(in crate::store) fn ticket_source(
         &self,
         filter: &TicketFilter,
@@ -159,8 +161,8 @@ impl Db {
         }
     }
 
-    /// The tickets that the marks in an index let through. The index is all that is read for the others: of a list of `tickets`
-    /// itself SQLite takes down where each row is before it tests what the index tells of it.
+    /// The tickets that the marks in an index let through. For the others only the index is read. In a list of `tickets` itself, SQLite
+    /// would note the position of each row before it tests the columns that the index holds.
     fn sifted(
         &self,
         filter: &TicketFilter,
@@ -180,7 +182,7 @@ impl Db {
         PageSource { table: table.into(), order: LISTED }
     }
 
-    /// The open tickets of a label that their marks let through. That they have it needs no further look.
+    /// The open tickets of a label that the marks let through. Whether a ticket has the label needs no further look-up.
     fn labelled(&self, label: &LabelId, is_spam: bool, sieves: &[Sieve], conditions: &mut Sql) -> PageSource<'static> {
         let end = conditions.as_str().len();
         conditions.push(" AND label_id = ").text(label.as_str()).push(" AND is_spam = ").flag(is_spam);
@@ -193,8 +195,8 @@ impl Db {
         PageSource { table: table.into(), order: LISTED }
     }
 
-    /// Where the messages of a ticket lie: its conversation, after the former ticket closed and until this one did
-    /// (decisions, section 5.8).
+    /// The window of a ticket's messages: its conversation, after the previous ticket closed and until this one closed (decisions,
+    /// section 5.8).
     pub async fn ticket_window(&self, store: &StoreId, id: &TicketId) -> Result<Option<TicketWindow>> {
         let mut sql = Sql::of(
             store,
@@ -211,9 +213,9 @@ impl Db {
     }
 }
 
-/// The index that SQLite has to walk (INDEXED BY). It has no statistics here and would count the columns that are tested for equality: the
-/// state would win over a conversation or an assignee, and a small answer cost a walk through every open ticket. PostgreSQL has
-/// statistics and chooses its index itself.
+/// The index that SQLite has to walk (INDEXED BY). SQLite has no statistics here and would choose the index by the number of columns that
+/// are tested for equality. The state would win over a conversation or an assignee, and a small answer would cost a walk through every
+/// open ticket. PostgreSQL has statistics and chooses its index itself.
 fn ticket_index(filter: &TicketFilter, shown: ShownTickets) -> &'static str {
     if filter.conversation_id.is_some() {
         "tickets_by_conversation"
@@ -226,8 +228,8 @@ fn ticket_index(filter: &TicketFilter, shown: ShownTickets) -> &'static str {
     }
 }
 
-/// What orders a list that tickets are joined with.
+/// The columns that order a list which tickets are joined with.
 const LISTED: Option<(&str, &str)> = Some(("listed_at", "listed_id"));
 
-/// Those that hold the marks.
+/// The indexes that hold the marks.
 const MARKED: [&str; 2] = ["tickets_by_message", "tickets_by_state"];

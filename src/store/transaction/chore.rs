@@ -1,8 +1,8 @@
 //! Write transactions that belong to no store: claims of deliveries, numbers of events, settings of stores, the server's secrets.
 //!
-//! On SQLite it is a turn of the group commit, as a request's write is: SQLite rolls a transaction back by itself when the disk is full
-//! or fails, and sqlx, which does not notice, would keep a pooled connection that holds the write lock for good. On PostgreSQL it is a
-//! transaction on a pooled connection.
+//! On SQLite such a transaction is a turn of the group commit, as a request's write is: SQLite rolls a transaction back by itself when
+//! the disk is full or fails, and sqlx, which does not notice, would keep a pooled connection that holds the write lock for good. On
+//! PostgreSQL it is a transaction on a pooled connection.
 
 use sea_orm::DbBackend;
 
@@ -124,13 +124,13 @@ mod tests {
             full(true).await;
             let refused = fixture.db.insert_store(&store("large", 200_000)).await;
             assert!(matches!(refused, Err(Error::Failing(_))), "{round}: {refused:?}");
-            // A smaller write fits, which must not hide that.
+            // A smaller write fits; it must not hide the failure.
             fixture.db.prove_usable(Timestamp::from_millis(round)).await.unwrap();
             assert!(fixture.db.failed_within(Duration::from_secs(60)));
             full(false).await;
         }
         assert!(fixture.db.insert_store(&store("large", 200_000)).await.unwrap());
-        // What is acknowledged is in the file for every other connection.
+        // An acknowledged write is in the file for every other connection.
         let file = rusqlite::Connection::open(fixture.url.trim_start_matches("sqlite://")).unwrap();
         let stored: i64 = file.query_row("SELECT COUNT(*) FROM stores WHERE id = 'large'", (), |row| row.get(0)).unwrap();
         assert_eq!(stored, 1);
@@ -158,7 +158,7 @@ mod tests {
         // SQLite would commit each of these by itself.
         assert!(turn.run(&insert("small", 1)).is_err());
         assert!(turn.commit().await.is_err());
-        // A turn of the same group fails with it, one that was committed before stays.
+        // A turn of the same group fails with this one; a turn that was committed before stays.
         let kept = others.await.unwrap().is_ok();
         let found = fixture.db.stores().await.unwrap().into_iter().map(|store| store.id).collect::<Vec<_>>();
         assert!(!found.contains(&StoreId::from("small")) && !found.contains(&StoreId::from("large")), "{found:?}");

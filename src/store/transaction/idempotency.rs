@@ -7,12 +7,12 @@ use crate::{
     store::{Result, entity::idempotency_keys, transaction::write::Write},
 };
 
-/// Rows that one write removes at most: several times what is added until another one does, and too few to be felt.
+/// The most rows that one write removes: several times what is added until another write removes some, and too few to be felt.
 const BATCH: u64 = 50;
 
 impl Write {
-    /// Removes some of the store's answers that were kept until `since` and are too old to be repeated, unless another
-    /// transaction is at it: no request waits for that. The last thing that a transaction does.
+    /// Removes some of the store's answers that were kept until `since` and are too old to be repeated. Does nothing if another
+    /// transaction is removing some: no request waits for that. To be called last in a transaction.
     pub async fn forget_kept(&self, since: Timestamp) -> Result<()> {
         if !self.try_name("forget kept answers").await? {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Write transactions: those of a request, which carry events, change log and idempotency with them, and those of chores.
+//! Write transactions: the transactions of requests, which carry events, change log and idempotency keys with them, and those of chores.
 
 pub mod chore;
 pub mod idempotency;

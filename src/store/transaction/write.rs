@@ -39,7 +39,7 @@ use crate::{
     },
 };
 
-/// Rows of one statement: the databases bound how many values one may have.
+/// The most rows of one statement: the databases bound how many values a statement may have.
 const ROWS_MAX: usize = 500;
 
 /// A write transaction on one store.
@@ -47,13 +47,13 @@ pub struct Write {
     on: WriteConnection,
     store: StoreId,
     clock: Arc<dyn Clock>,
-    /// Milliseconds.
+    /// The time of the change, in milliseconds.
     now: AtomicI64,
-    /// What goes into the change log with the commit.
+    /// The records that go into the change log with the commit.
     log: Mutex<Noted>,
-    /// Of the change log, when this began.
+    /// The epoch of the change log when this transaction began.
     epoch: u64,
-    /// On PostgreSQL: statements that wait for the next one.
+    /// On PostgreSQL: statements that leave with the next one.
     later: Mutex<Vec<Sql>>,
     /// Whether rows were changed, as far as statements tell.
     wrote: AtomicBool,
@@ -84,11 +84,11 @@ impl<'a> Changed<'a> {
     }
 }
 
-/// The kind of a change that no derived data follows. It is logged on PostgreSQL, where no other is, since a standby is read
-/// only once it shows the newest transaction of a store (see `replica`).
+/// The kind of a change that no derived data follows. On PostgreSQL it is logged by a transaction that logs no other change, since a
+/// standby is read only once it shows the newest transaction of a store (see `replica`).
 pub(in crate::store) const OTHER: &str = "other";
 
-/// What a kept answer says of a repeated request.
+/// The answer that is kept for a repeated request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredResponse {
     pub request_hash: String,
@@ -96,7 +96,7 @@ pub struct StoredResponse {
 }
 
 impl Db {
-    /// Begins to write. On SQLite this waits for the writers before.
+    /// Begins a write transaction. On SQLite this waits for the earlier writers.
     pub async fn write(&self, store: &StoreId, clock: &Arc<dyn Clock>) -> Result<Write> {
         let on = match self.writes() {
             Writes::Sqlite(writer) => WriteConnection::Sqlite(writer.turn().await?),
@@ -132,7 +132,8 @@ impl Write {
         &self.secret_keys
     }
 
-    /// When the change happens: not before anything that it waited for, or that changed what it looked at.
+    /// The time of the change. It is not before anything that this transaction waited for, nor before any change to the rows that it
+    /// looked at.
     pub fn now(&self) -> Timestamp {
         Timestamp::from_millis(self.now.load(Ordering::Relaxed))
     }
@@ -173,8 +174,8 @@ impl Write {
         }
     }
 
-    /// Runs a statement whose outcome is not needed, at the latest before the next other one, which fails with it. On PostgreSQL it
-    /// leaves with that one, in the order of the calls.
+    /// Runs a statement whose outcome is not needed, at the latest before the next other statement, which fails if this one does. On
+    /// PostgreSQL it leaves together with that statement, in the order of the calls.
     pub(in crate::store) fn run_along(&self, sql: Sql) -> Result<()> {
         self.wrote.store(true, Ordering::Relaxed);
         match &self.on {
@@ -194,7 +195,7 @@ impl Write {
         std::mem::take(&mut *lock(&self.later))
     }
 
-    /// One flight: the statements that wait, and these. The answers of these alone.
+    /// Sends one flight: the waiting statements, then `statements`. Returns the answers to `statements` alone.
     async fn fly(&self, begun: &BegunTransaction, statements: Vec<Sql>) -> Result<Vec<QueryResult>> {
         let holds = statements.iter().any(Sql::holds);
         let mut flight = self.waiting();
@@ -215,13 +216,13 @@ impl Write {
         if self.on_postgres() { DbBackend::Postgres } else { DbBackend::Sqlite }
     }
 
-    /// A conversation, as it stays until the end.
+    /// A conversation, held until the end of the transaction.
     pub async fn conversation(&self, id: &ConversationId) -> Result<Option<Conversation>> {
         self.held("conversations", id.as_str()).await
     }
 
-    /// A conversation and its open ticket, both as they stay until the end. The ticket is looked up once the conversation is held: what
-    /// opens or closes one holds the conversation too.
+    /// A conversation and its open ticket, both held until the end of the transaction. The ticket is looked up once the conversation is
+    /// held: every write that opens or closes a ticket holds the conversation too.
     pub async fn conversation_with_ticket(&self, id: &ConversationId) -> Result<Option<(Conversation, Option<TicketId>)>> {
         let WriteConnection::Postgres(begun) = &self.on else {
             let Some(conversation) = self.conversation(id).await? else { return Ok(None) };
@@ -236,7 +237,7 @@ impl Write {
         Ok(Some((Conversation::decode(&mut Cells::postgres(&row))?, ticket)))
     }
 
-    /// The open ticket of a conversation that is held, as it stays until the end.
+    /// The open ticket of a conversation that is held. The ticket is held until the end of the transaction.
     pub async fn open_ticket(&self, conversation: &ConversationId) -> Result<Option<TicketId>> {
         self.first(self.open_ticket_sql(conversation), |cells| cells.id()).await
     }
@@ -260,7 +261,7 @@ impl Write {
         sql
     }
 
-    /// Holds the rows that a SELECT finds. SQLite's one writer holds all there are.
+    /// Holds the rows that a SELECT finds. SQLite's one writer holds all rows anyway.
     pub(in crate::store) fn hold(&self, sql: &mut Sql) {
         if self.on_postgres() {
             sql.hold();
@@ -273,8 +274,8 @@ impl Write {
         lock(&self.log).insert((kind, id.to_owned()), None);
     }
 
-    /// Notes a message that this write inserts, for followers of the change log: none needs to read it again. `subject`: of its
-    /// conversation.
+    /// Notes a message that this write inserts, for followers of the change log: none of them needs to read it again. `subject`: the
+    /// subject of its conversation.
     pub fn inserted(&self, message: &Message, subject: Option<&str>) {
         let (kind, id) = Changed::Message(&message.id).parts();
         let texts = [message.text.as_deref(), message.payload.as_deref(), subject];
@@ -301,7 +302,7 @@ impl Write {
         log.chunks(ROWS_MAX).map(insert).collect()
     }
 
-    /// Records events, rendered. They get their numbers after the commit.
+    /// Records events with their rendered bodies. They get their numbers after the commit.
     pub async fn record(&self, events: &[(Event, Vec<u8>)]) -> Result<()> {
         for rows in events.chunks(ROWS_MAX) {
             let mut sql = self.sql("INSERT INTO events (store_id, id, type, account_id, occurred_at, body) VALUES ");
@@ -358,10 +359,10 @@ impl Write {
         Ok(self.first(sql, |cells| cells.flag()).await?.unwrap_or(false))
     }
 
-    /// Commits everything. Without a change there is still something to wait for: on SQLite, that what was read is durable.
+    /// Commits everything. A transaction without a change waits too: on SQLite, until what it read is durable.
     pub async fn commit(self) -> Result<()> {
         let mut log = std::mem::take(&mut *lock(&self.log));
-        // So there is a log for whatever waits to go along with.
+        // Thus the waiting statements always have statements of the change log to go along with.
         if log.is_empty() && self.wrote.load(Ordering::Relaxed) && self.on_postgres() {
             log.insert((OTHER, self.store.to_string()), None);
         }

@@ -37,7 +37,7 @@ async fn with_ticket(fixture: Fixture) -> Fixture {
     fixture
 }
 
-/// What a send writes, up to its commit; the ticket that it notes the answer on.
+/// Writes what a send writes, up to its commit. Returns the ticket on which it notes the answer.
 async fn send(write: &Write, id: &str) -> Result<Option<TicketId>> {
     let (mut thread, ticket) = write.conversation_with_ticket(&conversation()).await?.expect("the conversation");
     let at = write.now();
@@ -55,7 +55,7 @@ async fn send(write: &Write, id: &str) -> Result<Option<TicketId>> {
     Ok(ticket)
 }
 
-/// Messages counted at the conversation, and rows of messages, events and the change log.
+/// The message count of the conversation, and the numbers of rows of messages, events and the change log.
 async fn written(fixture: &Fixture) -> [i64; 4] {
     let rows = |table: &str| format!("(SELECT COUNT(*) FROM {table} WHERE store_id = $1)");
     let sql = format!(
@@ -80,7 +80,7 @@ async fn a_send_is_written_as_a_whole_in_few_statements() {
     assert_eq!(send(&write, "m1").await.unwrap(), Some("t".into()));
     let at = write.now();
     write.commit().await.unwrap();
-    // The conversation, its ticket; the ticket, the message, the conversation, the event, the log.
+    // Two reads: the conversation, its ticket. Five writes: the ticket, the message, the conversation, the event, the change log.
     assert_eq!(statements.load(std::sync::atomic::Ordering::Relaxed) - run, 7);
     assert_eq!(written(&fixture).await, before.map(|rows| rows + 1));
     let noted = Sql::of(&fixture.store, "SELECT sort_at FROM tickets WHERE store_id = $1 AND id = 't'");
@@ -92,10 +92,10 @@ async fn a_send_is_written_as_a_whole_in_few_statements() {
     assert_eq!(inserted, fixture.db.searchables(&fixture.store, Noun::Message, &["m1"]).await.unwrap());
 }
 
-/// The server's process that the next write is done by.
+/// The server process that runs the next write.
 async fn process(fixture: &Fixture) -> i32 {
     let Writes::Postgres(kept) = fixture.db.writes() else { return 0 };
-    // Long enough that another is needed beside it.
+    // Long enough that another connection is needed beside this one.
     let rows = kept.rows(&Sql::fixed("SELECT pg_backend_pid() FROM pg_sleep(0.05)")).await.unwrap();
     rows[0].get(0)
 }
@@ -108,7 +108,7 @@ async fn a_write_that_is_dropped_leaves_nothing_and_its_connection_serves_again(
         let write = fixture.db.write(&fixture.store, &clock()).await.unwrap();
         send(&write, &format!("m{round}")).await.unwrap();
         drop(write);
-        // Of two connections one may still be taking the transaction back.
+        // One of the two connections may still be rolling back.
         let (one, another) = tokio::join!(process(&fixture), process(&fixture));
         assert!([one, another].contains(&first), "{first} is none of {one}, {another}");
     }
@@ -149,8 +149,8 @@ fn hold(fixture: &Fixture, table: &str, id: &str) -> String {
     format!("SELECT 1 FROM {table} WHERE store_id = '{}' AND id = '{id}' FOR NO KEY UPDATE", fixture.store)
 }
 
-/// What another transaction changes before the rows are held is seen: the ticket that it closed is not noted on, the counter that it
-/// moved is counted on.
+/// A send sees what another transaction changes before the rows are held: nothing is noted on a ticket that the other one closed, and a
+/// counter that it moved is counted on.
 #[tokio::test]
 async fn a_send_that_waits_for_another_transaction_sees_what_that_one_did() {
     let fixture = with_ticket(Fixture::alone().await).await;
@@ -235,7 +235,7 @@ async fn a_send_whose_connection_is_lost_is_refused_and_not_repeated() {
     assert_eq!(written(&fixture).await, before);
 }
 
-/// A first flight changes nothing: it is repeated where its connection had rested and is lost.
+/// The first flight changes nothing: it is repeated if its connection was idle and is lost.
 #[tokio::test]
 async fn a_send_begins_on_another_connection_where_its_own_is_lost() {
     let fixture = with_ticket(Fixture::alone().await).await;
@@ -251,7 +251,7 @@ async fn a_send_begins_on_another_connection_where_its_own_is_lost() {
     assert_eq!(written(&fixture).await, before.map(|rows| rows + 1));
 }
 
-/// PostgreSQL asks for deferred references with the commit, behind the answers of the statements.
+/// PostgreSQL checks deferred foreign keys at the commit, after the answers to the statements.
 #[tokio::test]
 async fn what_the_commit_itself_refuses_is_an_error() {
     let fixture = with_ticket(Fixture::alone().await).await;
@@ -270,7 +270,7 @@ async fn what_the_commit_itself_refuses_is_an_error() {
     assert_eq!(written(&fixture).await, before);
 }
 
-/// A statement that fails before the commit leaves nothing, although PostgreSQL answers the commit behind it.
+/// A statement that fails before the commit leaves nothing, although PostgreSQL answers the commit after it.
 #[tokio::test]
 async fn what_a_statement_of_the_last_flight_refuses_is_an_error() {
     let fixture = with_ticket(Fixture::new().await).await;

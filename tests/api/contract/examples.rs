@@ -1,17 +1,18 @@
-//! Examples of a document, held against the schemas that they stand at.
+//! Checks the examples of a document against their schemas.
 
 use serde_json::Value;
 
 use super::{Contract, Operation, faults};
 
-/// Whether the schema does not say what to send. A cursor is sealed by the server that is asked: there is none to show.
+/// Whether a parameter needs an example, since its schema does not say what to send. A cursor has none: it is sealed by the server that
+/// receives it.
 fn needs_example(parameter: &Value) -> bool {
     let schema = &parameter["schema"];
     parameter["in"] == "query" && schema["type"] == "string" && schema.get("enum").is_none() && parameter["name"] != "cursor"
 }
 
 impl Contract {
-    /// What is wrong with the examples of an operation; one that is missing is wrong.
+    /// The faults of an operation's examples; a missing example is a fault.
     #[allow(dead_code, reason = "not every test binary walks a document")]
     pub fn example_faults(&self, operation: &Operation) -> Vec<String> {
         let (id, node) = (&operation.id, &operation.node);

@@ -1,5 +1,5 @@
-//! Names for the parts of a document: `Ticket.assigneeUserId` is a property of a component, `getTicket 200.data` one of a
-//! schema that stands within an operation.
+//! Names for the parts of a document: `Ticket.assigneeUserId` is a property of a component, `getTicket 200.data` a property of a schema
+//! within an operation.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ fn branches(schema: &Value) -> impl Iterator<Item = &Value> {
     ["allOf", "anyOf", "oneOf"].into_iter().filter_map(|several| schema.get(several)?.as_array()).flatten()
 }
 
-/// Whether a value may be meant by this branch.
+/// Whether a value may belong to this branch of alternatives.
 fn fits(document: &Value, schema: &Value, value: &Value) -> bool {
     let schema = target(document, schema).map_or(schema, |(_, schema)| schema);
     match schema["type"].as_str() {
@@ -25,7 +25,7 @@ fn fits(document: &Value, schema: &Value, value: &Value) -> bool {
     }
 }
 
-/// Calls `saw` with every property of the schema that the value has, the inner ones too.
+/// Calls `saw` with every property of the schema that occurs in the value, at any depth.
 pub fn found(document: &Value, schema: &Value, value: &Value, place: &str, saw: &mut dyn FnMut(&str)) {
     if let Some((name, schema)) = target(document, schema) {
         return found(document, schema, value, name, saw);

@@ -1,5 +1,5 @@
-//! What a run came by, written down for [`crate::coverage`]: each process appends what it sees for the first time to a file
-//! of its own in the folder that `COUNTERPART_SEEN` names. Without it nothing is written.
+//! Records what occurred in a run, for [`crate::coverage`]: each process appends each new line to a file of its own in the folder that
+//! `COUNTERPART_SEEN` names. Without this variable nothing is recorded.
 
 use std::{
     collections::HashSet,
@@ -16,13 +16,13 @@ fn file(kind: &str) -> Option<File> {
     Some(File::options().create(true).append(true).open(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display())))
 }
 
-/// The lines that were written, and where.
+/// The lines that were written, and their file.
 struct Seen {
     lines: HashSet<String>,
     file: File,
 }
 
-/// A line that is written once.
+/// Writes a line, once per process.
 pub fn saw(document: &str, what: &str) {
     static SEEN: OnceLock<Option<Mutex<Seen>>> = OnceLock::new();
     let begun = || file("seen").map(|file| Mutex::new(Seen { lines: HashSet::new(), file }));
@@ -35,7 +35,7 @@ pub fn saw(document: &str, what: &str) {
     }
 }
 
-/// One more request with a success that the document allows.
+/// Records a request that succeeded and that the document allows.
 pub fn counted(document: &str) {
     static COUNTED: OnceLock<Option<Mutex<File>>> = OnceLock::new();
     let Some(counted) = COUNTED.get_or_init(|| file("requests").map(Mutex::new)) else { return };

@@ -1,4 +1,4 @@
-//! Events, held against the document that describes them: in the feed, on the command line, and as they are delivered.
+//! Checks events against the document that describes them: in the feed, on the command line, and as deliveries.
 
 use std::{
     collections::HashMap,
@@ -21,7 +21,7 @@ pub fn document() -> &'static Value {
     })
 }
 
-/// What the document says of a kind of event.
+/// The document's entry for a kind of event.
 pub fn payload(kind: &str) -> Option<&'static Value> {
     Some(&document()["webhooks"].get(kind)?["post"]["requestBody"]["content"]["application/json"]["schema"])
 }
@@ -43,7 +43,7 @@ fn validator(kind: &str) -> Result<Arc<Validator>, String> {
     Ok(built)
 }
 
-/// No member is sent that is not listed.
+/// Closes the schemas: an unlisted member is an error.
 fn close(value: &mut Value) {
     match value {
         Value::Object(map) => {
@@ -57,14 +57,14 @@ fn close(value: &mut Value) {
     }
 }
 
-/// Holds an event against the document; its kind.
+/// Checks an event against the document; returns its kind.
 pub fn conforms(event: &Value) -> Result<&str, String> {
     let kind = event["type"].as_str().ok_or_else(|| format!("an event without a type: {event}"))?;
     let errors = faults(&*validator(kind)?, event);
     if errors.is_empty() { Ok(kind) } else { Err(format!("the document of the events says otherwise: {errors:#?}\n{event}")) }
 }
 
-/// What is wrong with an event.
+/// The faults of an event.
 pub fn check(event: &Value) -> Result<(), String> {
     let kind = conforms(event)?;
     let name = format!("events-{REVISION}");
@@ -75,7 +75,7 @@ pub fn check(event: &Value) -> Result<(), String> {
     Ok(())
 }
 
-/// Every line that `counterpart events` printed.
+/// Checks every line that `counterpart events` printed.
 #[track_caller]
 pub fn check_lines(printed: &str) {
     for line in printed.lines() {
@@ -84,7 +84,7 @@ pub fn check_lines(printed: &str) {
     }
 }
 
-/// What is wrong with a delivery, which is an event unless it is a message for a bridge.
+/// The faults of a delivery, which is an event unless it is a message for a bridge.
 #[allow(dead_code, reason = "not every test binary takes deliveries")]
 pub fn check_delivery(headers: &HashMap<String, String>, body: &str) -> Result<(), String> {
     let event: Value = serde_json::from_str(body).map_err(|error| format!("a delivery is not JSON: {error}\n{body}"))?;

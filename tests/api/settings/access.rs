@@ -1,4 +1,4 @@
-//! Who may enter: links, sessions and tokens, and what other sites cannot do with them.
+//! Access to the settings plane: links, sessions and tokens, and what other sites cannot do with them.
 
 use serde_json::json;
 
@@ -9,14 +9,14 @@ use crate::{
     fixture::{ANN, BO, CAT, GHOST},
 };
 
-/// Every operation of the plane but the one that opens sessions.
+/// Every operation of the plane except the one that opens sessions.
 fn operations(plane: &Plane) -> Vec<(String, String)> {
     let all = contract::settings(&plane.api).operations();
     assert!(all.len() >= 31, "{}", all.len());
     all.into_iter().filter(|one| one.id != "openSession").map(|one| (one.method, one.path)).collect()
 }
 
-/// The session behind a link: the cookie's name and value.
+/// Opens the session of a link; returns the cookie's name and value.
 #[track_caller]
 fn session(plane: &Plane, user: &str) -> String {
     let opened = open(plane, &link(&plane.desk, user));
@@ -58,7 +58,7 @@ fn nobody_enters_without_proof() {
         call().header("cookie", &token_as_cookie).send().fails(401);
         call().header("cookie", "counterpart_session=; other=1").send().fails(401);
     }
-    // Nor does a proof of the settings open the contract.
+    // Nor does a credential of the settings plane give access to the contract.
     plane.desk.api.with_key(&plane.token).get("/labels").send().fails(401);
 }
 
@@ -74,7 +74,7 @@ fn owners_and_admins_alone_are_let_in() {
     let refused = open(&plane, &link(&plane.desk, BO));
     refused.fails(403);
     assert_eq!(refused.header("set-cookie"), None);
-    // The agent's own link is what was noted, and nothing else.
+    // The log of changes has one new entry: the agent's own link.
     assert_eq!(plane.changes() - before, 1);
     for user in [ANN, CAT, DEE] {
         plane.call_as(&grant(&plane.desk, "token", user), "GET", "/keys").send().ok();
@@ -116,7 +116,7 @@ fn a_link_opens_one_session() {
     let session = cookie(&opened);
     with_cookie(&plane, &session, "GET", "/session").send().is(data);
     with_cookie(&plane, &format!("a=b; {session}; c=d"), "GET", "/session").send().ok();
-    // Another host of the site may have left one of its own, and a proxy its own scheme.
+    // Another host of the same site may have set a cookie of its own, and a proxy may state its own scheme.
     with_cookie(&plane, &format!("counterpart_session=junk; {session}"), "GET", "/session").send().ok();
     with_cookie(&plane, &session, "GET", "/session").header("authorization", "Basic YTpi").send().ok();
     assert_eq!(opened.header("cache-control"), Some("no-store"));
@@ -127,7 +127,7 @@ fn a_link_opens_one_session() {
     }
     plane.api.raw("POST", "/settings/v1/session").json(json!({})).send().refuses("body.link");
     plane.api.raw("POST", "/settings/v1/session").json(json!({"link": 5})).send().refuses("body.link");
-    // A token is no link, and stays what it is.
+    // A token cannot be used as a link, and stays valid.
     open(&plane, &plane.token).fails(401);
     plane.get("/session").send().ok();
 }
@@ -198,7 +198,7 @@ fn another_site_changes_nothing_with_a_readers_cookie() {
     {
         make().header("origin", origin).send().fails(403);
     }
-    // A form can be posted across sites without asking first, in three media types.
+    // A form can be posted across sites without a preflight request, in three media types.
     for media in ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data"] {
         let form = with_cookie(&plane, &session, "POST", "/keys").header("content-type", media).header("origin", "http://evil.example");
         form.bytes("{\"name\":\"Forged\",\"scopes\":[\"labels:read\"]}").send().fails(403);

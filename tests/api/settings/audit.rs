@@ -1,4 +1,4 @@
-//! The log of changes: everything is in it, nothing leaves it.
+//! The log of changes: it records every change, and reveals no secret.
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ fn every_change_is_written_down_with_its_author() {
     for path in ["/keys/rotate", "/keys/deactivate", "/keys/activate"] {
         plane.post(path, json!({"keyId": key})).ok();
     }
-    // What was so already is no change.
+    // Setting a value that was already set is not a change.
     plane.post("/keys/activate", json!({"keyId": key})).ok();
     plane.call("PATCH", "/keys").json(json!({"keyId": key, "name": "Renamed"})).send().ok();
     plane.call("PUT", "/accounts/users").json(json!({"accountId": "acc-ann", "userIds": [ANN]})).send().ok();

@@ -1,4 +1,4 @@
-//! Bridges by way of the plane. What goes over them is tested where messages are sent.
+//! Bridges in the settings plane. The messages for bridges are tested with the operations that send.
 
 use serde_json::{Value, json};
 

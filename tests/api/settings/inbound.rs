@@ -1,4 +1,4 @@
-//! Many inbound messages, as channels and bridges really send them: in albums, and with every spelling, clock and sender at once.
+//! Many inbound messages, as channels and bridges really send them: in albums, and with all kinds of spelling, clock and sender at once.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use crate::{
     writes::{parsed, races::race},
 };
 
-/// Messages of one album, which a channel hands over at the same instant, and how many of them.
+/// The size of an album (messages that a channel delivers at the same instant), and the number of albums.
 const ALBUM: usize = 24;
 const ALBUMS: usize = 20;
 
@@ -55,11 +55,11 @@ fn an_album_is_one_thread_whatever_isolation_is_the_databases_default() {
     }
 }
 
-/// Who writes, and how often.
+/// The number of senders, and of all their messages.
 const PEOPLE: usize = 100;
 const MESSAGES: usize = 1_000;
 
-/// Spellings of a reference that are one thread.
+/// Spellings of a reference that belong to one thread.
 fn spelled(person: usize, way: usize) -> (&'static str, String) {
     let digits = format!("6691{person:07}");
     match person % 3 {
@@ -83,9 +83,9 @@ fn spelled(person: usize, way: usize) -> (&'static str, String) {
     }
 }
 
-/// A message as one of these people's channels may send it.
+/// A message in one of the forms that the sender's channel may use.
 fn real_shaped(n: usize) -> Value {
-    // Steps of primes bring every variant beside every other.
+    // Steps of prime length combine every variant with every other.
     let pick = |prime: usize, of: &[Value]| of[(n * prime + n / of.len()) % of.len()].clone();
     let person = (n * 37 + n / PEOPLE) % PEOPLE;
     let (account, reference) = spelled(person, n / PEOPLE + person);
@@ -140,12 +140,12 @@ fn real_shaped(n: usize) -> Value {
     message
 }
 
-/// A message a person, in the order that they are sent: every tenth is handed over twice.
+/// The messages, of changing senders, in sending order; every tenth is delivered twice.
 fn inbox() -> Vec<Value> {
     (0..MESSAGES).flat_map(|n| vec![real_shaped(n); if n % 10 == 9 { 2 } else { 1 }]).collect()
 }
 
-/// Asserts that each person has one conversation with each message once.
+/// Asserts that each sender has one conversation with each message once.
 fn holds_all(plane: &Plane, answers: &[Value]) {
     let duplicates = answers.iter().filter(|answer| answer["duplicate"] == true).count();
     assert_eq!((answers.len(), duplicates), (MESSAGES + MESSAGES / 10, MESSAGES / 10));
@@ -163,7 +163,7 @@ fn holds_all(plane: &Plane, answers: &[Value]) {
         assert_eq!(shown["allMsgCnt"], expected.len());
         references.insert(shown["referenceId"].as_str().unwrap_or_default().to_owned());
     }
-    // The first spelling is the form that they all become.
+    // The first spelling is the normalised form of them all.
     assert_eq!(references, (0..PEOPLE).map(|person| spelled(person, 0).1).collect());
 }
 

@@ -1,4 +1,4 @@
-//! Moves of tickets and conversations, and messages that a bridge brings.
+//! Moves of tickets and conversations, and messages that a bridge delivers.
 
 use serde_json::{Value, json};
 

@@ -1,5 +1,5 @@
-//! The settings plane: who may enter, and everything that can be changed there. Each test has a server of its own
-//! ([`Plane`]); every answer goes through the same check as those of the contract, against the plane's document.
+//! The settings plane: access to it, and everything that can be changed there. Each test has a server of its own ([`Plane`]). Every
+//! answer goes through the same check as answers of the contract, against the plane's document.
 
 mod access;
 mod audit;
@@ -23,11 +23,11 @@ use crate::{
 /// An admin.
 pub const DEE: &str = "0a000000-0000-4000-8000-000000000005";
 
-/// A store's settings, and an owner with a token.
+/// The settings plane of a store, and an owner with a token.
 pub struct Plane {
     pub desk: Desk,
     pub token: String,
-    /// Asks without any proof.
+    /// Sends a request without any credential.
     pub api: Api,
 }
 
@@ -52,7 +52,7 @@ impl Plane {
         Self { desk, token, api }
     }
 
-    /// The same server with another proof.
+    /// The same server with another credential.
     pub fn call_as(&self, token: &str, method: &str, path: &str) -> Call {
         self.api.raw(method, &format!("/settings/v1{path}")).header("authorization", &format!("Bearer {token}"))
     }
@@ -70,14 +70,14 @@ impl Plane {
         self.call("POST", path).json(body).send()
     }
 
-    /// A post to another process.
+    /// A POST to another process.
     #[track_caller]
     pub fn at(&self, address: &str, path: &str, body: Value) -> Answer {
         let api = Api { address: address.to_owned(), ..self.api.clone() };
         api.raw("POST", &format!("/settings/v1{path}")).header("authorization", &format!("Bearer {}", self.token)).json(body).send()
     }
 
-    /// The log of changes since it held so many, the oldest first: action, kind and id of what was changed.
+    /// The log of changes from this entry on, oldest first: action, kind and id of what was changed.
     #[track_caller]
     pub fn changes_since(&self, count: usize) -> Vec<(String, String, String)> {
         let entries = self.get("/audit").query("limit", 500).send().ok();
@@ -97,7 +97,7 @@ impl Plane {
         self.changes_since(0).len()
     }
 
-    /// A key by way of the plane: its id and its secret.
+    /// Creates a key in the settings plane; returns its id and its secret.
     #[track_caller]
     pub fn key(&self, scopes: &[&str]) -> (String, String) {
         let made = self.post("/keys", json!({"name": "Sync", "scopes": scopes})).ok();

@@ -1,4 +1,4 @@
-//! What all operations of the plane have in common: the envelope, the order of checks, and answers to nonsense.
+//! What all operations of the plane have in common: the envelope, the order of checks, and answers to malformed requests.
 
 use serde_json::json;
 
@@ -39,7 +39,7 @@ fn unknown_paths_and_methods_are_told_apart() {
     assert_eq!(allowed, ["DELETE", "GET", "HEAD", "PATCH", "POST"]);
     assert_eq!(plane.call("POST", "/events").send().header("allow"), Some("GET, HEAD"));
     plane.call("HEAD", "/keys").send();
-    // Proof comes before shape.
+    // The credential is checked before the shape.
     plane.api.raw("POST", "/settings/v1/keys").bytes("{").send().fails(401);
 }
 

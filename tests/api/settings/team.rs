@@ -1,4 +1,4 @@
-//! Seats that are removed, and access to accounts: both take tickets from those who lose them.
+//! Removal of seats, and access to accounts: in both cases users who lose access lose their tickets.
 
 use std::thread;
 
@@ -48,7 +48,7 @@ fn a_removed_user_loses_tickets_keys_and_sessions() {
     );
     assert!(!plane.get("/users").send().ids().contains(&"seat-bo".to_owned()));
     plane.call_as(&token, "GET", "/session").send().fails(401);
-    // The key goes on, in the name of the oldest owner.
+    // The key stays valid, in the name of the oldest owner.
     let key = made["key"]["id"].as_str().unwrap_or_default();
     assert_eq!(plane.get("/keys").send().row(key).get("userId"), None);
     let api = desk.api.with_key(made["secret"].as_str().unwrap_or_default());
@@ -81,7 +81,7 @@ fn of_two_owners_who_remove_each_other_one_stays() {
             let other = scope.spawn(|| plane.call_as(&cat, "DELETE", "/users").query("id", "seat-ann").exchange().status);
             [one.join().unwrap_or_default(), other.join().unwrap_or_default()]
         });
-        // The second one is no owner any more, or the removal of the last owner is refused.
+        // Either the second caller is no longer an owner, or the removal of the last owner is refused.
         assert!(statuses.contains(&200) && statuses.iter().any(|status| [401, 409].contains(status)), "{statuses:?}");
         let owners = plane.desk.server.database.ask("SELECT id FROM users WHERE store_id = 'desk' AND role_id = 'role-owner'");
         assert_eq!(owners.len(), 1);
@@ -124,7 +124,7 @@ fn an_account_is_opened_to_some_and_taken_from_the_others() {
     });
 }
 
-/// A ticket is never left with somebody who is gone or shut out, whatever is assigned at the same moment.
+/// A ticket never stays with a user who was removed or lost access, whatever is assigned at the same moment.
 #[test]
 fn nobody_is_assigned_who_goes_at_the_same_moment() {
     if REV_A {

@@ -1,4 +1,4 @@
-//! Subscriptions by way of the plane, and the feed of events.
+//! Webhooks in the settings plane, and the feed of events.
 
 use serde_json::{Value, json};
 
@@ -110,7 +110,7 @@ fn a_private_address_is_refused_where_it_is_entered() {
     assert!(complaint.contains("`--allow-private-targets`"), "{complaint}");
 }
 
-/// Nothing is delivered to this machine, which is an end that an attempt can have.
+/// The server refuses to deliver to this machine, which is a possible result of an attempt.
 #[test]
 fn the_log_tells_every_attempt_the_newest_first() {
     let plane = Plane::open();
@@ -201,7 +201,7 @@ fn a_replay_is_counted_before_it_is_made() {
     assert_eq!(plane.changes(), before, "what does not exist is no change");
     let events = plane.get("/events").send().ok();
     let event = events[0]["id"].clone();
-    // Digits finer than a millisecond: the events of this one are before them, and none is at or after them.
+    // An instant with digits below a millisecond: the events of this millisecond are before it, and none is at or after it.
     let finer = |event: &Value| text(&event["timestamp"]).replace('Z', "0001Z");
     assert_eq!(replay(json!({"dryRun": true, "until": events[1]["timestamp"], "since": finer(&events[0])})), 0);
     assert_eq!(replay(json!({"dryRun": true, "until": finer(&events[1])})), 2);

@@ -33,7 +33,7 @@ fn tickets_come_back_in_the_order_of_the_request() {
     expected["updatedAt"] = json!(stamp(&after, "updatedAt"));
     assert_eq!(after, expected);
     assert!(stamp(&after, "updatedAt") > at("03-01T08:00"));
-    // Values did not change, so neither did their stamp.
+    // The values did not change, so neither did their stamp.
     assert_eq!(answer.row("t-set")["ticketFieldsUpdatedAt"], at("03-02T09:30"));
     for (id, user) in [("t-set", ANN), ("t-free", BO), ("t-ann", ANN), ("t-asleep", CAT)] {
         let ticket = answer.row(id);
@@ -88,9 +88,9 @@ fn one_bad_item_and_nothing_is_assigned() {
             desk.assign(&[("t-free", BO), (ticket, user), ("t-asleep", BO)]).refuses(field);
         }
         desk.assign(&[("t-free", BO), ("nobody", BO)]).fails(404);
-        // Records are looked for before their states are.
+        // The existence of records is checked before their states.
         desk.assign(&[("t-shut", BO), ("nobody", BO)]).fails(404);
-        // A ticket that is the user's already is looked at all the same.
+        // A ticket that the user already has is checked all the same.
         desk.assign(&[("t-set", BO), ("t-shut", BO)]).refuses("body[1].ticketId");
     });
 }
@@ -117,7 +117,7 @@ fn one_to_fifty_items() {
     desk.unmoved(|| {
         desk.post("/tickets/assign", items(0)).send().refuses("body");
         desk.post("/tickets/assign", items(51)).send().refuses("body");
-        // As many as may be: the first thing wrong is that they do not exist.
+        // The largest permitted number: the first error is that they do not exist.
         desk.post("/tickets/assign", items(50)).send().fails(404);
     });
 }

@@ -207,12 +207,12 @@ fn a_ticket_stands_where_its_window_ends() {
     let first = |statuses: Value| desk.post("/tickets/list", json!({"statuses": statuses})).send().ids().remove(0);
     assert_eq!(first(json!(["open", "closed"])), "t-ahead");
     desk.close(json!({"ticketId": "t-ahead"})).ok();
-    // The message of the future is no longer the ticket's.
+    // The message of the future no longer belongs to the ticket.
     desk.api.get("/messages").query("ticketId", "t-ahead").query("pageSize", 1).send().lists(&[]);
     assert_eq!(first(json!(["closed"])), "t-shut");
 }
 
-/// Only an import brings a ticket that closed before an older one did.
+/// Only an import can produce a ticket that was closed before an older one was.
 #[test]
 fn what_the_older_of_two_tickets_takes_the_other_no_longer_stands_by() {
     let mut lines = crate::fixture::desk();

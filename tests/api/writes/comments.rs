@@ -25,7 +25,7 @@ fn a_comment_is_added_and_reaches_nobody_else() {
             "updatedAt": sent, "noteData": {"text": text, "createdBy": ANN},
         })
     );
-    // No message, no count, no order of lists moves.
+    // No message, no count and no order of a list changes.
     assert_eq!((desk.conversation("conv-free"), desk.ticket("t-free")), (conversation, ticket));
     desk.api.get("/messages").query("conversationId", "conv-free").query("pageSize", 5).send().lists(&["m-1"]);
     assert_eq!(desk.kinds(), Vec::<String>::new());

@@ -1,4 +1,4 @@
-//! PATCH /contacts/field-values. The values are in `values`.
+//! PATCH /contacts/field-values. The accepted values are tested in `values`.
 
 use serde_json::{Value, json};
 
@@ -34,7 +34,7 @@ fn a_contact_without_a_stamp_of_its_fields_is_guarded_by_its_own() {
     desk.set_contact_at("con-new", "c-text", json!("x"), &at("02-01T00:00")).is(acknowledged());
     let after = desk.contact("con-new");
     let next = stamp(&after, "customFieldsUpdatedAt");
-    // From now on it is the stamp of the fields that counts.
+    // From now on the stamp of the fields counts.
     desk.set_contact_at("con-new", "c-text", json!("y"), &at("02-01T00:00")).fails(409);
     desk.set_contact_at("con-new", "c-text", json!("y"), &next).is(acknowledged());
 }
@@ -43,7 +43,7 @@ fn a_contact_without_a_stamp_of_its_fields_is_guarded_by_its_own() {
 fn a_stamp_that_is_not_the_stored_one_is_a_conflict() {
     let desk = Desk::open();
     desk.unmoved(|| {
-        // Stale, ahead, and the contact's own stamp where the fields have one.
+        // A stale stamp, one that is ahead, and the contact's own stamp although the fields have one.
         for wrong in [at("01-19T23:59:59.999"), at("01-20T00:00:00.001"), "2099-01-01T00:00:00Z".into(), at("02-01T00:00")] {
             for value in [json!("after"), json!("before"), Value::Null] {
                 desk.set_contact_at("con-mia", "c-text", value, &wrong).fails(409);
@@ -101,7 +101,7 @@ fn what_is_missing_or_inactive_is_told() {
         desk.set_contact_at("con-mia", "f-text", json!("x"), &now).fails(404);
         desk.set_contact_at("con-mia", "c-old", json!("x"), &now).refuses("body.contactFieldId");
         desk.set_contact_at("con-mia", "c-old", Value::Null, &now).refuses("body.contactFieldId");
-        // Record, then value, then stamp.
+        // The order of checks: record, then value, then stamp.
         desk.set_contact_at("nobody", "c-int", json!("x"), &now).fails(404);
         desk.set_contact_at("con-mia", "c-int", json!("x"), &at("01-01T00:00")).refuses("body.value");
     });

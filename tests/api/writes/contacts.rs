@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{Desk, stamp, without};
 
-/// Asserts that a contact is made of this; returns it.
+/// Asserts that a contact is created from this body; returns it.
 #[track_caller]
 fn made(desk: &Desk, body: Value) -> Value {
     let contact = desk.post("/contacts", body).send().ok();
@@ -32,7 +32,7 @@ fn a_contact_comes_back_whole() {
     );
     let id = contact["id"].as_str().and_then(|id| id.parse::<uuid::Uuid>().ok());
     assert_eq!(id.map(|id| id.get_version_num()), Some(7), "{contact}");
-    // It is found, and as the latest.
+    // The contact is found, and as the latest.
     assert_eq!(
         desk.post("/contacts/list", json!({"search": "lovelace +44123"})).send().ids(),
         [contact["id"].as_str().unwrap_or_default()]
@@ -48,7 +48,7 @@ fn a_first_name_is_enough() {
     for absent in ["lastName", "email", "phone", "secondaryEmails", "secondaryPhones", "addresses", "note", "customFieldsUpdatedAt"] {
         assert!(contact.get(absent).is_none(), "{absent} in {contact}");
     }
-    // Nothing to be unique by: the same again is another contact.
+    // Without a unique value, the same request creates another contact.
     assert_ne!(made(&desk, named("สมชาย"))["id"], contact["id"]);
 }
 
@@ -146,10 +146,10 @@ fn a_primary_email_or_phone_belongs_to_one_contact() {
         }
         desk.post("/contacts", json!({"firstName": "Mia", "phone": "+66812345678"})).send().fails(409);
         desk.post("/contacts", json!({"firstName": "Mia", "email": "new@example.com", "phone": "+66812345678"})).send().fails(409);
-        // Shape comes before the conflict.
+        // The shape is checked before the conflict.
         desk.post("/contacts", json!({"firstName": "", "email": "mia@example.com"})).send().refuses("body.firstName");
     });
-    // Primary against primary: what is another's second address is free.
+    // Only primary addresses conflict: a second address of another contact is free.
     made(&desk, json!({"firstName": "Mia", "email": "second@example.com", "phone": "+66899999999"}));
     desk.post("/contacts", json!({"firstName": "Mia", "email": "SECOND@example.com"})).send().fails(409);
 }

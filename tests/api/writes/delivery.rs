@@ -1,4 +1,4 @@
-//! What becomes of a message after it was answered: sent, tried again, given up (decisions, section 7).
+//! What happens to a message after its request was answered: sent, retried, given up (decisions, section 7).
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::{
     harness::{SIMULATED, Server},
 };
 
-/// The texts of the messages with a `message.sent` event, in that order.
+/// The texts of the messages with a `message.sent` event, in the order of these events.
 fn told(desk: &Desk) -> Vec<String> {
     let text = |event: &Value| {
         assert_eq!(event["type"], "message.sent");
@@ -18,7 +18,7 @@ fn told(desk: &Desk) -> Vec<String> {
     desk.events().iter().map(text).collect()
 }
 
-/// Brings forward what waits for another attempt.
+/// Makes pending retries due now.
 fn hurry(desk: &Desk) {
     desk.server.database.sql("UPDATE outbound SET due_at = 1 WHERE claim IS NULL");
 }
@@ -96,7 +96,7 @@ fn an_account_that_hangs_delays_no_other() {
     assert_eq!(held(&desk), 16, "of one account so many are tried at a time");
     desk.text("conv-ig", "not held up").is(acknowledged());
     desk.until("another account's message is sent", || told(&desk) == ["not held up"]);
-    // The same when all are there before the server is.
+    // The same, with all messages stored before the server starts.
     let Desk { server, key, .. } = desk;
     let database = server.kill();
     database.sql("UPDATE outbound SET due_at = 1, claim = NULL");
@@ -105,7 +105,7 @@ fn an_account_that_hangs_delays_no_other() {
     desk.text("conv-ig", "nor now").is(acknowledged());
     desk.until("another account's message is sent", || told(&desk) == ["not held up", "nor now"]);
     assert_eq!(held(&desk), 16);
-    // Not waited for.
+    // The messages that are held up are not waited for.
     drop(desk.server.kill());
 }
 
@@ -152,7 +152,7 @@ fn two_processes_share_the_work() {
     ids.sort_unstable();
     ids.dedup();
     assert_eq!((events.len(), ids.len()), (24, 24));
-    // A caller that waits for each answer gets the events in that order.
+    // A caller that waits for each answer gets the events in the same order.
     let texts = told(&desk);
     let place = |text: String| texts.iter().position(|told| told.starts_with(&text));
     for n in 0..12 {

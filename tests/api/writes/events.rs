@@ -1,4 +1,4 @@
-//! What is recorded of each change, in which words and in which order (decisions, section 8).
+//! The events that each change causes, their content and their order (decisions, section 8).
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use crate::{
     fixture::{ANN, BO, at},
 };
 
-/// Asserts what is common to all events of a store: form, order and author.
+/// Asserts what all events of a store have in common: form, order and author.
 #[track_caller]
 fn well_formed(desk: &Desk, events: &[Value]) {
     for (n, event) in (1..).zip(events) {
@@ -30,7 +30,7 @@ fn well_formed(desk: &Desk, events: &[Value]) {
     assert_eq!(ids.len(), events.len(), "ids are unique");
 }
 
-/// The only event, of this kind.
+/// Asserts that there is one event, of this kind; returns it.
 #[track_caller]
 fn only(desk: &Desk, kind: &str) -> Value {
     let events = desk.events();
@@ -59,7 +59,7 @@ fn a_value_set_first_or_unset_has_one_side_alone() {
     let desk = Desk::open();
     let first = desk.set("t-free", "f-multi", json!(["b", "a"])).ok();
     let last = desk.patch("/tickets/field-values", json!({"ticketId": "t-free", "ticketFieldId": "f-multi", "newValue": null}));
-    // What is expanded in the answer is not in the event.
+    // Records that are expanded in the answer are not in the event.
     last.query("expand", "account,conversation").send().ok();
     let last = desk.ticket("t-free");
     let events = desk.events();

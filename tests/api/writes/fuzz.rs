@@ -1,5 +1,5 @@
-//! Hundreds of writes made of pieces that nearly fit, the same in every run: none fails the server, and what they leave
-//! is a store that can be exported and imported again.
+//! Hundreds of writes made of nearly valid pieces, the same in every run. None causes an internal failure, and the store can be exported
+//! and imported again afterwards.
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ use crate::{
     harness::Database,
 };
 
-/// Requests to each operation.
+/// The number of requests to each operation.
 const ROUNDS: usize = 80;
 
 /// A small generator (xorshift), so that a failure can be repeated.
@@ -31,7 +31,7 @@ impl Dice {
     }
 }
 
-/// The members of an operation's body, and what each may look like when it is right.
+/// The members of an operation's body, with valid values for each.
 fn members(path: &str) -> Vec<(&'static str, Vec<Value>)> {
     let tickets = vec![json!("t-free"), json!("t-set"), json!("t-shut"), json!("t-spam"), json!("t-ann")];
     let talks = vec![json!("conv-free"), json!("conv-bare"), json!("conv-spam")];
@@ -95,7 +95,7 @@ fn members(path: &str) -> Vec<(&'static str, Vec<Value>)> {
     }
 }
 
-/// What is right nowhere.
+/// Values that are valid nowhere.
 fn odd() -> Vec<Value> {
     vec![
         Value::Null,
@@ -161,7 +161,7 @@ fn nearly_right_writes_get_documented_answers_and_leave_a_sound_store() {
     for (n, event) in (1..).zip(desk.events()) {
         assert_eq!(event["sequence"], n);
     }
-    // Byte for byte, so the lines go from the one to the other as they are.
+    // The export must be the same byte for byte, so the lines go from one store to the other unchanged.
     let home = tempfile::tempdir().expect("a directory for temporary files");
     let file = home.path().join("desk.ndjson");
     let file = file.to_string_lossy();

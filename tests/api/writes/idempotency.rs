@@ -52,7 +52,7 @@ fn calls(desk: &Desk) -> Vec<Call> {
             ),
         ]);
     }
-    // None is forgotten.
+    // No key is forgotten.
     assert_eq!(calls.len(), WRITES.iter().filter(|(path, _)| is_served(path)).count());
     calls
 }
@@ -60,7 +60,7 @@ fn calls(desk: &Desk) -> Vec<Call> {
 #[test]
 fn every_write_is_done_once_and_answered_again() {
     let desk = Desk::open();
-    // One key for all: its scope is the operation.
+    // One key for all operations: a key is scoped to its operation.
     let first: Vec<_> = calls(&desk).into_iter().map(|call| keyed(call, "once")).collect();
     desk.unmoved(|| {
         for (call, first) in calls(&desk).into_iter().zip(&first) {
@@ -89,7 +89,7 @@ fn another_body_under_the_same_key_is_a_conflict() {
     keyed(comment("one"), "k").is(acknowledged());
     desk.unmoved(|| {
         keyed(comment("two"), "k").fails(409);
-        // The shape comes first.
+        // The shape is checked first.
         keyed(desk.post("/messages/internal-comments", json!({"conversationId": "conv-free"})), "k").refuses("body.text");
     });
     keyed(comment("two"), "l").is(acknowledged());

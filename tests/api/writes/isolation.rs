@@ -1,4 +1,4 @@
-//! A write reaches its own store alone, whether ids are shared or not.
+//! A write reaches only its own store, whether or not ids are shared.
 
 use serde_json::json;
 
@@ -49,7 +49,7 @@ fn a_shared_id_is_written_in_the_callers_store_alone() {
     desk.set_contact("con-mia", "c-text", json!("x")).ok();
     desk.comment("conv-free", "x").ok();
     desk.text("conv-free", "x").ok();
-    // An e-mail address and a phone number are unique in their store.
+    // An e-mail address and a phone number are unique within their store.
     desk.post("/contacts", json!({"firstName": "A", "email": "a@example.com", "phone": "+4411111111"})).send().ok();
     if !REV_A {
         desk.assign(&[("t-free", BO)]).ok();
@@ -61,7 +61,7 @@ fn a_shared_id_is_written_in_the_callers_store_alone() {
     assert_eq!(desk.snapshot("copy"), other);
     let copy = desk.server.api("copy", &["contacts:write", "tickets:write"]);
     copy.post("/contacts", json!({"firstName": "A", "email": "a@example.com", "phone": "+4411111111"})).send().ok();
-    // Each store counts its events for itself.
+    // Each store numbers its own events.
     copy.post("/tickets/close", json!({"ticketId": "t-free"})).send().ok();
     let events = desk.events_after("copy", None);
     assert_eq!(events.len(), 1);

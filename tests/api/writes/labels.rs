@@ -35,7 +35,7 @@ fn a_present_label_added_or_an_absent_one_removed_changes_nothing() {
         desk.label("conv-free", &["lab-a"], &[]).is(acknowledged());
         desk.label("conv-free", &["lab-a", "lab-b"], &["lab-c", "lab-0"]).is(acknowledged());
     });
-    // What is real among them still happens.
+    // The changes among them that are real still happen.
     desk.label("conv-free", &["lab-a", "lab-1"], &["lab-c", "lab-b"]).is(acknowledged());
     assert_eq!(labels(&desk, "conv-free"), ["lab-1", "lab-a"]);
     assert_eq!(desk.events().len(), 2);
@@ -132,7 +132,7 @@ fn a_label_is_not_added_and_removed_at_once() {
 fn an_unknown_conversation_is_not_found() {
     let desk = Desk::open();
     desk.label("nobody", &["lab-a"], &[]).fails(404);
-    // The record comes before its references.
+    // The record is checked before its references.
     desk.label("nobody", &["nothing"], &[]).fails(404);
 }
 

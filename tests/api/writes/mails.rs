@@ -9,7 +9,7 @@ use crate::{
     fixture::{channels, two},
 };
 
-/// A text that keeps a message on its way.
+/// A message with this text stays on its way.
 const WAITING: &str = "simulate:down";
 
 fn new(desk: &Desk, more: Value) -> Answer {
@@ -20,7 +20,7 @@ fn reply(desk: &Desk, more: Value) -> Answer {
     send(desk, "/messages/email", json!({"conversationId": "conv-mail", "to": [{"email": "eva@example.com"}], "text": "Hi"}), more)
 }
 
-/// A request with these members changed; null takes one away.
+/// A request with these members changed; null removes a member.
 fn send(desk: &Desk, path: &str, mut body: Value, more: Value) -> Answer {
     for (name, value) in more.as_object().into_iter().flatten() {
         match value {
@@ -105,7 +105,7 @@ fn an_e_mail_of_the_wrong_shape_is_refused() {
         new(&desk, json!({"conversationId": "conv-mail"})).refuses("body.conversationId");
         reply(&desk, json!({"conversationId": null})).refuses("body.conversationId");
         reply(&desk, json!({"accountId": "acc-mail"})).refuses("body.accountId");
-        // The shape comes before the record, the record before its kind.
+        // The shape is checked before the record, and the record before its kind.
         new(&desk, json!({"accountId": "nobody", "to": []})).refuses("body.to");
         reply(&desk, json!({"conversationId": "nobody", "text": " "})).refuses("body.text");
         new(&desk, json!({"accountId": "nobody"})).fails(404);
@@ -161,7 +161,7 @@ fn an_e_mail_begins_a_conversation_each_time() {
         })
     );
     assert_eq!(parcel["content"]["email"]["cc"], addresses(50));
-    // Once more is one more conversation, whatever the case of the address.
+    // The same request again makes another conversation, whatever the case of the address.
     new(&desk, json!({"accountId": "acc-out", "to": [{"email": "EVA.STONE@example.com", "name": "Someone"}], "text": null, "html": "<p>"}))
         .is(acknowledged());
     let talks = desk.conversations_of(id).ok();
@@ -171,7 +171,7 @@ fn an_e_mail_begins_a_conversation_each_time() {
     assert_eq!((&last["channel"], last.get("emailSubject"), &last["lastMsg"]["snippet"]), (&json!("outlook"), None, &json!("")));
     let shown = desk.newest(last["id"].as_str().unwrap_or_default());
     assert_eq!(shown, outbound(&shown, last["id"].as_str().unwrap_or_default(), "acc-out", Value::Null, None, None));
-    // A contact who is known is taken; one without a name is called by the address.
+    // A known contact is reused; a contact without a name is named after the address.
     new(&desk, json!({"to": [{"email": "MIA@example.com"}]})).is(acknowledged());
     assert_eq!(desk.conversations_of("con-mia").ok()[0]["lastMsg"]["snippet"], "Hi");
     for (to, name) in

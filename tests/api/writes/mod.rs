@@ -1,5 +1,5 @@
-//! The operations that change something. Each test has a server and a store of its own ([`Desk`]); what must not change
-//! is held against the store's export and its events, which show everything there is.
+//! The operations that change something. Each test has a server and a store of its own ([`Desk`]). To show that nothing changed, a test
+//! compares the store's export and its events, which contain everything.
 
 mod assign;
 mod close;
@@ -38,10 +38,10 @@ use crate::{
     pages::walk,
 };
 
-/// How long a test waits for what happens after the answer.
+/// How long a test waits for effects after the answer.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A store to write to, and a caller who may do everything in it.
+/// A store to write to, and a caller with all scopes.
 pub struct Desk {
     pub server: Server,
     pub key: Key,
@@ -58,12 +58,12 @@ impl Desk {
         Self::with_settings(stores, &[])
     }
 
-    /// A store to send from; only the channel of our own takes messages.
+    /// A store to send from; only our own channel accepts messages.
     pub fn channels() -> Self {
         Self::with(&[("shop", channels())])
     }
 
-    /// The same with every other channel simulated.
+    /// [`Self::channels`] with every other channel simulated.
     pub fn simulated() -> Self {
         Self::with_settings(&[("shop", channels())], SIMULATED)
     }
@@ -96,7 +96,7 @@ impl Desk {
         self.events().iter().map(|event| event["type"].as_str().unwrap_or_default().to_owned()).collect()
     }
 
-    /// All that a store holds and all that happened there, once nothing is on its way any more.
+    /// The whole content and all events of a store, once no message is on its way any more.
     #[track_caller]
     pub fn snapshot(&self, store: &str) -> String {
         self.settled();
@@ -120,19 +120,19 @@ impl Desk {
         }
     }
 
-    /// The messages that their channel does not have.
+    /// The messages that have not reached their channel.
     #[track_caller]
     pub fn undelivered(&self) -> Vec<Value> {
         parsed(&self.server.database.run(&["message", "undelivered", "--store", &self.api.store]))
     }
 
-    /// The messages on their way, as a connector is handed them.
+    /// The messages on their way, in the form that a connector receives.
     #[track_caller]
     pub fn parcels(&self) -> Vec<Value> {
         parsed(&self.server.database.ask("SELECT parcel FROM outbound ORDER BY position").join("\n"))
     }
 
-    /// Does something that must leave the caller's store as it is, to the byte.
+    /// Runs an action that must leave the caller's store unchanged, to the byte.
     #[track_caller]
     pub fn unmoved<T>(&self, act: impl FnOnce() -> T) -> T {
         let before = self.snapshot(&self.api.store);
@@ -256,7 +256,7 @@ impl Desk {
         self.api.get("/conversations").query("contactId", contact).query("pageSize", 50).send()
     }
 
-    /// The contact whom a search finds alone.
+    /// The only contact that a search finds.
     #[track_caller]
     pub fn only_contact(&self, search: &str) -> Value {
         let found = self.post("/contacts/list", json!({"search": search})).send();
@@ -278,8 +278,7 @@ pub fn parsed(lines: &str) -> Vec<Value> {
     lines.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("not JSON: {line}: {error}"))).collect()
 }
 
-/// A message that this store sent, as this revision shows it. `payload` is what the older one shows, `text` and `kind`
-/// what the newer one does.
+/// A message that this store sent, as this revision shows it. The older revision shows `payload`, the newer one `text` and `kind`.
 pub fn outbound(shown: &Value, conversation: &str, account: &str, payload: Value, text: Option<&str>, kind: Option<&str>) -> Value {
     let (id, sent) = (&shown["id"], stamp(shown, "sentAt"));
     if REV_A {
@@ -299,12 +298,12 @@ pub fn outbound(shown: &Value, conversation: &str, account: &str, payload: Value
     message
 }
 
-/// What an operation answers that echoes no resource.
+/// The answer of an operation that echoes no resource.
 pub fn acknowledged() -> Value {
     json!({"message": "OK"})
 }
 
-/// A 400 whose message begins with this field or with something inside of it.
+/// Asserts a 400 whose message begins with this field or with something inside it.
 #[track_caller]
 pub fn refuses_in(answer: &Answer, field: &str) {
     let message = answer.fails(400);
@@ -319,7 +318,7 @@ pub fn without(mut record: Value, members: &[&str]) -> Value {
     record
 }
 
-/// A stamp of a record. The contract's form sorts as text.
+/// A stamp of a record. Timestamps in the contract's form sort as text.
 #[track_caller]
 pub fn stamp(record: &Value, member: &str) -> String {
     let text = record[member].as_str().unwrap_or_else(|| panic!("no {member} in {record}"));
@@ -327,7 +326,7 @@ pub fn stamp(record: &Value, member: &str) -> String {
     text.to_owned()
 }
 
-/// The custom values of a ticket or a contact; none is none, however that is said.
+/// The custom values of a ticket or a contact. Absent and empty count as the same.
 pub fn values_of(record: &Value, member: &str) -> Value {
     record.get(member).cloned().unwrap_or_else(|| json!({}))
 }

@@ -1,5 +1,4 @@
-//! Many callers at once, on the database of the run: exactly one wins where only one may, and nothing is lost where all
-//! may.
+//! Many callers at once, on the database of the run: exactly one succeeds where only one may, and nothing is lost where all may.
 
 use std::{sync::Barrier, thread};
 
@@ -11,7 +10,7 @@ use crate::{
     fixture::{at, conversation, line, ticket, with},
 };
 
-/// What so many callers get who all start at the same instant.
+/// The answers to this many callers, which all start at the same instant.
 pub fn race(callers: usize, act: impl Fn(usize) -> Answer + Sync) -> Vec<Answer> {
     let start = Barrier::new(callers);
     let (start, act) = (&start, &act);
@@ -36,7 +35,7 @@ fn one_wins(answers: Vec<Answer>) -> Answer {
     won.into_iter().next().expect("a winner")
 }
 
-/// Asserts that the sequences are 1 to n.
+/// Asserts that the sequence numbers are 1 to n.
 #[track_caller]
 pub fn gapless(events: &[Value]) {
     let sequences: Vec<_> = events.iter().map(|event| event["sequence"].as_u64().unwrap_or_default()).collect();
@@ -61,7 +60,7 @@ fn of_those_who_read_the_same_stamp_one_writes_a_ticket_field() {
 fn of_those_who_read_the_same_stamp_one_writes_a_contact_field() {
     let desk = Desk::open();
     one_wins(race(20, |n| desk.set_contact_at("con-mia", "c-int", json!(100 + n), &at("01-20T00:00")))).is(acknowledged());
-    // This one never had a field: its own stamp is the guard.
+    // This contact never had a field: its own stamp is the guard.
     one_wins(race(20, |n| desk.set_contact_at("con-new", "c-int", json!(100 + n), &at("02-01T00:00")))).is(acknowledged());
     assert_eq!(desk.events().len(), 2);
 }
@@ -77,7 +76,7 @@ fn blind_writes_all_happen_one_after_the_other() {
     let events = desk.events();
     gapless(&events);
     assert_eq!(events.len(), 24);
-    // Each found what the one before had left, and was stamped after it.
+    // Each caller found what the one before had left, and was stamped after it.
     let mut last = (json!(3), at("03-02T09:30"));
     for event in &events {
         let data = &event["data"];
@@ -119,7 +118,7 @@ fn whoever_writes_a_ticket_and_whoever_writes_its_conversation_both_do() {
     let desk = Desk::open();
     for round in 0..7 {
         let answers = race(16, |n| match n % 4 {
-            // Twice its row: with a value that no other had.
+            // Writes the ticket's row twice: with a value that no other caller sends.
             0 => desk.set("t-free", "f-text", json!(format!("{round} {n}"))),
             1 if round % 2 == 0 => desk.label("conv-free", &[&format!("lab-{}", n / 4)], &[]),
             1 => desk.label("conv-free", &["lab-9"], &[&format!("lab-{}", n / 4)]),
@@ -128,11 +127,11 @@ fn whoever_writes_a_ticket_and_whoever_writes_its_conversation_both_do() {
         });
         answers.iter().for_each(|answer| drop(answer.ok()));
     }
-    // Two it had before.
+    // The conversation had two labels before.
     assert_eq!(desk.conversation("conv-free")["labelIds"].as_array().map(Vec::len), Some(2 + 5));
 }
 
-/// An import brought the closed one. Its id comes first, and so everybody holds it first.
+/// The closed ticket comes from an import. Its id sorts first, so everybody locks it first.
 #[test]
 fn whoever_closes_the_older_of_two_tickets_waits_for_nobody_who_waits_for_it() {
     let mut lines = crate::fixture::desk();

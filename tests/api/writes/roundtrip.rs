@@ -1,4 +1,4 @@
-//! What the writes and the channels stored, an import takes back: export, import and export again are the same bytes.
+//! An import accepts what the writes and the channels stored: export, import and export again give the same bytes.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use crate::{
     harness::Database,
 };
 
-/// Accounts of the channels that the desk does not have, and what can be sent there.
+/// Accounts of the channels that the desk does not have, and what can be sent through them.
 fn more_channels() -> Vec<Value> {
     let account =
         |id: &str, channel: &str, name: &str| line("account", json!({"id": id, "channel": channel, "name": name, "status": "healthy"}));
@@ -22,7 +22,7 @@ fn more_channels() -> Vec<Value> {
         account("rt-mail", "outlook", "shop@example.com"),
         account("rt-wid", "widget", "Widget"),
         line("template", template),
-        // As a build before the rule of references left it.
+        // A reference as a build stored it that was older than the rule of references.
         with(
             line(
                 "conversation",
@@ -36,7 +36,7 @@ fn more_channels() -> Vec<Value> {
     ]
 }
 
-/// Messages that a channel may deliver, however odd.
+/// Messages that a channel may deliver, however unusual.
 fn inbound() -> Vec<Value> {
     let message = |account: &str, reference: &str, more: Value| {
         with(json!({"accountId": account, "referenceId": reference, "sender": {"id": "u 1 \"<x>\""}}), more)
@@ -72,7 +72,7 @@ fn inbound() -> Vec<Value> {
     messages
 }
 
-/// Every write that there is, with what it just takes.
+/// Every write, with input that is just within the limits.
 fn write_everything(desk: &Desk) {
     for (field, value) in [
         ("f-text", json!("")),
@@ -128,7 +128,7 @@ fn write_everything(desk: &Desk) {
     desk.post("/messages/template/phone", template).send().ok();
 }
 
-/// The id of the conversation of a thread.
+/// The id of a thread's conversation.
 fn thread(desk: &Desk, account: &str, reference: &str) -> String {
     let export = desk.server.database.run(&["export", "--store", "desk"]);
     let conversations = export.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()).map(|line| line["record"].clone());

@@ -1,4 +1,4 @@
-//! POST /messages, and what all messages have in common that are sent here.
+//! POST /messages, and what all sent messages have in common.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{REV_A, client::Call};
 
-/// Does something that must leave everything as it is, what no export shows included.
+/// Runs an action that must leave everything unchanged, including what no export shows.
 #[track_caller]
 pub fn untouched<T>(desk: &Desk, act: impl FnOnce() -> T) -> T {
     let derived = || {
@@ -22,7 +22,7 @@ pub fn untouched<T>(desk: &Desk, act: impl FnOnce() -> T) -> T {
     outcome
 }
 
-/// A request to every operation that sends, as it should be.
+/// A valid request to every operation that sends.
 fn good(desk: &Desk) -> Vec<Call> {
     let mut calls = vec![desk.post("/messages", json!({"conversationId": "conv-web", "text": "Hi"}))];
     if !REV_A {
@@ -79,7 +79,7 @@ fn a_text_is_shown_counted_and_told() {
     assert_eq!(events[0]["data"], json!({"message": messages[0], "conversationId": "conv-web", "ticketId": "t-web"}));
     assert_eq!(events[0]["actor"], json!({"type": "api_key", "id": desk.key.id}));
     assert_eq!(desk.undelivered(), Vec::<Value>::new());
-    // A repetition is another message.
+    // The same request again sends another message.
     desk.text("conv-web", &text).is(acknowledged());
     assert_eq!(desk.conversation("conv-web")["allMsgCnt"], 4);
 }
@@ -100,9 +100,9 @@ fn a_text_moves_no_ticket_to_another_state() {
     desk.text("conv-spam", "Hi").is(acknowledged());
     assert_eq!(all(&desk), shown);
     assert_eq!(["t-shut", "t-asleep", "t-spam"].map(|id| desk.ticket(id)), tickets);
-    // Still asleep: among the open ones it is not shown.
+    // The ticket is still snoozed: it is not among the open ones.
     assert!(!desk.post("/tickets/list", json!({"statuses": ["open"]})).query("pageSize", 50).send().ids().contains(&"t-asleep".to_owned()));
-    // Nothing after its close belongs to a closed ticket.
+    // Nothing after its closing belongs to a closed ticket.
     let of_ticket = |id: &str| desk.api.get("/messages").query("ticketId", id).query("pageSize", 15).send().ids().len();
     assert_eq!((of_ticket("t-shut"), of_ticket("t-asleep")), (2, 3));
     let tickets: Vec<_> = desk.events().iter().map(|event| event["data"]["ticketId"].clone()).collect();
@@ -173,7 +173,7 @@ fn a_text_has_a_length() {
         for text in ["", " ", "\n\t\u{a0}\u{3000}", &"x".repeat(1001), &"𝕏".repeat(1001)] {
             desk.text("conv-web", text).refuses("body.text");
         }
-        // The shape comes before the record, the record before its state.
+        // The shape is checked before the record, and the record before its state.
         desk.text("nobody", "").refuses("body.text");
         desk.text("conv-wa-late", "").refuses("body.text");
         desk.text("nobody", "x").fails(404);
@@ -240,7 +240,7 @@ fn a_text_in_an_e_mail_thread_is_a_plain_reply() {
             "in_reply_to": "<three@example.net>", "references": ["<one@example.net>", "<two@example.com>", "<three@example.net>"],
         }))
     );
-    // The last message has no address: the contact's is used. An account whose name is no address sends without one.
+    // The last message has no address, so the contact's address is used. An account whose name is not an address sends without one.
     assert_eq!(
         mail(1),
         with(json!({"from": null, "to": [{"email": "Mia@Example.com"}], "subject": "RE: hello", "in_reply_to": null, "references": []}))
@@ -249,7 +249,7 @@ fn a_text_in_an_e_mail_thread_is_a_plain_reply() {
         mail(2),
         with(json!({"from": ours, "to": [{"email": "thread@example.org"}], "subject": null, "in_reply_to": null, "references": []}))
     );
-    // What others wrote ends no header of ours.
+    // Text that others wrote cannot end one of our headers.
     assert_eq!(
         mail(3),
         with(json!({
@@ -268,7 +268,7 @@ fn a_text_in_an_e_mail_thread_is_a_plain_reply() {
     });
     assert_eq!(shown, outbound(&shown, "conv-mail", "acc-mail", payload, Some(text), None));
     assert_eq!(desk.conversation("conv-mail")["emailSubject"], "Order 7");
-    // The next reply knows of this one.
+    // The next reply refers to this one.
     desk.text("conv-mail", text).is(acknowledged());
     let references = desk.parcels()[4]["content"]["email"]["references"].clone();
     assert_eq!(references.as_array().and_then(|all| all.last()), Some(&json!(format!("<{id}@example.com>"))));
@@ -300,11 +300,11 @@ fn a_send_with_a_key_happens_once() {
     assert_eq!(counts(&desk), before + good(&desk).len());
     untouched(&desk, || {
         for call in good(&desk) {
-            // A space more is another body.
+            // One more space makes another body.
             call.reworded().header("idempotency-key", "k").send().fails(409);
         }
     });
-    // One key, many at once; and many keys at once.
+    // One key in many concurrent requests; and many keys at once.
     for (n, call) in good(&desk).into_iter().enumerate() {
         let before = counts(&desk);
         let answers = race(20, |_| call.clone().header("idempotency-key", &format!("race-{n}")).send());

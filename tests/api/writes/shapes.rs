@@ -1,4 +1,4 @@
-//! What every write refuses before it looks at anything, and what all have in common.
+//! What every write refuses before it reads any record, and what all writes have in common.
 
 use serde_json::json;
 
@@ -22,7 +22,7 @@ pub const WRITES: [(&str, &str); 13] = [
     ("/messages/template/phone", "post"),
 ];
 
-/// Those of the newer revision alone.
+/// The operations that only the newer revision has.
 const NEWER: [&str; 5] = ["/tickets/assign", "/messages/email/new", "/messages/email", "/messages/template", "/messages/template/phone"];
 
 pub fn is_served(path: &str) -> bool {

@@ -19,7 +19,7 @@ fn phone(desk: &Desk, account: &str, phone: &str, template: &str, variables: Val
     send(desk, "/messages/template/phone", json!({"accountId": account, "phoneNumber": phone, "templateId": template}), variables)
 }
 
-/// Null: no variables.
+/// Null stands for no variables.
 fn send(desk: &Desk, path: &str, mut body: Value, variables: Value) -> Answer {
     if !variables.is_null() {
         body["variables"] = variables;
@@ -87,10 +87,10 @@ fn a_template_of_the_wrong_shape_is_refused() {
             phone(&desk, "acc-wa", bad, "tpl-APPROVED", Value::Null).refuses("body.phoneNumber");
             phone(&desk, "nobody", bad, "nothing", Value::Null).refuses("body.phoneNumber");
         }
-        // Records come before what is asked of them.
+        // Records are checked before the requirements on them.
         reply(&desk, "nobody", "tpl-named", Value::Null).misses("body.conversationId");
         phone(&desk, "nobody", NEW, "tpl-APPROVED", Value::Null).misses("body.accountId");
-        // Their channel comes before the template.
+        // The channel of the account is checked before the template.
         for template in ["tpl-APPROVED", "nothing"] {
             reply(&desk, "conv-web", template, Value::Null).refuses("body.conversationId");
             for account in ["acc-web", "acc-mail"] {
@@ -118,11 +118,11 @@ fn a_template_is_sent_whenever_the_contact_last_wrote() {
         reply(&desk, "conv-wa", &format!("tpl-{status}"), json!([])).is(acknowledged());
     }
     assert_eq!(desk.conversation("conv-wa")["allMsgCnt"], 6);
-    // It opens no window.
+    // Sending a template opens no window.
     desk.text("conv-wa-late", "x").refuses("body.conversationId");
 }
 
-/// What the older revision shows of it, asked of the export, which both have.
+/// The older revision's form of the message, read from the export, which both revisions have.
 #[test]
 fn the_payload_of_a_template_tells_what_was_filled_in() {
     if REV_A {
@@ -146,14 +146,14 @@ fn a_phone_has_one_thread_on_an_account() {
     // One that is there.
     phone(&desk, "acc-wa", MIA, "tpl-APPROVED", Value::Null).is(acknowledged());
     assert_eq!(desk.conversation("conv-wa")["allMsgCnt"], 3);
-    // On another account the contact has a conversation that was imported with another reference.
+    // On another account the contact has an imported conversation with another reference.
     let before = desk.conversations_of("con-mia").ids().len();
     for count in [3, 4] {
         phone(&desk, "acc-wb", MIA, "tpl-other", json!(["x"])).is(acknowledged());
         assert_eq!(desk.conversation("conv-wb")["allMsgCnt"], count);
     }
     assert_eq!(desk.conversations_of("con-mia").ids().len(), before);
-    // Of no store.
+    // An account of no store.
     phone(&desk, "acc-wa", NEW, "tpl-APPROVED", Value::Null).is(acknowledged());
     let contact = desk.only_contact(NEW);
     assert_eq!((&contact["firstName"], &contact["fullName"], &contact["phone"]), (&json!(NEW), &json!(NEW), &json!(NEW)));
@@ -217,7 +217,7 @@ fn of_many_who_write_to_a_new_phone_one_makes_the_thread() {
     let talks = desk.conversations_of(contact.as_str().unwrap_or_default());
     assert_eq!(talks.ids().len(), 1);
     assert_eq!(talks.ok()[0]["allMsgCnt"], 20);
-    // Each with a key of its own, on another account: a lost race is not the caller's.
+    // Each request has a key of its own, on another account: a lost race must not become the caller's error.
     let answers = race(20, |n| {
         let body = json!({"accountId": "acc-wb", "phoneNumber": "+66866666666", "templateId": "tpl-other", "variables": [format!("{n}")]});
         desk.post("/messages/template/phone", body).header("idempotency-key", &format!("k{n}")).send()
@@ -225,7 +225,7 @@ fn of_many_who_write_to_a_new_phone_one_makes_the_thread() {
     answers.iter().for_each(|answer| answer.is(acknowledged()));
     let contact = desk.only_contact("+66866666666")["id"].clone();
     assert_eq!(desk.conversations_of(contact.as_str().unwrap_or_default()).ok()[0]["allMsgCnt"], 20);
-    // E-mails make a thread each, and one contact.
+    // E-mails create one thread each, and one contact.
     let mail = |n: usize| json!({"accountId": "acc-mail", "to": [{"email": if n.is_multiple_of(2) { "New@example.com" } else { "new@EXAMPLE.com" }}], "text": "x"});
     race(20, |n| desk.post("/messages/email/new", mail(n)).send()).iter().for_each(|answer| answer.is(acknowledged()));
     let contact = desk.only_contact("new@example.com")["id"].clone();

@@ -1,4 +1,4 @@
-//! PATCH /tickets/field-values: the ticket that comes back, and the stamp that guards it. The values are in `values`.
+//! PATCH /tickets/field-values: the ticket in the answer, and the stamp that guards it. The accepted values are tested in `values`.
 
 use serde_json::{Value, json};
 
@@ -140,11 +140,11 @@ fn a_stamp_that_is_not_the_stored_one_is_a_conflict() {
     desk.unmoved(|| {
         for wrong in [at("03-02T09:29:59.999"), at("03-02T09:30:00.001"), "2099-01-01T00:00:00Z".into(), "1970-01-01T00:00:00Z".into()] {
             desk.set_at("t-set", "f-text", json!("after"), &wrong).fails(409);
-            // Also where the value would not change.
+            // A stale stamp is refused even if the value would not change.
             desk.set_at("t-set", "f-text", json!("before"), &wrong).fails(409);
             desk.set_at("t-set", "f-notes", Value::Null, &wrong).fails(409);
         }
-        // The ticket never had a value, so there is nothing that this could be.
+        // The ticket never had a value, so no stamp can match.
         let made = desk.ticket("t-free");
         desk.set_at("t-free", "f-text", json!("x"), &stamp(&made, "updatedAt")).fails(409);
     });
@@ -166,7 +166,7 @@ fn what_is_missing_is_not_found() {
         desk.set("NOT a uuid!", "f-text", json!("x")).fails(404);
         desk.set(&"x".repeat(65), "f-text", json!("x")).fails(404);
         desk.set("t-set", "nothing", json!("x")).fails(404);
-        // A contact's field is none of a ticket's.
+        // A contact's field is not a field of tickets.
         desk.set("t-set", "c-text", json!("x")).fails(404);
     });
 }
@@ -175,7 +175,7 @@ fn what_is_missing_is_not_found() {
 fn checks_come_in_their_order() {
     let desk = Desk::open();
     desk.unmoved(|| {
-        // Shape, then record, then value, then stamp.
+        // The order of checks: shape, then record, then value, then stamp.
         desk.patch("/tickets/field-values", json!({"ticketId": "nobody", "ticketFieldId": "nothing"})).send().refuses("body.newValue");
         desk.set("nobody", "f-int", json!("no number")).fails(404);
         desk.set_at("t-set", "f-int", json!("no number"), &at("01-01T00:00")).refuses("body.newValue");
@@ -207,6 +207,6 @@ fn system_keys_and_inactive_fields_are_read_only() {
 fn a_field_that_is_not_shown_takes_a_value_all_the_same() {
     let desk = Desk::open();
     assert_eq!(desk.set("t-free", "f-hidden", json!("x")).ok()["ticketFields"], json!({"f-hidden": "x"}));
-    // It is required, too, and may be unset.
+    // The field is required, too, and may still be unset.
     desk.set("t-free", "f-hidden", Value::Null).ok();
 }

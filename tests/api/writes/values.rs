@@ -1,10 +1,10 @@
-//! What a field takes, by its kind: the same on tickets, on closing them, and on contacts.
+//! The values that a field accepts, by its kind. The rules are the same for tickets, for closing them, and for contacts.
 
 use serde_json::{Value, json};
 
 use super::{Desk, values_of};
 
-/// A field, what may be sent, and what is stored then.
+/// A field, a value that is sent, and the value that is then stored.
 fn accepted() -> Vec<(&'static str, Value, Value)> {
     let same = |field, value: Value| (field, value.clone(), value);
     vec![
@@ -38,7 +38,7 @@ fn accepted() -> Vec<(&'static str, Value, Value)> {
     ]
 }
 
-/// A field, and what it refuses.
+/// A field, and a value that it refuses.
 fn refused() -> Vec<(&'static str, Value)> {
     let all: Vec<(&str, Vec<Value>)> = vec![
         ("text", vec![json!(5), json!(true), json!(["a"]), json!({}), json!({"a": 1}), json!([])]),
@@ -133,7 +133,7 @@ fn an_integer_sent_with_a_fraction_of_zero_is_that_integer() {
     }
 }
 
-/// A reader that asks for an integer does not take `4.0`.
+/// A parser that expects an integer does not accept `4.0`.
 #[test]
 fn an_integer_is_shown_without_a_fraction() {
     let desk = Desk::open();
@@ -178,7 +178,7 @@ fn closing_holds_values_against_the_same_definitions() {
     desk.unmoved(|| {
         for (field, value) in refused() {
             let id = format!("f-{field}");
-            // A good value beside the bad one is not written either, nor is the ticket closed.
+            // A valid value beside the invalid one is not written either, and the ticket is not closed.
             let body = json!({"ticketId": "t-free", "isConverted": true, "ticketFields": {"f-notes": "good", &id: value}});
             desk.close(body).refuses(&format!("body.ticketFields.{id}"));
         }
@@ -268,7 +268,7 @@ fn a_number_is_stored_as_it_was_sent() {
     };
     for number in ["9007199254740991", "9007199254740990", "-1.6619713713377555e-209", "0.8474337369372327", "763774.6189766944", "0.1"] {
         set(number).ok();
-        // What else is written reads the fields and writes them again.
+        // Another write reads the fields and writes them again.
         desk.set("t-free", "f-int", json!(number.len())).ok();
         let answer = desk.api.get("/tickets").query("ticketId", "t-free").send();
         assert!(answer.text.contains(&format!("\"f-dec\":{number}")), "{number}: {}", answer.described());

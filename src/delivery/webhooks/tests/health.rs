@@ -36,7 +36,7 @@ async fn a_410_disables_the_subscription() {
     bench.pass(2 * DAY);
     let before = gone.count();
     worker.drain().await.unwrap();
-    // Once enabled again, it gets the events from then on. A replay sends the others.
+    // An endpoint that is enabled again gets only later events. A replay sends the earlier ones.
     gone.now_says("200 OK");
     bench.event().await;
     bench.service.enable_webhook(&bench.editor(), &id, true).await.unwrap();

@@ -72,7 +72,7 @@ async fn a_change_of_a_subscription_applies_to_later_events() {
     let bench = Bench::new().await;
     let endpoint = TestEndpoint::says("200 OK").await;
     let mut worker = bench.worker();
-    // Recorded, but without a number yet.
+    // The event is recorded, but has no number yet.
     bench.event().await;
     let (id, _) = bench.hook_for(&endpoint.url, &["ticket.closed"], None).await;
     bench.event().await;

@@ -57,7 +57,7 @@ const OURSELVES: [&str; 27] = [
     "http://LocalHost",
 ];
 
-/// The same behind credentials that look like a host. A subscription with such a URL is refused.
+/// The same hosts behind credentials that look like a host. A subscription with such a URL is refused.
 const WITH_A_NAME: [&str; 5] = [
     "http://example.com@127.0.0.1",
     "http://example.com:80@127.0.0.1",
@@ -127,7 +127,7 @@ impl Ears {
         Self { port: addresses[0].port(), addresses, callers }
     }
 
-    /// Removes a caller behind the first `before`; whether it was there.
+    /// Removes a caller that came after the first `before` callers; returns whether it was found.
     fn forget(&self, before: usize, caller: SocketAddr) -> bool {
         let mut callers = self.callers.lock().unwrap();
         let Some(at) = callers[before..].iter().position(|other| *other == caller) else { return false };
@@ -219,7 +219,7 @@ async fn loopback_connects_where_all_targets_are_permitted() {
         bench.event().await;
         worker.drain().await.unwrap();
         assert_eq!(bench.log(&id).await.len(), 1, "{url}");
-        // Twice each, since the connections end without an answer.
+        // Two calls per URL: the connection ends without a response, so the request is repeated once.
         assert_eq!(ears.calls().await, 2 * (before + 1), "{url} leads elsewhere: the list says nothing of it");
         bench.service.delete_webhook(&bench.editor(), &id).await.unwrap();
     }

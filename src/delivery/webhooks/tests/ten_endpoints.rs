@@ -60,11 +60,11 @@ enum Manner {
     Gone,
     /// Once, for some events.
     Hangs,
-    /// At two attempts, after it has read the request, and again at its repetition.
+    /// Resets the connection at two attempts: after it has read the request, and again when the request is repeated.
     Resets,
     /// Begins an answer of 200 that never ends, once, for some events.
     Drips,
-    /// After everything was given up.
+    /// After every event was given up.
     RecoversTooLate,
 }
 
@@ -131,7 +131,7 @@ impl Subscriber {
                 _ => says("200 OK"),
             };
             told.resets += usize::from(matches!(reply, ScriptedReply::Reset));
-            // Every second one is the same attempt on another connection.
+            // Every second reset belongs to the same attempt, repeated on another connection.
             if !matches!(reply, ScriptedReply::Reset) || !told.resets.is_multiple_of(2) {
                 told.attempts.push((seconds, reply.clone()));
             }

@@ -12,7 +12,7 @@ use crate::{
 
 const NOW: Timestamp = Timestamp::from_millis(1_000);
 
-/// What a count of the rows says.
+/// The number of rows that a count finds.
 async fn counted(fixture: &Fixture, table: &str, condition: &str) -> u64 {
     let sql = Sql::of(&fixture.store, &format!("SELECT COUNT(*) FROM {table} WHERE store_id = $1 AND {condition}"));
     let count: Option<i64> = fixture.db.first(sql, |cells| cells.take()).await.unwrap();
@@ -157,11 +157,11 @@ async fn what_is_there_already_is_counted() {
         fixture.execute(&insert(&fixture, id, open, false, None)).await.unwrap();
     }
     if fixture.db.backend() == DbBackend::Postgres {
-        // As a migration beside writers once left them.
+        // Wrong totals, as a migration beside writers once left them.
         fixture.execute("UPDATE totals SET value = value + 7").await.unwrap();
         fixture.migrate_again("m0011_recounted").await;
         agree(&fixture).await;
-        // While somebody puts the parts together.
+        // The migration runs while another transaction adds the parts up.
         let folding = fixture.db.begin().await.unwrap();
         folding.script(&fold_sql(0)).await.unwrap();
         let waits = "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
@@ -182,7 +182,7 @@ async fn what_is_there_already_is_counted() {
     agree(&fixture).await;
 }
 
-/// Behind a cursor there may be no row.
+/// A page behind a cursor may have no row to bring the total.
 #[tokio::test]
 async fn a_walk_may_ask_for_its_total_late() {
     let fixture = Fixture::new().await;
@@ -199,8 +199,8 @@ async fn a_walk_may_ask_for_its_total_late() {
     }
 }
 
-/// Planning takes longer than the page. PostgreSQL goes on planning where a plan for any value looks dearer than those for the
-/// first five values, as long as it knows the instant of the page, and that few snoozes last.
+/// Planning takes longer than reading the page. PostgreSQL plans anew each time if the plan for any value looks dearer than the plans for
+/// the first five values. That is so as long as it knows the instant of the page, and so that few snoozes last.
 #[tokio::test]
 async fn a_list_with_its_total_is_planned_once() {
     let fixture = Fixture::alone().await;

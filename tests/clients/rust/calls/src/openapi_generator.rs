@@ -1,5 +1,5 @@
-//! By the clients that openapi-generator generates. Its calls return the body alone, so the headers of pages are read by a
-//! middleware, for which an option of it leaves room.
+//! Calls with the clients that openapi-generator generates. They return only the body, so a middleware reads the headers of pages, which
+//! an option of the generator makes possible.
 
 use std::sync::{Arc, Mutex};
 
@@ -25,7 +25,7 @@ impl Middleware for Latest {
     }
 }
 
-/// Parameters are arguments here, and revision A has one more.
+/// Parameters are function arguments here, and revision A has one more.
 macro_rules! page {
     (a, $to:expr, $cursor:expr, $filters:expr) => {
         list_tickets($to, Some(2), $cursor, None, None, Some($filters))
@@ -73,7 +73,7 @@ macro_rules! calls {
                 }
             }
 
-            /// `total` is what `x-pagination-total` says.
+            /// `total` is the value of `x-pagination-total`.
             pub async fn calls(url: &str, key: &str, total: Option<&str>) {
                 let latest = Latest::default();
                 let to = configuration(url, key, &latest);
@@ -103,7 +103,7 @@ macro_rules! calls {
 
                 for (value, status, member) in [("seven".into(), 400, "`body.newValue`"), (8.into(), 409, "`body.ticketFieldsUpdatedAt`")] {
                     let Err(Error::ResponseError(refused)) = write(value).await else { panic!("no failure of the API") };
-                    // All statuses have one form, and the first that fits is taken: what counts is that one did.
+                    // All statuses have the same form, and the first that fits is used: it only matters that one fits.
                     let Some(UpdateTicketFieldError::Status400(failure)) = refused.entity else { panic!("{refused:?}") };
                     assert_eq!((i32::from(refused.status.as_u16()), failure.error.status_code), (status, status));
                     assert!(failure.error.message.starts_with(member), "{failure:?}");
@@ -117,7 +117,7 @@ macro_rules! calls {
 calls!(a, rev_a);
 calls!(b, rev_b);
 
-/// What only the newer revision has.
+/// Calls that only the newer revision has.
 pub async fn newer(url: &str, key: &str) {
     use rev_b::{
         apis::{

@@ -1,4 +1,4 @@
-//! By the clients that progenitor generates (build.rs).
+//! Calls with the clients that progenitor generates (build.rs).
 
 macro_rules! calls {
     ($name:ident, $file:literal) => {
@@ -31,7 +31,7 @@ macro_rules! calls {
                 Client::new_with_client(url, http)
             }
 
-            /// `total` is what `x-pagination-total` says.
+            /// `total` is the value of `x-pagination-total`.
             pub async fn calls(url: &str, key: &str, total: Option<&str>) {
                 let client = client(url, key);
                 let filters = || TicketFilters::builder().statuses(vec![TicketStatus::Open]);
@@ -90,7 +90,7 @@ macro_rules! calls {
 calls!(a, "/rev-a.rs");
 calls!(b, "/rev-b.rs");
 
-/// What only the newer revision has.
+/// Calls that only the newer revision has.
 pub async fn newer(url: &str, key: &str) {
     use b::generated::types::{AssignTicketsExpandItem, TicketAssignment};
 

@@ -88,12 +88,12 @@ impl From<AccountAccess> for AccountUsers {
 pub struct AccountUsersChange {
     /// The channel account whose list of users is replaced as a whole.
     account_id: String,
-    /// The `userId` of each; empty: everybody.
+    /// The `userId`s of those who may work on the account. An empty list lets every user work on it.
     #[oai(validator(max_items = 1000))]
     user_ids: Vec<UserIdText>,
 }
 
-/// An account as it is now, and what that took from users.
+/// An account after the change, and the effects on its users.
 #[derive(Debug, Object, Serialize)]
 #[oai(rename_all = "camelCase")]
 #[serde(rename_all = "camelCase")]
@@ -104,7 +104,7 @@ pub struct AccountUsersChanged {
     unassigned_tickets: usize,
 }
 
-/// What the removal of a user took.
+/// The effects of removing a user.
 #[derive(Debug, Object, Serialize)]
 #[oai(rename_all = "camelCase")]
 #[serde(rename_all = "camelCase")]

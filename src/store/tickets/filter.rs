@@ -309,7 +309,8 @@ fn column(values: &[Comparable]) -> &'static str {
     }
 }
 
-/// Adds the test that a value is one of these. `aside` is set for the values of a single ticket on SQLite.
+/// Adds the condition that a value is one of `values`. `aside` keeps SQLite from using the index on values; it is set where the values
+/// of a single ticket are tested.
 fn push_one_of(sql: &mut Sql, values: &[Comparable], aside: bool) {
     let texts = values.iter().filter_map(|value| match value {
         Comparable::Text(text) => Some(text.as_str()),

@@ -47,7 +47,7 @@ use crate::{
 /// One process.
 #[derive(Clone)]
 pub struct App {
-    api: Arc<SharedState>,
+    state: Arc<SharedState>,
     connectors: Connectors,
     targets: Targets,
     searches: SearchService,
@@ -164,9 +164,10 @@ impl App {
         // others. On PostgreSQL half of the connections are for pages.
         let share = if service.db().is_one_writer() { Handle::current().metrics().num_workers() - 1 } else { callers.connections / 4 };
         let turns = Turns::new(share);
-        let api = Arc::new(SharedState { service, replica, seal, metrics, rate: callers.rate, under_way: UnsentAnswers::default(), turns });
+        let state =
+            Arc::new(SharedState { service, replica, seal, metrics, rate: callers.rate, under_way: UnsentAnswers::default(), turns });
         let Callers { public_url, cors, .. } = callers;
-        Ok(Self { api, connectors, targets, searches, supervisor, readiness, public_url, cors, metrics_listen: None })
+        Ok(Self { state, connectors, targets, searches, supervisor, readiness, public_url, cors, metrics_listen: None })
     }
 
     /// Sets a separate address for the metrics page, which is then served only there. `None` keeps it at the main address.
@@ -200,12 +201,12 @@ impl App {
         let mut operations = Operations::default();
         operations.add(contract::contract());
         operations.add(settings::plane());
-        let pages = route.data(self.readiness.clone()).data(self.api.clone()).map_to_response().boxed();
-        Middleware { served: Served { operations, pages }, api: self.api.clone(), cors: self.cors.clone() }
+        let pages = route.data(self.readiness.clone()).data(self.state.clone()).map_to_response().boxed();
+        Middleware { served: Served { operations, pages }, state: self.state.clone(), cors: self.cors.clone() }
     }
 
     fn metrics(&self) -> impl IntoEndpoint<Endpoint: 'static> + use<> {
-        get(metrics_page).data(self.api.clone()).data(self.searches.clone())
+        get(metrics_page).data(self.state.clone()).data(self.searches.clone())
     }
 
     /// Runs only the search service, for tests without a server.
@@ -217,7 +218,7 @@ impl App {
     /// Serves requests and runs the background tasks until `stop` resolves. Then it finishes the work in progress and closes the
     /// database. `ready` receives the bound addresses.
     pub async fn serve(&self, listen: &str, stop: impl Future<Output = ()>, ready: impl FnOnce(Addresses)) -> io::Result<()> {
-        let acceptor = connection_timeouts::listen(listen, self.api.metrics.http_connections()).await?;
+        let acceptor = connection_timeouts::listen(listen, self.state.metrics.http_connections()).await?;
         // Dropping the sender stops the background tasks and the metrics page.
         let (stop_workers, stopped) = watch::channel(());
         let (metrics_url, metrics) = self.serve_metrics(stopped.clone()).await?.unzip();
@@ -235,7 +236,7 @@ impl App {
             Err(_) => tracing::warn!("deliveries were going on when the time was up; they are made again after the next start"),
         }
         served?;
-        self.api.service.db().clone().close().await.map_err(io::Error::other)
+        self.state.service.db().clone().close().await.map_err(io::Error::other)
     }
 }
 
@@ -272,11 +273,11 @@ impl App {
                 async move { _ = stop.changed().await }
             }
         };
-        let (service, supervisor) = (&self.api.service, &self.supervisor);
+        let (service, supervisor) = (&self.state.service, &self.supervisor);
         let messages = Messages::new(service.clone(), self.connectors.clone(), self.targets).map_err(io::Error::other)?;
         let webhooks = WebhookQueue::new(service.clone(), self.targets).map_err(io::Error::other)?;
         let counted = |queue| {
-            let metrics = self.api.metrics.clone();
+            let metrics = self.state.metrics.clone();
             Arc::new(move |outcome| metrics.attempted(queue, outcome))
         };
         let (messages, webhooks) = (messages.counted_by(counted(MESSAGES)), webhooks.counted_by(counted(WEBHOOKS)));
@@ -376,19 +377,19 @@ const METRICS: &str = "/metrics";
 const READING: Duration = Duration::from_secs(3);
 
 #[handler]
-async fn metrics_page(Data(api): Data<&Arc<SharedState>>, Data(searches): Data<&SearchService>) -> Response {
-    let db = api.service.db();
+async fn metrics_page(Data(state): Data<&Arc<SharedState>>, Data(searches): Data<&SearchService>) -> Response {
+    let db = state.service.db();
     let slow = |_| store::Error::Unavailable(format!("it did not answer within {} seconds", READING.as_secs()));
     let read = tokio::time::timeout(READING, db.backlogs()).await.map_err(slow).flatten();
     if let Err(error) = &read {
         tracing::warn!(%error, "the metrics page lacks the gauges of the database");
     }
-    api.metrics.refused_log_copies(db.refused_log_copies());
-    api.metrics.database(read.ok().as_ref(), api.service.world().now());
-    api.metrics.db_connections(db.postgres_connections());
+    state.metrics.refused_log_copies(db.refused_log_copies());
+    state.metrics.database(read.ok().as_ref(), state.service.world().now());
+    state.metrics.db_connections(db.postgres_connections());
     match searches.state().await {
-        Ok(IndexState { lag, is_ready, bytes }) => api.metrics.search_index(lag, is_ready, bytes),
+        Ok(IndexState { lag, is_ready, bytes }) => state.metrics.search_index(lag, is_ready, bytes),
         Err(error) => tracing::warn!(%error, "the metrics page lacks the state of the search index"),
     }
-    text("application/openmetrics-text; version=1.0.0; charset=utf-8", api.metrics.page())
+    text("application/openmetrics-text; version=1.0.0; charset=utf-8", state.metrics.page())
 }

@@ -15,7 +15,6 @@ use super::{
     client::{EndpointResponse, MAX_ANSWER, NoClient, Poster, ResponseBody},
     connector::{Accepted, Capabilities, Class, Connector, NotTaken, Sending},
 };
-use crate::domain::targets::Targets;
 use crate::domain::{
     bridges::BridgeEndpoint,
     clock::Clock,
@@ -23,6 +22,7 @@ use crate::domain::{
     outbound::{Content, Email, Mailbox, Parcel, TemplateMessage, header_text},
     receive::{MAX_NAME_CHARS, is_name},
     store::Channel,
+    targets::Targets,
 };
 
 /// Error texts of a bridge are cut to this many characters.

@@ -22,8 +22,7 @@ use reqwest::{
 use url::Url;
 
 use super::guard::{Guard, MachineNames};
-use crate::domain::targets::Targets;
-use crate::domain::{retry::LONGEST_ASKED, time::Timestamp, webhooks::SigningSecret};
+use crate::domain::{retry::LONGEST_ASKED, targets::Targets, time::Timestamp, webhooks::SigningSecret};
 
 /// Response bodies are read up to this many bytes.
 pub const MAX_ANSWER: usize = 64 * 1024;

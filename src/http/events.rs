@@ -57,7 +57,7 @@ impl ValueSet for Actors {
 /// Who caused an event.
 #[derive(Debug, Object, Serialize)]
 pub struct Actor {
-    /// What kind of actor it was, which also tells what `id` identifies.
+    /// The kind of the actor. It decides what `id` identifies.
     r#type: EnumValue<Actors>,
     /// The contact's id, the user's `userId` or the API key's id, according to `type`; absent for `ai` and `system`.
     #[oai(skip_serializing_if_is_none)]
@@ -72,7 +72,7 @@ pub struct Actor {
 pub struct Event {
     /// Identifies the event; equal to the `webhook-id` header on every attempt, so that a repeated delivery can be recognised.
     id: String,
-    /// What happened, which also tells the members of `data`.
+    /// The kind of the event. It decides which members `data` has.
     r#type: EnumValue<EventKinds>,
     /// When the change was made, not when the event was delivered.
     timestamp: Timestamp,

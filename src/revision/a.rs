@@ -5,6 +5,8 @@ mod message;
 mod ticket;
 mod user;
 
+use poem_openapi::OpenApi;
+
 use crate::domain::rules::{ReceivedAt, Rules};
 
 pub const NAME: &str = "A";
@@ -31,8 +33,7 @@ pub const RULES: Rules = Rules {
 pub const CHANNELS: &[&str] = &["line", "instagram", "facebook", "lazada", "shopee", "tiktok", "whatsapp", "widget", "gmail", "outlook"];
 
 /// Groups of operations that only this revision has.
-pub type Extra = ();
-pub const EXTRA: Extra = ();
+pub fn extra() -> impl OpenApi {}
 
 /// Kinds of events that nothing of this revision causes: it only passes on those that the other one recorded.
 pub const UNCAUSED_EVENTS: &[&str] = &["ticket.assigned"];

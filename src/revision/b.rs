@@ -9,6 +9,8 @@ mod sends;
 mod ticket;
 mod user;
 
+use poem_openapi::OpenApi;
+
 use crate::domain::rules::{ReceivedAt, Rules};
 
 pub const NAME: &str = "B";
@@ -36,8 +38,9 @@ pub const CHANNELS: &[&str] =
     &["line", "instagram", "facebook", "lazada", "shopee", "tiktok", "whatsapp", "widget", "gmail", "outlook", "drunken_lullabies"];
 
 /// Groups of operations that only this revision has.
-pub type Extra = (accounts::AccountReads, assign::Assignments, search::SearchOperations, sends::Sends);
-pub const EXTRA: Extra = (accounts::AccountReads, assign::Assignments, search::SearchOperations, sends::Sends);
+pub fn extra() -> impl OpenApi {
+    (accounts::AccountReads, assign::Assignments, search::SearchOperations, sends::Sends)
+}
 
 /// Kinds of events that nothing of this revision causes: it only passes on those that the other one recorded.
 pub const UNCAUSED_EVENTS: &[&str] = &[];

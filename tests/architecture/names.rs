@@ -30,7 +30,7 @@ const SAME_THING: [(&str, &[&str]); 4] = [
             "User",
         ],
     ),
-    ("the inputs of both revisions", &["CommentInput", "Extra", "LabelsInput", "TextInput"]),
+    ("the inputs of both revisions", &["CommentInput", "LabelsInput", "TextInput"]),
     ("how far a long command is, as each room reports it", &["Progress"]),
     ("the error of a room, and the names that SeaORM asks for", &["Error", "Model", "Relation", "Result"]),
 ];

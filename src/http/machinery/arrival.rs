@@ -7,7 +7,7 @@ use super::{context::Context, error::ApiError, query_string::QueryString, shared
 /// All of this data is one piece, since each further piece costs an allocation and a look-up.
 #[derive(Clone)]
 pub struct Arrival {
-    pub api: Arc<SharedState>,
+    pub state: Arc<SharedState>,
     pub context: Context,
     pub query: QueryString,
 }

@@ -30,7 +30,7 @@ pub const SCHEME: &str = "ApiKey";
 /// An authenticated request.
 #[derive(Clone, Debug)]
 pub struct AuthenticatedRequest {
-    pub api: Arc<SharedState>,
+    pub state: Arc<SharedState>,
     pub context: Context,
     pub caller: Caller,
     scope: Scope,
@@ -41,18 +41,18 @@ pub struct AuthenticatedRequest {
 impl AuthenticatedRequest {
     /// The use-cases of an operation that only reads.
     pub fn reads(&self) -> &Service {
-        self.api.replica.as_ref().filter(|_| self.on_replica).unwrap_or(&self.api.service)
+        self.state.replica.as_ref().filter(|_| self.on_replica).unwrap_or(&self.state.service)
     }
 
     /// [`Self::reads`] for an operation that reads many records: its statements run within the store's share. A request whose answer may
     /// be long first waits for its turn.
     pub async fn reads_many(&self) -> Result<Service, ApiError> {
-        let turn = self.api.turns.take(self.store(), self.scope).await?;
+        let turn = self.state.turns.take(self.store(), self.scope).await?;
         let service = self.reads().within(turn.share());
         self.context.begin(turn).await;
         // While the request waited, other answers for its key may have been made.
         if let Some(recipient) = self.context.recipient() {
-            self.api.under_way.admit(recipient)?;
+            self.state.under_way.admit(recipient)?;
         }
         Ok(service)
     }
@@ -138,11 +138,11 @@ impl<'a, S: Requires> ApiExtractor<'a> for Authorised<S> {
     }
 
     async fn from_request(request: &'a poem::Request, _: &mut RequestBody, _: ExtractParamOptions<()>) -> poem::Result<Self> {
-        let Arrival { api, context, .. } = Arrival::of(request)?;
+        let Arrival { state, context, .. } = Arrival::of(request)?;
         let secret = presented(request)?;
-        let known = api.service.authenticate(secret).await.map_err(ApiError::from)?;
+        let known = state.service.authenticate(secret).await.map_err(ApiError::from)?;
         let Some(known) = known else {
-            if let Some(rate) = &api.rate {
+            if let Some(rate) = &state.rate {
                 rate.take_refused(request.remote_addr(), context.received_at()).map_err(ApiError::from)?;
             }
             return Err(ApiError::unauthorized("`x-api-key` is not a valid key: it is unknown, inactive, expired or deleted").into());
@@ -153,15 +153,15 @@ impl<'a, S: Requires> ApiExtractor<'a> for Authorised<S> {
         if !caller.scopes.contains(S::SCOPE) {
             return Err(ApiError::new(StatusCode::FORBIDDEN, format!("`x-api-key` lacks the scope {}", S::SCOPE)).into());
         }
-        if let Some(rate) = &api.rate {
+        if let Some(rate) = &state.rate {
             rate.take(&caller.store_id, &caller.key_id, context.received_at()).map_err(ApiError::from)?;
         }
-        api.under_way.admit(&recipient).map_err(ApiError::from)?;
+        state.under_way.admit(&recipient).map_err(ApiError::from)?;
         let on_replica = match known.newest {
-            Some(newest) if S::SCOPE.only_reads() => api.service.db().replica_shows(newest).await,
+            Some(newest) if S::SCOPE.only_reads() => state.service.db().replica_shows(newest).await,
             _ => false,
         };
-        Ok(Self(AuthenticatedRequest { api: api.clone(), context: context.clone(), caller, scope: S::SCOPE, on_replica }, PhantomData))
+        Ok(Self(AuthenticatedRequest { state: state.clone(), context: context.clone(), caller, scope: S::SCOPE, on_replica }, PhantomData))
     }
 }
 

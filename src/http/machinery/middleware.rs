@@ -56,7 +56,7 @@ impl Served {
 /// Wraps everything that is served.
 pub struct Middleware {
     pub served: Served,
-    pub api: Arc<SharedState>,
+    pub state: Arc<SharedState>,
     pub cors: Cors,
 }
 
@@ -66,10 +66,10 @@ impl Endpoint for Middleware {
     async fn call(&self, mut request: Request) -> poem::Result<Response> {
         let started = std::time::Instant::now();
         let settings = in_settings(request.uri().path());
-        let form = if settings { ReceivedAt::Timestamp } else { self.api.service.rules().received_at };
-        let context = Context::arrive(request.headers(), self.api.service.world(), form);
+        let form = if settings { ReceivedAt::Timestamp } else { self.state.service.rules().received_at };
+        let context = Context::arrive(request.headers(), self.state.service.world(), form);
         let query = QueryString::read(request.uri().query().unwrap_or_default());
-        request.set_data(Arrival { api: self.api.clone(), context: context.clone(), query });
+        request.set_data(Arrival { state: self.state.clone(), context: context.clone(), query });
         let path = request.uri().path().to_owned();
         // Answered like GET and emptied at the end, so that the length of GET's answer is known.
         let head = request.method() == Method::HEAD;
@@ -134,7 +134,7 @@ impl Endpoint for Middleware {
         }
         let status = response.status();
         let (operation, took) = (operation.unwrap_or("none"), started.elapsed());
-        self.api.metrics.request(operation, status.as_u16(), took);
+        self.state.metrics.request(operation, status.as_u16(), took);
         log(&context, operation, &path, status, took, idempotency_key.as_deref());
         // Nothing is awaited from here on, so that the answer goes out before the rest of the request body is read.
         if let Some(rest) = unread.and_then(Unread::rest) {
@@ -192,7 +192,7 @@ impl Middleware {
             response.headers_mut().insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
             bytes = packed;
         }
-        match self.api.under_way.count(recipient, bytes, !context.is_repeatable()) {
+        match self.state.under_way.count(recipient, bytes, !context.is_repeatable()) {
             Ok(bytes) => {
                 response.headers_mut().insert(header::CONTENT_LENGTH, bytes.len().into());
                 response.set_body(unsent_answers::body(bytes));

@@ -69,7 +69,7 @@ impl PageStep {
         let mut headers = vec![(PAGE_SIZE, HeaderValue::from(self.size))];
         if let Some(position) = page.next {
             let cursor = Cursor { position, total, binding: self.binding };
-            let text = request.api.seal.close(request.store(), self.operation, &cursor);
+            let text = request.state.seal.close(request.store(), self.operation, &cursor);
             headers.extend(HeaderValue::from_str(&text).ok().map(|value| (NEXT_CURSOR, value)));
         }
         if let Some(number) = self.page {
@@ -92,7 +92,7 @@ pub struct OpenedCursor {
 impl OpenedCursor {
     pub fn read(request: &AuthenticatedRequest, operation: &'static str, cursor: &CursorText) -> Result<Self, ApiError> {
         let open = |text: &String| {
-            let opened = request.api.seal.open(request.store(), operation, text);
+            let opened = request.state.seal.open(request.store(), operation, text);
             let reason = "is not a cursor of this operation; send the `x-pagination-next-cursor` of the page before, unchanged";
             opened.ok_or_else(|| ApiError::field("cursor", reason))
         };
@@ -104,7 +104,7 @@ impl OpenedCursor {
         let Self { operation, cursor: mut opened } = self;
         let binding = Binding::of(filters, size);
         if let Some(cursor) = opened.as_mut().filter(|cursor| cursor.binding != binding) {
-            if request.api.service.rules().strict_cursors {
+            if request.state.service.rules().strict_cursors {
                 return Err(ApiError::field("cursor", "belongs to other filters or another pageSize; repeat those of the page before"));
             }
             cursor.total = None;

@@ -39,7 +39,7 @@ pub struct Contact {
     pub id: String,
     /// The whole name for display; for contacts made by this service, `firstName` and `lastName` with a space between them.
     pub full_name: String,
-    /// The given name; where the channel tells none, the sender's display name, the beginning of the e-mail address or the phone number.
+    /// The given name. If the channel gives none, it is the sender's display name, the beginning of the e-mail address or the phone number.
     pub first_name: String,
     /// When the contact was recorded, by hand or with a first message.
     pub created_at: Timestamp,
@@ -206,7 +206,7 @@ impl ContactWrites {
     ) -> Result<Reply<One<Contact>>, Failure<ContactMaking>> {
         let new = body.parse()?.check()?;
         let by = request.by::<domain::Contact, Contact, _, _>("createContact", &key, &body);
-        let outcome = request.api.service.create_contact(&by, new).await?;
+        let outcome = request.state.service.create_contact(&by, new).await?;
         Ok(Reply::written::<_, Contact>(&request, outcome))
     }
 
@@ -225,7 +225,7 @@ impl ContactWrites {
     ) -> Result<Reply<One<Acknowledgement>>, Failure<StampedChange>> {
         let update = body.parse()?;
         let by = request.by::<(), Acknowledgement, _, _>("updateContactField", &key, &body);
-        let outcome = request.api.service.update_contact_field(&by, update.into()).await?;
+        let outcome = request.state.service.update_contact_field(&by, update.into()).await?;
         Ok(Reply::written::<_, Acknowledgement>(&request, outcome))
     }
 }

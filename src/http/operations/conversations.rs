@@ -179,7 +179,7 @@ impl ConversationWrites {
     ) -> Result<Reply<One<Acknowledgement>>, Failure<Change>> {
         let mark = body.parse()?;
         let by = request.by::<(), Acknowledgement, _, _>("markConversationRead", &key, &body);
-        let outcome = request.api.service.mark_conversation_read(&by, mark.conversation_id.into()).await?;
+        let outcome = request.state.service.mark_conversation_read(&by, mark.conversation_id.into()).await?;
         Ok(Reply::written::<_, Acknowledgement>(&request, outcome))
     }
 
@@ -198,7 +198,7 @@ impl ConversationWrites {
     ) -> Result<Reply<One<Acknowledgement>>, Failure<Change>> {
         let update = body.parse()?.check()?;
         let by = request.by::<(), Acknowledgement, _, _>("updateConversationLabels", &key, &body);
-        let outcome = request.api.service.update_conversation_labels(&by, update).await?;
+        let outcome = request.state.service.update_conversation_labels(&by, update).await?;
         Ok(Reply::written::<_, Acknowledgement>(&request, outcome))
     }
 }

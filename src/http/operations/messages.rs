@@ -209,7 +209,7 @@ impl MessageWrites {
     ) -> Result<Reply<One<Acknowledgement>>, Failure<Change>> {
         let (conversation, text) = body.parse()?.check()?;
         let by = request.by::<(), Acknowledgement, _, _>("sendTextMessage", &key, &body);
-        let outcome = request.api.service.send_text(&by, conversation.into(), text).await?;
+        let outcome = request.state.service.send_text(&by, conversation.into(), text).await?;
         Ok(Reply::written::<_, Acknowledgement>(&request, outcome))
     }
 
@@ -229,7 +229,7 @@ impl MessageWrites {
         let (conversation, text) = body.parse()?.check()?;
         let by = request.by::<(), Acknowledgement, _, _>("addInternalComment", &key, &body);
         let author = request.caller.owner.clone();
-        let outcome = request.api.service.add_internal_comment(&by, conversation.into(), text, author).await?;
+        let outcome = request.state.service.add_internal_comment(&by, conversation.into(), text, author).await?;
         Ok(Reply::written::<_, Acknowledgement>(&request, outcome))
     }
 }

@@ -113,7 +113,7 @@ impl TicketWrites {
     ) -> Result<Reply<One<Ticket>>, Failure<StampedChange>> {
         let update = body.parse()?;
         let by = request.by::<TicketView, Ticket, _, _>("updateTicketField", &key, &body);
-        let outcome = request.api.service.update_ticket_field(&by, update.into(), expand.0.0).await?;
+        let outcome = request.state.service.update_ticket_field(&by, update.into(), expand.0.0).await?;
         Ok(Reply::written::<_, Ticket>(&request, outcome))
     }
 
@@ -133,7 +133,7 @@ impl TicketWrites {
     ) -> Result<Reply<One<Ticket>>, Failure<Change>> {
         let closing = body.parse()?.check()?;
         let by = request.by::<TicketView, Ticket, _, _>("closeTicket", &key, &body);
-        let outcome = request.api.service.close_ticket(&by, closing, expand.0.0).await?;
+        let outcome = request.state.service.close_ticket(&by, closing, expand.0.0).await?;
         Ok(Reply::written::<_, Ticket>(&request, outcome))
     }
 }

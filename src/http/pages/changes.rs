@@ -1,8 +1,8 @@
 //! The pages at `/docs/changes` and `/docs/changes/events`: the changes from revision A to revision B and back, in requests and answers,
 //! and in the events that subscribers receive. The pages are the same in both builds.
 //!
-//! The pages are rendered from the committed comparisons when they are first requested, which takes a few milliseconds. So a server whose
-//! pages nobody requests keeps nothing of them in memory and starts no later. Served by `app`.
+//! The pages are rendered from the committed comparisons when they are first requested, which takes a few milliseconds. Until then they take
+//! neither memory nor time at the start. Served by `app`.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use poem::{Response, http::header};

@@ -89,7 +89,7 @@ impl AuditOperations {
     ) -> Result<Reply<All<AuditEntry>>, Failure<SettingsListing>> {
         let subject = subject_type.0.and_then(|kind| Subject::ALL.into_iter().find(|subject| subject.name() == kind.0));
         let before = before.0.map(|position| position.0);
-        let entries = managed.api.service.audited(managed.store(), subject, before, limit.0.0).await?;
+        let entries = managed.state.service.audited(managed.store(), subject, before, limit.0.0).await?;
         let entries: Vec<AuditEntry> = entries.into_iter().map(Into::into).collect();
         Ok(Reply::of(&managed.context, &entries, vec![]))
     }

@@ -39,7 +39,7 @@ const TOKEN_SCHEME: &str = "Token";
 /// A request by somebody who may change settings.
 #[derive(Clone, Debug)]
 pub struct Managed {
-    pub api: Arc<SharedState>,
+    pub state: Arc<SharedState>,
     pub context: Context,
     pub manager: Manager,
     pub editor: Editor,
@@ -100,17 +100,17 @@ impl<'a> ApiExtractor<'a> for Managed {
     }
 
     async fn from_request(request: &'a poem::Request, _: &mut RequestBody, _: ExtractParamOptions<()>) -> poem::Result<Self> {
-        let Arrival { api, context, .. } = Arrival::of(request)?;
+        let Arrival { state, context, .. } = Arrival::of(request)?;
         let (secrets, kind, via) = presented(request)?;
         let mut found = None;
         for secret in secrets {
-            if let Some(manager) = api.service.manager(&secret, kind).await.map_err(ApiError::from)? {
+            if let Some(manager) = state.service.manager(&secret, kind).await.map_err(ApiError::from)? {
                 found = Some((secret, manager));
                 break;
             }
         }
         let Some((secret, manager)) = found else {
-            refused(api, context, request.remote_addr())?;
+            refused(state, context, request.remote_addr())?;
             return Err(ApiError::unauthorized("the session or token is unknown or has ended").into());
         };
         let reads = matches!(*request.method(), Method::GET | Method::HEAD);
@@ -122,7 +122,7 @@ impl<'a> ApiExtractor<'a> for Managed {
         if via == Via::Session && !reads {
             own_origin(request, false)?;
         }
-        api.under_way.admit(&recipient).map_err(ApiError::from)?;
+        state.under_way.admit(&recipient).map_err(ApiError::from)?;
         let editor = Editor {
             store_id: manager.store_id.clone(),
             user_id: Some(manager.user_id.clone()),
@@ -130,13 +130,13 @@ impl<'a> ApiExtractor<'a> for Managed {
             is_owner: manager.is_owner(),
             request_id: Some(context.request_id().to_owned()),
         };
-        Ok(Self { api: api.clone(), context: context.clone(), manager, editor, secret })
+        Ok(Self { state: state.clone(), context: context.clone(), manager, editor, secret })
     }
 }
 
 /// Has the address pay for a proof that is refused, where there is a rate limit.
-pub fn refused(api: &SharedState, context: &Context, from: &RemoteAddr) -> Result<(), ApiError> {
-    api.rate.as_ref().map_or(Ok(()), |rate| Ok(rate.take_refused(from, context.received_at())?))
+pub fn refused(state: &SharedState, context: &Context, from: &RemoteAddr) -> Result<(), ApiError> {
+    state.rate.as_ref().map_or(Ok(()), |rate| Ok(rate.take_refused(from, context.received_at())?))
 }
 
 pub fn not_a_manager() -> ApiError {

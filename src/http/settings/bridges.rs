@@ -86,7 +86,7 @@ impl BridgeOperations {
     /// Lists the accounts that have a bridge, without the secrets.
     #[oai(path = "/accounts/bridge", method = "get", operation_id = "listBridges")]
     async fn list_bridges(&self, managed: Managed) -> Result<Reply<All<BridgeView>>, Failure<SettingsCatalog>> {
-        let bridges: Vec<BridgeView> = managed.api.service.bridges(managed.store()).await?.into_iter().map(Into::into).collect();
+        let bridges: Vec<BridgeView> = managed.state.service.bridges(managed.store()).await?.into_iter().map(Into::into).collect();
         Ok(Reply::of(&managed.context, &bridges, vec![]))
     }
 
@@ -96,7 +96,7 @@ impl BridgeOperations {
     #[oai(path = "/accounts/bridge", method = "put", operation_id = "setBridge")]
     async fn set_bridge(&self, managed: Managed, body: Body<BridgeSetting>) -> Result<Reply<One<BridgeWithSecret>>, Failure<SettingsEdit>> {
         let BridgeSetting { account_id, url } = body.parse()?;
-        let set = managed.api.service.set_bridge(&managed.editor, &account_id.into(), &url).await;
+        let set = managed.state.service.set_bridge(&managed.editor, &account_id.into(), &url).await;
         let (bridge, secret) = set.map_err(ApiError::in_body)?;
         Ok(Self::with_secret(&managed, bridge, secret.as_ref()))
     }
@@ -111,7 +111,7 @@ impl BridgeOperations {
         body: Body<BridgeReference>,
     ) -> Result<Reply<One<BridgeWithSecret>>, Failure<SettingsEdit>> {
         let id: AccountId = body.parse()?.account_id.into();
-        let (bridge, secret) = managed.api.service.rotate_bridge(&managed.editor, &id).await.map_err(ApiError::in_body)?;
+        let (bridge, secret) = managed.state.service.rotate_bridge(&managed.editor, &id).await.map_err(ApiError::in_body)?;
         Ok(Self::with_secret(&managed, bridge, Some(&secret)))
     }
 
@@ -126,7 +126,7 @@ impl BridgeOperations {
         #[oai(name = "accountId")]
         account_id: Query<Required<Id<AccountId>>>,
     ) -> Result<Reply<One<Acknowledgement>>, Failure<SettingsLookup>> {
-        managed.api.service.remove_bridge(&managed.editor, &account_id.0.0.0).await?;
+        managed.state.service.remove_bridge(&managed.editor, &account_id.0.0.0).await?;
         Ok(Reply::of(&managed.context, &Acknowledgement::from(()), vec![]))
     }
 }

@@ -1,6 +1,6 @@
 //! The document of the settings plane, generated like that of the contract.
 
-use poem_openapi::OpenApiService;
+use poem_openapi::{OpenApi, OpenApiService};
 use serde_json::{Value, json};
 
 use crate::{
@@ -15,30 +15,22 @@ use crate::{
     },
 };
 
-macro_rules! groups {
-    ($($group:path),* $(,)?) => {
-        /// Every operation of the plane.
-        pub type Plane = Merged<($($group,)*)>;
-
-        /// The operations, ready to be served: their paths begin with [`SETTINGS_PREFIX`].
-        pub fn plane() -> Plane {
-            Merged { groups: ($($group,)*), prefix: SETTINGS_PREFIX }
-        }
-    };
+/// Every operation of the plane, ready to be served: their paths begin with [`SETTINGS_PREFIX`].
+pub fn plane() -> impl OpenApi {
+    let groups = (
+        super::session::SessionOperations,
+        super::keys::KeyOperations,
+        super::webhooks::WebhookOperations,
+        super::events::EventOperations,
+        super::inbox::InboxOperations,
+        super::team::TeamOperations,
+        super::bridges::BridgeOperations,
+        super::audit::AuditOperations,
+    );
+    Merged { groups, prefix: SETTINGS_PREFIX }
 }
 
-groups! {
-    super::session::SessionOperations,
-    super::keys::KeyOperations,
-    super::webhooks::WebhookOperations,
-    super::events::EventOperations,
-    super::inbox::InboxOperations,
-    super::team::TeamOperations,
-    super::bridges::BridgeOperations,
-    super::audit::AuditOperations,
-}
-
-fn service() -> OpenApiService<Plane, ()> {
+fn service() -> OpenApiService<impl OpenApi, ()> {
     OpenApiService::new(plane(), "counterpart, settings", "1.0.0")
         .description(format!(
             "The settings of a store: API keys, webhooks, recorded events, and what the contract has no operation for. For the \

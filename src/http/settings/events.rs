@@ -36,7 +36,7 @@ impl EventOperations {
         limit: Query<LimitParam>,
     ) -> Result<Reply<All<Event>>, Failure<SettingsListing>> {
         let after = after.0.map_or(0, |position| position.0);
-        let events = managed.api.service.events_after(managed.store(), after, limit.0.0).await?;
+        let events = managed.state.service.events_after(managed.store(), after, limit.0.0).await?;
         let events: Vec<StoredJson<Event>> = events.into_iter().filter_map(|event| StoredJson::new(event.text)).collect();
         Ok(Reply::of(&managed.context, &events, vec![]))
     }

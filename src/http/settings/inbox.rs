@@ -238,7 +238,7 @@ impl InboxOperations {
     ) -> Result<Reply<One<TicketState>>, Failure<SettingsAction>> {
         let id = body.parse()?.ticket_id.into();
         let by = managed.by(once::<TicketView, TicketState, _, _>("unassignTicket", &key, &body));
-        let outcome = managed.api.service.unassign_ticket(&by, id, TicketExpand::default()).await.map_err(ApiError::in_body)?;
+        let outcome = managed.state.service.unassign_ticket(&by, id, TicketExpand::default()).await.map_err(ApiError::in_body)?;
         Ok(Reply::outcome::<_, TicketState>(&managed.context, outcome))
     }
 
@@ -257,7 +257,7 @@ impl InboxOperations {
         let snooze = body.parse()?;
         let by = managed.by(once::<TicketView, TicketState, _, _>("snoozeTicket", &key, &body));
         let (id, until) = (snooze.ticket_id.into(), snooze.until);
-        let outcome = managed.api.service.snooze_ticket(&by, id, until, TicketExpand::default()).await.map_err(ApiError::in_body)?;
+        let outcome = managed.state.service.snooze_ticket(&by, id, until, TicketExpand::default()).await.map_err(ApiError::in_body)?;
         Ok(Reply::outcome::<_, TicketState>(&managed.context, outcome))
     }
 
@@ -275,7 +275,7 @@ impl InboxOperations {
     ) -> Result<Reply<One<TicketState>>, Failure<SettingsAction>> {
         let id = body.parse()?.ticket_id.into();
         let by = managed.by(once::<TicketView, TicketState, _, _>("unsnoozeTicket", &key, &body));
-        let outcome = managed.api.service.unsnooze_ticket(&by, id, TicketExpand::default()).await.map_err(ApiError::in_body)?;
+        let outcome = managed.state.service.unsnooze_ticket(&by, id, TicketExpand::default()).await.map_err(ApiError::in_body)?;
         Ok(Reply::outcome::<_, TicketState>(&managed.context, outcome))
     }
 
@@ -294,7 +294,7 @@ impl InboxOperations {
         let Handover { conversation_id, reason } = body.parse()?;
         let by = managed.by(once::<(), Acknowledgement, _, _>("escalateConversation", &key, &body));
         let escalation = Escalation { conversation_id: conversation_id.into(), reason };
-        let outcome = managed.api.service.escalate(&by, escalation).await.map_err(ApiError::in_body)?;
+        let outcome = managed.state.service.escalate(&by, escalation).await.map_err(ApiError::in_body)?;
         Ok(Reply::outcome::<_, Acknowledgement>(&managed.context, outcome))
     }
 
@@ -310,7 +310,7 @@ impl InboxOperations {
         body: Body<InboundMessage>,
     ) -> Result<Reply<One<MessageReceipt>>, Failure<SettingsCreation>> {
         let inbound = body.parse_inbound()?.into();
-        let received = managed.api.service.receive_from_bridge(&managed.editor, inbound).await.map_err(ApiError::in_body)?;
+        let received = managed.state.service.receive_from_bridge(&managed.editor, inbound).await.map_err(ApiError::in_body)?;
         Ok(Reply::of(&managed.context, &MessageReceipt::from(received), vec![]))
     }
 }

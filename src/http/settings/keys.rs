@@ -176,7 +176,7 @@ impl KeyOperations {
     #[oai(path = "/keys", method = "get", operation_id = "listKeys")]
     async fn list_keys(&self, managed: Managed) -> Result<Reply<All<KeyView>>, Failure<SettingsCatalog>> {
         let now = managed.context.received_at();
-        let keys = managed.api.service.keys(managed.store()).await?;
+        let keys = managed.state.service.keys(managed.store()).await?;
         let keys: Vec<KeyView> = keys.into_iter().map(|key| KeyView::of(key, now)).collect();
         Ok(Reply::of(&managed.context, &keys, vec![]))
     }
@@ -189,7 +189,7 @@ impl KeyOperations {
         let new = body.parse()?;
         let owner = new.user_id.map(|id| ScalarParam::parse(&id.0).map_err(|reason| ApiError::field("body.userId", reason))).transpose()?;
         let new = NewKey { scopes: scopes(&new.scopes)?, name: new.name, owner };
-        Ok(Self::with_secret(&managed, managed.api.service.create_key(&managed.editor, new).await.map_err(ApiError::in_body)?))
+        Ok(Self::with_secret(&managed, managed.state.service.create_key(&managed.editor, new).await.map_err(ApiError::in_body)?))
     }
 
     /// Edit a key
@@ -200,7 +200,7 @@ impl KeyOperations {
         let change = body.parse()?;
         let scopes = change.scopes.as_deref().map(scopes).transpose()?;
         let key =
-            managed.api.service.edit_key(&managed.editor, &change.key_id.into(), change.name, scopes).await.map_err(ApiError::in_body)?;
+            managed.state.service.edit_key(&managed.editor, &change.key_id.into(), change.name, scopes).await.map_err(ApiError::in_body)?;
         Ok(Self::view(&managed, key))
     }
 
@@ -211,7 +211,7 @@ impl KeyOperations {
     #[oai(path = "/keys/rotate", method = "post", operation_id = "rotateKey")]
     async fn rotate_key(&self, managed: Managed, body: Body<KeyReference>) -> Result<Reply<One<KeyWithSecret>>, Failure<SettingsChange>> {
         let id: KeyId = body.parse()?.key_id.into();
-        Ok(Self::with_secret(&managed, managed.api.service.rotate_key(&managed.editor, &id).await.map_err(ApiError::in_body)?))
+        Ok(Self::with_secret(&managed, managed.state.service.rotate_key(&managed.editor, &id).await.map_err(ApiError::in_body)?))
     }
 
     /// Suspend a key
@@ -220,7 +220,7 @@ impl KeyOperations {
     #[oai(path = "/keys/deactivate", method = "post", operation_id = "deactivateKey")]
     async fn deactivate_key(&self, managed: Managed, body: Body<KeyReference>) -> Result<Reply<One<KeyView>>, Failure<SettingsEdit>> {
         let id: KeyId = body.parse()?.key_id.into();
-        Ok(Self::view(&managed, managed.api.service.set_key_active(&managed.editor, &id, false).await.map_err(ApiError::in_body)?))
+        Ok(Self::view(&managed, managed.state.service.set_key_active(&managed.editor, &id, false).await.map_err(ApiError::in_body)?))
     }
 
     /// Activate a key
@@ -229,7 +229,7 @@ impl KeyOperations {
     #[oai(path = "/keys/activate", method = "post", operation_id = "activateKey")]
     async fn activate_key(&self, managed: Managed, body: Body<KeyReference>) -> Result<Reply<One<KeyView>>, Failure<SettingsEdit>> {
         let id: KeyId = body.parse()?.key_id.into();
-        Ok(Self::view(&managed, managed.api.service.set_key_active(&managed.editor, &id, true).await.map_err(ApiError::in_body)?))
+        Ok(Self::view(&managed, managed.state.service.set_key_active(&managed.editor, &id, true).await.map_err(ApiError::in_body)?))
     }
 
     /// Delete a key
@@ -243,7 +243,7 @@ impl KeyOperations {
         #[oai(name = "keyId")]
         key_id: Query<Required<Id<KeyId>>>,
     ) -> Result<Reply<One<Acknowledgement>>, Failure<SettingsLookup>> {
-        managed.api.service.delete_key(&managed.editor, &key_id.0.0.0).await?;
+        managed.state.service.delete_key(&managed.editor, &key_id.0.0.0).await?;
         Ok(Reply::of(&managed.context, &Acknowledgement::from(()), vec![]))
     }
 }

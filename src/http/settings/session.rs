@@ -128,7 +128,7 @@ impl ReplyShape for Ended {
 /// A request before authentication.
 #[derive(Debug)]
 pub struct Stranger {
-    api: Arc<SharedState>,
+    state: Arc<SharedState>,
     context: Context,
     from: RemoteAddr,
     /// Whether it came over TLS, as far as a proxy in front of us says.
@@ -143,11 +143,11 @@ impl<'a> ApiExtractor<'a> for Stranger {
     fn register(_: &mut Registry) {}
 
     async fn from_request(request: &'a poem::Request, _: &mut RequestBody, _: ExtractParamOptions<()>) -> poem::Result<Self> {
-        let Arrival { api, context, .. } = Arrival::of(request)?;
+        let Arrival { state, context, .. } = Arrival::of(request)?;
         // A page of somebody else must not put its reader into a session of its choosing.
         own_origin(request, true)?;
         let secure = is_secure(request);
-        Ok(Self { api: api.clone(), context: context.clone(), from: request.remote_addr().clone(), secure })
+        Ok(Self { state: state.clone(), context: context.clone(), from: request.remote_addr().clone(), secure })
     }
 }
 
@@ -169,9 +169,9 @@ impl SessionOperations {
     async fn open_session(&self, stranger: Stranger, body: Body<SessionOpening>) -> Result<Reply<Opened>, Failure<SettingsCreation>> {
         let link = body.parse()?.link;
         let unknown = || ApiError::unauthorized("`body.link` is unknown, used up or older than 15 minutes; ask for a new one");
-        let service = &stranger.api.service;
+        let service = &stranger.state.service;
         let Some(manager) = service.manager(&link, GrantKind::Link).await? else {
-            refused(&stranger.api, &stranger.context, &stranger.from)?;
+            refused(&stranger.state, &stranger.context, &stranger.from)?;
             return Err(unknown().into());
         };
         stranger.context.authenticated(Recipient::Manager(manager.store_id.clone(), manager.user_id.clone()), None, false);
@@ -197,7 +197,7 @@ impl SessionOperations {
     /// Ends the session or the token that the request is made with.
     #[oai(path = "/session", method = "delete", operation_id = "endSession")]
     async fn end_session(&self, managed: Managed) -> Result<Reply<Ended>, Failure<SettingsCatalog>> {
-        managed.api.service.end_session(&managed.editor, &managed.secret).await?;
+        managed.state.service.end_session(&managed.editor, &managed.secret).await?;
         let headers = cookie("", 0, false).map(|cookie| (header::SET_COOKIE.as_str(), cookie)).into_iter().collect();
         Ok(Reply::of(&managed.context, &Acknowledgement::from(()), headers))
     }

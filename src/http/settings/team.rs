@@ -124,7 +124,7 @@ impl TeamOperations {
     /// Lists the store's seats, the oldest first.
     #[oai(path = "/users", method = "get", operation_id = "listSeats")]
     async fn list_seats(&self, managed: Managed) -> Result<Reply<All<Seat>>, Failure<SettingsCatalog>> {
-        let users: Vec<Seat> = managed.api.service.users(managed.store(), None, true).await?.into_iter().map(Into::into).collect();
+        let users: Vec<Seat> = managed.state.service.users(managed.store(), None, true).await?.into_iter().map(Into::into).collect();
         Ok(Reply::of(&managed.context, &users, vec![]))
     }
 
@@ -140,7 +140,7 @@ impl TeamOperations {
         /// The seat: `id` of the user, not `userId`.
         id: Query<Required<Id<SeatId>>>,
     ) -> Result<Reply<One<UserRemoved>>, Failure<SettingsRemoval>> {
-        let RemovedAccess { unassigned } = managed.api.service.remove_user(&managed.editor, &id.0.0.0).await?;
+        let RemovedAccess { unassigned } = managed.state.service.remove_user(&managed.editor, &id.0.0.0).await?;
         Ok(Reply::of(&managed.context, &UserRemoved { unassigned_tickets: unassigned }, vec![]))
     }
 
@@ -149,7 +149,8 @@ impl TeamOperations {
     /// Lists the store's channel accounts, disconnected ones too, with the users that each is open to.
     #[oai(path = "/accounts", method = "get", operation_id = "listAccountUsers")]
     async fn list_account_users(&self, managed: Managed) -> Result<Reply<All<AccountUsers>>, Failure<SettingsCatalog>> {
-        let accounts: Vec<AccountUsers> = managed.api.service.account_access(managed.store()).await?.into_iter().map(Into::into).collect();
+        let accounts: Vec<AccountUsers> =
+            managed.state.service.account_access(managed.store()).await?.into_iter().map(Into::into).collect();
         Ok(Reply::of(&managed.context, &accounts, vec![]))
     }
 
@@ -168,7 +169,7 @@ impl TeamOperations {
             ScalarParam::parse(&id.0).map_err(|reason| ApiError::field(&format!("body.userIds[{i}]"), reason))
         };
         let users = change.user_ids.into_iter().enumerate().map(user).collect::<Result<Vec<UserId>, _>>()?;
-        let (account, taken) = managed.api.service.set_account_users(&managed.editor, &change.account_id.into(), users).await?;
+        let (account, taken) = managed.state.service.set_account_users(&managed.editor, &change.account_id.into(), users).await?;
         let changed = AccountUsersChanged { account: account.into(), unassigned_tickets: taken.unassigned };
         Ok(Reply::of(&managed.context, &changed, vec![]))
     }

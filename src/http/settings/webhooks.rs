@@ -248,7 +248,7 @@ impl WebhookOperations {
     /// Lists the store's subscriptions, the oldest first, without their secrets.
     #[oai(path = "/webhooks", method = "get", operation_id = "listWebhooks")]
     async fn list_webhooks(&self, managed: Managed) -> Result<Reply<All<WebhookView>>, Failure<SettingsCatalog>> {
-        let webhooks: Vec<WebhookView> = managed.api.service.webhooks(managed.store()).await?.into_iter().map(Into::into).collect();
+        let webhooks: Vec<WebhookView> = managed.state.service.webhooks(managed.store()).await?.into_iter().map(Into::into).collect();
         Ok(Reply::of(&managed.context, &webhooks, vec![]))
     }
 
@@ -265,7 +265,7 @@ impl WebhookOperations {
         let new = body.parse()?;
         let account_id = Some(new.account_id.0.flatten().map(Into::into));
         let settings = WebhookSettings { url: Some(new.url), kinds: new.events.map(names).map(Some), account_id };
-        let made = managed.api.service.create_webhook(&managed.editor, settings).await.map_err(ApiError::in_body)?;
+        let made = managed.state.service.create_webhook(&managed.editor, settings).await.map_err(ApiError::in_body)?;
         Ok(Self::with_secret(&managed, made))
     }
 
@@ -278,7 +278,7 @@ impl WebhookOperations {
         let account_id = change.account_id.0.map(|account| account.map(Into::into));
         let settings = WebhookSettings { url: change.url, kinds: change.events.0.map(|kinds| kinds.map(names)), account_id };
         let id = change.webhook_id.into();
-        let webhook = managed.api.service.edit_webhook(&managed.editor, &id, settings).await.map_err(ApiError::in_body)?;
+        let webhook = managed.state.service.edit_webhook(&managed.editor, &id, settings).await.map_err(ApiError::in_body)?;
         Ok(Self::view(&managed, webhook))
     }
 
@@ -292,7 +292,7 @@ impl WebhookOperations {
         body: Body<WebhookReference>,
     ) -> Result<Reply<One<WebhookView>>, Failure<SettingsEdit>> {
         let id = body.parse()?.webhook_id.into();
-        Ok(Self::view(&managed, managed.api.service.enable_webhook(&managed.editor, &id, true).await.map_err(ApiError::in_body)?))
+        Ok(Self::view(&managed, managed.state.service.enable_webhook(&managed.editor, &id, true).await.map_err(ApiError::in_body)?))
     }
 
     /// Disable a webhook
@@ -305,7 +305,7 @@ impl WebhookOperations {
         body: Body<WebhookReference>,
     ) -> Result<Reply<One<WebhookView>>, Failure<SettingsEdit>> {
         let id = body.parse()?.webhook_id.into();
-        Ok(Self::view(&managed, managed.api.service.enable_webhook(&managed.editor, &id, false).await.map_err(ApiError::in_body)?))
+        Ok(Self::view(&managed, managed.state.service.enable_webhook(&managed.editor, &id, false).await.map_err(ApiError::in_body)?))
     }
 
     /// Rotate a webhook's secret
@@ -318,7 +318,7 @@ impl WebhookOperations {
         body: Body<WebhookReference>,
     ) -> Result<Reply<One<WebhookWithSecret>>, Failure<SettingsEdit>> {
         let id = body.parse()?.webhook_id.into();
-        Ok(Self::with_secret(&managed, managed.api.service.rotate_webhook(&managed.editor, &id).await.map_err(ApiError::in_body)?))
+        Ok(Self::with_secret(&managed, managed.state.service.rotate_webhook(&managed.editor, &id).await.map_err(ApiError::in_body)?))
     }
 
     /// Send a test event
@@ -327,7 +327,7 @@ impl WebhookOperations {
     #[oai(path = "/webhooks/test", method = "post", operation_id = "testWebhook")]
     async fn test_webhook(&self, managed: Managed, body: Body<WebhookReference>) -> Result<Reply<One<TestEvent>>, Failure<SettingsChange>> {
         let id = body.parse()?.webhook_id.into();
-        let event_id = managed.api.service.test_webhook(&managed.editor, &id).await.map_err(ApiError::in_body)?;
+        let event_id = managed.state.service.test_webhook(&managed.editor, &id).await.map_err(ApiError::in_body)?;
         Ok(Reply::of(&managed.context, &TestEvent { event_id }, vec![]))
     }
 
@@ -345,7 +345,7 @@ impl WebhookOperations {
         };
         let dry_run = order.dry_run.unwrap_or_default();
         let count =
-            managed.api.service.replay(&managed.editor, &order.webhook_id.into(), replay, dry_run).await.map_err(ApiError::in_body)?;
+            managed.state.service.replay(&managed.editor, &order.webhook_id.into(), replay, dry_run).await.map_err(ApiError::in_body)?;
         Ok(Reply::of(&managed.context, &Replayed { count }, vec![]))
     }
 
@@ -365,7 +365,7 @@ impl WebhookOperations {
         limit: Query<LimitParam>,
     ) -> Result<Reply<All<AttemptView>>, Failure<SettingsLookup>> {
         let along = Along::Before(before.0.map(|position| position.0));
-        let attempts = managed.api.service.attempts(managed.store(), &webhook_id.0.0.0, along, limit.0.0).await?;
+        let attempts = managed.state.service.attempts(managed.store(), &webhook_id.0.0.0, along, limit.0.0).await?;
         let attempts: Vec<AttemptView> = attempts.into_iter().map(Into::into).collect();
         Ok(Reply::of(&managed.context, &attempts, vec![]))
     }
@@ -381,7 +381,7 @@ impl WebhookOperations {
         #[oai(name = "webhookId")]
         webhook_id: Query<Required<Id<WebhookId>>>,
     ) -> Result<Reply<One<Acknowledgement>>, Failure<SettingsLookup>> {
-        managed.api.service.delete_webhook(&managed.editor, &webhook_id.0.0.0).await?;
+        managed.state.service.delete_webhook(&managed.editor, &webhook_id.0.0.0).await?;
         Ok(Reply::of(&managed.context, &Acknowledgement::from(()), vec![]))
     }
 }

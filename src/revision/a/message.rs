@@ -27,7 +27,7 @@ pub struct Message {
     pub account_id: String,
     /// Whether the contact sent it.
     pub sent_by_recipient: bool,
-    /// When the message was sent, as its channel tells; otherwise when the service received it or took it for sending.
+    /// When the message was sent, according to its channel. If the channel does not say, when the service received or accepted it.
     pub sent_at: Timestamp,
     /// When the service recorded the message; can differ from `sentAt`, which a channel may give.
     pub created_at: Timestamp,

@@ -46,7 +46,7 @@ impl Assignments {
     ) -> Result<Reply<All<Ticket>>, Failure<Change>> {
         let items = TicketAssignment::check(body.parse()?.0)?;
         let by = request.by::<Vec<TicketView>, Many<Ticket>, _, _>("assignTickets", &key, &body);
-        let outcome = request.api.service.assign_tickets(&by, items, expand.0.0).await?;
+        let outcome = request.state.service.assign_tickets(&by, items, expand.0.0).await?;
         Ok(Reply::written::<_, Many<Ticket>>(&request, outcome))
     }
 }

@@ -28,7 +28,7 @@ pub struct Message {
     pub conversation_id: String,
     /// Which side wrote the message.
     pub message_direction: MessageDirection,
-    /// When the message was sent, as its channel tells; otherwise when the service received it or took it for sending.
+    /// When the message was sent, according to its channel. If the channel does not say, when the service received or accepted it.
     pub sent_at: Timestamp,
     /// Always `message`: events and internal comments are not listed among messages.
     pub message_category: MessageCategory,

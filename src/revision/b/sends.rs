@@ -70,7 +70,7 @@ pub struct NewEmail {
 pub struct EmailReply {
     /// A conversation of the channel `gmail` or `outlook`.
     conversation_id: String,
-    /// 1 to 50 main recipients; they are taken as sent, whoever wrote in the conversation before.
+    /// 1 to 50 main recipients. They need not have written in the conversation.
     #[oai(validator(min_items = 1, max_items = 50))]
     to: Vec<EmailAddress>,
     /// At most 50 recipients of a copy.
@@ -198,7 +198,7 @@ impl Sends {
         let input = body.parse()?;
         let letter = letter(input.to, [input.cc, input.bcc], input.subject, input.text, input.html)?;
         let by = request.by::<(), Acknowledgement, _, _>("sendEmailNew", &key, &body);
-        let outcome = request.api.service.send_mail(&by, input.account_id.into(), letter).await?;
+        let outcome = request.state.service.send_mail(&by, input.account_id.into(), letter).await?;
         Ok(Reply::written::<_, Acknowledgement>(&request, outcome))
     }
 
@@ -219,7 +219,7 @@ impl Sends {
         let input = body.parse()?;
         let letter = letter(input.to, [input.cc, input.bcc], input.subject, input.text, input.html)?;
         let by = request.by::<(), Acknowledgement, _, _>("sendEmailReply", &key, &body);
-        let outcome = request.api.service.send_mail_reply(&by, input.conversation_id.into(), letter).await?;
+        let outcome = request.state.service.send_mail_reply(&by, input.conversation_id.into(), letter).await?;
         Ok(Reply::written::<_, Acknowledgement>(&request, outcome))
     }
 
@@ -240,7 +240,7 @@ impl Sends {
         let input = body.parse()?;
         let by = request.by::<(), Acknowledgement, _, _>("sendTemplateReply", &key, &body);
         let filling = filling(input.template_id, input.variables);
-        let outcome = request.api.service.send_template_reply(&by, input.conversation_id.into(), filling).await?;
+        let outcome = request.state.service.send_template_reply(&by, input.conversation_id.into(), filling).await?;
         Ok(Reply::written::<_, Acknowledgement>(&request, outcome))
     }
 
@@ -267,7 +267,7 @@ impl Sends {
         }
         let by = request.by::<(), Acknowledgement, _, _>("sendTemplateToPhone", &key, &body);
         let filling = filling(input.template_id, input.variables);
-        let outcome = request.api.service.send_template(&by, input.account_id.into(), input.phone_number, filling).await?;
+        let outcome = request.state.service.send_template(&by, input.account_id.into(), input.phone_number, filling).await?;
         Ok(Reply::written::<_, Acknowledgement>(&request, outcome))
     }
 }

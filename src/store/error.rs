@@ -109,7 +109,7 @@ fn of_the_network(error: &tokio_postgres::Error) -> Option<ErrorKind> {
     (kind != ErrorKind::InvalidInput).then_some(kind)
 }
 
-/// The whole text of an error: by itself an error tells only its kind.
+/// The text of an error with its cause. The `Display` of the driver gives the kind of an error alone.
 pub(super) fn reason(error: &tokio_postgres::Error) -> String {
     match (error.as_db_error(), error.source()) {
         (Some(inner), _) => format!("{} ({})", inner.message(), inner.code().code()),

@@ -1,5 +1,5 @@
--- wrk script of `benches/cases.py`: sends one kind of request. `%d` in its path or body is replaced by a random number, `%u` by one that is
--- unique among all requests.
+-- wrk script of `benches/cases.py`: sends one kind of request. In its path and body, a random number replaces `%d`, and a number that is
+-- unique among all requests replaces `%u`.
 local method, path, body, tickets, number
 
 function init(args)
@@ -9,7 +9,7 @@ function init(args)
     if body then
         wrk.headers["content-type"] = "application/json"
     end
-    -- Each seed has a range of its own, larger than the number of requests in a run.
+    -- Each seed has a separate range of numbers, larger than the number of requests in a run.
     number = tonumber(args[2]) * 1e7
     if not (path .. (body or "")):find("%%[du]") then
         local fixed = wrk.format(method, path, nil, body)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Benchmark of reads, filters and sends by the size of the data. `cases.sh` is the usage."""
+"""Benchmark of reads, filters and sends by the size of the data. `cases.sh` runs this script, and its header describes the usage."""
 import argparse, http.client, itertools, json, os, pathlib, random, re, shutil, signal, statistics, subprocess, sys, tempfile, time
 from urllib.parse import urlsplit
 from load import load
@@ -10,8 +10,8 @@ LIST = "/v1/tickets/list?pageSize=20"
 
 
 def shop(tickets, write):
-    """Import lines of a shop with so many tickets: a message each, a fifth of them open, the same on every run. A fifth of the
-    tickets have each value that the filters ask for, of a field or the label."""
+    """Writes import lines of a shop with this number of tickets, the same on every run. Each ticket has a message, and a fifth of the
+    tickets are open. Each filter, of a field or the label, matches a fifth of the tickets."""
     r = random.Random(7).random
     conversations = max(1, tickets * 8 // 10)
 
@@ -55,7 +55,7 @@ FILTERS = {
 
 
 def processes(roots):
-    """These processes and all their descendants."""
+    """Returns these processes and all their descendants."""
     children = {}
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try: children.setdefault(int(pathlib.Path("/proc", pid, "stat").read_text().rpartition(")")[2].split()[1]), []).append(int(pid))
@@ -68,7 +68,7 @@ def processes(roots):
 
 
 def cpu(roots):
-    """User and system time in milliseconds, including that of ended children."""
+    """Returns the user and system time of the processes in milliseconds, including that of ended children."""
     ticks = 0
     for pid in processes(roots):
         try: ticks += sum(map(int, pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:15]))
@@ -87,7 +87,7 @@ def rest(roots):
 
 
 def memory(pid):
-    """The memory of an idle process: temporary memory, as at its start, is released within seconds."""
+    """Returns the memory of an idle process. It waits 5 seconds, since the process releases temporary memory, such as that of its start, within seconds."""
     time.sleep(5)
     told = pathlib.Path(f"/proc/{pid}/status").read_text()
     anonymous, whole = (int(re.search(name + r":\s+(\d+)", told)[1]) / 1024 for name in ("RssAnon", "VmRSS"))
@@ -95,7 +95,7 @@ def memory(pid):
 
 
 class Shop:
-    """A server on so many tickets."""
+    """A server on a database with this number of tickets."""
 
     def __init__(self, args, tickets, scratch):
         self.tickets, self.folder, self.notes = tickets, scratch / str(tickets), []
@@ -154,7 +154,7 @@ class Shop:
         finally: connection.close()
 
     def deep(self):
-        """The cursor behind 50,000 closed tickets, or behind seven tenths of the tickets."""
+        """Returns the cursor after 50,000 closed tickets, or after seven tenths of the number of tickets, whichever is less."""
         cursor, seen = "", 0
         depth = min(50_000, self.tickets * 7 // 10)
         while seen < depth:
@@ -199,7 +199,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--connections", type=int, default=16)
     parser.add_argument("--postgres")
-    parser.add_argument("--only", default="", help="cases whose names contain this, and the list to compare with")
+    parser.add_argument("--only", default="", help="only cases whose names contain this text, and the list for comparison")
     args = parser.parse_args()
     revision = subprocess.run([args.binary, "--version"], capture_output=True, text=True, check=True).stdout.strip()
     print(f"{revision}, {'PostgreSQL' if args.postgres else 'SQLite'}, {os.cpu_count()} cores, {args.rounds} rounds of {args.seconds} s\n", flush=True)
@@ -220,7 +220,7 @@ def main():
             if "revision A" in revision and LOW in filters: cases["filters: the same, counted anew"] = lambda _, body=body: ("POST", LIST, body.replace('"min": 0', '"min": -%u'))
         cases["insert"] = lambda _: ("POST", "/v1/messages", '{"conversationId":"c%d","text":"Where is my package? It is late, please help"}')
         wanted = {name: [of(shop) for shop in shops] for name, of in cases.items() if args.only in name or name == "list"}
-        # Each round has every case, so that compared figures are of the same minute. Writes come last: they change what the reads return.
+        # Each round has every case, so that compared figures are from the same minute. Writes come last, since they change what reads return.
         groups = [[name for name in wanted if name != "insert"], [name for name in wanted if name == "insert"]]
         measured = {name: [[] for _ in shops] for name in wanted}
         for names in groups:

@@ -2,11 +2,11 @@
 # Benchmark of reads, filters and sends on shops of growing size, in interleaved rounds.
 #
 #   benches/cases.sh                                   20,000 and 100,000 tickets in SQLite files, revision B
-#   benches/cases.sh --sizes 20000,1000000             others
+#   benches/cases.sh --sizes 20000,1000000             other numbers of tickets
 #   benches/cases.sh --rev-a                           revision A, whose first pages have the total
 #   --postgres postgres://…                           in databases created on this server; its processes are included in the CPU
 #                                                      time, so it must run on this machine with a readable data folder
-#   --only filters (and the list)  --rounds 3  --seconds 3  --connections 16
+#   --only filters (and the list, for comparison)  --rounds 3  --seconds 3  --connections 16
 #
 # Needs wrk and python3. The data is in TMPDIR, which must be on a disk, not in memory.
 set -euo pipefail

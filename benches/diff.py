@@ -5,9 +5,9 @@
   benches/diff.py openapi-diff FOLDER BINARY...   tests of a clone of github.com/OpenAPITools/openapi-diff
   benches/diff.py pairs FILE BINARY...            pairs of documents, one pair a line: OLD NEW
 
-BINARY is built by `cargo build --profile dist -p openapi-diff --example compare`; binaries of older commits may precede it. The
-last one counts: the script fails if it crashes, takes more than 10 s for a pair, or disagrees with a test for which
-benches/diff-reasons.json has no reason.
+BINARY is built by `cargo build --profile dist -p openapi-diff --example compare`; binaries of older commits may precede it. Only
+the last binary decides: the script fails if that binary crashes, takes more than 10 s for a pair, or disagrees with a test for
+which benches/diff-reasons.json has no reason.
 """
 import collections, glob, json, os, re, resource, subprocess, sys, time
 
@@ -24,7 +24,8 @@ def class_of(report):
 
 
 def oasdiff(folder):
-    """Tests that compare two unchanged files and expect a level: the name, both files, and the classes that agree."""
+    """Yields the tests of oasdiff that compare two unchanged files and expect a level: the name, both files, and the classes that agree
+    with the expected level."""
     os.chdir(os.path.join(folder, "checker"))
     sources = [open(name).read() for name in sorted(glob.glob("*.go"))]
     ids = dict(pair for source in sources for pair in re.findall(r'(\w+Id)\s*=\s*"([^"]+)"', source))
@@ -50,7 +51,7 @@ def oasdiff(folder):
             elif "WARN" in found or not found and not none and "UntilLevel" not in body:
                 agree = {"breaking", "unknown"}
             elif one_check:
-                # Other checks may report more.
+                # The test runs one check of oasdiff; other checks may report more.
                 agree = {"breaking", "unknown", "compatible"} | ({"none"} if none else set())
             else:
                 agree = {"unknown", "compatible"} | ({"none"} if none else set())
@@ -58,7 +59,7 @@ def oasdiff(folder):
 
 
 def openapi_diff(folder):
-    """Tests that assert one result for two files."""
+    """Yields the tests of openapi-diff that assert one result for two files, in the same form."""
     root = os.path.join(folder, "core/src/test")
     os.chdir(os.path.join(root, "resources"))
     agree = {

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Imports a file into the store `bench`, and returns the rate and the peak memory. Called by `cases.py` and `search.sh`."""
+"""Imports a file into the store `bench`, and reports the rate and the peak memory. Called by `cases.py` and `search.sh`."""
 import os, subprocess, sys, time
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Noisy-neighbour benchmark. `neighbours.sh` is the usage."""
+"""Noisy-neighbour benchmark. `neighbours.sh` runs this script, and its header describes the usage."""
 import argparse, collections, http.client, json, multiprocessing, os, pathlib, re, selectors, shutil, signal, socket, subprocess, sys, tempfile, threading, time
 from urllib.parse import urlsplit, urlunsplit
 
@@ -9,7 +9,7 @@ SCOPES = "tickets:read,tickets:write,conversations:read,contacts:read,contacts:w
 
 
 def lines(write, noisy):
-    """Import lines: some tickets for the quiet store; for the noisy one also texts of the maximum length, and many records to scan."""
+    """Writes import lines: some tickets for the quiet store; for the noisy store also texts of the maximum length, and many records to scan."""
     def put(kind, /, **record): write(json.dumps({"kind": kind, "record": record}) + "\n")
     def at(second): return time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime(1_735_689_600 + second))
     put("role", id="owner", name="Owner", kind="owner")
@@ -52,7 +52,7 @@ def cases(revision):
         "a search for messages": ("GET", "/v1/messages/search?query=order", None),
         "a search for contacts": ("GET", "/v1/contacts/search?query=contact", None),
         "comments of 64 KiB": ("POST", "/v1/messages/internal-comments", json.dumps({"conversationId": "c2", "text": "y" * LONG}).encode()),
-        "contacts that are made": ("POST", "/v1/contacts", json.dumps({"firstName": "New"}).encode()),
+        "creation of contacts": ("POST", "/v1/contacts", json.dumps({"firstName": "New"}).encode()),
     }
     return {name: case for name, case in found.items() if not (old and "/search?" in case[1])}
 
@@ -98,7 +98,7 @@ class Caller:
 
 
 def load(address, ask, stop, told):
-    """64 connections in a process of low priority, which stands for clients on other machines."""
+    """Runs 64 connections in a process of low priority, which simulates clients on other machines."""
     os.nice(10)
     buffer, chosen, callers = memoryview(bytearray(1 << 20)), selectors.DefaultSelector(), []
     for _ in range(CONNECTIONS):
@@ -115,7 +115,7 @@ def load(address, ask, stop, told):
 
 
 def untaken(address, ask, stop, told):
-    """12 connections that request the largest page and read none of it; those that the server closes are opened again."""
+    """Opens 12 connections that request a large page and read none of the response."""
     sockets = []
     while not stop.is_set():
         while len(sockets) < UNTAKEN:
@@ -179,7 +179,7 @@ class Server:
 
 
 def tickets(server, seconds):
-    """The latencies in milliseconds of one ticket of the quiet store, requested a hundred times per second; and the peak memory."""
+    """Requests one ticket of the quiet store at a time, with pauses of 10 ms. Returns the p50, p99 and maximum latency in milliseconds, and the peak memory in MB."""
     took, most, until = [], 0, time.monotonic() + seconds
     connection = http.client.HTTPConnection(*server.address, timeout=60)
     headers = {"x-api-key": server.keys["quiet"]}
@@ -231,8 +231,8 @@ def main():
         print("| One store's key | p50 ms | p99 ms | longest ms | memory above MB | answers a second | MB a second |\n|---|---|---|---|---|---|---|", flush=True)
         asked = {name: request(*case, server.keys["noisy"]) for name, case in cases(server.revision).items()}
         work = [(name, load, ask) for name, ask in asked.items()]
-        work.append((f"{UNTAKEN} connections that take nothing", untaken, asked["a page of comments"]))
-        work.append((f"{UNTAKEN} connections that take no e-mails", untaken, asked["a page of e-mails"]))
+        work.append((f"{UNTAKEN} connections that read no comments", untaken, asked["a page of comments"]))
+        work.append((f"{UNTAKEN} connections that read no e-mails", untaken, asked["a page of e-mails"]))
         for name, work, ask in work:
             if args.only and args.only not in name: continue
             (p50, p99, longest, most), statuses, received = measure(server, args.seconds, work, ask)

@@ -7,8 +7,8 @@
 #   benches/neighbours.sh --seconds 10 --only "a page of comments"
 #   COUNTERPART_BENCH_BINARY=…                 this program instead of a new build
 #
-# Fails if a case is refused, or misses its target: a p99 of at most three times the one without load or 25 ms, whichever is larger, and at most
-# 256 MB more memory. Needs Python 3, and psql for --postgres.
+# Fails if the requests of a case are refused, or if a case misses its target: a p99 of at most three times the p99 without load or 25 ms,
+# whichever is larger, and at most 256 MB more memory. Needs Python 3, and psql for --postgres.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 if [ -z "${COUNTERPART_BENCH_BINARY:-}" ]; then

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Benchmark of a build with whole-program optimisation against the peers of a measuring kit, over the same records.
+# Benchmark of a build with whole-program optimisation against peers: other servers with the same API, on the same records.
 #
 #   benches/peers.sh KIT [DATA] [options of the kit's measure.py…]
 #
-# KIT is the folder with gen.py and measure.py, with its peers installed as its README says. DATA, generated on the first run, is
-# the folder of the 100,000 tickets and 200,000 messages (default: KIT/data/100k).
+# KIT is the folder of a measuring kit: it contains gen.py and measure.py, and its peers are installed as its README says. DATA is the
+# folder of the 100,000 tickets and 200,000 messages, which the first run generates (default: KIT/data/100k).
 set -euo pipefail
 kit=$(realpath "${1:?usage: benches/peers.sh KIT [DATA] [measure.py options]}")
 shift

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Import lines of a shop with so many messages in English, Thai, Chinese and Vietnamese, the same bytes on every run.
+"""Prints import lines of a shop with COUNT messages in English, Thai, Chinese and Vietnamese, the same bytes on every run.
 
-`order` and `สินค้า` are in a quarter of the messages each, `zyxquark` in 48; the other words have a long tail."""
+`order` and `สินค้า` are in a quarter of the messages each, `zyxquark` in 48; the other words have a long-tailed distribution."""
 import json, random, sys
 
 count = int(sys.argv[1])

@@ -1,5 +1,6 @@
-# Build with whole-program optimisation, server process and PostgreSQL database of a benchmark; to be sourced after tests/scratch.sh.
-# `root` is the project's folder. Sets `counterpart`; the sourcing script calls `clear_away` at its end.
+# Functions for benchmarks: a build with whole-program optimisation, a server process and a PostgreSQL database. A script sources this file
+# after tests/scratch.sh, with `root` set to the project's folder, and calls `clear_away` at its end. This file sets `counterpart` to the
+# path of the binary.
 
 (cd "$root" && cargo build --profile dist --quiet)
 target=$(cd "$root" && cargo metadata --format-version 1 --no-deps | python3 -c 'import json, sys; print(json.load(sys.stdin)["target_directory"])')
@@ -14,7 +15,7 @@ make_database() {
     export DATABASE_URL
 }
 
-# Sets `server` to the process, and `address`.
+# Starts the server; sets `server` to its process id and `address` to its URL.
 start_server() {
     "$counterpart" serve --listen 127.0.0.1:0 >"$scratch/address" 2>"$scratch/server.log" &
     server=$!

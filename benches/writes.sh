@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Benchmark of durable writes: each is on disk before its response. Afterwards the script checks that none is lost.
+# Benchmark of durable writes: each write is on disk before its response. Afterwards the script checks that no write is lost.
 #
-#   benches/writes.sh                    on a SQLite file, as released
+#   benches/writes.sh                    on a SQLite file, with default settings
 #   benches/writes.sh --postgres         on a PostgreSQL server that it starts, with default settings
 #   benches/writes.sh --postgres URL     in a database created on this server
 #
-#   --path /messages/internal-comments   another write with `conversationId` and `text` (default: /messages)
+#   --path /messages/internal-comments   another operation with `conversationId` and `text` (default: /messages)
 #   --rounds 3  --seconds 10  --connections 32  --conversations 2000
 #
 # Needs wrk, and python3 to find the build. The data is in TMPDIR, which must be on a disk, not in memory.
@@ -46,7 +46,7 @@ at_the_end() {
     stop_postgres "$scratch"
 }
 
-# The default on PostgreSQL would be below the current folder.
+# On PostgreSQL the default folder of the index would be in the current folder.
 export COUNTERPART_INDEX_DIR=$scratch/index
 
 if [ "$database" = sqlite ]; then
@@ -93,7 +93,7 @@ for ((round = 1; round <= rounds; round++)); do
     answered=$((answered + ok)) failed=$((failed + refused + broken))
 done
 
-# The last requests of a round may succeed after wrk has stopped waiting.
+# The last requests of each connection may succeed after wrk has stopped waiting for them: the export may contain these records too.
 stop_server
 there=$("$counterpart" export --store bench | grep -c "^{\"kind\":\"$kind\"" || true)
 unseen=$((rounds * connections))
@@ -103,7 +103,7 @@ if ((answered == 0)); then
     exit 1
 fi
 if ((failed > 0)); then
-    echo "FAILED: $failed requests were refused, or broke off" >&2
+    echo "FAILED: $failed requests were refused, or got no response" >&2
     exit 1
 fi
 if ((there < answered || there > answered + unseen)); then

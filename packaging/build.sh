@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# Makes a package of the server, and prints its path and size.
+# Builds a package of the server, and prints the path and the size of the package.
 #
 #   packaging/build.sh deb [BINARY]          a Debian package, by cargo-deb
-#   packaging/build.sh container [BINARY]    an image, by buildah; BINARY has to be static. It is taken by
+#   packaging/build.sh container [BINARY]    a container image, by buildah; BINARY has to be static. To load the image:
 #                                            gunzip < FILE | docker load, or podman load
 #   COUNTERPART_PACKAGES=…                   the folder for the packages (default: target/packages)
 #   COUNTERPART_COMPRESSION=fast             compresses less; for tests
 #
-# Without BINARY it is built first, with the profile dist; for the container that needs musl-gcc (Debian: musl-tools) and Rust's musl target
-# (rustup target add x86_64-unknown-linux-musl). Man pages and completions come from the program itself. Needs strip
-# and readelf (Debian: binutils).
+# Without BINARY, the script first builds the program with the profile dist. The build for the container needs musl-gcc (Debian: musl-tools)
+# and Rust's musl target (rustup target add x86_64-unknown-linux-musl). The program itself prints the man pages and the completions. Needs
+# strip and readelf (Debian: binutils).
 set -euo pipefail
 
 fail() {
@@ -29,10 +29,10 @@ esac
 packages=$(realpath -m -- "${COUNTERPART_PACKAGES:-$(dirname "$0")/../target/packages}")
 cd "$(dirname "$0")/.."
 
-# The sources of the assets that Cargo.toml names under [package.metadata.deb]; made anew each time.
+# The folder of the assets that Cargo.toml names under [package.metadata.deb]; each run creates it anew.
 staged=target/packaging
 version=$(sed -n '/^\[package\]/,/^\[/s/^version = "\(.*\)"/\1/p' Cargo.toml)
-# The times of the files within: the same program gives the same .deb, and the same layer of the image.
+# The time stamp of the packed files is fixed, so that the same program gives the same .deb, and the same layer of the image.
 export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || date +%s)}
 
 # built [OPTION…]: builds the program and sets `binary`.
@@ -52,14 +52,14 @@ deb() {
     rm -rf -- "$staged"
     mkdir -p "$staged/man" "$staged/completions" "$packages"
     strip -o "$staged/counterpart" "$binary"
-    # Of the same program, without what the environment may say.
+    # The environment is empty, so that no variable of this machine changes the output.
     env -i "$binary" man "$staged/man"
     env -i "$binary" completions bash >"$staged/completions/counterpart"
     env -i "$binary" completions zsh >"$staged/completions/_counterpart"
     env -i "$binary" completions fish >"$staged/completions/counterpart.fish"
     local options=()
     [ "${COUNTERPART_COMPRESSION:-}" != fast ] || options=(--fast)
-    # The packed program is not one that cargo-deb built or strips.
+    # cargo-deb neither builds nor strips: it packs the program that was stripped above.
     made=$(cargo-deb --no-build --no-strip --locked --output "$packages/" "${options[@]}" | tail -n 1)
     echo "$made $(size "$made")"
 }
@@ -74,11 +74,11 @@ container() {
     rm -rf -- "$staged"
     mkdir -p "$staged/image/data" "$packages"
     strip -o "$staged/image/counterpart" "$binary"
-    # A storage of its own: that of the machine may be of another kind, and need more rights.
+    # A separate, temporary storage: the storage of the machine may have another driver, and need more permissions.
     storage=$(mktemp -d)
     trap 'rm -rf -- "$storage"' EXIT
     local buildah=(buildah --root "$storage/root" --runroot "$storage/run" --storage-driver vfs)
-    # Docker's format, since OCI's has no HEALTHCHECK; podman reads it too.
+    # Docker's image format, since the OCI format has no HEALTHCHECK. Podman reads Docker's format too.
     "${buildah[@]}" bud --quiet --isolation chroot --format docker --layers=false --timestamp "$SOURCE_DATE_EPOCH" \
         --label "org.opencontainers.image.version=$version" --tag "counterpart:$version" \
         --file packaging/Containerfile "$staged/image" >/dev/null

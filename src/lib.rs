@@ -1,23 +1,23 @@
 //! counterpart: the data API of a customer-support inbox, in two contract revisions over one data layer.
 //!
-//! The rooms, in the direction in which data flows:
+//! The top-level modules (`tests/architecture` calls them rooms), in the direction in which data flows:
 //!
 //! - [`cli`] is the command line, over [`config`], the settings of the process.
 //! - [`app`] puts everything together and serves it; [`telemetry`] logs and counts; [`supervisor`] restarts background tasks;
-//!   [`readiness`] is whether the process can do its work.
-//! - [`http`] is the contract as both revisions share it; [`revision`] is what they do not share, and the only place
-//!   that knows which one this build serves.
-//! - [`service`] holds the use-cases, one file a noun.
-//! - [`delivery`] hands messages to their channels, and events to those who subscribed to them.
-//! - [`search`] finds messages and contacts by what is in them.
-//! - [`store`] is the database, SQLite or PostgreSQL: the only room that knows SQL.
-//! - [`domain`] holds the nouns and their rules, and knows none of the others.
+//!   [`readiness`] reports whether the process can do its work.
+//! - [`http`] is the part of the contract that both revisions share; [`revision`] is the part in which they differ, and the only module
+//!   that knows which revision this build serves.
+//! - [`service`] implements the use-cases, one file per noun of the domain.
+//! - [`delivery`] delivers messages to their channels, and events to webhooks.
+//! - [`search`] is the full-text search of messages and contacts.
+//! - [`store`] is the database layer, for SQLite and PostgreSQL: the only module that knows SQL.
+//! - [`domain`] defines the nouns and their rules, and imports none of the other modules.
 //!
-//! Comments name a section of the contract as "section 4.3", and what we decided where it is silent as "decisions, section 6". The first
-//! is the specification that integrators hold; what the second came to stands in `features.md`, "Our decisions".
+//! Comments cite a section of the contract, the specification that integrators have, as "section 4.3". They cite a decision of ours on
+//! which the contract is silent as "decisions, section 6"; `features.md`, "Our decisions", lists the results of these decisions.
 
 #![warn(clippy::unwrap_used, clippy::expect_used)]
-// These macros panic where the stream cannot be written: `cli::print` and `cli::note` do not.
+// These macros panic if the stream cannot be written; `cli::print` and `cli::note` do not.
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 pub mod app;

@@ -1,4 +1,4 @@
-//! Starts the process: reads the command line, sets the log up, runs the command.
+//! Entry point of the program: parses the command line, starts the log, runs the command.
 
 use std::process::ExitCode;
 
@@ -11,29 +11,30 @@ use counterpart::{
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
-/// What jemalloc reads at its start. Free memory goes back to the system within a tenth of a second, since a page of long texts takes some
-/// 200 MB for a moment, and a server is idle for most of the day. Each thread caches free pieces of up to 128 KB: each write to SQLite takes
-/// one of that size for what its savepoint would put back (`store::sqlite::group_commit`). `MALLOC_CONF` in the environment wins.
+/// Settings of the memory allocator jemalloc. Free memory returns to the system within a tenth of a second, since a page of long texts
+/// briefly needs some 200 MB, and a server is idle for most of the day. Each thread caches free blocks of up to 128 KB, since each write to
+/// SQLite allocates a block of that size for the pages that its savepoint would restore (`store::sqlite::group_commit`). `MALLOC_CONF` in
+/// the environment overrides these settings.
 #[cfg(not(any(target_env = "msvc", target_env = "musl")))]
 const SETTINGS: &[u8] = b"narenas:2,background_thread:true,dirty_decay_ms:100,muzzy_decay_ms:0,tcache_max:131072\0";
 
-/// The same for musl, where jemalloc has no thread of its own: free memory goes back with the next requests.
+/// The same for musl, where jemalloc has no background thread: free memory returns to the system during later requests.
 #[cfg(target_env = "musl")]
 const SETTINGS: &[u8] = b"narenas:2,dirty_decay_ms:100,muzzy_decay_ms:0,tcache_max:131072\0";
 
 #[cfg(not(target_env = "msvc"))]
-// SAFETY: the name that jemalloc looks for, and a text that ends with NUL, behind a thin pointer as there.
+// SAFETY: jemalloc looks for this symbol, and expects a thin pointer to a text that ends with NUL.
 #[unsafe(export_name = "malloc_conf")]
 static ALLOCATOR_SETTINGS: &[u8; SETTINGS.len()] = match SETTINGS.first_chunk() {
     Some(settings) => settings,
-    None => panic!("it is as long as itself"),
+    None => panic!("the array has the length of `SETTINGS`"),
 };
 
 fn main() -> ExitCode {
-    // Whatever this process makes is for its owner alone: database, log, index, key file, exports, temporary files.
+    // Only the owner can access files that this process creates: database, write-ahead log, index, key file, exports, temporary files.
     rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
     let cli = Cli::read().unwrap_or_else(|error| error.exit());
-    // Dropped last, so that every line is written.
+    // The guard is dropped last, so that every log line is written.
     let _log = match telemetry::start_log(&cli.config.log, cli.config.log_format) {
         Ok(guard) => guard,
         Err(error) => {

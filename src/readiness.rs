@@ -28,7 +28,7 @@ const PROBE: Duration = Duration::from_secs(2);
 /// How long the check may wait for other writers before the database counts as unavailable: as long as a request waits.
 const LINE: Duration = Duration::from_secs(10);
 
-const FAILING: &str = "the database cannot do its work: its disk is full or fails, or it only reads";
+const FAILING: &str = "the database cannot do its work: its disk is full or failing, or it is read-only";
 
 /// The readiness of one process.
 #[derive(Clone)]
@@ -62,7 +62,7 @@ impl Readiness {
     pub fn warnings(&self) -> Vec<&'static str> {
         let refused = self.service.db().refused_log_copies() > 0;
         refused
-            .then_some("the disk refused what the log of the database was copied to: the log grows until a restart")
+            .then_some("the disk refused a checkpoint of the SQLite database: the write-ahead log grows until a restart")
             .into_iter()
             .collect()
     }
@@ -82,11 +82,11 @@ impl Readiness {
         let before = looked.answer.and_then(|(_, answer)| answer);
         let (answer, detail) = match timeout(PROBE, &mut look).await {
             Ok(Ok(Ok(()))) if self.service.db().failed_within(REMEMBERED) => {
-                (Some(FAILING), "a request failed for want of disk or right within the last second".to_owned())
+                (Some(FAILING), "a request failed within the last second because of the disk or a missing write permission".to_owned())
             }
             Ok(Ok(Ok(()))) => (None, String::new()),
             Ok(Ok(Err(error))) => (Some(reason(&error)), error.to_string()),
-            Ok(Err(panicked)) => (Some("the look at the database broke off"), panicked.to_string()),
+            Ok(Err(panicked)) => (Some("the check of the database panicked or was cancelled"), panicked.to_string()),
             Err(_) => {
                 // On SQLite another process, such as an import, may be writing; requests that write wait equally long for it. Until the
                 // check ends or `LINE` has passed, the former result remains.

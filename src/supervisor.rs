@@ -66,7 +66,7 @@ struct State {
 pub struct Pulse(Option<(Arc<Task>, Metrics)>);
 
 impl Pulse {
-    /// A pulse that nothing listens to, for a task that no supervisor runs.
+    /// A pulse whose reports have no effect, for a task that no supervisor runs.
     pub fn unheard() -> Self {
         Self(None)
     }
@@ -131,8 +131,8 @@ impl Supervisor {
                     silent = task.hangs() => {
                         tracing::error!(task = name, silent_s = silent.as_secs(), "a background task hangs and is ended");
                         running.abort();
-                        // A task that never yields its thread cannot be aborted, and this waits for it: a second instance beside it would
-                        // do the work twice.
+                        // A task that never yields its thread cannot be aborted. The supervisor waits for it, since a second instance
+                        // beside it would do the work twice.
                         running.await
                     }
                 };

@@ -38,7 +38,7 @@ static DROPPED_LINES: OnceLock<ErrorCounter> = OnceLock::new();
 /// Why a log filter is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum BadFilter {
-    #[error("`{0}` is no level; levels are error, warn, info, debug, trace and off, and `MODULE=LEVEL` sets that of a module")]
+    #[error("`{0}` is no level; levels are error, warn, info, debug, trace and off, and `MODULE=LEVEL` sets the level of a module")]
     Level(String),
     #[error(transparent)]
     Syntax(#[from] ParseError),
@@ -90,7 +90,7 @@ impl<W: Write> Write for Forgiving<W> {
     }
 }
 
-/// A part of a filter that `EnvFilter` would take for the name of a module, and that was meant to be a level.
+/// Finds a bare word in a filter that is not a level. `EnvFilter` would read it as the name of a module, but it was meant as a level.
 fn misspelt_level(filter: &str) -> Option<&str> {
     let parts = filter.split(',').map(str::trim);
     let is_bare = |part: &&str| !part.is_empty() && part.chars().all(|c| c.is_alphanumeric());

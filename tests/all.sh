@@ -8,7 +8,7 @@
 #
 #   tests/all.sh             everything
 #   CARGO_TARGET_DIR=…       one target folder for all of it (default: target)
-#   COUNTERPART_TEST_POSTGRES=postgres://…   an existing PostgreSQL server instead of one of its own
+#   COUNTERPART_TEST_POSTGRES=postgres://…   an existing PostgreSQL server instead of a temporary one
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export CARGO_TERM_COLOR="${CARGO_TERM_COLOR:-never}"
@@ -21,7 +21,7 @@ at_the_end() {
     stop_postgres "$scratch"
 }
 
-# Not nextest: it starts a process per test, each with a server of its own, while the tests of one process share one.
+# Not nextest: it starts a process for each test, each with a separate server, while the tests of one process share a server.
 runner=(cargo test --no-fail-fast --quiet)
 totals='^test result:'
 coverage='valid requests [0-9]+$'
@@ -32,7 +32,7 @@ suite() {
     shift
     printf '%s\n' "== tests, $what"
     if "${bounded[@]}" "${runner[@]}" "$@" >"$log" 2>&1; then
-        grep -E "$totals" "$log" | tee -a "$scratch/totals" || fail "no totals in what the runner said"
+        grep -E "$totals" "$log" | tee -a "$scratch/totals" || fail "the output of the test runner has no totals"
     else
         cat "$log"
         fail "tests, $what"
@@ -46,7 +46,7 @@ for features in "" "rev-a"; do
 done
 
 quietly "dependencies" tests/dependencies.sh
-grep -E '^(skipped:|advisories of)' "$scratch/step.log" || fail "no word on the advisories in what the check of dependencies said"
+grep -E '^(skipped:|advisories of)' "$scratch/step.log" || fail "the output of tests/dependencies.sh does not mention advisories"
 
 # The long tests of openapi-diff depend neither on the revision nor on the database: the first suite runs them.
 once=()
@@ -64,7 +64,7 @@ for features in "" "rev-a"; do
     (export COUNTERPART_TEST_POSTGRES="$postgres" && suite "$revision on PostgreSQL" --workspace --features "$features" "${once[@]}")
     quietly "coverage of the documents, $revision" "${runner[@]}" --features "$features" --test api -- \
         --ignored --exact coverage::the_documents_are_covered --nocapture
-    grep -E "$coverage" "$scratch/step.log" || fail "no table in what the coverage said"
+    grep -E "$coverage" "$scratch/step.log" || fail "the output of the coverage has no table"
 done
 
 # Read-your-writes with two processes on one database and a lagging standby.
@@ -82,15 +82,15 @@ grep -E '^== (skipped|.*early answers:)' "$scratch/step.log"
 
 # Alert rules, and the metrics page that they read.
 COUNTERPART_BIN="$scratch/rev-b" quietly "alert rules" tests/alerts.sh
-grep -E '^(skipped|alert rules):' "$scratch/step.log" || fail "no word on the alert rules in what their check said"
+grep -E '^(skipped|alert rules):' "$scratch/step.log" || fail "the output of tests/alerts.sh does not mention alert rules"
 
 # The Debian package, installed and purged in a root of its own; the container where Rust's musl target and musl-gcc are installed.
 COUNTERPART_BIN="$scratch/rev-b" quietly "packages" tests/packages.sh
-grep -E '^(skipped: packages|packages):' "$scratch/step.log" || fail "no word on the packages in what their check said"
+grep -E '^(skipped: packages|packages):' "$scratch/step.log" || fail "the output of tests/packages.sh does not mention packages"
 
 # Faults of storage, log, process and PostgreSQL under load.
 COUNTERPART_REV_A="$scratch/rev-a" COUNTERPART_REV_B="$scratch/rev-b" quietly "fault experiments" tests/faults.sh
-grep -E '^fault experiments|skipped:' "$scratch/step.log" || fail "no totals in what the fault experiments said"
+grep -E '^fault experiments|skipped:' "$scratch/step.log" || fail "the output of tests/faults.sh has no totals"
 
 # The differences between the revisions must be exactly the documented ones.
 export COUNTERPART_REV_A="$scratch/rev-a" COUNTERPART_REV_B="$scratch/rev-b"

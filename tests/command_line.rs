@@ -1,4 +1,4 @@
-//! The command line in the first hour: creating a store, and the error messages for mistakes.
+//! The command line as a new user meets it: creating a store, and the error messages for mistakes.
 
 use std::{
     io::{BufRead, BufReader},
@@ -51,7 +51,7 @@ fn text(output: Output, succeeds: bool, arguments: &[&str]) -> String {
 }
 
 #[test]
-fn a_store_is_made_with_an_owner_and_a_way_into_its_settings() {
+fn a_store_is_created_with_an_owner_and_a_link_to_its_settings() {
     let folder = Folder::new();
     let owner = ["--owner-name", "Ann", "--owner-email", "ann@example.com"];
     let made = folder.ok(&[&["store", "create", "--id", "shop", "--name", "Shop"][..], &owner].concat());
@@ -77,23 +77,23 @@ fn a_store_is_made_with_an_owner_and_a_way_into_its_settings() {
         let complaint = folder.fails(arguments);
         assert!(complaint.contains(said), "{arguments:?}: {complaint}");
     }
-    assert_eq!(folder.ok(&["store", "list"]).lines().count(), 1, "nothing is made of what is refused");
+    assert_eq!(folder.ok(&["store", "list"]).lines().count(), 1, "a refused command creates nothing");
 }
 
 #[test]
-fn the_example_that_import_prints_is_what_it_takes() {
+fn import_accepts_the_example_that_it_prints() {
     let folder = Folder::new();
     let schema: Value = serde_json::from_str(&folder.ok(&["import", "--schema"])).unwrap();
     assert_eq!(schema["oneOf"].as_array().map(Vec::len), Some(13));
     std::fs::write(folder.path().join("example.ndjson"), folder.ok(&["import", "--example"])).unwrap();
-    assert_eq!(folder.files(), 1, "neither makes a database");
+    assert_eq!(folder.files(), 1, "neither command creates a database");
     folder.ok(&["store", "create", "--id", "shop", "--name", "Shop"]);
     assert!(folder.ok(&["import", "--store", "shop", "example.ndjson"]).starts_with("imported 13 records"));
     assert!(folder.fails(&["import", "example.ndjson"]).contains("--store"));
 }
 
 #[test]
-fn a_command_that_only_looks_makes_no_database() {
+fn a_command_that_only_reads_creates_no_database() {
     let folder = Folder::new();
     for arguments in [
         &["store", "list"][..],
@@ -111,7 +111,7 @@ fn a_command_that_only_looks_makes_no_database() {
         assert!(complaint.contains("there is no database `counterpart.db`"), "{arguments:?}: {complaint}");
     }
     assert_eq!(folder.files(), 0);
-    // A URL may spell a path in percent.
+    // A URL may contain a percent-encoded path.
     let url = ["--database-url", "sqlite://my%20shop.db"];
     folder.ok(&[&["store", "create", "--id", "shop", "--name", "Shop"][..], &url].concat());
     assert!(folder.path().join("my shop.db").exists());
@@ -128,7 +128,7 @@ fn a_switch_that_a_variable_turns_off_is_off() {
 }
 
 #[test]
-fn a_file_of_another_program_and_one_of_a_newer_version_are_left_alone() {
+fn files_of_another_program_and_of_a_newer_version_are_refused() {
     let folder = Folder::new();
     let tables =
         |file: &rusqlite::Connection| -> i64 { file.query_row("SELECT COUNT(*) FROM sqlite_schema", (), |row| row.get(0)).unwrap() };
@@ -146,7 +146,7 @@ fn a_file_of_another_program_and_one_of_a_newer_version_are_left_alone() {
 }
 
 #[test]
-fn what_removes_data_has_to_be_said() {
+fn removing_data_needs_confirmation() {
     let folder = Folder::new();
     folder.ok(&["store", "create", "--id", "shop", "--name", "Shop"]);
     let complaint = folder.fails(&["migrate", "down", "--steps", "50"]);
@@ -157,7 +157,7 @@ fn what_removes_data_has_to_be_said() {
 }
 
 #[test]
-fn an_option_that_is_written_wrongly_is_told_with_what_would_be_right() {
+fn a_malformed_option_is_reported_with_a_correct_example() {
     let folder = Folder::new();
     for (arguments, said) in [
         (&["serve", "--listen", ":8080"][..], "0.0.0.0:8080"),
@@ -179,7 +179,7 @@ fn an_option_that_is_written_wrongly_is_told_with_what_would_be_right() {
 }
 
 #[test]
-fn what_does_nothing_is_refused() {
+fn an_option_without_effect_is_refused() {
     let folder = Folder::new();
     let complaint = folder.fails(&["demo", "--database-url", "sqlite://x.db"]);
     assert!(complaint.contains("`--database-url` does nothing with `demo`") && complaint.contains("`--keep FILE`"), "{complaint}");
@@ -208,7 +208,7 @@ fn demo(folder: &Folder, arguments: &[&str]) -> (String, String) {
 }
 
 #[test]
-fn a_demo_is_kept_where_that_is_asked_for() {
+fn a_demo_is_stored_with_keep() {
     let folder = Folder::new();
     let (first, status) = demo(&folder, &[]);
     assert_eq!((&*status, folder.files()), ("200", 0), "nothing is left");
@@ -251,7 +251,7 @@ fn packages_find_completions_and_manual_pages() {
 }
 
 #[test]
-fn a_health_check_tells_a_server_that_is_ready_from_others() {
+fn a_health_check_succeeds_only_for_a_ready_server() {
     let folder = Folder::new();
     let health = |address: &str| ["health", "--listen", address].map(str::to_owned);
     let asked = |address: &str, succeeds| {

@@ -1,5 +1,5 @@
-//! `counterpart contract diff` through the binary, the committed files that it made, and the compatibility promise that is built on it:
-//! no committed document breaks clients of the released one, unless a note says why.
+//! Tests of `counterpart contract diff` through the binary, of the committed comparisons, and of the compatibility promise: no committed
+//! document breaks clients of the released one, unless a note says why.
 
 use std::{
     collections::BTreeMap,
@@ -68,7 +68,7 @@ fn the_committed_comparisons_are_what_the_binary_prints() {
 
 /// The notes are the source of these rows; `features.md` shows them to readers.
 #[test]
-fn what_no_document_shows_stands_in_the_notes_and_in_the_list_of_features() {
+fn differences_that_no_document_shows_are_in_the_notes_and_in_features_md() {
     let features = read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("features.md"));
     let (_, section) = features.split_once("\n## Differences in behaviour that a document can't show\n").unwrap();
     let shown: Vec<_> = section.split("\n## ").next().unwrap().lines().filter(|line| line.starts_with("| `")).collect();
@@ -106,7 +106,7 @@ fn no_committed_document_breaks_a_released_one_without_a_note() {
 }
 
 #[test]
-fn the_json_is_as_its_schema_says() {
+fn the_json_report_matches_its_schema() {
     let schema: Value = serde_json::from_str(&read(&openapi().join("contract-diff.schema.json"))).unwrap();
     let validator = jsonschema::draft202012::new(&schema).unwrap();
     let broken =
@@ -124,7 +124,7 @@ fn the_json_is_as_its_schema_says() {
 }
 
 #[test]
-fn exit_codes_tell_what_was_found() {
+fn exit_codes_reflect_the_changes() {
     let base = r#"{"openapi":"3.0.3","info":{"title":"T","version":"1"},"paths":{"/a":{"get":{"responses":{}}}}}"#;
     let file = tempfile::NamedTempFile::new().unwrap();
     fs::write(file.path(), base).unwrap();
@@ -139,7 +139,7 @@ fn exit_codes_tell_what_was_found() {
 }
 
 #[test]
-fn notes_that_do_not_fit_are_warned_of() {
+fn notes_that_do_not_match_cause_warnings() {
     let warned = |arguments: &[&str]| String::from_utf8(ran(arguments, "").stderr).unwrap();
     assert_eq!(warned(&A_TO_B), "");
     let said = warned(&["rev-b.json", "rev-a.json", "--notes", "a-to-b.notes.json"]);
@@ -148,7 +148,7 @@ fn notes_that_do_not_fit_are_warned_of() {
 }
 
 #[test]
-fn what_cannot_be_read_is_named_with_the_reason() {
+fn unreadable_inputs_are_named_with_the_reason() {
     for (arguments, input, said) in [
         (&["rev-a.json", "nowhere.json"][..], "", "nowhere.json cannot be read: No such file"),
         (&["rev-a.json", "-"], "{\n  \"openapi\": 3.0,,\n}", "standard input is not JSON: "),

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Contract tests: the published documents in the tools that integrators use: linters, generated clients that call a live server, and
-# a fuzzer. Stops at the first failure.
+# Contract tests: runs the published documents through the tools that integrators use: linters, generated clients that call a live server,
+# and a fuzzer. Stops at the first failure.
 #
 #   tests/contract.sh                  as in tests/all.sh
 #   tests/contract.sh --long [SEED]    fuzzes ten times as much, from another seed

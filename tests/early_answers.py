@@ -2,7 +2,7 @@
 
 Usage: early_answers.py ADDRESS KEY COUNT
 
-Each of 32 clients keeps a connection. It sends the head of a request that will be refused, its body up to 50 ms later, reads the
+Each of 32 clients has a persistent connection. It sends the head of a request that will be refused, its body up to 50 ms later, reads the
 response, and sends a request that must succeed. If the response says `connection: close`, the client opens another connection, as
 HTTP requires. Prints one line of figures; exit code 1 if a following request was lost.
 """

@@ -60,9 +60,9 @@ through() {
     stop_proxy
 }
 
-ask "connections of the callers' own" "$server_address"
+ask "direct connections" "$server_address"
 
-# Neither proxy retries a request that the server did not answer.
+# Both proxies are configured not to retry a request that the server did not answer.
 if command -v haproxy >/dev/null; then
     port=$(free_port)
     cat >"$scratch/haproxy.cfg" <<END
@@ -85,7 +85,7 @@ else
     echo "== skipped: haproxy is not installed"
 fi
 
-# nginx buffers request bodies before it connects to the server, which is its default: otherwise it closes the client's connection
+# By default, nginx buffers a request body before it connects to the server. Without this buffering, nginx closes the client's connection
 # when a response is early.
 if command -v nginx >/dev/null; then
     port=$(free_port)

@@ -4,10 +4,11 @@
 # answered, and the seconds from the end of the fault until writes are acknowledged again.
 #
 #   tests/faults.sh [--long] [NAME …]   all experiments, or those whose name contains NAME; --long kills 100 times instead of 5
-#   COUNTERPART_REV_A=…, COUNTERPART_REV_B=…   the binaries of both revisions (default: the debug build, taken for B)
+#   COUNTERPART_REV_A=…, COUNTERPART_REV_B=…   the binaries of both revisions (default: the debug build, as revision B)
 #   COUNTERPART_TEST_POSTGRES is not used: PostgreSQL is stopped and restarted here, so the script starts its own.
 #
-# Needs python3, PostgreSQL's server programs and psql, gcc for injected errors, and root for what mounts and stops others' processes.
+# Needs python3, PostgreSQL's server programs and psql, gcc for injected errors, and root for experiments that mount file systems or stop
+# the processes of other users.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . tests/postgres.sh

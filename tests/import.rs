@@ -9,7 +9,7 @@ use std::{
 
 use tempfile::TempDir;
 
-/// A database of its own and a folder for files.
+/// A separate database and a folder for files.
 struct World {
     folder: TempDir,
     url: String,
@@ -114,7 +114,7 @@ fn an_input_that_never_ends_is_refused() {
 }
 
 #[test]
-fn a_text_beyond_the_limit_is_taken_from_an_export_alone() {
+fn a_text_beyond_the_limit_is_accepted_only_from_an_export() {
     const MOST: usize = 64 * 1024;
     let line = |text: &str| {
         format!(
@@ -131,17 +131,17 @@ fn a_text_beyond_the_limit_is_taken_from_an_export_alone() {
         let marked = line(&"x".repeat(MOST + 1)).replacen("{", "{\"asStored\":true,", 1);
         world.load("s", &marked);
         let exported = world.export("s");
-        assert_eq!(exported.matches("\"asStored\":true").count(), 1, "the one that is too long says so");
+        assert_eq!(exported.matches("\"asStored\":true").count(), 1, "only the record that is too long is marked");
         world.store("again");
         world.load("again", &exported);
         assert!(world.export("again") == exported, "an export imports to the same bytes");
-        // A line in the form that a former build exported.
+        // A line in the form of exports from a former build.
         world.load("again", &exported.replace("asStored", "oversized"));
     });
 }
 
 #[test]
-fn each_text_without_a_limit_of_the_contract_has_one() {
+fn each_text_without_a_limit_in_the_contract_has_a_default_limit() {
     let long = "x".repeat(64 * 1024 + 1);
     everywhere(|world| {
         world.store("s");
@@ -207,15 +207,15 @@ fn an_export_imports_to_the_same_bytes_in_any_order() {
 
         let fields = r#""ticketFields":{"tf2":["b","a"],"tf1":"2026-01-31T00:00:00.000Z","salesRevenue":12.5,"resolutionStatus":"human"}"#;
         assert!(first.contains(fields), "{first}");
-        assert!(first.contains(r#""ticketNumber":"8","isOpen":true"#), "the sequence goes on behind the highest number: {first}");
-        assert!(first.contains(r#""metadata":{"userName": "shop","country":"TH"}"#), "free objects stay as they came: {first}");
+        assert!(first.contains(r#""ticketNumber":"8","isOpen":true"#), "the sequence continues after the highest number: {first}");
+        assert!(first.contains(r#""metadata":{"userName": "shop","country":"TH"}"#), "free-form objects stay unchanged: {first}");
         assert!(first.contains(r#""userId":"00000000-0000-4000-8000-00000000000a""#), "{first}");
     });
 }
 
 /// Values that writes now refuse; an export may still contain them.
 #[test]
-fn what_was_stored_before_its_rule_imports_again() {
+fn values_older_than_their_rule_import_again() {
     let sample = SAMPLE
         .replace(
             r#""displayType":"multi_select","dataType":"string","sortOrder":2"#,
@@ -245,12 +245,12 @@ fn the_same_file_twice_changes_nothing() {
         world.load("one", SAMPLE);
         let first = world.export("one");
         world.load("one", SAMPLE);
-        assert_eq!(world.export("one"), first, "ages and given numbers are kept");
+        assert_eq!(world.export("one"), first, "times of creation and assigned numbers stay unchanged");
     });
 }
 
 #[test]
-fn an_upsert_replaces_and_unique_values_can_change_hands() {
+fn an_upsert_replaces_and_unique_values_can_move_between_records() {
     let contact = |id: &str, more: &str| {
         let times = r#""createdAt":"2026-01-01T00:00:00.000Z","updatedAt":"2026-01-01T00:00:00.000Z""#;
         format!("{{\"kind\":\"contact\",\"record\":{{\"id\":\"{id}\",\"fullName\":\"F\",\"firstName\":\"F\",{times}{more}}}}}\n")
@@ -277,10 +277,10 @@ fn an_upsert_replaces_and_unique_values_can_change_hands() {
     });
 }
 
-/// Imports more than the database holds, so that on SQLite the indexes are built at the end; then less than that; then more again, with
-/// each record before the records that it refers to.
+/// The first import has more records than the database, so on SQLite the indexes are built at the end of the import. The next imports have
+/// no more records than the database. The last one imports into a new database again, with each record before the records it refers to.
 #[test]
-fn an_import_into_little_is_one_into_much() {
+fn imports_into_small_and_large_databases_give_the_same_result() {
     let text = "text ".repeat(400);
     let mut lines = SAMPLE.replacen(r#""externalId":"x1""#, r#""externalId":"x-0""#, 1);
     for n in 0..600 {
@@ -397,7 +397,7 @@ fn a_bad_line_is_named_and_nothing_is_written() {
 }
 
 #[test]
-fn several_faults_are_named_at_once() {
+fn several_faults_are_reported_together() {
     everywhere(|world| {
         world.store("one");
         let wrong = SAMPLE.replacen("#ff0000", "#f00", 1).replacen(r#""direction":"inbound""#, r#""direction":"in""#, 1).replacen(
@@ -442,9 +442,9 @@ fn several_faults_are_named_at_once() {
     });
 }
 
-/// The validation of a large file does not keep others from writing meanwhile.
+/// The validation of a file takes no write lock: it reports errors while another connection holds the lock.
 #[test]
-fn faults_of_lines_are_found_beside_another_writer() {
+fn faults_are_reported_while_another_process_writes() {
     everywhere(|world| {
         let Some(file) = world.url.strip_prefix("sqlite://") else { return };
         world.store("one");
@@ -469,7 +469,7 @@ fn a_dry_run_reports_and_leaves_nothing() {
 }
 
 #[test]
-fn an_export_file_is_whole_or_not_there() {
+fn an_export_file_is_complete_or_absent() {
     everywhere(|world| {
         world.store("one");
         world.load("one", SAMPLE);
@@ -525,7 +525,7 @@ fn an_empty_file_is_an_empty_import() {
 }
 
 #[test]
-fn a_database_that_cannot_be_opened_is_explained() {
+fn a_database_that_cannot_be_opened_is_reported_with_the_reason() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(
         folder.path().join("text"),
@@ -571,7 +571,7 @@ fn a_killed_import_leaves_nothing() {
         let mut command = world.command(&["import", "--store", "one", "many.ndjson"]);
         let mut child = command.stderr(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
         std::thread::sleep(std::time::Duration::from_millis(1000));
-        assert!(child.try_wait().unwrap().is_none(), "the import was over before it could be killed");
+        assert!(child.try_wait().unwrap().is_none(), "the import ended before it could be killed");
         child.kill().unwrap();
         child.wait().unwrap();
         assert_eq!((world.export("one"), world.sound_schema()), (before, schema));
@@ -579,9 +579,9 @@ fn a_killed_import_leaves_nothing() {
     });
 }
 
-/// The locks that receiving a message takes, in this order: the conversation, then the ticket.
+/// A received message locks first the conversation, then the ticket. An import must lock them in the same order.
 #[test]
-fn an_import_and_a_message_do_not_wait_for_each_other() {
+fn an_import_and_a_received_message_do_not_deadlock() {
     use sqlx::{Connection, Executor};
     everywhere(|world| {
         if !world.url.starts_with("postgres") {
@@ -622,7 +622,7 @@ fn an_import_and_a_message_do_not_wait_for_each_other() {
 }
 
 #[test]
-fn a_key_is_made_rotated_edited_and_deleted_within_its_store() {
+fn a_key_is_created_rotated_edited_and_deleted_only_within_its_store() {
     everywhere(|world| {
         world.store("one");
         world.store("two");

@@ -1,14 +1,16 @@
 #!/usr/bin/env bash
-# The packages (packaging/build.sh). The Debian package is installed into a small root made of this machine's own packages, serves as its
-# unit says, is removed and purged. The container's image is made, and serves with a root that is read-only. What cannot be tried here
-# prints a line that begins with `skipped: packages:`.
+# Package tests (packaging/build.sh). The Debian package is installed into a small root file system, which is copied from the packages of
+# this machine. Its server starts as the systemd unit says; then the package is removed and purged. The container image is built, and
+# its server runs with a read-only root file system. A check that cannot run on this machine prints a line that begins with
+# `skipped: packages:`.
 #
 #   COUNTERPART_BIN=…          the binary for the Debian package (default: the debug build)
 #   COUNTERPART_STATIC_BIN=…   a static binary for the container (default: a debug build, where Rust's musl target is installed)
 #   COUNTERPART_TOOLS=…        the folder of the tools, where cargo-deb is installed if it is missing (default: counterpart-tools in the
 #                              user's cache)
 #
-# Needs root on Debian or the like, binutils and curl; for the container buildah, and musl-gcc where it builds. Uses the network for a missing cargo-deb alone.
+# Needs root on a Debian-based system, binutils and curl; for the container buildah, and musl-gcc to build the static binary. Uses the
+# network only to install a missing cargo-deb.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -26,7 +28,7 @@ built=
 tools=${COUNTERPART_TOOLS:-${XDG_CACHE_HOME:-$HOME/.cache}/counterpart-tools}
 export PATH=$PATH:/usr/sbin:/sbin:$tools/bin
 export COUNTERPART_PACKAGES=$scratch/packages COUNTERPART_COMPRESSION=fast
-# Other accounts have folders in it, so they must be able to enter it.
+# Other accounts have folders in the scratch folder, so they must be able to enter it.
 chmod 755 "$scratch"
 umask 022
 skips=0
@@ -50,17 +52,17 @@ megabytes() {
     awk -v bytes="$(stat -c %s "$1")" 'BEGIN {printf "%.1f", bytes / 1e6}'
 }
 
-# Whether a mount namespace is possible, in which a root can be read-only.
+# Not empty if this machine permits a mount namespace, in which the root can be mounted read-only.
 can_mount=
 ! unshare --mount true 2>/dev/null || can_mount=yes
 read_only=${can_mount:+, read-only but for its data}
 
-# confined ROOT DATA UID:GID COMMAND…: runs the command in a root, as an account without rights, with the variables in `environment` and
-# no others. Nothing but DATA and /tmp, if there is one, can be written, where mounts are possible. Replaces the shell.
+# confined ROOT DATA UID:GID COMMAND…: runs the command in the root file system ROOT, as an unprivileged account, with only the variables
+# in `environment`. If mounts are possible, the command can write only to DATA and to /tmp, if it exists. Replaces the shell.
 confined() {
     local root=$1 data=$2 account=$3
     shift 3
-    # The capabilities for entering the root are kept until the account changes.
+    # The capabilities that are needed to enter the root remain until the account changes.
     local command=("${traced[@]}" env -i "PATH=/usr/sbin:/usr/bin:/sbin:/bin" "${environment[@]}"
         setpriv --inh-caps=-all,+sys_chroot,+setuid,+setgid,+dac_read_search -- setpriv --no-new-privs --bounding-set=-all --
         unshare --root "$root" --wd "$data" --setgid "${account#*:}" --setuid "${account%:*}" -- "$@")
@@ -80,8 +82,8 @@ confined() {
 traced=()
 environment=()
 
-# answered ROOT DATA UID:GID PROGRAM COMMAND…: starts a server, makes a store and a key with PROGRAM, and waits for the first request that
-# is answered. Sets `server` and `base`.
+# answered ROOT DATA UID:GID PROGRAM COMMAND…: starts a server with COMMAND, creates a store and a key with PROGRAM, and sends a request
+# that must be answered. Sets `server` and `base`.
 answered() {
     local place=("$1" "$2" "$3") program=$4 key
     shift 4
@@ -93,7 +95,7 @@ answered() {
         return 1
     }
     base=$(sed -n 's/^listening on //p' "$scratch/address")
-    # The trace of the server is enough; these commands are not traced.
+    # Only the server is traced, not these commands.
     local traced=()
     (confined "${place[@]}" "$program" store create --id shop --name "My shop") >/dev/null || return
     key=$( (confined "${place[@]}" "$program" key create --store shop --name sync --scopes tickets:read)) || return
@@ -101,7 +103,7 @@ answered() {
         -d '{"statuses":["open"]}' "$base/v1/tickets/list"
 }
 
-# packages_of NAME…: the packages themselves, the essential ones, and everything that these depend on, as far as it is installed here.
+# packages_of NAME…: prints these packages, the essential packages, and all their dependencies that are installed on this machine.
 packages_of() {
     dpkg-query --show --showformat '${db:Status-Abbrev}\t${Package}\t${Essential}\t${Pre-Depends}, ${Depends}\t${Provides}\n' |
         awk -F '\t' -v wanted="$*" '
@@ -138,7 +140,8 @@ packages_of() {
             }'
 }
 
-# small_root FOLDER NAME…: a root with those packages, copied from this machine, as if they had just been installed.
+# small_root FOLDER NAME…: creates a root file system with the packages of `packages_of NAME…`, copied from this machine, as if they had
+# just been installed.
 small_root() {
     local root=$1 name list names
     shift
@@ -148,7 +151,7 @@ small_root() {
     for name in bin lib lib32 lib64 libx32 sbin; do
         [ ! -L "/$name" ] || { mkdir -p "$root/usr/$name" && ln -s "usr/$name" "$root/$name"; } || return
     done
-    # Left out: files that only people read.
+    # Documentation and translations are left out.
     dpkg-query --listfiles "${names[@]}" | grep -E '^/.' | grep -vE '^/\.$|^/usr/share/(doc|man|locale|info|i18n)/' | sort -u |
         tar --create --directory / --no-recursion --ignore-failed-read --files-from=- 2>/dev/null | tar --extract --directory "$root" || return
     mknod -m 666 "$root/dev/null" c 1 3 || install -m 666 /dev/null "$root/dev/null" || return
@@ -164,7 +167,7 @@ small_root() {
     chroot "$root" ldconfig && chroot "$root" pwconv && chroot "$root" grpconv
 }
 
-# Everything in the root, except the records of the package manager and of the tools for accounts.
+# Lists everything in a root, except the records of the package manager and of the account tools.
 files() {
     (cd "$1" && find . \( -path ./var/lib/dpkg -o -path ./var/log -o -path ./run -o -path './etc/*-' -o -path ./var/cache/ldconfig \) -prune -o \
         -printf '%p %y %m %U:%G %l\n' | sort)
@@ -174,7 +177,7 @@ account_of() {
     awk -F: '$1 == "counterpart" {print $3 ":" $4}' "$1/etc/passwd"
 }
 
-# serve_the_unit ROOT: starts the server as the unit does.
+# serve_the_unit ROOT: starts the server with the command, the account and the variables of the systemd unit.
 serve_the_unit() {
     local root=$1 unit=$1/usr/lib/systemd/system/counterpart.service command
     mapfile -t environment < <(sed -n 's/^Environment=//p' "$unit" && grep -E '^[A-Z]' "$root$(sed -n 's/^EnvironmentFile=-//p' "$unit")")
@@ -184,7 +187,7 @@ serve_the_unit() {
 
 install_package() {
     DEBIAN_FRONTEND=noninteractive dpkg --root="$root" --path-include="/usr/share/*" --install "$package" || return
-    # The port of the unit may be taken on this machine.
+    # Another program of this machine may use the port of the unit.
     grep -q '^COUNTERPART_LISTEN' "$root/etc/counterpart/environment" ||
         echo 'COUNTERPART_LISTEN=127.0.0.1:0' >>"$root/etc/counterpart/environment"
 }
@@ -196,22 +199,23 @@ what_was_installed() {
         [ -e "$root/usr/share/man/man1/counterpart-$command.1.gz" ] || fail "there is no man page of $command"
     done
     for page in "$root"/usr/share/man/man1/counterpart*.1.gz; do
-        gzip -dc "$page" | grep -q '^\.SH DESCRIPTION' || fail "$page is no man page"
+        gzip -dc "$page" | grep -q '^\.SH DESCRIPTION' || fail "$page is not a man page"
     done
     for script in bash-completion/completions/counterpart zsh/vendor-completions/_counterpart fish/vendor_completions.d/counterpart.fish; do
-        grep -q serve "$root/usr/share/$script" || fail "$script does not complete"
+        grep -q serve "$root/usr/share/$script" || fail "$script does not complete the command serve"
     done
     bash -n "$root/usr/share/bash-completion/completions/counterpart"
     for page in README.md README.Debian copyright docs/operating.md docs/prometheus/alerts.yaml; do
         [ -s "$root/usr/share/doc/counterpart/$page" ] || fail "there is no $page in the documentation"
     done
     [ "$(stat -c '%a %u:%g' "$root/etc/counterpart/environment")" = "640 0:$(account_of "$root" | cut -d: -f2)" ] ||
-        fail "the settings may be read by others, or not by the service"
-    [ "$(stat -c '%a %u:%g' "$root/var/lib/counterpart")" = "700 $(account_of "$root")" ] || fail "the folder of the data is not the service's"
+        fail "the file of settings must be readable by root and the service only (640)"
+    [ "$(stat -c '%a %u:%g' "$root/var/lib/counterpart")" = "700 $(account_of "$root")" ] ||
+        fail "the data folder must belong to the service, with mode 700"
     [ -L "$root/etc/systemd/system/multi-user.target.wants/counterpart.service" ] || fail "the service is not enabled"
 }
 
-# Checks the unit beside the units of this machine.
+# Checks the unit together with the units of this machine, which it refers to.
 verify_unit() {
     local units=$scratch/units
     mkdir -p "$units/usr/lib/systemd" "$units/usr/bin" &&
@@ -221,7 +225,7 @@ verify_unit() {
         systemd-analyze verify --man=no --recursive-errors=no --root="$units" counterpart.service
 }
 
-# The unit must allow every system call that the traced server made.
+# The unit must allow every system call and every kind of socket that the traced server used.
 calls_are_allowed() {
     local unit=$root/usr/lib/systemd/system/counterpart.service filter families others
     filter=$(sed -n 's/^SystemCallFilter=//p' "$unit")
@@ -236,17 +240,18 @@ calls_are_allowed() {
                 for (i = 1; i <= count; i++) if (member[i] ~ /^@/) queue[++last] = member[i]; else print member[i]
             }
         }' | sort -u >"$scratch/allowed"
-    grep -q '^read$' "$scratch/allowed" || fail "no list of system calls from systemd-analyze"
+    grep -q '^read$' "$scratch/allowed" || fail "systemd-analyze printed no list of system calls"
     sed -n '/execve("\/usr\/bin\/counterpart"/,$s/^[0-9]* *//p' "$scratch/calls" >"$scratch/server.calls"
     sed -n 's/^\([a-z0-9_]*\)(.*/\1/p' "$scratch/server.calls" | sort -u >"$scratch/made"
     grep -q '^accept' "$scratch/made" || fail "no system calls were traced"
     others=$(comm -13 "$scratch/allowed" "$scratch/made" | tr '\n' ' ')
-    [ -z "$others" ] || fail "system calls that the unit does not allow: $others"
+    [ -z "$others" ] || fail "the server makes system calls that the unit does not allow: $others"
     families=$(sed -n 's/^RestrictAddressFamilies=//p' "$unit" | tr ' ' '|')
     others=$(sed -n 's/^socket\(pair\)\?(\(AF_[A-Z0-9]*\).*/\2/p' "$scratch/server.calls" | sort -u | grep -vxE "$families" || true)
-    [ -z "$others" ] || fail "sockets that the unit does not allow: $others"
+    [ -z "$others" ] || fail "the server opens sockets that the unit does not allow: $others"
     # MemoryDenyWriteExecute
-    ! grep -E '^(mmap|mprotect)\(.*PROT_WRITE\|PROT_EXEC' "$scratch/server.calls" || fail "memory that can be written and run"
+    ! grep -E '^(mmap|mprotect)\(.*PROT_WRITE\|PROT_EXEC' "$scratch/server.calls" ||
+        fail "the server maps memory that is writable and executable, which the unit forbids"
 }
 
 the_same_data() {
@@ -258,7 +263,7 @@ debian_package() {
     root=$scratch/root
     quietly "Debian package" packaging/build.sh deb "$binary"
     package=$(echo "$COUNTERPART_PACKAGES"/*.deb)
-    quietly "a small root" small_root "$root" adduser libc6 libgcc-s1
+    quietly "create a small root file system" small_root "$root" adduser libc6 libgcc-s1
     files "$root" >"$scratch/before"
 
     started=$EPOCHREALTIME
@@ -266,34 +271,35 @@ debian_package() {
     quietly "serve as the unit says$read_only" serve_the_unit "$root"
     seconds=$(seconds_since "$started")
     at_most 30 "$seconds" "seconds from the installation to the first answered request"
-    [ -n "$can_mount" ] || skip "a read-only root: no mounts here"
+    [ -n "$can_mount" ] || skip "a read-only root: this machine permits no mounts"
     stop_server
     found=$(find "$root/var/lib/counterpart" -perm /077 -print -quit)
-    [ -z "$found" ] || fail "others may read the data: $found"
+    [ -z "$found" ] || fail "other accounts can read the data: $found"
 
     echo "== what was installed"
     what_was_installed
     if command -v systemd-analyze >/dev/null; then
-        quietly "the unit" verify_unit
-        [ ! -s "$scratch/step.log" ] || { cat "$scratch/step.log"; fail "the unit"; }
-        quietly "how confined the unit is" systemd-analyze security --no-pager --offline=yes "$root/usr/lib/systemd/system/counterpart.service"
+        quietly "check the unit" verify_unit
+        [ ! -s "$scratch/step.log" ] || { cat "$scratch/step.log"; fail "systemd-analyze reports problems of the unit"; }
+        quietly "security score of the unit" systemd-analyze security --no-pager --offline=yes "$root/usr/lib/systemd/system/counterpart.service"
         score=$(sed -n 's/.*Overall exposure level[^0-9]*\([0-9.]*\).*/\1/p' "$scratch/step.log")
-        at_most 2.5 "${score:?no score}" "exposure of the unit"
+        at_most 2.5 "${score:?no score}" "security exposure of the unit"
         score=", exposure $score of 10"
     else
         skip "the unit: no systemd-analyze"
     fi
 
     quietly "install it again" install_package
-    quietly "the same data" the_same_data
+    quietly "the data is unchanged" the_same_data
     quietly "remove it" dpkg --root="$root" --remove counterpart
-    [ ! -e "$root/usr/bin/counterpart" ] && [ -e "$root/etc/counterpart/environment" ] || fail "removed too little or too much"
+    [ ! -e "$root/usr/bin/counterpart" ] && [ -e "$root/etc/counterpart/environment" ] ||
+        fail "removing the package must remove the program and leave the settings"
     quietly "purge it" dpkg --root="$root" --purge counterpart
-    grep -q /var/lib/counterpart "$scratch/step.log" || fail "a purge does not say where the data stays"
-    [ -s "$root/var/lib/counterpart/counterpart.db" ] || fail "a purge took the data"
-    files "$root" | grep -vE '^\./var/lib/counterpart(/| )' | quietly "what a purge leaves" diff "$scratch/before" -
+    grep -q /var/lib/counterpart "$scratch/step.log" || fail "a purge does not report where the data stays"
+    [ -s "$root/var/lib/counterpart/counterpart.db" ] || fail "a purge removed the data"
+    files "$root" | grep -vE '^\./var/lib/counterpart(/| )' | quietly "a purge leaves no other files" diff "$scratch/before" -
 
-    # Without adduser, and without data that would remain.
+    # The same without adduser, and without data, so that a purge leaves nothing.
     rm -rf -- "$root/var/lib/counterpart" "$root"/usr/sbin/{adduser,addgroup,deluser,delgroup}
     chroot "$root" userdel counterpart
     files "$root" >"$scratch/before"
@@ -311,17 +317,17 @@ debian_package() {
     fi
     rm -rf -- "$root/var/lib/counterpart"/*
     quietly "purge it without data" dpkg --root="$root" --purge counterpart
-    files "$root" | quietly "what a purge leaves" diff "$scratch/before" -
-    [ -z "$(account_of "$root")" ] || fail "a purge without data leaves the account"
+    files "$root" | quietly "a purge leaves no other files" diff "$scratch/before" -
+    [ -z "$(account_of "$root")" ] || fail "a purge without data must remove the account"
     shown+=(".deb $(megabytes "$package") MB, a request answered $seconds s after the installation began${score:-}")
 }
 
-# serve_the_image ROOT: starts the server as the image says.
+# serve_the_image ROOT: starts the server with the command, the account and the variables of the image.
 serve_the_image() {
     answered "$1" "$data" "$user" "${command[0]}" "${command[@]}"
 }
 
-# of_image FIELD: a field of the image's configuration.
+# of_image FIELD: prints a field of the image's configuration.
 of_image() {
     "${buildah[@]}" inspect --type image --format "{{.Docker.Config.$1}}" counterpart
 }
@@ -334,34 +340,34 @@ image() {
     # A debug build is larger.
     at_most "$([ -n "$built" ] && echo 60 || echo 30)" "$(megabytes "$archive")" "MB of the image"
 
-    # The archive as another machine reads it. It is unpacked first, since podman and buildah of 2022 misread compressed archives.
+    # Loads the archive, as another machine does. It is unpacked first, since podman and buildah of 2022 misread compressed archives.
     started=$EPOCHREALTIME
     gunzip <"$archive" >"$scratch/image.tar"
     quietly "load the image" "${buildah[@]}" pull "docker-archive:$scratch/image.tar"
     "${buildah[@]}" tag "$(tail -n 1 "$scratch/step.log")" counterpart
     container=$("${buildah[@]}" from --pull-never counterpart)
     root=$("${buildah[@]}" mount "$container")
-    [ -z "$(find "$root" -type f ! -name counterpart -print -quit)" ] || fail "the image has more files than the program"
+    [ -z "$(find "$root" -type f ! -name counterpart -print -quit)" ] || fail "the image must contain no file besides the program"
     user=$(of_image User)
-    [[ $user =~ ^[1-9][0-9]*:[1-9][0-9]*$ ]] || fail "the image does not name its account by a number: $user"
+    [[ $user =~ ^[1-9][0-9]*:[1-9][0-9]*$ ]] || fail "the image must name its account by numbers, and not root: $user"
     data=$(of_image WorkingDir)
-    [[ $(of_image Volumes) == *"$data"* ]] || fail "the data is in no volume: $(of_image Volumes)"
+    [[ $(of_image Volumes) == *"$data"* ]] || fail "the data folder $data is not a volume of the image: $(of_image Volumes)"
     mapfile -t environment < <("${buildah[@]}" inspect --type image --format '{{range .Docker.Config.Env}}{{println .}}{{end}}' counterpart | grep =)
     mapfile -t command < <("${buildah[@]}" inspect --type image --format \
         '{{range .Docker.Config.Entrypoint}}{{println .}}{{end}}{{range .Docker.Config.Cmd}}{{println .}}{{end}}' counterpart | grep .)
     mapfile -t health < <("${buildah[@]}" inspect --type image --format '{{range .Docker.Config.Healthcheck.Test}}{{println .}}{{end}}' counterpart | grep .)
     [ "${health[0]:-}" = CMD ] || fail "the image has no health check"
-    # Its port may be taken on this machine.
+    # Another program of this machine may use the port of the image.
     environment+=("COUNTERPART_LISTEN=0.0.0.0:$(free_port)")
 
     quietly "serve as the image says, as $user$read_only" serve_the_image "$root"
     seconds=$(seconds_since "$started")
-    [ -n "$can_mount" ] || skip "a read-only root of the container: no mounts here"
+    [ -n "$can_mount" ] || skip "a read-only root of the container: this machine permits no mounts"
     found=$(find "$root" -newer "$archive" -type f ! -path "$root$data/*" ! -name counterpart -print -quit)
-    [ -z "$found" ] || fail "something was written beside the data: $found"
+    [ -z "$found" ] || fail "the server wrote outside of the data folder: $found"
     quietly "health" image_health
     stop_server
-    ! image_health >/dev/null 2>&1 || fail "the health check does not notice that the server is gone"
+    ! image_health >/dev/null 2>&1 || fail "the health check succeeds although the server has ended"
     shown+=("image $(megabytes "$archive") MB, a request answered $seconds s after it began to load, as $user")
 }
 

@@ -26,7 +26,7 @@ start_postgres() {
     initdb=$(find /usr/lib/postgresql /usr/local/pgsql /opt/homebrew/opt -path '*/bin/initdb' 2>/dev/null | sort -V | tail -n 1 || true)
     [ -n "$initdb" ] || initdb=$(command -v initdb || true)
     if [ -z "$initdb" ]; then
-        echo "PostgreSQL's initdb is missing: install postgresql, or name a server that runs" >&2
+        echo "PostgreSQL's initdb is missing: install postgresql, or name a running server" >&2
         return 1
     fi
     postgres_programs=$(dirname "$initdb")

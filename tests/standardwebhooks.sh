@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Interoperability: verifies real deliveries with the public libraries of Standard Webhooks, `standardwebhooks` of Python and of
-# JavaScript, installed into a temporary folder. During a rotation each delivery must verify with either secret, with no other, and
-# not after a byte of it was changed.
+# JavaScript, installed into a temporary folder. During a rotation each delivery must verify with either secret, and with no other
+# secret; a changed delivery must not verify.
 #
 #   tests/standardwebhooks.sh [BINARY]      (default: target/debug/counterpart)
 #
@@ -160,7 +160,7 @@ until_lines "$scratch/deliveries" 3
 verifies "during a rotation" "$scratch/deliveries" 3 110 "$first" "$second" "$stranger"
 verifies "before the rotation" "$scratch/before" 3 100 "$first" "$second" "$stranger"
 
-# Simulates the end of the day.
+# Simulates the time at which the old secret expires.
 mv "$scratch/deliveries" "$scratch/during"
 python3 - "$scratch/counterpart.db" <<'END'
 import sqlite3, sys

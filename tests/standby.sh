@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The black-box suite against two processes on one PostgreSQL: a proxy distributes the connections in turn, and both processes read
-# from a standby of the database.
+# Two processes and a read replica: runs the end-to-end suite (tests/api) against two processes on one PostgreSQL. A proxy distributes the
+# connections in turn, and both processes read from a standby of the database.
 #
 #   tests/standby.sh [FILTER…]               tests whose names contain FILTER
 #   COUNTERPART_TEST_REPLAY_DELAY=300ms      delays the standby, so that read-your-writes needs the primary
@@ -23,12 +23,12 @@ primary=$postgres
 start_standby "$scratch/standby" "$primary" log_statement=all "recovery_min_apply_delay=${COUNTERPART_TEST_REPLAY_DELAY:-0}" \
     >"$scratch/log" 2>&1 || { cat "$scratch/log" >&2; exit 1; }
 
-# Skipped are tests of state that each process has for itself: metrics and limits, key uses before they are saved, and the time at
-# which it has indexed an import of conversations.
+# Skips the tests of state that each process has separately: its metrics, its limits, its uses of keys that are not saved yet, and the time
+# at which its search index contains an import of conversations.
 COUNTERPART_TEST_POSTGRES=$primary COUNTERPART_TEST_STANDBY=$postgres cargo test --quiet --test api -- "$@" \
     --skip statements:: --skip an_import_that_replaces_records --skip a_secret_is_shown_once --skip after_a_kill \
     --skip an_account_that_hangs --skip begins_a_conversation_each_time --skip one_thread_on_an_account
 
 reads=$(grep -cE 'execute .*FROM (tickets|contacts|conversations|messages|labels|accounts|users)' "$scratch/standby/postgres.log" || true)
 echo "statements on the standby: $reads"
-[ "$reads" -gt 0 ] || { echo "nothing was read from the standby" >&2; exit 1; }
+[ "$reads" -gt 0 ] || { echo "no process read from the standby" >&2; exit 1; }

@@ -5,8 +5,8 @@ fail() {
     exit 1
 }
 
-# What bounds a program that may hang: it is ended with all it started, so that what it had said is seen before whatever runs the script
-# gives up on all of it. Nothing at a terminal, where Ctrl-C has to reach the program.
+# The time limit of 1500 s for programs that may hang: `timeout` ends the program and its children, so that the script can print their
+# output before the time limit of the caller ends the script. Empty at a terminal, where Ctrl-C has to reach the program.
 bounded=()
 [ -t 0 ] || bounded=(timeout --kill-after=30 1500)
 
@@ -15,7 +15,7 @@ quietly() {
     local what=$1 log="$scratch/step.log" bound=()
     shift
     printf '%s\n' "== $what"
-    # A function of the script sets its variables.
+    # A function runs without the limit, in this shell, since it may set variables of the script.
     [ "$(type -t "$1")" = function ] || bound=("${bounded[@]}")
     if ! "${bound[@]}" "$@" >"$log" 2>&1; then
         cat "$log"

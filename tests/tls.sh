@@ -64,7 +64,7 @@ COUNTERPART_TEST_TLS_PORT=$port COUNTERPART_TEST_TLS_CERTIFICATES=$certificates 
 # A name that matches no test passes, too.
 grep -q '1 passed' "$scratch/tests"
 
-# The connections that serve requests, too.
+# The connections of a running server use TLS, too.
 export DATABASE_URL="postgres://postgres@localhost:$port/postgres?sslmode=verify-full&sslrootcert=$certificates/ours.pem"
 "$counterpart" store create --id shop --name Shop >/dev/null
 key=$("$counterpart" key create --store shop --name tls --scopes tickets:read)
@@ -78,11 +78,11 @@ counted=$(as_server "SELECT COUNT(*) FILTER (WHERE ssl) || ' of ' || COUNT(*) FR
 echo "connections over TLS: $counted"
 [ "${counted% of *}" = "${counted#* of }" ] && [ "${counted% of *}" -ge 2 ]
 
-# A certificate of X.509 version 1, which Debian's OpenSSL makes of a request without extensions.
+# A certificate of X.509 version 1, which Debian's OpenSSL creates for a request without extensions.
 stop_server
 openssl x509 -req -in "$certificates/server.csr" -CA "$certificates/ours.pem" -CAkey "$certificates/ours.key" -CAcreateserial -days 2 \
     -out "$certificates/old.pem" 2>/dev/null
-openssl x509 -in "$certificates/old.pem" -noout -text | grep -q 'Version: 1 ' || fail "this OpenSSL makes no certificate of version 1"
+openssl x509 -in "$certificates/old.pem" -noout -text | grep -q 'Version: 1 ' || fail "this OpenSSL creates no certificate of version 1"
 cp "$certificates/old.pem" "$scratch/data/server.pem"
 as_postgres "$postgres_programs/pg_ctl" -D "$scratch/data" reload >"$scratch/log" 2>&1 || { cat "$scratch/log" >&2; exit 1; }
 COUNTERPART_TEST_TLS_PORT=$port COUNTERPART_TEST_TLS_CERTIFICATES=$certificates \
@@ -92,7 +92,7 @@ grep -q '1 passed' "$scratch/tests"
 DATABASE_URL="postgres://postgres@localhost:$port/postgres?sslmode=require" "$counterpart" export --store shop >/dev/null
 old="postgres://postgres@localhost:$port/postgres?sslmode=verify-full&sslrootcert=$certificates/ours.pem"
 if DATABASE_URL=$old "$counterpart" export --store shop >/dev/null 2>"$scratch/log"; then
-    fail "a certificate of version 1 was verified"
+    fail "a certificate of X.509 version 1 was accepted with verify-full"
 fi
-grep -q 'X.509 version 1' "$scratch/log" || fail "the reason is not told: $(cat "$scratch/log")"
+grep -q 'X.509 version 1' "$scratch/log" || fail "the error does not name the reason: $(cat "$scratch/log")"
 echo "a certificate of X.509 version 1: used with require, refused with verify-full"

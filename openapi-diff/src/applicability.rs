@@ -1,7 +1,7 @@
-//! Which keywords apply to values of both schemas.
+//! Selects the keywords that are compared: those that apply to values of both schemas.
 //!
-//! A keyword such as `maxLength` applies to strings. If only one schema accepts strings, the change of the type covers the
-//! keyword and names it. If neither schema accepts strings, the keyword has no effect.
+//! A keyword such as `maxLength` applies to strings. If only one schema accepts strings, the change of the type covers the keyword: it
+//! lists the keyword, and no separate change is reported. If neither schema accepts strings, the keyword has no effect.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ const NUMBERS: [&str; 2] = ["number", "integer"];
 /// Formats of numbers. All other formats apply to strings.
 const NUMERIC: [&str; 10] = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float", "double"];
 
-/// The types that a keyword applies to. An empty list: it applies to values of each type.
+/// The types that a keyword applies to. An empty list stands for all types.
 fn about(key: &str) -> &'static [&'static str] {
     match key {
         "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" | "multipleOf" => &NUMBERS,
@@ -41,7 +41,7 @@ fn about(key: &str) -> &'static [&'static str] {
 pub(super) struct Applicability<'o> {
     old: &'o Object,
     new: &'o Object,
-    /// The types of the schemas exclude each other.
+    /// Whether the schemas have no type in common.
     excluded: bool,
 }
 
@@ -50,7 +50,7 @@ impl<'o> Applicability<'o> {
         Self { old, new, excluded }
     }
 
-    /// Whether each schema accepts values that a keyword applies to.
+    /// For the old and the new schema: whether it accepts values that a keyword applies to.
     fn takes(&self, key: &str) -> [bool; 2] {
         let types = match (about(key), text(self.old, "format").or(text(self.new, "format"))) {
             (_, Some(format)) if key == "format" => {
@@ -78,8 +78,8 @@ impl<'o> Applicability<'o> {
         self.takes(key) == [true, true]
     }
 
-    /// Reports the keywords that are not compared: the change of the type, found after `from`, covers them, or they have no
-    /// effect.
+    /// Accounts for the keywords that are not compared. If one schema accepts values that a keyword applies to, the change of the type,
+    /// found after `from`, covers that keyword. If neither does, the keyword is reported as restated.
     pub fn account(&self, differ: &mut Differ, at: &super::differ::Location, from: usize) {
         let differs = |key: &&str| match (self.old.get(*key), self.new.get(*key)) {
             (Some(old), Some(new)) => !differ.identical(old, new),

@@ -1,5 +1,5 @@
-//! Subschemas whose effect depends on other keywords: `not`, `if`, `contains`, `dependentSchemas`, unevaluated parts, and
-//! parts of an `allOf` that cannot be merged.
+//! Applicator keywords whose effect depends on other keywords: compares `not`, `if`, `contains`, `dependentSchemas`, `unevaluated*`, and
+//! the parts of an `allOf` that cannot be merged.
 
 use std::{
     borrow::Cow,
@@ -48,7 +48,8 @@ const GROUPS: [&[&str]; 6] = [
 ];
 
 impl<'a> Differ<'a> {
-    /// The parts of an `allOf` that could not be merged, paired by their first keyword and their position.
+    /// Compares the parts of an `allOf` that could not be merged. Parts with the same first keyword are paired: equal parts first, then by
+    /// position.
     pub(super) fn unjoined(&mut self, at: &Location, old: &Resolved<'a>, new: &Resolved<'a>, below: &mut Subschemas<'_, 'a>) {
         let (before, after) = (old.member("allOf"), new.member("allOf"));
         let list = |value: &Option<Cow<Value>>| value.as_deref().is_none_or(Value::is_array);
@@ -141,7 +142,7 @@ impl<'a> Differ<'a> {
         if [&one, &other].iter().all(|object| narrows_nothing(object, first)) {
             return self.report_detail(&rules::RESTATED, at, &differing.join(", "));
         }
-        // What is unevaluated depends on the other keywords.
+        // The other keywords determine which values are unevaluated, so the whole schemas are compared.
         let whole = first.starts_with("unevaluated") || first == "additionalItems";
         let [before, after] = [&one, &other].map(|object| if whole { Value::Object(object.clone()) } else { only(Some(object), group) });
         let decision = self.decision(at, pair, before, after);
@@ -183,27 +184,27 @@ impl<'a> Differ<'a> {
     }
 }
 
-/// Whether a schema is one that every value fits.
+/// Whether a schema accepts every value.
 pub(super) fn allows_everything(schema: &Value) -> bool {
     *schema == Value::Bool(true) || schema.as_object().is_some_and(|schema| schema.keys().all(|key| is_annotation(key)))
 }
 
-/// Whether a schema is one that no value fits, in either way of saying that.
+/// Whether a schema refuses every value: it is `false`, or `not` with a schema that accepts every value.
 pub(super) fn allows_nothing(schema: &Value) -> bool {
     let mut said = members(schema).iter().filter(|(key, _)| !is_annotation(key));
     *schema == Value::Bool(false)
         || said.next().is_some_and(|(key, inner)| key == "not" && allows_everything(inner)) && said.next().is_none()
 }
 
-/// Whether a group of keywords is without effect, or absent.
+/// Whether a group of keywords, named by its first keyword, is absent or has no effect.
 fn narrows_nothing(object: &Object, first: &str) -> bool {
     let Some(schema) = object.get(first) else { return true };
     match first {
         "if" => !object.contains_key("then") && !object.contains_key("else"),
-        // Beside these all values are evaluated.
+        // Beside `items` or `additionalProperties`, no value is unevaluated.
         "unevaluatedItems" if object.contains_key("items") => true,
         "unevaluatedProperties" if object.contains_key("additionalProperties") => true,
-        // These two refuse values by what they allow.
+        // `not` and `contains` restrict values even if their subschema accepts every value.
         "not" | "contains" => false,
         _ => allows_everything(schema),
     }

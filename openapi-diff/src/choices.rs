@@ -1,8 +1,7 @@
 //! `oneOf` and `anyOf`: compares the variants of two choices.
 //!
-//! `pairing` pairs the variants. A schema that becomes one of several variants, or
-//! the reverse, is compared as a choice of one. A variant without a partner that fits into a variant of the other document
-//! brings no new value.
+//! `pairing` pairs the variants. A schema that becomes one of several variants, or the reverse, is compared as a choice of one. A variant
+//! without a partner adds no value if it fits into a variant of the other document.
 
 use std::{borrow::Cow, collections::BTreeSet};
 
@@ -22,7 +21,7 @@ use super::{
     values::{Object, empty, is_annotation, items, members, step},
 };
 
-/// Variants of a nested choice that are taken apart.
+/// Limit on the variants of one list: beyond it, nested choices are no longer expanded.
 const NESTED: usize = 200;
 
 pub(super) type Variants<'a> = Vec<Cow<'a, Value>>;
@@ -72,7 +71,7 @@ pub(super) fn compare<'a>(
     }
 }
 
-/// A choice that was added or removed beside other keywords.
+/// Reports a choice that was added or removed beside other keywords.
 fn restriction<'a>(differ: &mut Differ<'a>, at: &Location, schemas: [&Resolved<'a>; 2], pair: &Pair<'_, 'a>, key: &str) {
     let [one, other] = schemas.map(|schema| super::semantics::only(schema.object(), &[key]));
     let added = members(&other).contains_key(key);
@@ -84,7 +83,7 @@ fn restriction<'a>(differ: &mut Differ<'a>, at: &Location, schemas: [&Resolved<'
     differ.add_witness(decision.witness(at.direction));
 }
 
-/// Values that a `oneOf` refuses because more than one variant accepts them.
+/// Reports changes in the values that a `oneOf` refuses because more than one variant accepts them.
 fn overlaps<'a>(differ: &mut Differ<'a>, at: &Location, pair: &Pair<'_, 'a>) {
     let semantics = differ.semantics(at.direction);
     let (lost, gained) = (semantics.overlap(pair.old, pair.new), semantics.overlap(pair.new, pair.old));
@@ -107,8 +106,8 @@ fn variants<'a>(list: &Option<Cow<'a, Value>>) -> Variants<'a> {
     (0..items(list.as_deref()).len()).filter_map(|position| element(list, position)).collect()
 }
 
-/// The variants of a schema that is nothing but a choice, and the keyword that holds them. Around a choice, `nullable` means
-/// that null is one more; a type beside it holds for each variant.
+/// The variants of a schema that consists of one choice, and the keyword that lists them. `nullable` beside the choice adds null as a
+/// variant; `type` beside the choice applies to each variant.
 fn choice<'a>(side: &Side<'a>, flat: &Resolved<'a>) -> Option<(&'static str, Variants<'a>)> {
     let object = flat.object()?;
     let key = ["oneOf", "anyOf"].into_iter().find(|key| object.contains_key(*key))?;
@@ -134,7 +133,7 @@ fn choice<'a>(side: &Side<'a>, flat: &Resolved<'a>) -> Option<(&'static str, Var
     Some((key, all))
 }
 
-/// A schema as a choice: of itself, or of one schema for each of its types.
+/// A schema without a choice as a list of variants: the schema itself, or one schema for each of its types.
 fn as_choice<'a>(side: &Side<'a>, flat: &Resolved<'a>, written: Option<Cow<'a, Value>>) -> Option<Variants<'a>> {
     let object = flat.object().filter(|object| !["oneOf", "anyOf", "allOf"].iter().any(|key| object.contains_key(*key)))?;
     let split = by_type(side, object);
@@ -145,7 +144,7 @@ fn as_choice<'a>(side: &Side<'a>, flat: &Resolved<'a>, written: Option<Cow<'a, V
     Some(split)
 }
 
-/// A schema that lists several types as one schema for each.
+/// Splits a schema that lists several types into one schema for each type.
 fn by_type<'a>(side: &Side<'a>, object: &Object) -> Variants<'a> {
     let mut types = items(object.get("type")).to_vec();
     types.extend(object.get("type").filter(|named| named.is_string()).cloned());
@@ -167,7 +166,7 @@ fn by_type<'a>(side: &Side<'a>, object: &Object) -> Variants<'a> {
     types.iter().map(of).collect()
 }
 
-/// A schema as the document writes it. None for a schema that was put together and is no reference.
+/// A schema as the document writes it. None for a schema that was merged from parts and is no reference.
 pub(super) fn written<'a>(schema: &Cow<'a, Value>) -> Option<Cow<'a, Value>> {
     match schema {
         Cow::Borrowed(schema) => Some(Cow::Borrowed(*schema)),
@@ -175,7 +174,7 @@ pub(super) fn written<'a>(schema: &Cow<'a, Value>) -> Option<Cow<'a, Value>> {
     }
 }
 
-/// Compares a choice with a schema that is no choice. False if the two are something else.
+/// Compares a choice with a schema that is no choice. For any other pair of schemas, returns false without comparing them.
 pub(super) fn compare_with_one<'a>(
     differ: &mut Differ<'a>,
     at: &Location,
@@ -246,7 +245,7 @@ fn listed<'a>(
     }
 }
 
-/// A variant that has no partner in the other document.
+/// Reports a variant that has no partner in the other document.
 fn lonely<'a>(
     differ: &mut Differ<'a>,
     place: &Location,
@@ -270,7 +269,8 @@ fn lonely<'a>(
     differ.add_witness(witness.as_ref());
 }
 
-/// The variants with nested choices and lists of types taken apart, where that accepts the same values.
+/// Expands nested choices into their variants, and lists of types into one schema for each type, where the result accepts the same values.
+/// References named in `kept` stay as they are.
 fn expanded<'a>(differ: &Differ<'a>, which: Which, key: &str, list: Variants<'a>, kept: &BTreeSet<String>) -> Variants<'a> {
     let side = if which == Which::Old { &differ.old } else { &differ.new };
     let mut all = Variants::new();

@@ -87,7 +87,7 @@ fn components(differ: &mut Differ) {
     }
 }
 
-/// References that both documents hold and that lead to something that was not loaded: what changed behind them is unknown.
+/// Reports the references that both documents contain and whose target was not loaded: whether the target changed is unknown.
 fn unfollowed(differ: &mut Differ) {
     let of = |side: &Side| side.all_references().iter().filter(|reference| side.is_unfollowed(reference)).cloned().collect::<BTreeSet<_>>();
     let (old, new) = (of(&differ.old), of(&differ.new));
@@ -96,7 +96,7 @@ fn unfollowed(differ: &mut Differ) {
     }
 }
 
-/// Faults of a document. They are no differences.
+/// The faults of one document, such as a broken reference, as notices. Faults are not differences.
 fn notices(which: &str, side: &Side) -> Vec<String> {
     let mut notices: Vec<_> = side.document.notices.iter().map(|notice| format!("{which}: {notice}")).collect();
     let root = side.root();

@@ -1,7 +1,8 @@
-//! Decides changes of a keyword by what the schemas accept, and finds a witness for each breaking change of a schema.
+//! Classifies changes of a keyword by the values that both schemas accept (schema containment), and finds a witness for each breaking
+//! change of a schema.
 //!
-//! A change of a keyword that excludes no value of the other document is no change. Where no table of keywords decides, the
-//! two schemas are compared as sets of values: a proof or a witness decides, in each direction by itself.
+//! A witness is a value that shows the change. A changed keyword that refuses no value of the other document is reported as restated. Where
+//! the keywords alone do not decide, the two schemas are compared as sets of values: in each direction, a proof or a witness decides.
 
 use std::{borrow::Cow, rc::Rc};
 
@@ -14,11 +15,11 @@ use super::{
     values::Object,
 };
 
-/// Instances that are tried for one question.
+/// Instances that are tried to refute one inclusion.
 const SAMPLES: usize = 60;
 /// Instances that are tried for the witnesses of one pair of schemas.
 const WITNESS_SAMPLES: usize = 48;
-/// Pairs of schemas whose witnesses are kept.
+/// Pairs of schemas whose witnesses are cached.
 const KEPT: usize = 50_000;
 
 /// The schemas that are compared at a place, as they are written.
@@ -85,7 +86,7 @@ impl<'a> Differ<'a> {
         self.add_witness(decision.witness(at.direction));
     }
 
-    /// Revises the findings of a group of keywords, from a position on.
+    /// Revises the findings about a group of keywords, from position `from` on, by the values that both schemas accept.
     pub(super) fn revise(&mut self, at: &Location, pair: &Pair<'_, 'a>, [one, other]: [&Object; 2], from: usize, keys: &[&str]) {
         if from == self.found.len() || at.direction == Direction::Neither {
             return;
@@ -115,7 +116,7 @@ impl<'a> Differ<'a> {
         }
     }
 
-    /// Adds a witness to each breaking finding of a pair of schemas that has none, from a position on.
+    /// Adds a witness to each breaking finding about a pair of schemas that has none, from position `from` on.
     pub(super) fn add_witnesses(&mut self, at: &Location, pair: &Pair<'_, 'a>, from: usize) {
         let wanted = |finding: &Finding| {
             finding.witness.is_none() && finding.blame != Blame::Nothing && finding.rule.class(finding.at.direction) == Class::Breaking
@@ -164,7 +165,7 @@ impl<'a> Differ<'a> {
 }
 
 impl Blame {
-    /// Whether a value is refused for this reason.
+    /// Whether this blame explains the refusal of a value.
     fn explains(&self, refusals: &Refusals, value: &Value) -> bool {
         match self {
             Self::Nothing => false,
@@ -177,10 +178,10 @@ impl Blame {
     }
 }
 
-/// Rules whose class the values decide.
+/// Rules whose findings are replaced by a decision about the accepted values.
 static UNDECIDED: [&Rule; 2] = [&rules::PATTERN_CHANGED, &rules::LIMIT_CHANGED];
 
-/// Rules about what a keyword accepts, and nothing else.
+/// Rules that concern only the values that a keyword accepts.
 static REVISED: [&Rule; 21] = [
     &rules::TYPE_CHANGED,
     &rules::TYPE_WIDENED,

@@ -32,7 +32,8 @@ pub(super) struct Location {
     pub text: bool,
     /// Whether values may be written as XML.
     pub xml: bool,
-    /// Whether the schema is one of several that restrict the values of this place: an instance of it alone shows nothing.
+    /// Whether the schema is one of several that restrict the values of this place. An instance of this schema proves nothing then, because
+    /// another schema may refuse it.
     pub partial: bool,
 }
 
@@ -105,15 +106,15 @@ pub(super) struct Finding {
     pub new: Option<Value>,
     /// Keywords that differ and that this finding covers.
     pub covers: BTreeSet<String>,
-    /// What refuses the values that this finding is about.
+    /// The part of a schema that refuses the values that this finding is about.
     pub blame: Blame,
     /// A value that was accepted and is refused, or that was not sent and may be sent.
     pub witness: Option<Value>,
-    /// The sunset of what is gone.
+    /// The sunset of the removed part, if that part was deprecated.
     pub sunset: Option<String>,
 }
 
-/// What in a schema refuses a value.
+/// The part of a schema that refuses a value.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Blame {
     Nothing,
@@ -138,16 +139,15 @@ static EXTENSION: PresenceRules =
 pub(super) static INFO: PresenceRules =
     PresenceRules { added: &rules::INFO_ADDED, removed: &rules::INFO_REMOVED, changed: &rules::INFO_CHANGED };
 
-/// A running comparison. It treats both documents in the same manner, so that comparing in the other direction finds the
-/// mirror of each change.
+/// A running comparison. Both documents are treated alike, so that comparing in the other direction finds the mirror of each change.
 pub(super) struct Differ<'a> {
     pub old: Side<'a>,
     pub new: Side<'a>,
     unchanged: HashSet<String>,
     pub found: Vec<Finding>,
-    /// Pairs of schemas that may still be compared at each place of use. After that, each pair is compared once in a body.
+    /// Budget of pairs of schemas to compare at each place where they are used. Once it is spent, each pair is compared once in a body.
     pub left: usize,
-    /// Pairs of schemas that may be compared after that.
+    /// Budget of pairs of schemas to compare once in a body.
     pub left_once: usize,
     memory: Memory<'a>,
     /// Witnesses of pairs of schemas, by their addresses.
@@ -169,15 +169,15 @@ impl<'a> Differ<'a> {
         }
     }
 
-    /// Questions about schemas in a direction.
+    /// Answers questions about the values that schemas accept in a direction.
     pub fn semantics(&self, direction: Direction) -> Semantics<'_, 'a> {
         Semantics::new([&self.old, &self.new], &self.unchanged, direction, &self.memory)
     }
 
-    /// Adds the sunset of something deprecated that is gone to the last finding.
+    /// Adds the sunset of a removed part to the last finding, if that part was deprecated.
     pub fn add_sunset(&mut self, gone: &Value) {
         let gone = members(gone);
-        // A day, or a time of which the day counts.
+        // `x-sunset` is a day, or a time that begins with its day.
         let day = gone.get("x-sunset").and_then(Value::as_str).and_then(|time| time.get(..10));
         if let (true, Some(finding)) = (flag(gone, "deprecated"), self.found.last_mut()) {
             finding.sunset = day.map(str::to_owned);
@@ -192,7 +192,7 @@ impl<'a> Differ<'a> {
         }
     }
 
-    /// Names what refuses the values that the findings from a position on are about.
+    /// Sets the blame of the findings from position `from` on that have none.
     pub fn blame(&mut self, from: usize, blame: &Blame) {
         self.found[from..].iter_mut().filter(|finding| finding.blame == Blame::Nothing).for_each(|finding| finding.blame = blame.clone());
     }
@@ -224,7 +224,7 @@ impl<'a> Differ<'a> {
         });
     }
 
-    /// Reports one of two rules, depending on the document that has something.
+    /// Reports a part that one document has: with the rule `added` if that is the new document, else with `removed`.
     pub fn report_either(&mut self, is_new: bool, added: &'static Rule, removed: &'static Rule, at: &Location, detail: Option<&str>) {
         self.report_full(if is_new { added } else { removed }, at, detail, None, None);
     }
@@ -237,7 +237,7 @@ impl<'a> Differ<'a> {
         }
     }
 
-    /// Reports a flag that only one document sets.
+    /// Reports a flag that only one document sets: with the rule `set` if that is the new document, else with `unset`.
     pub fn report_flag(&mut self, old: bool, new: bool, set: &'static Rule, unset: &'static Rule, at: &Location) {
         if old != new {
             self.report_either(new, set, unset, at, None);
@@ -340,7 +340,7 @@ impl<'a> Differ<'a> {
         Some((get(old), get(new)))
     }
 
-    /// The lists under a key, in the same manner.
+    /// The lists under a key. If one of the values is no list, reports the difference.
     pub fn lists(&mut self, at: &Location, key: &str, old: &'a Object, new: &'a Object) -> Option<(&'a [Value], &'a [Value])> {
         self.shaped(at, key, old, new, Value::is_array)?;
         Some((super::values::items(old.get(key)), super::values::items(new.get(key))))
@@ -356,7 +356,7 @@ impl<'a> Differ<'a> {
     }
 }
 
-/// A witness that is short enough to be read.
+/// The witness, if its text has at most 300 bytes. A longer one is not shown, because it is hard to read.
 pub(super) fn shown(witness: &Value) -> Option<Value> {
     (witness.to_string().len() <= 300).then(|| witness.clone())
 }

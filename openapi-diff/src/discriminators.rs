@@ -1,4 +1,4 @@
-//! Discriminators: their property, their mapping, and variants that no `oneOf` lists.
+//! Compares discriminators: their property, their mapping, and variants that no `oneOf` lists.
 
 use std::{
     borrow::Cow,
@@ -71,8 +71,8 @@ pub(super) fn discriminator(differ: &mut Differ, at: &Location, old: &Object, ne
     differ.rest(at, before, after, &["propertyName", "mapping"]);
 }
 
-/// Whether a discriminator value leads to a schema that only has another name: neither document knows both names. The two
-/// schemas are compared as variants.
+/// Whether the target of a discriminator value was only renamed: the old document does not know the new name, and the new document does not
+/// know the old one. The two schemas are compared as variants.
 fn renamed(schemas: [&Object; 2], targets: [&String; 2]) -> bool {
     let knows = |schema: &Object, target: &String| {
         let target = mapped(target);
@@ -84,7 +84,7 @@ fn renamed(schemas: [&Object; 2], targets: [&String; 2]) -> bool {
     !knows(schemas[0], targets[1]) && !knows(schemas[1], targets[0])
 }
 
-/// Whether each value of a schema holds a property.
+/// Whether a schema requires a property of each value.
 fn requires(side: &Side, schema: &Object, name: &str, depth: usize) -> bool {
     let all = |key: &str| {
         let variants = items(schema.get(key));
@@ -96,7 +96,7 @@ fn requires(side: &Side, schema: &Object, name: &str, depth: usize) -> bool {
     items(schema.get("required")).iter().any(|item| item == name) || depth < 8 && (all("oneOf") || all("anyOf"))
 }
 
-/// Whether a discriminator value is the name of a listed variant.
+/// Whether a discriminator value is the name of a listed variant, so that it needs no mapping.
 fn implied(schema: &Object, value: &str, target: &Value) -> bool {
     let Some(target) = target.as_str().map(mapped) else { return false };
     let variants = ["oneOf", "anyOf"].into_iter().flat_map(|key| items(schema.get(key)));

@@ -1,4 +1,4 @@
-//! Encoding objects: how the properties of a form or of a multipart body are written.
+//! Compares encoding objects: how the properties of a form or of a multipart body are serialised.
 
 use std::{borrow::Cow, collections::BTreeSet};
 
@@ -56,7 +56,7 @@ pub(super) fn encodings<'a>(differ: &mut Differ<'a>, at: &Location, media_type: 
     }
 }
 
-/// The media types that a part may have.
+/// Compares the media types that a part may have.
 fn content_types(differ: &mut Differ, at: &Location, encodings: [&Object; 2], implied: [&'static str; 2]) {
     if encodings.iter().any(|encoding| encoding.get("contentType").is_some_and(|kinds| !kinds.is_string())) {
         return differ.report_keyword(at, "contentType", encodings[0].get("contentType"), encodings[1].get("contentType"));
@@ -73,7 +73,7 @@ fn content_types(differ: &mut Differ, at: &Location, encodings: [&Object; 2], im
     after.difference(&before).for_each(|kind| differ.report_detail(&rules::PART_TYPE_ADDED, at, kind));
 }
 
-/// The media type of a part that names none, by the type of its property.
+/// The default media type of a part without `contentType`, which follows from the type of its property.
 fn implied_type(side: &Side, media: &Object, name: &str) -> &'static str {
     let schema = media.get("schema").unwrap_or(empty());
     let schema = resolve(side, Cow::Owned(schema.clone()));
@@ -94,10 +94,10 @@ fn implied_type(side: &Side, media: &Object, name: &str) -> &'static str {
     "application/octet-stream"
 }
 
-/// How a part is written as a parameter of a form.
+/// Compares how a part is serialised as a form parameter.
 fn written(differ: &mut Differ, at: &Location, encodings: [&Object; 2], form: Use) {
     const KEYS: [&str; 3] = ["style", "explode", "allowReserved"];
-    // In a multipart body these take effect only where one of them is given.
+    // In a multipart body these keywords take effect only if at least one of them is given.
     let takes_effect = |encoding: &Object| form == Use::Form || KEYS.iter().any(|key| encoding.contains_key(*key));
     let spelled = |encoding: &Object| {
         if !takes_effect(encoding) {

@@ -1,13 +1,12 @@
-//! Other files that a document refers to: loads them, and writes each reference as the path of its file from the folder of the
-//! document.
+//! Loads the files that a document refers to, and rewrites each reference relative to the folder of the document.
 
 use serde_json::Value;
 
 use super::read::{Document, NOTICES, parsed};
 
-/// Files that one document may consist of.
+/// Most files that one document may consist of.
 const FILES: usize = 1_000;
-/// Their text in bytes.
+/// Most bytes that the texts of these files may have in total.
 const BYTES: usize = 128 * 1024 * 1024;
 
 /// Loads the files that a document refers to, and those that they refer to.
@@ -54,7 +53,7 @@ struct Place<'p> {
 }
 
 impl Place<'_> {
-    /// A reference as it leads from the folder of the document, and the file that it needs.
+    /// The reference relative to the folder of the document, and the file to load for it. None if the reference stays as it is.
     fn resolved(&self, reference: &str) -> Option<(String, Option<String>)> {
         let (path, fragment) = reference.split_once('#').map_or((reference, None), |(path, fragment)| (path, Some(fragment)));
         let fragment = fragment.map(|fragment| format!("#{fragment}")).unwrap_or_default();
@@ -72,7 +71,7 @@ impl Place<'_> {
     }
 }
 
-/// The path of a file, seen from another one; nothing where it leaves the folder of the document.
+/// Resolves a path that the file `from` refers to. None if the path leaves the folder of the document.
 fn joined(from: &str, path: &str) -> Option<String> {
     let mut steps: Vec<&str> = from.split('/').collect();
     steps.pop();

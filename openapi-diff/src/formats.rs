@@ -1,4 +1,4 @@
-//! Reports for other programs: SARIF 2.1.0, JUnit XML, and annotations of GitHub Actions.
+//! Machine-readable report formats: SARIF 2.1.0, JUnit XML, and annotations of GitHub Actions.
 
 use std::{collections::BTreeMap, fmt::Write};
 
@@ -33,7 +33,8 @@ impl Report {
         format!("{log:#}\n")
     }
 
-    /// The report as JUnit XML: a test case for each change, which fails from a class on unless the change is approved.
+    /// The report as JUnit XML: a test case for each change. It fails if the change is of the class `mildest` or a more severe one and is
+    /// not approved.
     pub fn junit(&self, mildest: Class) -> String {
         let failures = self.failing(mildest).count();
         let mut out = format!(

@@ -1,5 +1,5 @@
-//! What a team decides about a report: approved changes, the severity of rules, changes that do not concern it, and grace for
-//! what was deprecated and whose sunset has passed.
+//! Gate for CI: applies the decisions of a team to a report. The decisions approve changes, set the severity of rules and ignore kinds of
+//! changes. A removal is compatible if the removed part was deprecated and its sunset has passed.
 //!
 //! An approval names a fingerprint, a reason and, if it should end, a date. An approval that no change needs is a problem, so
 //! that a list of approvals does not outlive its changes. The caller passes today's date: the crate reads no clock.
@@ -14,7 +14,7 @@ use super::{
     rules::{Class, Rule},
 };
 
-/// A change that is accepted although it fails.
+/// The acceptance of a change that would otherwise fail the gate.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Approval {
@@ -42,11 +42,11 @@ pub struct Severities {
 /// Kinds of changes that a team may leave out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ignored {
-    /// What changes in generated clients alone, and not in requests and responses.
+    /// Changes that affect the code of generated clients and leave requests and responses as they are.
     GeneratedCode,
 }
 
-/// All that a team decides.
+/// All decisions of a team.
 #[derive(Debug, Clone, Default)]
 pub struct Gate {
     pub approvals: Approvals,
@@ -54,11 +54,11 @@ pub struct Gate {
     pub ignored: Vec<Ignored>,
     /// Only operations whose path matches count; changes of the document as a whole count too.
     pub path: Option<Regex>,
-    /// As `2026-11-26`.
+    /// Today's date, such as `2026-11-26`.
     pub today: String,
 }
 
-/// Rules about names that the wire does not show.
+/// Rules about names that generated clients use and that requests and responses do not contain.
 const GENERATED_CODE: [&str; 8] = [
     "operation-id-renamed",
     "operation-id-added",
@@ -70,7 +70,7 @@ const GENERATED_CODE: [&str; 8] = [
     "type-name-changed",
 ];
 
-/// Rules about something that is gone, for which a sunset gives grace.
+/// Rules about removed parts. Such a change is compatible from the sunset of the part on.
 const REMOVALS: [&str; 11] = [
     "operation-removed",
     "webhook-removed",
@@ -86,14 +86,14 @@ const REMOVALS: [&str; 11] = [
 ];
 
 impl Severities {
-    /// The names in the file that are no rules.
+    /// The names in the file that are not identifiers of rules.
     pub fn unknown(&self) -> Vec<&str> {
         self.rules.keys().map(String::as_str).filter(|id| Rule::of(id).is_none()).collect()
     }
 }
 
 impl Report {
-    /// Applies the decisions to the changes; returns what is wrong with the decisions themselves.
+    /// Applies the decisions to the changes; returns the problems of the decisions themselves, such as an expired approval.
     pub fn apply(&mut self, gate: &Gate) -> Vec<String> {
         if let Some(path) = &gate.path {
             self.changes.retain(|change| change.operation.as_deref().is_none_or(|operation| path.is_match(path_of(operation))));
@@ -119,7 +119,7 @@ impl Report {
         for approval in &gate.approvals.approvals {
             let Approval { fingerprint, reason, expires } = approval;
             if seen.insert(fingerprint, ()).is_some() {
-                problems.push(format!("approval of {fingerprint}: it stands in the file twice"));
+                problems.push(format!("approval of {fingerprint}: the file lists this fingerprint twice; remove one of the entries"));
                 continue;
             }
             if reason.trim().is_empty() {

@@ -1,11 +1,11 @@
-//! Groups the changes of a report for display: changes that are the same in many places come first, each once; then the
-//! changes of each operation.
+//! Groups the changes of a report for display: changes that are the same in many places come first, each shown once; then the changes of
+//! each operation.
 //!
-//! Used by `print` and `html`. Each change is either shown under its operation or covered by one entry at the front. Each
-//! operation names the entries that affect it, with the statuses of the responses that they affect.
+//! Used by `print` and `html`. Each change is either shown under its operation or covered by one entry at the front of the report. Each
+//! operation names the entries that affect it, with the statuses of the affected responses.
 //!
-//! The same change in responses with different statuses counts as one, since one schema usually describes them. An entry
-//! needs several operations and at least three places.
+//! The same change in responses with different statuses counts as one change, since one schema usually describes them. An entry covers at
+//! least two operations and at least three places.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -61,7 +61,7 @@ pub(super) struct Mention {
 }
 
 impl OperationGroup<'_> {
-    /// Whether it has a change of a class, shown here or at the front.
+    /// Whether the operation has a change of a class, shown under it or at the front.
     pub fn has(&self, class: Class) -> bool {
         self.of_class(class).next().is_some() || self.common.iter().any(|mention| mention.class == class)
     }
@@ -71,7 +71,7 @@ impl OperationGroup<'_> {
     }
 }
 
-/// Splits the status of a response off a place.
+/// Splits a place into the status of a response, if there is one, and the rest.
 fn split(place: &str) -> (Option<&str>, &str) {
     match place.strip_prefix("response ") {
         Some(rest) => (Some(rest.split(' ').next().unwrap_or_default()), rest.split_once(' ').map_or("", |(_, rest)| rest)),

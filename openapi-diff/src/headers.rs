@@ -1,4 +1,4 @@
-//! Headers of responses and of the parts of a multipart body.
+//! Compares the headers of responses and of the parts of a multipart body.
 
 use std::collections::BTreeSet;
 
@@ -23,7 +23,7 @@ pub(super) fn headers<'a>(differ: &mut Differ<'a>, at: &Location, old: &'a Objec
     let all: BTreeSet<_> = before.keys().chain(after.keys()).collect();
     for key in all {
         let at = at.part(&format!("header {key}"));
-        // `content` already describes this header.
+        // The keys of `content` already describe this header.
         if key == "content-type" {
             if before.get(key).map(|(_, header)| bare(header)) != after.get(key).map(|(_, header)| bare(header)) {
                 differ.report_detail(&rules::RESTATED, &at, "header");

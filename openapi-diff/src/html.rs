@@ -1,7 +1,7 @@
 //! Renders a report as one self-contained HTML page with both directions and a filter by class.
 //!
-//! The switch and the filters are form controls, and the style sheet hides what they exclude. The page works with keyboards
-//! and screen readers, and under a policy that forbids all scripts.
+//! The switch of the direction and the filters are form controls, and the style sheet hides what they exclude. The page works with
+//! keyboards and screen readers, and under a content security policy that forbids all scripts.
 
 use std::fmt::Write;
 
@@ -16,7 +16,7 @@ use super::{
 pub const STYLE: &str = include_str!("html.css");
 
 impl Report {
-    /// The page. `links` are the addresses and names of other pages.
+    /// Renders the page. `links` are the addresses and names of other pages, for the navigation.
     pub fn html(&self, links: &[(&str, &str)]) -> String {
         let back = self.mirrored();
         let (old, new) = (escaped(&titled(&self.old)), escaped(&titled(&self.new)));
@@ -114,7 +114,7 @@ fn open(out: &mut String, has: impl Fn(Class) -> bool, heading: &str) {
     _ = writeln!(out, "<section class=\"{}\">\n<h2>{}</h2>", classes.join(" "), escaped(heading));
 }
 
-/// A change. `label` completes the opening tag of the item.
+/// Writes a change as a list item. `label` completes the opening tag of the item.
 fn item(out: &mut String, grouping: &Grouping, direction: &str, change: &Change, label: &str, place: &str, end: &str) {
     let name = class_name(change.class);
     _ = write!(
@@ -135,7 +135,7 @@ fn item(out: &mut String, grouping: &Grouping, direction: &str, change: &Change,
     _ = writeln!(out, "<small>{end}</small></li>");
 }
 
-/// The entries at the front that affect this operation.
+/// Writes links to the entries at the front that affect this operation.
 fn see_above(out: &mut String, direction: &str, group: &OperationGroup, class: Class) {
     let link = |mention: &Mention| {
         let link = format!("<a href=\"#{direction}-{0}\">{0}</a>", mention.label);
@@ -164,7 +164,7 @@ pub(super) fn escaped(text: &str) -> String {
     out
 }
 
-/// Text with its code spans.
+/// Escapes text and renders its code spans. A text with an unpaired backtick has no code spans.
 fn spans(text: &str) -> String {
     let parts: Vec<_> = text.split('`').collect();
     if parts.len() % 2 == 0 {
@@ -181,7 +181,7 @@ mod tests {
     use crate::{Document, diff};
 
     #[test]
-    fn the_page_shows_both_directions_and_asks_for_nothing_else() {
+    fn the_page_shows_both_directions_and_loads_nothing_else() {
         let document = |path: &str| {
             Document::new(
                 json!({ "openapi": "3.0.0", "info": { "title": "<script>", "version": "1" }, "paths": { (path): { "get": {} } } }),

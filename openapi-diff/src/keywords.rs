@@ -1,7 +1,7 @@
-//! The keywords of a schema that hold plain values: types, formats, limits, enumerations, flags.
+//! Compares the keywords of a schema that hold plain values: types, formats, limits, enumerations, flags.
 //!
-//! Keywords that take effect together form a group. A difference within a group to which no rule applies has no effect. A
-//! keyword of the wrong type is reported as an unknown change.
+//! Keywords that take effect together form a group. A difference within a group to which no rule applies has no effect and is reported as
+//! restated. A keyword of the wrong type is reported as an unknown change.
 
 use std::collections::BTreeSet;
 
@@ -42,7 +42,7 @@ impl KeywordGroup {
     }
 }
 
-/// Whether a keyword applies to values of each type.
+/// Whether a keyword applies to values of all types.
 pub(super) fn is_of_any_type(key: &str) -> bool {
     ["default", "readOnly", "writeOnly", "deprecated", "nullable", "type"].contains(&key)
 }
@@ -55,7 +55,7 @@ fn is_limit(value: &Value) -> bool {
     value.is_number() || value.is_boolean()
 }
 
-/// `const` may have any value, so this group accepts all values. An `enum` that is no list counts as odd.
+/// Accepts every value, because `const` and `default` may have any. `AllowedValues` treats an `enum` that is no list as odd.
 fn any(_: &Value) -> bool {
     true
 }
@@ -113,8 +113,8 @@ pub(super) fn takes_null(side: &Side, schema: &Object) -> bool {
     !side.document.is_3_1() && flag(schema, "nullable") || listed.iter().any(|name| name == "null") && listed.len() > 1
 }
 
-/// Reports whether null became allowed or refused. A schema without a type accepts null anyway; around a choice, `nullable`
-/// is meant to allow null.
+/// Reports whether null became allowed or refused. A schema without a type accepts null anyway. Beside a choice, `nullable` is read as its
+/// authors mean it: it allows null.
 fn null(differ: &mut Differ, at: &Location, old: &Object, new: &Object) {
     let typed = |schema: &Object| schema.contains_key("type");
     let varied = |schema: &Object| schema.contains_key("oneOf") || schema.contains_key("anyOf");
@@ -134,7 +134,7 @@ pub(super) fn has_odd_type(schema: &Object) -> bool {
         || schema.get("nullable").is_some_and(|flag| !flag.is_boolean())
 }
 
-/// Reports types that exclude each other. Then other keywords need no comparison.
+/// Reports types that have none in common, and returns whether that is so. Other keywords then need no comparison.
 pub(super) fn types_exclude(differ: &mut Differ, at: &Location, old: &Object, new: &Object) -> bool {
     if has_odd_type(old) || has_odd_type(new) {
         return false;
@@ -152,7 +152,7 @@ pub(super) fn types_exclude(differ: &mut Differ, at: &Location, old: &Object, ne
     let from = differ.found.len();
     differ.report_values(rule, at, Some(&spelled(Some(&before), false)), Some(&spelled(Some(&after), false)));
     null(differ, at, old, new);
-    // A value that is written as text may be of another type too.
+    // As plain text, the same value may be of both types, so the finding gets no blame and no witness is searched.
     if !at.text {
         differ.blame(from, &Blame::Keywords(vec!["type".to_owned(), "nullable".to_owned()]));
     }
@@ -196,7 +196,7 @@ fn types(differ: &mut Differ, at: &Location, old: &Object, new: &Object) {
     null(differ, at, old, new);
 }
 
-/// The format of a value, and the encoding of bytes as text. OpenAPI 3.0 uses `format` for both, 3.1 has own keywords.
+/// Compares the format of a value, and the encoding of bytes as text. OpenAPI 3.0 uses `format` for both; 3.1 has separate keywords.
 fn format(differ: &mut Differ, at: &Location, old: &Object, new: &Object) {
     let spelled = |schema: &Object| match ["format", "contentEncoding", "contentMediaType"].map(|key| text(schema, key).map(str::to_owned))
     {
@@ -239,7 +239,7 @@ fn pattern(differ: &mut Differ, at: &Location, old: &Object, new: &Object) {
     differ.report_values(rule, at, old.get("pattern"), new.get("pattern"));
 }
 
-/// A default takes effect where the value may be missing in that document.
+/// Compares defaults. A default takes effect only where the value may be missing.
 fn default(differ: &mut Differ, at: &Location, old: &Object, new: &Object) {
     if at.direction == Direction::Request && at.required.contains(&true) {
         let none = Value::from("nothing");
@@ -254,7 +254,7 @@ fn default(differ: &mut Differ, at: &Location, old: &Object, new: &Object) {
     differ.report_values(rule, at, old.get("default"), new.get("default"));
 }
 
-/// Reports a limit by whether it became stricter. An absent limit is unlimited.
+/// Reports a limit that became stricter, became looser, or changed in a way that is neither. An absent limit is unlimited.
 fn limit(differ: &mut Differ, at: &Location, key: &str, values: (Option<&Value>, Option<&Value>), stricter: Option<bool>) {
     let rule: &'static Rule = match stricter {
         Some(true) => &rules::LIMIT_TIGHTENED,
@@ -265,7 +265,7 @@ fn limit(differ: &mut Differ, at: &Location, key: &str, values: (Option<&Value>,
     differ.report_full(rule, at, Some(key), Some(values.0.unwrap_or(&none)), Some(values.1.unwrap_or(&none)));
 }
 
-/// A lower limit of a count. An absent limit is 0.
+/// Compares a lower limit of a count. An absent limit is 0.
 fn at_least(differ: &mut Differ, at: &Location, key: &str, old: &Object, new: &Object) {
     let [before, after] = [old, new].map(|object| object.get(key).cloned().unwrap_or_else(|| 0.into()));
     let zero = Value::from(0);
@@ -288,7 +288,8 @@ fn at_most(differ: &mut Differ, at: &Location, key: &str, old: &Object, new: &Ob
     limit(differ, at, key, (before, after), Some(stricter));
 }
 
-/// A bound, inclusive or exclusive. OpenAPI 3.0 marks an exclusive bound by a flag, 3.1 by a number.
+/// Compares a bound, inclusive or exclusive. OpenAPI 3.0 marks a bound as exclusive by a flag; 3.1 has a separate keyword with the
+/// exclusive bound.
 fn bound(differ: &mut Differ, at: &Location, key: &'static str, old: &Object, new: &Object) {
     let lower = key == "minimum";
     // Orders bounds by strictness: a higher lower bound is stricter, and so is an exclusive one.
@@ -356,7 +357,7 @@ fn multiple(differ: &mut Differ, at: &Location, old: &Object, new: &Object) {
     limit(differ, at, "multipleOf", (old.get("multipleOf"), new.get("multipleOf")), stricter);
 }
 
-/// The list of values that a schema allows.
+/// The values that a schema allows.
 enum AllowedValues<'v> {
     Any,
     Closed(&'v [Value]),

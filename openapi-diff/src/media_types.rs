@@ -1,4 +1,4 @@
-//! Request bodies and media types.
+//! Compares request bodies and media types.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -80,7 +80,7 @@ pub(super) fn content<'a>(differ: &mut Differ<'a>, at: &Location, old: &'a Objec
     }
 }
 
-/// The range that covers a media type that is not listed.
+/// The listed range, such as `image/*` or `*/*`, that covers a media type that is not listed.
 fn covering_type<'n, 'a>(types: &'n Named<'a>, key: &str) -> Option<(&'n str, &'a Value)> {
     let (kind, _) = key.split_once('/')?;
     let ranges = [format!("{kind}/*"), "*/*".to_owned()];

@@ -1,4 +1,4 @@
-//! Keywords of objects: properties, pattern properties, additional properties, and names.
+//! Compares the keywords of objects: properties, pattern properties, additional properties, and names of properties.
 
 use std::borrow::Cow;
 
@@ -96,7 +96,7 @@ impl<'a> Differ<'a> {
         }
     }
 
-    /// Properties that are required if another one is present.
+    /// Compares `dependentRequired`: properties that are required if another property is present.
     fn dependent_required(&mut self, at: &Location, [one, other]: [&Object; 2], pair: &Pair<'_, 'a>) {
         const KEY: &str = "dependentRequired";
         if !keywords::shaped(self, at, KEY, one, other, |value| value.as_object().is_some_and(|names| names.values().all(is_names))) {
@@ -194,7 +194,7 @@ impl<'a> Differ<'a> {
         }
     }
 
-    /// Whether a property is never sent in this direction.
+    /// Whether a property is never sent in this direction. None if there is no property.
     fn unseen(&self, is_old: bool, property: &Option<Cow<'a, Value>>, direction: Direction) -> Option<bool> {
         let key = match direction {
             Direction::Request => "readOnly",
@@ -208,7 +208,7 @@ impl<'a> Differ<'a> {
     }
 }
 
-/// What a schema says about properties that it does not list.
+/// How a schema treats properties that it does not list.
 #[derive(Clone, Copy)]
 pub(super) enum AdditionalProperties {
     Allowed,

@@ -1,4 +1,4 @@
-//! Paths, webhooks and callbacks, and the operations under them.
+//! Compares paths, webhooks and callbacks, and the operations under them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,7 +19,7 @@ use super::{
 
 const METHODS: [&str; 8] = ["get", "put", "post", "delete", "options", "head", "patch", "trace"];
 
-/// Compares the paths of both documents. Names of path parameters do not matter for the pairs.
+/// Compares the paths of both documents. Paths that differ only in the names of their parameters are compared with each other.
 pub(super) fn compare_paths<'a>(differ: &mut Differ<'a>) {
     let whole = Location::document("");
     let (old, new) = (differ.old.root(), differ.new.root());
@@ -113,7 +113,7 @@ pub(super) fn shared(old: &Side, new: &Side) -> Shared {
 /// The kind of operations: of a path, a webhook or a callback.
 struct OperationKind<'k> {
     label: &'k dyn Fn(&str) -> String,
-    /// The start of each place: a callback belongs to an operation.
+    /// The start of each place. Empty except for a callback, whose changes belong to the operation that declares it.
     prefix: &'k str,
     /// The direction of the requests.
     sends: Direction,
@@ -184,7 +184,7 @@ fn path_item<'a>(differ: &mut Differ<'a>, kind: &OperationKind, old: &'a Value, 
         operation(differ, &kind.at(method), kind.sends, &was, &is);
     }
     if common == 0 {
-        // No common operation compares these.
+        // These are compared with the common operations, and here there is none.
         for key in ["parameters", "servers"] {
             differ.report_keyword(&kind.at(""), key, old.get(key), new.get(key));
         }
@@ -225,7 +225,7 @@ fn names(template: &str) -> Vec<&str> {
     template.split('{').skip(1).filter_map(|rest| rest.split_once('}')).map(|(name, _)| name).collect()
 }
 
-/// The identifier, the tags and the deprecation of an operation.
+/// Compares the identifier, the tags and the deprecation of an operation.
 fn identity<'a>(differ: &mut Differ<'a>, at: &Location, old: &'a Object, new: &'a Object) {
     match (text(old, "operationId"), text(new, "operationId")) {
         (Some(one), Some(other)) if one == other => {}
@@ -287,7 +287,7 @@ fn callbacks<'a>(differ: &mut Differ<'a>, at: &Location, sends: Direction, old: 
     }
 }
 
-/// Tags of the document by name.
+/// Compares the tags of the documents by name.
 pub(super) fn compare_tags(differ: &mut Differ) {
     let whole = Location::document("");
     let (old, new) = (differ.old.root(), differ.new.root());

@@ -65,7 +65,7 @@ impl<'a> Pairing<'_, 'a> {
             if name(&self.before[one]).or(name(&self.after[other])).is_some() {
                 return label;
             }
-            // The hash keeps the variants that changed at their labels.
+            // With a hash in this label, the labels of changed variants do not depend on how many variants are unchanged.
             format!("{label} {}", hash(&self.differ.old, &self.before[one]).min(hash(&self.differ.new, &self.after[other])))
         };
         let named = self.discriminators.iter().any(Option::is_some);
@@ -80,7 +80,7 @@ impl<'a> Pairing<'_, 'a> {
             take(&mut pairs, &mut left, &mut right, &|one, other| self.equivalent(one, other).then(|| same(one, other)));
             self.by_inclusion(&mut pairs, &mut left, &mut right, &called);
         }
-        // What has a name is labelled by it; what has none is paired by its type, in the order of the lists.
+        // A remaining variant with a name is labelled by that name. Variants without a name are paired by type, in the order of the lists.
         let mut lonely: BTreeMap<String, [Vec<usize>; 2]> = BTreeMap::new();
         for (side, positions, list, document) in [(0, &left, self.before, &self.differ.old), (1, &right, self.after, &self.differ.new)] {
             for position in positions {
@@ -119,7 +119,7 @@ impl<'a> Pairing<'_, 'a> {
         self.differ.semantics(self.direction).strict().equivalent(&one, &other)
     }
 
-    /// Pairs variants of which one includes the other, where that leaves no doubt.
+    /// Pairs two variants if one of them includes the other and no third variant is related to either in this way.
     fn by_inclusion(
         &self,
         pairs: &mut Vec<Labelled>,
@@ -152,7 +152,7 @@ impl<'a> Pairing<'_, 'a> {
         }
     }
 
-    /// The values of the discriminator that stand for a variant.
+    /// The values of the discriminator that select a variant.
     fn values(&self, side: usize, variant: &Value) -> BTreeSet<String> {
         let Some(target) = reference(variant) else { return BTreeSet::new() };
         let mapping = self.discriminators[side].and_then(|discriminator| discriminator.get("mapping"));

@@ -1,4 +1,4 @@
-//! Parameters of operations, and what parameters and headers have in common.
+//! Compares parameters of operations, and what parameters and headers have in common.
 
 use std::{borrow::Cow, collections::BTreeSet};
 
@@ -107,7 +107,7 @@ pub(super) fn compare_parameters<'a>(differ: &mut Differ<'a>, at: &Location, old
 /// Headers that OpenAPI describes elsewhere. As parameters they are ignored.
 const IGNORED: [&str; 3] = ["header accept", "header content-type", "header authorization"];
 
-/// The name of a parameter in a place.
+/// The parameter as a place names it, such as `query parameter limit`.
 fn called(key: &str, was: Option<&(String, &Value)>, is: Option<&(String, &Value)>) -> String {
     let (place, rest) = key.split_once(' ').unwrap_or((key, ""));
     match (was, is) {
@@ -118,7 +118,8 @@ fn called(key: &str, was: Option<&(String, &Value)>, is: Option<&(String, &Value
     }
 }
 
-/// Finds the counterpart of a broken reference: the other document follows the same reference to a parameter.
+/// Reports references to parameters that are broken in one document. If the other document follows the same reference to a parameter, the
+/// change is reported at that parameter.
 fn unfollowed<'a>(differ: &mut Differ<'a>, at: &Location, is_new: bool, own: &mut Named<'a>, other: &mut Named<'a>) {
     let broken = |(key, (_, value)): (&String, &(String, &'a Value))| {
         Some((key.clone(), reference(value).filter(|_| key.starts_with("parameter "))?))
@@ -148,7 +149,7 @@ fn parameter<'a>(differ: &mut Differ<'a>, at: &Location, old: &'a Value, new: &'
     differ.rest(at, old, new, &PARAMETER);
 }
 
-/// `required` and `deprecated`. A value that is no boolean is reported as an unknown change.
+/// Compares `required` and `deprecated`. A value that is no boolean is reported as an unknown change.
 pub(super) fn flags(
     differ: &mut Differ,
     at: &Location,
@@ -167,7 +168,7 @@ pub(super) fn flags(
     }
 }
 
-/// The serialisation of a parameter or a header.
+/// Compares the serialisation of a parameter or a header.
 pub(super) fn written(differ: &mut Differ, at: &Location, old: &Object, new: &Object, place: &str) {
     const KEYS: [&str; 3] = ["style", "explode", "allowReserved"];
     // `explode` has no effect on a plain value, and only one form of `deepObject` is defined.
@@ -213,7 +214,7 @@ fn is_plain(name: &str) -> bool {
     ["string", "integer", "number", "boolean", "null"].contains(&name)
 }
 
-/// The `schema` or `content` of a parameter or a header.
+/// Compares the `schema` or `content` of a parameter or a header.
 pub(super) fn value<'a>(differ: &mut Differ<'a>, at: &Location, old: &'a Object, new: &'a Object, place: &str) {
     if old.contains_key("content") || new.contains_key("content") {
         if old.contains_key("content") && new.contains_key("content") {
@@ -225,7 +226,7 @@ pub(super) fn value<'a>(differ: &mut Differ<'a>, at: &Location, old: &'a Object,
     let (before, after) = (old.get("schema"), new.get("schema"));
     let at = &at.as_text();
     if let (Some(was), Some(is)) = (before, after) {
-        // One value is a list of one, if it is not split at commas.
+        // A single value equals a list of one, if lists are not split at commas.
         let lists = [(&differ.old, old, was), (&differ.new, new, is)].map(|(side, parameter, schema)| list(side, parameter, schema, place));
         let scalars = [(&differ.old, old), (&differ.new, new)].map(|(side, parameter)| plain(side, parameter));
         match lists {
@@ -245,7 +246,7 @@ pub(super) fn value<'a>(differ: &mut Differ<'a>, at: &Location, old: &'a Object,
     differ.schema(at, before, after);
 }
 
-/// The schema of the items of a list that is written as one parameter for each item, and that a single item fits.
+/// The schema of the items of a list, if the list is written as one parameter for each item and a single item is a valid list.
 fn list<'a>(side: &Side<'a>, parameter: &Object, schema: &'a Value, place: &str) -> Option<&'a Value> {
     let form = text(parameter, "style").is_none_or(|style| style == "form") && ["query", "cookie"].contains(&place);
     let explode = parameter.get("explode").is_none_or(|explode| *explode == Value::Bool(true));

@@ -1,6 +1,6 @@
 //! Renders a report as text and as Markdown.
 //!
-//! Documents may come from anywhere: control characters are replaced, and markup in names is escaped.
+//! Documents are untrusted input: control characters are replaced, and markup in names is escaped.
 
 use std::fmt::Write;
 
@@ -49,7 +49,7 @@ pub(super) fn heading(operation: Option<&str>, changes: &[&Change]) -> String {
     }
 }
 
-/// The rule and the fingerprint of a change, by which a team's decisions name it.
+/// The rule and the fingerprint of a change. Severities name the rule, approvals name the fingerprint.
 fn marks(change: &Change) -> String {
     format!("{} {}", change.rule.id, change.fingerprint)
 }

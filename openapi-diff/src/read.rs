@@ -1,7 +1,7 @@
 //! Parses OpenAPI documents, JSON or YAML.
 //!
-//! Only text that is no OpenAPI 3.0 or 3.1 document is refused. Other faults (a repeated key, deep nesting) become notices. A
-//! value that is nested too deeply is kept as a hash, so that a change in it is found. One visitor reads both formats, because
+//! Only text that is no OpenAPI 3.0 or 3.1 document is refused. Other faults (a repeated key, deep nesting) become notices. A JSON value
+//! that is nested too deeply is replaced by its hash, so that a change in it is found. One visitor reads both formats, because
 //! `serde_json::Value` drops repeated keys silently, and keys of YAML may be numbers.
 
 use std::{cell::RefCell, collections::BTreeMap, fmt};
@@ -14,9 +14,9 @@ use super::{
     values::{hex, sha256},
 };
 
-/// The nesting that is kept. Real documents are less deep, and the parsers accept more.
+/// The nesting of JSON beyond which a value is replaced by its hash. Real documents are less deep, and the parsers accept more.
 const DEPTH: usize = 100;
-/// The number of notices that are kept.
+/// Most notices of one document.
 pub(super) const NOTICES: usize = 100;
 
 /// A document and its faults.
@@ -44,8 +44,8 @@ pub enum Unreadable {
 }
 
 impl Document {
-    /// A document that was read from an origin such as `https://api.example.com`: its servers there are relative, as those of a document
-    /// in a file are, so that deployments at two addresses can be compared.
+    /// Makes the addresses of servers under `origin`, such as `https://api.example.com`, relative. So the documents of deployments at two
+    /// addresses can be compared.
     #[must_use]
     pub fn served_by(mut self, origin: &str) -> Self {
         for server in self.root.get_mut("servers").and_then(Value::as_array_mut).into_iter().flatten() {
@@ -58,7 +58,7 @@ impl Document {
         self
     }
 
-    /// Reads JSON, where the text begins with a brace, or YAML.
+    /// Reads a document: JSON if the text begins with a brace, else YAML.
     pub fn read(text: &str) -> Result<Self, Unreadable> {
         let text = text.trim_start_matches('\u{feff}');
         if text.trim().is_empty() {
@@ -78,7 +78,7 @@ impl Document {
         Ok(document)
     }
 
-    /// Makes a document of a parsed value.
+    /// Creates a document from a parsed value.
     pub fn new(root: Value) -> Result<Self, Unreadable> {
         let Some(object) = root.as_object() else { return Err(Unreadable::Other("it is not an object")) };
         match object.get("openapi") {
@@ -108,7 +108,7 @@ impl Document {
     }
 }
 
-/// Parses JSON, where the text begins with a brace or a bracket, or YAML.
+/// Parses JSON if the text begins with a brace, else YAML. Returns the value and the notices.
 pub(super) fn parsed(text: &str) -> Result<(Value, Vec<String>), Unreadable> {
     let notices = RefCell::new(Vec::new());
     let seed = |raw| Bounded { depth: 0, raw, path: String::new(), notices: &notices };
@@ -145,10 +145,10 @@ fn is_version(version: &str, known: &str) -> bool {
     version.strip_prefix(known).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
-/// Reads one value. Values deeper than [`DEPTH`] are replaced by a hash.
+/// Reads one value. If the parser can return the text of a value, lists and objects deeper than [`DEPTH`] are replaced by a hash.
 struct Bounded<'a> {
     depth: usize,
-    /// Whether the parser can return the text of a value.
+    /// Whether the parser can return the text of a value. Only the JSON parser can.
     raw: bool,
     path: String,
     notices: &'a RefCell<Vec<String>>,
@@ -228,7 +228,7 @@ impl<'de> Visitor<'de> for Bounded<'_> {
         while let Some(Key(name)) = access.next_key_seed(Key(String::new()))? {
             let value = access.next_value_seed(self.inner(&name))?;
             if members.insert(name.clone(), value).is_some() {
-                self.notice(format!("{}: the key `{name}` stands there twice, the last one counts", self.path));
+                self.notice(format!("{}: the key `{name}` occurs twice; the last value is used", self.path));
             }
         }
         Ok(Value::Object(members))

@@ -1,4 +1,4 @@
-//! Resolves references, and finds those that lead to equal values in both documents.
+//! Resolves `$ref` references, and finds those that lead to equal values in both documents.
 
 use std::{
     borrow::Cow,
@@ -12,18 +12,18 @@ use super::{
     values::{Object, items, members},
 };
 
-/// A longer chain of references counts as a loop.
+/// Most references in a chain. A longer chain counts as a loop.
 pub(super) const CHAIN: usize = 100;
 
 /// One of the two documents, with indexes of its references.
 #[derive(Debug)]
 pub(super) struct Side<'a> {
     pub document: &'a Document,
-    /// Schemas that extend another one by `allOf`, by the reference to that one.
+    /// References to the schemas that extend a base schema by `allOf`, by the reference to that base schema.
     children: HashMap<&'a str, Vec<String>>,
-    /// Schemas with an `$anchor`, by that name, with their pointer.
+    /// Schemas with an `$anchor` and their JSON pointer, by the name of the anchor.
     anchors: HashMap<&'a str, (String, &'a Value)>,
-    /// Schemas by their `$id`, as it is written and by its last step.
+    /// Schemas by their `$id`: by the whole identifier, and by its last path segment.
     ids: HashMap<&'a str, &'a Value>,
     /// Every reference of the document and of its files.
     all: BTreeSet<String>,
@@ -113,7 +113,7 @@ impl<'a> Side<'a> {
         !reference.starts_with('#') && self.target(reference).is_none()
     }
 
-    /// The pointer of a target that a reference names by its anchor or its `$id`.
+    /// The reference with a JSON pointer to the target that another reference names by an anchor or an `$id`.
     fn pointer(&self, reference: &str) -> Option<String> {
         if let Some(anchor) = reference.strip_prefix('#') {
             return self.anchors.get(anchor).map(|(pointer, _)| format!("#{pointer}"));
@@ -167,7 +167,7 @@ impl<'a> Side<'a> {
         variants
     }
 
-    /// Every reference within a value, including those of discriminators.
+    /// Collects every reference within a value, including those of discriminators. `own` is the reference to the value.
     fn within(&self, value: &Value, own: &str, found: &mut BTreeSet<String>) {
         match value {
             Value::Object(object) => {
@@ -195,7 +195,7 @@ impl<'a> Side<'a> {
         &self.all
     }
 
-    /// Everything that can be reached from some values.
+    /// All references that can be reached from some values.
     pub fn reached(&self, from: &[&'a Value]) -> BTreeSet<String> {
         let (mut reached, mut todo) = (BTreeSet::new(), Vec::new());
         from.iter().for_each(|value| todo.extend(self.references(value)));
@@ -247,7 +247,7 @@ pub(super) fn reference(value: &Value) -> Option<&str> {
     value.as_object()?.get("$ref")?.as_str()
 }
 
-/// The last step of a reference, which generators use as a type name.
+/// The last path segment of a reference, which generators use as a type name.
 pub(super) fn name_of(reference: &str) -> String {
     let (file, fragment) = reference.split_once('#').unwrap_or((reference, ""));
     if fragment.is_empty() {

@@ -1,7 +1,7 @@
 //! The report of a comparison: changes in a fixed order, with stable fingerprints.
 //!
-//! A fingerprint is a hash of the operation, the place, the direction, the rule and the details of a change. Wording, order,
-//! class and names of path parameters are not part of it, so notes and approvals keep their change when these are edited.
+//! A fingerprint is a hash of the operation, the place, the direction, the rule and the details of a change. Wording, order, class and
+//! names of path parameters are not part of the hash, so notes and approvals still match their change after an edit of these.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -28,7 +28,7 @@ pub struct Change {
     pub operation: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operation_id: Option<String>,
-    /// The name of the operation in the other direction, if it differs.
+    /// The name and identifier of the operation in the mirrored report, if they differ.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub back: Option<OperationName>,
     /// `response 200 /data/[]/id`
@@ -51,7 +51,7 @@ pub struct Change {
     /// that was added, removed or became required: an object that holds or lacks it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub witness: Option<Value>,
-    /// The day from which what is gone was to be gone (`x-sunset`), where it was deprecated.
+    /// The sunset day (`x-sunset`) of the removed part, if that part was deprecated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sunset: Option<String>,
     /// Why the change is accepted.
@@ -109,7 +109,7 @@ impl Summary {
     }
 }
 
-/// The size of what both documents have in common.
+/// The number of operations and responses that both documents have.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shared {
     pub operations: usize,
@@ -117,7 +117,7 @@ pub struct Shared {
     pub answers: usize,
 }
 
-/// A difference in behaviour that no document shows, as the notes describe it.
+/// A difference in behaviour that no document shows. The file of notes describes it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Unshown {

@@ -1,7 +1,7 @@
 //! Resolves a schema: follows its references and merges its `allOf` into one object.
 //!
-//! So moving a property into a base schema is no change, and a change in a base schema is found where the schema is used.
-//! Keywords of two parts that one keyword cannot express stay under `allOf` and are compared there.
+//! So moving a property into a base schema is no change, and a change in a base schema is found where the schema is used. If two parts have
+//! the same keyword and one keyword cannot express both, the second one stays under `allOf` and is compared there.
 
 use std::{
     borrow::Cow,
@@ -20,17 +20,17 @@ use super::{
 pub(super) struct Resolved<'a> {
     /// An object, `true`, `false`, or an invalid value.
     pub schema: Cow<'a, Value>,
-    /// The names of the references that led to it, directly or in `allOf`.
+    /// The names of the references that led to the schema, directly or in `allOf`.
     pub names: BTreeSet<String>,
     /// The broken references.
     pub broken: Option<String>,
-    /// Members beside a `$ref`, which OpenAPI 3.0 ignores, as lists.
+    /// The members beside `$ref`s, which OpenAPI 3.0 ignores: for each keyword, the list of its values.
     pub beside: Object,
     /// The references that led to the whole schema, and not to a part of its `allOf`.
     pub outer: Vec<String>,
-    /// Whether it has a discriminator of its own, and does not inherit it.
+    /// Whether the schema itself has a discriminator, and does not inherit it by `allOf`.
     pub discriminates: bool,
-    /// Whether it has more parts than the limit.
+    /// Whether parts were left out because there are more than [`PARTS`].
     pub cut: bool,
 }
 
@@ -39,7 +39,7 @@ impl<'a> Resolved<'a> {
         self.schema.as_object()
     }
 
-    /// A member, borrowed from the document where the schema is.
+    /// A member. It is borrowed from the document if the schema is.
     pub fn member(&self, key: &str) -> Option<Cow<'a, Value>> {
         match &self.schema {
             Cow::Borrowed(schema) => schema.get(key).map(Cow::Borrowed),
@@ -48,7 +48,7 @@ impl<'a> Resolved<'a> {
     }
 }
 
-/// A member of a member.
+/// A member of a value, borrowed from the document if the value is.
 pub(super) fn inner<'a>(value: &Option<Cow<'a, Value>>, key: &str) -> Option<Cow<'a, Value>> {
     match value.as_ref()? {
         Cow::Borrowed(value) => value.get(key).map(Cow::Borrowed),
@@ -63,7 +63,7 @@ pub(super) fn element<'a>(value: &Option<Cow<'a, Value>>, index: usize) -> Optio
     }
 }
 
-/// The number of references and parts of one schema.
+/// Most references and parts of `allOf` that one schema may resolve to.
 const PARTS: usize = 2000;
 
 pub(super) fn resolve<'a>(side: &Side<'a>, schema: Cow<'a, Value>) -> Resolved<'a> {
@@ -148,7 +148,7 @@ impl<'a> Resolution<'_, 'a> {
         Cow::Owned(Value::Object(self.merged(&[&own, &found])))
     }
 
-    /// Writes keywords about unevaluated values as keywords about undeclared values, where no subschema evaluates values.
+    /// Rewrites `unevaluated*` as the keyword for undeclared values, where no subschema evaluates values: there both mean the same.
     fn evaluated(&self, schema: Cow<'a, Value>) -> Cow<'a, Value> {
         if !self.side.document.is_3_1() {
             return schema;
@@ -168,7 +168,8 @@ impl<'a> Resolution<'_, 'a> {
         Cow::Owned(schema)
     }
 
-    /// The same for a part of a schema. Values that another part evaluates are unevaluated in this one.
+    /// Does the same for a part of a schema. A part that still has `unevaluated*` stays a separate schema under `allOf`, because values
+    /// that another part evaluates are unevaluated in this part.
     fn evaluated_part(&self, part: Cow<'a, Value>) -> Cow<'a, Value> {
         let part = self.evaluated(part);
         let open = self.side.document.is_3_1() && UNEVALUATED.iter().any(|(key, _)| part.get(*key).is_some());
@@ -236,10 +237,10 @@ impl<'a> Resolution<'_, 'a> {
     }
 }
 
-/// Keywords about unevaluated values, and the keywords about undeclared ones.
+/// The keywords for unevaluated values, each with the keyword for undeclared values.
 const UNEVALUATED: [(&str, &str); 2] = [("unevaluatedItems", "items"), ("unevaluatedProperties", "additionalProperties")];
 
-/// Whether a subschema of a schema may evaluate values that a keyword about unevaluated values is meant for.
+/// Whether a subschema may evaluate values, so that `key`, a keyword for unevaluated values, does not apply to them.
 pub(super) fn evaluates(schema: &Value, key: &str) -> bool {
     let own = if key == "unevaluatedItems" { "contains" } else { "dependentSchemas" };
     ["oneOf", "anyOf", "allOf", "if", "$dynamicRef", own].iter().any(|key| schema.get(*key).is_some())
@@ -292,7 +293,7 @@ fn enumerated(schema: &Value) -> Option<Value> {
 /// Bounds, and the flags of OpenAPI 3.0 that make them exclusive.
 const BOUNDS: [(&str, &str); 2] = [("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")];
 
-/// Merges schemas. A keyword that cannot be merged stays under `allOf`, as a schema of its own.
+/// Merges schemas. A keyword that cannot be merged stays under `allOf`, as a separate schema.
 fn merged(parts: &[&Value], nullable_counts: bool) -> Object {
     let (mut all, mut unresolved) = (Object::new(), BTreeMap::new());
     let mut keep = |schema: Value| _ = unresolved.insert(canonical(&schema), schema);
@@ -307,7 +308,7 @@ fn merged(parts: &[&Value], nullable_counts: bool) -> Object {
             if let ("allOf", Value::Array(kept)) = (key.as_str(), value) {
                 kept.iter().cloned().for_each(&mut keep);
             } else if BOUNDS.iter().any(|(_, excluded)| key == excluded) && value.is_boolean() {
-                // Handled with the bound beside it.
+                // The loop over `BOUNDS` below sets the flag.
             } else if let ("properties", Value::Object(listed), None | Some(Value::Object(_))) = (key.as_str(), value, all.get(key)) {
                 properties(parts, part, listed, &mut all);
             } else if let Some(known) = all.get_mut(key) {
@@ -344,7 +345,7 @@ fn merged(parts: &[&Value], nullable_counts: bool) -> Object {
     all
 }
 
-/// Adds the properties of a part. The `additionalProperties` of another part apply to those that it does not list.
+/// Adds the properties of a part. The `additionalProperties` of another part apply to those properties that the other part does not list.
 fn properties(parts: &[&Value], part: &Object, listed: &Object, all: &mut Object) {
     let mut own = listed.clone();
     for other in parts.iter().filter_map(|other| other.as_object()).filter(|other| !std::ptr::eq(*other, part)) {

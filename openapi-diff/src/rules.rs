@@ -47,7 +47,7 @@ pub struct Rule {
     pub mirror: &'static Rule,
     pub request: Class,
     pub response: Class,
-    /// The text. `{detail}`, `{old}` and `{new}` are placeholders.
+    /// The text of a change. `{detail}`, `{old}` and `{new}` are placeholders.
     pub says: &'static str,
 }
 
@@ -74,7 +74,7 @@ impl PartialEq for Rule {
 
 use Class::{Breaking as B, Compatible as C, Unknown as U};
 
-/// Name, identifier, mirror, class in a request, class in a response, words.
+/// Name, identifier, mirror, class in a request, class in a response, text.
 macro_rules! rules {
     ($($name:ident $id:literal $mirror:ident $request:ident $response:ident $says:literal)*) => {
         $(pub static $name: Rule = Rule { id: $id, mirror: &$mirror, request: $request, response: $response, says: $says };)*
@@ -97,7 +97,7 @@ rules! {
     VARIABLE_FREED            "server-variable-freed"         VARIABLE_LIMITED         C C "the variable may have any value, was one of {old}"
     VARIABLE_VALUE_ADDED      "server-variable-value-added"   VARIABLE_VALUE_REMOVED   C C "the variable may be {detail}"
     VARIABLE_VALUE_REMOVED    "server-variable-value-removed" VARIABLE_VALUE_ADDED     B B "the variable can no longer be {detail}"
-    // A client keeps the value that it has; whether that is still allowed, the other rules say.
+    // A client keeps using its value. The other rules report whether that value is still allowed.
     VARIABLE_DEFAULT_CHANGED  "server-variable-default-changed" VARIABLE_DEFAULT_CHANGED C C "the variable is {new} unless a client chooses, was {old}"
     SECURITY_DEFAULT_CHANGED  "security-default-changed"  SECURITY_DEFAULT_CHANGED  C C "the default security changed (each affected operation has a change of its own)"
     SCHEME_ADDED              "security-scheme-added"     SCHEME_REMOVED            C C "the security scheme is new"
@@ -191,7 +191,7 @@ rules! {
     ANSWER_LISTED             "response-listed"            ANSWER_UNLISTED            C C "described by itself, was {detail}"
     ANSWER_UNLISTED           "response-unlisted"          ANSWER_LISTED              C C "no longer described by itself but by {detail}"
 
-    // Values. Request: less is breaking. Response: more is breaking.
+    // Values. Accepting fewer values is breaking in a request, allowing more values is breaking in a response.
     TYPE_CHANGED              "type-changed"               TYPE_CHANGED               B B "is {new}, was {old}"
     // In a query, path or header, each value is text, and one value is a list of one.
     TEXT_WIDENED              "text-widened"               TEXT_NARROWED              C B "may be {new}, was {old}; the text of a value stays valid"
@@ -278,7 +278,7 @@ rules! {
     VARIANT_REMOVED           "variant-removed"            VARIANT_ADDED              B C "a variant is gone from `{detail}`"
     VARIANT_LISTED            "variant-listed"             VARIANT_UNLISTED           C C "a variant is new in `{detail}`; another variant accepted its values before"
     VARIANT_UNLISTED          "variant-unlisted"           VARIANT_LISTED             C C "a variant is gone from `{detail}`; another variant accepts its values"
-    // `oneOf` refuses a value that two variants accept. Whether there are such values, the rules below say.
+    // `oneOf` refuses a value that two variants accept. The rules below report whether there are such values.
     ANY_FOR_ONE               "any-of-for-one-of"          ONE_FOR_ANY                C C "any of the variants may fit (`anyOf`), was exactly one (`oneOf`)"
     ONE_FOR_ANY               "one-of-for-any-of"          ANY_FOR_ONE                C C "exactly one of the variants must fit (`oneOf`), was any (`anyOf`)"
     VARIANTS_OVERLAP          "variants-overlap"           VARIANTS_SEPARATED         B C "more than one variant of `oneOf` accepts a value that was accepted, so it is refused"

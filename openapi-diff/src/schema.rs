@@ -1,7 +1,7 @@
 //! Compares two schemas, breadth first. Changes are reported at each place where a schema is used.
 //!
-//! A pair of references that the path to it already holds is not followed again. If a body has too many places, each pair of
-//! schemas is reported at its first place only. So each change is reported at least once, and the work is bounded.
+//! A pair of references that already occurs on the path to a schema is not followed again, so recursion ends. If a body has too many
+//! places, each pair of schemas is reported at its first place only. So each change is reported at least once, and the work is bounded.
 
 use std::{
     borrow::Cow,
@@ -25,9 +25,9 @@ use super::{
     values::{Object, bare, both_same, canonical, empty, is_annotation, items, keys, members},
 };
 
-/// Schemas of one body that are compared before each pair is reported only once.
+/// Most schemas of one body that are compared at each place. Beyond it, the body is compared again, with each pair reported only once.
 const EVERYWHERE: usize = 3_000;
-/// Schemas that are compared after that.
+/// Most schemas of one body that are compared with each pair reported only once.
 const ONCE: usize = 20_000;
 /// The nesting of references after which each pair is reported only once.
 const DEEP: usize = 64;
@@ -49,7 +49,7 @@ struct Link {
     before: Trail,
 }
 
-/// How a body is compared.
+/// How a body is compared. `once` holds the pairs that were already compared, if each pair is to be reported only once.
 struct Mode {
     once: Option<HashSet<String>>,
     left: usize,
@@ -69,7 +69,7 @@ impl<'a> Subschemas<'_, 'a> {
     }
 }
 
-/// Keywords that have code of their own.
+/// Keywords that separate functions compare.
 const OWN: [&str; 13] = [
     "dependentRequired",
     "allOf",

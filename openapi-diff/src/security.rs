@@ -1,4 +1,4 @@
-//! Security requirements of operations, and security schemes.
+//! Compares security requirements of operations, and security schemes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +14,7 @@ use super::{
 /// A security requirement: schemes that are all needed, with their scopes.
 type Requirement = BTreeMap<String, BTreeSet<String>>;
 
-/// The alternative requirements of an operation. It is open without a requirement, or with an empty one.
+/// The alternative requirements of an operation. An operation is open if it has no requirement, or an empty one.
 struct Requirements {
     ways: Vec<Requirement>,
     open: bool,
@@ -52,7 +52,7 @@ fn is_requirements(value: &Value) -> bool {
     value.as_array().is_some_and(|ways| ways.iter().all(way))
 }
 
-/// Compares the requirements of an operation, which are its own or those of the document.
+/// Compares the requirements of an operation. An operation without `security` has those of the document.
 pub(super) fn compare<'a>(differ: &mut Differ<'a>, at: &Location, old: &'a Object, new: &'a Object) {
     let (before, after) = (effective(&differ.old, old), effective(&differ.new, new));
     if both_same(before, after) {
@@ -198,7 +198,7 @@ fn asked_for<'v>(value: &'v Value, used: &mut BTreeSet<&'v str>) {
     members(value).values().chain(items(Some(value))).for_each(|inner| asked_for(inner, used));
 }
 
-/// OAuth flows and their scopes. The description of a scope is not compared.
+/// Compares OAuth flows and their scopes. The description of a scope is not compared.
 fn flows<'a>(differ: &mut Differ<'a>, at: &Location, old: &'a Object, new: &'a Object) {
     let Some((before, after)) = differ.maps(at, "flows", old, new) else { return };
     for name in keys(before, after) {

@@ -1,4 +1,4 @@
-//! Server objects and their variables.
+//! Compares server objects and their variables.
 
 use serde_json::Value;
 
@@ -22,7 +22,7 @@ pub(super) fn compare_servers(differ: &mut Differ, at: &Location, old: Option<&V
             let address = text(members(server), "url").map_or_else(|| canonical(server), str::to_owned);
             name(&mut named, address.clone(), &address, server);
         }
-        // Without a server, the address of the document is used.
+        // If no server is listed, clients use the address of the document.
         if named.is_empty() {
             name(&mut named, "/".to_owned(), "/", empty());
         }
@@ -48,7 +48,7 @@ pub(super) fn compare_servers(differ: &mut Differ, at: &Location, old: Option<&V
         all
     };
     if differ.found.len() == from && sorted(old) == sorted(new) && !old.zip(new).is_some_and(|(old, new)| same(old, new)) {
-        // Tools use the first server.
+        // Tools use the first server, so a new order is reported.
         differ.report_detail(&rules::RESTATED, at, "servers");
     }
 }
@@ -74,7 +74,7 @@ pub(super) fn server(differ: &mut Differ, at: &Location, old: &Object, new: &Obj
     differ.rest(at, old, new, &["url", "variables"]);
 }
 
-/// A server variable: its allowed values and its default.
+/// Compares a server variable: its allowed values and its default.
 fn variable(differ: &mut Differ, at: &Location, old: &Object, new: &Object) {
     if keywords::shaped(differ, at, "enum", old, new, Value::is_array) {
         let (before, after) = (items(old.get("enum")), items(new.get("enum")));

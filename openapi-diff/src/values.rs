@@ -18,7 +18,7 @@ pub(super) fn empty() -> &'static Value {
     &EMPTY
 }
 
-/// Members that only document something.
+/// Annotations: members that document the contract and do not affect requests and responses.
 pub(super) const ANNOTATIONS: [&str; 7] = ["description", "summary", "title", "example", "examples", "externalDocs", "$comment"];
 
 pub(super) fn is_annotation(key: &str) -> bool {
@@ -110,9 +110,9 @@ pub(super) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// A value without members that only document something, at any depth.
+/// A value without annotations, at any depth.
 pub(super) fn bare(value: &Value) -> Value {
-    /// The members of these are names, and a name may equal that of an annotation.
+    /// Objects whose members are names. A name may equal that of an annotation.
     const NAMES: [&str; 13] = [
         "properties",
         "patternProperties",
@@ -128,7 +128,7 @@ pub(super) fn bare(value: &Value) -> Value {
         "variables",
         "mapping",
     ];
-    /// The content of these is data.
+    /// Keywords whose values are data, which may contain a member named like an annotation.
     const LITERAL: [&str; 3] = ["default", "enum", "const"];
     fn inner(value: &Value, names: bool) -> Value {
         match value {
@@ -148,7 +148,7 @@ pub(super) fn bare(value: &Value) -> Value {
     inner(value, false)
 }
 
-/// A name as one step of a place.
+/// Escapes a name for use as one step of a place.
 pub(super) fn step(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }

@@ -1,4 +1,4 @@
-//! `counterpart backup` and `counterpart restore`: a copy of a SQLite database, and putting one in its place.
+//! `counterpart backup` and `counterpart restore`: copy a SQLite database into a file, and replace a database by such a copy.
 
 use std::path::PathBuf;
 
@@ -12,14 +12,14 @@ use crate::{
 
 #[derive(Args, Debug)]
 pub struct Backup {
-    /// The file to write, which must not be there yet
+    /// The file to write; it must not exist yet
     #[arg(value_name = "FILE")]
     file: PathBuf,
 }
 
 #[derive(Args, Debug)]
 pub struct Restore {
-    /// The back-up
+    /// The back-up file
     #[arg(value_name = "FILE")]
     file: PathBuf,
 }
@@ -30,7 +30,7 @@ impl Backup {
         shown(|progress| back_up(&database, &self.file, progress))?;
         print(&format!("backed up to `{}`", self.file.display()))?;
         if let Some(key) = config.own_key_file().filter(|key| key.exists()) {
-            note(&format!("its secrets can only be read with the key in `{}`: keep a copy of that in another place", key.display()));
+            note(&format!("only the key in `{}` decrypts the secrets of the back-up: store a copy of that key elsewhere", key.display()));
         }
         Ok(())
     }
@@ -40,13 +40,13 @@ impl Restore {
     pub fn run(self, config: &Config) -> CliResult {
         let database = sqlite(config, "pg_restore")?;
         let Restored { former } = shown(|progress| restore(&self.file, &database, progress))?;
-        print(&format!("`{}` is now what `{}` holds", database.display(), self.file.display()))?;
+        print(&format!("`{}` is restored from `{}`", database.display(), self.file.display()))?;
         if let Some(former) = former {
-            note(&format!("what was there before is kept as `{}`", former.display()));
+            note(&format!("the former database is kept as `{}`", former.display()));
         }
         if let Some(key) = config.own_key_file().filter(|key| !key.exists()) {
             note(&format!(
-                "its secrets can only be read with the key that it was made with: put that in `{}` before you serve it",
+                "only the key of the database that was backed up decrypts its secrets: put that key into `{}` before you start the server",
                 key.display()
             ));
         }
@@ -54,13 +54,13 @@ impl Restore {
     }
 }
 
-/// The path of the SQLite file.
+/// The path of the SQLite file. The error for another database names the program to use `instead`.
 fn sqlite(config: &Config, instead: &str) -> Result<PathBuf, Failed> {
-    let reason = || Failed(format!("this command is for SQLite; for PostgreSQL there is `{instead}` (docs/operating.md, Back-ups)"));
+    let reason = || Failed(format!("this command works on SQLite only; on PostgreSQL use `{instead}` (docs/operating.md, Back-ups)"));
     config.sqlite_path().ok_or_else(reason)
 }
 
-/// Runs with a progress bar.
+/// Runs `work` with a progress bar.
 fn shown<T>(work: impl FnOnce(Option<backup::Progress<'_>>) -> Result<T, backup::BackupError>) -> Result<T, Failed> {
     let (bar, progress) = progress::bar();
     let done = work(progress.as_deref());

@@ -1,4 +1,4 @@
-//! `counterpart demo`: serves the API on an embedded database with a small store, which is deleted at the end unless it is to be kept.
+//! `counterpart demo`: serves the API on an embedded database with a small store. Without `--keep`, the database is deleted at the end.
 
 use std::{
     io::Cursor,
@@ -36,7 +36,7 @@ use crate::{
 /// The name of the demo's key.
 const KEY_NAME: &str = "demo";
 
-/// What would end the path in a URL, or be read as an encoded byte.
+/// The characters that would end the path of a URL, or begin a percent-encoded byte.
 const NOT_IN_PATHS: &AsciiSet = &CONTROLS.add(b'%').add(b'?').add(b'#');
 
 #[derive(Args, Debug)]
@@ -44,7 +44,7 @@ pub struct Demo {
     #[command(flatten)]
     listen: Listen,
 
-    /// Keep the store in this SQLite file, and go on with it the next time [default: a temporary file, deleted at the end]
+    /// Store the data in this SQLite file, and continue with it the next time [default: a temporary file, deleted at the end]
     #[arg(long, env = "COUNTERPART_KEEP", value_name = "FILE")]
     keep: Option<PathBuf>,
 }
@@ -53,7 +53,7 @@ impl Demo {
     pub async fn run(self, config: &Config) -> CliResult {
         let folder = tempfile::tempdir()?;
         let file = self.keep.clone().unwrap_or_else(|| folder.path().join("demo.db"));
-        let path = file.to_str().ok_or_else(|| super::Failed("`--keep` takes a path in UTF-8".to_owned()))?;
+        let path = file.to_str().ok_or_else(|| super::Failed("the path of `--keep` must be UTF-8".to_owned()))?;
         let url = format!("sqlite://{}", utf8_percent_encode(path, NOT_IN_PATHS));
         let config = Config { database_url: url, secret_key_file: None, secret_key: None, index_dir: None, ..config.clone() };
         let metrics = Metrics::default();
@@ -67,7 +67,7 @@ impl Demo {
     }
 }
 
-/// Creates the store unless it is there, a key with all scopes in place of the former demo key, and a link to the settings.
+/// Creates the store unless it exists, replaces the former demo key by a new one with all scopes, and creates a link to the settings page.
 async fn fill(db: &Db, world: &World) -> Result<(Secret, Secret), super::Failed> {
     let store = StoreId::from(STORE);
     let stores = db.stores().await?;
@@ -75,16 +75,16 @@ async fn fill(db: &Db, world: &World) -> Result<(Secret, Secret), super::Failed>
         let settings = stores::StoreSettings { name: Some("Demo shop".to_owned()), ..stores::StoreSettings::default() };
         stores::create(db, world, store.clone(), settings).await?;
     } else if stores.iter().all(|other| other.id != store) {
-        let reason = format!("the file holds other stores, and not the demo's `{store}`; `--keep` takes a file of a demo, or a new one");
+        let reason = format!("the file holds other stores, but no store `{store}`; `--keep` needs a file of an earlier demo, or a new one");
         return Err(super::Failed(reason));
     }
-    // An earlier start may have been killed before this.
+    // An earlier start may have been killed before it imported the records.
     if db.users(&store, Some(&demo_data::owner())).await?.is_empty() {
         let spool = Spool::copy(Cursor::new(demo_data::lines(world.now()).collect::<Vec<_>>().join("\n")))?;
         import::run(db, world, &store, spool, Options::default()).await?;
     }
     let (service, editor) = (service(db.clone(), world.clone()), Editor::command_line(store.clone()));
-    // Not another key that a person gave the same name.
+    // A key that a person created under the same name usually differs in its owner or scopes, and stays.
     let is_former =
         |key: &&ApiKey| key.name == KEY_NAME && key.owner.is_none() && Scope::ALL.iter().all(|scope| key.scopes.contains(*scope));
     for key in service.keys(&store).await?.iter().filter(is_former) {
@@ -98,7 +98,7 @@ async fn fill(db: &Db, world: &World) -> Result<(Secret, Secret), super::Failed>
 
 fn welcome(base: &str, key: &Secret, link: &Secret, kept: Option<&Path>) -> String {
     let key = key.reveal();
-    let end = kept.map_or("is gone when this stops".to_owned(), |file| format!("is kept in `{}`", file.display()));
+    let end = kept.map_or("is deleted when the server stops".to_owned(), |file| format!("is kept in `{}`", file.display()));
     format!(
         "A demo store is served in revision {revision}; it {end}.\n\n\
          Base URL  {base}{PREFIX}\n\

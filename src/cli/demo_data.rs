@@ -1,5 +1,5 @@
-//! Generated demo store: plausible records over every channel, as import lines. Called by `demo`. The same `now` gives the
-//! same lines; every instant is before it, except for snoozes.
+//! Generated demo store: plausible records on the channels of both revisions, as import lines. Called by `demo`. The same `now` gives
+//! the same lines; every instant is before `now`, except for snoozes and the call-back times in ticket fields.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use crate::domain::{ids::UserId, store::CHANNELS, time::Timestamp};
 const CONTACTS: usize = 60;
 const CONVERSATIONS: usize = 80;
 
-/// Channels of the demo: those of both revisions.
+/// The number of channels of the demo: the first of `CHANNELS`, which both revisions have.
 const DEMO_CHANNELS: usize = 10;
 
 const MINUTE: i64 = 60_000;
@@ -31,7 +31,7 @@ const PEOPLE: [(&str, &str); 12] = [
     ("Sofia", "Rossi"),
 ];
 
-/// Questions of customers and their answers, by language.
+/// Dialogues, grouped by language: the customer's question, the answer, the customer's reply, the second answer.
 const TALKS: [(&str, &str, &str, &str); 12] = [
     ("สวัสดีค่ะ สั่งของไปเมื่อวันจันทร์ ยังไม่ได้รับเลย", "สวัสดีค่ะ ขอหมายเลขคำสั่งซื้อหน่อยนะคะ", "ORD-20418 ค่ะ", "พัสดุถึงวันพรุ่งนี้ค่ะ ขออภัยที่ล่าช้านะคะ"),
     ("สินค้าที่ได้รับชำรุด ขอคืนเงินได้ไหมครับ", "ได้ครับ รบกวนส่งรูปสินค้าให้หน่อยครับ", "ส่งให้แล้วครับ", "ดำเนินการคืนเงินแล้วครับ ภายใน 3 วันทำการ"),
@@ -67,7 +67,7 @@ const TALKS: [(&str, &str, &str, &str); 12] = [
     ),
 ];
 
-/// A contact with conversations, for a first request.
+/// The id of a contact with conversations, for the example request that `demo` prints.
 pub const FIRST_CONTACT: &str = "contact-001";
 
 /// Every line of the demo store.
@@ -83,7 +83,7 @@ struct DemoData {
 }
 
 fn line(kind: &str, mut record: Value) -> Value {
-    // Nulls are left out, so the literals above may contain optional values.
+    // Members that are null are removed, so that callers can pass optional values.
     if let Some(record) = record.as_object_mut() {
         record.retain(|_, value| !value.is_null());
     }
@@ -157,7 +157,7 @@ impl DemoData {
         let mut lines = Vec::new();
         for (number, channel) in CHANNELS.into_iter().take(DEMO_CHANNELS).enumerate() {
             let at = self.at((170 - number as i64) * DAY);
-            // Only the returns desk may read the mail of outlook.
+            // Only the owner and the returns team may read the mail of outlook.
             let users = (channel == "outlook").then(|| [user_id(1), user_id(2), user_id(5)]);
             let metadata = (channel == "instagram").then(|| json!({"userName": "demo.shop", "country": "TH", "followerCount": 12840}));
             let status = if channel == "shopee" { "degraded" } else { "healthy" };
@@ -275,7 +275,7 @@ impl DemoData {
             let contact = n % CONTACTS;
             let (first, last) = PEOPLE[contact % PEOPLE.len()];
             let (id, spam, mail) = (format!("conv-{:03}", n + 1), n % 27 == 26, matches!(channel, "gmail" | "outlook"));
-            // The youngest conversation is an hour old, the oldest three months.
+            // The youngest conversation is 27 hours old, the oldest 90 days.
             let began = (CONVERSATIONS - n) as i64 * 27 * HOUR;
             let labels: Vec<String> = (1..=6).filter(|label| (n + label) % 5 == 0).map(|label| format!("label-{label}")).collect();
             let reference = if channel == "whatsapp" { format!("+6690{n:07}") } else { format!("{channel}-thread-{n}") };
@@ -286,7 +286,7 @@ impl DemoData {
                     "unreadMsgCnt": n % 3, "emailSubject": mail.then(|| format!("About my order ORD-{:05}", 20400 + n)),
                     "createdAt": self.at(began), "updatedAt": self.at(began - 20 * MINUTE)}),
             ));
-            // Half of the conversations have a former ticket that was closed, and a later one.
+            // Half of the conversations have two tickets: a former one, which is closed, and a later one.
             let rounds = if n % 2 == 0 { 2 } else { 1 };
             for round in 0..rounds {
                 let opened = began - round * 12 * HOUR;
@@ -358,7 +358,7 @@ impl DemoData {
         let contact = n % CONTACTS;
         let (first, last) = PEOPLE[contact % PEOPLE.len()];
         let texts = [ask, answer, more, end];
-        // A waiting customer has no second answer.
+        // A customer who waits for a reply has no second answer yet.
         let count = if waiting { 3 } else { 4 };
         let message = |(place, text): (usize, &str)| {
             let (inbound, author) = (place % 2 == 0, user_id(1 + n % 5));

@@ -1,4 +1,4 @@
-//! `counterpart health`: asks a server on this machine whether it is ready, for the health checks of containers.
+//! `counterpart health`: a health check for containers, which asks a server on this machine whether it is ready.
 
 use std::time::Duration;
 
@@ -11,10 +11,10 @@ use tokio::{
 
 use super::{CliResult, Failed, print, serve::Listen};
 
-/// How long the server may take to answer: less than health checks usually wait, so that the reason is seen.
+/// The time-out of the request: shorter than the usual time-out of a container's health check, so that the reason is printed in time.
 const PATIENCE: Duration = Duration::from_secs(4);
 
-/// How much of an answer is read, in bytes.
+/// The maximum number of bytes of the response that are read.
 const MOST: u64 = 64 * 1024;
 
 #[derive(Args, Debug)]
@@ -38,7 +38,7 @@ impl Health {
     }
 }
 
-/// Where a server that listens on every address is reached from its own machine.
+/// The address at which this machine reaches a server: a server that listens on every address is reached at a loopback address.
 fn reachable(listen: &str) -> String {
     match listen.rsplit_once(':') {
         Some(("0.0.0.0", port)) => format!("127.0.0.1:{port}"),

@@ -17,7 +17,7 @@ pub struct ImportArgs {
     /// The store to import into
     #[arg(long, env = "COUNTERPART_STORE", value_name = "ID", required_unless_present_any = ["schema", "example"])]
     store: Option<String>,
-    /// Do everything, report, and roll back
+    /// Import everything, report the counts, and roll back
     #[arg(long, env = "COUNTERPART_DRY_RUN", value_parser = switch())]
     dry_run: bool,
     /// Print the JSON Schema of a line, and import nothing
@@ -33,7 +33,7 @@ pub struct ImportArgs {
 }
 
 impl ImportArgs {
-    /// Whether nothing is imported.
+    /// Whether the command only prints the schema or the example, and imports nothing.
     pub fn only_prints(&self) -> bool {
         self.schema || self.example
     }

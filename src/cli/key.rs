@@ -141,12 +141,12 @@ impl KeyCommand {
     }
 }
 
-/// One of a list that may have spaces after its commas.
+/// Parses one scope of a comma-separated list, which may have spaces after its commas.
 fn scope(name: &str) -> Result<Scope, ScopeError> {
     name.trim().parse()
 }
 
-/// A UUID in any case, as in a request.
+/// Parses a UUID like a request does: in upper or lower case.
 fn user_id(text: &str) -> Result<UserId, String> {
     ScalarParam::parse(text)
 }

@@ -26,10 +26,10 @@ use crate::{
 
 #[derive(Debug, Subcommand)]
 pub enum MessageCommand {
-    /// Receive inbound messages, one per line; each is stored before the next is read. An answer lists as `ignored` what could not be kept of
-    /// the sender
+    /// Receive inbound messages, one per line; each is stored before the next is read. The output has one line per message, which lists
+    /// under `ignored` the optional values that could not be stored
     Receive(Receive),
-    /// List messages that their channel has not accepted, queued or failed, with the reason; one JSON object per line
+    /// List messages that their channel has not accepted, whether queued or failed, with the reason; one JSON object per line
     Undelivered(UndeliveredArgs),
 }
 
@@ -89,7 +89,7 @@ struct ReceivedLine {
     #[serde(skip_serializing_if = "Option::is_none")]
     ticket_id: Option<TicketId>,
     duplicate: bool,
-    /// Members that could not be kept; the message was taken without them.
+    /// Members that could not be stored; the message was accepted without them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     ignored: Vec<LeftOut>,
 }
@@ -201,13 +201,13 @@ async fn receive(service: &Service, store: &StoreId, mut input: Box<dyn BufRead>
     }
 }
 
-/// Parses a line as a message; an error names the property.
+/// Parses a line as a message. An error names the property.
 fn parse(bytes: &[u8]) -> Result<Inbound, String> {
     let mut reader = serde_json::Deserializer::from_slice(bytes);
     let Object(line) = serde_path_to_error::deserialize::<_, Object<InboundLine>>(&mut reader).map_err(|error| {
         let path = error.path().to_string();
         let reason = error.inner().to_string();
-        // serde_json's position counts inside the line.
+        // The position that serde_json reports counts inside this line, so it is cut off.
         let reason = reason.rfind(" at line ").map_or(reason.as_str(), |end| &reason[..end]);
         if path == "." { reason.to_owned() } else { format!("`{path}` {reason}") }
     })?;

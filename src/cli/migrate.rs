@@ -25,10 +25,10 @@ enum MigrationDirection {
     Up,
     /// Roll back the newest migrations, with all data in their tables
     Down {
-        /// The number of migrations
+        /// The number of migrations to roll back
         #[arg(long, env = "COUNTERPART_STEPS", default_value = "1", value_name = "N")]
         steps: NonZeroU32,
-        /// Do not ask
+        /// Do not ask for confirmation
         #[arg(long, env = "COUNTERPART_YES", value_parser = switch())]
         yes: bool,
     },
@@ -36,13 +36,13 @@ enum MigrationDirection {
     Status,
 }
 
-/// Asks at the terminal whether to roll back migrations.
+/// Asks for confirmation at the terminal before migrations are rolled back. Fails without a terminal.
 fn confirmed(migrations: &[String]) -> Result<bool, Failed> {
     let what = format!("{}, and all data that is only in their tables and columns", migrations.join(", "));
     if !stdin().is_terminal() {
-        return Err(Failed(format!("this takes back {what}; say `--yes`")));
+        return Err(Failed(format!("this would roll back {what}; pass `--yes` to confirm")));
     }
-    note(&format!("This takes back {what}. Go on? [y/N]"));
+    note(&format!("This rolls back {what}. Continue? [y/N]"));
     let mut answer = String::new();
     stdin().read_line(&mut answer)?;
     Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))

@@ -65,9 +65,9 @@ pub enum Command {
     Import(import::ImportArgs),
     /// Export a store's records as NDJSON, in the format of `import`
     Export(export::ExportArgs),
-    /// Copy a SQLite database into a file, beside a running server
+    /// Copy a SQLite database into a file; a server may run meanwhile
     Backup(backup::Backup),
-    /// Put a back-up in the place of a SQLite database, which is kept under another name; stop the server first
+    /// Replace a SQLite database by a back-up, and keep the former database under another name; stop the server first
     Restore(backup::Restore),
     /// Receive messages of a channel, and list undelivered ones
     #[command(subcommand)]
@@ -96,9 +96,9 @@ pub enum Command {
     /// Compare OpenAPI documents
     #[command(subcommand)]
     Contract(contract::ContractCommand),
-    /// Ask a server on this machine whether it is ready
+    /// Check whether a server on this machine is ready
     Health(health::Health),
-    /// Print the completions of the command line for a shell
+    /// Print the script that completes command lines in a shell
     Completions(shell::Completions),
     /// Write the manual pages, one for each command, into a folder
     Man(shell::Man),
@@ -125,7 +125,7 @@ impl<E: std::error::Error> From<E> for Failed {
 }
 
 impl Cli {
-    /// Reads the command line of this process. Fails where an option has no use.
+    /// Parses the command line of this process. Fails if an option has no effect on the command.
     pub fn read() -> Result<Self, clap::Error> {
         let matches = Self::command().try_get_matches()?;
         unused::refuse(&Self::command(), &matches)?;
@@ -181,7 +181,7 @@ impl Command {
     }
 }
 
-/// Reports a failure on standard error; if that cannot be written, only the exit code remains.
+/// Reports a failure on standard error. If standard error cannot be written, only the exit code reports the failure.
 pub fn complain(reason: &str) {
     note(&format!("error: {reason}"));
 }

@@ -15,11 +15,11 @@ pub struct Openapi {
     #[arg(long, env = "COUNTERPART_FORMAT", value_enum, default_value_t = DocumentFormat::Json)]
     format: DocumentFormat,
 
-    /// The document of the settings API, the same in every build, instead of the contract's
+    /// Print the document of the settings API, which is the same in every build, instead of the contract's
     #[arg(long, env = "COUNTERPART_SETTINGS", value_parser = switch())]
     settings: bool,
 
-    /// The document of the webhook events, in OpenAPI 3.1, instead of the contract's
+    /// Print the document of the webhook events, in OpenAPI 3.1, instead of the contract's
     #[arg(long, env = "COUNTERPART_EVENTS_DOCUMENT", conflicts_with = "settings", value_parser = switch())]
     events: bool,
 

@@ -7,10 +7,10 @@ use std::{
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// Called with the amount done, and the whole amount.
+/// A callback that receives the amount done and the total amount.
 pub type Progress = Arc<dyn Fn(u64, u64) + Send + Sync>;
 
-/// The bar, which the caller removes, and the function that moves it.
+/// Creates the bar, which the caller removes, and the callback that advances it. Without a terminal there is neither.
 pub fn bar() -> (Option<ProgressBar>, Option<Progress>) {
     if !stderr().is_terminal() {
         return (None, None);

@@ -26,7 +26,7 @@ impl Reindex {
             bar.finish_and_clear();
         }
         db.close().await?;
-        let records = built.map_err(|error| Failed(format!("{error}\na server that runs builds its own index: stop it first")))?;
+        let records = built.map_err(|error| Failed(format!("{error}\na running server locks and builds its own index: stop it first")))?;
         print(&format!("indexed {records} records in {:.1} s", began.elapsed().as_secs_f64()))
     }
 }

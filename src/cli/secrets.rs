@@ -34,7 +34,7 @@ async fn list(config: &Config) -> CliResult {
 
 async fn rotate(config: &Config) -> CliResult {
     let db = open_migrated(config, None).await?;
-    // Locked until the end: another rotation would remove keys from the file that this one encrypts with.
+    // The key file stays locked until the end: a concurrent rotation would remove keys that this rotation encrypts with.
     let rotation = config.own_key_file().map(|file| Rotation::begin(&file)).transpose()?;
     if let Some(rotation) = &rotation {
         let used = db.secrets_by_key().await?;
@@ -45,14 +45,14 @@ async fn rotate(config: &Config) -> CliResult {
     db.close().await?;
     let Some(key) = current else {
         return Err(Failed(
-            "there is no key; COUNTERPART_SECRET_KEY_FILE names a file with one, as `openssl rand -base64 32` prints it".to_owned(),
+            "there is no key; set COUNTERPART_SECRET_KEY_FILE to a file with a key, as `openssl rand -base64 32` prints one".to_owned(),
         ));
     };
     print(&format!("encrypted {} secrets with the key {key}", resealed.sealed))?;
     match resealed.unreadable {
         0 => Ok(()),
         count => Err(Failed(format!(
-            "{count} secrets stay as they are: no key that is named here decrypts them; `counterpart secrets list` shows their keys"
+            "{count} secrets stay as they are: no configured key decrypts them; `counterpart secrets list` shows their keys"
         ))),
     }
 }

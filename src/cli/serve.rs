@@ -24,12 +24,12 @@ pub struct Serve {
     #[command(flatten)]
     pub listen: Listen,
 
-    /// A standby of the PostgreSQL database, `postgres://USER:PASSWORD@HOST/NAME`: read-only operations run there once it has
-    /// replayed everything that the store has committed; keys are looked up in the primary database
+    /// A standby of the PostgreSQL database, `postgres://USER:PASSWORD@HOST/NAME`: read-only operations run there once the standby has
+    /// replayed every commit of the store; API keys are looked up in the primary database
     #[arg(long, env = "COUNTERPART_READ_URL", hide_env_values = true, value_name = "URL")]
     read_url: Option<String>,
 
-    /// Address and port of the metrics page, which is then served nowhere else [default: `/metrics` beside the API]
+    /// Address and port that serve the metrics page, instead of the API's address [default: `/metrics` at the API's address]
     #[arg(long, env = "COUNTERPART_METRICS_LISTEN", value_name = "ADDRESS", value_parser = address)]
     metrics_listen: Option<String>,
 
@@ -41,15 +41,15 @@ pub struct Serve {
     #[arg(long, env = "COUNTERPART_STORE_RATE_LIMIT", value_name = "N/s", value_parser = requests_per_second, requires = "rate_limit")]
     store_rate_limit: Option<u32>,
 
-    /// The address of this server for its clients, as the served documents give it [default: the one that they are asked at]
+    /// The base URL at which clients reach this server; the served OpenAPI documents contain it [default: the address of each request]
     #[arg(long, env = "COUNTERPART_PUBLIC_URL", value_name = "URL", value_parser = public_url)]
     public_url: Option<String>,
 
-    /// An origin whose pages may call the API from a browser, such as `https://app.example.com`, or `*` for every one; may be repeated
+    /// An origin whose pages may call the API from a browser, such as `https://app.example.com`, or `*` for every origin; may be repeated
     #[arg(long, env = "COUNTERPART_CORS_ORIGIN", value_name = "ORIGIN", value_delimiter = ',', value_parser = cors::origin)]
     cors_origin: Vec<HeaderValue>,
 
-    /// Deliver to a simulated channel where an account has no bridge; for development and tests
+    /// Deliver the messages of accounts without a bridge to a simulated channel; for development and tests
     #[arg(long, env = "COUNTERPART_SIMULATE_CHANNELS", value_parser = switch())]
     simulate_channels: bool,
 }
@@ -67,7 +67,7 @@ impl Serve {
         let metrics = Metrics::default();
         let (mut db, world) = (open_migrated(config, Some(&metrics)).await?, World::real());
         if db.is_one_writer() {
-            // A file that is not writable stays so, while PostgreSQL may be failing over.
+            // A SQLite file that is not writable stays so. PostgreSQL is not checked, since it may be failing over.
             db.prove_usable(world.now()).await.map_err(|error| Failed(format!("the database cannot be used: {error}")))?;
         }
         report_secrets(&db).await?;
@@ -90,15 +90,15 @@ impl Serve {
     }
 }
 
-/// Checks that an address is one of HTTP.
+/// Checks that a text is an HTTP or HTTPS URL with a host.
 fn public_url(text: &str) -> Result<String, String> {
     match Url::parse(text) {
         Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => Ok(text.to_owned()),
-        _ => Err(format!("`{text}` is no address of a server, such as https://api.example.com")),
+        _ => Err(format!("`{text}` is not the URL of a server, such as https://api.example.com")),
     }
 }
 
-/// Checks only the form of a host and a port.
+/// Checks the form of a host and a port, but not whether the host exists.
 fn address(text: &str) -> Result<String, String> {
     let right = "such as 127.0.0.1:8080, or 0.0.0.0:8080 for every address of this machine";
     match text.rsplit_once(':') {
@@ -124,13 +124,13 @@ impl Listen {
     }
 }
 
-/// Warns about private files that other accounts of the machine may access: existing files keep their mode.
+/// Warns about private files that other accounts of the machine may access. The server does not change the mode of existing files.
 fn report_modes(config: &Config) {
     for path in config.private_files() {
         let mode = fs::metadata(&path).map_or(0, |meta| meta.permissions().mode());
         if mode & 0o077 != 0 {
             let (path, mode) = (path.display(), format!("{:o}", mode & 0o777));
-            tracing::warn!(%path, mode, "other accounts of this machine may use this file or folder; `chmod go=` keeps it for its owner");
+            tracing::warn!(%path, mode, "other accounts of this machine may access this file or folder; `chmod go=` makes it private");
         }
     }
 }

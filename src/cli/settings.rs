@@ -60,7 +60,7 @@ pub struct LinkOutput {
     json: bool,
 }
 
-/// A UUID in any case, as in a request.
+/// Parses a UUID like a request does: in upper or lower case.
 fn user_id(text: &str) -> Result<UserId, String> {
     ScalarParam::parse(text)
 }

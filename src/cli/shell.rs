@@ -1,4 +1,4 @@
-//! `counterpart completions` and `counterpart man`: what packages install beside the program.
+//! `counterpart completions` and `counterpart man`: shell completions and manual pages, which packages install beside the program.
 
 use std::path::PathBuf;
 
@@ -16,7 +16,7 @@ pub struct Completions {
 
 #[derive(Args, Debug)]
 pub struct Man {
-    /// An existing folder
+    /// The folder to write to; it must exist
     #[arg(value_name = "FOLDER")]
     folder: PathBuf,
 }

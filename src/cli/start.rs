@@ -1,4 +1,4 @@
-//! Start-up checks: what is done before any command runs.
+//! Start-up, before any command runs: a signal handler, and the check that the database exists.
 
 use std::io;
 
@@ -7,12 +7,12 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::{Cli, Command, Failed, store};
 
-/// Prepares the process for a command. Fails where the command needs a database that is not there.
+/// Prepares the process for a command. Fails if the command needs a SQLite file that does not exist.
 pub(super) fn prepare(cli: &Cli) -> Result<(), Failed> {
     survive_file_size_limits().map_err(|error| Failed(format!("signals cannot be handled: {error}")))?;
     match cli.config.sqlite_path() {
         Some(file) if !may_create_database(&cli.command) && !file.exists() => {
-            let makes = "`counterpart store create` or `counterpart serve` makes it; `--database-url` names another";
+            let makes = "`counterpart store create` or `counterpart serve` creates it; `--database-url` selects another";
             Err(Failed(format!("there is no database `{}`; {makes}", file.display())))
         }
         _ => Ok(()),

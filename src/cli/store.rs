@@ -33,7 +33,7 @@ pub enum StoreCommand {
         #[command(flatten)]
         owner: Owner,
     },
-    /// Change a store's settings; those not given stay
+    /// Change a store's settings; a setting without an option stays unchanged
     #[command(group = ArgGroup::new("changes").args(["name", "currency", "reopen_window_hours"]).required(true).multiple(true))]
     Edit {
         /// The id of the store
@@ -99,7 +99,7 @@ impl StoreCommand {
             Self::Create { id, name, settings, owner } => {
                 let world = World::real();
                 let user = owner.user();
-                // Checked before anything is created.
+                // The owner is checked before the store is created.
                 user.as_ref().map_or(Ok(()), NewUser::check)?;
                 let store = stores::create(&db, &world, StoreId::from(id), settings.settings(Some(name))).await?;
                 print(store.id.as_str())?;

@@ -1,8 +1,8 @@
 //! Size of the runtime's thread pool, by default from the number of processors and the database.
 //!
 //! SQLite: one thread more than processors, since one may block on the disk (`store::sqlite::group_commit`). PostgreSQL: one thread per
-//! processor, since no thread blocks and another one would measurably slow tickets down. PostgreSQL on this machine: half
-//! of the processors, since the database works on the same requests. With a thread per processor, server and database would
+//! processor, since no thread blocks; one more thread would measurably slow down requests for tickets. PostgreSQL on this machine: half
+//! as many threads as processors, since the database works on the same requests. With a thread per processor, server and database would
 //! mostly preempt each other, measurably so on two processors.
 
 use std::thread::available_parallelism;
@@ -13,7 +13,7 @@ use crate::store::is_beside;
 impl Cli {
     /// The number of threads: the option, or the default for the database.
     pub fn threads(&self) -> usize {
-        // A demo has a database file of its own.
+        // A demo has a separate database file.
         let database_url = if matches!(self.command, Command::Demo(_)) { "sqlite:" } else { &self.config.database_url };
         let usual = || usual(available_parallelism().map_or(1, usize::from), database_url);
         self.config.threads.map_or_else(usual, usize::from)

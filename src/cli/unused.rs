@@ -1,10 +1,10 @@
-//! Options that a command has no use for: they are refused, where they would silently do nothing.
+//! Check for options without effect: an option that a command would silently ignore is an error.
 
 use clap::{ArgAction, ArgMatches, Command, error::ErrorKind, parser::ValueSource};
 
 use crate::config::is_switched_on;
 
-/// Options of every command that these have no use for, and why.
+/// The commands on which some of the shared options have no effect: the command, these options, and the reason.
 const UNUSED: [(&str, &[&str], &str); 6] = [
     ("demo", &["database_url", "connections", "allow_private_targets", "secret_key_file", "secret_key", "index_dir"], DEMO),
     ("openapi", DATABASE, NO_DATABASE),
@@ -24,11 +24,11 @@ const DATABASE: &[&str] = &[
     "secret_key",
     "index_dir",
 ];
-const DEMO: &str = "the demo makes a database of its own, which `--keep FILE` keeps";
+const DEMO: &str = "the demo creates a separate database, which `--keep FILE` stores in a file";
 const NO_DATABASE: &str = "this command uses no database";
 
-/// Refuses options that the command line gives to a command without a use for them, and switches that the environment turns on for
-/// another command. Other variables may be there for another command, since several often share an environment.
+/// Refuses options on the command line that have no effect on the command, and switches of other commands that the environment turns on.
+/// Other variables without effect are ignored, since several commands often share an environment.
 pub fn refuse(cli: &Command, matches: &ArgMatches) -> Result<(), clap::Error> {
     let fail = |reason: String| Err(cli.clone().error(ErrorKind::ArgumentConflict, reason));
     for (command, unused, reason) in UNUSED.into_iter().filter(|(command, ..)| matches.subcommand_matches(command).is_some()) {
@@ -37,7 +37,7 @@ pub fn refuse(cli: &Command, matches: &ArgMatches) -> Result<(), clap::Error> {
             return fail(format!("`--{}` does nothing with `{command}`: {reason}", id.replace('_', "-")));
         }
     }
-    // Those of the command, and of every group that it is in.
+    // The switches of the command, and of every group that contains it.
     let (mut used, mut names) = (switches(cli), Vec::new());
     let (mut command, mut inner) = (cli, matches);
     while let Some((name, next)) = inner.subcommand() {
@@ -46,7 +46,7 @@ pub fn refuse(cli: &Command, matches: &ArgMatches) -> Result<(), clap::Error> {
         names.push(name);
         (command, inner) = (found, next);
     }
-    // A health check has the environment of the server that it asks.
+    // A health check runs in the environment of the server that it checks.
     if names == ["health"] {
         return Ok(());
     }

@@ -13,7 +13,7 @@ use crate::{
 
 #[derive(Debug, Subcommand)]
 pub enum UserCommand {
-    /// Create a user; prints the userId, which `settings link --user` takes
+    /// Create a user; prints the userId, for `settings link --user`
     Create {
         #[command(flatten)]
         store: StoreArg,

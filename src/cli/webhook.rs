@@ -27,7 +27,7 @@ pub enum WebhookCommand {
     Create {
         #[command(flatten)]
         store: StoreArg,
-        /// The endpoint: an https:// URL, or http:// where there is no choice
+        /// The endpoint: an https:// URL, or an http:// URL if the endpoint has no TLS
         #[arg(long, env = "COUNTERPART_URL")]
         url: String,
         /// Only these kinds of events, separated by commas [default: all kinds]
@@ -188,7 +188,7 @@ impl WebhookCommand {
                 let is_range = event.is_some() || since.is_some() || until.is_some() || missing;
                 if is_range == all {
                     let right = "`--event`, `--since`, `--until` or `--missing`, or `--all` alone";
-                    return Err(Failed(format!("which events are to be sent again is said by {right}")));
+                    return Err(Failed(format!("choose the events to send again with {right}")));
                 }
                 let replay = Replay { event, since: since.map(Bound::at_or_after), until: until.map(Bound::before), missing };
                 print(&service.replay(&hook.editor(), &hook.id(), replay, dry_run).await?.to_string())
@@ -198,7 +198,7 @@ impl WebhookCommand {
     }
 }
 
-/// A list that may have spaces after its commas; nothing but spaces is an empty one.
+/// Removes the spaces around the items of a comma-separated list. A list of nothing but spaces is empty.
 fn trimmed(kinds: Vec<String>) -> Vec<String> {
     let kinds: Vec<String> = kinds.into_iter().map(|kind| kind.trim().to_owned()).collect();
     if kinds.iter().all(String::is_empty) { Vec::new() } else { kinds }

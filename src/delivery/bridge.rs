@@ -2,7 +2,7 @@
 //! the channel and returns the channel's id of the message.
 //!
 //! Called by `outbound`. Guarantees: `webhook-id` is the message's id on every attempt (idempotency key), and a message
-//! counts as accepted only if the response contains the channel's id. The README documents the request and the possible
+//! counts as accepted only if the response contains the channel's id. `docs/bridges.md` documents the request and the possible
 //! responses for bridge authors.
 
 use std::{sync::Arc, time::Duration};
@@ -72,8 +72,8 @@ impl BridgeConnector {
         let secrets = self.endpoint.secrets.as_ref().map_err(|reason| later(reason.clone(), None))?;
         match poster.post(url, parcel.message_id.as_str(), clock.now(), secrets, body).await {
             Ok(received) => judge(&received),
-            // A name without a public address fails transiently too: it may get one later, and the caller must not see whether the name
-            // exists.
+            // A name without a public address fails transiently too: it may get such an address later, and the caller must not see
+            // whether the name exists.
             Err(reason) => Err(later(reason, None)),
         }
     }
@@ -184,7 +184,7 @@ struct Filled<'a> {
 
 impl<'a> MessageOrder<'a> {
     fn of(parcel: &'a Parcel, attempt: i64) -> Self {
-        // The actor and the ticket are only for the event.
+        // The bridge does not get the actor and the ticket: only the event about the message contains them.
         let Parcel { store_id, message_id, conversation_id, account_id, channel, reference_id, kind, content, actor: _, ticket_id: _ } =
             parcel;
         let (kind, said) = (kind.as_deref(), Said::of(content));

@@ -4,8 +4,8 @@
 //! not followed; the time-out covers the whole response. A URL with a literal IP address involves no DNS: callers check it
 //! with [`Targets::check`] first.
 //!
-//! Connections are kept between requests. A receiver may close a connection just as the next request is written to it, which is no
-//! failure of the receiver. Such a request is repeated once, immediately, on a new connection.
+//! Connections are reused for later requests. A receiver may close a connection just as the client writes the next request to it; this
+//! is no failure of the receiver. The client repeats such a request once, immediately, on a new connection.
 
 use std::{
     error::Error as _,
@@ -24,15 +24,15 @@ use url::Url;
 use super::guard::{Guard, MachineNames};
 use crate::domain::{retry::LONGEST_ASKED, targets::Targets, time::Timestamp, webhooks::SigningSecret};
 
-/// Response bodies are read up to this many bytes.
+/// The maximum number of bytes of a response body that are read.
 pub const MAX_ANSWER: usize = 64 * 1024;
 
 /// The client could not be built.
 #[derive(Debug, thiserror::Error)]
 pub enum NoClient {
-    #[error("no TLS: {0}")]
+    #[error("TLS cannot be set up: {0}")]
     Tls(#[from] rustls::Error),
-    #[error("no HTTP client: {0}")]
+    #[error("the HTTP client cannot be built: {0}")]
     Http(#[from] reqwest::Error),
 }
 
@@ -40,7 +40,7 @@ pub enum NoClient {
 #[derive(Clone)]
 pub struct Poster {
     client: Client,
-    /// Keeps no connection, so that each request has a new one.
+    /// A client without a connection pool: each request opens a new connection.
     unpooled: Client,
     /// Covers the whole response.
     timeout: Duration,
@@ -140,7 +140,7 @@ fn client_of(timeout: Duration, targets: Targets, names: Arc<dyn Resolve>, kept:
     Ok(Client::builder()
         .tls_backend_preconfigured(tls)
         .dns_resolver(Guard { targets, names })
-        // A proxy would make the connection without the guard.
+        // A proxy would resolve the name itself, without the guard.
         .no_proxy()
         .redirect(Policy::none())
         .user_agent(concat!("counterpart/", env!("CARGO_PKG_VERSION")))

@@ -1,6 +1,6 @@
 //! The outbound message queue: delivery of messages to their channels.
 //!
-//! Each attempt is settled in a transaction of its own, so a message counts as sent only after its channel has accepted it.
+//! Each attempt is settled in a separate transaction, so a message counts as sent only after its channel has accepted it.
 //! Messages of one conversation are sent in order, one at a time; conversations are sent in parallel.
 
 #[cfg(test)]

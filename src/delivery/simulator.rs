@@ -3,9 +3,9 @@
 //! | Text contains | The channel |
 //! |---|---|
 //! | `simulate:delay=MILLISECONDS` | answers late |
-//! | `simulate:fail=N` | fails `N` times, then takes the message |
+//! | `simulate:fail=N` | fails `N` times, then accepts the message |
 //! | `simulate:down` | fails every time |
-//! | `simulate:refuse` | refuses for good |
+//! | `simulate:refuse` | refuses the message permanently |
 
 use std::time::Duration;
 

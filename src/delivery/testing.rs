@@ -1,4 +1,4 @@
-//! Test fixtures of this module: scripted local HTTP endpoints, and a service to deliver for.
+//! Test fixtures for delivery: scripted local HTTP endpoints, and a service whose messages and events are delivered.
 
 use std::{
     collections::HashMap,
@@ -80,7 +80,7 @@ pub enum ScriptedReply {
     Says(String),
     /// A status line with headers, and a body.
     Answers(String, String),
-    /// The same after a delay, during which no other attempt of the event may arrive.
+    /// A status line and headers after a delay, during which no other attempt of the same event may arrive.
     Slowly(&'static str),
     Hang,
     Reset,

@@ -1,4 +1,4 @@
-//! The webhook queue: delivery of events to their subscribers, as signed requests of the Standard Webhooks form.
+//! The webhook queue: delivery of events to their subscribers, as requests signed according to Standard Webhooks.
 
 use std::{
     sync::Arc,
@@ -25,8 +25,8 @@ use crate::{
     },
 };
 
-/// Batching: the least time between two polls for events. A poll queues the new events in a write transaction of its own. Without the
-/// pause, other writers would wait for such a transaction at every write.
+/// Batching: the minimum time between two polls for events. A poll queues the new events in a separate write transaction. Without the
+/// pause, every write could cause such a transaction, and other writers would wait for it.
 const GATHER: Duration = Duration::from_millis(20);
 
 /// The time-out of an endpoint.

@@ -108,7 +108,7 @@ impl<Q: Queue> Worker<Q> {
     /// Starts the due attempts; returns how long to sleep unless something wakes the worker.
     pub(super) async fn begin_due(&mut self) -> Result<Duration> {
         let next = self.queue.next_at().await?;
-        // This follows the query, which takes time: attempts that ended during the query make room.
+        // This loop runs after the query, since attempts that ended during the query make room for others.
         while let Some(ended) = self.attempts.try_join_next_with_id() {
             self.ended(ended);
         }
@@ -154,7 +154,7 @@ impl<Q: Queue> Worker<Q> {
     }
 }
 
-/// A number in 0..1.
+/// A random number from 0 to 1, which spreads the retries.
 pub fn jitter() -> f64 {
     f64::from(getrandom::u32().unwrap_or(u32::MAX / 2)) / f64::from(u32::MAX)
 }

@@ -1,4 +1,4 @@
-//! Revision A, the older one: pages of at most 50, the page number echoed, totals, timestamps as text.
+//! Contract revision A, the older one: at most 50 records per page, echoed page numbers, totals, `requestReceivedAt` in RFC 3339.
 
 mod inputs;
 mod message;
@@ -32,21 +32,22 @@ pub const RULES: Rules = Rules {
 /// The channels that this revision lists.
 pub const CHANNELS: &[&str] = &["line", "instagram", "facebook", "lazada", "shopee", "tiktok", "whatsapp", "widget", "gmail", "outlook"];
 
-/// Groups of operations that only this revision has.
+/// The operations that only this revision has: none.
 pub fn extra() -> impl OpenApi {}
 
-/// Kinds of events that nothing of this revision causes: it only passes on those that the other one recorded.
+/// Kinds of events that nothing in this revision causes. A build of this revision only delivers such events if a build of the other
+/// revision recorded them.
 pub const UNCAUSED_EVENTS: &[&str] = &["ticket.assigned"];
 
-/// Example requests to what only this revision has, or takes (`http::document::examples`).
+/// Example requests to operations, or with inputs, that only this revision has: a JSON array (`http::document::examples`).
 pub const REQUESTS: &str = "[]";
-/// What this revision answers to the example requests.
+/// The recorded answers of this revision to the example requests.
 pub const ANSWERS: &str = include_str!("a/answers.json");
 
-/// The events that this revision sends meanwhile.
+/// The recorded events that the example requests cause in this revision.
 pub const EVENTS: &str = include_str!("a/events.json");
 
-/// Types under the names that both revisions give them.
+/// Types whose shape depends on the revision, under the same names in both revisions.
 pub mod wire {
     pub use super::{
         inputs::{CommentInput, LabelsInput, TextInput},
@@ -56,6 +57,6 @@ pub mod wire {
     };
     use crate::http::machinery::params::{PageNumber, Query};
 
-    /// `page` of the paginated operations.
+    /// The query parameter `page` of the paginated operations.
     pub type PageParam = Query<PageNumber>;
 }

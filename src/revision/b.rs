@@ -1,4 +1,5 @@
-//! Revision B, the newer one: pages of up to 100, Unix milliseconds, channel accounts and templates.
+//! Contract revision B, the newer one: at most 100 records per page, `requestReceivedAt` in Unix milliseconds, and operations for channel
+//! accounts, searches, assignments, e-mails and templates.
 
 mod accounts;
 mod assign;
@@ -37,23 +38,24 @@ pub const RULES: Rules = Rules {
 pub const CHANNELS: &[&str] =
     &["line", "instagram", "facebook", "lazada", "shopee", "tiktok", "whatsapp", "widget", "gmail", "outlook", "drunken_lullabies"];
 
-/// Groups of operations that only this revision has.
+/// The operations that only this revision has.
 pub fn extra() -> impl OpenApi {
     (accounts::AccountReads, assign::Assignments, search::SearchOperations, sends::Sends)
 }
 
-/// Kinds of events that nothing of this revision causes: it only passes on those that the other one recorded.
+/// Kinds of events that nothing in this revision causes. A build of this revision only delivers such events if a build of the other
+/// revision recorded them.
 pub const UNCAUSED_EVENTS: &[&str] = &[];
 
-/// Example requests to what only this revision has, or takes (`http::document::examples`).
+/// Example requests to operations, or with inputs, that only this revision has: a JSON array (`http::document::examples`).
 pub const REQUESTS: &str = include_str!("b/requests.json");
-/// What this revision answers to the example requests.
+/// The recorded answers of this revision to the example requests.
 pub const ANSWERS: &str = include_str!("b/answers.json");
 
-/// The events that this revision sends meanwhile.
+/// The recorded events that the example requests cause in this revision.
 pub const EVENTS: &str = include_str!("b/events.json");
 
-/// Types under the names that both revisions give them.
+/// Types whose shape depends on the revision, under the same names in both revisions.
 pub mod wire {
     pub use super::{
         inputs::{CommentInput, LabelsInput, TextInput},
@@ -62,6 +64,6 @@ pub mod wire {
         user::User,
     };
 
-    /// `page` of the paginated operations: not of this revision.
+    /// The query parameter `page` of the paginated operations, which this revision does not have.
     pub type PageParam = crate::http::machinery::params::Absent;
 }

@@ -1,7 +1,8 @@
-//! The revision of the contract that this build serves, and the only file that knows how the choice is made.
+//! Choice of the contract revision that this build serves. No other file knows how the choice is made.
 //!
-//! No feature: revision B. `rev-a`: revision A. Everything that differs by value is in `RULES`; by shape, under the
-//! same name in `wire`; by set of endpoints, in `extra`. All other code names this module and never `a` or `b`.
+//! Without a feature, the build serves revision B; with the feature `rev-a`, revision A. `RULES` holds the differences that are only
+//! values. `wire` holds the types whose shape differs, under the same names in both revisions. `extra` holds the operations that only one
+//! revision has. All other code refers to this module and never to `a` or `b`.
 
 #[cfg(all(feature = "rev-a", feature = "rev-b"))]
 compile_error!("a build serves one revision: `cargo build` for B, or `cargo build --features rev-a` for A");

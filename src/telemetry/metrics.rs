@@ -1,6 +1,6 @@
-//! Metrics in the OpenMetrics text format: counters of this process, and values that are read when the page is requested.
+//! Metrics in the OpenMetrics text format: counters of this process, and gauges that are read when a client requests the page.
 //!
-//! All processes that share a database show the same values for it.
+//! All processes that share a database show the same values for that database.
 
 use std::{
     sync::{Arc, atomic::AtomicU64},
@@ -95,7 +95,7 @@ impl Default for Metrics {
         let requests = Family::<Labels, Counter>::default();
         registry.register("http_requests", "Requests answered", requests.clone());
         let durations = Family::<Operation, Histogram>::new_with_constructor(|| Histogram::new(SECONDS));
-        registry.register("http_request_duration_seconds", "Time to answer", durations.clone());
+        registry.register("http_request_duration_seconds", "Time to answer a request", durations.clone());
         let statements = Counter::default();
         registry.register("db_statements", "Statements sent to the database", statements.clone());
         let restarts = Family::<TaskMetrics, Counter>::default();
@@ -103,41 +103,41 @@ impl Default for Metrics {
         let failures = Family::<TaskMetrics, Counter>::default();
         registry.register("background_task_failures", "Times that the work of a background task failed", failures.clone());
         let refused_log_copies = Counter::default();
-        let help = "Times that the disk refused what the log of a SQLite database was copied to";
+        let help = "Times that the disk refused a checkpoint, the copy of the write-ahead log into a SQLite database";
         registry.register("db_log_copies_refused", help, refused_log_copies.clone());
         registry.register("log_lines_lost", "Log lines that could not be written", Counter::<u64, LostLines>::default());
         let attempts = Family::<Attempt, Counter>::default();
-        registry.register("delivery_attempts", "Attempts to deliver a message or an event, by what became of them", attempts.clone());
+        registry.register("delivery_attempts", "Attempts to deliver a message or an event, by outcome", attempts.clone());
         let waiting = Family::<QueueMetrics, Gauge>::default();
         let help = format!("Messages or events that wait to be delivered, {MOST} at most");
         registry.register("delivery_waiting", help, waiting.clone());
         let oldest = Family::<QueueMetrics, Gauge>::default();
-        registry.register("delivery_oldest_waiting_seconds", "How long the oldest of them has waited", oldest.clone());
+        registry.register("delivery_oldest_waiting_seconds", "How long the oldest message or event has waited", oldest.clone());
         let disabled = Family::<NoLabels, Gauge>::default();
         registry.register("webhooks_disabled", "Webhooks that were disabled because their endpoints failed", disabled.clone());
         let failing = Family::<NoLabels, Gauge>::default();
         registry.register("webhooks_failing", "Webhooks whose last delivery failed", failing.clone());
         let size = Family::<NoLabels, Gauge>::default();
-        registry.register("db_size_bytes", "Bytes of the database, on SQLite with its log", size.clone());
+        registry.register("db_size_bytes", "Bytes of the database, on SQLite with its write-ahead log", size.clone());
         let unread = Counter::default();
-        registry.register("db_gauges_unread", "Times that this page lacked what is read of the database", unread.clone());
+        registry.register("db_gauges_unread", "Times that this page lacked the gauges that are read from the database", unread.clone());
         let http_connections = Gauge::default();
-        registry.register("http_connections", "Connections of clients", http_connections.clone());
+        registry.register("http_connections", "Open connections of clients", http_connections.clone());
         let db_connections = Family::<NoLabels, Gauge>::default();
-        registry.register("db_connections", "Connections to PostgreSQL", db_connections.clone());
+        registry.register("db_connections", "Open connections to PostgreSQL", db_connections.clone());
         let index_ready = Gauge::default();
-        registry.register("search_index_ready", "Whether searches are answered", index_ready.clone());
+        registry.register("search_index_ready", "1 if the search index answers searches, else 0", index_ready.clone());
         let index_lag = Gauge::default();
         registry.register(
             "search_index_lag_seconds",
-            "Seconds since the search index last had every change of the database",
+            "Seconds since the search index last contained every change of the database",
             index_lag.clone(),
         );
         let index_bytes = Gauge::default();
-        registry.register("search_index_bytes", "Bytes of the search index on the disk", index_bytes.clone());
+        registry.register("search_index_bytes", "Bytes of the search index on disk", index_bytes.clone());
         // A gauge, as in other programs: the text format of Prometheus has no info metrics.
         let build = Family::default();
-        registry.register("build_info", "This program", Family::clone(&build));
+        registry.register("build_info", "Version and API revision of this program, as labels", Family::clone(&build));
         Self {
             registry: Arc::new(root),
             requests,
@@ -164,7 +164,7 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// Says which revision this program serves.
+    /// Sets the info metric: the version of this program, and the revision that it serves.
     pub fn serves(&self, revision: &'static str) {
         self.build.get_or_create(&[("version", env!("CARGO_PKG_VERSION")), ("revision", revision)]).set(1);
     }
@@ -197,7 +197,7 @@ impl Metrics {
         })
     }
 
-    /// Sets how many copies of the database's log the disk refused. The database counts them.
+    /// Sets the number of checkpoints that the disk refused. `store` counts them.
     pub fn refused_log_copies(&self, refused: u64) {
         self.refused_log_copies.inc_by(refused.saturating_sub(self.refused_log_copies.get()));
     }

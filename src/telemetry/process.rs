@@ -1,4 +1,4 @@
-//! Metrics of the process, under the usual names of Prometheus clients. Linux only: other systems have none.
+//! Metrics of the process, under the standard names of Prometheus client libraries. Only Linux has these metrics.
 
 use std::{fmt, fs};
 

@@ -1,4 +1,5 @@
-//! Back-ups while a server writes, and restores after it was killed. On PostgreSQL both commands are refused.
+//! The commands `backup` and `restore`: back-ups of a SQLite file while a server writes, and restores after the server was killed. On
+//! PostgreSQL both commands are refused.
 
 use std::{
     collections::BTreeSet,
@@ -74,7 +75,7 @@ fn database() -> Option<Database> {
     database.postgres.is_none().then_some(database)
 }
 
-/// Backs up under load, kills the server, starts another that writes on, kills that too, and restores.
+/// Backs up under load, kills the server, starts another one that continues to write, kills that one too, and restores.
 fn drill(round: usize) {
     let Some(database) = database() else { return };
     let token = database.run(&["settings", "token", "--store", "desk", "--user", ANN]);
@@ -147,7 +148,7 @@ fn fifty_drills() {
 }
 
 #[test]
-fn a_log_beside_a_file_it_does_not_belong_to_is_refused() {
+fn a_write_ahead_log_of_another_file_is_refused() {
     let Some(database) = database() else { return };
     let server = Server::start(database);
     let backup = server.database.folder().join("backup.db").display().to_string();
@@ -156,20 +157,20 @@ fn a_log_beside_a_file_it_does_not_belong_to_is_refused() {
     let database = server.kill();
     let (path, log) = (file(&database), format!("{}-wal", file(&database)));
     let whole = std::fs::read(&log).expect("the killed server left a log");
-    // As many would restore it.
+    // Copies the back-up over the database by hand, without `restore`.
     std::fs::copy(&backup, &path).expect("it is copied");
     for command in [&["export", "--store", "desk"][..], &["backup", "other.db"], &["migrate", "up"]] {
         let said = database.fails(command);
         assert!(said.contains(&format!("`{log}` does not belong to `{path}`")) && said.contains("counterpart restore"), "{said}");
     }
-    assert_eq!(std::fs::read(&log).expect("it is there"), whole, "nothing was folded into the file");
+    assert_eq!(std::fs::read(&log).expect("it is there"), whole, "the log is not merged into the file");
     database.run(&["restore", &backup]);
     assert!(contacts(&database).len() > 2);
     assert_eq!(database.run(&["backup", &format!("{backup}2")]).lines().count(), 1);
 }
 
 #[test]
-fn what_is_no_backup_is_refused_and_the_database_kept() {
+fn a_file_that_is_no_backup_is_refused_and_the_database_stays() {
     let Some(database) = database() else { return };
     let before = contacts(&database);
     let folder = database.folder().to_owned();
@@ -205,7 +206,7 @@ fn what_is_no_backup_is_refused_and_the_database_kept() {
 }
 
 #[test]
-fn a_restore_that_did_not_end_is_noticed_and_repeated() {
+fn an_interrupted_restore_is_reported_and_can_be_repeated() {
     let Some(database) = database() else { return };
     let (path, before) = (file(&database), contacts(&database));
     let restoring = format!("{path}.restoring");
@@ -217,7 +218,7 @@ fn a_restore_that_did_not_end_is_noticed_and_repeated() {
         let said = database.fails(command);
         assert!(said.contains(&format!("run `counterpart restore {restoring}`")) || said.contains("No such file"), "{command:?}: {said}");
     }
-    // The state after a kill in the middle of a restore, which had already kept the former database.
+    // The state after a kill in the middle of a restore, which had already saved the former database.
     let copied = std::fs::metadata(&restoring).and_then(|found| found.modified()).expect("a time");
     let copied = chrono::DateTime::<chrono::Utc>::from(copied).format("%Y-%m-%dT%H-%M-%S.000Z").to_string();
     let kept = format!("{path}.before-{copied}");
@@ -235,7 +236,7 @@ fn beside(database: &Database, part: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_restore_keeps_mode_and_links_and_takes_what_is_nowhere_yet() {
+fn a_restore_keeps_mode_and_links_and_creates_a_missing_database() {
     use std::os::unix::fs::{PermissionsExt, symlink};
     let Some(database) = database() else { return };
     let path = file(&database);
@@ -268,7 +269,7 @@ fn a_restore_keeps_mode_and_links_and_takes_what_is_nowhere_yet() {
 }
 
 #[test]
-fn a_backup_of_postgres_is_left_to_its_own_tools() {
+fn backup_and_restore_of_postgres_are_refused_with_its_tools_named() {
     let database = Database::fresh();
     if database.postgres.is_none() {
         return;

@@ -71,7 +71,7 @@ fn external_id(desk: &Desk, message: &str) -> Value {
 }
 
 #[test]
-fn bridges_are_kept_by_the_command_line() {
+fn bridges_are_managed_by_commands() {
     let database = Database::with(&[("shop", channels()), ("other", channels())]);
     let secret = set(&database, "acc-wa", URL, &[]);
     assert_secret(&secret);
@@ -119,7 +119,7 @@ fn bridges_are_kept_by_the_command_line() {
 }
 
 #[test]
-fn what_cannot_be_is_refused() {
+fn an_invalid_bridge_is_refused() {
     let mine = line("account", json!({"id": "acc-mine", "channel": "line", "name": "Other's", "status": "healthy"}));
     let database = Database::with(&[("shop", channels()), ("other", vec![mine])]);
     let long = format!("https://example.com/{}", "x".repeat(2048));
@@ -225,7 +225,7 @@ fn everything_that_is_sent_goes_over_a_bridge() {
 }
 
 #[test]
-fn what_a_bridge_refuses_is_told_and_what_fails_is_tried_again() {
+fn a_refusal_by_a_bridge_is_reported_and_a_failure_is_retried() {
     let endpoint = Endpoint::replying(down);
     let (desk, _) = bridged("acc-line", &endpoint.url(), BARE);
     desk.text("conv-line", "later").is(acknowledged());
@@ -267,7 +267,7 @@ fn nothing_connects_to_this_machine_unless_it_is_allowed() {
 }
 
 #[test]
-fn a_message_whose_sender_died_goes_over_again_by_the_same_name() {
+fn a_message_of_a_killed_server_is_sent_again_with_the_same_id() {
     let endpoint = Endpoint::replying(named);
     let (desk, secret) = bridged("acc-line", &endpoint.url(), BARE);
     endpoint.answers(Some(0));
@@ -293,7 +293,7 @@ fn renamed(seen: &Seen, reference: &str) -> (&'static str, String) {
 }
 
 #[test]
-fn a_whatsapp_bridge_calls_a_thread_by_the_phone_however_it_spells_it() {
+fn a_whatsapp_bridge_may_spell_the_phone_of_a_thread_in_several_ways() {
     let answers: [Reply; 3] = [
         |seen| renamed(seen, "66855555555:7@s.whatsapp.net"),
         |seen| renamed(seen, "12345678901234@lid"),

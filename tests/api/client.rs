@@ -65,7 +65,7 @@ impl Api {
     }
 }
 
-/// A request being put together.
+/// A request under construction.
 #[derive(Clone, Debug)]
 pub struct Call {
     pub api: Api,
@@ -106,13 +106,13 @@ impl Call {
         self
     }
 
-    /// Sends the same request with other body bytes.
+    /// The same request with other body bytes that mean the same: a space is appended.
     pub fn reworded(mut self) -> Self {
         self.body.iter_mut().for_each(|body| body.push(b' '));
         self
     }
 
-    /// Sends the body in one chunk, without a content length.
+    /// Makes [`Self::send`] send the body in one chunk, without a content length.
     pub fn chunked(mut self) -> Self {
         self.chunked = true;
         self
@@ -131,7 +131,7 @@ impl Call {
         text
     }
 
-    /// Sends the request. A wrong form of the answer fails the test here.
+    /// Sends the request. The exchange must fit the document, and the answer must have the form of all answers.
     #[track_caller]
     pub fn send(self) -> Answer {
         let answer = self.exchange();
@@ -151,7 +151,7 @@ impl Call {
         }
     }
 
-    /// Sends the request to a server that may go away meanwhile; an answer that is cut off counts as none.
+    /// Sends the request to a server that may be killed meanwhile. An answer that is cut off counts as no answer.
     pub fn attempt(&self) -> std::io::Result<Answer> {
         let mut stream = TcpStream::connect(&self.api.address)?;
         stream.set_read_timeout(Some(PATIENCE))?;

@@ -31,13 +31,13 @@ fn mia() -> Value {
 }
 
 #[test]
-fn a_contact_shows_what_it_has() {
+fn a_contact_shows_all_its_properties() {
     one().get("/contacts").query("contactId", "con-mia").send().is(mia());
     assert_eq!(list(json!({})).row("con-mia"), mia());
 }
 
 #[test]
-fn a_contact_leaves_out_what_it_has_not() {
+fn a_contact_leaves_out_absent_properties() {
     let mut contact = one().get("/contacts").query("contactId", "con-min").send().ok();
     // A contact without custom values may have an empty object instead.
     if contact["customFields"] == json!({}) {
@@ -65,7 +65,7 @@ fn contacts_are_listed_most_recently_updated_first() {
 }
 
 #[test]
-fn a_blank_search_is_none() {
+fn a_blank_search_lists_all_contacts() {
     for blank in ["", "   ", "\t\n", "\u{3000}"] {
         list(json!({"search": blank})).lists(&ALL);
     }
@@ -84,7 +84,7 @@ fn a_search_finds_words_of_name_and_email_and_digits_of_phone() {
 }
 
 #[test]
-fn every_term_of_a_search_must_occur_wherever() {
+fn every_term_of_a_search_must_occur_in_any_field() {
     finds("two tied", &["con-tie-b"]);
     finds("example.com +6681 nguyễn", &["con-mia"]);
     finds("tied sakura", &[]);
@@ -128,7 +128,7 @@ fn updates_are_bounded_below_inclusively_and_above_exclusively() {
 }
 
 #[test]
-fn bounds_finer_than_a_millisecond_miss_and_add_nothing() {
+fn bounds_finer_than_a_millisecond_are_exact() {
     // Instants that are nanoseconds or less after the contact's own.
     for finer in ["0001", "000001", "000000001", "000000000001"] {
         let behind = |day: &str| json!(at(&format!("{day}T00:00:00.{finer}")));

@@ -1,5 +1,5 @@
-//! The published documents, and the checks of every exchange of the suite: an answer must match the document's schema for its operation
-//! and status, a request that succeeds must be one that the document allows, and every answer must have the envelope of section 2.1,
+//! Contract tests: checks every exchange of the suite against the published documents. An answer must match the document's schema for its
+//! operation and status. A request that succeeds must be one that the document allows. Every answer must have the envelope of section 2.1,
 //! unless a test expects otherwise.
 //!
 //! [`examples`] checks the examples of a document against it; [`places`] names the parts of a document; [`seen`] records which of them
@@ -57,7 +57,7 @@ pub struct Operation {
     pub node: Value,
 }
 
-/// The document, read once from the first server that is asked.
+/// The document, read once from the server of the first caller.
 pub fn contract(api: &Api) -> &'static Contract {
     static CONTRACT: OnceLock<Contract> = OnceLock::new();
     CONTRACT.get_or_init(|| Contract::new(api.anonymous().raw("GET", "/openapi.json").exchange().body()))
@@ -101,7 +101,7 @@ impl Contract {
         Self { document, name, prefix, operations, components, validators: Mutex::default() }
     }
 
-    #[allow(dead_code, reason = "not every test binary walks a document")]
+    #[allow(dead_code, reason = "not every test binary lists the operations")]
     pub fn operations(&self) -> Vec<Operation> {
         self.operations.clone()
     }
@@ -151,7 +151,7 @@ impl Contract {
         self.conforms(operation, call, answer);
         if (200..300).contains(&answer.status) {
             let faults = self.request_faults(operation, call);
-            assert!(faults.is_empty(), "the document does not allow what was answered: {faults:#?}\n{}", answer.described());
+            assert!(faults.is_empty(), "the request succeeded, but the document does not allow it: {faults:#?}\n{}", answer.described());
             if call.method == "HEAD" {
                 return;
             }
@@ -178,20 +178,24 @@ impl Contract {
         seen::saw(self.name, &format!("answer {id} {code}"));
         if code == 404 {
             let message = answer.body()["error"]["message"].as_str().unwrap_or_default().to_owned();
-            assert!(message.starts_with('`'), "a record that is missing is named by its member\n{}", answer.described());
+            assert!(
+                message.starts_with('`'),
+                "the message of a 404 must begin with the member that names the missing record\n{}",
+                answer.described()
+            );
         }
         let media = response["content"].as_object().into_iter().flatten().find(|(name, _)| name.starts_with("application/json"));
         let schema = &media.unwrap_or_else(|| panic!("{id} has no JSON under {code}")).1["schema"];
         let body = answer.body();
         let validator = self.validator(&format!("{id} {code}"), true, || schema.clone());
         let errors = faults(&validator, &body);
-        assert!(errors.is_empty(), "the document says otherwise: {errors:#?}\n{}", answer.described());
+        assert!(errors.is_empty(), "the answer does not match the document: {errors:#?}\n{}", answer.described());
         places::found(&self.document, schema, &body, &format!("{id} {code}"), &mut |place| {
             seen::saw(self.name, &format!("property {place}"));
         });
     }
 
-    /// Checks the headers of an answer: the required ones are present, and each of our own is documented.
+    /// Checks the headers of an answer: the required ones are present, and each header that the API defines is documented.
     #[track_caller]
     fn headers(&self, key: &str, response: &Value, answer: &Answer) {
         let listed: HashMap<String, &Value> =
@@ -209,12 +213,12 @@ impl Contract {
         }
         for (name, _) in &answer.headers {
             let ours = ["x-pagination-", "idempotency-", "x-request-id", "set-cookie"].iter().any(|prefix| name.starts_with(prefix));
-            assert!(!ours || listed.contains_key(name), "the document does not tell of {name}\n{}", answer.described());
+            assert!(!ours || listed.contains_key(name), "the document does not list the header {name}\n{}", answer.described());
         }
     }
 }
 
-/// What is wrong with a value, and where.
+/// The faults of a value under a schema, each with its place.
 fn faults(validator: &Validator, value: &Value) -> Vec<String> {
     validator.iter_errors(value).map(|error| format!("{}: {error}", error.instance_path)).collect()
 }
@@ -262,7 +266,7 @@ pub fn conforms(call: &Call, answer: &Answer) {
     }
 }
 
-/// Checks what holds for every answer; panics with the whole exchange if it does not fit.
+/// Checks the form that every answer must have; panics with the whole exchange if the answer does not fit.
 #[track_caller]
 pub fn check(call: &Call, answer: &Answer) {
     let (api, path) = (&call.api, &call.path);

@@ -90,7 +90,7 @@ fn both_ids_must_belong_together() {
 }
 
 #[test]
-fn an_unknown_id_is_not_found_and_none_is_refused() {
+fn an_unknown_id_is_not_found_and_a_missing_id_is_refused() {
     by_id("nobody").fails(404);
     of_contact("nobody").send().fails(404);
     let message = one().get("/conversations").send().fails(400);

@@ -1,7 +1,8 @@
-//! Which share of the documents occurred in a whole run. `tests/all.sh` gives each run a folder, `COUNTERPART_SEEN`, where the tests
-//! record what occurred ([`crate::contract`]), and afterwards asks for the sum.
+//! Coverage of the published documents: the share that occurred in a whole run of the suite. `tests/all.sh` gives each run a folder,
+//! `COUNTERPART_SEEN`. The tests record there which parts of the documents occurred ([`crate::contract`]). Afterwards `tests/all.sh` runs
+//! the test of this file, which adds the records up.
 //!
-//! - Operations: those that answered a request that the document allows with a documented success. Every operation must.
+//! - Operations: those that answered a valid request with a documented success. Every operation must.
 //! - Answers: pairs of an operation and a documented code.
 //! - Properties: those of the component schemas of answers (and of schemas within an operation), wherever they occurred first. A property
 //!   that has a place in two schemas counts twice.
@@ -83,7 +84,7 @@ fn lines(kind: &str) -> Vec<String> {
 }
 
 #[test]
-#[ignore = "sums up a whole run: tests/all.sh asks for it"]
+#[ignore = "adds up a whole run: tests/all.sh runs it"]
 fn the_documents_are_covered() {
     let read = |name: &str| -> Value { serde_json::from_str(&kept(name)).expect("a committed document is JSON") };
     let (contract, settings) = (Contract::new(read(&format!("{REVISION}.json"))), Contract::of_settings(read("settings.json")));

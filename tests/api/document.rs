@@ -23,13 +23,13 @@ fn committed(extension: &str) -> String {
     kept(&format!("{REVISION}.{extension}"))
 }
 
-/// A file of the folder with the committed documents.
+/// A committed document, by the name of its file.
 pub fn kept(name: &str) -> String {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("openapi").join(name);
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// The operations of this revision, as a reviewer reads them.
+/// The operations of this revision, from the committed list of routes.
 pub fn routes() -> Vec<Route> {
     let text = committed("routes");
     let lines = text.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#'));
@@ -73,7 +73,7 @@ fn relative(mut document: Value) -> Value {
 }
 
 #[test]
-fn the_settings_have_a_document_of_their_own_which_is_the_same_in_both_revisions() {
+fn the_settings_have_a_separate_document_which_is_the_same_in_both_revisions() {
     let committed = |extension: &str| kept(&format!("settings.{extension}"));
     for (format, extension) in [("json", "json"), ("routes", "routes")] {
         let stale = format!("stale: run `counterpart openapi --settings --format {format}` and commit openapi/settings.{extension}");
@@ -87,7 +87,7 @@ fn the_settings_have_a_document_of_their_own_which_is_the_same_in_both_revisions
 }
 
 #[test]
-fn events_have_a_document_of_their_own() {
+fn events_have_a_separate_document() {
     let stale = format!("stale: run `counterpart openapi --events` and commit openapi/events-{REVISION}.json");
     let committed = kept(&format!("events-{REVISION}.json"));
     assert!(printed(&["--events", "--format", "json"]) == committed, "{stale}");
@@ -139,7 +139,7 @@ fn the_committed_routes_are_those_of_the_document() {
         assert!(ALL_SCOPES.contains(&route.scope.as_str()), "{route:?}");
         let operation = document().operations().into_iter().find(|operation| operation.id == route.operation);
         let node = operation.map(|operation| operation.node.to_string()).unwrap_or_default();
-        assert!(node.contains(&route.scope), "the document does not tell the scope of {route:?}");
+        assert!(node.contains(&route.scope), "the document does not name the scope of {route:?}");
     }
 }
 
@@ -226,7 +226,7 @@ fn every_schema_of_the_document_is_used() {
 }
 
 #[test]
-fn the_document_names_the_revisions_own_things_alone() {
+fn the_document_names_only_features_of_its_revision() {
     let text = committed("json");
     for (word, older, newer) in [
         ("drunken_lullabies", false, true),
@@ -246,7 +246,7 @@ fn the_document_names_the_revisions_own_things_alone() {
 }
 
 #[test]
-fn a_conflict_is_described_as_what_it_can_be() {
+fn a_conflict_is_described_with_its_possible_causes() {
     for operation in document().operations() {
         let responses = &operation.node["responses"];
         let Some(conflict) = responses.get("409") else { continue };
@@ -261,7 +261,7 @@ fn a_conflict_is_described_as_what_it_can_be() {
 }
 
 #[test]
-fn inputs_are_described_as_they_are_taken() {
+fn inputs_are_described_as_they_are_validated() {
     let schemas = document().document["components"]["schemas"].clone();
     let contact = &schemas["ContactCreation"]["properties"];
     assert_eq!((&contact["email"]["format"], &contact["email"]["maxLength"]), (&"email".into(), &100.into()));

@@ -1,4 +1,4 @@
-//! What HTTP clients may expect of documents and answers: validators (ETag), compression, addresses, and other origins.
+//! HTTP features of documents and answers: ETags, compression, server addresses, and CORS.
 
 use serde_json::json;
 
@@ -20,7 +20,7 @@ const PATHS: [&str; 9] = [
 ];
 
 #[test]
-fn documents_and_pages_are_validated_and_compressed() {
+fn documents_and_pages_have_etags_and_are_compressed() {
     let anonymous = one().anonymous();
     for path in PATHS.into_iter().filter(|path| *path != "/docs/changes") {
         let get = || anonymous.raw("GET", path);
@@ -45,7 +45,7 @@ fn documents_and_pages_are_validated_and_compressed() {
 }
 
 #[test]
-fn a_long_list_is_compressed_where_that_is_asked_for() {
+fn a_long_list_is_compressed_on_request() {
     const AT: &str = "2026-01-01T00:00:00Z";
     let contact = |n: usize| {
         let note = format!("{n} ").repeat(1000);
@@ -69,7 +69,7 @@ fn a_long_list_is_compressed_where_that_is_asked_for() {
 }
 
 #[test]
-fn a_document_names_the_address_that_it_is_asked_at() {
+fn a_document_names_the_address_of_its_request() {
     let address = &one().address;
     let server = |name: &str, value: &str| {
         let mut call = one().anonymous().raw("GET", "/openapi.json");
@@ -94,9 +94,9 @@ fn a_document_names_the_address_that_it_is_asked_at() {
     assert_eq!(document.body()["servers"][0]["url"], "https://api.example.com/v1");
 }
 
-/// A request with an invalid host gets the path alone, and nothing of what it sent.
+/// If the host of a request is invalid, the document names its server by a path alone, and repeats nothing of that host.
 #[test]
-fn a_document_repeats_no_nonsense() {
+fn a_document_does_not_repeat_an_invalid_host() {
     use std::io::{Read, Write};
     for nonsense in ["x\"},<script>", "[[[", "someone@x", "x/y", "x?y", "x\\y", "x:99999", ""] {
         let mut stream = std::net::TcpStream::connect(&one().address).expect("the server listens");
@@ -108,7 +108,7 @@ fn a_document_repeats_no_nonsense() {
 }
 
 #[test]
-fn pages_of_an_origin_that_was_named_may_call_the_contract() {
+fn pages_of_a_configured_origin_may_call_the_contract() {
     const APP: &str = "https://app.example.com";
     let database = Database::with(&[("one", vec![])]);
     let server = Server::start_with(database, &[("COUNTERPART_CORS_ORIGIN", "https://app.example.com,http://localhost:3000")]);

@@ -1,4 +1,5 @@
-//! Answers that are ready before the request body has arrived: the connection stays usable, or the answer announces that it does not.
+//! Early responses: answers that are sent before the request body has arrived. The connection stays usable, or the answer announces that it
+//! closes.
 
 use std::{
     io::{ErrorKind, Read, Write},
@@ -14,7 +15,7 @@ use crate::{harness::world, settings::Plane};
 /// The delay between a head and its body.
 const BEHIND: Duration = Duration::from_millis(20);
 
-/// A connection that is kept open.
+/// A persistent connection.
 struct Kept(TcpStream);
 
 /// The status of an answer, and whether it ends the connection.
@@ -81,7 +82,7 @@ fn early() -> Vec<(String, u16)> {
 }
 
 #[test]
-fn a_body_behind_its_early_answer_does_not_end_the_connection() {
+fn a_body_after_its_early_answer_does_not_end_the_connection() {
     let body = json!({"statuses": ["open"]}).to_string();
     for (head, status) in early() {
         let mut connection = Kept::open();
@@ -122,7 +123,7 @@ fn a_body_that_is_too_large_is_answered_and_the_connection_stays() {
 }
 
 #[test]
-fn an_answer_that_ends_its_connection_says_so_and_can_be_taken() {
+fn an_answer_that_ends_its_connection_announces_that_and_can_be_read() {
     const ENDLESS: usize = 1 << 40;
     for (head, status) in early() {
         let mut connection = Kept::open();
@@ -151,7 +152,7 @@ fn a_body_that_never_comes_ends_the_connection_in_seconds() {
 }
 
 #[test]
-fn a_request_that_is_read_whole_costs_its_connection_nothing() {
+fn a_request_that_is_read_whole_keeps_its_connection_open() {
     let plane = Plane::open();
     let mut stream = TcpStream::connect(&plane.api.address).expect("the server listens");
     let body = json!({"name": "", "scopes": []}).to_string();

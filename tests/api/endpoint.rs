@@ -1,4 +1,4 @@
-//! A local endpoint for the deliveries of a server, and the signatures of Standard Webhooks.
+//! Test endpoint: receives the deliveries of a server on this machine, and checks their signatures according to Standard Webhooks.
 
 use std::{
     collections::HashMap,
@@ -36,7 +36,7 @@ impl Seen {
         &self.headers["webhook-id"]
     }
 
-    /// Whether one of the signatures was made with this secret, according to Standard Webhooks.
+    /// Whether one of the signatures was created with this secret, according to Standard Webhooks.
     pub fn is_signed_by(&self, secret: &str) -> bool {
         let key = BASE64.decode(secret.strip_prefix("whsec_").expect("a secret's form")).expect("a secret's form");
         let mut mac = Hmac::<Sha256>::new_from_slice(&key).expect("any length");
@@ -58,7 +58,7 @@ pub struct Endpoint {
     /// The number of answers still to give; `None`: no limit.
     answers: Arc<(Mutex<Option<usize>>, Condvar)>,
     reply: Arc<Mutex<Reply>>,
-    /// Errors: what was delivered and should not have been.
+    /// The faults of deliveries that do not match the document of events.
     faults: Arc<Mutex<Vec<String>>>,
 }
 
@@ -77,7 +77,7 @@ impl Endpoint {
             reply: Arc::new(Mutex::new(reply)),
             faults: Arc::default(),
         };
-        // Other host names of this machine may resolve to its other address.
+        // A host name of this machine may resolve to its IPv6 address.
         let six = TcpListener::bind(("::1", endpoint.port)).ok();
         for listener in [Some(listener), six].into_iter().flatten() {
             let server = endpoint.clone();
@@ -152,7 +152,7 @@ impl Endpoint {
 pub fn until(what: &str, done: impl Fn() -> bool) {
     let deadline = Instant::now() + PATIENCE;
     while !done() {
-        assert!(Instant::now() < deadline, "waited in vain until {what}");
+        assert!(Instant::now() < deadline, "timed out before {what}");
         thread::sleep(Duration::from_millis(30));
     }
 }

@@ -140,7 +140,7 @@ fn a_comments_author_changes_in_place_and_the_rest_is_added() {
 }
 
 #[test]
-fn every_value_is_taken_alone_together_and_again() {
+fn every_value_is_accepted_alone_together_and_repeated() {
     for (call, values) in expandable() {
         for value in values {
             call.clone().query("expand", value).send().ok();
@@ -153,7 +153,7 @@ fn every_value_is_taken_alone_together_and_again() {
 }
 
 #[test]
-fn an_empty_expand_is_none() {
+fn an_empty_expand_changes_nothing() {
     for call in expandable().into_iter().map(|(call, _)| call).chain(unexpandable()) {
         let plain = call.clone().send().ok();
         assert_eq!(call.clone().raw_query("expand=").send().ok(), plain);

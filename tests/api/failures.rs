@@ -30,7 +30,7 @@ fn is_internal(answer: &Answer) {
 }
 
 #[test]
-fn a_database_without_its_tables_is_told_by_every_operation() {
+fn every_operation_reports_a_database_without_its_tables() {
     let plane = Plane::open();
     let rename = |from: &str, to: &str| plane.desk.server.database.sql(&format!("ALTER TABLE {from} RENAME TO {to}"));
     for table in ["api_keys", "grants"] {
@@ -49,7 +49,7 @@ fn a_database_without_its_tables_is_told_by_every_operation() {
     for call in everything(&plane) {
         is_internal(&call.exchange());
     }
-    // The process lives, and works again once everything is restored.
+    // The server still runs, and works again once the tables are restored.
     for table in ["api_keys", "grants"] {
         plane.desk.server.database.sql(&format!("DROP VIEW {table}"));
         rename(&format!("lost_{table}"), table);
@@ -60,7 +60,7 @@ fn a_database_without_its_tables_is_told_by_every_operation() {
 
 /// An embedded database cannot refuse connections; its answers while it is busy are tested with the import.
 #[test]
-fn a_database_that_lets_nobody_in_is_told_by_every_operation() {
+fn every_operation_reports_a_database_that_refuses_connections() {
     let plane = Plane::open();
     let calls = everything(&plane);
     if !plane.desk.server.database.lets_in(false) {
@@ -77,7 +77,7 @@ fn a_database_that_lets_nobody_in_is_told_by_every_operation() {
 }
 
 #[test]
-fn a_body_that_is_too_large_or_no_json_is_told_by_every_operation_that_takes_one() {
+fn every_operation_with_a_body_refuses_one_that_is_too_large_or_no_json() {
     let plane = Plane::open();
     let large = vec![b' '; 1024 * 1024 + 1];
     let takes = |operation: &contract::Operation| operation.node.get("requestBody").is_some();
@@ -93,7 +93,7 @@ fn a_body_that_is_too_large_or_no_json_is_told_by_every_operation_that_takes_one
 }
 
 #[test]
-fn too_many_requests_are_told_by_every_operation() {
+fn every_operation_answers_429_above_the_rate_limit() {
     let plane = Plane::with(&[("COUNTERPART_RATE_LIMIT", "1/s")]);
     for operation in contract::contract(&plane.desk.api).operations() {
         let call = plane.desk.api.call(&operation.method, &operation.path);

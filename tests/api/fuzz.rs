@@ -1,5 +1,5 @@
-//! Hundreds of malformed requests, the same in every run: each is answered with a documented status, none with an internal failure, and
-//! the server keeps running.
+//! Fuzz tests with a fixed seed: hundreds of malformed requests, the same in every run. Each is answered with a documented status, none
+//! with an internal failure, and the server keeps running.
 
 use serde_json::{Value, json};
 
@@ -209,7 +209,7 @@ fn request(dice: &mut Dice, route: &Route) -> Call {
 }
 
 #[test]
-fn malformed_requests_get_documented_answers_and_the_server_lives_on() {
+fn malformed_requests_get_documented_answers_and_the_server_keeps_running() {
     let mut dice = Dice(0x5eed_2025_0001);
     for route in routes() {
         for _ in 0..ROUNDS {

@@ -1,5 +1,5 @@
-//! Servers under test. Each is the built binary on a database of its own: a SQLite file, or a fresh PostgreSQL database
-//! when `COUNTERPART_TEST_POSTGRES` names a server.
+//! Test harness: starts the servers under test. Each is the built binary on a separate database: a SQLite file, or a fresh PostgreSQL
+//! database when `COUNTERPART_TEST_POSTGRES` names a server.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -39,7 +39,7 @@ pub const ALL_SCOPES: [&str; 16] = [
     "teams:write",
 ];
 
-/// A database that is removed when this is dropped.
+/// A database that is removed when this value is dropped.
 pub struct Database {
     pub url: String,
     /// The binary that uses it.
@@ -78,7 +78,7 @@ impl Database {
     #[allow(dead_code, reason = "not every test binary copies")]
     pub fn copied(&self, binary: &str) -> Self {
         let copy = Self::of(binary);
-        // A build that is older than keys has no key file.
+        // A binary that is older than the encryption keys has no key file.
         for name in ["counterpart.db", "counterpart.db.key"].iter().filter(|name| self.home.path().join(name).exists()) {
             std::fs::copy(self.home.path().join(name), copy.home.path().join(name)).expect("the file is copied");
         }
@@ -188,7 +188,7 @@ impl Database {
         Some(on_database(&standby.to_string_lossy(), name))
     }
 
-    /// Changes the database directly, for states that otherwise only time brings about.
+    /// Changes the database directly, for states that otherwise need time to pass.
     pub fn sql(&self, statement: &str) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         runtime.block_on(async {
@@ -209,7 +209,7 @@ impl Database {
         true
     }
 
-    /// The first column of a query's rows, which must be text; for what no answer shows.
+    /// The first column of a query's rows, which must be text. For values that no answer of the server shows.
     pub fn ask(&self, query: &str) -> Vec<String> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         let found = runtime.block_on(async {
@@ -254,8 +254,8 @@ pub struct Key {
     pub secret: String,
 }
 
-/// A running server. It ends when this value is dropped, and with the test process however that ends: a shell between them stops the
-/// server by its process id once its standard input closes.
+/// A running server. The server stops when this value is dropped, and also when the test process ends in any way: a shell, the warden, runs
+/// between the two processes and stops the server by its process id once the standard input of the warden closes.
 pub struct Server {
     // This field precedes the database, which must not be removed while it is in use.
     process: Process,
@@ -282,10 +282,10 @@ pub struct Process {
     _stdout: BufReader<ChildStdout>,
 }
 
-/// Starts the server, prints its process id, and stops it when the other end of standard input is closed. Then it also removes the
-/// server's data, since the test process may be gone, unless it has read `keep`.
+/// The script of the warden: starts the server, prints its process id, and stops the server when the other end of standard input is closed.
+/// Unless the warden has read `keep`, it then also removes the server's data, since the test process may be gone.
 const WARDEN: &str = r#"
-# What the server makes is for its owner alone, whatever its surroundings say.
+# The files of the server are readable only by their owner, whatever the umask of the environment.
 umask 0
 "$1" serve --listen 127.0.0.1:0 </dev/null &
 pid=$!
@@ -327,7 +327,7 @@ impl Server {
         Process::start(&self.database, settings, b"keep\n")
     }
 
-    /// Kills the process, without a chance to finish anything.
+    /// Kills the process, so that it cannot finish anything.
     #[allow(dead_code, reason = "not every test binary kills")]
     pub fn kill(mut self) -> Database {
         self.process.order = b"keep\n";
@@ -378,7 +378,7 @@ fn in_turns(addresses: [String; 2]) -> String {
 impl Process {
     fn start(database: &Database, settings: Settings<'_>, order: &'static [u8]) -> Self {
         let log = database.home.path().join("server.log");
-        let errors = std::fs::File::options().create(true).append(true).open(&log).expect("the log is made");
+        let errors = std::fs::File::options().create(true).append(true).open(&log).expect("the log is created");
         let (admin, name) = database.postgres.clone().unwrap_or_default();
         let mut warden = Command::new("sh")
             .args(["-c", WARDEN, "sh", &database.binary])
@@ -412,7 +412,7 @@ impl Process {
 
     fn let_go(&mut self) {
         let told = self.leash.take().map(|mut leash| leash.write_all(self.order));
-        assert!(!matches!(told, Some(Err(_))), "the warden is told: {told:?}");
+        assert!(!matches!(told, Some(Err(_))), "the order is written to the warden: {told:?}");
     }
 
     fn signal(&self, signal: &str) {
@@ -435,7 +435,7 @@ impl Drop for Process {
     }
 }
 
-/// The server that all tests without changes share, and a caller of each of its two stores.
+/// The server that all tests that only read share, and a caller for each of its two stores.
 pub struct World {
     pub server: Server,
     pub one: Api,

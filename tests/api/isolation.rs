@@ -1,4 +1,4 @@
-//! A caller sees its own store only, and nothing of another, whether or not the ids are shared.
+//! Tenant isolation: a caller sees only the records of its own store, even if another store has records with the same ids.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Authentication (sections 3.2 and 5): a running server sees a change of a key at once.
+//! Authentication by API key (sections 3.2 and 5): a change of a key takes effect in a running server at once.
 
 use crate::{
     client::Api,
@@ -17,7 +17,7 @@ fn manage(server: &Server, action: &str, key: &Key, more: &[&str]) -> String {
     server.database.run(&arguments)
 }
 
-/// A key on the shared server; each test creates and changes its own.
+/// A key on the shared server. Each test creates a separate key and changes it.
 fn fresh() -> (&'static Server, Key, Api) {
     let server = &world().server;
     let key = server.database.key("one", &["labels:read"]);
@@ -36,14 +36,14 @@ fn a_missing_or_unknown_key_is_refused() {
 }
 
 #[test]
-fn the_key_alone_is_printed_and_has_the_known_form() {
+fn key_create_prints_only_the_key_in_its_form() {
     let printed = world().server.database.run(&["key", "create", "--store", "one", "--name", "Plain", "--scopes", "labels:read"]);
     assert!(printed.starts_with("cp_") && printed.len() == 43 && !printed.contains(char::is_whitespace), "{printed}");
     answers(one(), &printed, 200);
 }
 
 #[test]
-fn an_authorization_header_counts_for_nothing() {
+fn an_authorization_header_is_ignored() {
     let secret = one().key.clone().unwrap_or_default();
     let anonymous = one().anonymous();
     anonymous.get("/labels").header("authorization", &format!("Bearer {secret}")).send().fails(401);
@@ -121,7 +121,7 @@ fn a_removed_scope_is_missing_on_the_next_request() {
 }
 
 #[test]
-fn a_write_scope_lets_read_too() {
+fn a_write_scope_includes_the_read_scope() {
     let server = &world().server;
     for (scope, path) in
         [("labels:write", "/labels"), ("teams:write", "/teams"), ("users:write", "/users"), ("tickets:write", "/tickets/fields")]
@@ -131,7 +131,7 @@ fn a_write_scope_lets_read_too() {
 }
 
 #[test]
-fn a_key_opens_its_own_store_alone() {
+fn a_key_gives_access_to_its_own_store_only() {
     let key = world().server.database.key("two", &ALL_SCOPES);
     let answer = world().server.api_of(&key).get("/labels").send();
     answer.lists(&["lab-vip", "lab-two"]);

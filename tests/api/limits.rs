@@ -60,7 +60,7 @@ fn a_text_that_is_sent_has_a_limit_where_the_contract_gives_none() {
     mail(json!({"subject": thai(MOST), "text": thai(500 * KIB), "html": thai(300 * KIB)})).ok();
     mail(json!({"subject": thai(MOST + 1)})).refuses("body.subject");
     mail(json!({"cc": [{"email": "a@example.com", "name": thai(MOST + 1)}]})).refuses("body.cc[0].name");
-    // The first value stands in two places of the template.
+    // The template uses the first value twice.
     let template = |bytes: usize| {
         let variables = json!([thai(bytes), "x"]);
         desk.post("/messages/template", json!({"conversationId": "conv-wa", "templateId": "tpl-pair", "variables": variables})).send()
@@ -94,7 +94,7 @@ fn a_slow_pattern_keeps_no_other_write_waiting() {
     assert!(worst < Duration::from_secs(1), "a comment took {worst:?}");
 }
 
-/// The number of the first 429 among this many answers, and its message.
+/// The message of the first 429 among at most this many answers.
 #[track_caller]
 fn limited(attempts: usize, ask: impl Fn() -> Answer) -> String {
     let refused = (0..attempts).map(|_| ask()).find(|answer| answer.status == 429);
@@ -139,7 +139,7 @@ fn unknown_tokens_are_limited_by_their_address() {
 }
 
 #[test]
-fn a_store_has_so_many_webhooks_and_keys() {
+fn a_store_has_at_most_the_configured_numbers_of_webhooks_and_keys() {
     let plane = Plane::with(&[("COUNTERPART_MAX_WEBHOOKS", "2"), ("COUNTERPART_MAX_KEYS", "3")]);
     let hook = || plane.post("/webhooks", json!({"url": "https://example.com/"}));
     let key = || plane.post("/keys", json!({"name": "x", "scopes": ["labels:read"]}));
@@ -159,7 +159,7 @@ fn a_store_has_so_many_webhooks_and_keys() {
 }
 
 #[test]
-fn the_command_line_keeps_to_the_same_numbers() {
+fn the_command_line_enforces_the_same_numbers() {
     let database = Database::with(&[("shop", vec![])]);
     let arguments = ["key", "create", "--store", "shop", "--name", "x", "--scopes", "labels:read", "--max-keys", "1"];
     database.run(&arguments);
@@ -170,7 +170,7 @@ fn the_command_line_keeps_to_the_same_numbers() {
 }
 
 #[test]
-fn an_admin_acts_in_no_owners_name() {
+fn an_admin_cannot_act_for_an_owner() {
     let plane = Plane::open();
     let dee = grant(&plane.desk, "token", DEE);
     let as_admin = |method: &str, path: &str| plane.call_as(&dee, method, path);
@@ -198,7 +198,7 @@ fn an_admin_acts_in_no_owners_name() {
     plane.call("DELETE", "/users").query("id", "seat-cat").send().ok();
 }
 
-/// The largest page of the revision, and how many such pages of long comments a key may have under way.
+/// The largest page of the revision, and how many such pages of long comments a key may have in transmission at once.
 const LARGEST_PAGE: usize = if REV_A { 50 } else { 100 };
 const PAGES_UNDER_WAY: usize = if REV_A { 10 } else { 5 };
 
@@ -211,7 +211,7 @@ fn untaken(api: &crate::client::Api, connections: usize) -> Vec<(std::net::TcpSt
     let head = format!("GET {path} HTTP/1.1\r\nhost: x\r\nx-api-key: {key}\r\n\r\n");
     let asked = (0..connections).map(|_| {
         let mut stream = std::net::TcpStream::connect(&api.address).expect("the server listens");
-        stream.write_all(head.as_bytes()).expect("a request is taken");
+        stream.write_all(head.as_bytes()).expect("the server reads the request");
         let mut status = [0; 12];
         stream.read_exact(&mut status).expect("an answer begins");
         (stream, String::from_utf8_lossy(&status).into_owned())
@@ -220,13 +220,13 @@ fn untaken(api: &crate::client::Api, connections: usize) -> Vec<(std::net::TcpSt
 }
 
 #[test]
-fn answers_that_are_not_taken_count_against_their_key() {
+fn unread_answers_count_against_their_key() {
     let desk = Desk::open();
     let text = thai(MOST);
     (0..100).for_each(|_| {
         desk.comment("conv-free", &text).ok();
     });
-    // A hundred comments are six and a half MB, and each unread answer counts as under way in full.
+    // A hundred comments are six and a half MB, and each unread answer counts as in transmission in full.
     let sockets = untaken(&desk.api, 12);
     let (sent, refused): (Vec<_>, Vec<_>) = sockets.iter().map(|(_, status)| status.as_str()).partition(|status| *status == "HTTP/1.1 200");
     assert_eq!((sent.len(), refused), (PAGES_UNDER_WAY, vec!["HTTP/1.1 429"; 12 - PAGES_UNDER_WAY]));
@@ -237,10 +237,10 @@ fn answers_that_are_not_taken_count_against_their_key() {
     let message = refused.fails(429);
     assert!(message.starts_with("`x-api-key` has reached the limit of 32 MiB of answers"), "{message}");
     assert_eq!(refused.header("retry-after"), Some("1"));
-    // Another key of the same store has nothing under way.
+    // Another key of the same store has no answer in transmission.
     let beside = desk.server.api("desk", &ALL_SCOPES);
     assert_eq!(page(&beside).ids().len(), LARGEST_PAGE);
-    // A write has happened, so it is answered.
+    // A write is answered even then, because it has already happened.
     desk.comment("conv-free", "one more").ok();
     drop(sockets);
     desk.until("the key is admitted again", || page(&desk.api).status == 200);

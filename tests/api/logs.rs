@@ -1,4 +1,4 @@
-//! What a server logs about requests: enough to find one, nothing that people wrote, and no secret.
+//! Request logs: a server logs enough to find a request, and neither texts that people wrote nor secrets.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ use crate::{
 
 const TEXT: &str = "a text of a customer";
 
-/// Sends requests to a server that logs them; returns its log.
+/// Sends requests to a server that logs them; returns the log and the id of the key.
 fn logged(settings: Settings<'_>) -> (String, String) {
     let server = Server::start_with(Database::with(&[("desk", desk())]), settings);
     let key = server.database.key("desk", &ALL_SCOPES);

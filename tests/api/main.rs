@@ -1,15 +1,16 @@
-//! Tests of the contract, from outside, on the built binary: one suite for both revisions and both databases.
+//! End-to-end tests of the contract against the built binary: one suite for both revisions and both databases.
 //!
 //! - [`client`] speaks HTTP; every answer goes through [`contract`], which checks it against the published document.
 //! - [`coverage`] reports how much of the documents occurred in a run.
-//! - [`harness`] starts and stops servers; [`endpoint`] receives their deliveries; [`fixture`] is the data; [`pages`] walks lists.
-//! - [`writes`] has the tests of the operations that change something, each on a server of its own. The other modules test the reads, one
-//!   module per noun or rule, most of them on one server that nothing changes. [`settings`] has the tests of the settings plane, which
-//!   has a document of its own.
+//! - [`harness`] starts and stops servers; [`endpoint`] receives their deliveries; [`fixture`] is the data; [`pages`] reads lists page by
+//!   page.
+//! - [`writes`] has the tests of the operations that change something, each on a separate server. The other modules test the reads, one
+//!   module per noun or rule, most of them on one server whose data never changes. [`settings`] has the tests of the settings plane, which
+//!   has a separate document.
 //!
 //! `COUNTERPART_TEST_POSTGRES` names a PostgreSQL server to run on; without it every server has its own SQLite file.
 
-/// The revision that the binary under test was built for. Everything else branches on this.
+/// Whether the binary under test was built for revision A, the older one. Where the revisions differ, the tests branch on this value.
 const REV_A: bool = cfg!(feature = "rev-a");
 
 mod client;

@@ -73,7 +73,7 @@ fn an_image_message_has_no_text() {
 }
 
 #[test]
-fn an_email_keeps_its_payload_and_lends_its_text() {
+fn an_email_shows_its_payload_or_its_text_depending_on_the_revision() {
     let email = messages().query("conversationId", "conv-mail").send().row("e-1");
     if REV_A {
         assert_eq!(email["payload"]["type"], "email");
@@ -111,7 +111,7 @@ fn a_reopened_or_snoozed_or_spam_ticket_has_a_window_too() {
 }
 
 #[test]
-fn a_window_is_walked_within_its_edges() {
+fn the_pages_of_a_window_stay_within_its_bounds() {
     let call = one().get("/messages").query("ticketId", "t-third");
     for size in [1, 2, 3] {
         assert_eq!(crate::pages::walk(&call, size), MAIN[..3]);
@@ -134,7 +134,7 @@ fn one_of_the_ids_is_required() {
 }
 
 #[test]
-fn the_older_revision_wants_a_page_size_and_the_newer_has_one() {
+fn the_older_revision_requires_a_page_size_and_the_newer_has_a_default() {
     let answer = one().get("/messages").query("conversationId", "conv-main").send();
     if REV_A {
         answer.refuses("pageSize");

@@ -1,4 +1,4 @@
-//! The metrics page: the results of deliveries, what is waiting, and the process.
+//! Prometheus metrics: the results of deliveries, the lengths of queues, the search index, connections, and the process.
 
 use serde_json::json;
 
@@ -22,7 +22,7 @@ fn value(page: &str, name: &str) -> Option<f64> {
 }
 
 #[test]
-fn failing_deliveries_are_seen() {
+fn metrics_show_failing_deliveries() {
     let database = Database::with(&[("shop", channels())]);
     let endpoint = Endpoint::replying(|_| ("500 Internal Server Error", String::new()));
     database.run(&["webhook", "create", "--store", "shop", "--url", &endpoint.url()]);
@@ -79,7 +79,7 @@ fn failing_deliveries_are_seen() {
 }
 
 #[test]
-fn the_search_index_and_connections_are_seen() {
+fn metrics_show_the_search_index_and_connections() {
     let database = Database::with(&[("shop", channels())]);
     let on_postgres = std::env::var_os("COUNTERPART_TEST_POSTGRES").is_some();
     let server = Server::start_with(database, &[]);
@@ -93,7 +93,7 @@ fn the_search_index_and_connections_are_seen() {
 }
 
 #[test]
-fn the_metrics_page_can_have_an_address_of_its_own() {
+fn the_metrics_page_can_have_a_separate_address() {
     let free = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a free port").to_string();
     let server = Server::start_with(Database::with(&[("shop", channels())]), &[("COUNTERPART_METRICS_LISTEN", &free)]);
     let api = server.api("shop", &ALL_SCOPES);

@@ -1,4 +1,4 @@
-//! Migrations: the first process that starts runs them; down and up again.
+//! Schema migrations: of several processes that start at once, one runs them. They can be reverted and applied again.
 
 use std::process::{Command, Stdio};
 
@@ -36,7 +36,7 @@ fn processes_that_start_at_once_migrate_once() {
 }
 
 #[test]
-fn the_schema_goes_down_and_up_again_and_serves() {
+fn migrations_can_be_reverted_and_applied_again() {
     let database = Database::fresh();
     database.run(&["store", "create", "--id", "gone", "--name", "Gone"]);
     taken_back(&database);

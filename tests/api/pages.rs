@@ -1,4 +1,4 @@
-//! Walking a paginated list to its end.
+//! Cursor pagination: reads a list page by page to its end.
 
 use crate::client::{Answer, Call};
 
@@ -8,13 +8,13 @@ pub fn pages(first: &Call, size: Option<usize>) -> Vec<Answer> {
     let sized = || size.map_or_else(|| first.clone(), |size| first.clone().query("pageSize", size));
     let mut pages = vec![sized().send()];
     while let Some(cursor) = next(&pages[pages.len() - 1]) {
-        assert!(pages.len() < 1000, "the walk does not end\n{}", pages[0].described());
+        assert!(pages.len() < 1000, "the list has no last page\n{}", pages[0].described());
         pages.push(sized().query("cursor", cursor).send());
     }
     pages
 }
 
-/// The ids of a whole walk.
+/// The ids of all pages, in order.
 #[track_caller]
 pub fn walk(first: &Call, size: usize) -> Vec<String> {
     pages(first, Some(size)).iter().flat_map(Answer::ids).collect()

@@ -1,4 +1,4 @@
-//! The pagination protocol (section 4.4), on every paginated operation.
+//! Cursor pagination (section 4.4) on every paginated operation.
 
 use serde_json::json;
 
@@ -44,7 +44,7 @@ fn lists() -> Vec<List> {
 }
 
 #[test]
-fn a_walk_gives_every_row_once_whatever_the_page_size() {
+fn the_pages_hold_every_row_once_whatever_the_page_size() {
     for list in lists() {
         let whole = list.call.clone().query("pageSize", list.max).send().ids();
         assert_eq!(whole.len(), list.rows, "{}: {whole:?}", list.name);
@@ -85,7 +85,7 @@ fn page_and_total_are_headers_of_the_older_revision_alone() {
 }
 
 #[test]
-fn page_is_echoed_and_moves_nothing() {
+fn page_is_echoed_and_has_no_other_effect() {
     for list in lists() {
         let first = list.call.clone().query("pageSize", 2).send();
         let answer = list.call.clone().query("pageSize", 2).query("page", 2).send();
@@ -196,7 +196,7 @@ fn a_cursor_of_another_store_is_refused() {
     of(&world().two).query("cursor", cursor).send().refuses("cursor");
 }
 
-/// What happens to a cursor if filters or page size have changed since it was made.
+/// Asserts the answer to a cursor if filters or page size have changed since the cursor was created.
 #[track_caller]
 fn meets_a_changed_request(call: Call) {
     let answer = call.send();
@@ -235,7 +235,7 @@ fn a_cursor_with_other_filters_is_refused_by_the_newer_revision() {
 }
 
 #[test]
-fn the_form_of_a_body_does_not_matter_to_a_cursor() {
+fn the_formatting_of_a_body_does_not_matter_to_a_cursor() {
     let call = |body: &str| one().call("POST", "/tickets/list").query("pageSize", 2).bytes(body);
     let cursor = next(&call(r#"{"isFollowUp":false,"statuses":["open","closed"]}"#).send()).expect("a second page");
     call(r#" { "statuses" : ["open", "closed"], "isFollowUp": false } "#).query("cursor", &cursor).send().ok();

@@ -8,7 +8,7 @@ use crate::{
     writes::races::race,
 };
 
-/// Callers who write to one conversation at the same instant.
+/// Callers that write to one conversation at the same instant.
 const CALLERS: usize = 24;
 
 #[test]
@@ -32,7 +32,7 @@ fn writes_succeed_whatever_isolation_is_the_databases_default() {
 }
 
 #[test]
-fn a_database_that_cannot_store_every_text_is_refused_with_what_to_do() {
+fn a_database_with_another_encoding_than_utf_8_is_refused_with_a_remedy() {
     let database = Database::fresh();
     let Some((_, name)) = database.postgres.clone() else { return };
     for encoding in ["LATIN1", "SQL_ASCII"] {

@@ -1,4 +1,4 @@
-//! The protocol around the operations: the order of checks, headers, methods, paths and bodies (decisions, section 3).
+//! HTTP around the operations: the order of checks, headers, methods, paths and bodies (decisions, section 3).
 
 use std::io::Write;
 
@@ -30,7 +30,7 @@ fn allows(answer: &Answer, methods: &[&str]) {
 }
 
 #[test]
-fn an_unknown_path_is_not_found_before_the_key_is_asked_for() {
+fn an_unknown_path_is_not_found_before_the_key_is_checked() {
     for path in ["/", "", "/nothing", "/tickets/", "/tickets//fields", "/Tickets", "/tickets/fields/", "/tickets/t-third", "/v1/tickets"] {
         for api in [one().clone(), one().anonymous()] {
             api.get(path).send().fails(404);
@@ -40,7 +40,7 @@ fn an_unknown_path_is_not_found_before_the_key_is_asked_for() {
 }
 
 #[test]
-fn a_wrong_method_is_refused_before_the_key_is_asked_for() {
+fn a_wrong_method_is_refused_before_the_key_is_checked() {
     for api in [one().clone(), one().anonymous()] {
         allows(&api.call("DELETE", "/tickets").send(), &["GET"]);
         allows(&api.call("PUT", "/tickets/list").send(), &["POST"]);
@@ -51,7 +51,7 @@ fn a_wrong_method_is_refused_before_the_key_is_asked_for() {
 }
 
 #[test]
-fn the_key_is_asked_for_before_anything_else_is_looked_at() {
+fn the_key_is_checked_before_query_and_body() {
     let anonymous = one().anonymous();
     anonymous.get("/tickets").send().fails(401);
     anonymous.get("/tickets").raw_query("ticketId=%FF&expand=nothing").send().fails(401);
@@ -77,7 +77,7 @@ fn the_query_is_checked_before_the_body_and_the_shape_before_the_record() {
 }
 
 #[test]
-fn a_cursor_that_is_none_is_named_before_a_wrong_body() {
+fn an_invalid_cursor_is_reported_before_an_invalid_body() {
     for path in ["/tickets/list", "/contacts/list"] {
         for body in [json!({"updatedAfter": 5, "statuses": 5}), json!({"nothing": 1}), json!([])] {
             one().post(path, body.clone()).query("cursor", "none").send().refuses("cursor");
@@ -88,7 +88,7 @@ fn a_cursor_that_is_none_is_named_before_a_wrong_body() {
 }
 
 #[test]
-fn a_record_that_is_not_there_is_named_by_its_member() {
+fn a_missing_record_is_named_by_its_member() {
     let get = |path: &str, query: &[(&str, &str)]| query.iter().fold(one().get(path), |call, (name, value)| call.query(name, value)).send();
     get("/tickets", &[("ticketId", "nobody")]).misses("ticketId");
     get("/contacts", &[("contactId", "nobody")]).misses("contactId");
@@ -173,7 +173,7 @@ fn a_body_may_begin_with_a_byte_order_mark_and_be_compressed_with_gzip() {
         packer.write_all(bytes).expect("to memory");
         packer.finish().expect("to memory")
     };
-    // The bytes of such bodies are not the JSON that the document describes.
+    // The bytes of such bodies are not the JSON that the document describes, so `attempt` sends them without a check against it.
     list().bytes("\u{feff}{}").attempt().expect("an answer").lists(&OPEN);
     list().header("content-encoding", "gzip").bytes(packed(b"{}")).attempt().expect("an answer").lists(&OPEN);
     list().header("content-encoding", "GZIP").bytes(packed("\u{feff}{}".as_bytes())).attempt().expect("an answer").lists(&OPEN);
@@ -196,7 +196,7 @@ fn a_body_may_begin_with_a_byte_order_mark_and_be_compressed_with_gzip() {
 }
 
 #[test]
-fn a_list_in_brackets_is_refused_with_the_right_form() {
+fn a_parameter_name_with_brackets_is_refused_with_the_right_form() {
     for (path, name) in [("/labels", "expand[]"), ("/conversations", "expand[0]"), ("/users", "expand[]")] {
         let message = one().get(path).query("contactId", "k-mia").query("pageSize", 1).query(name, "account").send().fails(400);
         assert!(message.starts_with(&format!("`{name}`")) && message.contains("expand=a,b"), "{path}: {message}");
@@ -223,7 +223,7 @@ fn a_body_of_a_get_is_not_read() {
 }
 
 #[test]
-fn a_request_id_is_kept_when_it_can_be_shown_and_made_when_not() {
+fn a_printable_request_id_is_kept_and_any_other_is_replaced() {
     let with = |id: &str| one().get("/labels").header("x-request-id", id).send();
     let longest = "x".repeat(128);
     for kept in ["1", "order-66", "~!@#$%^&*()_+{}|", &longest] {
@@ -238,7 +238,7 @@ fn a_request_id_is_kept_when_it_can_be_shown_and_made_when_not() {
 }
 
 #[test]
-fn a_request_id_stands_on_failures_too() {
+fn failures_carry_the_request_id_too() {
     for (call, status) in [
         (one().get("/nothing"), 404),
         (one().call("PUT", "/tickets"), 405),
@@ -252,9 +252,9 @@ fn a_request_id_stands_on_failures_too() {
     }
 }
 
-/// The general check of the suite is used: no document describes these answers, so nothing else could check them.
+/// Tests the contract check of the suite itself: for a path without an operation, the check accepts no other statuses than 404 and 405.
 #[test]
-fn a_path_without_an_operation_finds_nothing() {
+fn the_contract_check_expects_404_or_405_for_a_path_without_an_operation() {
     for call in [one().get("/nothing"), one().call("PUT", "/tickets"), one().raw("GET", "/settings/v1/nothing")] {
         let answer = call.exchange();
         for status in [200, 400, 401, 500] {
@@ -304,7 +304,7 @@ fn a_repeated_parameter_is_refused() {
 }
 
 #[test]
-fn spaces_and_plus_signs_of_a_query_are_told_apart() {
+fn spaces_and_plus_signs_of_a_query_are_distinguished() {
     one().get("/labels").raw_query("searchTerm=Late+delivery").send().lists(&["lab-late"]);
     one().get("/labels").raw_query("searchTerm=Late%20delivery").send().lists(&["lab-late"]);
     one().get("/labels").raw_query("searchTerm=Late%2Bdelivery").send().lists(&[]);
@@ -319,7 +319,7 @@ fn a_nul_in_a_value_finds_nothing_and_breaks_nothing() {
 }
 
 #[test]
-fn pages_run_nothing_but_their_own_and_stand_in_no_frame() {
+fn pages_run_only_their_own_scripts_and_cannot_be_framed() {
     let anonymous = one().anonymous();
     for path in ["/docs", "/settings/docs", "/docs/changes", "/docs/changes/events", "/settings"] {
         let page = anonymous.raw("GET", path).exchange();
@@ -337,9 +337,10 @@ fn pages_run_nothing_but_their_own_and_stand_in_no_frame() {
     }
 }
 
-/// What hyper refuses before there is a request: according to the document and README.md these answers have no envelope.
+/// The HTTP library (hyper) refuses malformed HTTP before the server sees a request. According to the document and README.md, these answers
+/// have no envelope.
 #[test]
-fn what_is_no_request_is_refused_without_an_envelope() {
+fn malformed_http_is_refused_without_an_envelope() {
     let refused = |request: &str| {
         use std::io::{Read, Write};
         let mut stream = std::net::TcpStream::connect(&one().address).expect("the server listens");

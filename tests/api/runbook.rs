@@ -75,7 +75,7 @@ fn a_complaint_leads_to_its_cause_in_three_steps() {
     assert_eq!((cause.len(), &cause[0]["reason"]), (1, &json!("the bridge answered 422: the number is blocked")), "{cause:?}");
     until("it is counted", || run(&server, steps[2], &[]).contains("outcome=\"given_up\"} 1"));
 
-    // The channel of the shop's own page accepts messages at once; its event does not arrive.
+    // The widget channel accepts messages at once, but the event does not reach the webhook.
     send("conv-web", "complaint-2");
     let message = message_of("complaint-2");
     let ids = [("MESSAGE-ID", message.as_str()), ("WEBHOOK-ID", hook["id"].as_str().expect("an id"))];
@@ -102,10 +102,10 @@ fn a_complaint_leads_to_its_cause_in_three_steps() {
 }
 
 #[test]
-fn every_alert_has_its_first_look() {
+fn the_runbook_mentions_every_alert() {
     let alerts = include_str!("../../docs/prometheus/alerts.yaml");
     let named: Vec<&str> = alerts.lines().filter_map(|line| line.trim().strip_prefix("- alert: ")).collect();
     assert!(named.len() > 5, "{named:?}");
     let missing: Vec<_> = named.iter().filter(|name| !PAGE.contains(**name)).collect();
-    assert!(missing.is_empty(), "the runbook says nothing of {missing:?}");
+    assert!(missing.is_empty(), "docs/runbook.md does not mention the alerts {missing:?}");
 }

@@ -10,8 +10,7 @@ use crate::{
     harness::{ALL_SCOPES, Server, one, world},
 };
 
-/// The read operations of the contract that are served so far: method, path, operationId, scope, and whether only the newer revision has
-/// it.
+/// The read operations of the contract: method, path, operationId, scope, and whether only the newer revision has the operation.
 const READS: [(&str, &str, &str, &str, bool); 16] = [
     ("GET", "/tickets", "getTicket", "tickets:read", false),
     ("POST", "/tickets/list", "listTickets", "tickets:read", false),
@@ -109,7 +108,7 @@ fn the_routes_hold_every_operation_with_its_scope() {
 }
 
 #[test]
-fn an_operation_answers_a_key_with_its_scope_alone() {
+fn an_operation_accepts_a_key_that_has_only_its_scope() {
     let mut scopes: Vec<_> = routes().into_iter().map(|route| route.scope).collect();
     scopes.sort_unstable();
     scopes.dedup();

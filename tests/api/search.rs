@@ -1,5 +1,5 @@
-//! GET /messages/search and GET /contacts/search, which only the newer revision has, and the order of POST /contacts/list with `search`
-//! in both.
+//! Full-text search: GET /messages/search and GET /contacts/search, which only the newer revision has, and the order of POST /contacts/list
+//! with `search` in both.
 
 use serde_json::{Value, json};
 
@@ -112,7 +112,7 @@ fn messages_are_found_by_text_and_subject() {
 }
 
 #[test]
-fn the_best_come_first_and_the_newest_of_those_alike() {
+fn results_come_by_relevance_and_then_newest_first() {
     if REV_A {
         return;
     }
@@ -239,7 +239,7 @@ fn a_write_is_found_at_once_and_in_its_newest_state() {
 }
 
 #[test]
-fn a_killed_server_and_a_lost_index_find_everything_again() {
+fn a_killed_server_and_a_lost_index_lose_no_search_results() {
     let (server, api) = server();
     let rename = |database: &Database, subject: &str| {
         let talk = json!({

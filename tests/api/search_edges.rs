@@ -1,4 +1,4 @@
-//! Edge cases of searches: odd queries, each kind of write that changes the results, and walks while data arrives.
+//! Edge cases of full-text search: odd queries, each kind of write that changes the results, and reading pages while data arrives.
 
 use std::collections::HashSet;
 
@@ -64,7 +64,8 @@ fn listed(api: &Api, search: &str) -> Vec<String> {
     walk(&api.post("/contacts/list", json!({"search": search})), 10)
 }
 
-/// Records that another process imported are found within a second, if conversations are among them.
+/// Asserts that a search succeeds within a second. An import by another process takes that time to appear, if conversations are among its
+/// records.
 fn soon(finds: impl Fn() -> bool) {
     let found = (0..50).any(|_| {
         std::thread::sleep(std::time::Duration::from_millis(20));
@@ -113,12 +114,13 @@ fn each_kind_of_write_is_found_by_the_next_search() {
     for search in ["lan nguyen", "lan@new", "new.example"] {
         assert_eq!(listed(&api, search), [made["id"].as_str().unwrap_or_default()], "{search}");
     }
-    // Newer than the other equal message.
+    // Revision A lists the newest contact first: `quill` is newer. Revision B lists the most relevant one first: `quill` has the shorter
+    // name.
     let newest_first = |ids: &[&str]| assert_eq!(listed(&api, "quil"), ids);
     newest_first(&["quill", "kim"]);
     let change = json!({"contactId": "kim", "contactFieldId": "tier", "value": "gold", "updatedAt": at("01-01T00:00")});
     api.call("PATCH", "/contacts/field-values").json(change).send().ok();
-    // By relevance the shorter message stays first.
+    // The change makes `kim` the newest contact. By relevance, the shorter name stays first.
     newest_first(if REV_A { &["kim", "quill"] } else { &["quill", "kim"] });
     if !REV_A {
         api.post("/messages", json!({"conversationId": "talk", "text": "ส่งพัสดุแล้ว"})).send().ok();
@@ -145,7 +147,7 @@ fn each_kind_of_write_is_found_by_the_next_search() {
 }
 
 #[test]
-fn an_import_that_replaces_records_replaces_what_is_found() {
+fn an_import_that_replaces_records_replaces_them_in_the_index() {
     let (server, api) = server();
     assert_eq!(listed(&api, "kim"), ["kim"]);
     server.database.import(
@@ -172,7 +174,7 @@ fn an_import_that_replaces_records_replaces_what_is_found() {
 }
 
 #[test]
-fn a_walk_has_what_was_there_once_while_messages_arrive() {
+fn pages_hold_each_existing_row_once_while_messages_arrive() {
     if REV_A {
         return;
     }
@@ -185,7 +187,7 @@ fn a_walk_has_what_was_there_once_while_messages_arrive() {
     for number in 0.. {
         seen.extend(answer.ids());
         let Some(cursor) = next(&answer) else { break };
-        assert!(number < 100, "the walk does not end");
+        assert!(number < 100, "the list has no last page");
         // Matches that rank above all earlier ones, and below them.
         for text in ["ladle ladle ladle", "a rather long text in which a ladle is one thing among many others that are in it"] {
             api.post("/messages", json!({"conversationId": "talk", "text": text})).send().ok();

@@ -1,5 +1,5 @@
-//! Secrets of webhooks, bridges and the server at rest: they are encrypted, with a key that is stored outside the database. And the modes
-//! of the files that a process creates.
+//! Encryption at rest: the stored secrets of webhooks, bridges and the server are encrypted with a key that is stored outside the database.
+//! Also tests the modes of the files that a process creates.
 
 use std::{
     fs,
@@ -95,7 +95,7 @@ fn plain_secrets_are_encrypted_at_the_first_start_with_a_key() {
 }
 
 #[test]
-fn a_wrong_key_refuses_what_it_does_not_decrypt_and_nothing_else() {
+fn a_wrong_key_affects_only_deliveries_with_secrets_that_it_cannot_decrypt() {
     let (database, endpoint) = (shop(), Endpoint::open());
     let (id, secret) = hook(&database, KEY, &endpoint.url());
     let bridge = ["bridge", "set", "--store", "shop", "--account", "acc-wa", "--url", &endpoint.url()].map(str::to_owned);
@@ -153,7 +153,7 @@ fn secrets_cannot_be_exchanged_between_rows() {
 }
 
 #[test]
-fn secrets_are_encrypted_anew_while_a_server_runs() {
+fn secrets_are_reencrypted_while_a_server_runs() {
     let (database, endpoint) = (shop(), Endpoint::open());
     let file = database.folder().join("keys");
     fs::write(&file, format!("{KEY}\n")).expect("a key file");
@@ -176,7 +176,7 @@ fn secrets_are_encrypted_anew_while_a_server_runs() {
 }
 
 #[test]
-fn a_sqlite_file_without_a_named_key_has_one_beside_it() {
+fn a_sqlite_file_without_a_configured_key_has_a_key_file_beside_it() {
     let (database, endpoint) = (shop(), Endpoint::open());
     if database.postgres.is_some() {
         // Without a key, secrets are stored unencrypted, and the server says so when it starts.
@@ -208,7 +208,7 @@ fn a_sqlite_file_without_a_named_key_has_one_beside_it() {
 }
 
 #[test]
-fn what_is_no_key_is_refused_at_the_start() {
+fn an_invalid_key_is_refused_at_the_start() {
     let database = shop();
     let complaint = database.fails_with(&[(SETTING, "c2hvcnQ=")], &["secrets", "list"]);
     assert!(complaint.contains(SETTING) && complaint.contains("32 bytes in base64") && !complaint.contains("c2hvcnQ="), "{complaint}");
@@ -228,7 +228,7 @@ fn below(folder: &Path, found: &mut Vec<PathBuf>) {
 
 /// The server and the commands of these tests run with a umask of 0.
 #[test]
-fn files_are_made_for_their_owner_alone() {
+fn created_files_are_accessible_only_to_their_owner() {
     let database = shop();
     let export = database.folder().join("export.ndjson");
     database.run(&["export", "--store", "shop", &export.display().to_string()]);
@@ -272,7 +272,7 @@ fn started(database: &Database, arguments: &[&str]) -> std::process::Child {
 fn rotations_that_are_killed_or_run_at_once_lose_no_secret() {
     let database = shop();
     if database.postgres.is_some() {
-        // The program creates no key file there.
+        // On PostgreSQL the program creates no key file.
         return;
     }
     let hooks: Vec<_> = (0..5).map(|_| database.run(&["webhook", "create", "--store", "shop", "--url", "https://example.com/"])).collect();
@@ -337,7 +337,7 @@ fn a_lost_key_of_a_sqlite_file_leaves_everything_else_working() {
 }
 
 #[test]
-fn a_key_file_that_is_damaged_while_a_server_runs_refuses_new_secrets_and_nothing_else() {
+fn a_key_file_damaged_while_a_server_runs_prevents_only_new_secrets() {
     let keys = tempfile::tempdir().expect("a directory for temporary files");
     let file = keys.path().join("keys");
     fs::write(&file, KEY).expect("a key file");
@@ -360,7 +360,7 @@ fn nothing_of_a_plain_secret_stays_in_a_sqlite_file() {
     }
     let create = || database.run(&["webhook", "create", "--store", "shop", "--url", "https://example.com/"]);
     let secret = (0..25).map(|_| create()).next_back().expect("25 of them");
-    // All of them get the same secret, unencrypted, as a build older than keys stored it.
+    // All of them get the same secret, unencrypted, as a build that is older than the encryption stored it.
     database.sql("DELETE FROM webhook_secrets; VACUUM");
     let rows = "webhooks, (VALUES (1), (2), (3), (4), (5), (6), (7), (8))";
     let plain = format!("SELECT store_id, id, X'{}' FROM {rows} ORDER BY random()", hex(&secret));
@@ -378,7 +378,7 @@ fn nothing_of_a_plain_secret_stays_in_a_sqlite_file() {
 }
 
 #[test]
-fn files_that_others_may_read_are_told_at_the_start() {
+fn files_that_others_may_read_are_reported_at_the_start() {
     let database = shop();
     if database.postgres.is_some() {
         return;

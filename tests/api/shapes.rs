@@ -49,7 +49,7 @@ fn bytes_that_are_no_text_are_refused() {
 }
 
 #[test]
-fn head_tells_the_length_of_what_get_would_send() {
+fn head_has_the_content_length_of_get() {
     let length = one().get("/teams").send().header("content-length").map(str::to_owned);
     assert!(length.as_deref().is_some_and(|length| length != "0"));
     assert_eq!(

@@ -1,4 +1,4 @@
-//! `--read-url`. Reads from a standby are tested with the whole suite by `tests/standby.sh`; failures are tested here.
+//! Read replica (`--read-url`): failures of the standby. `tests/standby.sh` runs the whole suite with reads from a standby.
 
 use serde_json::json;
 
@@ -11,7 +11,7 @@ use crate::{
 const NOBODY: &str = "postgres://postgres@127.0.0.1:1/nothing";
 
 #[test]
-fn a_file_has_no_standby_and_a_standby_that_does_not_answer_is_done_without() {
+fn sqlite_refuses_a_standby_and_postgres_works_without_an_unusable_one() {
     let database = Database::with(&[("one", fixture::one())]);
     if database.url.starts_with("sqlite:") {
         let complaint = database.fails(&["serve", "--listen", "127.0.0.1:0", "--read-url", NOBODY]);

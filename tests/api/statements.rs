@@ -1,4 +1,4 @@
-//! A page costs a fixed number of statements, whatever the number of rows and the expanded values.
+//! Number of SQL statements: a page costs a fixed number, whatever the number of rows and the expanded values.
 
 use serde_json::json;
 
@@ -62,7 +62,7 @@ fn a_page_of_twenty_costs_as_many_statements_as_a_page_of_two() {
 }
 
 #[test]
-fn imports_leave_few_parts_of_a_total() {
+fn repeated_imports_leave_few_rows_per_total() {
     let database = Database::fresh();
     database.store("many", &many(2));
     for _ in 0..12 {

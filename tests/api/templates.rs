@@ -1,4 +1,4 @@
-//! GET /accounts/whatsapp-templates: the newer revision alone has it.
+//! GET /accounts/whatsapp-templates, which only the newer revision has.
 
 use serde_json::json;
 

@@ -4,13 +4,13 @@ use serde_json::{Value, json};
 
 use crate::{client::Answer, fixture::lab_fields, harness::one, tickets::list};
 
-/// Lists the lab's tickets that pass these filters.
+/// Lists the tickets of the lab account that match these filters.
 #[track_caller]
 fn lab(filters: Value) -> Answer {
     list(json!({"accountIds": ["acc-lab"], "advancedFilters": {"ticketFields": filters}}))
 }
 
-/// Asserts that one filter lets exactly these tickets through, by their number.
+/// Asserts that one filter matches exactly these tickets, given by their number.
 #[track_caller]
 fn finds(field: &str, operator: &str, operand: Value, expected: &[u8]) {
     let mut filter = json!({"ticketFieldId": field, "operator": operator});
@@ -32,7 +32,7 @@ fn refused(filter: Value) {
 }
 
 #[test]
-fn the_lab_is_what_the_filters_are_tried_on() {
+fn the_tickets_of_the_lab_have_the_expected_values() {
     let answer = list(json!({"accountIds": ["acc-lab"]}));
     answer.lists(&["t-f1", "t-f2", "t-f3", "t-f4"]);
     assert_eq!(answer.row("t-f1")["ticketFields"], lab_fields()[0]);
@@ -69,7 +69,7 @@ fn every_field_can_be_empty_or_not() {
 }
 
 #[test]
-fn text_is_equal_to_the_letter() {
+fn text_equality_is_exact() {
     finds("f-text", "equal", json!("Alpha one"), &[1]);
     finds("f-text", "equal", json!("alpha one"), &[]);
     finds("f-text", "equal", json!("Beta"), &[]);
@@ -133,7 +133,7 @@ fn dates_are_compared_as_instants() {
 }
 
 #[test]
-fn instants_finer_than_a_millisecond_miss_and_add_nothing() {
+fn instants_finer_than_a_millisecond_neither_miss_nor_add_tickets() {
     for finer in ["0001", "000000001", "000000000001"] {
         let behind = |day: u8| json!(format!("2025-01-{day}T10:00:00.{finer}Z"));
         finds("f-when", "less_than", behind(11), &[1, 2]);
@@ -141,7 +141,7 @@ fn instants_finer_than_a_millisecond_miss_and_add_nothing() {
         finds("f-when", "greater_than", json!("2025-01-10T09:59:59.9999Z"), &[1, 2]);
         finds("f-when", "between", json!({"min": behind(10), "max": behind(11)}), &[2]);
         finds("f-when", "between", json!({"min": behind(10), "max": "2025-01-10T10:00:00.0002Z"}), &[]);
-        // The form in which a value of these digits is stored.
+        // `equal` compares the form in which a value is stored, which drops these digits.
         finds("f-when", "equal", behind(10), &[1]);
     }
     let reversed = json!({"min": "2025-01-10T10:00:00.0002Z", "max": "2025-01-10T10:00:00.0001Z"});
@@ -150,7 +150,7 @@ fn instants_finer_than_a_millisecond_miss_and_add_nothing() {
 }
 
 #[test]
-fn a_number_that_cannot_be_kept_exactly_is_refused() {
+fn a_number_that_cannot_be_stored_exactly_is_refused() {
     for (operand, member) in [
         (r#""operator":"equal","value":1.50000000000000000001"#, "value"),
         (r#""operator":"is_one_of","value":[1.5,2.50000000000000000001]"#, "value"),
@@ -283,7 +283,7 @@ fn an_operator_without_its_operand_is_refused() {
 }
 
 #[test]
-fn ten_field_filters_are_taken_and_eleven_refused() {
+fn ten_field_filters_are_accepted_and_eleven_refused() {
     let some = |n: usize| Value::Array(vec![json!({"ticketFieldId": "f-int", "operator": "greater_than", "value": 1}); n]);
     lab(some(10)).lists(&["t-f2", "t-f3"]);
     lab(some(11)).refuses("body.advancedFilters.ticketFields");

@@ -1,4 +1,4 @@
-//! GET /tickets/fields and GET /contacts/fields: whole catalogues in display order.
+//! GET /tickets/fields and GET /contacts/fields: complete lists in display order, without pagination.
 
 use serde_json::json;
 
@@ -14,7 +14,7 @@ fn ticket_fields_come_whole_and_in_display_order() {
 }
 
 #[test]
-fn a_ticket_field_shows_what_it_has() {
+fn a_ticket_field_shows_all_its_properties() {
     let fields = one().get("/tickets/fields").send();
     let times = (at("01-01T00:00"), at("01-02T00:00"));
     assert_eq!(

@@ -74,7 +74,7 @@ fn spam_is_listed_only_when_asked_for() {
 }
 
 #[test]
-fn accounts_assignees_and_handlers_are_any_of_the_given() {
+fn filters_by_account_assignee_and_handler_match_any_given_id() {
     list(json!({"accountIds": ["acc-gone", "acc-wa", "acc-two"]})).lists(&["t-gone", "t-woke"]);
     list(json!({"assigneeUserIds": [BO]})).lists(&["t-woke", "t-third"]);
     list(json!({"assigneeUserIds": [NAMELESS, GHOST]})).lists(&["t-gone", "t-drunk"]);
@@ -106,7 +106,7 @@ fn resolution_statuses_include_those_without_one() {
 }
 
 #[test]
-fn unassigned_lists_tickets_that_nobody_has() {
+fn unassigned_lists_tickets_without_an_assignee() {
     let expected: Vec<_> = OPEN.into_iter().filter(|id| !["t-gone", "t-drunk", "t-woke", "t-third"].contains(id)).collect();
     list(json!({"unassigned": true})).lists(&expected);
     list(json!({"unassigned": false})).lists(&OPEN);
@@ -193,7 +193,7 @@ fn opening_time_is_between_inclusively_and_greater_or_less_strictly() {
 }
 
 #[test]
-fn opening_times_finer_than_a_millisecond_miss_and_add_nothing() {
+fn opening_times_finer_than_a_millisecond_neither_miss_nor_add_tickets() {
     let opened = |filter: Value| advanced(json!({"openedAt": filter}));
     let behind = |day: &str, finer: &str| at(&format!("{day}T08:00:00.{finer}"));
     for finer in ["0001", "000000001", "000000000001"] {

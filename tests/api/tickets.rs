@@ -36,7 +36,7 @@ fn third() -> Value {
 }
 
 #[test]
-fn an_open_ticket_shows_what_it_has() {
+fn an_open_ticket_shows_all_its_properties() {
     ticket(one(), "t-third").is(third());
 }
 

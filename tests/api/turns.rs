@@ -1,4 +1,5 @@
-//! A store's share: only a few of its statements that keys do not bound run at a time, so that another store does not wait behind them.
+//! Fair scheduling between stores: each store may run only a few unbounded statements at a time, so that the statements of another store do
+//! not wait behind them. A statement is unbounded if the keys in its condition do not limit the number of rows that it reads.
 //!
 //! This is tested on PostgreSQL only, where a table can be locked so that readers wait.
 
@@ -16,15 +17,15 @@ use crate::{
     harness::{ALL_SCOPES, Server},
 };
 
-/// A filter that matches nothing and that no key serves, so that the statement takes a connection of its own.
+/// A filter that matches nothing. No key limits the rows that its statement reads, so the statement counts towards the share of its store.
 fn filter() -> serde_json::Value {
     json!({"assigneeUserIds": [STRANGER]})
 }
 
-/// The requests of the store that wait for the table; the server has six connections for lists.
+/// The number of requests of one store that wait for the table. The server has six connections for lists.
 const REQUESTS: usize = 8;
 
-/// How many of these run at a time.
+/// The number of these requests that run at a time.
 const SHARE: usize = 3;
 
 #[test]
@@ -34,7 +35,8 @@ fn a_stores_lists_leave_connections_for_another_stores() {
         return;
     }
     let (one, two) = (server.api("one", &ALL_SCOPES), server.api("two", &ALL_SCOPES));
-    // Until a first answer its length is unknown, and requests wait for turns. So one request is sent before the test.
+    // Before the first answer of a store, the server expects long answers and runs one request at a time. So one request is sent before the
+    // test.
     one.post("/tickets/list", filter()).send().ok();
     let mut psql = Command::new("psql")
         .args(["--no-psqlrc", "--quiet", &server.database.url])
@@ -43,9 +45,9 @@ fn a_stores_lists_leave_connections_for_another_stores() {
         .spawn()
         .expect("psql is installed");
     let mut told = psql.stdin.take().expect("a pipe");
-    told.write_all(b"begin; lock table tickets in access exclusive mode;\n\\echo locked\n").expect("psql is told");
+    told.write_all(b"begin; lock table tickets in access exclusive mode;\n\\echo locked\n").expect("psql reads its input");
     let mut line = String::new();
-    BufReader::new(psql.stdout.take().expect("a pipe")).read_line(&mut line).expect("psql tells");
+    BufReader::new(psql.stdout.take().expect("a pipe")).read_line(&mut line).expect("psql answers");
     assert_eq!(line, "locked\n");
 
     let asked: Vec<_> = (0..REQUESTS)

@@ -13,7 +13,7 @@ fn user(id: &str) -> crate::client::Answer {
 }
 
 #[test]
-fn users_come_whole_and_the_invited_are_named_by_the_older_revision() {
+fn all_users_are_listed_and_the_older_revision_names_the_invited_ones() {
     let mut kim = json!({"id": "seat-kim", "userId": NAMELESS});
     let mut invited = json!({"id": "seat-invited", "roleId": "role-agent"});
     let mut blank = json!({"id": "seat-blank"});

@@ -64,7 +64,7 @@ fn send(api: &Api, conversation: &str, text: &str) {
 }
 
 #[test]
-fn webhooks_are_kept_by_the_command_line() {
+fn webhooks_are_managed_by_commands() {
     let database = Database::with(&[("shop", channels())]);
     let url = "https://example.com/hooks?key=1";
     let plain = database.run(&["webhook", "create", "--store", "shop", "--url", url]);
@@ -98,7 +98,7 @@ fn webhooks_are_kept_by_the_command_line() {
         before[member] = before[member].clone();
         assert_eq!(after, before, "{change:?} changed more");
     }
-    assert!(database.fails(&of("edit", &chosen)).contains("--all-events"), "an edit says what is to change");
+    assert!(database.fails(&of("edit", &chosen)).contains("--all-events"), "an edit needs a change");
 
     assert_eq!(run(&database, "disable", &chosen, &[]), "");
     let off = listed(&database).remove(1);
@@ -107,7 +107,7 @@ fn webhooks_are_kept_by_the_command_line() {
         assert!(database.fails(&[&of(action, &chosen)[..], more].concat()).contains("is disabled"), "{action}");
     }
     assert_eq!(run(&database, "replay", &chosen, &["--all", "--dry-run"]), "0");
-    assert!(database.fails(&of("replay", &chosen)).contains("--all"), "every event is sent again only where that was said");
+    assert!(database.fails(&of("replay", &chosen)).contains("--all"), "a replay of every event needs `--all`");
     assert_eq!(run(&database, "enable", &chosen, &[]), "");
     let on = listed(&database).remove(1);
     assert_eq!((&on["enabled"], on.get("disabledReason")), (&json!(true), None));
@@ -130,7 +130,7 @@ fn webhooks_are_kept_by_the_command_line() {
 }
 
 #[test]
-fn what_cannot_be_is_refused() {
+fn an_invalid_webhook_is_refused() {
     let database = Database::with(&[("shop", channels()), ("other", vec![])]);
     let create = |more: &[&str]| database.fails(&[&["webhook", "create", "--store", "shop"], more].concat());
     let long = format!("https://example.com/{}", "x".repeat(2048));
@@ -285,7 +285,7 @@ fn after_a_kill_only_what_was_in_flight_is_sent_again() {
             .map(|attempt| attempt["eventId"].clone())
             .collect()
     };
-    until("as many hang as may", || endpoint.seen().len() >= 26 && delivered(&server.database).len() == 10);
+    until("the most deliveries are in flight", || endpoint.seen().len() >= 26 && delivered(&server.database).len() == 10);
     let before = endpoint.times();
     assert_eq!((before.len(), endpoint.seen().len()), (26, 26), "16 at a time");
     let early = delivered(&server.database);

@@ -1,4 +1,4 @@
-//! Checks the sources against the rules of the rooms: which room may import which, and where certain names are allowed.
+//! Architecture tests: check which top-level module (room) of the sources may import which, and where certain names are allowed.
 
 mod names;
 mod rooms;
@@ -207,7 +207,7 @@ fn the_environment_is_read_in_one_file() {
 fn time_and_ids_come_from_one_file() {
     let names = ["Utc::now", "SystemTime::now", "now_v7", "Uuid::new_v4"];
     let clock = Path::new("src/domain/clock.rs");
-    none("time or ids made elsewhere", lines("src").iter().filter(|line| line.path != clock && contains(line, &names)).map(Line::at));
+    none("time or ids created elsewhere", lines("src").iter().filter(|line| line.path != clock && contains(line, &names)).map(Line::at));
 }
 
 #[test]
@@ -220,7 +220,7 @@ fn entities_are_never_serialised() {
 }
 
 #[test]
-fn modules_that_only_gather_hold_no_logic() {
+fn modules_that_only_declare_modules_hold_no_logic() {
     let lines = lines("src");
     // service/mod.rs defines the handle that the files of `service` extend.
     let gathers = |line: &&Line| line.path.ends_with("mod.rs") && !line.path.ends_with("service/mod.rs") && line.room != "revision";

@@ -1,4 +1,4 @@
-//! A type name stands for the same thing in all rooms.
+//! Naming rule: a type name stands for the same thing in all rooms.
 
 use std::collections::BTreeMap;
 

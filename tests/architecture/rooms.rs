@@ -1,10 +1,11 @@
-//! The inner order of the rooms that have many files, `store` and `http`: layers, lowest first, and no circular imports.
+//! Layers inside the rooms that have many files, `store` and `http`: imports go from higher to lower layers, and there are no circular
+//! imports.
 
 use std::path::{Path, PathBuf};
 
 use super::{files, none};
 
-/// A room with an inner order.
+/// A room with layers.
 struct Room {
     name: &'static str,
     /// Its layers by module, lowest first. A module imports from its own layer and from lower ones. Modules that no layer names are above
@@ -14,7 +15,8 @@ struct Room {
     passed_on: &'static [(&'static str, &'static str)],
 }
 
-/// Basics, drivers, the database's services for nouns (which import no noun's file), statements; then the nouns.
+/// The layers of the store: basics, drivers, services for the files of nouns (these import no file of a noun), statements. Above them are
+/// the files of nouns.
 const STORE: Room = Room {
     name: "store",
     layers: &[
@@ -177,7 +179,7 @@ fn the_store_imports_one_way_from_nouns_to_drivers() {
 
 #[test]
 fn http_imports_one_way_from_pages_to_machinery() {
-    none("a module of http imports from a room above its own", upwards(&HTTP).into_iter());
+    none("a module of http imports from a layer above its own", upwards(&HTTP).into_iter());
 }
 
 #[test]

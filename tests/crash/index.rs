@@ -1,6 +1,6 @@
-//! The search index and crashes. The process is killed while the index is built and while records arrive. Between two processes the index
-//! is deleted, cut short or overwritten; once it is deleted under a running process. Each time a search must find exactly what a scan of
-//! the list finds.
+//! Crash tests of the search index. The process is killed while the index is built and while records arrive. Between two processes the
+//! index is deleted, cut short or overwritten; once the index is deleted while a process runs. Each time a search must find exactly the
+//! rows that a scan of the list finds.
 
 use std::{
     collections::BTreeSet,
@@ -130,7 +130,7 @@ fn write(api: &Api, writer: usize, cycle: u64, stop: &AtomicBool, answered: &Ato
 }
 
 #[test]
-fn a_search_finds_what_a_scan_finds_whatever_becomes_of_the_index() {
+fn a_search_finds_what_a_scan_finds_after_damage_to_the_index() {
     let cycles = setting("COUNTERPART_CRASH_CYCLES").unwrap_or(CYCLES);
     let seed = seed();
     let database = Database::fresh();
@@ -143,7 +143,7 @@ fn a_search_finds_what_a_scan_finds_whatever_becomes_of_the_index() {
         let mut dice = Dice::new(seed, cycle, 100);
         let spoil = [Spoil::Delete, Spoil::Nothing, Spoil::Truncate, Spoil::Overwrite][cycle as usize % 4];
         spoil.carry_out(&folder, &mut dice);
-        // The kill comes between the first moments of the build, or the arrival of records, and some commits later.
+        // The kill comes at any moment from the start of the build, or from the first records, to some commits later.
         let arrived = answered.load(Ordering::Relaxed) + (cycle + cycle / 4) as usize % 2;
         let delay = Duration::from_millis([dice.roll(300), dice.roll(3000)][dice.roll(2)] as u64);
         let server = Server::start(database);
@@ -178,11 +178,11 @@ fn a_search_finds_what_a_scan_finds_whatever_becomes_of_the_index() {
 
     let server = Server::start(database);
     let (api, stop) = (server.api_of(&key), AtomicBool::new(false));
-    compare(&api, "before the index is deleted under it");
+    compare(&api, "before the index of the running process is deleted");
     // The folder is moved in one step, since the server may be adding files to it.
     let aside = folder.with_extension("deleted");
     fs::rename(&folder, &aside).expect("the index is there");
-    fs::remove_dir_all(&aside).expect("nobody adds to what was there");
+    fs::remove_dir_all(&aside).expect("no process adds files to the moved folder");
     thread::scope(|scope| {
         let writer = scope.spawn(|| write(&api, WRITERS, cycles, &stop, &answered));
         // Searches work, or are refused while a new index is built; everything else works.
@@ -196,11 +196,11 @@ fn a_search_finds_what_a_scan_finds_whatever_becomes_of_the_index() {
         stop.store(true, Ordering::SeqCst);
         writer.join().expect("a writer");
     });
-    compare(&api, "after the index was deleted under it");
+    compare(&api, "after the index of the running process was deleted");
     let start = Instant::now();
     while files(&folder).is_empty() {
-        assert!(start.elapsed() < PATIENCE, "no index is made anew");
+        assert!(start.elapsed() < PATIENCE, "no new index is built");
         thread::sleep(Duration::from_millis(50));
     }
-    compare(&api, "once it is made anew");
+    compare(&api, "once a new index is built");
 }

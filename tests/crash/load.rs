@@ -1,4 +1,4 @@
-//! Writers that continue until the server is gone, and a log of what each of them did.
+//! Load generator: writers that continue until the server is gone, and a log of the writes of each.
 
 use std::{
     io::{ErrorKind, Read, Write as _},
@@ -246,7 +246,7 @@ pub fn repeat(api: &Api, url: &str, log: &[Write], happened: &[bool], repeated: 
     now
 }
 
-/// The operation of this number among those that are carried out at all.
+/// The operation with this number among those that occur, counted in turn.
 fn offered(number: usize) -> Operation {
     let offered: Vec<_> = OPERATIONS.iter().filter(|(_, weight)| *weight > 0).collect();
     offered[number % offered.len()].0

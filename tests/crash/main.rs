@@ -1,13 +1,13 @@
-//! What a killed server leaves behind. It is ended by SIGKILL under load, again and again on one database. Each time every answered write
-//! must be there, no write may be there in part, and every event must belong to a change that is there.
+//! Crash tests: SIGKILL ends a server under load, again and again on one database. Each time the database must contain every answered write
+//! and no part of an unfinished one, and every event must belong to a change that is in the database.
 //!
 //! - [`index`] does the same with the search index.
-//! - [`load`] runs the writers until the connection dies; [`model`] says what must then be there.
+//! - [`load`] runs the writers until the connection breaks; [`model`] holds the state that the database must then have.
 //! - `COUNTERPART_CRASH_CYCLES=100 cargo test --test crash -- --nocapture` is the long run; without it the cycles are few.
 //! - A failure shows the seed; `COUNTERPART_CRASH_SEED` repeats the same choices, though not the same timing.
 //! - `COUNTERPART_TEST_POSTGRES` names a PostgreSQL server to run on, which keeps running while its client is killed.
 
-/// The revision that the binary under test was built for.
+/// Whether the binary under test was built for revision A.
 const REV_A: bool = cfg!(feature = "rev-a");
 
 #[path = "../api/client.rs"]
@@ -45,7 +45,7 @@ const WRITERS: usize = 16;
 
 /// The default number of kills.
 const CYCLES: u64 = 4;
-/// The largest number of kills until each operation was answered.
+/// The largest number of kills. The run continues up to it until each operation was answered.
 const MOST_CYCLES: u64 = 40;
 
 /// The store that the writers use.
@@ -90,7 +90,7 @@ impl Tally {
     }
 }
 
-/// The store under load, and what must be in it.
+/// The store under load, and its expected content.
 struct World {
     key: Key,
     talks: Vec<Talk>,
@@ -142,18 +142,18 @@ fn a_killed_server_loses_nothing_that_it_answered_and_leaves_nothing_half_done()
     }
     world.compare(&server, true);
     let read = server.database.run(&["events", "--store", STORE]);
-    assert!(read.lines().eq(world.events.iter().map(String::as_str)), "events are not what they were when they were first read");
+    assert!(read.lines().eq(world.events.iter().map(String::as_str)), "events differ from when they were first read");
 
     println!("in all: {tally:?}");
-    // Without these the run missed its purpose.
-    assert_eq!(tally.operations, chosen, "what was answered at least once");
+    // If one of these fails, the run has not tested what it is for.
+    assert_eq!(tally.operations, chosen, "the operations that were answered at least once");
     assert!(tally.lost > 0, "no kill cut a write off");
-    assert!(tally.repeated > 0, "no write was sent once more");
+    assert!(tally.repeated > 0, "no write was sent again");
     assert!(cycles < 100 || tally.happened > 0, "no kill came between a commit and its answer");
 }
 
 impl World {
-    /// Puts the server under load, kills it, and starts another on the same database; returns what the writers did.
+    /// Puts the server under load, kills it, and starts another on the same database; returns the log of each writer.
     fn crash(&mut self, server: Server, seed: u64, cycle: u64, delay: Duration) -> (Server, Vec<Vec<Write>>) {
         let api = server.api_of(&self.key);
         let url = server.database.url.clone();
@@ -183,7 +183,7 @@ impl World {
         (server, logs)
     }
 
-    /// Compares what is there with what was done, and repeats the writes that may be repeated.
+    /// Compares the content of the database with the logs of the writers, and repeats the writes that may be repeated.
     fn inspect(&mut self, server: &Server, logs: &[Vec<Write>], reopens: bool) -> Tally {
         let api = server.api_of(&self.key);
         let happened = self.settle(server, logs, reopens);
@@ -203,7 +203,7 @@ impl World {
         for (log, happened) in logs.iter().zip(&happened) {
             again.push(load::repeat(&api, &server.database.url, log, happened, &mut tally.repeated));
         }
-        // A repeated write that had happened before leaves no second trace; one that had not happened is there now.
+        // A repeated write that had happened before changes nothing; one that had not happened has happened now.
         self.settle(server, &again, reopens);
         self.compare(server, false);
         for query in NONE {
@@ -229,7 +229,7 @@ impl World {
             let event: Value = serde_json::from_str(line).unwrap_or_else(|error| panic!("not an event: {line}: {error}"));
             let conversation = model::conversation_of(&event);
             let talk = self.talks.iter().position(|talk| conversation == talk.conversation);
-            found[talk.unwrap_or_else(|| panic!("an event of nobody's: {line}"))].events.push_back(event);
+            found[talk.unwrap_or_else(|| panic!("an event that belongs to no conversation: {line}"))].events.push_back(event);
         }
         self.talks.iter_mut().zip(logs).zip(found).map(|((talk, log), found)| talk.settle(log, found, reopens)).collect()
     }
@@ -239,7 +239,7 @@ impl World {
         let api = server.api_of(&self.key);
         if everything {
             let shown: HashSet<_> = news(&api.post("/contacts/list", json!({})), &HashSet::new()).iter().map(id).collect();
-            assert!(shown == self.contacts, "the contacts are not those that were there before");
+            assert!(shown == self.contacts, "the contacts differ from those of earlier cycles");
         }
         self.talks.iter_mut().for_each(|talk| talk.compare(&api, everything));
     }
@@ -292,7 +292,7 @@ fn id(row: &Value) -> String {
     row["id"].as_str().unwrap_or_else(|| panic!("no id in {row}")).to_owned()
 }
 
-/// The first column of a query's rows, which must be text; for what no answer shows.
+/// The first column of a query's rows, which must be text. For values that no answer of the server shows.
 fn ask(database: &Database, query: &str) -> Vec<String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let found = runtime.block_on(async {
@@ -304,7 +304,7 @@ fn ask(database: &Database, query: &str) -> Vec<String> {
     found.unwrap_or_else(|error| panic!("{query}: {error}"))
 }
 
-/// The result of a thread; its panic continues here.
+/// The result of a thread. If the thread panicked, this function panics as well.
 fn joined<T>(outcome: thread::Result<T>) -> T {
     outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
@@ -321,8 +321,8 @@ fn setting(name: &str) -> Option<u64> {
     Some(text.to_str().and_then(|text| text.parse().ok()).unwrap_or_else(|| panic!("{name} is no number: {}", text.display())))
 }
 
-/// The sessions of killed processes on PostgreSQL. The server notices late that a client is gone: until then it still carries out what
-/// was requested, including a commit.
+/// The sessions of killed processes on PostgreSQL. PostgreSQL notices late that a client is gone. Until then it still executes the client's
+/// statements, including a commit.
 struct Dead(String);
 
 impl Dead {
@@ -338,13 +338,13 @@ impl Dead {
     fn wait(&self, database: &Database) {
         let start = Instant::now();
         while !self.0.is_empty() && !ask(database, &format!("{} AND backend_start < '{}'", Self::OTHERS, self.0)).is_empty() {
-            assert!(start.elapsed() < PATIENCE, "the sessions of the dead do not end");
+            assert!(start.elapsed() < PATIENCE, "the sessions of the killed process do not end");
             thread::sleep(Duration::from_millis(5));
         }
     }
 }
 
-/// Reads a conversation's own rows.
+/// A request for the rows that belong to a conversation.
 fn of_conversation(api: &Api, path: &str, conversation: &str) -> Call {
     api.get(path).query("conversationId", conversation)
 }

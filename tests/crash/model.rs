@@ -1,7 +1,7 @@
-//! The expected state: one conversation, its tickets, messages and comments, as its writes left them.
+//! Model of the expected state: one conversation, its tickets, messages and comments, as its writes left them.
 //!
-//! Each conversation has one writer, which makes one write after the other. So the conversation's events are those of its writes, in
-//! their order. Any deviation is a lost write, a partial write, or one without a request.
+//! Each conversation has one writer, which sends one write after the other. So the conversation's events are those of its writes, in their
+//! order. Any deviation is a lost write, a partial write, or a write without a request.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
@@ -34,7 +34,7 @@ pub struct Talk {
     comments: HashSet<String>,
 }
 
-/// What is new since the last look.
+/// The rows and events that are new since the last comparison.
 #[derive(Debug, Default)]
 pub struct Found {
     pub events: VecDeque<Value>,
@@ -102,7 +102,7 @@ impl Talk {
         }
     }
 
-    /// What is new in this conversation, without events; and those of `contacts` that its writer created.
+    /// The new rows of this conversation, without events, and those of `contacts` that its writer created.
     pub fn find(&mut self, api: &Api, contacts: &[Value]) -> Found {
         let comments = news(&of_conversation(api, "/messages/internal-comments", &self.conversation), &self.comments);
         self.comments.extend(comments.iter().map(id));
@@ -135,7 +135,7 @@ impl Talk {
         let left: Vec<_> = found.events.iter().map(essence).collect();
         assert!(
             left.is_empty() && found.comments.is_empty() && found.contacts.is_empty(),
-            "{} has what nobody wrote, or a write by halves: {left:?} {:?} {:?}\n  log: {log:#?}",
+            "{} has content that no write explains, or part of a write: {left:?} {:?} {:?}\n  log: {log:#?}",
             self.conversation,
             found.comments,
             found.contacts

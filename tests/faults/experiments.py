@@ -22,7 +22,7 @@ EXPERIMENTS, RESULTS, SKIPPED = [], [], []
 
 
 def experiment(name, database="sqlite", needs=lambda: None):
-    """`needs` says why the experiment cannot run here, or nothing."""
+    """Registers an experiment. `needs` returns the reason why the experiment cannot run here, or None."""
     def register(function):
         EXPERIMENTS.append((name, database, needs, function))
         return function
@@ -76,7 +76,8 @@ def check(condition, what):
 
 
 def verdict(server, load, seconds, stopped_at=None):
-    """Stops the load, kills the server, and compares what was acknowledged with what is there."""
+    """Stops the load, kills the server, and compares the acknowledged messages with the stored ones. An acknowledgement after `stopped_at`
+    counts as lost."""
     load.stop()
     check(server.alive(), f"the server ended by itself: {server.process.returncode}; {server.tail()}")
     server.kill()
@@ -88,12 +89,13 @@ def verdict(server, load, seconds, stopped_at=None):
 
 
 def through(server, cause, end, during=1.0, rounds=1, unready=503):
-    """The usual course of an experiment: `rounds` times cause and end under load. `unready` is what /readyz has to say before the end: 503,
-    0 for no answer, None where it is not asked (the fault is shorter than an answer is remembered, or writes may succeed meanwhile)."""
+    """The usual course of an experiment: under load, the fault is caused and ended `rounds` times. `unready` is the status that /readyz
+    must have before the fault ends: 503, or 0 for no answer. With None, /readyz is not requested, since the fault is shorter than the time
+    for which the server caches its readiness, or since writes may succeed during the fault."""
     load, slowest = Load(server), 0.0
     check(load.writes_again(time.monotonic()) is not None, "no write before the fault")
     for _ in range(rounds):
-        # The fault is ended even if the experiment fails: a process that stays stopped would hold up the next experiment.
+        # The fault is ended even if the experiment fails: a process that stays stopped would block the next experiment.
         try:
             cause()
             time.sleep(during)
@@ -181,8 +183,9 @@ def reads_fail(bench): return injected(bench, "read write sync", rounds=2)
 
 
 def stops(bench, cause, end=None, is_paused=False):
-    """A fault after which writes must stop and say so, whatever they could still do to files without a name. Without an `end` the files
-    are left as the fault made them, so that only what was acknowledged behind it counts as lost."""
+    """A fault after which the server must refuse writes and report the reason, although writes to its open files
+    would succeed, even to files that no longer have a name. Without an `end` the files stay as the fault left them. Then only messages that
+    are acknowledged after the fault count as lost."""
     server = bench.server()
     load = Load(server)
     check(load.writes_again(time.monotonic()) is not None, "no write before the fault")
@@ -195,7 +198,7 @@ def stops(bench, cause, end=None, is_paused=False):
     time.sleep(2)
     status, body = server.get("/readyz")
     check(status == 503 and ("replaced" in body or "not ready" in body), f"/readyz says {status} {body}")
-    check("was " in server.tail(), f"the log does not say what happened: {server.tail()}")
+    check("was " in server.tail(), f"the log does not report the fault: {server.tail()}")
     seconds = None
     load.going = False
     if end is None:
@@ -211,7 +214,8 @@ def stops(bench, cause, end=None, is_paused=False):
 
 @experiment("write lock held by another process")
 def lock_held(bench):
-    """The server stays ready as long as a write waits, then says that it is not until the lock is let go; no write waits longer."""
+    """/readyz returns 200 while the first write waits for the lock, and then 503 until the lock is released. No request waits for longer
+    than 11 s."""
     server = bench.server()
     load = Load(server)
     check(load.writes_again(time.monotonic()) is not None, "no write before the fault")
@@ -226,7 +230,7 @@ def lock_held(bench):
     check(answers[0] == 200 and answers[-1] == 503, f"/readyz says {answers[0]} at first and {answers[-1]} at last")
     check(200 not in answers[answers.index(503):], f"/readyz goes back to 200: {answers}")
     check(load.slowest < 11, f"a request waited for {load.slowest:.1f} s")
-    check(seconds is not None, "no write after the lock was let go")
+    check(seconds is not None, "no write after the lock was released")
     time.sleep(1.5)
     check(server.get("/readyz")[0] == 200, f"/readyz does not say 200 after the fault: {server.get('/readyz')}")
     return verdict(server, load, seconds)
@@ -279,7 +283,8 @@ def log_shortened(bench):
 
 @experiment("log's index shortened")
 def index_shortened(bench):
-    """The index is memory that processes share: the system ends one that touches what was cut off. Nothing acknowledged is lost."""
+    """The log's index is memory that processes share. If the server reads the part that was cut off, the operating system ends it with
+    SIGBUS. No acknowledged message is lost."""
     server = bench.server()
     load = Load(server)
     time.sleep(0.5)
@@ -310,7 +315,7 @@ def unwritable_start(bench):
     command = ["setpriv", "--reuid=nobody", "--clear-groups", "--", binary, "serve", "--listen", "127.0.0.1:0"]
     done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=30)
     check(done.returncode == 1, f"exit {done.returncode}: {done.stderr}")
-    check("panicked" not in done.stderr and "error: " in done.stderr, f"it does not say why: {done.stderr}")
+    check("panicked" not in done.stderr and "error: " in done.stderr, f"the error names no reason: {done.stderr}")
     return {"acknowledged": 0, "lost": 0, "wrong": [], "seconds": None, "refused": 0, "unanswered": 0, "excepted": True}
 
 
@@ -327,14 +332,14 @@ def read_only_start(bench):
     finally:
         subprocess.run(["umount", folder], check=True)
     check(done.returncode == 1, f"exit {done.returncode}: {done.stderr}")
-    check("read" in done.stderr.lower() and "panicked" not in done.stderr, f"it does not say why: {done.stderr}")
+    check("read" in done.stderr.lower() and "panicked" not in done.stderr, f"the error names no reason: {done.stderr}")
     return {"acknowledged": 0, "lost": 0, "wrong": [], "seconds": None, "refused": 0, "unanswered": 0, "excepted": True}
 
 
 # The log
 
 class Sink:
-    """An endpoint that counts the events it is sent."""
+    """A webhook endpoint that counts the events it receives."""
 
     def __init__(self):
         self.seen, lock = set(), threading.Lock()
@@ -352,7 +357,8 @@ class Sink:
 
 
 def log_fails(bench, stderr, after_start=lambda: None, is_queued=False):
-    """Every message is delivered to a webhook, beside one whose endpoint does not exist, while no log line can be written."""
+    """Every message is delivered to a webhook while no log line can be written. A second webhook, whose endpoint does not exist, causes log
+    lines."""
     sink = Sink()
     server = bench.server(start=False, env={"COUNTERPART_LOG": "debug"}, stderr=stderr, arguments=["--allow-private-targets"])
     for url in [sink.url, "http://127.0.0.1:9/"]: server.run("webhook", "create", "--allow-private-targets", "--store", STORE, "--url", url, "--events", "message.sent")
@@ -371,7 +377,7 @@ def log_fails(bench, stderr, after_start=lambda: None, is_queued=False):
     check(status == 200, f"/readyz says {status} {body}")
     page = server.get("/metrics")[1]
     lost = [line for line in page.splitlines() if line.startswith("counterpart_log_lines_lost_total")]
-    # While nobody reads, log lines first wait in the queue.
+    # If nothing reads standard error, log lines first wait in the queue and are not lost yet.
     check(lost and (float(lost[0].split()[1]) > 0 or is_queued), f"no lost line is counted: {lost}")
     return verdict(server, load, seconds)
 
@@ -397,7 +403,7 @@ def stderr_stalled(bench):
 
 @experiment("start with standard error closed")
 def start_without_stderr(bench):
-    # The server cannot listen on port 1 of a foreign address, and cannot write the error anywhere.
+    # The server cannot listen on an address of another machine, and cannot report this error on standard error.
     reader, writer = os.pipe()
     os.close(reader)
     env = {**os.environ, "DATABASE_URL": bench.url, "COUNTERPART_INDEX_DIR": os.path.join(bench.folder, "index"), "COUNTERPART_LOG": "trace"}
@@ -524,8 +530,8 @@ def type_changed(bench):
     server = bench.server()
     def change(kind):
         # A column that a trigger names, or that a generated column needs, cannot change its type; `failure` can, and is in every page of
-        # messages. Each change is a transaction of its own: one transaction over two tables may lock them in another order than the server
-        # does.
+        # messages. Each change is a separate transaction, since one transaction over several tables may lock them in another order than the
+        # server does, and so deadlock.
         for column in ("messages ALTER COLUMN failure", "conversations ALTER COLUMN display_name", "contacts ALTER COLUMN first_name"):
             sql("SET lock_timeout = '10s'; ALTER TABLE " + column + f" TYPE {kind}", bench.name)
     result = through(server, lambda: change("varchar(1000)"), lambda: change("text"), during=0.5, rounds=2, unready=None)
@@ -552,7 +558,7 @@ def pg_stopped(bench):
 
 @experiment("out of memory", "postgres")
 def out_of_memory(bench):
-    """A trigger raises what the server says where it has no memory: each send and each probe meets it."""
+    """A trigger raises PostgreSQL's out-of-memory error in each send and in each write probe of /readyz."""
     server = bench.server()
     raises = "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''out of memory'' USING ERRCODE = ''53200''; END'"
     sql(raises, bench.name)
@@ -566,7 +572,7 @@ def out_of_memory(bench):
 
 @experiment("disk full", "postgres", needs_root)
 def pg_disk_full(bench):
-    """A tablespace on a small disk, which the database moves to."""
+    """The database moves to a tablespace on a small disk."""
     with small_disk(bench, "64m") as disk:
         space = os.path.join(disk, "space")
         os.mkdir(space)
@@ -615,12 +621,13 @@ def empty_server(bench):
 
 
 class Overdue(BaseException):
-    """No subclass of Exception: what ignores a failed request, an OSError for one, must not ignore this."""
+    """The time limit of an experiment is over. Not a subclass of Exception, so that code which ignores the errors of requests, such as
+    OSError, does not ignore it."""
 
 
 @contextlib.contextmanager
 def deadline(seconds):
-    """Raises in the main thread where the block takes longer, also while it waits for a process or a thread."""
+    """Raises Overdue in the main thread if the block takes longer, also while it waits for a process or a thread."""
     def ring(_signal, frame):
         raise Overdue(f"not done after {seconds} s, in {frame.f_code.co_name}, {os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}")
     signal.signal(signal.SIGALRM, ring)
@@ -655,7 +662,7 @@ def main():
             with deadline(60): bench.close()
         RESULTS.append((title, result))
         seconds = result["seconds"]
-        again = "stays so" if result["excepted"] and seconds is None else f"{seconds:.2f} s"
+        again = "not expected" if result["excepted"] and seconds is None else f"{seconds:.2f} s"
         print(f"{title:38} {result['acknowledged']:12} {result['lost']:5} {len(result['wrong']):6} {result['refused']:8} "
               f"{result['unanswered']:10} {again:>12}", flush=True)
         if result["lost"] or result["wrong"] or (not result["excepted"] and seconds > result.get("limit", PROMPT)):

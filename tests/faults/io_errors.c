@@ -1,7 +1,7 @@
 /* I/O error injection: a preloaded library whose writes, syncs or reads of database files fail while a control file exists.
  *
- * FAULTS_CONTROL names the control file. Its content says which calls fail: any of the words write, sync, read. They fail with EIO, or
- * with EROFS where the file has that word. */
+ * FAULTS_CONTROL names the control file. The file contains the words of the calls that fail: write, sync, read. The calls fail with EIO,
+ * or with EROFS if the file contains that word. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-/* The error that a call fails with; 0 where it does not. */
+/* The error that a call fails with; 0 if the call does not fail. */
 static int failure(const char *call, int fd) {
     const char *control = getenv("FAULTS_CONTROL");
     if (!control || access(control, F_OK) != 0) return 0;

@@ -1,4 +1,4 @@
-"""A server under test, and the load on it: what was acknowledged, and which answers were wrong."""
+"""A server under test, and a load generator that records the acknowledged writes and the wrong answers."""
 import http.client, json, os, signal, subprocess, threading, time
 
 STORE = "shop"
@@ -19,7 +19,7 @@ def records():
 
 
 class Server:
-    """One process on one database. `env` has it meet faults."""
+    """One process on one database. `env` can preload a library that injects faults."""
 
     def __init__(self, binary, url, folder, env=None, stderr=None, arguments=()):
         self.binary, self.url, self.folder, self.arguments = binary, url, folder, arguments
@@ -69,7 +69,7 @@ class Server:
         self.kill(signal.SIGTERM)
 
     def get(self, path, timeout=5):
-        """The status and the body of a GET; status 0 when there is no answer."""
+        """The status and the body of a GET; status 0 if there is no answer."""
         try:
             connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
             connection.request("GET", path, headers={"x-api-key": self.key})
@@ -81,13 +81,13 @@ class Server:
             connection.close()
 
     def exported(self):
-        """The ids of all messages in the database."""
+        """The texts of all messages in the database, by id."""
         lines = self.run("export", "--store", STORE).splitlines()
         return {line["record"]["id"]: line["record"].get("text") for line in map(json.loads, lines) if line["kind"] == "message"}
 
 
 class Load:
-    """Writers and readers that go on until they are stopped."""
+    """Writers and readers that continue until they are stopped."""
 
     def __init__(self, server, writers=4, readers=2):
         self.server, self.lock = server, threading.Lock()
@@ -110,7 +110,7 @@ class Load:
         return answer.status, answer.getheader("retry-after"), answer.read()
 
     def ask(self, method, path, body, text=None):
-        """One request on a connection of its own, so that a broken one costs one request."""
+        """One request on a separate connection, so that a broken connection affects one request only."""
         connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=40)
         began = time.monotonic()
         try:
@@ -149,7 +149,7 @@ class Load:
             time.sleep(0.005)
 
     def writes_again(self, since, patience=30):
-        """Seconds from `since` until the next write was acknowledged; None when none was."""
+        """Seconds from `since` until the next write was acknowledged; None if none was within `patience` seconds."""
         until = time.monotonic() + patience
         while time.monotonic() < until:
             with self.lock:

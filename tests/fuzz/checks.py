@@ -38,7 +38,7 @@ def message_of(response):
 
 
 def exempt(check):
-    """A check of the same name that ignores exempted failures."""
+    """Registers a check, `judged_` and the name of the given one, that ignores exempted failures."""
 
     def judged(ctx, response, case):
         try:
@@ -64,4 +64,4 @@ class EveryExemptionIsNeeded:
 
     def after_run(self, ctx):
         idle = [f"{one.check}: {one.reason}" for one in EXEMPTIONS if not one.used]
-        assert not idle, f"{DOCUMENT} is to be taken out of exemptions.toml here:\n" + "\n".join(idle)
+        assert not idle, f"tests/fuzz/exemptions.toml: remove {DOCUMENT} from the documents of these exemptions, which no failure needed:\n" + "\n".join(idle)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Fuzzes one published document against a live server (schemathesis).
 #
-#   run.sh TOOLS DOCUMENT [MORE…]      DOCUMENT: rev-a, rev-b or settings; MORE is passed to schemathesis
+#   run.sh TOOLS DOCUMENT [MORE…]      DOCUMENT is rev-a, rev-b or settings; MORE are further arguments for schemathesis
 #
 # COUNTERPART_URL, COUNTERPART_KEY and COUNTERPART_TOKEN are the server and the credentials.
 set -euo pipefail

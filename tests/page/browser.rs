@@ -1,7 +1,7 @@
-//! A headless Chromium, driven through chromedriver over the WebDriver protocol: each command is one HTTP request with a JSON body to
-//! this machine. This is not a crate, since the crates for it bring some twenty others, a second ICU among them.
+//! WebDriver client: drives a headless Chromium through chromedriver. Each command is one HTTP request with a JSON body to this machine.
+//! The client is hand-written, since the crates for WebDriver depend on some twenty further crates, among them a second ICU.
 //!
-//! A condition is polled until [`PATIENCE`] is over; nothing sleeps for a guessed time.
+//! The client polls each condition until it holds, for at most [`PATIENCE`]; no test sleeps for a guessed time.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -24,8 +24,8 @@ pub const SPACE: &str = " ";
 /// The key under which the protocol names an element.
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 
-/// Starts chromedriver, prints its process id, and stops it once standard input closes, which happens however the test process ends.
-/// Chromium ends with chromedriver, since they communicate through a pipe.
+/// Starts chromedriver, passes on its output, and kills it once standard input closes. Standard input closes when the test process ends,
+/// even by a crash. Chromium ends with chromedriver, since they communicate through a pipe.
 const WARDEN: &str = r#"
 chromedriver --port=0 </dev/null &
 pid=$!
@@ -48,7 +48,7 @@ const FLAGS: [&str; 10] = [
     "--window-size=1280,900",
 ];
 
-/// One browser window with a profile of its own. It closes when this value is dropped.
+/// One browser window with a separate profile. It closes when this value is dropped.
 pub struct Browser {
     /// The address on which chromedriver listens.
     driver: String,
@@ -73,7 +73,7 @@ impl Browser {
         }
         let profile = tempfile::tempdir().expect("a directory for temporary files");
         // chromedriver picks a port that is free on IPv4, and ends if another process uses the same port on IPv6.
-        let (driver, warden, leash) = (0..STARTS).find_map(|_| Self::start()).expect("chromedriver says its port");
+        let (driver, warden, leash) = (0..STARTS).find_map(|_| Self::start()).expect("chromedriver prints its port");
         let mut browser = Self { driver, session: "/session".to_owned(), warden, leash, _profile: profile };
         let profile = format!("--user-data-dir={}", browser._profile.path().display());
         let flags: Vec<&str> = FLAGS.into_iter().chain([profile.as_str()]).collect();
@@ -108,7 +108,7 @@ impl Browser {
         Some((format!("127.0.0.1:{}", port.trim_end_matches('.')), warden, leash))
     }
 
-    /// Runs one command; returns its result, or why it failed.
+    /// Runs one command; returns its result or an error message.
     fn command(&self, method: &str, path: &str, body: Option<&Value>) -> Result<Value, String> {
         let path = format!("{}{path}", self.session);
         let answer = exchange(&self.driver, method, &path, body).map_err(|error| format!("{method} {path}: {error}"))?;
@@ -154,7 +154,7 @@ impl Browser {
         self.post("/refresh", json!({}));
     }
 
-    /// The result of a piece of JavaScript, awaited.
+    /// Runs JavaScript code in the page; returns its result, or the value of the promise that it returns.
     #[track_caller]
     pub fn script(&self, script: &str) -> Value {
         self.post("/execute/sync", json!({"script": script, "args": []}))
@@ -169,7 +169,7 @@ impl Browser {
         });
     }
 
-    /// The one visible element that an XPath finds.
+    /// The visible element that an XPath finds; an error if there is no such element or more than one.
     fn element(&self, xpath: &str) -> Result<String, String> {
         let found = self.try_post("/elements", json!({"using": "xpath", "value": xpath}))?;
         let ids: Vec<&str> = found.as_array().into_iter().flatten().filter_map(|element| element[ELEMENT].as_str()).collect();
@@ -179,8 +179,8 @@ impl Browser {
         });
         match (seen.next(), seen.next()) {
             (Some(id), None) => Ok((*id).to_owned()),
-            (None, _) => Err(format!("nothing is seen of {xpath}")),
-            (Some(_), Some(_)) => Err(format!("{xpath} is there more than once")),
+            (None, _) => Err(format!("nothing is visible at {xpath}")),
+            (Some(_), Some(_)) => Err(format!("{xpath} finds more than one visible element")),
         }
     }
 
@@ -205,7 +205,7 @@ impl Browser {
         });
     }
 
-    /// Chooses the entry of a list that begins with this text, as typing the text does.
+    /// Chooses the entry of a list that begins with this text, by typing the text.
     #[track_caller]
     pub fn choose(&self, xpath: &str, text: &str) {
         self.patiently("choose", || self.try_post(&format!("/element/{}/value", self.element(xpath)?), json!({"text": text})));
@@ -227,17 +227,17 @@ impl Browser {
         self.text(xpath);
     }
 
-    /// Waits until a dialog, or any element that an XPath finds, is gone.
+    /// Waits until no element that an XPath finds is visible.
     #[track_caller]
     pub fn misses(&self, xpath: &str) {
         self.patiently("wait until it is gone", || match self.element(xpath) {
-            Err(error) if error.starts_with("nothing is seen") => Ok(()),
+            Err(error) if error.starts_with("nothing is visible") => Ok(()),
             Err(error) => Err(error),
-            Ok(_) => Err(format!("{xpath} is still seen")),
+            Ok(_) => Err(format!("{xpath} is still visible")),
         });
     }
 
-    /// Presses keys one after the other, wherever the focus is.
+    /// Presses keys one after the other, in the element that has the focus.
     #[track_caller]
     pub fn strike(&self, keys: &str) {
         let strokes: Vec<Value> =
@@ -259,7 +259,7 @@ impl Browser {
         self.script("return navigator.clipboard.readText()").as_str().unwrap_or_default().to_owned()
     }
 
-    /// The value of a cookie, including cookies that no script may read.
+    /// The value of a cookie, even of an `HttpOnly` cookie, which scripts cannot read.
     #[track_caller]
     pub fn cookie(&self, name: &str) -> String {
         let found = self.command("GET", &format!("/cookie/{name}"), None).unwrap_or_else(|error| panic!("{error}"));
@@ -270,7 +270,7 @@ impl Browser {
         self.post("/se/log", json!({"type": kind})).as_array().cloned().unwrap_or_default()
     }
 
-    /// The console's entries since the last call, at all levels.
+    /// The entries of the console since the last call, at all levels.
     #[track_caller]
     pub fn console(&self) -> Vec<String> {
         self.log("browser").iter().map(|entry| entry["message"].as_str().unwrap_or_default().to_owned()).collect()
@@ -286,7 +286,8 @@ impl Browser {
     }
 }
 
-/// One request to chromedriver, which announces that it closes the connection after its answer, but leaves it open.
+/// One request to chromedriver. The response is read by its length, since chromedriver announces that it closes the connection, but leaves
+/// it open.
 fn exchange(address: &str, method: &str, path: &str, body: Option<&Value>) -> std::io::Result<Value> {
     let body = body.map(Value::to_string).unwrap_or_default();
     let mut stream = TcpStream::connect(address)?;

@@ -1,4 +1,4 @@
-//! A webhook endpoint on this machine, with a status that the test chooses.
+//! A webhook endpoint on this machine, which answers with a status that the test chooses.
 
 use std::{
     collections::HashMap,
@@ -13,13 +13,13 @@ use std::{
 
 use crate::contract::told;
 
-/// Accepts deliveries as long as the process lives.
+/// Accepts deliveries until the process ends.
 #[derive(Clone)]
 pub struct Endpoint {
     pub url: String,
     status: Arc<AtomicU16>,
     taken: Arc<AtomicUsize>,
-    /// Errors: what was delivered and should not have been.
+    /// The errors of deliveries that do not match the published document of events.
     faults: Arc<Mutex<Vec<String>>>,
 }
 

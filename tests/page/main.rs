@@ -1,11 +1,11 @@
-//! The settings page in a real browser, on the built binary.
+//! End-to-end tests of the settings page, with the built binary and a real browser.
 //!
-//! - [`browser`] drives Chromium; [`endpoint`] receives a webhook's deliveries. Servers and data are those of the API suite.
-//! - Every visit ends with a check of the browser's logs: the console has nothing but the failures that the test is about, and every
-//!   request went to the server.
+//! - [`browser`] drives Chromium; [`endpoint`] receives the deliveries of a webhook. Servers and data are those of the API suite.
+//! - Every visit ends with a check of the browser's logs: the console has only the failed requests that the test expects, and the page sent
+//!   requests only to the server.
 //! - Needs `chromium` and `chromedriver`, and fails without them. `COUNTERPART_TEST_POSTGRES` names a PostgreSQL server to run on.
 
-/// The revision that the binary under test was built for.
+/// Whether the binary under test was built for revision A.
 const REV_A: bool = cfg!(feature = "rev-a");
 
 #[path = "../api/client.rs"]
@@ -62,7 +62,7 @@ impl Visit {
         let database = Database::with(&[(STORE, desk())]);
         let server = Server::start_with(database, &[("COUNTERPART_ALLOW_PRIVATE_TARGETS", "true")]);
         let browser = Browser::open();
-        // A new window makes requests of its own, which are discarded.
+        // A new window sends requests by itself. Their log entries are discarded here.
         browser.go("about:blank");
         browser.requests();
         Self { browser, server }
@@ -119,14 +119,14 @@ impl Visit {
         );
     }
 
-    /// Asserts that the page sent requests to the server only, and that the console has these refusals and nothing else.
+    /// Asserts that the page sent requests only to the server, and that the console has exactly these failed requests.
     #[track_caller]
     fn end(self, refusals: &[(&str, u16)]) {
         let own = format!("http://{}/", self.server.address);
         let requests: Vec<String> = self.requests().into_iter().filter(|url| !url.starts_with("data:") && url != "about:blank").collect();
-        assert!(requests.iter().any(|url| url.ends_with("/settings/page.js")), "requests are written down: {requests:?}");
+        assert!(requests.iter().any(|url| url.ends_with("/settings/page.js")), "the log lacks page.js: {requests:?}");
         let others: Vec<_> = requests.iter().filter(|url| !url.starts_with(&own)).collect();
-        assert!(others.is_empty(), "requests to others: {others:?}");
+        assert!(others.is_empty(), "requests to other hosts: {others:?}");
 
         // `autofocus` in a closed dialog takes effect when the dialog opens. If the page already has the focus, the browser logs this
         // remark.
@@ -180,7 +180,7 @@ fn a_link_opens_one_session_which_signing_out_ends() {
     visit.go(&link);
     assert!(visit.text("//*[@id='who']").starts_with("User seat-ann, owner, until "));
     assert_eq!(visit.text("//*[@id='store']"), STORE);
-    assert_eq!(visit.script("return location.href"), visit.page(), "the link's secret left the address");
+    assert_eq!(visit.script("return location.href"), visit.page(), "the address still contains the secret of the link");
     visit.reload();
     visit.sees("//h2[.='API keys']");
 
@@ -203,7 +203,7 @@ fn a_link_opens_one_session_which_signing_out_ends() {
     assert_eq!(visit.text("//*[@id='gate-message']"), "You are signed out.");
     assert_eq!(ask(), 401);
 
-    // A link is opened in a window that already shows the page, and then somebody else ends the session.
+    // A link is opened in a window that already shows the page. Then a command ends the session.
     visit.script(&format!("location.href = '{}'", visit.link(ANN)));
     visit.sees("//h2[.='API keys']");
     visit.server.database.run(&["settings", "revoke", "--store", STORE, "--user", ANN]);
@@ -214,7 +214,7 @@ fn a_link_opens_one_session_which_signing_out_ends() {
 }
 
 #[test]
-fn an_admin_is_told_what_only_an_owner_may() {
+fn an_admin_sees_which_actions_need_an_owner() {
     const DEE: &str = "0a000000-0000-4000-8000-000000000005";
     let visit = Visit::begin();
     let line = |kind: &str, record: serde_json::Value| json!({"kind": kind, "record": record});
@@ -242,7 +242,7 @@ fn an_admin_is_told_what_only_an_owner_may() {
 }
 
 #[test]
-fn the_documentation_shows_under_its_policy() {
+fn the_documentation_works_under_its_content_security_policy() {
     let visit = Visit::begin();
     for (page, operation) in [("/docs", "listLabels"), ("/settings/docs", "listKeys")] {
         visit.go(&format!("http://{}{page}", visit.server.address));
@@ -253,12 +253,12 @@ fn the_documentation_shows_under_its_policy() {
         assert!(console.is_empty(), "{page}: {console:#?}");
         let host = format!("http://{}/", visit.server.address);
         let requests: Vec<_> = visit.requests().into_iter().filter(|url| url.starts_with("http") && !url.starts_with(&host)).collect();
-        assert!(requests.is_empty(), "{page}: requests to others: {requests:?}");
+        assert!(requests.is_empty(), "{page}: requests to other hosts: {requests:?}");
     }
 }
 
 #[test]
-fn a_key_lives_its_whole_life_on_the_page() {
+fn a_key_is_created_rotated_edited_suspended_and_deleted_on_the_page() {
     const MARKUP: &str = "<img src=x onerror=window.owned=1>";
     let visit = Visit::of_owner();
 
@@ -332,14 +332,14 @@ fn a_key_lives_its_whole_life_on_the_page() {
 }
 
 #[test]
-fn a_key_is_made_by_keyboard_alone() {
+fn a_key_is_created_with_the_keyboard_only() {
     let visit = Visit::of_owner();
     let tab_to = |what: &str, expression: &str| {
         for _ in 0..40 {
             visit.strike(TAB);
             if visit.script(&format!("return {expression}")) == true {
                 let outline = visit.script("return getComputedStyle(document.activeElement).outlineStyle");
-                assert_ne!(outline, "none", "focus on {what} can be seen");
+                assert_ne!(outline, "none", "the focus on {what} is visible");
                 return;
             }
         }

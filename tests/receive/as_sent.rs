@@ -1,4 +1,5 @@
-//! Inbound messages as channels and bridges really send them: spellings of phones, folded subjects, unusable senders, wrong clocks.
+//! Tests of inbound messages in the forms that channels and bridges really send: spellings of phone numbers, folded subjects, unusable
+//! names of senders, wrong clocks.
 
 use serde_json::{Value, json};
 
@@ -33,28 +34,28 @@ fn a_whatsapp_thread_is_one_however_its_phone_is_spelled() {
         let (conversations, contacts) = (world.records("conversation"), world.records("contact"));
         assert_eq!((conversations.len(), &conversations[0]["referenceId"]), (1, &json!(PHONE)));
         assert_eq!((contacts.len(), &contacts[0]["phone"]), (1, &json!(PHONE)));
-        // On other channels a text that is a phone number on WhatsApp is an ordinary name.
+        // On other channels, references are not normalised, even if they look like phone numbers.
         assert_eq!(world.one(message("li", "66812345678", "x")).get("ignored"), None);
         assert!(world.records("conversation").iter().any(|conversation| conversation["referenceId"] == "66812345678"));
     });
 }
 
-/// The data comes from builds that stored references as they arrived.
+/// The references come from builds that stored them unchanged.
 #[test]
-fn a_whatsapp_thread_goes_on_that_was_called_by_another_spelling() {
+fn a_whatsapp_thread_with_another_spelling_of_its_phone_continues() {
     everywhere(|world| {
         for (n, former) in ["66812345678", "66812345678@c.us", "66812345678@s.whatsapp.net", "66812345678:3@c.us"].iter().enumerate() {
             let first = world.one(message("wa", former, &numbered(n)));
             world.sql(&format!("UPDATE conversations SET reference_id = '{former}'"));
             world.sql("UPDATE contacts SET phone = NULL");
-            // A reference with a device in it is found only by the same spelling.
+            // A reference that contains a device number is found only by the same spelling.
             let spelled = if former.contains(':') { [*former, *former] } else { [PHONE, *former] };
             for (again, reference) in spelled.iter().enumerate() {
                 let answer = world.one(message("wa", reference, &format!("x{n}-{again}")));
                 assert_eq!(answer["conversationId"], first["conversationId"], "{former} {reference}");
             }
         }
-        // An existing thread continues even if its reference would be refused today.
+        // An existing thread continues even if a new thread with this reference would be refused.
         let first = world.one(message("wa", PHONE, "y1"));
         let id = first["conversationId"].as_str().unwrap();
         world.sql(&format!("UPDATE conversations SET reference_id = '1203630@g.us' WHERE id = '{id}'"));
@@ -74,7 +75,7 @@ fn references(world: &World) -> Vec<String> {
 }
 
 #[test]
-fn an_import_calls_whatsapp_threads_by_their_phones() {
+fn an_import_normalises_the_references_of_whatsapp_threads() {
     everywhere(|world| {
         let mut records = known(json!({}), &[]);
         let spelled = ["66811111101@c.us", "0066811111102", "+66811111103", "66811111104", "+66 81 111 1105"];
@@ -83,7 +84,7 @@ fn an_import_calls_whatsapp_threads_by_their_phones() {
         let called = ["+66811111101", "+66811111102", "+66811111103", "+66811111104", "+66811111105"];
         assert_eq!(references(world), called);
         assert_eq!(world.one(message("wa", "66811111102", "x1"))["conversationId"], "w1");
-        // Imports the same records again, where they already exist.
+        // Imports the same records again, over the existing ones.
         world.import(&records);
         assert_eq!(references(world), called);
         for (reference, reason) in [
@@ -124,7 +125,7 @@ fn an_export_of_other_references_is_imported() {
 }
 
 #[test]
-fn a_folded_subject_is_one_line_and_a_blank_one_is_none() {
+fn a_folded_subject_is_unfolded_and_a_blank_one_is_omitted() {
     everywhere(|world| {
         let line = Some("Your order of yesterday");
         for (n, (subject, kept)) in
@@ -146,7 +147,7 @@ fn a_folded_subject_is_one_line_and_a_blank_one_is_none() {
             assert_eq!(world.record("conversation", &json!("v")).get("emailSubject"), kept.map(|kept| json!(kept)).as_ref(), "{subject:?}");
             let own = &world.record("message", &json!("m"))["payload"]["email"];
             assert_eq!(own.get("subject"), kept.map(|kept| json!(kept)).as_ref(), "{subject:?}");
-            // A subject from a build that stored subjects as they arrived.
+            // A subject from a build that stored subjects unchanged.
             for record in &mut records {
                 record["asStored"] = json!(true);
             }
@@ -161,7 +162,7 @@ fn a_folded_subject_is_one_line_and_a_blank_one_is_none() {
 }
 
 #[test]
-fn a_message_is_taken_without_what_is_unusable_beside_it() {
+fn a_message_is_accepted_without_its_unusable_parts() {
     everywhere(|world| {
         let told = |answer: &Value| -> Vec<String> {
             answer["ignored"].as_array().into_iter().flatten().map(|one| one["member"].as_str().unwrap().to_owned()).collect()
@@ -194,7 +195,7 @@ fn a_message_is_taken_without_what_is_unusable_beside_it() {
             assert!(answer["ignored"].as_array().into_iter().flatten().all(|one| one["reason"].is_string()), "{answer}");
             let conversation = world.record("conversation", &answer["conversationId"]);
             assert_eq!(conversation["displayName"], name, "{n}");
-            assert_eq!(world.one(sent), with(answer, json!({"duplicate": true})), "the same is told again");
+            assert_eq!(world.one(sent), with(answer, json!({"duplicate": true})), "the repeated answer is the same");
         }
         assert!(world.records("contact").iter().any(|contact| contact["phone"] == "+66811111111"));
         assert_eq!(world.records("message").len(), 9);
@@ -207,7 +208,7 @@ fn a_message_is_taken_without_what_is_unusable_beside_it() {
 }
 
 #[test]
-fn a_message_from_the_future_is_kept_and_ordered_by_its_receipt() {
+fn a_message_from_the_future_is_stored_and_sorted_by_its_time_of_receipt() {
     const FUTURE: &str = "2098-01-01T00:00:00.000Z";
     everywhere(|world| {
         let first = world.one(with(message("li", "t", "x1"), json!({"sentAt": FUTURE, "text": "from the future"})));
@@ -224,19 +225,19 @@ fn a_message_from_the_future_is_kept_and_ordered_by_its_receipt() {
         let export = world.ok(&["export", "--store", "s"], "");
         world.import(&parsed(&export));
         assert_eq!(world.ok(&["export", "--store", "s"], ""), export);
-        assert_eq!(sorted(world), expected, "an import derives the same");
+        assert_eq!(sorted(world), expected, "an import derives the same values");
         // The next message becomes the newest one.
         let next = world.one(with(message("li", "t", "x2"), json!({"text": "now"})));
         assert_eq!(next["ticketId"], first["ticketId"]);
         assert!(world.derived().contains(" now "), "{}", world.derived());
-        // An import without a time of receipt counts as received now.
+        // An imported message without a time of receipt counts as received at the time of the import.
         let imported =
             json!({"id": "late", "conversationId": first["conversationId"], "direction": "inbound", "sentAt": FUTURE, "text": "y"});
         world.import(&[json!({"kind": "message", "record": imported})]);
         let kept = world.record("message", &json!("late"));
         assert_eq!(kept["sentAt"], FUTURE);
         assert!(at(&kept["createdAt"]) < received + 600_000, "{kept}");
-        // Small differences between clocks are allowed.
+        // A `sentAt` that is only slightly in the future is used for sorting, since clocks differ.
         let soon = received + 60_000;
         let soon = chrono::DateTime::from_timestamp_millis(soon).unwrap().to_rfc3339();
         world.one(with(message("li", "t", "x3"), json!({"sentAt": soon, "text": "soon"})));
@@ -249,7 +250,7 @@ fn at(time: &Value) -> i64 {
 }
 
 #[test]
-fn half_a_character_is_replaced() {
+fn half_a_surrogate_pair_is_replaced() {
     everywhere(|world| {
         let line = r#"{"accountId":"li","referenceId":"t","externalId":"x","sender":{"id":"u","name":"Mali \ud83d"},"text":"\ude00 \ud83d\ude00"}"#;
         let answers = parsed(&world.ok(&["message", "receive", "--store", "s"], line));

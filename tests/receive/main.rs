@@ -1,5 +1,5 @@
-//! Inbound messages through the binary: always on SQLite, and on PostgreSQL if `COUNTERPART_TEST_POSTGRES` names a server on which
-//! databases may be created.
+//! Tests of inbound messages with the built binary (`message receive`): always on SQLite, and on PostgreSQL if `COUNTERPART_TEST_POSTGRES`
+//! names a server on which databases may be created.
 
 mod as_sent;
 
@@ -57,7 +57,7 @@ impl World {
         self.start(arguments, input).wait_with_output().unwrap()
     }
 
-    /// The lines that a command prints.
+    /// Runs a command that must succeed; returns its output.
     fn ok(&self, arguments: &[&str], input: &str) -> String {
         let output = self.run(arguments, input);
         assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
@@ -69,7 +69,7 @@ impl World {
         self.ok(&["import", "--store", "s", "-"], &lines);
     }
 
-    /// The error message of an import of these records.
+    /// Imports records, which must fail; returns the error message.
     fn import_refused(&self, records: &[Value]) -> String {
         let lines: String = records.iter().map(|record| format!("{record}\n")).collect();
         let output = self.run(&["import", "--store", "s", "-"], &lines);
@@ -97,7 +97,7 @@ impl World {
         export.into_iter().filter(|line| line["kind"] == kind).map(|line| line["record"].clone()).collect()
     }
 
-    /// Columns that an export leaves out, of the only conversation and its only ticket.
+    /// Derived columns, which an export leaves out, of the only conversation and its only ticket.
     fn derived(&self) -> String {
         use sqlx::Connection;
         const SQL: &str = "SELECT c.message_count || ' ' || c.last_inbound_at || ' ' || c.last_message_at || ' ' || c.last_message_snippet \
@@ -114,7 +114,7 @@ impl World {
         })
     }
 
-    /// Changes the database by hand.
+    /// Runs a statement directly on the database.
     fn sql(&self, statement: &str) {
         use sqlx::{Connection, Executor};
         let statement = sqlx::AssertSqlSafe(statement.to_owned());
@@ -128,7 +128,7 @@ impl World {
         });
     }
 
-    /// The tickets with the day of the month by which each is sorted, latest first.
+    /// The tickets, latest first, each with the day of the month of its sort time.
     fn order(&self) -> Vec<String> {
         use sqlx::Connection;
         const SQL: &str = "SELECT id, sort_at FROM tickets ORDER BY sort_at DESC";
@@ -156,7 +156,7 @@ fn parsed(lines: &str) -> Vec<Value> {
 }
 
 #[test]
-fn a_whatsapp_thread_that_was_imported_under_another_name_is_its_contacts() {
+fn a_whatsapp_thread_with_another_reference_is_found_by_the_phone_of_its_contact() {
     everywhere(|world| {
         let stamps = json!({"createdAt": "2026-01-01T00:00:00.000Z", "updatedAt": "2026-01-01T00:00:00.000Z"});
         let record = |kind: &str, mut record: Value| {
@@ -197,7 +197,7 @@ fn known(conversation: Value, tickets: &[Value]) -> Vec<Value> {
     records
 }
 
-/// A ticket of that thread that was closed this many hours ago.
+/// A ticket of the conversation of [`known`], closed this many hours ago.
 fn closed(hours: u64) -> Value {
     let ago = |hours: u64| {
         #[expect(clippy::disallowed_methods, reason = "the program that is tested has the machine's clock")]
@@ -212,7 +212,7 @@ fn kinds(events: &[Value]) -> Vec<&str> {
 }
 
 #[test]
-fn a_new_thread_makes_contact_conversation_and_ticket() {
+fn a_new_thread_creates_contact_conversation_and_ticket() {
     everywhere(|world| {
         let answer = world.one(with(
             message("wa", "+66811111111", "x1"),
@@ -252,7 +252,7 @@ fn a_new_thread_makes_contact_conversation_and_ticket() {
         {
             assert_eq!(ticket[name], value, "{name}");
         }
-        assert_ne!(ticket["openedAt"], stored["sentAt"], "a ticket opens when the message is received");
+        assert_ne!(ticket["openedAt"], stored["sentAt"], "a ticket opens at the time of receipt");
 
         let events = world.events();
         assert_eq!(kinds(&events), ["message.received", "ticket.opened"]);
@@ -333,7 +333,7 @@ fn a_closed_ticket_reopens_within_the_window() {
             assert_eq!(ticket["isOpen"], true);
             assert_eq!(ticket.get("closedAt"), None);
             assert_eq!(ticket.get("reopenedAt").is_some(), reopened);
-            assert_eq!(ticket.get("assigneeUserId").is_some(), reopened, "the assignee is kept");
+            assert_eq!(ticket.get("assigneeUserId").is_some(), reopened, "a reopened ticket keeps its assignee");
             assert_eq!(ticket["isFollowUp"], !reopened);
             assert_eq!(ticket["ticketNumber"], if reopened { "1" } else { "2" });
             let events = world.events();
@@ -344,9 +344,9 @@ fn a_closed_ticket_reopens_within_the_window() {
     }
 }
 
-/// The tickets of the only conversation, newest message first, each with the time by which it is sorted.
+/// A message changes the time by which its ticket is sorted: the time of the newest message that belongs to the ticket.
 #[test]
-fn a_message_moves_the_ticket_that_it_was_sent_to() {
+fn a_message_sorts_the_ticket_that_it_belongs_to() {
     everywhere(|world| {
         let day = |day: u32| format!("2026-01-{day:02}T00:00:00.000Z");
         let former =
@@ -355,7 +355,7 @@ fn a_message_moves_the_ticket_that_it_was_sent_to() {
         world.import(&known(json!({}), &[former("k1", 2, 5), former("k2", 10, 15), open]));
         assert_eq!(world.order(), ["k3 20", "k2 10", "k1 2"]);
         for (external, sent, order) in [
-            // A message between two tickets belongs to the later one, which is then sorted by a time before its opening.
+            // A message between two tickets belongs to the later one. The sort time of this ticket is then before its opening.
             ("x1", 8, ["k3 20", "k2 8", "k1 2"]),
             ("x2", 14, ["k3 20", "k2 14", "k1 2"]),
             ("x3", 12, ["k3 20", "k2 14", "k1 2"]),
@@ -420,7 +420,7 @@ fn a_bad_line_ends_the_command_after_the_lines_before_it() {
 }
 
 #[test]
-fn eight_at_once_make_one_thread_and_one_ticket() {
+fn eight_concurrent_messages_create_one_thread_and_one_ticket() {
     everywhere(|world| {
         let children: Vec<Child> = (0..8)
             .map(|i| {
@@ -457,9 +457,9 @@ fn eight_at_once_make_one_thread_and_one_ticket() {
     });
 }
 
-/// On SQLite only, since it has one writer.
+/// On SQLite only, since a SQLite database has at most one writer at a time.
 #[test]
-fn events_with_a_number_are_told_while_another_process_writes() {
+fn numbered_events_are_printed_while_another_process_writes() {
     use sqlx::{Connection, Executor};
     everywhere(|world| {
         if !world.url.starts_with("sqlite") {

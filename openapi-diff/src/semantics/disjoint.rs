@@ -67,7 +67,7 @@ impl<'a> Semantics<'_, 'a> {
             if (0..items(parts.as_deref()).len()).any(apart) {
                 return true;
             }
-            // A negation of the other schema itself.
+            // `not` refuses exactly the other schema.
             if resolved.member("not").is_some_and(|refused| self.is_same(&schema.with(Some(refused)), against)) {
                 return true;
             }
@@ -89,7 +89,7 @@ impl<'a> Semantics<'_, 'a> {
     }
 }
 
-/// Two schemas without choices.
+/// Two schemas without choices, for which each common type is examined.
 struct Pair<'c, 'd, 'a> {
     semantics: &'c Semantics<'d, 'a>,
     one: &'c SideSchema<'a>,
@@ -159,7 +159,7 @@ impl<'a> Pair<'_, '_, 'a> {
             if refuses(self.a, &p) || refuses(self.b, &q) {
                 return true;
             }
-            // An instance holds what its schema declares.
+            // An instance holds declared properties only, so it lacks a property that the other schema requires.
             let declares = !matches!(AdditionalProperties::of(self.a), AdditionalProperties::Allowed) || patterns(self.a);
             if self.instances && p.is_none() && !declares && !requires(self.a, name) && !depends_on(self.a, name) {
                 return true;

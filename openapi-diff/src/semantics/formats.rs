@@ -1,10 +1,10 @@
-//! The formats whose values are checked and made here. Other formats are undecided.
+//! Checks values against formats, and generates values of formats. A value is undecided under a format that is not listed here.
 
 use serde_json::{Value, json};
 
 use super::instances::Dice;
 
-/// Whether a value has a format; nothing where that is undecided. A format applies to values of one type only.
+/// Whether a value has a format; None if that is undecided. A format applies to values of one type only.
 pub(super) fn has_format(format: &str, value: &Value) -> Option<bool> {
     match (format, value) {
         ("int32", Value::Number(number)) => Some(number.as_f64().is_some_and(|number| number.abs() < 2_147_483_648.0)),
@@ -41,7 +41,7 @@ fn is_date(text: &str) -> bool {
         && number(8, 10).is_some_and(|day| (1..=31).contains(&day))
 }
 
-/// A value of a format, where one is known.
+/// Generates a value of a format, if the format is listed.
 pub(super) fn example(format: &str, dice: &mut Dice) -> Option<Value> {
     let number = dice.roll(28) + 1;
     Some(match format {

@@ -1,4 +1,4 @@
-//! Proves that one schema includes another: each instance of the first one is valid under the second one.
+//! Proves schema containment: each instance of one schema is valid under another one.
 //!
 //! A result of false means that no proof was found.
 
@@ -48,7 +48,7 @@ impl<'a> Semantics<'_, 'a> {
         proven
     }
 
-    /// Whether two schemas say the same in the same words.
+    /// Whether two schemas are written identically and their references lead to equal values.
     pub(super) fn is_same(&self, one: &SideSchema<'a>, other: &SideSchema<'a>) -> bool {
         one.value == other.value && (one.which == other.which || self.is_unchanged(&one.value))
     }
@@ -165,7 +165,7 @@ fn typed<'a>(schema: &SideSchema<'a>, object: &Object, name: &str) -> SideSchema
     SideSchema::new(schema.which, Cow::Owned(Value::Object(one)))
 }
 
-/// Two schemas, neither of them a list of values, the first one no choice.
+/// Two schemas whose keywords are compared. Neither is a list of values, and the first one is no choice.
 pub(super) struct Inclusions<'c, 'd, 'a> {
     pub semantics: &'c Semantics<'d, 'a>,
     pub sub: &'c SideSchema<'a>,
@@ -198,7 +198,7 @@ impl<'a> Inclusions<'_, '_, 'a> {
         let (was, is) = (self.sub_object.get(key), self.sup_object.get(key));
         let stricter = |ordering: fn(std::cmp::Ordering) -> bool| was.zip(is).is_some_and(|(was, is)| ordering(order(was, is)));
         match key {
-            // Compared elsewhere.
+            // The methods `types` and `properties` compare these.
             "type" | "properties" | "required" | "additionalProperties" | "patternProperties" => true,
             "exclusiveMinimum" | "exclusiveMaximum" if is.is_some_and(Value::is_boolean) => true,
             "minimum" | "exclusiveMinimum" => !self.can_be("number") || self.bound("minimum", "exclusiveMinimum", true),
@@ -284,7 +284,7 @@ impl<'a> Inclusions<'_, '_, 'a> {
         )
     }
 
-    /// Types with few values may be listed in full.
+    /// Whether the list of `sup` contains all values of the types of `sub`. Only booleans and null are few enough to be listed in full.
     fn list(&self) -> bool {
         let types = self.semantics.accepted(self.sub.which, self.sub_object);
         let small = types.iter().all(|name| name == "boolean" || name == "null");
@@ -369,7 +369,7 @@ fn is_zero(value: Option<&Value>) -> bool {
     value.is_some_and(|value| order(value, &0.into()).is_le())
 }
 
-/// A schema of one keyword, or of several.
+/// A schema that retains only some of its keywords.
 pub(in super::super) fn only(object: Option<&Object>, keys: &[&str]) -> Value {
     let mut kept = object.cloned().unwrap_or_default();
     kept.retain(|key, _| keys.contains(&key.as_str()));

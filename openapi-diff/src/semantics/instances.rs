@@ -1,4 +1,4 @@
-//! Makes instances of a schema. A fixed seed makes the same instances each time.
+//! Generates random instances of a schema. The same seed generates the same instances.
 
 use std::borrow::Cow;
 
@@ -17,9 +17,9 @@ use super::{
 
 /// Nesting below which optional parts are left out.
 const DEEP: usize = 6;
-/// The length of lists and texts that are made.
+/// The greatest length of generated lists and texts.
 const LONG: usize = 300;
-/// Values of schemas that are tried as they are.
+/// Limit on the values named in schemas that are tried unchanged.
 const HINTS: usize = 20;
 
 /// A small generator of pseudo-random numbers (xorshift64*).
@@ -39,7 +39,7 @@ impl Dice {
 pub(in super::super) struct Instances<'s, 'd, 'a> {
     semantics: &'s Semantics<'d, 'a>,
     dice: Dice,
-    /// Values that the schemas name: they often lie where schemas differ.
+    /// Values that are named in the schemas, such as those of `enum`. Two schemas often differ in these.
     hints: Vec<Value>,
     /// Attempts so far.
     count: usize,
@@ -50,18 +50,18 @@ impl<'s, 'd, 'a> Instances<'s, 'd, 'a> {
         Self { semantics, dice: Dice(0x5EED), hints: Vec::new(), count: 0 }
     }
 
-    /// Other instances for another seed.
+    /// A generator with another seed, for other instances.
     #[cfg(test)]
     pub fn with_seed(semantics: &'s Semantics<'d, 'a>, seed: u64) -> Self {
         Self { dice: Dice(seed), ..Self::new(semantics) }
     }
 
-    /// Takes the values that some schemas name into account.
+    /// Adds the values that are named in some schemas, to be tried first.
     pub fn with_hints(mut self, schemas: &[&SideSchema<'a>]) -> Self {
         for schema in schemas {
             let resolved = self.semantics.resolved(schema);
             hints(&resolved.schema, 0, &mut self.hints);
-            // Values that a negation or a condition is about.
+            // Instances of the schemas in negations and conditions.
             for key in ["not", "if", "then", "else"] {
                 let Some(inner) = resolved.member(key).map(|inner| schema.with(Some(inner))) else { continue };
                 let made: Vec<_> = (0..4).filter_map(|_| self.any(&inner, 1)).collect();
@@ -71,7 +71,7 @@ impl<'s, 'd, 'a> Instances<'s, 'd, 'a> {
         self
     }
 
-    /// An instance that the schema is known to accept; nothing where this attempt made none.
+    /// Makes one attempt to generate an instance that the schema accepts. None if the attempt fails.
     pub fn valid(&mut self, schema: &SideSchema<'a>) -> Option<Value> {
         let hint = self.hints.get(self.count).cloned();
         self.count += 1;
@@ -132,7 +132,7 @@ impl<'s, 'd, 'a> Instances<'s, 'd, 'a> {
         }
     }
 
-    /// The schema joined with a branch of its condition, half of the time.
+    /// The schema merged with a branch of its condition in two of three cases, and without its condition in the third.
     fn condition(&mut self, schema: &SideSchema<'a>, resolved: &Resolved<'a>, object: &Object) -> Option<SideSchema<'a>> {
         let condition = resolved.member("if")?;
         let mut rest = object.clone();
@@ -146,7 +146,7 @@ impl<'s, 'd, 'a> Instances<'s, 'd, 'a> {
         Some(schema.with(Some(Cow::Owned(json!({ "allOf": parts })))))
     }
 
-    /// The types that the keywords of a schema apply to; any types where there is no such keyword.
+    /// The types that the keywords of a schema apply to, then other types. A type that occurs twice is chosen more often.
     fn probable_types(&self, object: &Object) -> Vec<String> {
         let has = |keys: &[&str]| keys.iter().any(|key| object.contains_key(*key));
         let mut types = Vec::new();
@@ -326,7 +326,7 @@ impl<'s, 'd, 'a> Instances<'s, 'd, 'a> {
     }
 }
 
-/// Values that are named within a schema.
+/// Collects the values that are named within a schema.
 fn hints(schema: &Value, depth: usize, found: &mut Vec<Value>) {
     if depth > 6 || found.len() >= HINTS {
         return;

@@ -1,4 +1,4 @@
-//! Inclusion of objects: properties, names, and what depends on a property.
+//! Schema containment of objects: properties, names of properties, and keywords that depend on a property.
 
 use std::borrow::Cow;
 
@@ -17,7 +17,7 @@ use super::{
 };
 
 impl<'a> Inclusions<'_, '_, 'a> {
-    /// Whether all names of a closed object fit what names have to.
+    /// Whether `sub` is a closed object and all its names are valid under the `propertyNames` of `sup`.
     pub fn names(&self) -> bool {
         let listed = self.one.member("properties");
         let names = self.sup.with(self.other.member("propertyNames"));

@@ -1,4 +1,4 @@
-//! Values that more than one variant of a `oneOf` accepts, and that the schema therefore refuses.
+//! Finds values that more than one variant of a `oneOf` accepts, and that the schema therefore refuses.
 
 use std::borrow::Cow;
 
@@ -9,9 +9,9 @@ use super::{
     Instances, Semantics, SideSchema, Validity,
 };
 
-/// Instances that are tried.
+/// Instances that are tried for one question.
 const SAMPLES: usize = 60;
-/// Variants of a choice that are looked at pair by pair.
+/// Most variants of a choice that are compared pair by pair.
 const VARIANTS: usize = 80;
 
 /// Whether a `oneOf` refuses instances of another schema because more than one variant accepts them.
@@ -23,8 +23,8 @@ pub(in super::super) enum Overlap {
 }
 
 impl<'a> Semantics<'_, 'a> {
-    /// Looks at what `target` refuses of the instances of `promise`. A discriminator selects one variant: then there is no
-    /// overlap.
+    /// Whether `target` refuses instances of `promise` because more than one variant of `target` accepts them. A discriminator selects one
+    /// variant, so there is no overlap then.
     pub fn overlap(&self, promise: &SideSchema<'a>, target: &SideSchema<'a>) -> Overlap {
         let (source, resolved) = (self.resolved(promise), self.resolved(target));
         let list = resolved.member("oneOf");
@@ -42,7 +42,7 @@ impl<'a> Semantics<'_, 'a> {
             let list = source.member("oneOf");
             (0..items(list.as_deref()).len()).map(|position| promise.with(element(&list, position))).collect()
         };
-        // Where two variants were exclusive before, they still are if they did not grow.
+        // Two variants are exclusive if they fit into two different variants of `promise`, each of whose instances fits only one variant.
         let within: Vec<Vec<usize>> = variants
             .iter()
             .map(|variant| {

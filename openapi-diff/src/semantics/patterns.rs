@@ -1,4 +1,4 @@
-//! Regular expressions: whether a text matches, and texts that match.
+//! Regular expressions: checks whether a text matches, and generates texts that match.
 //!
 //! OpenAPI patterns are ECMAScript. Those that the `regex` crate does not accept (look-around, back-references) are undecided.
 
@@ -9,16 +9,16 @@ use regex_syntax::hir::{Class, Hir, HirKind};
 
 use super::instances::Dice;
 
-/// The size of a compiled pattern.
+/// The greatest size of a compiled pattern, in bytes.
 const SIZE: usize = 1 << 20;
-/// Patterns that are kept compiled.
+/// Most compiled patterns in the cache.
 const KEPT: usize = 1_000;
 
 thread_local! {
     static COMPILED: RefCell<HashMap<String, Option<Regex>>> = RefCell::default();
 }
 
-/// Whether a text matches a pattern; nothing where the pattern is not understood.
+/// Whether a text matches a pattern. None if the `regex` crate does not accept the pattern.
 pub(super) fn matches(pattern: &str, text: &str) -> Option<bool> {
     COMPILED.with_borrow_mut(|compiled| {
         if compiled.len() > KEPT {
@@ -29,7 +29,7 @@ pub(super) fn matches(pattern: &str, text: &str) -> Option<bool> {
     })
 }
 
-/// A text that matches a pattern, if one is found.
+/// Generates a text that should match a pattern. None if the attempt fails.
 pub(super) fn matching(pattern: &str, dice: &mut Dice) -> Option<String> {
     let hir = regex_syntax::parse(pattern).ok()?;
     let mut text = String::new();

@@ -38,7 +38,7 @@ impl Validity {
     }
 }
 
-/// The keywords that refuse a value. `required` stands with the name of the missing property.
+/// The keywords that refuse a value. A missing property `NAME` is given as `required NAME`.
 pub(in super::super) type Refusals = BTreeSet<String>;
 
 /// The result of all keywords of a schema.
@@ -66,7 +66,7 @@ impl<'a> Semantics<'_, 'a> {
         self.verdict(schema, value, depth, None).worst
     }
 
-    /// The keywords at the top of a schema that refuse a value; none where the value is not known to be refused.
+    /// The keywords at the top of a schema that refuse a value. Empty if the value is valid or undecided.
     pub fn refusals(&self, schema: &SideSchema<'a>, value: &Value) -> Refusals {
         let verdict = self.verdict(schema, value, 0, Some(Refusals::new()));
         verdict.refusals.filter(|_| verdict.worst == Invalid).unwrap_or_default()
@@ -294,7 +294,7 @@ impl<'a> Scope<'_, '_, 'a> {
         }
     }
 
-    /// The result for values that no keyword beside this one evaluates, unless a subschema does.
+    /// The result for values that no keyword beside `key` evaluates. Invalid values count as undecided if a subschema may evaluate them.
     fn unevaluated<'v>(&self, key: &str, values: impl Iterator<Item = &'v Value>) -> Validity {
         let perhaps = evaluates(&self.resolved.schema, key);
         let schema = self.member(key);
@@ -339,7 +339,7 @@ impl<'a> Scope<'_, '_, 'a> {
     }
 }
 
-/// The result for a value of a type that a keyword does not apply to.
+/// The result for a value of a type that a keyword does not apply to: valid for a known keyword, else undecided.
 fn if_known(key: &str) -> Validity {
     const KNOWN: [&str; 29] = [
         "minimum",
@@ -395,7 +395,7 @@ fn multiple_of(value: &Value, step: &Value) -> Validity {
     }
     let steps = value / step;
     let distance = (steps - steps.round()).abs();
-    // Between these, rounding may have moved the quotient.
+    // Between the two thresholds, rounding may have moved the quotient.
     if distance < 1e-12 {
         Valid
     } else if distance > 1e-6 {
@@ -417,13 +417,14 @@ pub(in super::super) fn is_of(value: &Value, name: &str) -> bool {
     }
 }
 
-/// Whether a schema names a property that another property depends on. Instances may hold it although it is not declared.
+/// Whether `dependentRequired` requires a property if another one is present. Instances may hold such a property although it is not
+/// declared.
 pub(in super::super) fn depends_on(schema: &Object, name: &str) -> bool {
     let dependent = schema.get("dependentRequired").map(members);
     dependent.is_some_and(|dependent| dependent.values().any(|names| items(Some(names)).iter().any(|needed| needed == name)))
 }
 
-/// Whether a schema asks for a property by name.
+/// Whether a schema requires a property.
 pub(in super::super) fn requires(schema: &Object, name: &str) -> bool {
     items(schema.get("required")).iter().any(|item| item == name)
 }

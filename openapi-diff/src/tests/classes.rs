@@ -1,5 +1,5 @@
-//! Classes of pairs that a comparison of keywords gets wrong: overlapping variants, equivalent schemas, contradictions, values
-//! that are written as text. Each class has several members.
+//! Pairs of schemas that a comparison of keywords alone gets wrong: overlapping variants, equivalent schemas, contradictions, values that
+//! are written as text. Each test covers several pairs of one kind.
 
 use serde_json::{Value, json};
 
@@ -53,7 +53,7 @@ fn body(version: &str, request: bool, old: &Value, new: &Value) -> Report {
     compared(&document(version, request, old), &document(version, request, new))
 }
 
-/// Fails with all pairs whose verdict is another one. A breaking change of a schema needs a witness.
+/// Checks the verdicts of all pairs, and fails with each pair that has another one. A breaking change of a schema needs a witness.
 fn hold(pairs: Vec<(&str, bool, Value, Value, Verdict)>) {
     let mut faults = Vec::new();
     for (version, request, old, new, expected) in pairs {
@@ -372,7 +372,7 @@ fn credentials_beyond_the_needed_ones_are_accepted() {
 }
 
 #[test]
-fn a_server_variable_loses_a_value() {
+fn removing_a_value_of_a_server_variable_is_breaking() {
     let document = |values: Value| json!({ "openapi": "3.0.3", "info": {}, "paths": {}, "servers": [{ "url": "https://{r}.x", "variables": { "r": { "default": "a", "enum": values } } }] });
     let verdict = |old, new| Verdict::of(compared(&document(old), &document(new)).summary);
     assert_eq!(verdict(json!(["a", "b"]), json!(["a"])), Breaking);

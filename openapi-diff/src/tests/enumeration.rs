@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::compared;
 
-/// A field, two values of it, and what stands beside it.
+/// A field, two values of it, and the keywords beside it.
 type Field = (&'static str, Value, Value, Value);
 
 /// The keywords of a schema: of both versions of OpenAPI, of 3.0 alone, of 3.1 alone.
@@ -274,14 +274,14 @@ fn with(mut value: Value, field: &str, content: Option<&Value>) -> Value {
     value
 }
 
-/// The classes of the changes of each field: how many, how many of them unknown.
+/// For each field: the number of changes, and how many of them are unknown.
 #[derive(Default)]
 struct Tally(BTreeMap<String, (usize, usize)>);
 
 impl Tally {
     fn add(&mut self, field: &str, old: &Value, new: &Value) {
         let report = compared(old, new);
-        // A change is unknown where its most severe class is.
+        // A change of a field counts as unknown if its most severe class is unknown.
         let unknown = report.summary.breaking == 0 && report.summary.unknown > 0;
         let entry = self.0.entry(field.to_owned()).or_default();
         entry.0 += 1;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{base, committed, compared, document, lines, properties::hold_mirrored};
 use crate::{Document, Report, Unreadable, diff, semantics::Dice};
 
-/// The changes beside references that nothing loads: those are unknown in equal documents, too.
+/// The changes except those about references that are not loaded, which even equal documents have.
 fn followed(report: &Report) -> Vec<String> {
     lines(report).into_iter().filter(|line| !line.contains("reference-not-followed")).collect()
 }
@@ -104,7 +104,8 @@ fn random_mutations_of_the_committed_documents_have_mirrors() {
     }
 }
 
-/// Two documents whose one operation answers a schema, which differ in the last of its components.
+/// Two documents with one operation, whose response has the schema `S0`, the first of a chain. The documents differ in the last schema of
+/// the chain.
 fn chained(schema: impl Fn(usize) -> Value, count: usize) -> [Value; 2] {
     ["string", "integer"].map(|last| {
         let mut schemas: serde_json::Map<_, _> = (0..count).map(|number| (format!("S{number}"), schema(number))).collect();
@@ -217,5 +218,5 @@ fn yaml_and_json_give_the_same_document() {
     let read = Document::read(&yaml).expect("a document");
     assert_eq!(diff(&document(&json), &read).changes, []);
     let twice = Document::read(r#"{"openapi":"3.0.0","paths":{},"paths":{}}"#).expect("a document");
-    assert_eq!(twice.notices, [": the key `paths` stands there twice, the last one counts"]);
+    assert_eq!(twice.notices, [": the key `paths` occurs twice; the last value is used"]);
 }

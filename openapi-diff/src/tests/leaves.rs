@@ -1,6 +1,6 @@
-//! Changes each single value of a document, and expects a change in the report.
+//! Mutation test: changes each value of a document, one at a time, and expects a change in the report.
 //!
-//! For speed, each operation is tested in a document of its own, and each component in the smallest of these documents.
+//! For speed, each operation is tested in a separate document, and each component in the smallest of these documents.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ fn leaves(value: &Value, pointer: &str, names: bool, found: &mut Vec<String>) {
     match value {
         Value::Object(object) if !object.is_empty() => {
             for (key, member) in object {
-                // The members of these are names, and a name may equal that of an annotation.
+                // The members of some objects, such as `properties`, are names, and a name may equal that of an annotation.
                 if names || !ANNOTATIONS.contains(&key.as_str()) {
                     let named =
                         !names && ["properties", "headers", "responses", "content", "schemas", "patternProperties"].contains(&key.as_str());

@@ -1,4 +1,4 @@
-//! Single changes of a small document, with the expected report in both directions.
+//! Mutation tests: single changes of a small document, with the expected report in both directions.
 
 mod choices;
 mod contents;

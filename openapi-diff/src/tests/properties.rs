@@ -1,4 +1,4 @@
-//! Properties of each comparison: no change between equal documents, mirrors, stable and unique fingerprints.
+//! Invariants of each comparison: no change between equal documents, mirrors, stable and unique fingerprints.
 
 use std::collections::{BTreeMap, HashSet};
 

@@ -1,7 +1,8 @@
-//! An independent validator as referee on random pairs of schemas.
+//! Differential test on random pairs of schemas, with an independent validator (the crate `jsonschema`) as referee.
 //!
-//! A change that is classed compatible holds for instances of the side that promises: the old schema of a request, the new
-//! schema of a response. A witness of a breaking change is valid on that side and invalid on the other one.
+//! One schema of a pair makes the promise: the old schema of a request, the new schema of a response. If a change is classed compatible,
+//! each instance of the promising schema is valid under the other one. A witness of a breaking change is valid under the promising schema
+//! and invalid under the other one.
 
 use std::fmt::Write;
 
@@ -200,7 +201,7 @@ fn validator(schema: &Value) -> jsonschema::Validator {
     jsonschema::draft202012::new(&whole).expect("a schema that compiles")
 }
 
-/// What a run found.
+/// The counts of a run.
 #[derive(Debug, Default)]
 struct Found {
     pairs: usize,
@@ -259,7 +260,7 @@ fn run(seed: u64, pairs: usize) -> Found {
     found
 }
 
-/// An instance of the side that promises, which the other side refuses.
+/// An instance of the promising schema that the other schema refuses.
 fn counter_example(
     request: bool,
     documents: [&Value; 2],
@@ -299,6 +300,6 @@ fn the_referee_confirms_compatible_changes_and_witnesses() {
 
 #[test]
 #[ignore = "takes minutes"]
-fn the_referee_on_many_pairs() {
+fn the_referee_confirms_many_pairs() {
     run(0x00C0_FFEE, 10_000);
 }

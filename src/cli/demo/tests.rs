@@ -134,7 +134,7 @@ impl Bench {
 const SECRET: &str = "cp_0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcd";
 const SIGNING_SECRET: &str = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
 
-/// Replaces random values of a response by constants, and the revision, which the settings document leaves open.
+/// Replaces by constants the random values of a response, and the revision, since the settings document is the same in both revisions.
 fn settle(value: &mut Value) {
     match value {
         Value::Array(items) => items.iter_mut().for_each(settle),
@@ -178,7 +178,7 @@ async fn answers(examples: &Examples, document: Value, prefix: &str) -> BTreeMap
 async fn events() -> BTreeMap<String, Value> {
     const BESIDE: [&str; 4] = ["escalateConversation", "unassignTicket", "receiveMessage", "testWebhook"];
     let (bench, settings) = (Bench::new().await, plane::examples());
-    // As in the examples, where the first id is the request's.
+    // In the examples, too, the first id of an operation is the id of its request.
     bench.ids.begin("createWebhook");
     bench.ids.fresh();
     let all = WebhookSettings { url: Some("https://hooks.example.com/counterpart".to_owned()), ..WebhookSettings::default() };
@@ -189,7 +189,7 @@ async fn events() -> BTreeMap<String, Value> {
         let route = routes.iter().find(|route| route.operation_id == request.operation).unwrap();
         bench.answer(route, request).await;
         if request.operation == "sendTextMessage" {
-            // One at a time: the order of several is random.
+            // Each message is delivered before the next is sent, since the order of several is random.
             let connectors = Connectors::every(Arc::new(Simulator));
             Worker::new(Messages::new(bench.service.clone(), connectors, Targets::Public).unwrap()).drain().await.unwrap();
         }
@@ -219,8 +219,8 @@ async fn the_examples_equal_the_responses_of_the_demo() {
     for (written, given, file) in all().await {
         let stale = given.iter().filter(|(operation, data)| written.get(*operation) != Some(data));
         let stale: Vec<_> = stale.map(|(operation, data)| format!("{operation}: {data}")).collect();
-        assert!(stale.is_empty(), "answered otherwise than {file} says:\n{}", stale.join("\n"));
-        assert_eq!(given.len(), written.len(), "{file} holds answers to what is not asked");
+        assert!(stale.is_empty(), "the responses differ from {file}:\n{}", stale.join("\n"));
+        assert_eq!(given.len(), written.len(), "{file} has answers for which there is no request");
     }
 }
 

@@ -201,7 +201,7 @@ async fn every_attempt_has_the_message_id_as_its_idempotency_key() {
         assert!((expected * 8 / 10..=expected * 12 / 10).contains(pause), "{pauses:?}");
     }
     let seen = local.seen();
-    // The second attempt was repeated at once on another connection.
+    // The second attempt was repeated immediately on another connection.
     let attempts = [1, 2, 2, 3, 4, 5, 6];
     assert_eq!((pauses.len(), seen.len()), (5, attempts.len()));
     for (seen, attempt) in seen.iter().zip(attempts) {
@@ -247,7 +247,7 @@ async fn a_bridge_may_ask_for_a_longer_pause() {
     worker.drain().await.unwrap();
     assert_eq!(bench.due().await, Some(3_600_000));
     bench.hands.pass(3_600_000);
-    // The schedule's own pause is the shortest.
+    // The pause of the retry schedule is the minimum.
     local.now_says("429 Too many\r\nretry-after: 1");
     worker.drain().await.unwrap();
     assert!(bench.due().await.unwrap() >= 24_000);
@@ -274,7 +274,7 @@ async fn a_rotated_secret_also_signs_for_a_day() {
     signed(&[&third, &second, &first]).await;
     bench.hands.pass(1);
     signed(&[&third, &second]).await;
-    // Another address keeps the secret.
+    // A new address does not change the secret.
     let moved = Local::new(takes("x")).await;
     assert_eq!(bench.bridge(ACCOUNT, &moved.url).await, None);
     bench.hands.pass(ROTATION_MILLIS);

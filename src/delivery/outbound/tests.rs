@@ -160,7 +160,7 @@ async fn a_message_is_retried_with_backoff_and_then_given_up() {
         assert!((pause * 8 / 10..=pause * 12 / 10).contains(&waited), "attempt {n}: {waited}");
         bench.pass(waited - 1);
         round(&mut worker).await;
-        assert_eq!(channel.handed(), n, "tried before it is due");
+        assert_eq!(channel.handed(), n, "attempted before it is due");
         bench.pass(1);
         round(&mut worker).await;
     }
@@ -223,7 +223,7 @@ async fn the_lease_of_an_attempt_expires() {
     let room = Room { all: 10, each: 10, busy: &none };
     let first = bench.service.claim_parcels(room).await.unwrap().remove(0);
     bench.pass(LEASE_MILLIS - 1);
-    assert!(bench.service.claim_parcels(room).await.unwrap().is_empty(), "the attempt goes on");
+    assert!(bench.service.claim_parcels(room).await.unwrap().is_empty(), "the attempt is in flight");
     bench.pass(1);
     let second = bench.service.claim_parcels(room).await.unwrap().remove(0);
     assert_eq!((first.attempts, second.attempts), (1, 2));
@@ -322,7 +322,7 @@ async fn a_hanging_account_delays_only_its_own_messages() {
     assert_eq!(worker.attempts.len(), PLACE_MAX + 1);
     one_ends(&mut worker).await;
     assert_eq!(bench.events().await, 1, "the other account's message is sent");
-    assert_eq!(worker.begin_due().await.unwrap(), REST, "what cannot be tried is not asked for again and again");
+    assert_eq!(worker.begin_due().await.unwrap(), REST, "messages that cannot be claimed do not cause a busy loop");
     assert_eq!(worker.attempts.len(), PLACE_MAX);
     // Slots that become free are used.
     for go in channel.waiting.lock().unwrap().drain(..3) {

@@ -36,9 +36,10 @@ pub fn contract() -> impl OpenApi {
     Merged { groups, prefix: PREFIX }
 }
 
-/// The sentence of the document that lists the answers without an envelope.
-pub const UNENVELOPED: &str = "Every answer is an envelope, but for those to what is no request yet: a head that is not HTTP, an address of \
-     more than 64 KiB and more than 100 headers are answered with 400, 414 and 431 without a body, and the connection is closed.";
+/// The sentence in the documents about answers without an envelope.
+pub const UNENVELOPED: &str = "Every answer is an envelope, unless the head of a request is unusable: a head that is not HTTP, a URL \
+     of more than 64 KiB and more than 100 headers are answered with 400, 414 and 431, in this order. These answers have no body, and the \
+     connection is closed.";
 
 fn service() -> OpenApiService<impl OpenApi, ()> {
     OpenApiService::new(contract(), format!("counterpart, revision {}", revision::NAME), "1.0.0")
@@ -47,11 +48,11 @@ fn service() -> OpenApiService<impl OpenApi, ()> {
              Every request carries an API key in `x-api-key` and sees the data of that key's store alone. {UNENVELOPED}"
         ))
         .license(poem_openapi::LicenseObject::new("MIT OR Apache-2.0").url("https://spdx.org/licenses/MIT.html"))
-        .contact(poem_openapi::ContactObject::new().name("Whoever runs this server"))
+        .contact(poem_openapi::ContactObject::new().name("The operator of this server"))
         .server(poem_openapi::ServerObject::new(PREFIX))
 }
 
-/// The document.
+/// The OpenAPI document of the contract.
 pub fn document() -> Value {
     let mut document = canonical(&service().spec());
     examples::contract().put_into(&mut document);
@@ -60,7 +61,7 @@ pub fn document() -> Value {
 
 /// Brings a document that the generator wrote into the canonical form.
 pub fn canonical(spec: &str) -> Value {
-    // The generator's own output is JSON.
+    // Parsing cannot fail: the generator writes JSON.
     let mut document: Value = serde_json::from_str(spec).unwrap_or_default();
     document["openapi"] = "3.0.3".into();
     in_form(document)
@@ -116,11 +117,11 @@ pub fn yaml(document: &Value) -> String {
     serde_saphyr::to_string(document).unwrap_or_default()
 }
 
-/// One operation, as the reviewer's page needs it.
+/// One operation, as the list of routes shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Route {
     pub method: String,
-    /// Below [`PREFIX`].
+    /// Without the prefix under which the document is served, such as [`PREFIX`].
     pub path: String,
     pub operation_id: String,
     pub scope: String,
@@ -143,7 +144,7 @@ pub fn routes(document: &Value) -> Vec<Route> {
     routes
 }
 
-/// The page that a reviewer reads: one operation a line, `METHOD PATH operationId`, and the scope where there is one.
+/// The list of routes for reviewers: one line for each operation, `METHOD PATH operationId`, and the scope if there is one.
 pub fn routes_page(document: &Value) -> String {
     let line =
         |route: Route| format!("{} {} {} {}", route.method, route.path, route.operation_id, route.scope).trim_end().to_owned() + "\n";
@@ -160,7 +161,7 @@ pub fn page() -> String {
     page.replacen(ui, &format!("{link}{ui}"), 1)
 }
 
-/// A page that the generator made: its own document, `spec`, is replaced by `document`.
+/// A page of the generator, in which the generator's own document, `spec`, is replaced by `document`.
 pub fn page_of(page: &str, spec: &str, document: &Value, title: &str) -> String {
     // Inside a script element, `</` would end the element.
     let document = json(document).replace("</", "<\\/");
@@ -179,7 +180,7 @@ fn visit(value: &mut Value, change: &mut impl FnMut(&mut Map<String, Value>)) {
     }
 }
 
-/// `1.0` is written `1`.
+/// Writes a whole-number bound such as `1.0` as `1`.
 fn whole_numbers(object: &mut Map<String, Value>) {
     for bound in ["minimum", "maximum"] {
         if let Some(number) = object.get(bound).and_then(Value::as_f64).filter(|number| number.fract() == 0.0 && number.abs() < 1e15) {
@@ -188,7 +189,7 @@ fn whole_numbers(object: &mut Map<String, Value>) {
     }
 }
 
-/// A set that may grow is no `enum`: the values are listed in `x-extensible-enum`.
+/// A set of values that may grow is not an `enum`: its values are listed in `x-extensible-enum`.
 fn open_enumeration(object: &mut Map<String, Value>) {
     if object.get("format").is_some_and(|format| format == OPEN_ENUM) {
         object.remove("format");
@@ -224,7 +225,8 @@ fn any_value(object: &mut Map<String, Value>) {
     }
 }
 
-/// Descriptions that both revisions share mark in braces a text that holds for one revision only.
+/// Descriptions that both revisions share contain marks such as `{alone}`. A mark is replaced by its text if the text holds in the compiled
+/// revision, and is removed otherwise.
 fn by_rules(object: &mut Map<String, Value>) {
     let Some(Value::String(text)) = object.get_mut("description") else { return };
     let Rules { conversation_history, contacts_by_relevance, .. } = revision::RULES;
@@ -265,7 +267,7 @@ fn defaults(object: &mut Map<String, Value>) {
     }
 }
 
-/// `ApiKey:tickets:read` becomes the scheme and the operation's `x-required-scope`.
+/// Splits a requirement such as `ApiKey:tickets:read` into the security scheme and the operation's `x-required-scope`.
 fn required_scope(object: &mut Map<String, Value>) {
     let Some(requirement) = object.get("security").and_then(|all| all.get(0)).and_then(Value::as_object).and_then(|one| one.keys().next())
     else {
@@ -277,14 +279,14 @@ fn required_scope(object: &mut Map<String, Value>) {
     }
 }
 
-/// An operation that takes an idempotency key documents the header that marks a replayed answer.
+/// An operation that accepts an idempotency key documents the header that marks a replayed answer.
 fn replayed_answer(object: &mut Map<String, Value>) {
     let takes_key = |parameters: &Value| parameters.as_array().is_some_and(|all| all.iter().any(|one| one["name"] == "Idempotency-Key"));
     if !object.get("parameters").is_some_and(takes_key) {
         return;
     }
     if let Some(headers) = object.get_mut("responses").and_then(|all| all.pointer_mut("/200/headers")).and_then(Value::as_object_mut) {
-        let description = "`true` on the answer to an earlier request with this key.";
+        let description = "`true` if this is the stored answer to an earlier request with the same `Idempotency-Key`.";
         headers.insert(REPLAYED.to_owned(), json!({ "description": description, "schema": { "type": "string", "enum": ["true"] } }));
     }
 }
@@ -294,7 +296,7 @@ fn operations(document: &Value) -> impl Iterator<Item = &Value> {
     paths.filter_map(Value::as_object).flat_map(|item| item.values())
 }
 
-/// Names of the schemas that request bodies are made of.
+/// The names of the schemas that request bodies refer to, directly or through other schemas.
 fn request_schemas(document: &Value) -> BTreeSet<String> {
     fn references(value: &Value, found: &mut Vec<String>) {
         match value {

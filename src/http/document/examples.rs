@@ -1,9 +1,9 @@
 //! The examples of the documents: a request to every operation, and the answer of the demo store to it.
 //!
-//! The requests are written by hand, in the order in which they are made (`requests.json` here, in `settings`, and in a revision that has
-//! operations of its own). The answers are recorded (`answers.json`), and so are the events that a subscriber receives meanwhile
-//! (`events.json`). The test of `cli::demo` sends the requests to a fresh demo store, and fails if it answers anything else. So every
-//! example can be tried on `counterpart demo`, whose ids are these; its instants are relative to its own start.
+//! The requests are written by hand, in the order in which they are sent (`requests.json` here, in `settings`, and in a revision that has
+//! separate operations). The answers are recorded (`answers.json`), and so are the events that a subscriber then receives
+//! (`events.json`). The test of `cli::demo` sends the requests to a fresh demo store, and fails if the store answers anything else. So
+//! every example can be tried on `counterpart demo`, which has the same ids. The times in its data are relative to its start.
 //!
 //! Called by [`super::contract`], [`crate::http::settings`] and [`crate::http::events::document`]. A cursor has no example: it is sealed
 //! for one store of one server, so a documentation page that fills in the examples would have its request refused.

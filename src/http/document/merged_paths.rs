@@ -1,4 +1,4 @@
-//! Gives each path one entry in the document, whatever impl blocks its operations come from.
+//! Merges the operations of all impl blocks, so that each path has one entry in the OpenAPI document.
 //!
 //! poem-openapi writes the paths of each API struct separately. A path that two structs share becomes a duplicate JSON key, and the
 //! operations of one struct vanish from the document although they are served. The same happens to a status that both sides of a result
@@ -14,7 +14,7 @@ use poem_openapi::{
     registry::{MetaApi, MetaPath, Registry},
 };
 
-/// Groups of operations, documented as one.
+/// Groups of operations, documented together.
 #[derive(Debug)]
 pub struct Merged<T> {
     pub groups: T,

@@ -1,4 +1,4 @@
-//! The tags of the contract's document.
+//! The tags of the contract's OpenAPI document.
 
 use poem_openapi::Tags;
 

@@ -1,9 +1,7 @@
-//! The document of the events: OpenAPI 3.1, one entry of `webhooks` for each kind that the compiled revision causes. Made of
-//! the types that are sent ([`super`]), so that a subscriber reads what the compiled revision renders. Called by `app` and
-//! the command line.
+//! The OpenAPI 3.1 document of the events, with one entry of `webhooks` for each kind that the compiled revision causes. It is generated
+//! from the types that are sent ([`super`]), so that it describes what the compiled revision sends. Called by `app` and the command line.
 //!
-//! The generator writes the schemas of OpenAPI 3.0, whose dialect is one of its own; [`modern`] turns them into the JSON
-//! Schema 2020-12 that OpenAPI 3.1 means.
+//! The generator writes schemas in the dialect of OpenAPI 3.0. [`modern`] converts them to JSON Schema 2020-12, the dialect of OpenAPI 3.1.
 
 use std::collections::BTreeMap;
 
@@ -21,11 +19,11 @@ use crate::{
     revision,
 };
 
-/// What a test event holds.
+/// `data` of a test event.
 #[derive(Debug, Object)]
 #[oai(rename_all = "camelCase")]
 struct TestData {
-    /// The webhook that is tested.
+    /// The id of the webhook that is tested.
     webhook_id: String,
 }
 
@@ -33,7 +31,7 @@ struct TestData {
 struct Described {
     kind: &'static str,
     summary: &'static str,
-    /// Registers what `data` holds; its schema.
+    /// Registers the type of `data`, and returns its schema.
     data: fn(&mut Registry) -> Value,
 }
 
@@ -43,36 +41,36 @@ fn of<T: Type>(registry: &mut Registry) -> Value {
 }
 
 fn plain(value: &impl Serialize) -> Value {
-    // Plain data with string keys: making a value of it cannot fail.
+    // This cannot fail for plain data with string keys.
     serde_json::to_value(value).unwrap_or_default()
 }
 
 const EVENTS: [Described; 12] = [
-    Described { kind: "message.received", summary: "A message came from a contact", data: of::<MessageData> },
-    Described { kind: "message.sent", summary: "A message was taken by its channel", data: of::<MessageData> },
+    Described { kind: "message.received", summary: "A contact sent a message", data: of::<MessageData> },
+    Described { kind: "message.sent", summary: "A message was accepted by its channel", data: of::<MessageData> },
     Described { kind: "ticket.opened", summary: "A ticket was opened, for the first time or again", data: of::<OpenedData> },
     Described { kind: "ticket.closed", summary: "A ticket was closed", data: of::<ClosedData> },
     Described { kind: "ticket.assigned", summary: "A ticket was assigned", data: of::<AssignmentData> },
-    Described { kind: "ticket.unassigned", summary: "A ticket was taken from whom it was assigned to", data: of::<AssignmentData> },
-    Described { kind: "ticket.ticket_field_updated", summary: "A value of a ticket's field changed", data: of::<TicketFieldData> },
-    Described { kind: "conversation.label_added", summary: "A conversation was given a label", data: of::<LabelData> },
-    Described { kind: "conversation.label_removed", summary: "A label was taken from a conversation", data: of::<LabelData> },
-    Described { kind: "contact.contact_field_updated", summary: "A value of a contact's field changed", data: of::<ContactFieldData> },
+    Described { kind: "ticket.unassigned", summary: "A ticket lost its assignee", data: of::<AssignmentData> },
+    Described { kind: "ticket.ticket_field_updated", summary: "The value of a ticket's field changed", data: of::<TicketFieldData> },
+    Described { kind: "conversation.label_added", summary: "A label was added to a conversation", data: of::<LabelData> },
+    Described { kind: "conversation.label_removed", summary: "A label was removed from a conversation", data: of::<LabelData> },
+    Described { kind: "contact.contact_field_updated", summary: "The value of a contact's field changed", data: of::<ContactFieldData> },
     Described { kind: "ai.escalated", summary: "The AI hands a conversation over to people", data: of::<EscalationData> },
-    Described { kind: TEST_KIND, summary: "A made-up event that tests an endpoint, and is in no feed", data: of::<TestData> },
+    Described { kind: TEST_KIND, summary: "A test event for an endpoint, which the feed of events does not list", data: of::<TestData> },
 ];
 
-/// The signature's scheme.
+/// The name of the security scheme for signatures.
 const SIGNATURE: &str = "Signature";
 
-/// The document.
+/// The OpenAPI document of the events.
 pub fn document() -> Value {
     let mut registry = Registry::new();
     Event::register(&mut registry);
     let events: Vec<(&Described, Value)> = caused().map(|event| (event, (event.data)(&mut registry))).collect();
     let mut schemas: BTreeMap<String, Value> = registry.schemas.iter().map(|(name, schema)| (name.clone(), plain(schema))).collect();
     let payload = schemas.remove("Event").unwrap_or_default();
-    // Each kind names itself.
+    // The schema of each kind states that kind alone.
     schemas.remove("EventKind");
     unexpanded(&mut schemas);
     let mut webhooks = Map::new();
@@ -88,11 +86,11 @@ pub fn document() -> Value {
             "version": "1.0.0",
             "description": description(),
             "license": { "name": "MIT OR Apache-2.0", "url": "https://spdx.org/licenses/MIT.html" },
-            "contact": { "name": "Whoever runs this server" },
+            "contact": { "name": "The operator of this server" },
         },
         "servers": [{
             "url": "https://{endpoint}",
-            "variables": { "endpoint": { "default": "your-endpoint.invalid", "description": "What the webhook was made with." } },
+            "variables": { "endpoint": { "default": "your-endpoint.invalid", "description": "The address of the webhook without `https://`." } },
         }],
         "webhooks": webhooks,
         "components": {
@@ -101,9 +99,10 @@ pub fn document() -> Value {
                 "type": "apiKey",
                 "in": "header",
                 "name": "webhook-signature",
-                "description": "`v1,` and the base64 of an HMAC-SHA256 over `{webhook-id}.{webhook-timestamp}.{body}`, whose key is what the \
-                                base64 behind `whsec_` of the webhook's secret says. Several, with spaces between them, while a secret is \
-                                being changed; one has to match. Take the body's bytes as they came.",
+                "description": "`v1,` and the base64 of an HMAC-SHA256 over `{webhook-id}.{webhook-timestamp}.{body}`. The key of the HMAC is \
+                                the part of the webhook's secret behind `whsec_`, decoded from base64. For a time after a rotation of the \
+                                secret there are several signatures, separated by spaces, of which one has to match. Use the bytes of the \
+                                body exactly as they were received.",
             } },
         },
     }));
@@ -131,26 +130,26 @@ fn description() -> String {
     let absent = match uncaused.is_empty() {
         true => String::new(),
         false => format!(
-            " Nothing in this revision causes {}: a subscription to it gets only what the other revision recorded.",
+            " Nothing in this revision causes {}: a subscription to it gets only the events that the other revision recorded.",
             uncaused.join(" or ")
         ),
     };
     format!(
-        "What is posted to the endpoints that subscribed to it, in the form of Standard Webhooks. Delivery is at least once and in no \
-         order: `webhook-id` shows a repetition, `sequence` the order. Pass over members that you do not know. What was recorded \
-         while the other revision served the store is sent as it was recorded: its `apiRevision` says so, and that revision's document \
-         describes it.{absent}"
+        "The events that are posted to subscribed endpoints, in the form of Standard Webhooks. Each event is delivered at least once, and \
+         events are delivered in no particular order: a repeated delivery has the same `webhook-id`, and `sequence` states the order. \
+         Ignore members that you do not know. An event that was recorded while the other revision served the store is sent as it was \
+         recorded: its `apiRevision` names that revision, whose document describes it.{absent}"
     )
 }
 
-/// What `expand` puts into an answer, by schema. An event never holds it.
+/// The members that `expand` adds to an answer, by schema. An event never has them.
 const EXPANDED: [(&str, &[&str]); 3] = [
     ("Ticket", &["account", "conversation", "assignee"]),
     ("Message", &["account", "conversation", "sentBy"]),
     ("Conversation", &["account"]),
 ];
 
-/// The resources as an answer without `expand` holds them.
+/// Reduces the schemas of resources to what an answer without `expand` contains.
 fn unexpanded(schemas: &mut BTreeMap<String, Value>) {
     for (schema, names) in EXPANDED {
         let Some(properties) = schemas.get_mut(schema).and_then(|schema| schema["properties"].as_object_mut()) else { continue };
@@ -163,13 +162,13 @@ fn unexpanded(schemas: &mut BTreeMap<String, Value>) {
             }
         }
     }
-    // An id, or the user in its place.
+    // In answers `handledBy` is an id or, with `expand`, a user; in events it is the id.
     if let Some(handled_by) = schemas.get_mut("Ticket").and_then(|ticket| ticket["properties"].get_mut("handledBy")) {
-        *handled_by = json!({ "type": "string", "description": "The `userId` of who handled the ticket." });
+        *handled_by = json!({ "type": "string", "description": "The `userId` of the user who handled the ticket." });
     }
 }
 
-/// Removes the schemas that nothing refers to any more.
+/// Removes the schemas that no reference uses any more.
 fn drop_unused(document: &mut Value) {
     loop {
         let text = document.to_string();
@@ -182,22 +181,22 @@ fn drop_unused(document: &mut Value) {
     }
 }
 
-/// `message.received` is written `MessageReceived`.
+/// The name of the schema of a kind: `MessageReceived` for `message.received`.
 fn title(kind: &str) -> String {
     let words = kind.split(['.', '_']);
     words.map(|word| word[..1].to_uppercase() + &word[1..]).collect()
 }
 
-/// The payload of one kind: what all kinds share, with its own name and `data`.
+/// The schema of the payload of one kind: the members that all kinds share, with the kind's name and `data`.
 fn payload_of(event: &Described, name: &str, mut payload: Value, data: Value) -> Value {
     payload["title"] = name.into();
     payload["description"] = format!("{}.", event.summary).into();
-    payload["properties"]["type"] = json!({ "type": "string", "enum": [event.kind], "description": "What happened." });
+    payload["properties"]["type"] = json!({ "type": "string", "enum": [event.kind], "description": "The kind of the event." });
     payload["properties"]["data"] = data;
-    payload["properties"]["data"]["description"] = "What it happened to.".into();
+    payload["properties"]["data"]["description"] = "The details of the event.".into();
     payload["properties"]["apiRevision"]["enum"] = json!([revision::NAME]);
     if event.kind == TEST_KIND {
-        // It is not recorded, so it has no place in the order.
+        // A test event is not recorded, so it has no `sequence`.
         if let Some(properties) = payload["properties"].as_object_mut() {
             properties.remove("sequence");
         }
@@ -212,9 +211,9 @@ fn delivery(event: &Described, payload: &str) -> Value {
     let header = |name: &str, description: &str, schema: Value| json!({ "name": name, "in": "header", "required": true, "description": description, "schema": schema });
     let pauses: Vec<String> = PAUSES.iter().map(|pause| (pause / 1000).to_string()).collect();
     let retried = format!(
-        "Any other answer, a redirect too, and none within 15 seconds: the same bytes are sent again after {} seconds (give or take a \
-         fifth), each counted from the end of the attempt before, then given up. An endpoint from which nothing but failures came for 5 \
-         days is disabled.",
+        "The event was not delivered. After any other answer, also a redirect, and if there is no answer within 15 seconds, the same bytes \
+         are sent again. The pauses are {} seconds, plus or minus a fifth, each counted from the end of the previous attempt. After the last \
+         attempt the event is given up. A webhook whose attempts have all failed for 5 days is disabled.",
         pauses.join(", ")
     );
     json!({
@@ -223,19 +222,19 @@ fn delivery(event: &Described, payload: &str) -> Value {
         "parameters": [
             header("webhook-id", "The event's id, the same on every attempt.", json!({ "type": "string" })),
             header("webhook-timestamp", "The attempt's time in Unix seconds.", json!({ "type": "string", "pattern": "^[0-9]+$" })),
-            header("webhook-signature", "One signature or several with spaces between them.", json!({ "type": "string", "pattern": "^v1,\\S+( v1,\\S+)*$" })),
+            header("webhook-signature", "One signature, or several separated by spaces.", json!({ "type": "string", "pattern": "^v1,\\S+( v1,\\S+)*$" })),
         ],
         "requestBody": {
             "required": true,
             "content": { "application/json": { "schema": { "$ref": format!("#/components/schemas/{payload}") } } },
         },
         "responses": {
-            "2XX": { "description": "Delivered; what the answer holds does not matter." },
-            "410": { "description": "The endpoint is gone: it is disabled at once, and what waits for it is dropped." },
+            "2XX": { "description": "The event was delivered. The content of the answer is ignored." },
+            "410": { "description": "The endpoint is gone: the webhook is disabled at once, and the events that wait for it are dropped." },
             "default": {
                 "description": retried,
                 "headers": { "retry-after": {
-                    "description": "Seconds or a date: the next attempt is not before it, or before a day has passed.",
+                    "description": "Seconds or a date. The next attempt is not made before that time; a pause of more than 24 hours counts as 24 hours.",
                     "schema": { "type": "string" },
                 } },
             },
@@ -244,7 +243,7 @@ fn delivery(event: &Described, payload: &str) -> Value {
     })
 }
 
-/// Turns a schema of OpenAPI 3.0 into one of JSON Schema 2020-12, which OpenAPI 3.1 uses as it is.
+/// Converts a schema of OpenAPI 3.0 to JSON Schema 2020-12, which OpenAPI 3.1 uses unchanged.
 fn modern(schema: &mut Value) {
     let Some(object) = schema.as_object_mut() else { return };
     if let Some(properties) = object.get_mut("properties").and_then(Value::as_object_mut) {
@@ -256,7 +255,7 @@ fn modern(schema: &mut Value) {
     for several in ["allOf", "anyOf", "oneOf"] {
         object.get_mut(several).and_then(Value::as_array_mut).into_iter().flatten().for_each(modern);
     }
-    // A bound says itself that it is exclusive.
+    // An exclusive bound is a keyword with a number, not a flag beside `minimum` or `maximum`.
     for (bound, exclusive) in [("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")] {
         if object.remove(exclusive) == Some(Value::Bool(true))
             && let Some(value) = object.remove(bound)
@@ -267,13 +266,13 @@ fn modern(schema: &mut Value) {
     if let Some(example) = object.remove("example") {
         object.insert("examples".to_owned(), json!([example]));
     }
-    // One value is a constant.
+    // An `enum` of one value becomes `const`.
     if let Some([only]) = object.get("enum").and_then(Value::as_array).map(Vec::as_slice) {
         let only = only.clone();
         object.remove("enum");
         object.insert("const".to_owned(), only);
     }
-    // A reference may have something beside it.
+    // `$ref` may have other keywords beside it, so `allOf` is not needed.
     if let Some([reference]) = object.get("allOf").and_then(Value::as_array).map(Vec::as_slice)
         && let Some(target) = reference.get("$ref").cloned()
     {
@@ -285,7 +284,7 @@ fn modern(schema: &mut Value) {
     }
 }
 
-/// Null is a type like the others.
+/// Makes a schema accept null, which is a type like the others.
 fn or_null(object: &mut Map<String, Value>) {
     if let Some(values) = object.get_mut("enum").and_then(Value::as_array_mut)
         && !values.contains(&Value::Null)

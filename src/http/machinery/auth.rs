@@ -24,7 +24,7 @@ use crate::{
 pub const API_KEY: &str = "x-api-key";
 
 /// The name of the security scheme in the document. An operation's requirement is written `ApiKey:<scope>` by the
-/// handlers and taken apart by `document::contract`, since this kind of scheme has no scopes in OpenAPI 3.0.
+/// handlers and split by `document::contract`, since this kind of scheme has no scopes in OpenAPI 3.0.
 pub const SCHEME: &str = "ApiKey";
 
 /// An authenticated request.
@@ -50,7 +50,7 @@ impl AuthenticatedRequest {
         let turn = self.state.turns.take(self.store(), self.scope).await?;
         let service = self.reads().within(turn.share());
         self.context.begin(turn).await;
-        // While the request waited, other answers for its key may have been made.
+        // While the request waited, other answers of its key may have reached the limit.
         if let Some(recipient) = self.context.recipient() {
             self.state.under_way.admit(recipient)?;
         }
@@ -122,7 +122,7 @@ impl<'a, S: Requires> ApiExtractor<'a> for Authorised<S> {
             SCHEME,
             MetaSecurityScheme {
                 ty: "apiKey",
-                description: Some("An API key of the store, made in its developer settings. Each operation names the scope that it needs in `x-required-scope`."),
+                description: Some("An API key of the store, created in its developer settings. Each operation names the scope that it needs in `x-required-scope`."),
                 name: Some(API_KEY),
                 key_in: Some("header"),
                 scheme: None,

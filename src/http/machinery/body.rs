@@ -107,7 +107,7 @@ fn no_nul(value: &Value, place: &mut String) -> Result<(), ApiError> {
     }
 }
 
-/// The error for what only the type can check: it begins with the place in backticks, and leaves out the position in the text.
+/// The error of a check that only the type can make: the text begins with the place in backticks, and leaves out the position in the text.
 fn refuse(path: &str, error: &serde_json::Error) -> ApiError {
     let text = error.to_string();
     let reason = text.rsplit_once(" at line ").map_or(text.as_str(), |(reason, _)| reason);
@@ -170,7 +170,7 @@ impl<'a, T: types::Type + DeserializeOwned + 'static, const EMPTY_IS_OBJECT: boo
                     unpacked(&bytes).map_err(|error| ApiError::field("body", format!("is not gzip: {error}")))?.ok_or_else(too_large)?;
             }
             other => {
-                let reason = format!("`{}` is not read; send the body as it is, or with gzip", String::from_utf8_lossy(other));
+                let reason = format!("`{}` is not supported; send the body as it is, or with gzip", String::from_utf8_lossy(other));
                 return Err(unsupported("content-encoding", reason).into());
             }
         }

@@ -1,9 +1,10 @@
 //! Time-outs of connections: for the rest of a request, for the client to take an answer, and for the next request.
 //!
 //! poem has no time-out for the head of a request, and its time-out for idle connections does not stop a half-read head. So the stream
-//! itself keeps the time: from the first byte that it reads until the first byte of an answer, and from each write until the next request
-//! begins or the operating system accepts more of the answer. [`super::middleware`] answers a slow body in time; a slow head ends here. A
-//! request whose caller hangs up before the answer ends here, too: waiting for its turn, it would delay later requests.
+//! itself measures the time: from the first byte that it reads until the first byte of an answer, and from each write until the next
+//! request begins or the operating system accepts more of the answer. [`super::middleware`] answers a request with a slow body before the
+//! limit; a request with a slow head is ended here. A request whose caller hangs up before the answer is ended here, too: while it waits
+//! for its turn, it would delay later requests.
 //!
 //! poem's own limit for idle connections wakes a second task of the connection on every read and write, which resets a timer. Here a
 //! connection has one timer. It may fire too early, and is reset only then, or if it would fire too late.
@@ -182,7 +183,7 @@ impl<S> TimedStream<S> {
         let what = match self.awaits {
             Awaits::Request => "no request came",
             Awaits::Rest => "the request took too long to arrive",
-            Awaits::Taking => "the answer is not taken",
+            Awaits::Taking => "the client does not read the answer",
         };
         io::Error::new(io::ErrorKind::TimedOut, what)
     }

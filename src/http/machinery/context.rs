@@ -53,7 +53,7 @@ pub enum Recipient {
 }
 
 impl Context {
-    /// Keeps an incoming request id of 1 to 128 visible ASCII characters; otherwise makes a new one.
+    /// Uses the request id that the client sent, if it has 1 to 128 visible ASCII characters; otherwise generates one.
     pub fn arrive(headers: &HeaderMap, world: &World, received_at_form: ReceivedAt) -> Self {
         let given = headers.get(REQUEST_ID).and_then(|value| value.to_str().ok());
         let request_id = match given {
@@ -85,7 +85,7 @@ impl Context {
         }
     }
 
-    /// Called once, by authentication. `repeatable`: the request only reads, so that its answer may still be refused after it was made.
+    /// Called once, by authentication. `repeatable`: the request only reads, so that its answer may still be refused after it was computed.
     pub fn authenticated(&self, recipient: Recipient, key_name: Option<String>, repeatable: bool) {
         // A second call can only repeat the first: one request has one key.
         let _ = self.0.caller.set(Authenticated { recipient, key_name, repeatable });
@@ -106,7 +106,7 @@ impl Context {
         // A request has one turn; a second one would be dropped at once.
         let _ = self.0.turn.set(turn);
         if self.may_be_long() {
-            // After this point [`Self::beside`] runs the request off the threads that serve the others.
+            // After this point [`Self::beside`] runs the request on a thread that serves no other request.
             yield_now().await;
         }
     }
@@ -116,8 +116,8 @@ impl Context {
         self.0.turn.get().is_some_and(StoreTurn::is_alone)
     }
 
-    /// Runs the work of the request. Once the request has a turn and its answer may be long, the work moves off the threads that serve
-    /// other requests, since it keeps a thread busy.
+    /// Runs the work of the request. Once the request has a turn and its answer may be long, the work moves to a thread that serves no
+    /// other request, since the work keeps a thread busy.
     pub async fn beside<T>(&self, work: impl Future<Output = T>) -> T {
         let mut work = pin!(work);
         let begun = poll_fn(|task| match work.as_mut().poll(task) {

@@ -1,6 +1,7 @@
-//! Cursors: opaque, URL-safe, sealed with an authentication code over store, operation and content, and bound to filters and `pageSize`
-//! (section 4.4; decisions, section 4). A cursor carries the position of the last row and, if the list is in order of relevance, its
-//! rank. In a revision that counts it also carries the total, which therefore stays the same during a walk. Cursors never expire.
+//! Cursors of keyset pagination: opaque, URL-safe, sealed with an authentication code over store, operation and content, and bound to
+//! filters and `pageSize` (section 4.4; decisions, section 4). A cursor carries the position of the last row and, if the list is in order
+//! of relevance, its rank. In a revision that counts, a cursor also carries the total, which therefore stays the same on all pages of a
+//! list. Cursors never expire.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use hmac::{Hmac, KeyInit, Mac};
@@ -18,7 +19,7 @@ const CODE_BYTES: usize = 16;
 const HEAD_BYTES: usize = 1 + 8 + 8 + 8;
 const NO_TOTAL: u64 = u64::MAX;
 
-/// Makes and opens cursors with one key, which is the same in every process on a database.
+/// Seals and opens cursors with one key, which is the same in every process on a database.
 #[derive(Clone)]
 pub struct Seal(Hmac<Sha256>);
 
@@ -83,7 +84,7 @@ impl Seal {
         URL_SAFE_NO_PAD.encode(bytes)
     }
 
-    /// The content of a cursor that this seal made for the same store and operation; `None` for any other text.
+    /// The content of a cursor that was sealed with this key for the same store and operation; `None` for any other text.
     pub fn open(&self, store: &StoreId, operation: &str, text: &str) -> Option<Cursor> {
         let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
         let (content, code) = bytes.split_at_checked(bytes.len().checked_sub(CODE_BYTES)?)?;

@@ -1,4 +1,4 @@
-//! The envelope of section 2.1 as the document shows it, and the headers of all answers.
+//! The schema of the envelope (section 2.1) for the OpenAPI documents, and the headers of all answers.
 
 use poem_openapi::registry::{MetaHeader, MetaSchema, MetaSchemaRef};
 

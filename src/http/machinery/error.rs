@@ -47,10 +47,10 @@ impl ApiError {
             return error.downcast().unwrap_or_else(|_| Self::internal());
         }
         if error.is::<NotFoundError>() {
-            return Self::new(StatusCode::NOT_FOUND, "there is no such path; see /docs for those there are");
+            return Self::new(StatusCode::NOT_FOUND, "there is no such path; /docs lists the paths that exist");
         }
         if error.is::<MethodNotAllowedError>() {
-            return Self::new(StatusCode::METHOD_NOT_ALLOWED, "this path does not take that method; `Allow` lists those that it takes");
+            return Self::new(StatusCode::METHOD_NOT_ALLOWED, "this path does not accept that method; `Allow` lists those that it accepts");
         }
         let status = error.status();
         if status.is_server_error() {
@@ -206,14 +206,14 @@ documented! {
     /// A change of settings that creates a record.
     SettingsCreation = &[400, 401, 403, 413, 415], "", Session;
     /// A change of settings that creates a record of which a store may have only a limited number.
-    SettingsAddition = &[400, 401, 403, 409, 413, 415], "The store has as many as it may have; `error.message` says how many.", Session;
+    SettingsAddition = &[400, 401, 403, 409, 413, 415], "The store has the largest permitted number of such records; `error.message` says how many.", Session;
     /// A change of settings that names a record, whatever its state.
     SettingsEdit = &[400, 401, 403, 404, 413, 415], "", Session;
     /// A change of settings that is refused in some states of a record.
-    SettingsChange = &[400, 401, 403, 404, 409, 413, 415], "The record is in a state that does not allow it; `error.message` says which.", Session;
+    SettingsChange = &[400, 401, 403, 404, 409, 413, 415], "The record is in a state that does not allow the change; `error.message` says which.", Session;
     /// A removal that is refused in some states of a record.
-    SettingsRemoval = &[400, 401, 403, 404, 409], "The record is in a state that does not allow it; `error.message` says which.", Session;
-    /// A change of a record by way of the settings, which can be repeated.
+    SettingsRemoval = &[400, 401, 403, 404, 409], "The record is in a state that does not allow the change; `error.message` says which.", Session;
+    /// A change of a ticket or conversation on the settings plane, which can be repeated with an idempotency key.
     SettingsAction = &[400, 401, 403, 404, 409, 413, 415], key_conflict!(), Session;
 }
 

@@ -80,7 +80,7 @@ macro_rules! expandable {
     )*};
 }
 
-/// The only value of an operation that expands one thing.
+/// Types for operations whose `expand` has a single value.
 macro_rules! flags {
     ($($(#[$doc:meta])* $name:ident)*) => {$(
         $(#[$doc])*

@@ -1,12 +1,13 @@
-//! Each store's share of the process, for requests that read many records.
+//! Fair scheduling between stores: each store's share of the process, for requests that read many records.
 //!
-//! Only a few of a store's statements that their keys do not bound run at a time (`store::db::Share`); the others wait in order of
-//! arrival. So another store's request waits for those few at most, however many connections the first store has.
+//! A statement is unbounded if the keys in its condition do not limit the number of rows that it reads. Of a store's unbounded statements
+//! only a few run at a time (`store::db::Share`); the others wait in order of arrival. So another store's request waits for those few at
+//! most, however many connections the first store has.
 //!
-//! A request whose answer may be long waits for its turn. A store has one such request at a time, since its answer needs memory twice: as
-//! rows, and as text. Such a request shares neither a thread of the runtime (`Context::beside`) nor a database connection with others. An
-//! answer is expected to be long if the last long one of the same store and scope is at most 30 seconds old, or if none has succeeded
-//! yet.
+//! A request whose answer may be long waits for its turn. A store has one such request at a time, since a long answer needs memory twice:
+//! as rows, and as text. Such a request shares neither a thread of the runtime (`Context::beside`) nor a database connection with others.
+//! An answer may be long if the last long answer of the same store and scope is at most 30 seconds old, or if no request of that store and
+//! scope has succeeded yet.
 //!
 //! Called by `auth` once a request is known to be valid, and by `middleware` once the length of the answer is known. A turn ends with its
 //! request.
@@ -52,7 +53,7 @@ struct StoreTurns {
 pub struct StoreTurn {
     store: Arc<StoreTurns>,
     scope: Scope,
-    /// Present if the answer was expected to be long when the turn was taken.
+    /// Present if the answer was expected to be long when the turn began.
     alone: Option<OwnedSemaphorePermit>,
 }
 

@@ -60,7 +60,7 @@ impl<'a> ApiExtractor<'a> for IdempotencyKey {
 }
 
 impl AuthenticatedRequest {
-    /// This caller as the author of a write; the answer's `data` is made of `W`.
+    /// This caller as the author of a write; the answer's `data` is a `W`.
     pub fn by<'a, V, W, T, const E: bool>(
         &'a self,
         operation: &'static str,

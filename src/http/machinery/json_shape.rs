@@ -66,7 +66,7 @@ fn walk(registry: &Registry, schema: &MetaSchemaRef, value: &Value, place: &mut 
         let known: Vec<&str> = schema.enum_items.iter().filter_map(Value::as_str).collect();
         return wrong(place, format!("must be one of {}", known.join(", ")));
     }
-    // Only `all_of` is walked. Alternatives allow values of any type, and have a check of their own.
+    // Only `all_of` is checked here. Alternatives allow values of any type, and have a separate check.
     for part in &schema.all_of {
         walk(registry, part, value, place)?;
     }

@@ -37,7 +37,7 @@ use crate::domain::rules::ReceivedAt;
 /// The longest time that a request may take, including its body.
 const REQUEST_LIMIT: Duration = Duration::from_secs(30);
 
-/// What is served.
+/// The operations and pages of the server.
 pub struct Served {
     pub operations: Operations,
     /// Everything that is not an operation.
@@ -53,7 +53,7 @@ impl Served {
     }
 }
 
-/// Wraps everything that is served.
+/// The outermost layer, around everything that is served.
 pub struct Middleware {
     pub served: Served,
     pub state: Arc<SharedState>,
@@ -71,7 +71,7 @@ impl Endpoint for Middleware {
         let query = QueryString::read(request.uri().query().unwrap_or_default());
         request.set_data(Arrival { state: self.state.clone(), context: context.clone(), query });
         let path = request.uri().path().to_owned();
-        // Answered like GET and emptied at the end, so that the length of GET's answer is known.
+        // HEAD is answered like GET, and the body is removed at the end, so that the length of GET's answer is known.
         let head = request.method() == Method::HEAD;
         if head {
             request.set_method(Method::GET);
@@ -170,13 +170,13 @@ async fn without_body(mut response: Response) -> Response {
     response
 }
 
-/// The bytes in gzip, compressed on a thread that holds up no other request.
+/// The bytes in gzip, compressed on a separate thread, so that other requests are not delayed.
 async fn packed(bytes: Bytes) -> Option<Bytes> {
     spawn_blocking(move || compression::gzip(&bytes)).await.ok()?.ok().map(Bytes::from)
 }
 
 impl Middleware {
-    /// The answer, whose bytes count as under way from here on. If there is no room for it, it is dropped and the request refused.
+    /// The answer, whose bytes count as under way from here on. If they exceed a limit, the answer is dropped and the request refused.
     async fn counted(&self, context: &Context, path: &str, gzip: bool, mut response: Response) -> Response {
         let (Some(recipient), Some(Long)) = (context.recipient(), response.data()) else {
             // A refusal says nothing about the length of answers.

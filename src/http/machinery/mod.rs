@@ -1,8 +1,8 @@
 //! What every operation uses: routing and middleware, authentication, bodies and parameters, paging, answers and failures, and the limits
 //! of connections and memory.
 //!
-//! Called by the other rooms of `http`, and by `app`. It has no operations, and names nouns only in parameters and failures that belong
-//! to one.
+//! Called by the other modules of `http`, and by `app`. It has no operations, and names nouns only in parameters and failures that belong
+//! to one noun.
 
 pub mod arrival;
 pub mod auth;

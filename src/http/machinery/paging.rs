@@ -27,7 +27,7 @@ const NEXT_CURSOR: &str = "x-pagination-next-cursor";
 const PAGE: &str = "x-pagination-page";
 const TOTAL: &str = "x-pagination-total";
 
-/// One step of a walk through a collection.
+/// One page of a list that a client reads page by page.
 #[derive(Debug)]
 pub struct PageStep {
     operation: &'static str,
@@ -38,7 +38,7 @@ pub struct PageStep {
 }
 
 impl PageStep {
-    /// The step of an operation whose filters are in the query. `filters`: their canonical text, to which the cursor is bound.
+    /// The page of an operation whose filters are in the query. `filters`: their canonical text, to which the cursor is bound.
     pub fn step(
         request: &AuthenticatedRequest,
         operation: &'static str,
@@ -50,7 +50,7 @@ impl PageStep {
         OpenedCursor::read(request, operation, cursor)?.step(request, size, page, filters)
     }
 
-    /// The request to the service. Rows are counted once per walk: the cursor carries the total on.
+    /// The request to the service. Rows are counted for the first page; the cursor carries the total on to the next pages.
     pub fn request(&self) -> PageRequest {
         let counted = self.opened.as_ref().is_some_and(|cursor| cursor.total.is_some());
         PageRequest {
@@ -99,7 +99,7 @@ impl OpenedCursor {
         Ok(Self { operation, cursor: cursor.0.as_ref().map(open).transpose()? })
     }
 
-    /// The step that the cursor leads to. `filters`: their canonical text, to which the cursor is bound.
+    /// The page that the cursor leads to. `filters`: their canonical text, to which the cursor is bound.
     pub fn step(self, request: &AuthenticatedRequest, size: u32, page: &impl EchoedPage, filters: &str) -> Result<PageStep, ApiError> {
         let Self { operation, cursor: mut opened } = self;
         let binding = Binding::of(filters, size);
@@ -146,7 +146,7 @@ fn headers() -> Vec<MetaHeader> {
     ];
     if revision::RULES.page_echo {
         headers.push(header(PAGE, "The `page` of the request.", true, integer()));
-        headers.push(header(TOTAL, "How many records match, counted on the first page of a walk.", true, integer()));
+        headers.push(header(TOTAL, "How many records match, counted when the first page was read.", true, integer()));
     }
     headers
 }

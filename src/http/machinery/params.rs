@@ -18,7 +18,7 @@ use crate::{
 /// A type that a query parameter can be read as.
 pub trait QueryParam: Sized + Send {
     const REQUIRED: bool;
-    /// Whether the parameter takes several values.
+    /// Whether the parameter accepts several values.
     const IS_LIST: bool = false;
 
     fn schema() -> MetaSchema;
@@ -26,7 +26,7 @@ pub trait QueryParam: Sized + Send {
     /// Reads the values that were sent under one name, in order. The error is the reason without the name.
     fn read(values: &[&str]) -> Result<Self, String>;
 
-    /// The failure for a parameter of this name. `expand` has a fixed text of its own.
+    /// The failure for a parameter of this name. `expand` has a separate, fixed text.
     fn refuse(name: &str, reason: String) -> ApiError {
         ApiError::field(name, reason)
     }
@@ -199,7 +199,7 @@ impl QueryParam for MessagesPageSize {
     }
 }
 
-/// The largest `page` that is echoed: far more than there can be, and exact in every JSON reader.
+/// The largest `page` that is echoed: far more than a list can have, and exact in every JSON reader.
 const MAX_PAGE: u64 = 999_999_999_999_999;
 
 /// `page` in the revision that has it: echoed in the answer, without effect on the rows.

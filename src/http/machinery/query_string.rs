@@ -15,7 +15,7 @@ impl QueryString {
     pub fn refuse_brackets(&self, name: &str) -> Result<(), ApiError> {
         let spelt = |key: &&String| key.strip_prefix(name).is_some_and(|rest| rest.starts_with('[') && rest.ends_with(']'));
         match self.0.iter().map(|(key, _)| key).find(spelt) {
-            Some(key) => Err(ApiError::field(key, format!("is not read; send `{name}=a,b`, or `{name}=a&{name}=b`"))),
+            Some(key) => Err(ApiError::field(key, format!("is not supported; send `{name}=a,b`, or `{name}=a&{name}=b`"))),
             None => Ok(()),
         }
     }

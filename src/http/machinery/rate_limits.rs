@@ -22,7 +22,7 @@ use crate::domain::{
 /// The default limit of all keys of a store together, as a multiple of one key's limit.
 const KEYS_AT_FULL_SPEED: u32 = 4;
 
-/// The party that a request counts against.
+/// The key, store or address that a request counts against.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Payer {
     Key(StoreId, KeyId),

@@ -19,15 +19,15 @@ use super::{
 };
 use crate::service::WriteOutcome;
 
-/// What the envelope holds.
+/// The content of an envelope.
 #[derive(Debug)]
 pub enum EnvelopeContent<T> {
     Data(T),
     Error(T),
 }
 
-/// The bytes of an envelope. A possibly long one is measured first and written into memory of exactly its length: memory that grows is in
-/// use twice.
+/// The bytes of an envelope. An envelope that may be long is measured first and written into memory of exactly its length: while memory
+/// grows, both the old and the new block are in use.
 pub fn bytes<T: Serialize>(context: &Context, content: &EnvelopeContent<T>) -> serde_json::Result<Vec<u8>> {
     let mut length = Length(4096);
     if context.may_be_long() {
@@ -96,7 +96,7 @@ pub struct One<T>(PhantomData<fn() -> T>);
 pub struct All<T>(PhantomData<fn() -> T>);
 
 impl<T: Type + 'static> ReplyShape for One<T> {
-    const DATA: &'static str = "What was asked for, or what the request made or changed.";
+    const DATA: &'static str = "The result: the requested record, or what the request created or changed.";
 
     fn envelope() -> String {
         format!("{}Envelope", T::name())
@@ -162,7 +162,7 @@ impl<S: ReplyShape> Reply<S> {
         Self::outcome::<V, T>(&request.context, outcome)
     }
 
-    /// [`Self::written`] for a request that was made without an API key.
+    /// [`Self::written`] for a request without an API key.
     pub fn outcome<V, T: From<V> + Serialize>(context: &Context, outcome: WriteOutcome<V>) -> Self {
         match outcome {
             WriteOutcome::New(answer) => Self::of(context, &T::from(answer), vec![]),

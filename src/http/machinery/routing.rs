@@ -19,7 +19,7 @@ pub const PREFIX: &str = "/v1";
 /// The path that the settings plane is served under.
 pub const SETTINGS_PREFIX: &str = "/settings/v1";
 
-/// Whether a path belongs to the settings plane, whether or not it is served.
+/// Whether a path belongs to the settings plane, even if nothing is served at it.
 pub fn in_settings(path: &str) -> bool {
     path.strip_prefix(SETTINGS_PREFIX).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }

@@ -3,7 +3,7 @@
 use super::{cursor::Seal, fair_share::Turns, rate_limits::RateLimit, unsent_answers::UnsentAnswers};
 use crate::{service::Service, telemetry::metrics::Metrics};
 
-/// The use-cases, and the state that the HTTP layer keeps beside them.
+/// The use-cases, and the state of the HTTP layer.
 pub struct SharedState {
     pub service: Service,
     /// The use-cases on a standby of the database, for operations that only read. Absent if there is no standby.

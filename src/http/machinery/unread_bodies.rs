@@ -1,9 +1,9 @@
 //! Early answers: what happens to the part of a request body that was not read when the answer was ready.
 //!
-//! hyper closes a connection whose request body is dropped before its end, and the answer does not announce it: the next request on a
-//! connection that a proxy keeps open is lost. So the rest of the body is read and thrown away after the answer, within bounds of size
-//! and time, and the connection stays usable. If that cannot be promised, the answer says `connection: close`, and the rest is read all
-//! the same, so that the client can take the answer before the connection ends.
+//! hyper closes a connection whose request body is dropped before its end, and the answer does not announce the close: the next request on
+//! a connection that a proxy reuses is lost. So the rest of the body is read and discarded after the answer, within bounds of size and
+//! time, and the connection stays usable. If the connection may have to be closed, the answer says `connection: close`. Then, too, the rest
+//! is read, so that the client can read the answer before the connection ends.
 //!
 //! Called by `middleware`. Guarantees: the answer does not wait for the rest, and a body that was read to its end costs nothing more.
 
@@ -67,7 +67,7 @@ pub struct Rest<S> {
     pub closes: bool,
 }
 
-/// Replaces the body of a request by one whose unread rest is kept. `None`: the request has no body.
+/// Replaces the body of a request by one whose unread rest can be read later. `None`: the request has no body.
 pub fn watch(request: &mut Request) -> Option<Unread<impl Stream<Item = io::Result<impl AsRef<[u8]> + use<>>> + Send + Unpin + use<>>> {
     let body = request.take_body();
     if body.is_empty() {

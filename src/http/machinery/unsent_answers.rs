@@ -1,12 +1,12 @@
-//! Limits on the bytes of answers under way: answers that were made and that their clients have not taken yet.
+//! Backpressure: limits on the bytes of answers under way, which are complete but not yet read by their clients.
 //!
-//! An answer waits in this process until the operating system's buffer of its connection has taken all of it. A client that reads nothing
-//! keeps its answers here, so their bytes count against its API key (on the settings plane against its user), and against one limit for
-//! all callers. Beyond a limit a request is refused before its work is done. The answer to a read that would pass the limit is refused as
-//! well. A write is answered whatever the limit, since it has happened. A key with nothing under way is always admitted.
+//! An answer waits in this process until the operating system's buffer of its connection has accepted all of it. The answers of a client
+//! that reads nothing stay in memory, so their bytes count against its API key (on the settings plane against its user), and against one
+//! limit for all callers. Beyond a limit a request is refused before its work is done. The answer to a read that would pass the limit is
+//! refused as well. A write is answered whatever the limit, since it has happened. A key with nothing under way is always admitted.
 //!
-//! Called by `auth` (admission) and `middleware` (the bytes of an answer). The memory of an answer holds its count, which is released
-//! with the last slice, or when the connection ends. hyper copies the slices until it has about 400 KB for the next write of a
+//! Called by `auth` (admission) and `middleware` (the bytes of an answer). The bytes of an answer count as long as its memory is in use:
+//! until the last slice is released, or the connection ends. hyper copies the slices until it has about 400 KB for the next write of a
 //! connection; these copies are no longer counted.
 
 use std::{
@@ -74,7 +74,7 @@ impl fmt::Display for TooMuch {
         let mib = self.bytes / MIB;
         write!(
             f,
-            "{whose} reached the limit of {mib} MiB of answers that were sent and not yet taken; take them or close their \
+            "{whose} reached the limit of {mib} MiB of answers that were sent and not yet read; read them or close their \
              connections, and wait for `Retry-After` seconds"
         )
     }

@@ -1,4 +1,5 @@
-//! Contacts and their field definitions: sections 2.6, 2.7 and 4.1.
+//! Contact operations: the schema of a contact, the list filters, and the handlers for contacts and contact fields (sections 2.6, 2.7 and
+//! 4.1).
 
 use poem_openapi::{Object, OpenApi};
 use serde::{Deserialize, Serialize};
@@ -35,17 +36,18 @@ use crate::{
 #[oai(rename_all = "camelCase", skip_serializing_if_is_none)]
 #[serde(rename_all = "camelCase")]
 pub struct Contact {
-    /// Identifies the contact; sent as `contactId` by operations on contacts, and found as `contactId` on conversations and tickets.
+    /// Identifies the contact: the value of `contactId` in requests, conversations and tickets.
     pub id: String,
-    /// The whole name for display; for contacts made by this service, `firstName` and `lastName` with a space between them.
+    /// The display name. On contacts that this service created: `firstName`, then a space and `lastName` if there is one.
     pub full_name: String,
-    /// The given name. If the channel gives none, it is the sender's display name, the beginning of the e-mail address or the phone number.
+    /// The given name. If the channel provides none, it is the first of these that is known: the sender's display name, the family name,
+    /// the e-mail address up to `@`, the phone number, the sender's id on the channel.
     pub first_name: String,
-    /// When the contact was recorded, by hand or with a first message.
+    /// When the contact was created, by a request or with a first message.
     pub created_at: Timestamp,
-    /// When the contact or one of its custom fields last changed; messages do not move it.
+    /// When the contact or one of its custom fields last changed; messages do not change this time.
     pub updated_at: Timestamp,
-    /// The family name; absent where it is not known.
+    /// The family name; absent if it is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_name: Option<String>,
     /// The primary e-mail address.
@@ -54,16 +56,16 @@ pub struct Contact {
     /// The primary phone number, in E.164.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phone: Option<String>,
-    /// More phone numbers beside the primary one in `phone`; other contacts may have them too.
+    /// Further phone numbers besides the primary one in `phone`. They are not unique: other contacts may have the same ones.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub secondary_phones: Option<Vec<String>>,
-    /// More e-mail addresses beside the primary one in `email`; other contacts may have them too.
+    /// Further e-mail addresses besides the primary one in `email`. They are not unique: other contacts may have the same ones.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub secondary_emails: Option<Vec<AddressText>>,
-    /// Addresses of the contact, each as one text; absent where none is recorded.
+    /// Postal addresses of the contact, each as one string; absent if none is recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub addresses: Option<Vec<String>>,
-    /// Free text of the store about the contact, covered by the contact search; absent where there is none.
+    /// Free text that the store wrote about the contact; the contact search covers it. Absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
     /// Custom field values, keyed by field id.
@@ -100,7 +102,7 @@ impl From<domain::Contact> for Contact {
 #[oai(rename_all = "camelCase", deny_unknown_fields, nullable_all)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ContactFilters {
-    /// Looked for in names, e-mail addresses, phone numbers and note. Blank does not filter.
+    /// Text to search for in names, e-mail addresses, phone numbers and the note. A blank text does not filter.
     #[oai(validator(max_length = 100))]
     search: Option<String>,
     /// Contacts updated at or after this instant.
@@ -137,7 +139,7 @@ impl ContactReads {
     async fn get_contact(
         &self,
         request: Authorised<ContactsRead>,
-        /// The contact.
+        /// The contact to return.
         #[oai(name = "contactId")]
         contact_id: Query<Required<Id<ContactId>>>,
         _expand: NoExpand,
@@ -149,17 +151,18 @@ impl ContactReads {
     /// List contacts
     ///
     /// Lists contacts that match the filters, the most recently updated first{by relevance}.
+    // `document::contract` replaces `{by relevance}` by the text of the compiled revision.
     #[oai(path = "/contacts/list", method = "post", operation_id = "listContacts")]
     async fn list_contacts(
         &self,
         request: Authorised<ContactsRead>,
         filters: FilterBody<ContactFilters>,
-        /// Contacts a page.
+        /// Contacts per page.
         #[oai(name = "pageSize")]
         page_size: Query<PageSize>,
-        /// Where the page begins: `x-pagination-next-cursor` of the page before.
+        /// The `x-pagination-next-cursor` header of the previous page; absent for the first page.
         cursor: Query<CursorText>,
-        /// Echoed in `x-pagination-page`; does not move through the collection.
+        /// A page number that the answer repeats in `x-pagination-page`. It does not select records; `cursor` does.
         page: PageParam,
         _expand: NoExpand,
     ) -> Result<Reply<Paged<Contact>>, Failure<FilteredListing>> {
@@ -185,7 +188,7 @@ impl ContactReads {
     }
 }
 
-/// Writes on contacts.
+/// Write operations on contacts.
 #[derive(Debug)]
 pub struct ContactWrites;
 
@@ -199,7 +202,7 @@ impl ContactWrites {
         &self,
         request: Authorised<ContactsWrite>,
         body: Body<ContactCreation>,
-        /// Makes a repeated request answer what the first one did, for 24 hours.
+        /// For 24 hours after a success, a repeated request with the same key changes nothing and gets the same `data`.
         #[oai(name = "Idempotency-Key")]
         key: IdempotencyKey,
         _expand: NoExpand,
@@ -212,13 +215,13 @@ impl ContactWrites {
 
     /// Update a contact field
     ///
-    /// Sets or unsets one custom field of a contact. With a stale `updatedAt` nothing is written.
+    /// Sets or unsets one custom field of a contact. If `updatedAt` is out of date, nothing is written and the answer is 409.
     #[oai(path = "/contacts/field-values", method = "patch", operation_id = "updateContactField")]
     async fn update_contact_field(
         &self,
         request: Authorised<ContactsWrite>,
         body: Body<ContactFieldInput>,
-        /// Makes a repeated request answer what the first one did, for 24 hours.
+        /// For 24 hours after a success, a repeated request with the same key changes nothing and gets the same `data`.
         #[oai(name = "Idempotency-Key")]
         key: IdempotencyKey,
         _expand: NoExpand,

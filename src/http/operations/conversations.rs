@@ -1,4 +1,5 @@
-//! Conversations: sections 2.5 and 4.1.
+//! Conversation operations: the schema of a conversation, and the handlers that list conversations, mark them as read and change their
+//! labels (sections 2.5 and 4.1).
 
 use poem_openapi::{Object, OpenApi};
 use serde::Serialize;
@@ -31,41 +32,41 @@ use crate::{
 #[oai(rename_all = "camelCase", skip_serializing_if_is_none)]
 #[serde(rename_all = "camelCase")]
 pub struct Conversation {
-    /// Identifies the conversation; sent as `conversationId` by operations on messages, comments and labels.
+    /// Identifies the conversation: the value of `conversationId` in requests on messages, comments and labels.
     pub id: String,
-    /// The channel of the account that the conversation is held on.
+    /// The channel of the conversation's account.
     pub channel: ChannelName,
-    /// The title of the conversation; one that this service began has the contact's `fullName` of that time.
+    /// The title of the conversation. If this service created the conversation, it is the contact's `fullName` at that time.
     pub display_name: String,
     /// The contact who writes in the conversation.
     pub contact_id: String,
     /// The channel's own id of the conversation.
     pub reference_id: String,
-    /// Ids of the labels on the conversation; the list of labels has their texts and colours.
+    /// Ids of the labels on the conversation; GET /labels returns their texts and colours.
     pub label_ids: Vec<String>,
     /// Whether the conversation is marked as spam; messages in it open no ticket.
     pub is_spam: bool,
-    /// Messages that no user has read yet.
+    /// The number of messages from the contact since the conversation was last marked as read.
     pub unread_msg_cnt: i64,
-    /// Customer-facing messages.
+    /// The number of customer-facing messages.
     pub all_msg_cnt: i64,
-    /// When the conversation was begun; without any message, this is also its place in the list.
+    /// When the conversation was created. A conversation without messages is listed by this time.
     pub created_at: Timestamp,
-    /// When the conversation last changed; messages, labels and marking it as read count.
+    /// When the conversation last changed: by a message, a change of labels, or being marked as read.
     pub updated_at: Timestamp,
     /// The channel account; omitted with `expand=account`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub account_id: Option<String>,
-    /// The channel account; with `expand=account`.
+    /// The channel account; only with `expand=account`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub account: Option<RelatedChannel>,
-    /// On e-mail channels.
+    /// The subject of the e-mail thread; only on e-mail channels.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub email_subject: Option<String>,
-    /// When the contact last wrote.
+    /// When the contact last sent a message; absent if the contact has sent none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_recipient_msg_date: Option<Timestamp>,
-    /// The newest message.
+    /// The newest message; absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_msg: Option<LastMessage>,
 }
@@ -75,9 +76,9 @@ pub struct Conversation {
 #[oai(rename_all = "camelCase")]
 #[serde(rename_all = "camelCase")]
 pub struct LastMessage {
-    /// The beginning of its text; empty where it has none.
+    /// The first 100 characters of the message's text; empty if it has no text.
     pub snippet: String,
-    /// Whether the contact sent it.
+    /// Whether the contact sent the message.
     pub sent_by_recipient: bool,
     /// When the newest message was sent.
     pub sent_at: Timestamp,
@@ -121,27 +122,27 @@ pub struct ConversationReads;
 impl ConversationReads {
     /// List conversations
     ///
-    /// With `conversationId`, a page of that one conversation; with `contactId`, the contact's conversations, the one
-    /// with the newest message first. At least one of the two is required; both must belong together.
+    /// With `conversationId`, lists that one conversation; with `contactId`, the contact's conversations, the one with the newest message
+    /// first. At least one of the two ids is required; if both are sent, the conversation must be the contact's.
     #[oai(path = "/conversations", method = "get", operation_id = "listConversations")]
     #[expect(clippy::too_many_arguments, reason = "one argument a documented parameter")]
     async fn list_conversations(
         &self,
         request: Authorised<ConversationsRead>,
-        /// The conversation.
+        /// The only conversation to list.
         #[oai(name = "conversationId")]
         conversation_id: Query<Option<Id<ConversationId>>>,
-        /// The contact.
+        /// The contact whose conversations are listed.
         #[oai(name = "contactId")]
         contact_id: Query<Option<Id<ContactId>>>,
-        /// Conversations a page.
+        /// Conversations per page.
         #[oai(name = "pageSize")]
         page_size: Query<PageSize>,
-        /// Where the page begins: `x-pagination-next-cursor` of the page before.
+        /// The `x-pagination-next-cursor` header of the previous page; absent for the first page.
         cursor: Query<CursorText>,
-        /// Echoed in `x-pagination-page`; does not move through the collection.
+        /// A page number that the answer repeats in `x-pagination-page`. It does not select records; `cursor` does.
         page: PageParam,
-        /// Replaces `accountId` by an object.
+        /// Returns the channel account as an object in place of `accountId`.
         expand: Query<Expand<ConversationExpand>>,
     ) -> Result<Reply<Paged<Conversation>>, Failure<Lookup>> {
         let (conversation, contact) = (conversation_id.0.map(|id| id.0), contact_id.0.map(|id| id.0));
@@ -158,7 +159,7 @@ impl ConversationReads {
     }
 }
 
-/// Writes on conversations.
+/// Write operations on conversations.
 #[derive(Debug)]
 pub struct ConversationWrites;
 
@@ -172,7 +173,7 @@ impl ConversationWrites {
         &self,
         request: Authorised<ConversationsWrite>,
         body: Body<ReadMark>,
-        /// Makes a repeated request answer what the first one did, for 24 hours.
+        /// For 24 hours after a success, a repeated request with the same key changes nothing and gets the same `data`.
         #[oai(name = "Idempotency-Key")]
         key: IdempotencyKey,
         _expand: NoExpand,
@@ -185,13 +186,14 @@ impl ConversationWrites {
 
     /// Update a conversation's labels
     ///
-    /// Adds and removes labels. A label that is there already, or not there, is passed over.
+    /// Adds labels to a conversation and removes labels from it. Adding a label that is present, or removing one that is absent, changes
+    /// nothing.
     #[oai(path = "/conversations/labels", method = "patch", operation_id = "updateConversationLabels")]
     async fn update_conversation_labels(
         &self,
         request: Authorised<ConversationsWrite>,
         body: Body<LabelsInput>,
-        /// Makes a repeated request answer what the first one did, for 24 hours.
+        /// For 24 hours after a success, a repeated request with the same key changes nothing and gets the same `data`.
         #[oai(name = "Idempotency-Key")]
         key: IdempotencyKey,
         _expand: NoExpand,

@@ -1,4 +1,4 @@
-//! Labels: sections 2.10 and 4.1.
+//! Label operations: the schema of a label, and the handler that lists labels (sections 2.10 and 4.1).
 
 use poem_openapi::{Object, OpenApi};
 use serde::Serialize;
@@ -21,9 +21,9 @@ use crate::{
 pub struct Label {
     /// Identifies the label, as in `labelIds` of conversations and in label updates.
     pub id: String,
-    /// The text.
+    /// The text of the label.
     pub label: String,
-    /// Hexadecimal, `#rrggbb`.
+    /// The colour of the label in hexadecimal, `#rrggbb`.
     pub color: String,
 }
 
@@ -46,15 +46,15 @@ impl LabelReads {
     async fn list_labels(
         &self,
         request: Authorised<LabelsRead>,
-        /// Part of the label's text, whatever the case; 3 to 100 characters once trimmed. Blank does not filter.
+        /// A part of the label's text, in upper or lower case; 3 to 100 characters after trimming. A blank term does not filter.
         #[oai(name = "searchTerm")]
         search_term: Query<SearchTerm>,
-        /// Labels a page.
+        /// Labels per page.
         #[oai(name = "pageSize")]
         page_size: Query<PageSize>,
-        /// Where the page begins: `x-pagination-next-cursor` of the page before.
+        /// The `x-pagination-next-cursor` header of the previous page; absent for the first page.
         cursor: Query<CursorText>,
-        /// Echoed in `x-pagination-page`; does not move through the collection.
+        /// A page number that the answer repeats in `x-pagination-page`. It does not select records; `cursor` does.
         page: PageParam,
         _expand: NoExpand,
     ) -> Result<Reply<Paged<Label>>, Failure<Listing>> {

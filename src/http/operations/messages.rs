@@ -1,5 +1,5 @@
-//! Customer-facing messages and internal comments: sections 2.8, 2.9 and 4.1. The shape of a message is the
-//! revision's.
+//! Message operations: the schema of an internal comment, and the handlers for customer-facing messages and internal comments (sections
+//! 2.8, 2.9 and 4.1). The schema of a message depends on the revision: see [`crate::revision::wire`].
 
 use poem_openapi::{Enum, Object, OpenApi};
 use serde::Serialize;
@@ -26,21 +26,21 @@ use crate::{
     revision::wire::{CommentInput, Message, PageParam, TextInput},
 };
 
-/// Who sent a message, as the channel gives it.
+/// The sender of a message, as the channel describes it.
 #[derive(Debug, Object)]
 #[oai(rename_all = "camelCase")]
 pub struct Sender {
-    /// The channel's own id.
+    /// The sender's id on the channel.
     id: String,
-    /// The sender's name on the channel; absent where none is known.
+    /// The sender's name on the channel; absent if none is known.
     name: Option<String>,
-    /// The address of a picture of the sender; absent where none is known.
+    /// The URL of a picture of the sender; absent if none is known.
     avatar_url: Option<String>,
-    /// What kind of sender wrote the message; `contact` on messages that a contact sent in over a bridge.
+    /// The kind of the sender; `contact` on messages that a bridge delivered from a contact.
     r#type: SenderType,
 }
 
-/// Who is behind a message: the contact, a user of the store, a bot, or the system.
+/// The kind of the sender of a message: the contact, a user of the store, a bot, or the system.
 #[derive(Debug, Clone, Copy, Enum)]
 #[oai(rename_all = "lowercase")]
 enum SenderType {
@@ -63,33 +63,33 @@ pub struct InternalComment {
     pub account_id: String,
     /// The text of the comment and who wrote it.
     pub note_data: NoteData,
-    /// When the comment was written; lists are ordered by it, the newest first.
+    /// When the comment was written. Lists are ordered by this time, the newest first.
     pub sent_at: Timestamp,
     /// When the comment was recorded; the same as `sentAt` for comments added over this API.
     pub created_at: Timestamp,
-    /// When the comment was last changed; no operation of this API edits one.
+    /// When the comment was last changed; no operation of this API edits a comment.
     pub updated_at: Timestamp,
-    /// The conversation; with `expand=conversation`.
+    /// The conversation; only with `expand=conversation`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub conversation: Option<RelatedChannel>,
-    /// The channel account; with `expand=account`.
+    /// The channel account; only with `expand=account`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub account: Option<RelatedChannel>,
 }
 
-/// What an internal comment says.
+/// The text and the author of an internal comment.
 #[derive(Debug, Object, Serialize)]
 #[oai(rename_all = "camelCase")]
 #[serde(rename_all = "camelCase")]
 pub struct NoteData {
-    /// What was noted, in plain text; tokens such as `<@userId:name@>` mention users.
+    /// The comment in plain text; a token such as `<@userId:name@>` mentions a user.
     pub text: String,
-    /// The `userId` of the author; with `expand=createdBy`, the author.
+    /// The `userId` of the author; with `expand=createdBy`, the author as an object.
     pub created_by: CreatedBy,
 }
 
 crate::http::schemas::value_types::id_or_object! {
-    /// A user id, or the user in its place.
+    /// A user id, or the user as an object.
     CreatedBy(Author)
 }
 
@@ -122,27 +122,27 @@ pub struct MessageReads;
 impl MessageReads {
     /// List messages
     ///
-    /// Lists the customer-facing messages of a conversation, or of a ticket's time window, newest first. At least one
-    /// of the two ids is required; both must belong together.
+    /// Lists the customer-facing messages of a conversation, or of a ticket's time window, the newest first. At least one of the two ids is
+    /// required; if both are sent, the ticket must belong to the conversation.
     #[oai(path = "/messages", method = "get", operation_id = "listMessages")]
     #[expect(clippy::too_many_arguments, reason = "one argument a documented parameter")]
     async fn list_messages(
         &self,
         request: Authorised<MessagesRead>,
-        /// The conversation.
+        /// The conversation whose messages are listed.
         #[oai(name = "conversationId")]
         conversation_id: Query<Option<Id<ConversationId>>>,
-        /// The ticket: messages after the previous ticket of the conversation closed, until this one closed.
+        /// The ticket whose time window is listed: after the conversation's previous ticket closed, and until this ticket closed.
         #[oai(name = "ticketId")]
         ticket_id: Query<Option<Id<TicketId>>>,
-        /// Messages a page.
+        /// Messages per page.
         #[oai(name = "pageSize")]
         page_size: Query<MessagesPageSize>,
-        /// Where the page begins: `x-pagination-next-cursor` of the page before.
+        /// The `x-pagination-next-cursor` header of the previous page; absent for the first page.
         cursor: Query<CursorText>,
-        /// Echoed in `x-pagination-page`; does not move through the collection.
+        /// A page number that the answer repeats in `x-pagination-page`. It does not select records; `cursor` does.
         page: PageParam,
-        /// Adds the author, the conversation or the channel account.
+        /// Related records to add as objects: the author, the conversation or the channel account.
         expand: Query<Expand<MessageExpand>>,
     ) -> Result<Reply<Paged<Message>>, Failure<Lookup>> {
         let (conversation, ticket) = (conversation_id.0.map(|id| id.0), ticket_id.0.map(|id| id.0));
@@ -160,22 +160,22 @@ impl MessageReads {
 
     /// List internal comments
     ///
-    /// Lists the internal comments of a conversation, newest first.
+    /// Lists the internal comments of a conversation, the newest first.
     #[oai(path = "/messages/internal-comments", method = "get", operation_id = "listInternalComments")]
     async fn list_internal_comments(
         &self,
         request: Authorised<MessagesRead>,
-        /// The conversation.
+        /// The conversation whose comments are listed.
         #[oai(name = "conversationId")]
         conversation_id: Query<Required<Id<ConversationId>>>,
-        /// Comments a page.
+        /// Comments per page.
         #[oai(name = "pageSize")]
         page_size: Query<PageSize>,
-        /// Where the page begins: `x-pagination-next-cursor` of the page before.
+        /// The `x-pagination-next-cursor` header of the previous page; absent for the first page.
         cursor: Query<CursorText>,
-        /// Echoed in `x-pagination-page`; does not move through the collection.
+        /// A page number that the answer repeats in `x-pagination-page`. It does not select records; `cursor` does.
         page: PageParam,
-        /// Replaces `noteData.createdBy`; adds the conversation or the channel account.
+        /// Related records to return as objects: the author in `noteData.createdBy`, the conversation, the channel account.
         expand: Query<Expand<CommentExpand>>,
     ) -> Result<Reply<Paged<InternalComment>>, Failure<Lookup>> {
         let conversation = conversation_id.0.0.0;
@@ -185,7 +185,7 @@ impl MessageReads {
     }
 }
 
-/// Messages and the notes beside them.
+/// Write operations on messages and internal comments.
 #[derive(Debug)]
 pub struct MessageWrites;
 
@@ -193,16 +193,16 @@ pub struct MessageWrites;
 impl MessageWrites {
     /// Send a text message
     ///
-    /// Sends a text to the contact of a conversation; in an e-mail conversation it goes as a plain-text reply. The message
-    /// is stored before the answer, and delivered to the channel after it. Channel rules apply: on WhatsApp the contact
-    /// must have written within 24 hours; on Messenger and Instagram within 7 days. A repeated request sends again, unless
-    /// it repeats an `Idempotency-Key`.
+    /// Sends a text to the contact of a conversation; in an e-mail conversation, the text is sent as a plain-text reply. The message is
+    /// stored before the answer is sent, and delivered to the channel afterwards. Channel rules apply: on WhatsApp the contact must have
+    /// written within the last 24 hours, on Messenger and Instagram within the last 7 days. A repeated request sends the message again,
+    /// unless it repeats an `Idempotency-Key`.
     #[oai(path = "/messages", method = "post", operation_id = "sendTextMessage")]
     async fn send_text_message(
         &self,
         request: Authorised<MessagesWrite>,
         body: Body<TextInput>,
-        /// Makes a repeated request answer what the first one did, for 24 hours.
+        /// For 24 hours after a success, a repeated request with the same key changes nothing and gets the same `data`.
         #[oai(name = "Idempotency-Key")]
         key: IdempotencyKey,
         _expand: NoExpand,
@@ -215,13 +215,13 @@ impl MessageWrites {
 
     /// Add an internal comment
     ///
-    /// Adds a note to a conversation that does not reach the customer.
+    /// Adds an internal comment to a conversation. The customer does not see the comment.
     #[oai(path = "/messages/internal-comments", method = "post", operation_id = "addInternalComment")]
     async fn add_internal_comment(
         &self,
         request: Authorised<MessagesWrite>,
         body: Body<CommentInput>,
-        /// Makes a repeated request answer what the first one did, for 24 hours.
+        /// For 24 hours after a success, a repeated request with the same key changes nothing and gets the same `data`.
         #[oai(name = "Idempotency-Key")]
         key: IdempotencyKey,
         _expand: NoExpand,

@@ -1,4 +1,4 @@
-//! Teams: sections 2.10 and 4.1.
+//! Team operations: the schema of a team, and the handler that lists teams (sections 2.10 and 4.1).
 
 use poem_openapi::{Object, OpenApi};
 use serde::Serialize;
@@ -28,17 +28,17 @@ use crate::{
 pub struct Team {
     /// Identifies the team.
     pub id: String,
-    /// The name of the team for people.
+    /// The display name of the team.
     pub name: String,
-    /// What the team is for, in the store's words; absent where nothing was written.
+    /// The store's description of the team; absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// The members' user ids; with `expand=users`, the members that the store knows.
+    /// The user ids of the members. With `expand=users`, a member that the store knows by name is an object instead.
     pub users: Vec<TeamMember>,
 }
 
 crate::http::schemas::value_types::id_or_object! {
-    /// A user id, or the user in its place.
+    /// A user id, or the user as an object.
     TeamMember(RelatedUser)
 }
 
@@ -70,17 +70,17 @@ impl TeamReads {
     async fn list_teams(
         &self,
         request: Authorised<TeamsRead>,
-        /// Only teams with this user.
+        /// Only teams of which this user is a member.
         #[oai(name = "userId")]
         user_id: Query<Option<UserId>>,
-        /// Teams a page.
+        /// Teams per page.
         #[oai(name = "pageSize")]
         page_size: Query<PageSize>,
-        /// Where the page begins: `x-pagination-next-cursor` of the page before.
+        /// The `x-pagination-next-cursor` header of the previous page; absent for the first page.
         cursor: Query<CursorText>,
-        /// Echoed in `x-pagination-page`; does not move through the collection.
+        /// A page number that the answer repeats in `x-pagination-page`. It does not select records; `cursor` does.
         page: PageParam,
-        /// Replaces the ids of members by objects.
+        /// Returns the members as objects in place of their ids.
         expand: Query<Expand<TeamExpand>>,
     ) -> Result<Reply<Paged<Team>>, Failure<Listing>> {
         let user = user_id.0;

@@ -1,4 +1,5 @@
-//! Tickets and their field definitions: sections 2.2, 2.4 and 4.1.
+//! Ticket operations: the handlers for tickets and ticket fields (sections 2.2, 2.4 and 4.1). The schema of a ticket depends on the
+//! revision: see [`crate::revision::wire`].
 
 use poem_openapi::OpenApi;
 
@@ -40,10 +41,10 @@ impl TicketReads {
     async fn get_ticket(
         &self,
         request: Authorised<TicketsRead>,
-        /// The ticket.
+        /// The ticket to return.
         #[oai(name = "ticketId")]
         ticket_id: Query<Required<Id<TicketId>>>,
-        /// Replaces `accountId`, `conversationId`, `assigneeUserId` or `handledBy` by an object.
+        /// Related records to return as objects in place of `accountId`, `conversationId`, `assigneeUserId` or `handledBy`.
         expand: Query<Expand<TicketExpand>>,
     ) -> Result<Reply<One<Ticket>>, Failure<Lookup>> {
         let ticket = request.reads().ticket(request.store(), &ticket_id.0.0.0, expand.0.0).await?;
@@ -58,14 +59,14 @@ impl TicketReads {
         &self,
         request: Authorised<TicketsRead>,
         filters: FilterBody<TicketFilters>,
-        /// Tickets a page.
+        /// Tickets per page.
         #[oai(name = "pageSize")]
         page_size: Query<PageSize>,
-        /// Where the page begins: `x-pagination-next-cursor` of the page before.
+        /// The `x-pagination-next-cursor` header of the previous page; absent for the first page.
         cursor: Query<CursorText>,
-        /// Echoed in `x-pagination-page`; does not move through the collection.
+        /// A page number that the answer repeats in `x-pagination-page`. It does not select records; `cursor` does.
         page: PageParam,
-        /// Replaces `accountId`, `conversationId`, `assigneeUserId` or `handledBy` by an object.
+        /// Related records to return as objects in place of `accountId`, `conversationId`, `assigneeUserId` or `handledBy`.
         expand: Query<Expand<TicketExpand>>,
     ) -> Result<Reply<Paged<Ticket>>, Failure<FilteredListing>> {
         let opened = OpenedCursor::read(&request, "listTickets", &cursor.0)?;
@@ -91,7 +92,7 @@ impl TicketReads {
     }
 }
 
-/// Writes on tickets.
+/// Write operations on tickets.
 #[derive(Debug)]
 pub struct TicketWrites;
 
@@ -99,15 +100,16 @@ pub struct TicketWrites;
 impl TicketWrites {
     /// Update a ticket field
     ///
-    /// Sets or unsets one field of a ticket. With a stale `ticketFieldsUpdatedAt` nothing is written.
+    /// Sets or unsets one field of a ticket. If `ticketFieldsUpdatedAt` is sent and out of date, nothing is written and the
+    /// answer is 409.
     #[oai(path = "/tickets/field-values", method = "patch", operation_id = "updateTicketField")]
     async fn update_ticket_field(
         &self,
         request: Authorised<TicketsWrite>,
         body: Body<TicketFieldUpdate>,
-        /// Replaces `accountId`, `conversationId`, `assigneeUserId` or `handledBy` by an object.
+        /// Related records to return as objects in place of `accountId`, `conversationId`, `assigneeUserId` or `handledBy`.
         expand: Query<Expand<TicketExpand>>,
-        /// Makes a repeated request answer what the first one did, for 24 hours.
+        /// For 24 hours after a success, a repeated request with the same key changes nothing and gets the same `data`.
         #[oai(name = "Idempotency-Key")]
         key: IdempotencyKey,
     ) -> Result<Reply<One<Ticket>>, Failure<StampedChange>> {
@@ -119,15 +121,15 @@ impl TicketWrites {
 
     /// Close a ticket
     ///
-    /// Closes a ticket and records what is sent with it. A ticket that is closed already keeps its `closedAt`.
+    /// Closes a ticket and records the other values of the request. A ticket that is already closed keeps its `closedAt`.
     #[oai(path = "/tickets/close", method = "post", operation_id = "closeTicket")]
     async fn close_ticket(
         &self,
         request: Authorised<TicketsWrite>,
         body: Body<TicketClosing>,
-        /// Replaces `accountId`, `conversationId`, `assigneeUserId` or `handledBy` by an object.
+        /// Related records to return as objects in place of `accountId`, `conversationId`, `assigneeUserId` or `handledBy`.
         expand: Query<Expand<TicketExpand>>,
-        /// Makes a repeated request answer what the first one did, for 24 hours.
+        /// For 24 hours after a success, a repeated request with the same key changes nothing and gets the same `data`.
         #[oai(name = "Idempotency-Key")]
         key: IdempotencyKey,
     ) -> Result<Reply<One<Ticket>>, Failure<Change>> {

@@ -1,4 +1,5 @@
-//! Users: sections 2.10 and 4.1. The shape of a user is the revision's.
+//! User operations: the handler that lists users (sections 2.10 and 4.1). The schema of a user depends on the revision: see
+//! [`crate::revision::wire`].
 
 use poem_openapi::OpenApi;
 
@@ -22,7 +23,7 @@ pub struct UserReads;
 impl UserReads {
     /// List users
     ///
-    /// Lists the store's users, the oldest first, without pagination. With an unknown `userId`, none.
+    /// Lists the store's users, the oldest first, without pagination. With an unknown `userId`, the list is empty.
     #[oai(path = "/users", method = "get", operation_id = "listUsers")]
     async fn list_users(
         &self,
@@ -30,7 +31,7 @@ impl UserReads {
         /// Only this user.
         #[oai(name = "userId")]
         user_id: Query<Option<UserId>>,
-        /// Replaces `roleId` by the role.
+        /// Returns the role as an object in place of `roleId`.
         expand: Query<Expand<UserExpand>>,
     ) -> Result<Reply<All<User>>, Failure<Listing>> {
         let users = request.reads_many().await?.users(request.store(), user_id.0.as_ref(), expand.0.0.0).await?;

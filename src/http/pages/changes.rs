@@ -1,8 +1,8 @@
 //! The pages at `/docs/changes` and `/docs/changes/events`: the changes from revision A to revision B and back, in requests and answers,
 //! and in the events that subscribers receive. The pages are the same in both builds.
 //!
-//! The pages are rendered from the committed comparisons when they are first requested, which takes a few milliseconds. Until then they take
-//! neither memory nor time at the start. Served by `app`.
+//! The pages are rendered from the committed comparisons when they are first requested, which takes a few milliseconds. Before that they
+//! use no memory, and they do not delay the start of the server. Served by `app`.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use poem::{Response, http::header};
@@ -24,7 +24,7 @@ pub fn events_page() -> serde_json::Result<Response> {
     shown(EVENTS_A_TO_B, &[("/docs", "Documentation"), ("/docs/changes", "Changes of requests and answers")])
 }
 
-/// A page that may use its own style sheet and nothing else.
+/// The page of a comparison. Its content security policy allows the page's own style sheet and nothing else.
 fn shown(comparison: &str, links: &[(&str, &str)]) -> serde_json::Result<Response> {
     let report: Report = serde_json::from_str(comparison)?;
     let style = BASE64_STANDARD.encode(Sha256::digest(STYLE.as_bytes()));

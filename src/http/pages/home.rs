@@ -1,4 +1,4 @@
-//! The page at `/`, which links to everything that is served, and its icon.
+//! The start page at `/`, which links to everything that is served, and its icon.
 
 use super::{api_reference, static_content::Download};
 use crate::http::machinery::routing::PREFIX;

@@ -1,4 +1,4 @@
-//! Pages for people, and the downloads beside them.
+//! HTML pages, and downloads such as the OpenAPI documents.
 
 pub mod api_reference;
 pub mod changes;

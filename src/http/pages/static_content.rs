@@ -21,7 +21,7 @@ use crate::http::{
     },
 };
 
-/// The number of addresses for which one document is cached. A server has few.
+/// The number of addresses of this server for which one document is cached. A server has few addresses.
 const ADDRESSES: u64 = 4;
 
 /// The content at one path. It is rendered when it is first requested.

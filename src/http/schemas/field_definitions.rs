@@ -1,4 +1,4 @@
-//! Field definitions in answers: sections 2.4 and 2.7.
+//! Schemas of ticket and contact field definitions in answers (sections 2.4 and 2.7).
 
 use poem_openapi::{Enum, Object};
 use serde::Serialize;
@@ -10,25 +10,25 @@ use crate::domain::{
     time::Timestamp,
 };
 
-/// How a ticket field is shown.
+/// The display types of ticket fields.
 #[derive(Debug, Clone)]
 pub struct TicketDisplayTypes;
 
 impl ValueSet for TicketDisplayTypes {
     const NAME: &'static str = "TicketFieldDisplayType";
     const DESCRIPTION: &'static str =
-        "How a ticket field is entered. Values of `date` are `YYYY-MM-DD`, those of `datetime` RFC 3339, those of `multi_select` arrays.";
+        "How a ticket field is edited. Values are `YYYY-MM-DD` for `date`, RFC 3339 for `datetime`, and arrays for `multi_select`.";
     const VALUES: &'static [&'static str] = &display_types::<{ TICKET_DISPLAY_TYPES.len() }>();
 }
 
-/// How a contact field is shown.
+/// The display types of contact fields.
 #[derive(Debug, Clone)]
 pub struct ContactDisplayTypes;
 
 impl ValueSet for ContactDisplayTypes {
     const NAME: &'static str = "ContactFieldDisplayType";
     const DESCRIPTION: &'static str =
-        "How a contact field is entered. Values of `date` are `YYYY-MM-DD`, those of `datetime` RFC 3339, those of `multi_select` arrays.";
+        "How a contact field is edited. Values are `YYYY-MM-DD` for `date`, RFC 3339 for `datetime`, and arrays for `multi_select`.";
     const VALUES: &'static [&'static str] = &display_types::<CONTACT_DISPLAY_TYPES>();
 }
 
@@ -67,9 +67,9 @@ impl DataType {
 /// One option of a select field.
 #[derive(Debug, Object)]
 pub struct SelectOption {
-    /// What a field's value holds when this option is chosen; the text `"1"` and the number `1` are two values.
+    /// The value of the field when this option is chosen. The text `"1"` and the number `1` are different values.
     value: TextOrNumber,
-    /// Options that are offered once this one was chosen.
+    /// Sub-options, to be offered after this option is chosen.
     children: Option<Vec<SelectOption>>,
 }
 
@@ -77,22 +77,22 @@ pub struct SelectOption {
 #[derive(Debug, Object)]
 #[oai(rename_all = "camelCase")]
 pub struct ShowCondition {
-    /// The field whose value decides.
+    /// The field whose value is tested.
     ticket_field_id: String,
     /// How the value of the field in `ticketFieldId` is compared with `value`.
     operator: ShowOperator,
-    /// What the field's value is compared with; its type depends on the field.
+    /// The value to compare with; its type depends on the field.
     value: Any,
 }
 
-/// How a condition compares.
+/// The operators of show conditions.
 #[derive(Debug)]
 pub struct ShowOperators;
 
 impl ValueSet for ShowOperators {
     const NAME: &'static str = "ShowConditionOperator";
     const DESCRIPTION: &'static str =
-        "Comparisons of a show condition. They are meant for user interfaces; the API does not apply them to writes.";
+        "The operator of a show condition. Show conditions are meant for user interfaces; the API does not apply them to writes.";
     const OPEN: bool = false;
     const VALUES: &'static [&'static str] = &SHOW_OPERATORS;
 }
@@ -106,38 +106,38 @@ type ShowOperator = EnumValue<ShowOperators>;
 pub struct TicketField {
     /// Identifies the field: the key of its value in `ticketFields`, and `ticketFieldId` of updates and filters.
     pub id: String,
-    /// The label of the field for people.
+    /// The display name of the field.
     pub name: String,
-    /// How the field is shown and entered; it narrows down what `dataType` can be.
+    /// How a user interface shows and edits the field. The display type limits the possible values of `dataType`.
     pub display_type: EnumValue<TicketDisplayTypes>,
-    /// The type of the field's values, or of the items where it takes several; it goes with `displayType`.
+    /// The type of the field's value, or of each item if the field holds several. Depends on `displayType`.
     pub data_type: DataType,
-    /// Place in the display order.
+    /// The field's place in the display order.
     pub sort_order: i64,
     /// Whether a user interface should ask for a value; the API accepts tickets without one.
     pub is_required: bool,
-    /// Whether values of the field can be written; a write to an inactive one is answered with 400.
+    /// Whether values of the field can be written; a write to an inactive field is answered with 400.
     pub active: bool,
     /// When the field was defined.
     pub created_at: Timestamp,
-    /// When the definition last changed; values of tickets do not move it.
+    /// When the definition last changed; new values on tickets do not change this time.
     pub updated_at: Timestamp,
-    /// What the field is about, for people; absent where the store wrote nothing.
+    /// The store's description of the field; absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// The options of a select field.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub select_options: Option<StoredJson<Vec<SelectOption>>>,
-    /// Pattern that a text must match.
+    /// Regular expression that every text value must match.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub regex: Option<String>,
-    /// The field is shown only if these match.
+    /// Conditions that must match for the field to be shown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub show_conditions: Option<StoredJson<Vec<ShowCondition>>>,
-    /// The most values of a multi-valued field.
+    /// The maximum number of values of a multi-valued field.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_items: Option<i64>,
-    /// The accounts that the field is shown for; with `expand=accounts`.
+    /// The accounts that the field is shown for; only with `expand=accounts`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub accounts: Option<Vec<FieldAccount>>,
 }
@@ -147,7 +147,7 @@ pub struct TicketField {
 #[oai(rename_all = "camelCase")]
 #[serde(rename_all = "camelCase")]
 pub struct FieldAccount {
-    /// The name of the account for people.
+    /// The display name of the account.
     pub name: String,
     /// The channel account, as in `accountId` of tickets.
     pub account_id: String,
@@ -190,26 +190,26 @@ impl From<TicketFieldView> for TicketField {
 pub struct ContactField {
     /// Identifies the field: the key of its value in `customFields`, and `contactFieldId` of an update.
     pub id: String,
-    /// The label of the field for people.
+    /// The display name of the field.
     pub name: String,
-    /// How the field is shown and entered; it narrows down what `dataType` can be.
+    /// How a user interface shows and edits the field. The display type limits the possible values of `dataType`.
     pub display_type: EnumValue<ContactDisplayTypes>,
-    /// The type of the field's values, or of the items where it takes several; it goes with `displayType`.
+    /// The type of the field's value, or of each item if the field holds several. Depends on `displayType`.
     pub data_type: DataType,
-    /// Whether values of the field can be written; a write to an inactive one is answered with 400.
+    /// Whether values of the field can be written; a write to an inactive field is answered with 400.
     pub active: bool,
-    /// Place in the display order.
+    /// The field's place in the display order.
     pub sort_order: i64,
-    /// What the field is about, for people; absent where the store wrote nothing.
+    /// The store's description of the field; absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// The options of a select field, at most four levels deep.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub select_options: Option<StoredJson<Vec<SelectOption>>>,
-    /// Pattern that a text must match.
+    /// Regular expression that every text value must match.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub regex: Option<String>,
-    /// The most values of a multi-valued field.
+    /// The maximum number of values of a multi-valued field.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_items: Option<i64>,
 }

@@ -1,5 +1,5 @@
-//! The schemas that several operations share: how values are spelled, related objects, field definitions, filters, and the inputs
-//! that both revisions take.
+//! Schemas that several operations share: value types, related objects, field definitions, ticket filters, and the write inputs that both
+//! revisions accept.
 
 pub mod field_definitions;
 pub mod related_objects;

@@ -1,4 +1,4 @@
-//! The shapes of related objects: section 2.13.
+//! Schemas of related objects, which `expand` adds to the record that refers to them (section 2.13).
 
 use poem_openapi::Object;
 use serde::Serialize;
@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::value_types::{ChannelName, UserIdText};
 use crate::domain::{store::ChannelRef, team::UserRef};
 
-/// An account or a conversation beside the record that refers to it.
+/// An account or a conversation, shown on a record that refers to it.
 #[derive(Debug, Object, Serialize)]
 pub struct RelatedChannel {
     /// The `accountId` or `conversationId` that this object stands for.
@@ -23,12 +23,12 @@ impl From<ChannelRef> for RelatedChannel {
     }
 }
 
-/// A user beside the record that refers to it.
+/// A user, shown on a record that refers to the user.
 #[derive(Debug, Object, Serialize)]
 pub struct RelatedUser {
     /// The `userId` that this object stands for.
     pub id: UserIdText,
-    /// The user's name as the list of users shows it; a user without a name is not expanded.
+    /// The user's name, as in the list of users. A user without a name is not expanded.
     pub name: String,
 }
 
@@ -45,9 +45,9 @@ impl From<UserRef> for RelatedUser {
 pub struct Author {
     /// The author's `userId`, as in the list of users.
     pub user_id: UserIdText,
-    /// The author's name as the list of users shows it; an author without a name is not expanded.
+    /// The author's name, as in the list of users. An author without a name is not expanded.
     pub name: String,
-    /// The role that the author has in the store; absent where there is none.
+    /// The author's role in the store; absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub role_id: Option<String>,
 }
@@ -58,7 +58,7 @@ impl From<UserRef> for Author {
     }
 }
 
-/// A role beside the user that holds it.
+/// A role, shown on the user that has the role.
 #[derive(Debug, Object, Serialize)]
 pub struct RelatedRole {
     /// The `roleId` that this object stands for.

@@ -1,5 +1,5 @@
-//! The body of POST /tickets/list: section 4.2. Shape and limits are checked here; what depends on the store's
-//! definitions, in the service.
+//! Ticket filters: the request body of POST /tickets/list (section 4.2). This file checks shape and limits; the service checks the filters
+//! against the store's field definitions.
 
 use poem_openapi::{Enum, Object};
 use serde::Deserialize;
@@ -15,7 +15,7 @@ use crate::{
     http::machinery::{error::ApiError, params::ScalarParam},
 };
 
-/// The most ids that one filter takes: a bound on the work of a request.
+/// The maximum number of ids in one filter, which limits the work of a request.
 const MAX_IDS: usize = 500;
 const MAX_LABELS: usize = 10;
 const MAX_FIELDS: usize = 10;
@@ -26,32 +26,33 @@ const MAX_FIELDS: usize = 10;
 #[oai(rename_all = "camelCase", deny_unknown_fields, nullable_all)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TicketFilters {
-    /// Statuses to list. Omitted: open tickets that are not snoozed{or all}. Both: all tickets, snoozed ones too.
+    // `document::contract` replaces `{or all}` and `{alone}` by the texts of the compiled revision.
+    /// Statuses to list. If omitted: open tickets that are not snoozed{or all}. With both: all tickets, including snoozed ones.
     statuses: Option<Vec<TicketStatus>>,
     /// Tickets of this conversation{alone}.
     conversation_id: Option<String>,
     /// Tickets of any of these channel accounts.
     #[oai(validator(max_items = 500))]
     account_ids: Option<Vec<String>>,
-    /// Tickets assigned to any of these users. Not together with `unassigned: true`.
+    /// Tickets assigned to any of these users. Cannot be combined with `unassigned: true`.
     #[oai(validator(max_items = 500))]
     assignee_user_ids: Option<Vec<String>>,
     /// Tickets handled by any of these users.
     #[oai(validator(max_items = 500))]
     handled_by_user_ids: Option<Vec<String>>,
-    /// Who resolved the ticket; `none` is a ticket without a resolution status.
+    /// Tickets with any of these resolution statuses; `none` matches tickets without one.
     resolution_statuses: Option<Vec<ResolutionStatus>>,
     /// `true`: tickets without an assignee. `false` does not filter.
     unassigned: Option<bool>,
-    /// `true`: only tickets that follow an earlier one of their conversation; `false`: only the others. No filter when omitted or `null`.
+    /// `true`: only tickets that follow an earlier ticket of their conversation; `false`: only the others. Omitted or `null`: no filter.
     is_follow_up: Option<bool>,
-    /// Spam tickets instead of the others. `false` when omitted.
+    /// `true`: only spam tickets; `false` or omitted: only the others.
     is_spam: Option<bool>,
     /// Filters on labels, field values, waiting time and opening time; all must match.
     advanced_filters: Option<AdvancedFilters>,
 }
 
-/// The states that a ticket list can be filtered by; `open` alone leaves snoozed tickets out.
+/// The statuses by which a ticket list can be filtered; `open` alone leaves out snoozed tickets.
 #[derive(Debug, Clone, Copy, Enum, Deserialize)]
 #[oai(rename_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
@@ -77,25 +78,25 @@ enum ResolutionStatus {
 #[oai(rename_all = "camelCase", deny_unknown_fields, nullable_all)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct AdvancedFilters {
-    /// Keeps tickets by the labels on their conversation; no test when omitted or `null`.
+    /// Selects tickets by the labels on their conversation. Does not filter when omitted or `null`.
     labels: Option<LabelsFilter>,
-    /// Tests on field values; all must match.
+    /// Filters on field values; all must match.
     #[oai(validator(max_items = 10))]
     ticket_fields: Option<Vec<TicketFieldFilter>>,
-    /// Keeps open tickets whose contact has been without an answer for a number of minutes or longer.
+    /// Selects open tickets whose contact has waited for a reply for at least a number of minutes.
     waiting_for_reply: Option<WaitingForReplyFilter>,
-    /// Keeps tickets by the time when they were first opened; no test when omitted or `null`.
+    /// Selects tickets by the time when they were first opened. Does not filter when omitted or `null`.
     opened_at: Option<OpenedAtFilter>,
 }
 
-/// Tests the labels of the ticket's conversation.
+/// A filter on the labels of the ticket's conversation.
 #[derive(Debug, Object, Deserialize)]
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct LabelsFilter {
     /// How the labels of the conversation must relate to `labelIds`.
     operator: LabelsOperator,
-    /// Ids of 1 to 10 labels that are looked for on the ticket's conversation.
+    /// Ids of 1 to 10 labels to look for on the ticket's conversation.
     #[oai(validator(min_items = 1, max_items = 10))]
     label_ids: Vec<String>,
 }
@@ -111,27 +112,27 @@ enum LabelsOperator {
     DoesNotContainAny,
 }
 
-/// Tests the value of one ticket field, or of a system key of `ticketFields`.
+/// A filter on the value of one ticket field, or of a system key of `ticketFields`, such as `isConverted`.
 #[derive(Debug, Object, Deserialize)]
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct TicketFieldFilter {
-    /// The id of the field.
+    /// The id of the field, or the system key.
     ticket_field_id: String,
-    /// How the value is tested; the type of the field decides which operators it takes.
+    /// How the value is tested. The type of the field determines which operators are allowed.
     operator: TicketFieldOperator,
-    /// What is compared with; an array for the operators that take several values. Not with `between`, `is_empty` and `is_not_empty`.
+    /// The value to compare with; an array if the operator accepts several. Not allowed with `between`, `is_empty` and `is_not_empty`.
     #[oai(nullable)]
     value: Option<Any>,
-    /// Lower bound of `between`, included.
+    /// Inclusive lower bound of `between`.
     #[oai(nullable)]
     min: Option<Any>,
-    /// Upper bound of `between`, included.
+    /// Inclusive upper bound of `between`.
     #[oai(nullable)]
     max: Option<Any>,
 }
 
-/// Tests of a field's value. `not_equal`, `is_not_one_of` and `does_not_contain_any` also match tickets on which the field is not set.
+/// The operator of a field filter. `not_equal`, `is_not_one_of` and `does_not_contain_any` also match tickets on which the field is unset.
 #[derive(Debug, Clone, Copy, Enum, Deserialize)]
 #[oai(rename_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
@@ -152,36 +153,36 @@ enum TicketFieldOperator {
     IsNotEmpty,
 }
 
-/// Tickets whose contact has waited for a reply at least so long.
+/// A filter on how long the ticket's contact has waited for a reply.
 #[derive(Debug, Object, Deserialize)]
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct WaitingForReplyFilter {
-    /// Minutes.
+    /// The minimum waiting time in minutes.
     #[oai(validator(minimum(value = "0")))]
     #[serde(deserialize_with = "whole_number")]
     value: i64,
 }
 
-/// Tests `openedAt`.
+/// A filter on the ticket's `openedAt`.
 #[derive(Debug, Object, Deserialize)]
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct OpenedAtFilter {
-    /// How `openedAt` is compared, which decides whether `value` or `min` and `max` must be sent.
+    /// How `openedAt` is compared. The operator determines whether `value`, or `min` and `max`, must be sent.
     operator: OpenedAtOperator,
-    /// The bound of `greater_than` and `less_than`, excluded.
+    /// Exclusive bound of `greater_than` and `less_than`.
     #[oai(nullable)]
     value: Option<Bound>,
-    /// Lower bound of `between`, included.
+    /// Inclusive lower bound of `between`.
     #[oai(nullable)]
     min: Option<Bound>,
-    /// Upper bound of `between`, included.
+    /// Inclusive upper bound of `between`.
     #[oai(nullable)]
     max: Option<Bound>,
 }
 
-/// Comparisons of a time: `between` takes `min` and `max`; `greater_than` means later and `less_than` earlier than `value`.
+/// The operator of a time filter: `between` requires `min` and `max`; `greater_than` means later, `less_than` earlier than `value`.
 #[derive(Debug, Clone, Copy, Enum, Deserialize)]
 #[oai(rename_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
@@ -191,29 +192,30 @@ enum OpenedAtOperator {
     LessThan,
 }
 
-/// `5` or `5.0`; bounds that no store reaches are held to.
+/// Reads a whole number, `5` or `5.0`; the shape check has already refused fractions. A number beyond the range of `i64` becomes the
+/// nearest limit, which no waiting time reaches.
 fn whole_number<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<i64, D::Error> {
     let number = f64::deserialize(deserializer)?;
     Ok(number as i64)
 }
 
-/// User ids, which are UUIDs: upper case means the same.
+/// Converts the user ids of a filter. A UUID becomes lower case; any other text is left unchanged.
 fn user_ids(name: &str, given: Option<Vec<String>>) -> Result<Vec<UserId>, ApiError> {
     let ids = ids::<UserId>(name, given)?;
     Ok(ids.into_iter().map(|id| UserId::parse(id.as_str()).unwrap_or(id)).collect())
 }
 
-/// The ids of a filter; too many are refused.
+/// Converts the ids of a filter; more than [`MAX_IDS`] are refused.
 fn ids<T: From<String>>(name: &str, ids: Option<Vec<String>>) -> Result<Vec<T>, ApiError> {
     let ids = ids.unwrap_or_default();
     if ids.len() > MAX_IDS {
-        return Err(ApiError::field(&format!("body.{name}"), format!("takes at most {MAX_IDS} ids")));
+        return Err(ApiError::field(&format!("body.{name}"), format!("must hold at most {MAX_IDS} ids")));
     }
     Ok(ids.into_iter().map(T::from).collect())
 }
 
 impl TicketFilters {
-    /// The filters in the words of the domain, or the member that breaks a limit.
+    /// Converts the filters to the type of the domain. The error names the member that breaks a rule.
     pub fn check(self) -> Result<TicketFilter, ApiError> {
         let assignee_user_ids = user_ids("assigneeUserIds", self.assignee_user_ids)?;
         let unassigned = self.unassigned.unwrap_or(false);
@@ -263,12 +265,12 @@ impl AdvancedFilters {
         filter.labels = self.labels.map(LabelsFilter::check).transpose()?;
         let fields = self.ticket_fields.unwrap_or_default();
         if fields.len() > MAX_FIELDS {
-            return Err(ApiError::field(&format!("{ADVANCED}.ticketFields"), format!("takes at most {MAX_FIELDS} filters")));
+            return Err(ApiError::field(&format!("{ADVANCED}.ticketFields"), format!("must hold at most {MAX_FIELDS} filters")));
         }
         filter.fields = fields.into_iter().map(TicketFieldFilter::into_domain).collect();
         if let Some(waiting) = self.waiting_for_reply {
             if waiting.value < 0 {
-                return Err(ApiError::field(&format!("{ADVANCED}.waitingForReply.value"), "must be a number of minutes from 0 on"));
+                return Err(ApiError::field(&format!("{ADVANCED}.waitingForReply.value"), "must be a number of minutes, 0 or more"));
             }
             filter.waiting_minutes = Some(waiting.value);
         }

@@ -1,4 +1,5 @@
-//! How values are spelled in answers and in the document: instants, open enumerations, JSON that was stored as text.
+//! Value types of requests and answers, with their JSON schemas for the OpenAPI document: date-times, open enumerations, stored JSON, ids,
+//! amounts, e-mail addresses.
 
 use std::{borrow::Cow, marker::PhantomData};
 
@@ -18,10 +19,10 @@ use crate::domain::{
     time::{Bound, Timestamp},
 };
 
-/// Marks an open enumeration until `document::contract` writes it as `x-extensible-enum`.
+/// The `format` that marks the schema of an open enumeration, until `document::contract` rewrites the schema with `x-extensible-enum`.
 pub const OPEN_ENUM: &str = "x-open-enum";
 
-/// The parts of [`Type`] that carry nothing here: no validators run on our own types.
+/// The members of [`Type`] that only serve the framework's validators. No validators run on types that use this macro.
 macro_rules! plain_type {
     () => {
         const IS_REQUIRED: bool = true;
@@ -82,7 +83,7 @@ date_time!(Bound, Bound::at_or_before);
 /// A named enumeration.
 pub trait ValueSet: Send + Sync + 'static {
     const NAME: &'static str;
-    /// What the document says of it.
+    /// The description in the OpenAPI document.
     const DESCRIPTION: &'static str;
     /// Whether answers may hold values that the document does not list (decisions, section 2).
     const OPEN: bool = true;
@@ -157,19 +158,19 @@ pub struct ChannelSet;
 impl ValueSet for ChannelSet {
     const NAME: &'static str = "Channel";
     const DESCRIPTION: &'static str =
-        "The service over which a contact and the store write; `gmail` and `outlook` are e-mail, `widget` is this server's own channel.";
+        "The service over which messages are exchanged; `gmail` and `outlook` are e-mail, `widget` is this server's own web chat.";
     const VALUES: &'static [&'static str] = crate::revision::CHANNELS;
 }
 
 /// A channel in an answer.
 pub type ChannelName = EnumValue<ChannelSet>;
 
-/// JSON that goes from the database to the answer as the text that it is stored as. The document shows `T`.
+/// JSON text that is copied unchanged from the database to the answer. The OpenAPI document shows the schema of `T`.
 #[derive(Debug, Clone)]
 pub struct StoredJson<T>(Box<RawValue>, PhantomData<fn() -> T>);
 
 impl<T> StoredJson<T> {
-    /// `None` when the text is not JSON, which no write lets happen.
+    /// `None` if the text is not JSON. Every write stores valid JSON, so such a text is damaged.
     pub fn new(text: String) -> Option<Self> {
         match RawValue::from_string(text) {
             Ok(raw) => Some(Self(raw, PhantomData)),
@@ -188,7 +189,7 @@ impl<T> From<Box<RawValue>> for StoredJson<T> {
 }
 
 impl<T> StoredJson<Vec<T>> {
-    /// The same for a list that an answer must hold.
+    /// Like [`Self::new`], for a list that the answer must contain: a text that is not JSON becomes an empty list.
     pub fn or_empty_list(text: String) -> Self {
         Self::new(text).unwrap_or_else(|| Self(RawValue::from_string("[]".to_owned()).unwrap_or_default(), PhantomData))
     }
@@ -230,11 +231,11 @@ impl<T: Type + 'static> ParseFromJSON for StoredJson<T> {
     }
 }
 
-/// An object whose members are not listed.
+/// An object whose members the document does not list.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct AnyObject(Value);
 
-/// A value of any type, with numbers that are kept as they were sent.
+/// A value of any type. A number that would not keep its exact value is refused.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Any(pub Value);
 
@@ -273,14 +274,14 @@ macro_rules! any {
 }
 
 any!(Any, MetaSchema::ANY);
-// What is no string is left out of the message, so that a client may send it.
+// The schema accepts any value: a value that is not a string is left out of the message instead of refusing the message.
 any!(Detail, MetaSchema::ANY);
 
 /// Field values keyed by field id, in the order in which they were sent.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct FieldValues(#[serde(deserialize_with = "entries::exact")] pub Entries);
 
-/// The `userId` of a user: a UUID, which is checked where its place is known.
+/// The `userId` of a user, a UUID. The input that contains the id checks its form, since the error text names the place in the body.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct UserIdText(pub String);
 
@@ -290,22 +291,22 @@ impl From<UserId> for UserIdText {
     }
 }
 
-/// A number from 0 on, as the text that it was sent as.
+/// A number that must be 0 or more, as the JSON text that was sent.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Amount(pub Box<RawValue>);
 
-/// The longest e-mail address of a new contact (section 8).
+/// The maximum number of characters in the e-mail address of a new contact (section 8).
 pub const MAX_EMAIL_CHARS: usize = 100;
 
-/// An e-mail address, which is checked where its place is known.
+/// An e-mail address of limited length. The input that contains the address checks it, since the error text names the place in the body.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct EmailText(pub String);
 
-/// The same where no length is specified.
+/// [`EmailText`] without a limit of length.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct AddressText(pub String);
 
-/// Several records, made from those of the domain.
+/// A list of records, converted from domain records.
 #[derive(Debug, Serialize)]
 #[serde(transparent)]
 pub struct Many<T>(Vec<T>);
@@ -316,7 +317,7 @@ impl<V, T: From<V>> From<Vec<V>> for Many<T> {
     }
 }
 
-/// A list of 1 to `MAX` items as a body.
+/// A request body that is a list of 1 to `MAX` items.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Limited<T, const MAX: usize>(pub Vec<T>);
@@ -388,7 +389,7 @@ any!(
     MetaSchema { one_of: ["string", "number"].map(|ty| MetaSchemaRef::Inline(Box::new(MetaSchema::new(ty)))).to_vec(), ..MetaSchema::ANY }
 );
 
-/// A property that is an id, or the object in its place.
+/// Defines the type of a property that holds an id or, when expanded, the object.
 macro_rules! id_or_object {
     ($(#[$doc:meta])* $name:ident($object:ty)) => {
         $(#[$doc])*

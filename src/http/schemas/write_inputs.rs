@@ -1,5 +1,5 @@
-//! The inputs of writes that both revisions share (section 4.3). Shape and limits are checked here; what depends on the
-//! store's definitions and states, in the service.
+//! Write inputs: the request bodies that both revisions share (section 4.3). This file checks shape and limits; the service checks the
+//! inputs against the store's definitions and the states of records.
 
 use poem_openapi::Object;
 use serde::Deserialize;
@@ -29,10 +29,10 @@ pub struct TicketFieldUpdate {
     ticket_id: String,
     /// The field to set, by the `id` of its definition; it must be active, and system keys are refused.
     ticket_field_id: String,
-    /// The type depends on the field; `null` unsets it. Its texts are at most 64 KiB in UTF-8 together.
+    /// The new value, whose type depends on the field; `null` unsets the field. All its texts together are at most 64 KiB in UTF-8.
     new_value: Any,
-    /// The ticket's `ticketFieldsUpdatedAt` as last received. The write is refused when it is another by now; omitted, the
-    /// write is made whatever happened since.
+    /// The ticket's `ticketFieldsUpdatedAt` as last received (optimistic locking). If the ticket has a different one by now, the write is
+    /// refused with 409. If omitted, the write overwrites any later value.
     ticket_fields_updated_at: Option<Timestamp>,
 }
 
@@ -47,25 +47,25 @@ impl From<TicketFieldUpdate> for FieldUpdate {
     }
 }
 
-/// What closing a ticket records.
+/// A ticket to close, and the values to record on it.
 #[derive(Debug, Object, Deserialize)]
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TicketClosing {
-    /// The ticket to close; one that is closed already still takes the other values.
+    /// The ticket to close. If the ticket is already closed, the other values are still recorded.
     ticket_id: String,
-    /// The `userId` of who handled the ticket.
+    /// The `userId` of the user who handled the ticket.
     handled_by: Option<UserIdText>,
-    /// Whether the ticket counts as a conversion; recorded under the key `isConverted` of its `ticketFields`, and left as it is when
-    /// omitted.
+    /// Whether the ticket counts as a conversion; stored as `isConverted` in the ticket's `ticketFields`. If omitted, the stored value is
+    /// not changed.
     is_converted: Option<bool>,
-    /// At most 15 digits, four of them behind the point.
+    /// The revenue from the ticket: at most 15 digits, at most four of them after the decimal point.
     total_revenue: Option<Amount>,
-    /// ISO 4217 code of `totalRevenue`; the store's currency when omitted.
+    /// The ISO 4217 code of the currency of `totalRevenue`; the store's currency if omitted.
     #[oai(validator(pattern = "^[A-Z]{3}$"))]
     currency: Option<String>,
-    /// Field values, keyed by field id; the texts of each are at most 64 KiB in UTF-8 together. `null` is refused: only PATCH
-    /// /tickets/field-values unsets a field.
+    /// Field values, keyed by field id; all texts in one value together are at most 64 KiB in UTF-8. `null` is refused: only
+    /// PATCH /tickets/field-values unsets a field.
     ticket_fields: Option<FieldValues>,
 }
 
@@ -87,13 +87,13 @@ impl TicketClosing {
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TicketAssignment {
-    /// The ticket to assign: open, not spam, and named only once in the request.
+    /// The ticket to assign. It must be open, not spam, and named only once in the request.
     ticket_id: String,
     /// The `userId` of the new assignee, who must have access to the ticket's channel account.
     assignee_user_id: UserIdText,
 }
 
-/// The most tickets of one assignment.
+/// The maximum number of tickets in one request.
 pub const MAX_ASSIGNMENTS: usize = 50;
 
 impl TicketAssignment {
@@ -111,12 +111,12 @@ impl TicketAssignment {
     }
 }
 
-/// The conversation that was read.
+/// A conversation to mark as read.
 #[derive(Debug, Object, Deserialize)]
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ReadMark {
-    /// The conversation whose unread count is set to 0; 404 is the answer if it has no open ticket.
+    /// The conversation whose unread count is set to 0. If the conversation has no open ticket, the answer is 404.
     pub conversation_id: String,
 }
 
@@ -128,12 +128,12 @@ pub struct ContactCreation {
     /// The given name, which must not be blank; `fullName` begins with it.
     #[oai(validator(min_length = 1, max_length = 50))]
     first_name: String,
-    /// The family name, which must not be blank where it is sent; `fullName` ends with it.
+    /// The family name, which must not be blank if sent; `fullName` ends with it.
     #[oai(validator(min_length = 1, max_length = 50))]
     last_name: Option<String>,
     /// An e-mail address that no other contact of the store has as its primary one.
     email: Option<EmailText>,
-    /// In E.164; a number that no other contact of the store has as its primary one.
+    /// A phone number in E.164 that no other contact of the store has as its primary one.
     #[oai(validator(max_length = 15, pattern = r"^\+[1-9][0-9]{1,13}$"))]
     phone: Option<String>,
 }
@@ -175,9 +175,10 @@ pub struct ContactFieldInput {
     contact_id: String,
     /// The field to set, by the `id` of its definition; it must be active.
     contact_field_id: String,
-    /// The type depends on the field; `null` unsets it. Its texts are at most 64 KiB in UTF-8 together.
+    /// The new value, whose type depends on the field; `null` unsets the field. All its texts together are at most 64 KiB in UTF-8.
     value: Any,
-    /// The contact's `customFieldsUpdatedAt` as last received; where that is absent, its `updatedAt`.
+    /// The contact's `customFieldsUpdatedAt` as last received or, if that is absent, its `updatedAt` (optimistic locking). If the contact
+    /// has a different one by now, the write is refused with 409.
     updated_at: Timestamp,
 }
 
@@ -187,7 +188,7 @@ impl From<ContactFieldInput> for ContactFieldUpdate {
     }
 }
 
-/// Refuses a text for which the contract gives no limit beyond ours.
+/// Refuses a text that is longer than our own limit, which applies to texts for which the contract gives none.
 pub fn bounded(place: &str, text: &str) -> Result<(), ApiError> {
     too_long(text.len()).map_or(Ok(()), |reason| Err(ApiError::field(place, reason)))
 }

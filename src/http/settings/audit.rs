@@ -1,4 +1,4 @@
-//! The log of changes.
+//! The audit log: what was changed, when, and by whom.
 
 use poem_openapi::{Object, OpenApi};
 use serde::Serialize;
@@ -22,30 +22,30 @@ use crate::{
     },
 };
 
-/// A change of settings.
+/// An entry of the audit log, which records one change.
 #[derive(Debug, Object, Serialize)]
 #[oai(rename_all = "camelCase", skip_serializing_if_is_none)]
 #[serde(rename_all = "camelCase")]
 pub struct AuditEntry {
-    /// Its place in the log.
+    /// The entry's place in the log; a newer entry has a greater one.
     position: i64,
     /// When the change was made.
     at: Timestamp,
-    /// The user who made it; absent: the command line, or the server itself.
+    /// The `userId` of the user who made the change; absent if the command line or the server itself made it.
     #[serde(skip_serializing_if = "Option::is_none")]
     user_id: Option<String>,
-    /// How it came in: `session`, `token`, `command_line`, or `system` for the server's own doing.
+    /// What the change was made with: `session`, `token` or `command_line`; `system` if the server itself made it.
     via: String,
-    /// The `requestId` that it was answered with.
+    /// The `requestId` of the request that made the change; absent if there was no request.
     #[serde(skip_serializing_if = "Option::is_none")]
     request_id: Option<String>,
     /// What was done, such as `key.rotated`.
     action: String,
-    /// The kind of what it was done to.
+    /// The kind of the changed record.
     subject_type: String,
     /// The id of the changed record, of the kind that `subjectType` names; for a session the `userId` of its user.
     subject_id: String,
-    /// How it is since then. Never a secret.
+    /// Details of the change, such as the record's new properties. Never a secret.
     #[serde(skip_serializing_if = "Option::is_none")]
     detail: Option<StoredJson<AnyObject>>,
 }
@@ -66,7 +66,7 @@ impl From<Audited> for AuditEntry {
     }
 }
 
-/// The log of changes.
+/// The audit log.
 #[derive(Debug)]
 pub struct AuditOperations;
 
@@ -74,17 +74,18 @@ pub struct AuditOperations;
 impl AuditOperations {
     /// List changes
     ///
-    /// Lists what was changed by way of the settings and by the command line, the newest first. The log only grows.
+    /// Lists the changes that were made on the settings plane, by the command line and by the server itself, the newest first. The log only
+    /// grows.
     #[oai(path = "/audit", method = "get", operation_id = "listAuditEntries")]
     async fn list_audit_entries(
         &self,
         managed: Managed,
-        /// Only changes of this kind of record.
+        /// Only changes of records of this kind.
         #[oai(name = "subjectType")]
         subject_type: Query<Option<OneOf<SubjectKind>>>,
-        /// Only changes before this `position`: that of the last one received.
+        /// Only entries before this `position`. To read on, send the `position` of the last entry received.
         before: Query<Option<PositionParam>>,
-        /// At most so many.
+        /// The largest number of entries to return.
         limit: Query<LimitParam>,
     ) -> Result<Reply<All<AuditEntry>>, Failure<SettingsListing>> {
         let subject = subject_type.0.and_then(|kind| Subject::ALL.into_iter().find(|subject| subject.name() == kind.0));

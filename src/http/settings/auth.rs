@@ -1,8 +1,9 @@
-//! Who asks the settings plane: an owner or admin of a store, by a browser's session or a machine's token.
+//! Authentication and authorisation on the settings plane: the caller is an owner or admin of a store, with a browser's session or a
+//! machine's token.
 //!
-//! A browser sends its cookie with whatever any site asks it to send. `SameSite=Strict` keeps it from other sites, but not
-//! from other hosts of the same site; so a change by cookie must come from our own origin, which the browser tells in
-//! headers that no page can set.
+//! Protection against cross-site request forgery (CSRF): a browser adds its cookie to any request that a page makes it send.
+//! `SameSite=Strict` excludes the pages of other sites, but not those of other hosts of the same site. So a change by cookie must come from
+//! the server's own origin. The browser states the origin in headers that no page can set.
 
 use std::sync::Arc;
 
@@ -30,20 +31,20 @@ use crate::{
     service::{IdempotentRequest, WriteContext},
 };
 
-/// The cookie of a session.
+/// The name of the session cookie.
 pub const COOKIE: &str = "counterpart_session";
 
 const SESSION_SCHEME: &str = "Session";
 const TOKEN_SCHEME: &str = "Token";
 
-/// A request by somebody who may change settings.
+/// An authenticated request, whose caller may read and change the store's settings.
 #[derive(Clone, Debug)]
 pub struct Managed {
     pub state: Arc<SharedState>,
     pub context: Context,
     pub manager: Manager,
     pub editor: Editor,
-    /// What the caller proved itself with.
+    /// The secret of the session or token that the caller presented.
     pub secret: String,
 }
 
@@ -81,8 +82,8 @@ impl<'a> ApiExtractor<'a> for Managed {
                 key_in: Some("cookie"),
                 ..scheme(
                     "apiKey",
-                    "A browser's session, which POST /session opens. A change must come from the page's own origin \
-                     (`Sec-Fetch-Site: same-origin`, or an `Origin` with the scheme and host asked).",
+                    "A browser's session, which POST /session opens. A change must come from the origin of the settings page: the \
+                     browser sends `Sec-Fetch-Site: same-origin`, or else an `Origin` with the scheme and host of this server.",
                 )
             },
         );
@@ -111,7 +112,10 @@ impl<'a> ApiExtractor<'a> for Managed {
         }
         let Some((secret, manager)) = found else {
             refused(state, context, request.remote_addr())?;
-            return Err(ApiError::unauthorized("the session or token is unknown or has ended").into());
+            return Err(ApiError::unauthorized(
+                "the session or token is unknown or has ended; get a new one with `counterpart settings link` or `token`",
+            )
+            .into());
         };
         let reads = matches!(*request.method(), Method::GET | Method::HEAD);
         let recipient = Recipient::Manager(manager.store_id.clone(), manager.user_id.clone());
@@ -134,7 +138,7 @@ impl<'a> ApiExtractor<'a> for Managed {
     }
 }
 
-/// Has the address pay for a proof that is refused, where there is a rate limit.
+/// Counts a refused credential against the address of the request, if the server has a rate limit.
 pub fn refused(state: &SharedState, context: &Context, from: &RemoteAddr) -> Result<(), ApiError> {
     state.rate.as_ref().map_or(Ok(()), |rate| Ok(rate.take_refused(from, context.received_at())?))
 }
@@ -143,14 +147,14 @@ pub fn not_a_manager() -> ApiError {
     ApiError::new(StatusCode::FORBIDDEN, "only owners and admins of the store may see and change its settings")
 }
 
-/// The most cookies of one name that are tried: another host of the site may have left one of its own.
+/// The largest number of session cookies that are tried: another host of the site may have set a cookie of the same name.
 const MAX_COOKIES: usize = 8;
 
-/// The proofs that a request carries: a token before cookies.
+/// The credentials of a request. If the request has a token, its cookies are ignored.
 fn presented(request: &poem::Request) -> Result<(Vec<String>, GrantKind, Via), ApiError> {
     let headers = request.headers();
     let authorization = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok()).and_then(|text| text.split_once(' '));
-    // A proxy in front of us may have a scheme of its own there.
+    // A header with another scheme is ignored: it may be meant for a proxy in front of the server.
     if let Some((_, token)) = authorization.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer")) {
         return Ok((vec![token.trim().to_owned()], GrantKind::Token, Via::Token));
     }
@@ -165,7 +169,7 @@ fn presented(request: &poem::Request) -> Result<(Vec<String>, GrantKind, Via), A
     Ok((sessions, GrantKind::Session, Via::Session))
 }
 
-/// Refuses what a browser sends for a page that is not ours. `strangers`: whether a client that is no browser may pass.
+/// Refuses a request that a browser sends for a page of another origin. `strangers`: whether a client that is not a browser is accepted.
 pub fn own_origin(request: &poem::Request, strangers: bool) -> Result<(), ApiError> {
     let text = |name| request.headers().get(name).map(|value| value.to_str().unwrap_or_default());
     let own = match (text("sec-fetch-site"), text("origin")) {
@@ -180,6 +184,6 @@ pub fn own_origin(request: &poem::Request, strangers: bool) -> Result<(), ApiErr
     if own {
         return Ok(());
     }
-    let message = "a change by a browser's session must come from the settings page itself; machines use a token";
+    let message = "a browser may send this request only for the settings page of this server; other programs use a token";
     Err(ApiError::new(StatusCode::FORBIDDEN, message))
 }

@@ -1,4 +1,4 @@
-//! Bridges: endpoints that hand a channel account's messages over.
+//! Bridges: HTTP endpoints that pass a channel account's outgoing messages on to its channel.
 
 use poem_openapi::{Object, OpenApi};
 use serde::{Deserialize, Serialize};
@@ -20,11 +20,11 @@ use crate::{
 #[oai(rename = "Bridge", rename_all = "camelCase")]
 #[serde(rename_all = "camelCase")]
 pub struct BridgeView {
-    /// The channel account whose outgoing messages are handed over; an account has at most one bridge.
+    /// The channel account whose outgoing messages are posted to the bridge; an account has at most one bridge.
     account_id: String,
-    /// Where the account's messages are posted.
+    /// The address that the account's outgoing messages are posted to.
     url: String,
-    /// When the account was given this bridge.
+    /// When the bridge was created.
     created_at: Timestamp,
     /// When the address of the bridge was last changed or its secret rotated.
     updated_at: Timestamp,
@@ -36,30 +36,30 @@ impl From<bridges::Bridge> for BridgeView {
     }
 }
 
-/// A bridge, with its secret where that is new.
+/// A bridge, with its secret if the operation created one.
 #[derive(Debug, Object, Serialize)]
 #[oai(skip_serializing_if_is_none)]
 pub struct BridgeWithSecret {
     /// The bridge as it is after the change.
     bridge: BridgeView,
-    /// What messages are signed with, as the libraries of Standard Webhooks take it. Not shown again.
+    /// The secret that messages are signed with, in the form that the libraries of Standard Webhooks accept. It is not shown again.
     #[serde(skip_serializing_if = "Option::is_none")]
     secret: Option<String>,
 }
 
-/// Where an account's messages are handed over from now on.
+/// The bridge that an account has from now on.
 #[derive(Debug, Object, Deserialize)]
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct BridgeSetting {
-    /// The channel account that gets the bridge; one of the channel `widget` cannot have any.
+    /// The channel account that gets the bridge; an account of the channel `widget` cannot have a bridge.
     account_id: String,
-    /// An address that begins with https://.
+    /// The address that messages are posted to; it begins with `https://`.
     #[oai(validator(max_length = 2048))]
     url: String,
 }
 
-/// An account whose bridge something happens to.
+/// The account whose bridge an operation applies to.
 #[derive(Debug, Object, Deserialize)]
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -92,7 +92,8 @@ impl BridgeOperations {
 
     /// Set an account's bridge
     ///
-    /// Gives an account a bridge, or its bridge another address. The secret of a new one is in this answer and never again.
+    /// Creates an account's bridge, or changes the address of the existing one. The secret of a new bridge is in this answer and is not
+    /// shown again.
     #[oai(path = "/accounts/bridge", method = "put", operation_id = "setBridge")]
     async fn set_bridge(&self, managed: Managed, body: Body<BridgeSetting>) -> Result<Reply<One<BridgeWithSecret>>, Failure<SettingsEdit>> {
         let BridgeSetting { account_id, url } = body.parse()?;
@@ -103,7 +104,8 @@ impl BridgeOperations {
 
     /// Rotate a bridge's secret
     ///
-    /// Gives a bridge a new secret, which is in this answer and never again. The former one signs beside it for 24 hours.
+    /// Gives a bridge a new secret, which is in this answer and is not shown again. For 24 hours messages are signed with both the new and
+    /// the former secret.
     #[oai(path = "/accounts/bridge/rotate", method = "post", operation_id = "rotateBridge")]
     async fn rotate_bridge(
         &self,
@@ -117,12 +119,12 @@ impl BridgeOperations {
 
     /// Remove an account's bridge
     ///
-    /// Takes an account's bridge away. Messages that are on their way then have none.
+    /// Removes an account's bridge. Messages that are still queued then have no bridge.
     #[oai(path = "/accounts/bridge", method = "delete", operation_id = "removeBridge")]
     async fn remove_bridge(
         &self,
         managed: Managed,
-        /// The account.
+        /// The account whose bridge is removed.
         #[oai(name = "accountId")]
         account_id: Query<Required<Id<AccountId>>>,
     ) -> Result<Reply<One<Acknowledgement>>, Failure<SettingsLookup>> {

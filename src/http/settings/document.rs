@@ -1,4 +1,4 @@
-//! The document of the settings plane, generated like that of the contract.
+//! The OpenAPI document of the settings plane, generated from its handlers as the contract's document is.
 
 use poem_openapi::{OpenApi, OpenApiService};
 use serde_json::{Value, json};
@@ -33,32 +33,32 @@ pub fn plane() -> impl OpenApi {
 fn service() -> OpenApiService<impl OpenApi, ()> {
     OpenApiService::new(plane(), "counterpart, settings", "1.0.0")
         .description(format!(
-            "The settings of a store: API keys, webhooks, recorded events, and what the contract has no operation for. For the \
-             store's owners and admins, by a browser's session or a machine's token. The same in both revisions of the contract. \
-             {UNENVELOPED}"
+            "The settings of a store: API keys, webhooks, recorded events, and what the contract has no operation for. The callers are the \
+             store's owners and admins, who authenticate with a browser's session or a machine's token. The settings API is the same in \
+             both revisions of the contract. {UNENVELOPED}"
         ))
         .license(poem_openapi::LicenseObject::new("MIT OR Apache-2.0").url("https://spdx.org/licenses/MIT.html"))
-        .contact(poem_openapi::ContactObject::new().name("Whoever runs this server"))
+        .contact(poem_openapi::ContactObject::new().name("The operator of this server"))
         .server(poem_openapi::ServerObject::new(SETTINGS_PREFIX))
 }
 
-/// The document.
+/// The OpenAPI document of the plane.
 pub fn document() -> Value {
     let mut document = canonical(&service().spec());
     for schema in document.pointer_mut("/components/schemas").and_then(Value::as_object_mut).into_iter().flat_map(|all| all.values_mut()) {
-        // Written as the compiled revision writes it; here it is the same in both.
+        // `envelope` describes the form of the compiled revision; on the settings plane the form is the same in both.
         if let Some(received_at) = schema.pointer_mut("/properties/requestReceivedAt") {
             *received_at = json!({ "description": "When the request arrived, in UTC.", "format": "date-time", "type": "string" });
         }
         if let Some(store) = schema.pointer_mut("/properties/storeId/description") {
-            *store = "The store whose settings they are; empty where no store is known.".into();
+            *store = "The store of the session or token; empty where no store is known.".into();
         }
     }
     examples().put_into(&mut document);
     sorted(document)
 }
 
-/// The examples of the document, the same in both revisions too.
+/// The examples of the document, which are the same in both revisions.
 pub fn examples() -> Examples {
     Examples::read(&[include_str!("requests.json")], include_str!("answers.json"), ReceivedAt::Timestamp)
 }

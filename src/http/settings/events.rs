@@ -24,15 +24,15 @@ pub struct EventOperations;
 impl EventOperations {
     /// List events
     ///
-    /// Lists recorded events in the order of their `sequence`. A client that repeats it with the last `sequence` it received misses
-    /// none.
+    /// Lists recorded events in the order of their `sequence`. A client that sends the last `sequence` it received as `after` misses no
+    /// event.
     #[oai(path = "/events", method = "get", operation_id = "listEvents")]
     async fn list_events(
         &self,
         managed: Managed,
-        /// Only events behind this `sequence`.
+        /// Only events with a greater `sequence` than this one.
         after: Query<Option<PositionParam>>,
-        /// At most so many.
+        /// The largest number of events to return.
         limit: Query<LimitParam>,
     ) -> Result<Reply<All<Event>>, Failure<SettingsListing>> {
         let after = after.0.map_or(0, |position| position.0);

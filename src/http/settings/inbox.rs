@@ -1,5 +1,5 @@
-//! What happens to tickets, conversations and messages by way of the settings: moves that the contract has no operation
-//! for, and messages that a channel bridge brings (decisions, sections 7 and 8).
+//! Operations of the settings plane on tickets, conversations and messages: state changes that the contract has no operation for, and the
+//! receipt of messages that a channel bridge delivers (decisions, sections 7 and 8).
 
 use poem_openapi::{Object, OpenApi};
 use serde::{Deserialize, Serialize};
@@ -20,12 +20,12 @@ use crate::{
     service::ticket_states::Escalation,
 };
 
-/// A ticket that something happens to.
+/// The ticket that an operation applies to.
 #[derive(Debug, Object, Deserialize)]
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TicketReference {
-    /// The ticket that is to lose its assignee or its snooze.
+    /// The ticket whose assignee is removed, or whose snooze ends.
     ticket_id: String,
 }
 
@@ -36,11 +36,11 @@ pub struct TicketReference {
 pub struct Snooze {
     /// The ticket to hide for a time; a closed one is refused.
     ticket_id: String,
-    /// When it comes back, unless its contact writes before; an instant in the future.
+    /// When the snooze ends, unless the ticket's contact writes earlier. It must be in the future.
     until: Timestamp,
 }
 
-/// Where a ticket stands. GET /v1/tickets has all of it.
+/// The state of a ticket. GET /v1/tickets returns the whole ticket.
 #[derive(Debug, Object, Serialize)]
 #[oai(rename_all = "camelCase", skip_serializing_if_is_none)]
 #[serde(rename_all = "camelCase")]
@@ -49,13 +49,13 @@ pub struct TicketState {
     id: String,
     /// `true` until the ticket is closed, also while it is snoozed.
     is_open: bool,
-    /// The `userId` of the user whom the ticket is assigned to; absent where there is none.
+    /// The `userId` of the user whom the ticket is assigned to; absent if it is unassigned.
     #[serde(skip_serializing_if = "Option::is_none")]
     assignee_user_id: Option<String>,
-    /// Set while it is snoozed.
+    /// When the snooze ends; absent while the ticket is not snoozed.
     #[serde(skip_serializing_if = "Option::is_none")]
     snoozed_until: Option<Timestamp>,
-    /// When the ticket last changed; a snooze and its end do not move it.
+    /// When the ticket last changed; a snooze and its end do not change this time.
     updated_at: Timestamp,
 }
 
@@ -72,7 +72,7 @@ impl From<TicketView> for TicketState {
     }
 }
 
-/// A conversation that the AI hands over.
+/// The handover of a conversation from the AI to people.
 #[derive(Debug, Object, Deserialize)]
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -89,61 +89,63 @@ pub struct Handover {
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct InboundMessage {
-    /// The channel account that the message came in on; an unknown one is answered with 400.
+    /// The channel account that the contact wrote to; an unknown account is answered with 400.
     #[oai(validator(min_length = 1, max_length = 64))]
     account_id: String,
-    /// The thread, as the channel names it. On WhatsApp the phone number, which becomes E.164: `+66812345678`, `66812345678`,
-    /// `0066812345678`, `tel:+66812345678` and `66812345678@s.whatsapp.net` are one thread. Anything else is 400 there, unless a
-    /// conversation has that reference already.
+    /// The channel's id of the thread. On WhatsApp it is the contact's phone number, which is converted to E.164: `+66812345678`,
+    /// `66812345678`, `0066812345678`, `tel:+66812345678` and `66812345678@s.whatsapp.net` are the same thread. Any other text is answered
+    /// with 400 on WhatsApp, unless a conversation already has that reference.
     #[oai(validator(min_length = 1, max_length = 512))]
     reference_id: String,
-    /// The message, as the channel names it. One that was received before changes nothing.
+    /// The channel's id of the message. A message that was received before changes nothing.
     #[oai(validator(min_length = 1, max_length = 512))]
     external_id: String,
-    /// Who wrote the message, in the channel's own terms.
+    /// The sender of the message, as the channel identifies them.
     sender: Sender,
-    /// A message with neither text nor images, such as a sticker, is taken, too.
+    /// The text of the message. A message with neither text nor images, such as a sticker, is accepted, too.
     #[oai(nullable)]
     text: Option<String>,
-    /// Addresses; none of them blank.
+    /// The addresses of the message's images; none of them may be blank.
     #[oai(nullable)]
     images: Option<Vec<String>>,
-    /// The time of receipt when omitted. A message whose `sentAt` is more than five minutes after its receipt is ordered by the receipt.
+    /// When the message was sent; omitted: the time of its receipt. A message whose `sentAt` is more than five minutes after its receipt is
+    /// ordered by the time of receipt.
     #[oai(nullable)]
     sent_at: Option<Timestamp>,
-    /// The subject of the thread, where this message begins it: a string. Line breaks become spaces; a blank subject is left out.
+    /// The subject of the thread, a string; it is used if this message begins the thread. Line breaks become spaces; a blank subject is
+    /// left out.
     email_subject: Option<Detail>,
-    /// Details of the sender, used where the message begins a thread to find its contact or to make one.
+    /// Details of the sender. If the message begins a thread, they are used to find the contact of the thread or to create one.
     #[oai(nullable)]
     contact: Option<SenderDetails>,
 }
 
-/// The sender, as the channel names them. The server leaves an unusable name out and lists it as `ignored` in the answer.
+/// The sender, as the channel identifies them. The server leaves an unusable name out and lists it as `ignored` in the answer.
 #[derive(Debug, Object, Deserialize)]
 #[oai(deny_unknown_fields)]
 #[serde(deny_unknown_fields)]
 pub struct Sender {
-    /// The sender's id on the channel. In an e-mail conversation, where it is an address, text replies go to it.
+    /// The sender's id on the channel. In an e-mail conversation, text replies are sent to the id if it is an address.
     #[oai(validator(min_length = 1, max_length = 512))]
     id: String,
-    /// A string.
+    /// The sender's name, a string.
     name: Option<Detail>,
 }
 
-/// What the channel knows of the sender. Where the message begins a thread, e-mail and phone find its contact, or all of it makes a new
-/// one. The server leaves unusable values out and lists them as `ignored` in the answer.
+/// What the channel knows about the sender. If the message begins a thread, the server looks for a contact with this e-mail or phone, or
+/// else creates one with these details. The server leaves unusable values out and lists them as `ignored` in the answer.
 #[derive(Debug, Object, Deserialize)]
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SenderDetails {
-    /// A string.
+    /// The first name, a string.
     first_name: Option<Detail>,
-    /// A string.
+    /// The last name, a string.
     last_name: Option<Detail>,
-    /// A bare address, such as `mali@example.com`.
+    /// An e-mail address without a display name, such as `mali@example.com`.
     email: Option<Detail>,
     /// An international number: `+66812345678`, `+66 81-234-5678`, `0066812345678` or `tel:+66812345678`; on WhatsApp also
-    /// `66812345678`. Kept in E.164.
+    /// `66812345678`. Stored in E.164.
     phone: Option<Detail>,
 }
 
@@ -172,19 +174,19 @@ impl From<InboundMessage> for Inbound {
     }
 }
 
-/// Where a message went.
+/// The result of receiving a message.
 #[derive(Debug, Object, Serialize)]
 #[oai(rename_all = "camelCase", skip_serializing_if_is_none)]
 #[serde(rename_all = "camelCase")]
 pub struct MessageReceipt {
     /// The message as it was stored; for a `duplicate`, the one that was stored the first time.
     message_id: String,
-    /// The conversation of the message: the thread's own, or a new one where the thread was unknown.
+    /// The conversation of the message: that of the thread, or a new one if the thread was unknown.
     conversation_id: String,
-    /// The ticket that it belongs to, if there is one.
+    /// The ticket that the message belongs to, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     ticket_id: Option<String>,
-    /// It had been received before; nothing changed.
+    /// Whether the message had been received before, so that nothing changed.
     duplicate: bool,
     /// What the server left out of the message, if anything.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -194,9 +196,9 @@ pub struct MessageReceipt {
 /// A member of the message that the server left out.
 #[derive(Debug, Object, Serialize)]
 pub struct IgnoredMember {
-    /// Its path, such as `contact.phone`.
+    /// The path of the member, such as `contact.phone`.
     member: String,
-    /// What it must be.
+    /// What is wrong with its value, or what the value must be.
     reason: String,
 }
 
@@ -218,7 +220,7 @@ impl From<Received> for MessageReceipt {
     }
 }
 
-/// Moves of tickets and conversations, and messages of bridges.
+/// State changes of tickets and conversations, and messages from bridges.
 #[derive(Debug)]
 pub struct InboxOperations;
 
@@ -226,13 +228,13 @@ pub struct InboxOperations;
 impl InboxOperations {
     /// Unassign a ticket
     ///
-    /// Removes the assignee of a ticket. A ticket without one stays as it is.
+    /// Removes the assignee of a ticket. A ticket without an assignee stays as it is.
     #[oai(path = "/tickets/unassign", method = "post", operation_id = "unassignTicket")]
     async fn unassign_ticket(
         &self,
         managed: Managed,
         body: Body<TicketReference>,
-        /// Makes a repeated request answer what the first one did, for 24 hours.
+        /// For 24 hours after a success, a repeated request with the same key changes nothing and gets the same `data`.
         #[oai(name = "Idempotency-Key")]
         key: IdempotencyKey,
     ) -> Result<Reply<One<TicketState>>, Failure<SettingsAction>> {
@@ -250,7 +252,7 @@ impl InboxOperations {
         &self,
         managed: Managed,
         body: Body<Snooze>,
-        /// Makes a repeated request answer what the first one did, for 24 hours.
+        /// For 24 hours after a success, a repeated request with the same key changes nothing and gets the same `data`.
         #[oai(name = "Idempotency-Key")]
         key: IdempotencyKey,
     ) -> Result<Reply<One<TicketState>>, Failure<SettingsAction>> {
@@ -263,13 +265,13 @@ impl InboxOperations {
 
     /// End a snooze
     ///
-    /// Brings a snoozed ticket back. One that is not snoozed stays as it is.
+    /// Ends the snooze of a ticket. A ticket that is not snoozed stays as it is.
     #[oai(path = "/tickets/unsnooze", method = "post", operation_id = "unsnoozeTicket")]
     async fn unsnooze_ticket(
         &self,
         managed: Managed,
         body: Body<TicketReference>,
-        /// Makes a repeated request answer what the first one did, for 24 hours.
+        /// For 24 hours after a success, a repeated request with the same key changes nothing and gets the same `data`.
         #[oai(name = "Idempotency-Key")]
         key: IdempotencyKey,
     ) -> Result<Reply<One<TicketState>>, Failure<SettingsAction>> {
@@ -281,13 +283,13 @@ impl InboxOperations {
 
     /// Hand a conversation over to people
     ///
-    /// Sends the event `ai.escalated` to subscribers: the AI hands a conversation over. Nothing else changes.
+    /// Sends the event `ai.escalated`, the handover of a conversation from the AI to people, to subscribed webhooks. Nothing else changes.
     #[oai(path = "/conversations/escalate", method = "post", operation_id = "escalateConversation")]
     async fn escalate_conversation(
         &self,
         managed: Managed,
         body: Body<Handover>,
-        /// Makes a repeated request answer what the first one did, for 24 hours.
+        /// For 24 hours after a success, a repeated request with the same key changes nothing and gets the same `data`.
         #[oai(name = "Idempotency-Key")]
         key: IdempotencyKey,
     ) -> Result<Reply<One<Acknowledgement>>, Failure<SettingsAction>> {
@@ -300,9 +302,9 @@ impl InboxOperations {
 
     /// Receive a message
     ///
-    /// Takes a message from a contact, as a bridge to a channel delivers it. Thread, contact and ticket are found or made.
-    /// One with a known `externalId` of the account changes nothing, so that a repetition is safe. Unusable
-    /// details of the sender and an unusable subject do not refuse a message: the server leaves them out and lists them as `ignored`.
+    /// Receives a message from a contact, as a bridge to a channel delivers it. The server finds or creates its thread, contact and ticket.
+    /// A message whose `externalId` is already known on the account changes nothing, so that a request can safely be repeated. A message
+    /// with unusable details of the sender or an unusable subject is accepted: the server leaves them out and lists them as `ignored`.
     #[oai(path = "/messages", method = "post", operation_id = "receiveMessage")]
     async fn receive_message(
         &self,

@@ -1,4 +1,4 @@
-//! API keys: sections 3.2 and 5.
+//! API keys: listing, creation, rotation, suspension and deletion (sections 3.2 and 5).
 
 use poem_openapi::{Object, OpenApi};
 use serde::{Deserialize, Serialize};
@@ -24,7 +24,7 @@ use crate::{
     service::keys::NewKey,
 };
 
-/// Every scope.
+/// The scopes that an API key can have.
 #[derive(Debug, Clone)]
 pub struct Scopes;
 
@@ -43,7 +43,7 @@ impl ValueSet for Scopes {
     };
 }
 
-/// What a key can be.
+/// The states of a key.
 #[derive(Debug, Clone)]
 pub struct KeyStatus;
 
@@ -61,22 +61,22 @@ impl ValueSet for KeyStatus {
 pub struct KeyView {
     /// Identifies the key, as `keyId` in the operations on it; it is not the secret and stays the same on rotation.
     pub id: String,
-    /// What the key is for, as its maker put it.
+    /// What the key is for, in the words of its creator.
     pub name: String,
-    /// What stands for the secret: its beginning, and its last four characters.
+    /// The secret in masked form: its beginning and its last four characters.
     pub masked: String,
     /// What requests with the key may do; with every write scope the read scope of the same resource is listed.
     pub scopes: Vec<EnumValue<Scopes>>,
     /// Whether requests with the key are accepted, at the time of this answer.
     pub status: EnumValue<KeyStatus>,
-    /// The user in whose name the key acts; absent: the store's oldest owner.
+    /// The `userId` of the user in whose name the key acts; absent: the key acts for the store's oldest owner.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user_id: Option<String>,
-    /// When the key was made; a rotation does not move it.
+    /// When the key was created; a rotation does not change this time.
     pub created_at: Timestamp,
-    /// Six calendar months after it was made or last rotated.
+    /// When the key expires: six calendar months after it was created or last rotated.
     pub expires_at: Timestamp,
-    /// When a request last came with it. Written down within a minute; absent: never.
+    /// When the key was last used for a request; recorded within a minute. Absent: never.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_used_at: Option<Timestamp>,
 }
@@ -112,32 +112,33 @@ pub struct KeyWithSecret {
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct KeyCreation {
-    /// What it is for.
+    /// What the key is for.
     #[oai(validator(min_length = 1, max_length = 100))]
     name: String,
-    /// At least one; a write scope grants its read scope.
+    /// At least one scope. A write scope also grants the read scope of the same resource.
     #[oai(validator(min_items = 1))]
     scopes: Vec<EnumValue<Scopes>>,
-    /// The user in whose name it acts. Omitted: the store's oldest owner where an owner asks, else the admin. An admin cannot name an owner.
+    /// The `userId` of the user in whose name the key acts. Omitted: the store's oldest owner if an owner creates the key, else the admin
+    /// who creates it. An admin cannot name an owner.
     user_id: Option<UserIdText>,
 }
 
-/// What changes of a key. The secret stays.
+/// The new properties of a key. Its secret stays the same.
 #[derive(Debug, Object, Deserialize)]
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct KeyChange {
     /// The key whose name or scopes change.
     key_id: String,
-    /// The new name, 1 to 100 characters and not blank; the former one stays when omitted.
+    /// The new name, 1 to 100 characters and not blank; omitted: the name stays the same.
     #[oai(validator(min_length = 1, max_length = 100))]
     name: Option<String>,
-    /// All its scopes from now on; a write scope grants its read scope.
+    /// All scopes of the key from now on; omitted: they stay the same. A write scope also grants the read scope of the same resource.
     #[oai(validator(min_items = 1))]
     scopes: Option<Vec<EnumValue<Scopes>>>,
 }
 
-/// A key that something happens to.
+/// The key that an operation applies to.
 #[derive(Debug, Object, Deserialize)]
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -183,7 +184,7 @@ impl KeyOperations {
 
     /// Create a key
     ///
-    /// Makes an API key. Its secret is in this answer and never again.
+    /// Creates an API key. Its secret is in this answer and is not shown again.
     #[oai(path = "/keys", method = "post", operation_id = "createKey")]
     async fn create_key(&self, managed: Managed, body: Body<KeyCreation>) -> Result<Reply<One<KeyWithSecret>>, Failure<SettingsAddition>> {
         let new = body.parse()?;
@@ -194,7 +195,8 @@ impl KeyOperations {
 
     /// Edit a key
     ///
-    /// Changes a key's name or scopes. The next request with it, and with secrets that rotation left, has the new scopes.
+    /// Changes a key's name or scopes. The new scopes apply from the next request on, also to requests with a former secret that is still
+    /// valid after a rotation.
     #[oai(path = "/keys", method = "patch", operation_id = "editKey")]
     async fn edit_key(&self, managed: Managed, body: Body<KeyChange>) -> Result<Reply<One<KeyView>>, Failure<SettingsEdit>> {
         let change = body.parse()?;
@@ -206,8 +208,8 @@ impl KeyOperations {
 
     /// Rotate a key
     ///
-    /// Gives a key a new secret, which is in this answer and never again, and six more months. Each former secret stays
-    /// valid for two hours, unless it ends before.
+    /// Gives a key a new secret, and moves its expiry to six calendar months from now. The secret is in this answer and is not shown again.
+    /// Each former secret stays valid for two hours, unless it ends earlier.
     #[oai(path = "/keys/rotate", method = "post", operation_id = "rotateKey")]
     async fn rotate_key(&self, managed: Managed, body: Body<KeyReference>) -> Result<Reply<One<KeyWithSecret>>, Failure<SettingsChange>> {
         let id: KeyId = body.parse()?.key_id.into();
@@ -216,7 +218,7 @@ impl KeyOperations {
 
     /// Suspend a key
     ///
-    /// Refuses every request with this key until it is activated again. Its expiry runs on.
+    /// Refuses every request with this key until the key is activated again. Its expiry does not move.
     #[oai(path = "/keys/deactivate", method = "post", operation_id = "deactivateKey")]
     async fn deactivate_key(&self, managed: Managed, body: Body<KeyReference>) -> Result<Reply<One<KeyView>>, Failure<SettingsEdit>> {
         let id: KeyId = body.parse()?.key_id.into();
@@ -225,7 +227,7 @@ impl KeyOperations {
 
     /// Activate a key
     ///
-    /// Lifts a key's suspension.
+    /// Ends a key's suspension.
     #[oai(path = "/keys/activate", method = "post", operation_id = "activateKey")]
     async fn activate_key(&self, managed: Managed, body: Body<KeyReference>) -> Result<Reply<One<KeyView>>, Failure<SettingsEdit>> {
         let id: KeyId = body.parse()?.key_id.into();
@@ -234,12 +236,12 @@ impl KeyOperations {
 
     /// Delete a key
     ///
-    /// Removes a key and every secret of it, at once and for good.
+    /// Deletes a key and all its secrets, at once and permanently.
     #[oai(path = "/keys", method = "delete", operation_id = "deleteKey")]
     async fn delete_key(
         &self,
         managed: Managed,
-        /// The key.
+        /// The key to delete.
         #[oai(name = "keyId")]
         key_id: Query<Required<Id<KeyId>>>,
     ) -> Result<Reply<One<Acknowledgement>>, Failure<SettingsLookup>> {

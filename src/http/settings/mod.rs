@@ -1,10 +1,11 @@
-//! The settings plane: what a store's owners and admins change that the contract has no operation for, under a prefix and
-//! a document of their own (decisions, sections 1, 6 and 7). One file a noun, as in `operations`; it shares
-//! `machinery`: bodies, parameters, envelope, failures.
+//! The settings plane: the HTTP API with which a store's owners and admins manage what the contract has no operation for. It has a separate
+//! path prefix and a separate OpenAPI document (decisions, sections 1, 6 and 7). There is one file for each noun, as in `operations`.
+//! Bodies, parameters, envelope and failures come from `machinery`.
 //!
-//! Called by `app`; calls `service`. Guarantees: the same in both revisions (an event's `data` is free-form here, and the
-//! envelope's arrival time is always a date-time); every operation but the one that opens a session knows who asks, and
-//! refuses users who are neither owner nor admin; every change is written down in the transaction that makes it.
+//! Called by `app`; calls `service`. Guarantees:
+//! - The plane is the same in both revisions: an event's `data` is free-form here, and `requestReceivedAt` is always a date-time.
+//! - Every operation except the one that opens a session authenticates its caller. Users who are neither owner nor admin are refused.
+//! - Every change is recorded in the audit log, in the transaction that makes the change.
 
 mod audit;
 mod auth;

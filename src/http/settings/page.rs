@@ -1,14 +1,14 @@
-//! The page at `/settings`: static files in the binary, which ask the plane for everything else.
+//! The settings page at `/settings`: static files that are part of the binary. Their script gets all data from the settings plane.
 //!
-//! Nothing on it comes from elsewhere, and its content security policy allows nothing else; so it works without the internet,
-//! and what somebody types into a name cannot run.
+//! The page loads nothing from other servers, and its content security policy allows nothing else. So the page works without the internet,
+//! and script that somebody types into a name cannot run.
 
 use poem::{Response, http::header};
 
 /// A file of the page.
 #[derive(Clone, Copy, Debug)]
 pub struct Asset {
-    /// The whole path that it is served at.
+    /// The whole path at which the file is served.
     pub path: &'static str,
     pub media_type: &'static str,
     pub body: &'static str,

@@ -1,4 +1,4 @@
-//! Parameters and members that only the settings plane has.
+//! Query parameters and body members that only the settings plane has.
 
 use std::borrow::Cow;
 
@@ -17,7 +17,7 @@ use crate::{
     },
 };
 
-/// How many records of a log or a feed are asked for.
+/// `limit`: the largest number of records of a log or a feed to return.
 #[derive(Debug, Clone, Copy)]
 pub struct LimitParam(pub i64);
 
@@ -60,7 +60,7 @@ impl ScalarParam for PositionParam {
     }
 }
 
-/// What the log of changes can be narrowed to.
+/// The kinds of records by which the audit log can be filtered.
 #[derive(Debug)]
 pub struct SubjectKind;
 
@@ -76,7 +76,7 @@ impl Choice for SubjectKind {
     };
 }
 
-/// A member that stays when it is absent and goes when it is `null`.
+/// A member of a change: absent leaves the property as it is, `null` removes the property.
 #[derive(Debug)]
 pub struct Clearable<T = String>(pub Option<Option<T>>);
 
@@ -126,7 +126,7 @@ impl<T: Type + DeserializeOwned> ParseFromJSON for Clearable<T> {
     }
 }
 
-/// A list that is not empty, which is checked where its place is known.
+/// A list that must not be empty. Parsing accepts an empty list; the service refuses it, since it knows the name of the member.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct AtLeastOne<T>(pub Vec<T>);

@@ -1,7 +1,8 @@
-//! Sessions of the settings page.
+//! Sessions of the settings page: a link that works once is exchanged for a session cookie.
 //!
-//! A link carries its secret behind the `#`, which no browser sends and no log holds; the page takes it from there and
-//! asks for the session. So neither a look-ahead of a mail program nor a proxy's log uses it up or keeps it.
+//! The link has its secret in the fragment of the URL, behind the `#`, which no browser sends to a server. The page reads the secret from
+//! there and requests a session with it. So a mail program that looks links up in advance does not use the link up, and the log of a proxy
+//! does not contain the secret.
 
 use std::sync::Arc;
 
@@ -38,10 +39,10 @@ use crate::{
     },
 };
 
-/// What stands in front of a link's secret, behind the page's address.
+/// The text between the page's address and the secret in a link.
 pub const LINK_FRAGMENT: &str = "#link=";
 
-/// The way in.
+/// A request to open a session.
 #[derive(Debug, Object, Deserialize)]
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -50,12 +51,12 @@ pub struct SessionOpening {
     link: String,
 }
 
-/// Who is asking.
+/// The session or token of the caller, and the user to whom it was given.
 #[derive(Debug, Object, Serialize)]
 #[oai(rename_all = "camelCase")]
 #[serde(rename_all = "camelCase")]
 pub struct Session {
-    /// The store whose settings the session or token opens.
+    /// The store whose settings the session or token gives access to.
     store_id: String,
     /// The `userId` of the person to whom the link or token was given.
     user_id: UserIdText,
@@ -76,7 +77,7 @@ impl From<Manager> for Session {
     }
 }
 
-/// A session, with the cookie that keeps it.
+/// The answer that opens a session, with the header that sets its cookie.
 #[derive(Debug)]
 pub struct Opened;
 
@@ -92,7 +93,7 @@ impl ReplyShape for Opened {
     }
 
     fn headers() -> Vec<MetaHeader> {
-        let description = "The session: `HttpOnly`, `SameSite=Strict`, for /settings alone.";
+        let description = "Sets the cookie of the session: `HttpOnly`, `SameSite=Strict`, only for /settings.";
         vec![envelope::header("set-cookie", description, true, MetaSchema::new("string"))]
     }
 
@@ -101,7 +102,7 @@ impl ReplyShape for Opened {
     }
 }
 
-/// The end of a session, with the cookie that takes the browser's away.
+/// The answer that ends a session, with the header that deletes its cookie.
 #[derive(Debug)]
 pub struct Ended;
 
@@ -117,7 +118,7 @@ impl ReplyShape for Ended {
     }
 
     fn headers() -> Vec<MetaHeader> {
-        vec![envelope::header("set-cookie", "Has the browser forget the session.", true, MetaSchema::new("string"))]
+        vec![envelope::header("set-cookie", "Deletes the cookie of the session from the browser.", true, MetaSchema::new("string"))]
     }
 
     fn register(registry: &mut Registry) {
@@ -131,7 +132,7 @@ pub struct Stranger {
     state: Arc<SharedState>,
     context: Context,
     from: RemoteAddr,
-    /// Whether it came over TLS, as far as a proxy in front of us says.
+    /// Whether the request came over TLS, according to the proxy in front of the server.
     secure: bool,
 }
 
@@ -144,7 +145,7 @@ impl<'a> ApiExtractor<'a> for Stranger {
 
     async fn from_request(request: &'a poem::Request, _: &mut RequestBody, _: ExtractParamOptions<()>) -> poem::Result<Self> {
         let Arrival { state, context, .. } = Arrival::of(request)?;
-        // A page of somebody else must not put its reader into a session of its choosing.
+        // Prevents login CSRF: a page of another site must not sign its reader in to a session that the page chose.
         own_origin(request, true)?;
         let secure = is_secure(request);
         Ok(Self { state: state.clone(), context: context.clone(), from: request.remote_addr().clone(), secure })
@@ -156,7 +157,7 @@ fn cookie(secret: &str, seconds: i64, secure: bool) -> Option<HeaderValue> {
     HeaderValue::from_str(&format!("{COOKIE}={secret}; Path=/settings; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}")).ok()
 }
 
-/// Opening, seeing and ending sessions.
+/// Opening, reading and ending sessions.
 #[derive(Debug)]
 pub struct SessionOperations;
 
@@ -164,11 +165,15 @@ pub struct SessionOperations;
 impl SessionOperations {
     /// Open a session
     ///
-    /// Uses a link up and answers with the cookie of a session of 12 hours.
+    /// Exchanges a link for a session of 12 hours, whose cookie the answer sets. The link cannot be used again.
     #[oai(path = "/session", method = "post", operation_id = "openSession")]
     async fn open_session(&self, stranger: Stranger, body: Body<SessionOpening>) -> Result<Reply<Opened>, Failure<SettingsCreation>> {
         let link = body.parse()?.link;
-        let unknown = || ApiError::unauthorized("`body.link` is unknown, used up or older than 15 minutes; ask for a new one");
+        let unknown = || {
+            ApiError::unauthorized(
+                "`body.link` is unknown, used up or older than 15 minutes; get a new one with `counterpart settings link`",
+            )
+        };
         let service = &stranger.state.service;
         let Some(manager) = service.manager(&link, GrantKind::Link).await? else {
             refused(&stranger.state, &stranger.context, &stranger.from)?;
@@ -184,9 +189,9 @@ impl SessionOperations {
         Ok(Reply::of(&stranger.context, &Session::from(manager), headers))
     }
 
-    /// See who is asking
+    /// Get the session
     ///
-    /// The user behind the session or the token.
+    /// Returns the user behind the session or the token.
     #[oai(path = "/session", method = "get", operation_id = "getSession")]
     async fn get_session(&self, managed: Managed) -> Result<Reply<One<Session>>, Failure<SettingsCatalog>> {
         Ok(Reply::of(&managed.context, &Session::from(managed.manager.clone()), vec![]))
@@ -194,7 +199,7 @@ impl SessionOperations {
 
     /// End the session
     ///
-    /// Ends the session or the token that the request is made with.
+    /// Ends the session or the token with which the request is authenticated.
     #[oai(path = "/session", method = "delete", operation_id = "endSession")]
     async fn end_session(&self, managed: Managed) -> Result<Reply<Ended>, Failure<SettingsCatalog>> {
         managed.state.service.end_session(&managed.editor, &managed.secret).await?;

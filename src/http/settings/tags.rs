@@ -1,24 +1,24 @@
-//! The tags of the settings plane's document.
+//! The tags of the settings plane's OpenAPI document.
 
 use poem_openapi::Tags;
 
 /// The nouns under which operations are grouped.
 #[derive(Debug, Tags)]
 pub enum SettingsTag {
-    /// Who is asking.
+    /// Sessions of the settings page, and the user behind a session or token.
     Session,
     /// API keys.
     Keys,
-    /// Subscriptions to events, the log of deliveries, and deliveries on demand.
+    /// Subscriptions of endpoints to events, the log of delivery attempts, test events and replays.
     Webhooks,
     /// Recorded events.
     Events,
-    /// Moves of tickets and conversations, and messages that a bridge brings.
+    /// State changes of tickets and conversations, and inbound messages from a bridge.
     Inbox,
-    /// Seats, and who may work on which account.
+    /// Seats, and which users may work on which channel account.
     Team,
-    /// Endpoints that hand the messages of channel accounts over.
+    /// Endpoints that pass the outgoing messages of channel accounts on to their channels.
     Bridges,
-    /// What was changed, and by whom.
+    /// The audit log: what was changed, and by whom.
     Audit,
 }

@@ -1,4 +1,4 @@
-//! Seats of the store, and who may work on which channel account.
+//! Seats of the store, and access control: which users may work on which channel account.
 
 use poem_openapi::{Object, OpenApi};
 use serde::{Deserialize, Serialize};
@@ -21,14 +21,14 @@ use crate::{
     service::settings::{AccountAccess, RemovedAccess},
 };
 
-/// A teammate, or an invited seat.
+/// A seat: of a teammate, or of a person who was invited and has not joined yet.
 #[derive(Debug, Object, Serialize)]
 #[oai(rename_all = "camelCase", skip_serializing_if_is_none)]
 #[serde(rename_all = "camelCase")]
 pub struct Seat {
-    /// Identifies the seat, joined or only invited; the removal of a user takes this id and not `userId`.
+    /// Identifies the seat, also while the person is only invited. The removal of a user expects this id, not the `userId`.
     id: String,
-    /// Absent until the invitation is accepted.
+    /// Identifies the user; absent until the invitation is accepted.
     #[serde(skip_serializing_if = "Option::is_none")]
     user_id: Option<UserIdText>,
     /// The name of the person; absent where none is recorded, as on an incomplete invitation.
@@ -37,7 +37,7 @@ pub struct Seat {
     /// The e-mail address recorded for the seat; absent where there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     email: Option<AddressText>,
-    /// The role's name.
+    /// The name of the user's role.
     #[serde(skip_serializing_if = "Option::is_none")]
     role: Option<String>,
 }
@@ -55,18 +55,18 @@ impl From<UserView> for Seat {
     }
 }
 
-/// A channel account and who may work on it.
+/// A channel account and the users who may work on it.
 #[derive(Debug, Object, Serialize)]
 #[oai(rename_all = "camelCase")]
 #[serde(rename_all = "camelCase")]
 pub struct AccountUsers {
     /// The channel account, as in `accountId` of conversations and tickets.
     account_id: String,
-    /// The name of the account for people.
+    /// The display name of the account.
     name: String,
     /// The channel of the account, such as `line` or `whatsapp`.
     channel: String,
-    /// The users that it is open to; empty: all of them.
+    /// The `userId`s of the users who may work on the account; empty: every user may.
     user_ids: Vec<String>,
 }
 
@@ -81,14 +81,14 @@ impl From<AccountAccess> for AccountUsers {
     }
 }
 
-/// Who may work on an account from now on.
+/// The users who may work on an account from now on.
 #[derive(Debug, Object, Deserialize)]
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct AccountUsersChange {
     /// The channel account whose list of users is replaced as a whole.
     account_id: String,
-    /// The `userId`s of those who may work on the account. An empty list lets every user work on it.
+    /// The `userId`s of the users who may work on the account. An empty list lets every user work on it.
     #[oai(validator(max_items = 1000))]
     user_ids: Vec<UserIdText>,
 }
@@ -98,9 +98,9 @@ pub struct AccountUsersChange {
 #[oai(rename_all = "camelCase")]
 #[serde(rename_all = "camelCase")]
 pub struct AccountUsersChanged {
-    /// The account with the users that it is open to after the change.
+    /// The account, with the users who may work on it after the change.
     account: AccountUsers,
-    /// Tickets that lost their assignee.
+    /// The number of tickets that lost their assignee.
     unassigned_tickets: usize,
 }
 
@@ -109,7 +109,7 @@ pub struct AccountUsersChanged {
 #[oai(rename_all = "camelCase")]
 #[serde(rename_all = "camelCase")]
 pub struct UserRemoved {
-    /// Tickets that lost their assignee.
+    /// The number of tickets that lost their assignee.
     unassigned_tickets: usize,
 }
 
@@ -130,14 +130,14 @@ impl TeamOperations {
 
     /// Remove a user
     ///
-    /// Removes a seat, at once and for good. The user's tickets lose their assignee, with an event each; the user's API keys
-    /// act in the name of the store's oldest owner; sessions and tokens end. The last owner cannot be removed, and an admin can
-    /// remove no owner.
+    /// Removes a seat, at once and permanently. The user's tickets lose their assignee, with one event for each ticket. The user's API keys
+    /// act in the name of the store's oldest owner from then on. The user's sessions and tokens end. The last owner cannot be removed, and
+    /// an admin cannot remove an owner.
     #[oai(path = "/users", method = "delete", operation_id = "removeUser")]
     async fn remove_user(
         &self,
         managed: Managed,
-        /// The seat: `id` of the user, not `userId`.
+        /// The seat to remove: its `id` in the list of users, not its `userId`.
         id: Query<Required<Id<SeatId>>>,
     ) -> Result<Reply<One<UserRemoved>>, Failure<SettingsRemoval>> {
         let RemovedAccess { unassigned } = managed.state.service.remove_user(&managed.editor, &id.0.0.0).await?;
@@ -146,7 +146,7 @@ impl TeamOperations {
 
     /// List accounts with their users
     ///
-    /// Lists the store's channel accounts, disconnected ones too, with the users that each is open to.
+    /// Lists the store's channel accounts, including disconnected ones, with the users who may work on each.
     #[oai(path = "/accounts", method = "get", operation_id = "listAccountUsers")]
     async fn list_account_users(&self, managed: Managed) -> Result<Reply<All<AccountUsers>>, Failure<SettingsCatalog>> {
         let accounts: Vec<AccountUsers> =
@@ -156,8 +156,8 @@ impl TeamOperations {
 
     /// Set an account's users
     ///
-    /// Opens an account to these users alone, or to everybody where there are none. Tickets on it that are assigned to anybody
-    /// else lose their assignee, with an event each.
+    /// Restricts an account to these users, or opens it to every user if the list is empty. Tickets of the account that are assigned to
+    /// other users lose their assignee, with one event for each ticket.
     #[oai(path = "/accounts/users", method = "put", operation_id = "setAccountUsers")]
     async fn set_account_users(
         &self,

@@ -1,4 +1,4 @@
-//! Subscriptions to events, the log of what was delivered to them, and deliveries on demand (section 6; decisions, section 8).
+//! Webhooks: subscriptions of endpoints to events, the log of delivery attempts, test events and replays (section 6; decisions, section 8).
 
 use poem_openapi::{Object, OpenApi};
 use serde::{Deserialize, Serialize};
@@ -27,41 +27,41 @@ use crate::{
     service::webhooks::WebhookSettings,
 };
 
-/// How an attempt can end.
+/// The outcomes of a delivery attempt.
 #[derive(Debug, Clone)]
 pub struct Outcomes;
 
 impl ValueSet for Outcomes {
     const NAME: &'static str = "AttemptOutcome";
-    const DESCRIPTION: &'static str = "How an attempt ended: `delivered`; `retrying`, another follows; `given_up`, none follows; `disabled`, the webhook was switched off; `late`, another attempt had taken over.";
+    const DESCRIPTION: &'static str = "How an attempt ended: `delivered`; `retrying`: another attempt follows; `given_up`: no attempt follows; `disabled`: the failure disabled the webhook; `late`: by then another attempt had taken the event over, or the webhook had been disabled.";
     const VALUES: &'static [&'static str] = &["delivered", "retrying", "given_up", "disabled", "late"];
 }
 
-/// A subscription to events, without its secret.
+/// A webhook, which is the subscription of an endpoint to events, without its secret.
 #[derive(Debug, Object, Serialize)]
 #[oai(rename = "Webhook", rename_all = "camelCase", skip_serializing_if_is_none)]
 #[serde(rename_all = "camelCase")]
 pub struct WebhookView {
     /// Identifies the webhook, as `webhookId` in the operations on it.
     pub id: String,
-    /// Where events are sent.
+    /// The address that events are sent to.
     pub url: String,
-    /// The kinds of events that it gets.
+    /// The kinds of events that are sent to the webhook.
     pub events: Vec<EnumValue<EventKinds>>,
-    /// If set, it gets only the events of this channel account.
+    /// If set, only the events of this channel account are sent to the webhook.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub account_id: Option<String>,
-    /// Whether events are sent to it; `false` after it was disabled by hand, answered 410 or failed for five days.
+    /// Whether events are sent to the webhook; `false` after it was disabled by hand, answered 410 or failed for five days.
     pub enabled: bool,
-    /// Why it is not enabled.
+    /// Why the webhook is disabled; absent while it is enabled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disabled_reason: Option<String>,
-    /// Since when nothing but failures came from it. After 5 days of that it is disabled.
+    /// Since when every attempt has failed. A webhook that fails for 5 days is disabled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failing_since: Option<Timestamp>,
-    /// When the webhook was made.
+    /// When the webhook was created.
     pub created_at: Timestamp,
-    /// When it was last edited, enabled, disabled or given a new secret.
+    /// When the webhook was last edited, enabled, disabled or given a new secret.
     pub updated_at: Timestamp,
 }
 
@@ -82,12 +82,12 @@ impl From<Webhook> for WebhookView {
     }
 }
 
-/// A subscription with its secret, which is not shown again.
+/// A webhook with its secret, which is not shown again.
 #[derive(Debug, Object, Serialize)]
 pub struct WebhookWithSecret {
     /// The webhook that the secret belongs to.
     webhook: WebhookView,
-    /// What deliveries are signed with, as the libraries of Standard Webhooks take it.
+    /// The secret that deliveries are signed with, in the form that the libraries of Standard Webhooks accept.
     secret: String,
 }
 
@@ -96,31 +96,31 @@ pub struct WebhookWithSecret {
 #[oai(rename = "Attempt", rename_all = "camelCase", skip_serializing_if_is_none)]
 #[serde(rename_all = "camelCase")]
 pub struct AttemptView {
-    /// Its place in the log.
+    /// The attempt's place in the log; a newer attempt has a greater one.
     pub position: i64,
-    /// The event that was sent: its `id`, which is also the `webhook-id` header and the same on every attempt.
+    /// The `id` of the event that was sent. It is also the `webhook-id` header, and the same on every attempt.
     pub event_id: String,
-    /// The event's kind; `webhook.test` for one that was made to test the endpoint.
+    /// The event's kind; `webhook.test` for a test event.
     #[oai(rename = "type")]
     #[serde(rename = "type")]
     pub kind: String,
-    /// Where it was sent to.
+    /// The address that the event was sent to.
     pub url: String,
-    /// Which of the event's attempts it was, from 1.
+    /// The number of this attempt among the attempts of the event, from 1.
     pub attempt: i64,
     /// When the server began this attempt.
     pub started_at: Timestamp,
-    /// How long it took, in milliseconds.
+    /// How long the attempt took, in milliseconds.
     pub millis: i64,
-    /// The endpoint's HTTP status; absent: no answer came.
+    /// The HTTP status of the endpoint's answer; absent: there was no answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<i64>,
-    /// Why no answer came.
+    /// Why there was no answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// The outcome of the attempt. `late`: another attempt had taken the event over by then.
+    /// The outcome of the attempt.
     pub outcome: EnumValue<Outcomes>,
-    /// When it is tried next.
+    /// When the next attempt is due; absent unless `outcome` is `retrying`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_attempt_at: Option<Timestamp>,
 }
@@ -143,43 +143,43 @@ impl From<LoggedAttempt> for AttemptView {
     }
 }
 
-/// A new subscription.
+/// A new webhook.
 #[derive(Debug, Object, Deserialize)]
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct WebhookCreation {
-    /// An address that begins with https:// (or http:// where there is no choice).
+    /// The address that events are sent to. It begins with `https://`; use `http://` only if the endpoint offers nothing else.
     #[oai(validator(max_length = 2048))]
     url: String,
-    /// The kinds of events that are sent to it; omitted: every kind.
+    /// The kinds of events that are sent to the webhook; omitted: every kind.
     events: Option<AtLeastOne<EnumValue<EventKinds>>>,
-    /// The one channel account whose events it gets; omitted or `null`: all of them.
+    /// The only channel account whose events are sent to the webhook; omitted or `null`: the events of all accounts are sent.
     #[oai(default)]
     #[serde(default)]
     account_id: Clearable,
 }
 
-/// What changes of a subscription, for events from then on.
+/// The new properties of a webhook, for events from now on. What is omitted stays the same.
 #[derive(Debug, Object, Deserialize)]
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct WebhookChange {
     /// The webhook whose settings change.
     webhook_id: String,
-    /// The new address, which begins with `https://` or `http://`; the former one stays when omitted.
+    /// The new address, which begins with `https://` or `http://`.
     #[oai(validator(max_length = 2048))]
     url: Option<String>,
-    /// All its kinds of events from now on; `null`: every kind.
+    /// All kinds of events that are sent to the webhook from now on; `null`: every kind.
     #[oai(default)]
     #[serde(default)]
     events: Clearable<AtLeastOne<EnumValue<EventKinds>>>,
-    /// The one account whose events it gets; `null`: all of them.
+    /// The only channel account whose events are sent to the webhook; `null`: the events of all accounts are sent.
     #[oai(default)]
     #[serde(default)]
     account_id: Clearable,
 }
 
-/// A subscription that something happens to.
+/// The webhook that an operation applies to.
 #[derive(Debug, Object, Deserialize)]
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -192,42 +192,42 @@ fn names(kinds: AtLeastOne<EnumValue<EventKinds>>) -> Vec<String> {
     kinds.0.into_iter().map(|kind| kind.0).collect()
 }
 
-/// Which events are sent again.
+/// The events that are sent again, and the webhook that gets them.
 #[derive(Debug, Object, Deserialize)]
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ReplayOrder {
     /// The webhook that gets the events; it must be enabled, except for a `dryRun`.
     webhook_id: String,
-    /// Only this event.
+    /// Only the event with this id.
     event_id: Option<String>,
     /// Only events at or after this instant.
     since: Option<Bound>,
     /// Only events before this instant.
     until: Option<Bound>,
-    /// Only events that never arrived and are not waiting.
+    /// Only events that were never delivered and do not wait for an attempt.
     missing: Option<bool>,
-    /// Only count them.
+    /// Only counts the events, and sends none.
     dry_run: Option<bool>,
 }
 
-/// How many events a replay is about.
+/// The number of events of a replay.
 #[derive(Debug, Object, Serialize)]
 pub struct Replayed {
-    /// How many events were queued, or with `dryRun` would be.
+    /// How many events were queued; with `dryRun`, how many would be queued.
     count: i64,
 }
 
-/// A made-up event that is on its way.
+/// A test event that was queued.
 #[derive(Debug, Object, Serialize)]
 #[oai(rename_all = "camelCase")]
 #[serde(rename_all = "camelCase")]
 pub struct TestEvent {
-    /// What the log shows it under.
+    /// The id of the test event, under which the log shows its attempts.
     event_id: String,
 }
 
-/// Subscriptions to events.
+/// Operations on webhooks.
 #[derive(Debug)]
 pub struct WebhookOperations;
 
@@ -245,7 +245,7 @@ impl WebhookOperations {
 impl WebhookOperations {
     /// List webhooks
     ///
-    /// Lists the store's subscriptions, the oldest first, without their secrets.
+    /// Lists the store's webhooks, the oldest first, without their secrets.
     #[oai(path = "/webhooks", method = "get", operation_id = "listWebhooks")]
     async fn list_webhooks(&self, managed: Managed) -> Result<Reply<All<WebhookView>>, Failure<SettingsCatalog>> {
         let webhooks: Vec<WebhookView> = managed.state.service.webhooks(managed.store()).await?.into_iter().map(Into::into).collect();
@@ -254,8 +254,7 @@ impl WebhookOperations {
 
     /// Create a webhook
     ///
-    /// Subscribes an endpoint to events from now on. The secret that deliveries are signed with is in this answer and never
-    /// again.
+    /// Subscribes an endpoint to events from now on. The secret that deliveries are signed with is in this answer and is not shown again.
     #[oai(path = "/webhooks", method = "post", operation_id = "createWebhook")]
     async fn create_webhook(
         &self,
@@ -271,7 +270,7 @@ impl WebhookOperations {
 
     /// Edit a webhook
     ///
-    /// Changes where events are sent, or which, for events from now on. The secret stays.
+    /// Changes the address that events are sent to, or which events are sent, for events from now on. The secret stays the same.
     #[oai(path = "/webhooks", method = "patch", operation_id = "editWebhook")]
     async fn edit_webhook(&self, managed: Managed, body: Body<WebhookChange>) -> Result<Reply<One<WebhookView>>, Failure<SettingsEdit>> {
         let change = body.parse()?;
@@ -284,7 +283,7 @@ impl WebhookOperations {
 
     /// Enable a webhook
     ///
-    /// Sends events again, from now on. What happened meanwhile is a replay away.
+    /// Sends events to the webhook again, from now on. Events of the time when it was disabled are sent only by a replay.
     #[oai(path = "/webhooks/enable", method = "post", operation_id = "enableWebhook")]
     async fn enable_webhook(
         &self,
@@ -297,7 +296,7 @@ impl WebhookOperations {
 
     /// Disable a webhook
     ///
-    /// Sends nothing more, and forgets what is waiting.
+    /// Stops all deliveries to the webhook, and drops the events that wait for delivery.
     #[oai(path = "/webhooks/disable", method = "post", operation_id = "disableWebhook")]
     async fn disable_webhook(
         &self,
@@ -310,7 +309,8 @@ impl WebhookOperations {
 
     /// Rotate a webhook's secret
     ///
-    /// Gives a webhook a new secret, which is in this answer and never again. The former one signs beside it for 24 hours.
+    /// Gives a webhook a new secret, which is in this answer and is not shown again. For 24 hours deliveries are signed with both the new
+    /// and the former secret.
     #[oai(path = "/webhooks/rotate", method = "post", operation_id = "rotateWebhook")]
     async fn rotate_webhook(
         &self,
@@ -323,7 +323,7 @@ impl WebhookOperations {
 
     /// Send a test event
     ///
-    /// Sends a made-up event of the kind `webhook.test` to one endpoint.
+    /// Sends a test event, whose kind is `webhook.test`, to one webhook.
     #[oai(path = "/webhooks/test", method = "post", operation_id = "testWebhook")]
     async fn test_webhook(&self, managed: Managed, body: Body<WebhookReference>) -> Result<Reply<One<TestEvent>>, Failure<SettingsChange>> {
         let id = body.parse()?.webhook_id.into();
@@ -333,7 +333,7 @@ impl WebhookOperations {
 
     /// Send events again
     ///
-    /// Queues events again, as if they had not been tried; or, with `dryRun`, counts those that would be.
+    /// Queues events again, as if there had been no attempt; with `dryRun`, only counts the events that would be queued.
     #[oai(path = "/webhooks/replay", method = "post", operation_id = "replayWebhook")]
     async fn replay_webhook(&self, managed: Managed, body: Body<ReplayOrder>) -> Result<Reply<One<Replayed>>, Failure<SettingsChange>> {
         let order = body.parse()?;
@@ -356,12 +356,12 @@ impl WebhookOperations {
     async fn list_attempts(
         &self,
         managed: Managed,
-        /// The webhook.
+        /// The webhook whose attempts are listed.
         #[oai(name = "webhookId")]
         webhook_id: Query<Required<Id<WebhookId>>>,
-        /// Only attempts before this `position`: that of the last one received.
+        /// Only attempts before this `position`. To read on, send the `position` of the last attempt received.
         before: Query<Option<PositionParam>>,
-        /// At most so many.
+        /// The largest number of attempts to return.
         limit: Query<LimitParam>,
     ) -> Result<Reply<All<AttemptView>>, Failure<SettingsLookup>> {
         let along = Along::Before(before.0.map(|position| position.0));
@@ -372,12 +372,12 @@ impl WebhookOperations {
 
     /// Delete a webhook
     ///
-    /// Removes a webhook with its log, at once and for good.
+    /// Deletes a webhook and its log, at once and permanently.
     #[oai(path = "/webhooks", method = "delete", operation_id = "deleteWebhook")]
     async fn delete_webhook(
         &self,
         managed: Managed,
-        /// The webhook.
+        /// The webhook to delete.
         #[oai(name = "webhookId")]
         webhook_id: Query<Required<Id<WebhookId>>>,
     ) -> Result<Reply<One<Acknowledgement>>, Failure<SettingsLookup>> {

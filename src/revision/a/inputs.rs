@@ -1,4 +1,4 @@
-//! Inputs of writes that revision A spells its own way.
+//! Write inputs whose shape is specific to revision A: labels, internal comments, text messages.
 
 use poem_openapi::Object;
 use serde::Deserialize;
@@ -15,10 +15,10 @@ use crate::{
 pub struct LabelsInput {
     /// The conversation whose labels change.
     conversation_id: String,
-    /// Ids of labels to add; unknown ones and those already present change nothing. Can be left out where `removeLabels` holds an id.
+    /// Ids of labels to add. Unknown labels and labels that are already present are ignored. Optional if `removeLabels` holds an id.
     #[oai(validator(max_items = 10))]
     add_labels: Option<Vec<String>>,
-    /// Ids of labels to take away; those that are not on the conversation change nothing. None may be in `addLabels` too.
+    /// Ids of labels to remove. Labels that are not on the conversation are ignored. No id may also be in `addLabels`.
     #[oai(validator(max_items = 10))]
     remove_labels: Option<Vec<String>>,
 }
@@ -33,7 +33,7 @@ impl LabelsInput {
         }
         for (name, ids) in [("addLabels", &add), ("removeLabels", &remove)] {
             if ids.len() > MAX_LABELS {
-                return Err(ApiError::field(&format!("body.{name}"), format!("takes at most {MAX_LABELS} ids")));
+                return Err(ApiError::field(&format!("body.{name}"), format!("must hold at most {MAX_LABELS} ids")));
             }
         }
         Ok(LabelUpdate {
@@ -44,38 +44,38 @@ impl LabelsInput {
     }
 }
 
-/// A note that the customer does not see.
+/// An internal comment, which the customer does not see.
 #[derive(Debug, Object, Deserialize)]
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CommentInput {
-    /// The conversation that the note is added to.
+    /// The conversation that the comment is added to.
     conversation_id: String,
     /// Plain text, at most 64 KiB in UTF-8.
     text: String,
 }
 
 impl CommentInput {
-    /// The conversation and the text.
+    /// Returns the conversation's id and the text.
     pub fn check(self) -> Result<(String, String), ApiError> {
         bounded("body.text", &self.text)?;
         Ok((self.conversation_id, self.text))
     }
 }
 
-/// A text to send.
+/// A text message to send.
 #[derive(Debug, Object, Deserialize)]
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TextInput {
-    /// The conversation to send the text in; its channel may refuse a text when the contact has not written lately.
+    /// The conversation to send the text in. On some channels, texts are refused if the contact has not written recently.
     conversation_id: String,
-    /// At most 64 KiB in UTF-8.
+    /// The text, at most 64 KiB in UTF-8.
     text: String,
 }
 
 impl TextInput {
-    /// The conversation and the text.
+    /// Returns the conversation's id and the text.
     pub fn check(self) -> Result<(String, String), ApiError> {
         bounded("body.text", &self.text)?;
         Ok((self.conversation_id, self.text))

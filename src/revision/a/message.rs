@@ -1,4 +1,4 @@
-//! A message in revision A.
+//! The schema of a message in revision A.
 
 use poem_openapi::{Enum, Object};
 use serde::Serialize;
@@ -25,56 +25,56 @@ pub struct Message {
     pub conversation_id: String,
     /// The channel account of the message's conversation.
     pub account_id: String,
-    /// Whether the contact sent it.
+    /// Whether the contact sent the message.
     pub sent_by_recipient: bool,
-    /// When the message was sent, according to its channel. If the channel does not say, when the service received or accepted it.
+    /// When the message was sent, according to its channel. If the channel reports no time: when the service received or accepted it.
     pub sent_at: Timestamp,
-    /// When the service recorded the message; can differ from `sentAt`, which a channel may give.
+    /// When this service recorded the message; differs from `sentAt` if the channel reported another time.
     pub created_at: Timestamp,
-    /// When the record last changed; delivery to the channel does not move it.
+    /// When the record last changed; delivery to the channel does not change this time.
     pub updated_at: Timestamp,
-    /// The `userId` of the teammate who sent it.
+    /// The `userId` of the teammate who sent the message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub author_user_id: Option<String>,
-    /// Whether it was sent from the application and not on the channel itself.
+    /// Whether the message was sent from the application and not on the channel itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub is_sent_from_app: Option<bool>,
-    /// Who sent it, as the channel gives it.
+    /// The sender of the message, as the channel describes it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sender: Option<StoredJson<Sender>>,
-    /// What was sent, as the channel gives it.
+    /// The content of the message, as the channel describes it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub payload: Option<StoredJson<Payload>>,
-    /// The teammate who sent it; with `expand=sentBy`.
+    /// The teammate who sent the message; only with `expand=sentBy`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sent_by: Option<Author>,
-    /// The conversation; with `expand=conversation`.
+    /// The conversation; only with `expand=conversation`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub conversation: Option<RelatedChannel>,
-    /// The channel account; with `expand=account`.
+    /// The channel account; only with `expand=account`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub account: Option<RelatedChannel>,
 }
 
-/// What a message carries.
+/// The content of a message.
 #[derive(Debug, Object)]
 #[oai(rename_all = "camelCase")]
 pub struct Payload {
-    /// What the message mainly carries; derived from text and images where the channel gave no payload.
+    /// The main kind of content; derived from text and images if the channel gave no payload.
     r#type: PayloadType,
-    /// The plain text, for a template its filled-in body; absent where there is none.
+    /// The plain text; for a template, its body with the values filled in. Absent if there is none.
     text: Option<String>,
     /// Image URLs.
     images: Option<Vec<String>>,
-    /// Files that came with the message; absent where there are none.
+    /// Files that came with the message; absent if there are none.
     attachments: Option<Vec<Attachment>>,
-    /// Addresses, subject and HTML body where the message is an e-mail.
+    /// Addresses, subject and HTML body, if the message is an e-mail.
     email: Option<EmailPayload>,
-    /// Which template was sent, and with what values, where the message was made from one.
+    /// The template and its values, if the message was created from a template.
     template: Option<TemplatePayload>,
 }
 
-/// What a message carries above all; `other` is whatever fits none of the other values.
+/// The main kind of content of a message; `other` is content that fits none of the other values.
 #[derive(Debug, Clone, Copy, Enum)]
 #[oai(rename_all = "lowercase")]
 enum PayloadType {
@@ -86,53 +86,53 @@ enum PayloadType {
     Other,
 }
 
-/// A file.
+/// A file that came with a message.
 #[derive(Debug, Object)]
 #[oai(rename_all = "camelCase")]
 struct Attachment {
     /// The name of the file.
     name: String,
-    /// The address of the file, as the channel gave it.
+    /// The URL of the file, as the channel gave it.
     url: String,
     /// Media type of the file, such as `image/png`.
     mime_type: String,
-    /// Bytes.
+    /// The size of the file in bytes.
     size: i64,
 }
 
-/// The e-mail that a message is.
+/// The parts of a message that is an e-mail.
 #[derive(Debug, Object)]
 #[oai(rename_all = "camelCase")]
 struct EmailPayload {
-    /// The subject line; absent where the e-mail has none.
+    /// The subject line; absent if the e-mail has none.
     subject: Option<String>,
-    /// The mailbox that the e-mail was sent from; absent where it is not known.
+    /// The mailbox that the e-mail was sent from; absent if it is not known.
     from: Option<EmailAddress>,
     /// The main recipients of the e-mail.
     to: Option<Vec<EmailAddress>>,
-    /// Recipients of copies; absent where the e-mail has none.
+    /// Recipients of copies; absent if the e-mail has none.
     cc: Option<Vec<EmailAddress>>,
-    /// Recipients of blind copies; absent where the e-mail has none.
+    /// Recipients of blind copies; absent if the e-mail has none.
     bcc: Option<Vec<EmailAddress>>,
-    /// The HTML body; absent for an e-mail of plain text, which is in `text` of the payload.
+    /// The HTML body; absent if the e-mail is plain text, which is in `text` of the payload.
     html: Option<String>,
     /// The `Message-ID` header of the e-mail, by which replies refer to it.
     message_id: Option<String>,
 }
 
-/// A mailbox.
+/// A mailbox: an e-mail address and its display name.
 #[derive(Debug, Object)]
 struct EmailAddress {
     /// The bare e-mail address of the mailbox.
     email: String,
-    /// The display name that goes with the address; absent where there is none.
+    /// The display name of the mailbox; absent if there is none.
     name: Option<String>,
 }
 
-/// The template that a message was made from.
+/// The template that a message was created from.
 #[derive(Debug, Object)]
 struct TemplatePayload {
-    /// The template, by its `id` at the time of sending.
+    /// The `id` of the template at the time of sending.
     id: String,
     /// The name of the template.
     name: Option<String>,

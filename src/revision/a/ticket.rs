@@ -1,4 +1,4 @@
-//! A ticket in revision A.
+//! The schema of a ticket in revision A.
 
 use poem_openapi::Object;
 use serde::Serialize;
@@ -11,39 +11,39 @@ use crate::{
     },
 };
 
-/// A piece of work raised against a conversation.
+/// A ticket: a piece of support work on a conversation.
 #[derive(Debug, Object, Serialize)]
 #[oai(rename_all = "camelCase", skip_serializing_if_is_none)]
 #[serde(rename_all = "camelCase")]
 pub struct Ticket {
-    /// Identifies the ticket, as `ticketId` in other operations; people see `ticketNumber` instead.
+    /// Identifies the ticket: the value of `ticketId` in requests. The number to show to people is `ticketNumber`.
     pub id: String,
-    /// Human-readable number.
+    /// The human-readable number of the ticket.
     pub ticket_number: String,
     /// `true` from opening to closing, also while the ticket is snoozed.
     pub is_open: bool,
-    /// When the ticket was first opened; a reopening leaves it and sets `reopenedAt`.
+    /// When the ticket was first opened. Reopening the ticket does not change this time, but sets `reopenedAt`.
     pub opened_at: Timestamp,
     /// The channel of the ticket's conversation.
     pub channel: ChannelName,
-    /// Whether the ticket is marked as spam; such tickets are listed on request only and cannot be assigned.
+    /// Whether the ticket is marked as spam. Spam tickets are listed only on request (`isSpam`), and cannot be assigned.
     pub is_spam: bool,
     /// The contact of the ticket's conversation.
     pub contact_id: String,
-    /// When the ticket was recorded; the same as `openedAt` unless imported data says otherwise.
+    /// When the ticket was recorded; the same as `openedAt` unless an import set another time.
     pub created_at: Timestamp,
-    /// When the ticket or one of its field values last changed; messages and snoozes do not move it.
+    /// When the ticket or one of its field values last changed; messages and snoozes do not change this time.
     pub updated_at: Timestamp,
     /// The channel account; omitted with `expand=account`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub account_id: Option<String>,
-    /// The channel account; with `expand=account`.
+    /// The channel account; only with `expand=account`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub account: Option<RelatedChannel>,
     /// The conversation; omitted with `expand=conversation`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub conversation_id: Option<String>,
-    /// The conversation; with `expand=conversation`.
+    /// The conversation; only with `expand=conversation`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub conversation: Option<RelatedChannel>,
     /// When the ticket was closed; absent while it is open, and removed when it is reopened.
@@ -55,25 +55,25 @@ pub struct Ticket {
     /// The assigned user's `userId`; omitted with `expand=assignee`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub assignee_user_id: Option<String>,
-    /// The assigned user; with `expand=assignee`.
+    /// The assigned user; only with `expand=assignee`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub assignee: Option<RelatedUser>,
     /// Whether an earlier ticket exists on the conversation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub is_follow_up: Option<bool>,
-    /// Field values keyed by field id, and system keys.
+    /// Field values, keyed by field id, and values of system keys such as `isConverted`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ticket_fields: Option<StoredJson<AnyObject>>,
-    /// The `userId` of who handled the ticket; with `expand=handledBy`, the user.
+    /// The `userId` of the user who handled the ticket; with `expand=handledBy`, the user as an object.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub handled_by: Option<HandledBy>,
-    /// When a field value was last written: send it back with the next field update.
+    /// When a field value was last written. Send it with the next field update, so that a concurrent change is detected.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ticket_fields_updated_at: Option<Timestamp>,
 }
 
 id_or_object! {
-    /// A user id, or the user in its place.
+    /// A user id, or the user as an object.
     HandledBy(RelatedUser)
 }
 

@@ -1,4 +1,4 @@
-//! A user in revision A.
+//! The schema of a user in revision A.
 
 use poem_openapi::Object;
 use serde::Serialize;
@@ -9,22 +9,22 @@ use crate::{
     revision::RULES,
 };
 
-/// A teammate, or an invited seat.
+/// A seat of the store: a teammate, or an invitation that is not yet accepted.
 #[derive(Debug, Object, Serialize)]
 #[oai(rename_all = "camelCase", skip_serializing_if_is_none)]
 #[serde(rename_all = "camelCase")]
 pub struct User {
-    /// The seat.
+    /// Identifies the seat. Other records refer to the person by `userId`.
     pub id: String,
-    /// The person; what assignees and authors refer to. Absent until an invitation is accepted.
+    /// Identifies the person, as assignee or author for example. Absent until the invitation is accepted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user_id: Option<UserIdText>,
-    /// The name. An invited seat without one shows the local part of its e-mail address, or `Invited user`.
+    /// The display name. For a seat without a name: the part of its e-mail address before `@`, or `Invited user`.
     pub name: String,
-    /// The role; omitted with `expand=role`.
+    /// The id of the role; omitted with `expand=role`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub role_id: Option<String>,
-    /// The role; with `expand=role`.
+    /// The role; only with `expand=role`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub role: Option<RelatedRole>,
 }

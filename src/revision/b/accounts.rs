@@ -1,4 +1,5 @@
-//! Channel accounts and their message templates: sections 2.11, 2.12 and 4.1. Revision B alone has them.
+//! Account operations, which only revision B has: the schemas of channel accounts and WhatsApp templates, and the handlers that list them
+//! (sections 2.11, 2.12 and 4.1).
 
 use poem_openapi::{Object, OpenApi};
 use serde::Serialize;
@@ -29,29 +30,29 @@ use crate::{
 #[oai(rename_all = "camelCase", skip_serializing_if_is_none)]
 #[serde(rename_all = "camelCase")]
 pub struct Account {
-    /// Identifies the account; sent as `accountId` by operations that start from an account, and found as `accountId` on conversations.
+    /// Identifies the account: the value of `accountId` in requests, and in records that refer to the account.
     pub id: String,
     /// The messaging service that the account belongs to, such as `line` or `gmail`.
     pub channel: ChannelName,
-    /// The account's name for people. Where it is an e-mail address, e-mails of this account are sent from it.
+    /// The display name of the account. If the name is an e-mail address, e-mails of this account are sent from that address.
     pub name: String,
-    /// How well the connection to the channel works; accounts that are `disconnected` are left out of the list.
+    /// The state of the account's connection to the channel. The list leaves out `disconnected` accounts.
     pub status: EnumValue<AccountStatuses>,
-    /// When the store last gave access to the account on its channel; absent where that is not known.
+    /// When the store last granted access to the account on its channel; absent if that is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_authorized_at: Option<Timestamp>,
-    /// What the channel says about the account.
+    /// Data of the channel about the account.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<StoredJson<AnyObject>>,
 }
 
-/// How well an account works.
+/// The states of an account's connection.
 #[derive(Debug, Clone)]
 pub struct AccountStatuses;
 
 impl ValueSet for AccountStatuses {
     const NAME: &'static str = "AccountStatus";
-    const DESCRIPTION: &'static str = "Condition of an account's connection: `healthy` is in order, `reauthorization_required` needs access to be granted anew, and a `disconnected` account is inactive.";
+    const DESCRIPTION: &'static str = "The state of an account's connection to its channel: `healthy` works, `reauthorization_required` works again once the store grants access anew, and `disconnected` means that the account is inactive.";
     const VALUES: &'static [&'static str] = &domain::ACCOUNT_STATUSES;
 }
 
@@ -77,22 +78,22 @@ pub struct WhatsappTemplate {
     pub name: String,
     /// How placeholders are written; a `NAMED` template with placeholders cannot be sent over this API.
     pub parameter_format: EnumValue<ParameterFormats>,
-    /// Language code.
+    /// The language code of the template.
     pub language: String,
-    /// Whether the template can be sent: its status must be `APPROVED`, `REINSTATED` or `FLAGGED`.
+    /// The state of the template at WhatsApp; only `APPROVED`, `REINSTATED` and `FLAGGED` templates can be sent.
     pub status: EnumValue<TemplateStatuses>,
     /// What the template is for; one of the values that the list can be filtered by.
     pub category: EnumValue<TemplateCategories>,
-    /// The parts of the template, such as `BODY`; placeholders in the body's text are what `variables` fills in.
+    /// The parts of the template, such as `BODY`. When the template is sent, `variables` fills in the placeholders in the body's text.
     pub components: StoredJson<Vec<TemplateComponent>>,
 }
 
 /// One part of a template; other members depend on its type.
 #[derive(Debug, Object)]
 pub struct TemplateComponent {
-    /// Such as `BODY`.
+    /// The type of the part, such as `BODY`.
     r#type: String,
-    /// The text of a `BODY` may hold the placeholders `{{1}}`, `{{2}}` and so on.
+    /// The text of the part; in a `BODY` it may contain the placeholders `{{1}}`, `{{2}}` and so on.
     text: Option<String>,
 }
 
@@ -118,15 +119,15 @@ open_sets! {
     /// How a template's placeholders are written.
     ParameterFormats "TemplateParameterFormat"
         "How placeholders are written: `POSITIONAL` ones are numbered, as `{{1}}`; `NAMED` ones have names, and cannot be filled in when sending." = PARAMETER_FORMATS;
-    /// Whether a template can be sent.
+    /// The states of a template at WhatsApp.
     TemplateStatuses "TemplateStatus"
-        "The state of a template at WhatsApp; only `APPROVED`, `REINSTATED` and `FLAGGED` ones can be sent." = TEMPLATE_STATUSES;
+        "The state of a template at WhatsApp; only `APPROVED`, `REINSTATED` and `FLAGGED` templates can be sent." = TEMPLATE_STATUSES;
     /// What a template is for.
     TemplateCategories "TemplateCategory"
         "What a template is for, in the terms of WhatsApp: marketing, service messages or authentication." = TEMPLATE_CATEGORIES;
 }
 
-/// Channels as a parameter.
+/// The values of the query parameter `channel`.
 #[derive(Debug)]
 pub struct Channels;
 
@@ -163,10 +164,10 @@ impl AccountReads {
         request: Authorised<AccountsRead>,
         /// Only accounts of this channel.
         channel: Query<Option<OneOf<Channels>>>,
-        /// Accounts a page.
+        /// Accounts per page.
         #[oai(name = "pageSize")]
         page_size: Query<PageSize>,
-        /// Where the page begins: `x-pagination-next-cursor` of the page before.
+        /// The `x-pagination-next-cursor` header of the previous page; absent for the first page.
         cursor: Query<CursorText>,
         _expand: NoExpand,
     ) -> Result<Reply<Paged<Account>>, Failure<Listing>> {
@@ -179,7 +180,7 @@ impl AccountReads {
 
     /// List WhatsApp templates
     ///
-    /// Lists message templates of a WhatsApp account by name, at most 100, without pagination.
+    /// Lists message templates of a WhatsApp account, ordered by name: at most 100, without pagination.
     #[oai(path = "/accounts/whatsapp-templates", method = "get", operation_id = "listWhatsappTemplates")]
     #[expect(clippy::too_many_arguments, reason = "one argument a documented parameter")]
     async fn list_whatsapp_templates(
@@ -188,7 +189,7 @@ impl AccountReads {
         /// The account; its channel must be `whatsapp`.
         #[oai(name = "accountId")]
         account_id: Query<Required<Id<AccountId>>>,
-        /// Part of the name or of the body, whatever the case. Blank does not filter.
+        /// A part of the template's name or body, in upper or lower case. A blank text does not filter.
         search: Query<Option<String>>,
         /// Only templates in this language.
         language: Query<Option<String>>,

@@ -1,4 +1,4 @@
-//! Assigning tickets. Revision B alone has it.
+//! The operation that assigns tickets to users, which only revision B has.
 
 use poem_openapi::OpenApi;
 
@@ -23,7 +23,7 @@ use crate::{
     },
 };
 
-/// Assigning tickets.
+/// The operation that assigns tickets.
 #[derive(Debug)]
 pub struct Assignments;
 
@@ -31,16 +31,16 @@ pub struct Assignments;
 impl Assignments {
     /// Assign tickets
     ///
-    /// Assigns open tickets to users: all of them or, if one cannot be assigned, none. The tickets come back in the order
+    /// Assigns open tickets to users. If one ticket cannot be assigned, none is assigned. The answer has the tickets in the order
     /// of the request.
     #[oai(path = "/tickets/assign", method = "post", operation_id = "assignTickets")]
     async fn assign_tickets(
         &self,
         request: Authorised<TicketsWrite>,
         body: Body<Limited<TicketAssignment, 50>>,
-        /// Replaces `accountId`, `conversationId`, `assigneeUserId` or `handledBy` by an object.
+        /// Related records to return as objects in place of `accountId`, `conversationId`, `assigneeUserId` or `handledBy`.
         expand: Query<Expand<TicketExpand>>,
-        /// Makes a repeated request answer what the first one did, for 24 hours.
+        /// For 24 hours after a success, a repeated request with the same key changes nothing and gets the same `data`.
         #[oai(name = "Idempotency-Key")]
         key: IdempotencyKey,
     ) -> Result<Reply<All<Ticket>>, Failure<Change>> {

@@ -1,4 +1,4 @@
-//! Inputs of writes that revision B spells its own way.
+//! Write inputs whose shape is specific to revision B: labels, internal comments, text messages.
 
 use poem_openapi::Object;
 use serde::Deserialize;
@@ -15,10 +15,11 @@ use crate::{
 pub struct LabelsInput {
     /// The conversation whose labels change.
     conversation_id: String,
-    /// Ids of 1 to 10 labels to add. An unknown id is answered with 400; a label that is already present changes nothing.
+    /// Ids of 1 to 10 labels to add. An unknown id is answered with 400; a label that is already present is ignored.
     #[oai(validator(min_items = 1, max_items = 10))]
     add_labels: Vec<String>,
-    /// Ids of labels to take away; those not on the conversation change nothing, unknown ones are refused. None may be in `addLabels` too.
+    /// Ids of labels to remove. Labels that are not on the conversation are ignored; an unknown id is answered with 400. No id may
+    /// also be in `addLabels`.
     #[oai(validator(max_items = 10))]
     remove_labels: Option<Vec<String>>,
 }
@@ -32,7 +33,7 @@ impl LabelsInput {
             return Err(ApiError::field("body.addLabels", format!("must hold 1 to {MAX_LABELS} ids")));
         }
         if remove.len() > MAX_LABELS {
-            return Err(ApiError::field("body.removeLabels", format!("takes at most {MAX_LABELS} ids")));
+            return Err(ApiError::field("body.removeLabels", format!("must hold at most {MAX_LABELS} ids")));
         }
         Ok(LabelUpdate {
             conversation_id: self.conversation_id.into(),
@@ -42,12 +43,12 @@ impl LabelsInput {
     }
 }
 
-/// A note that the customer does not see.
+/// An internal comment, which the customer does not see.
 #[derive(Debug, Object, Deserialize)]
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CommentInput {
-    /// The conversation that the note is added to.
+    /// The conversation that the comment is added to.
     conversation_id: String,
     /// Plain text, at most 64 KiB in UTF-8. `<@userId:name@>` mentions a user.
     #[oai(validator(min_length = 1))]
@@ -55,7 +56,7 @@ pub struct CommentInput {
 }
 
 impl CommentInput {
-    /// The conversation and the text.
+    /// Returns the conversation's id and the text.
     pub fn check(self) -> Result<(String, String), ApiError> {
         if self.text.is_empty() {
             return Err(ApiError::field("body.text", "must not be empty"));
@@ -65,14 +66,14 @@ impl CommentInput {
     }
 }
 
-/// A text to send.
+/// A text message to send.
 #[derive(Debug, Object, Deserialize)]
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TextInput {
-    /// The conversation to send the text in; its channel may refuse a text when the contact has not written lately.
+    /// The conversation to send the text in. On some channels, texts are refused if the contact has not written recently.
     conversation_id: String,
-    /// Must not be blank.
+    /// The text, which must not be blank.
     #[oai(validator(min_length = 1, max_length = 1000))]
     text: String,
 }
@@ -80,7 +81,7 @@ pub struct TextInput {
 const MAX_TEXT_CHARS: usize = 1000;
 
 impl TextInput {
-    /// The conversation and the text.
+    /// Returns the conversation's id and the text.
     pub fn check(self) -> Result<(String, String), ApiError> {
         if self.text.trim().is_empty() {
             return Err(ApiError::field("body.text", "must not be blank"));

@@ -1,4 +1,4 @@
-//! A message in revision B.
+//! The schema of a message in revision B.
 
 use poem_openapi::{Enum, Object};
 use serde::Serialize;
@@ -26,36 +26,36 @@ pub struct Message {
     pub id: String,
     /// The conversation that the message was sent in.
     pub conversation_id: String,
-    /// Which side wrote the message.
+    /// Whether the contact or the store sent the message.
     pub message_direction: MessageDirection,
-    /// When the message was sent, according to its channel. If the channel does not say, when the service received or accepted it.
+    /// When the message was sent, according to its channel. If the channel reports no time: when the service received or accepted it.
     pub sent_at: Timestamp,
     /// Always `message`: events and internal comments are not listed among messages.
     pub message_category: MessageCategory,
-    /// The plain text, for a template its filled-in body; absent where there is none, as with images alone.
+    /// The plain text; for a template, its body with the values filled in. Absent if there is none, as on a message of images only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
     /// Image URLs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub images: Option<Vec<String>>,
-    /// Marks a message that was sent in a special way, such as `auto_response`; absent for ordinary ones.
+    /// The special way in which the message was sent, such as `auto_response`; absent on ordinary messages.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub r#type: Option<EnumValue<MessageTypes>>,
-    /// Who sent it, as the channel gives it.
+    /// The sender of the message, as the channel describes it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sender: Option<StoredJson<Sender>>,
-    /// The teammate who sent it; with `expand=sentBy`.
+    /// The teammate who sent the message; only with `expand=sentBy`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sent_by: Option<Author>,
-    /// The conversation; with `expand=conversation`.
+    /// The conversation; only with `expand=conversation`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub conversation: Option<RelatedChannel>,
-    /// The channel account; with `expand=account`.
+    /// The channel account; only with `expand=account`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub account: Option<RelatedChannel>,
 }
 
-/// Who sent a message: `inbound` the contact, `outbound` the store.
+/// The direction of a message: `inbound` from the contact, `outbound` from the store.
 #[derive(Debug, Clone, Copy, Enum, Serialize)]
 #[oai(rename_all = "lowercase")]
 #[serde(rename_all = "lowercase")]
@@ -64,7 +64,7 @@ pub enum MessageDirection {
     Outbound,
 }
 
-/// What kind of entry this is.
+/// The kind of an entry in the list of messages.
 #[derive(Debug, Clone, Copy, Enum, Serialize)]
 #[oai(rename_all = "lowercase")]
 #[serde(rename_all = "lowercase")]
@@ -72,13 +72,13 @@ pub enum MessageCategory {
     Message,
 }
 
-/// How a message was sent.
+/// The special ways in which a message can be sent.
 #[derive(Debug, Clone)]
 pub struct MessageTypes;
 
 impl ValueSet for MessageTypes {
     const NAME: &'static str = "MessageType";
-    const DESCRIPTION: &'static str = "Special ways of sending: an `auto_response` does not count as a reply, `human_agent` uses the longer reply window of Messenger and Instagram.";
+    const DESCRIPTION: &'static str = "The special way in which a message was sent: an `auto_response` does not count as a reply; `human_agent` uses the longer reply window of Messenger and Instagram.";
     const OPEN: bool = false;
     const VALUES: &'static [&'static str] = &MESSAGE_TYPES;
 }

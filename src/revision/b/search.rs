@@ -1,4 +1,4 @@
-//! Searching messages and contacts: sections 2.6, 2.8 and 4.1. Revision B alone has it.
+//! Search operations, which only revision B has: full-text search of messages and contacts (sections 2.6, 2.8 and 4.1).
 
 use poem_openapi::{Object, OpenApi};
 use serde::Serialize;
@@ -31,13 +31,13 @@ pub struct MessageSearchHit {
     pub id: String,
     /// The conversation that the message was sent in.
     pub conversation_id: String,
-    /// Empty where the message has none.
+    /// The text of the message; empty if it has none.
     pub text: String,
-    /// True when the contact sent it.
+    /// Whether the contact sent the message.
     pub sent_by_recipient: bool,
     /// When the message was sent.
     pub sent_at: Timestamp,
-    /// How well the message matches. Comparable within one walk.
+    /// The relevance of the message: better matches have higher scores. Only scores from the pages of one search are comparable.
     pub score: f64,
 }
 
@@ -59,14 +59,14 @@ impl From<MessageHit> for MessageSearchHit {
 #[oai(rename_all = "camelCase", skip_serializing_if_is_none)]
 #[serde(rename_all = "camelCase")]
 pub struct ContactSearchHit {
-    /// The contact that was found; GET /contacts returns all of it by this id.
+    /// The contact that was found; GET /contacts returns the whole contact by this id.
     pub id: String,
     /// The contact's whole name for display.
     pub full_name: String,
     /// The primary phone number, in E.164.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phone: Option<String>,
-    /// The properties that the search matches.
+    /// The names of the contact's properties that match a term, such as `fullName`.
     pub matched_fields: Vec<String>,
 }
 
@@ -89,15 +89,15 @@ pub struct SearchOperations;
 impl SearchOperations {
     /// Search messages
     ///
-    /// Finds messages by text and e-mail subject, the best matches first, ten a page. Every term must match, the last one
-    /// as a beginning too; Thai, Lao, Khmer, Burmese, Chinese and Japanese text is found by any part of it.
+    /// Finds messages by text and e-mail subject, the best matches first, ten per page. Every term of `query` must match; the last term may
+    /// be only the beginning of a word. Text in Thai, Lao, Khmer, Burmese, Chinese and Japanese is found by any part of the text.
     #[oai(path = "/messages/search", method = "get", operation_id = "searchMessages", tag = "Tag::Messages")]
     async fn search_messages(
         &self,
         request: Authorised<MessagesRead>,
-        /// What is looked for.
+        /// The terms to search for.
         query: Query<Required<SearchText>>,
-        /// Where the page begins: `x-pagination-next-cursor` of the page before.
+        /// The `x-pagination-next-cursor` header of the previous page; absent for the first page.
         cursor: Query<CursorText>,
         _size: NoPageSize,
         _expand: NoExpand,
@@ -110,15 +110,15 @@ impl SearchOperations {
 
     /// Search contacts
     ///
-    /// Finds contacts by names, e-mail addresses, phone numbers and note, the best matches first, ten a page. Every term
-    /// must match somewhere, the last one as a beginning too; of a phone number any four digits in a row do.
+    /// Finds contacts by names, e-mail addresses, phone numbers and note, the best matches first, ten per page. Every term of `query` must
+    /// match in one of these; the last term may be only the beginning of a word. Any four consecutive digits of a phone number match.
     #[oai(path = "/contacts/search", method = "get", operation_id = "searchContacts", tag = "Tag::Contacts")]
     async fn search_contacts(
         &self,
         request: Authorised<ContactsRead>,
-        /// What is looked for.
+        /// The terms to search for.
         query: Query<Required<SearchText>>,
-        /// Where the page begins: `x-pagination-next-cursor` of the page before.
+        /// The `x-pagination-next-cursor` header of the previous page; absent for the first page.
         cursor: Query<CursorText>,
         _size: NoPageSize,
         _expand: NoExpand,

@@ -1,4 +1,4 @@
-//! E-mails and template messages. Revision B alone sends them.
+//! E-mail and template message operations, which only revision B has.
 
 use poem_openapi::{Object, OpenApi};
 use serde::Deserialize;
@@ -23,29 +23,29 @@ use crate::{
     service::sends::{EmailDraft, FilledTemplate},
 };
 
-/// The most addresses of one list.
+/// The maximum number of addresses in one list.
 const MAX_ADDRESSES: usize = 50;
 
-/// An address of an e-mail.
+/// A recipient of an e-mail.
 #[derive(Debug, Object, Deserialize)]
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct EmailAddress {
-    /// A bare address, such as `mali@example.com`.
+    /// The e-mail address alone, without a display name, such as `mali@example.com`.
     email: AddressText,
-    /// At most 64 KiB in UTF-8.
+    /// The display name of the recipient, at most 64 KiB in UTF-8.
     #[oai(validator(pattern = r"^[^\x00-\x1f\x7f-\x9f]*$"))]
     name: Option<String>,
 }
 
-/// An e-mail that begins a conversation.
+/// An e-mail that starts a new conversation.
 #[derive(Debug, Object, Deserialize)]
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct NewEmail {
     /// The account to send from; its channel must be `gmail` or `outlook`.
     account_id: String,
-    /// 1 to 50 main recipients; the first address decides whose conversation it becomes.
+    /// 1 to 50 main recipients. The new conversation is with the contact of the first address.
     #[oai(validator(min_items = 1, max_items = 50))]
     to: Vec<EmailAddress>,
     /// At most 50 recipients of a copy.
@@ -54,16 +54,16 @@ pub struct NewEmail {
     /// At most 50 recipients of a blind copy.
     #[oai(validator(max_items = 50))]
     bcc: Option<Vec<EmailAddress>>,
-    /// One line, at most 64 KiB in UTF-8. The conversation is given it as `emailSubject`.
+    /// The subject, which also becomes the conversation's `emailSubject`: one line, at most 64 KiB in UTF-8.
     #[oai(validator(pattern = r"^[^\x00-\x1f\x7f-\x9f]*$"))]
     subject: Option<String>,
-    /// Plain text. One of `text` and `html` must not be blank.
+    /// The body as plain text. At least one of `text` and `html` must not be blank.
     text: Option<String>,
-    /// The body as HTML, alone or beside `text`; one of the two must not be blank.
+    /// The body as HTML, alone or in addition to `text`. At least one of the two must not be blank.
     html: Option<String>,
 }
 
-/// An e-mail to a conversation.
+/// An e-mail in an existing conversation.
 #[derive(Debug, Object, Deserialize)]
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -79,50 +79,52 @@ pub struct EmailReply {
     /// At most 50 recipients of a blind copy.
     #[oai(validator(max_items = 50))]
     bcc: Option<Vec<EmailAddress>>,
-    /// One line, at most 64 KiB in UTF-8. `Re: ` and the conversation's `emailSubject` when omitted.
+    /// The subject: one line, at most 64 KiB in UTF-8. If omitted: `Re: ` and the conversation's `emailSubject`.
     #[oai(validator(pattern = r"^[^\x00-\x1f\x7f-\x9f]*$"))]
     subject: Option<String>,
-    /// Plain text. One of `text` and `html` must not be blank.
+    /// The body as plain text. At least one of `text` and `html` must not be blank.
     text: Option<String>,
-    /// The body as HTML, alone or beside `text`; one of the two must not be blank.
+    /// The body as HTML, alone or in addition to `text`. At least one of the two must not be blank.
     html: Option<String>,
 }
 
-/// A template to a conversation.
+/// A template message in an existing conversation.
 #[derive(Debug, Object, Deserialize)]
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TemplateReply {
     /// A conversation of the channel `whatsapp`.
     conversation_id: String,
-    /// A template of the conversation's account. Its status must be `APPROVED`, `REINSTATED` or `FLAGGED`, and
-    /// nothing but its body may have placeholders or media.
+    /// A template of the conversation's account. Its status must be `APPROVED`, `REINSTATED` or `FLAGGED`. Only its body may need values: a
+    /// template with media, or with placeholders in other parts, is refused.
     template_id: String,
-    /// Values of `{{1}}`, `{{2}}` and so on, in order; as many as the body has placeholders. The body with them is at most 64 KiB in UTF-8.
+    /// Values of the placeholders `{{1}}`, `{{2}}` and so on, in order, one for each placeholder of the body. The filled-in body is at most
+    /// 64 KiB in UTF-8.
     variables: Option<Vec<String>>,
 }
 
-/// A template to a phone.
+/// A template message to a phone number.
 #[derive(Debug, Object, Deserialize)]
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TemplateToPhone {
     /// The account to send from; its channel must be `whatsapp`.
     account_id: String,
-    /// In E.164: `+`, a country code, and up to 14 digits in all.
+    /// The phone number in E.164: `+`, a country code, and up to 14 digits in all.
     #[oai(validator(max_length = 15, pattern = r"^\+[1-9][0-9]{1,13}$"))]
     phone_number: String,
-    /// A template of this account. Its status must be `APPROVED`, `REINSTATED` or `FLAGGED`, and
-    /// nothing but its body may have placeholders or media.
+    /// A template of this account. Its status must be `APPROVED`, `REINSTATED` or `FLAGGED`. Only its body may need values: a template with
+    /// media, or with placeholders in other parts, is refused.
     template_id: String,
-    /// Values of `{{1}}`, `{{2}}` and so on, in order; as many as the body has placeholders. The body with them is at most 64 KiB in UTF-8.
+    /// Values of the placeholders `{{1}}`, `{{2}}` and so on, in order, one for each placeholder of the body. The filled-in body is at most
+    /// 64 KiB in UTF-8.
     variables: Option<Vec<String>>,
 }
 
-/// The addresses of one list.
+/// Checks and converts the addresses of one list.
 fn mailboxes(name: &str, addresses: Vec<EmailAddress>) -> Result<Vec<Mailbox>, ApiError> {
     if addresses.len() > MAX_ADDRESSES {
-        return Err(ApiError::field(&format!("body.{name}"), format!("takes at most {MAX_ADDRESSES} addresses")));
+        return Err(ApiError::field(&format!("body.{name}"), format!("must hold at most {MAX_ADDRESSES} addresses")));
     }
     let one = |(i, address): (usize, EmailAddress)| {
         if !is_email(&address.email.0) {
@@ -139,7 +141,7 @@ fn mailboxes(name: &str, addresses: Vec<EmailAddress>) -> Result<Vec<Mailbox>, A
     addresses.into_iter().enumerate().map(one).collect()
 }
 
-/// Whether a text would end the header that it stands in.
+/// Whether a text has a control character, such as a line break, which would end the e-mail header that contains the text.
 fn ends_a_header(text: &str) -> bool {
     text.chars().any(char::is_control)
 }
@@ -174,7 +176,7 @@ fn filling(template: String, variables: Option<Vec<String>>) -> FilledTemplate {
     FilledTemplate { template_id: template.into(), variables: variables.unwrap_or_default() }
 }
 
-/// Sends beyond plain text.
+/// Operations that send e-mails and template messages.
 #[derive(Debug)]
 pub struct Sends;
 
@@ -182,15 +184,15 @@ pub struct Sends;
 impl Sends {
     /// Send an e-mail, new conversation
     ///
-    /// Sends an e-mail that begins a conversation, with the contact whose primary e-mail is the first address of `to`; one
-    /// is made where there is none. The answer does not name the conversation. The message is stored before the answer, and
-    /// delivered after it. A repeated request sends again, unless it repeats an `Idempotency-Key`.
+    /// Sends an e-mail that starts a new conversation with the contact whose primary e-mail is the first address of `to`. If there is no
+    /// such contact, one is created. The answer does not contain the conversation's id. The message is stored before the answer is sent,
+    /// and delivered afterwards. A repeated request sends the e-mail again, unless it repeats an `Idempotency-Key`.
     #[oai(path = "/messages/email/new", method = "post", operation_id = "sendEmailNew")]
     async fn send_email_new(
         &self,
         request: Authorised<MessagesWrite>,
         body: Body<NewEmail>,
-        /// Makes a repeated request answer what the first one did, for 24 hours.
+        /// For 24 hours after a success, a repeated request with the same key changes nothing and gets the same `data`.
         #[oai(name = "Idempotency-Key")]
         key: IdempotencyKey,
         _expand: NoExpand,
@@ -204,14 +206,14 @@ impl Sends {
 
     /// Send an e-mail, existing conversation
     ///
-    /// Sends an e-mail in the thread of a conversation, to whom it says. The message is stored before the answer, and
-    /// delivered after it. A repeated request sends again, unless it repeats an `Idempotency-Key`.
+    /// Sends an e-mail in the thread of a conversation, to the recipients that the request names. The message is stored before the answer
+    /// is sent, and delivered afterwards. A repeated request sends the e-mail again, unless it repeats an `Idempotency-Key`.
     #[oai(path = "/messages/email", method = "post", operation_id = "sendEmailReply")]
     async fn send_email_reply(
         &self,
         request: Authorised<MessagesWrite>,
         body: Body<EmailReply>,
-        /// Makes a repeated request answer what the first one did, for 24 hours.
+        /// For 24 hours after a success, a repeated request with the same key changes nothing and gets the same `data`.
         #[oai(name = "Idempotency-Key")]
         key: IdempotencyKey,
         _expand: NoExpand,
@@ -225,14 +227,14 @@ impl Sends {
 
     /// Send a template, existing conversation
     ///
-    /// Sends a message template to a WhatsApp conversation, whenever its contact last wrote. The message is stored before
-    /// the answer, and delivered after it. A repeated request sends again, unless it repeats an `Idempotency-Key`.
+    /// Sends a message template in a WhatsApp conversation, no matter when its contact last wrote. The message is stored before the answer
+    /// is sent, and delivered afterwards. A repeated request sends the template again, unless it repeats an `Idempotency-Key`.
     #[oai(path = "/messages/template", method = "post", operation_id = "sendTemplateReply")]
     async fn send_template_reply(
         &self,
         request: Authorised<MessagesWrite>,
         body: Body<TemplateReply>,
-        /// Makes a repeated request answer what the first one did, for 24 hours.
+        /// For 24 hours after a success, a repeated request with the same key changes nothing and gets the same `data`.
         #[oai(name = "Idempotency-Key")]
         key: IdempotencyKey,
         _expand: NoExpand,
@@ -246,15 +248,16 @@ impl Sends {
 
     /// Send a template to a phone number
     ///
-    /// Sends a message template to a phone, beginning a conversation where the account has none with it. The contact is the
-    /// one whose primary phone it is; one is made where there is none. The answer does not name the conversation. The
-    /// message is stored before the answer, and delivered after it. A repeated request sends again, unless it repeats an `Idempotency-Key`.
+    /// Sends a message template to a phone number. If the account has no conversation with that number, one is created with the contact
+    /// whose primary phone is the number; if there is no such contact, one is created too. The answer does not contain the conversation's
+    /// id. The message is stored before the answer is sent, and delivered afterwards. A repeated request sends the template again, unless
+    /// it repeats an `Idempotency-Key`.
     #[oai(path = "/messages/template/phone", method = "post", operation_id = "sendTemplateToPhone")]
     async fn send_template_to_phone(
         &self,
         request: Authorised<MessagesWrite>,
         body: Body<TemplateToPhone>,
-        /// Makes a repeated request answer what the first one did, for 24 hours.
+        /// For 24 hours after a success, a repeated request with the same key changes nothing and gets the same `data`.
         #[oai(name = "Idempotency-Key")]
         key: IdempotencyKey,
         _expand: NoExpand,

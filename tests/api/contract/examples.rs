@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use super::{Contract, Operation, faults};
 
-/// Whether a parameter needs an example, since its schema does not say what to send. A cursor has none: it is sealed by the server that
-/// receives it.
+/// Whether a parameter needs an example, since its schema does not say what to send. A cursor has no example: it is valid only on the
+/// server that sealed it.
 fn needs_example(parameter: &Value) -> bool {
     let schema = &parameter["schema"];
     parameter["in"] == "query" && schema["type"] == "string" && schema.get("enum").is_none() && parameter["name"] != "cursor"
@@ -13,7 +13,7 @@ fn needs_example(parameter: &Value) -> bool {
 
 impl Contract {
     /// The faults of an operation's examples; a missing example is a fault.
-    #[allow(dead_code, reason = "not every test binary walks a document")]
+    #[allow(dead_code, reason = "not every test binary checks examples")]
     pub fn example_faults(&self, operation: &Operation) -> Vec<String> {
         let (id, node) = (&operation.id, &operation.node);
         let mut found = Vec::new();

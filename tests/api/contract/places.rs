@@ -51,7 +51,7 @@ pub fn found(document: &Value, schema: &Value, value: &Value, place: &str, saw: 
 }
 
 /// Every property that [`found`] could name.
-#[allow(dead_code, reason = "not every test binary walks a document")]
+#[allow(dead_code, reason = "not every test binary lists the properties")]
 pub fn all(document: &Value, schema: &Value, place: &str, visited: &mut BTreeSet<String>, places: &mut BTreeSet<String>) {
     if let Some((name, schema)) = target(document, schema) {
         if visited.insert(name.to_owned()) {

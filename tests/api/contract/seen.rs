@@ -1,5 +1,5 @@
-//! Records what occurred in a run, for [`crate::coverage`]: each process appends each new line to a file of its own in the folder that
-//! `COUNTERPART_SEEN` names. Without this variable nothing is recorded.
+//! Records the parts of the documents that occurred in a run, for [`crate::coverage`]. Each process appends each new line to a separate
+//! file in the folder that `COUNTERPART_SEEN` names. Without this variable nothing is recorded.
 
 use std::{
     collections::HashSet,
@@ -11,7 +11,7 @@ use std::{
 
 fn file(kind: &str) -> Option<File> {
     let folder = PathBuf::from(std::env::var_os("COUNTERPART_SEEN")?);
-    std::fs::create_dir_all(&folder).expect("the folder of COUNTERPART_SEEN is made");
+    std::fs::create_dir_all(&folder).expect("the folder of COUNTERPART_SEEN is created");
     let path = folder.join(format!("{}.{kind}", std::process::id()));
     Some(File::options().create(true).append(true).open(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display())))
 }
@@ -30,7 +30,7 @@ pub fn saw(document: &str, what: &str) {
     let line = format!("{document} {what}\n");
     let Seen { lines, file } = &mut *seen.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     if !lines.contains(&line) {
-        file.write_all(line.as_bytes()).expect("what was seen is written");
+        file.write_all(line.as_bytes()).expect("the record is written");
         lines.insert(line);
     }
 }
@@ -40,5 +40,5 @@ pub fn counted(document: &str) {
     static COUNTED: OnceLock<Option<Mutex<File>>> = OnceLock::new();
     let Some(counted) = COUNTED.get_or_init(|| file("requests").map(Mutex::new)) else { return };
     let mut file = counted.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    file.write_all(format!("{document}\n").as_bytes()).expect("what was counted is written");
+    file.write_all(format!("{document}\n").as_bytes()).expect("the count is written");
 }

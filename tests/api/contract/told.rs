@@ -33,7 +33,7 @@ fn validator(kind: &str) -> Result<Arc<Validator>, String> {
     if let Some(known) = validators.get(kind) {
         return Ok(known.clone());
     }
-    let mut root = payload(kind).ok_or_else(|| format!("the document does not tell of {kind}"))?.clone();
+    let mut root = payload(kind).ok_or_else(|| format!("the document has no webhook {kind}"))?.clone();
     let mut components = document()["components"].clone();
     close(&mut components);
     root["components"] = components;
@@ -61,10 +61,10 @@ fn close(value: &mut Value) {
 pub fn conforms(event: &Value) -> Result<&str, String> {
     let kind = event["type"].as_str().ok_or_else(|| format!("an event without a type: {event}"))?;
     let errors = faults(&*validator(kind)?, event);
-    if errors.is_empty() { Ok(kind) } else { Err(format!("the document of the events says otherwise: {errors:#?}\n{event}")) }
+    if errors.is_empty() { Ok(kind) } else { Err(format!("the event does not match the document of events: {errors:#?}\n{event}")) }
 }
 
-/// The faults of an event.
+/// Checks an event against the document, and records it for the coverage.
 pub fn check(event: &Value) -> Result<(), String> {
     let kind = conforms(event)?;
     let name = format!("events-{REVISION}");
@@ -84,8 +84,8 @@ pub fn check_lines(printed: &str) {
     }
 }
 
-/// The faults of a delivery, which is an event unless it is a message for a bridge.
-#[allow(dead_code, reason = "not every test binary takes deliveries")]
+/// Checks a delivery. A delivery is an event, unless it is a message for a bridge.
+#[allow(dead_code, reason = "not every test binary receives deliveries")]
 pub fn check_delivery(headers: &HashMap<String, String>, body: &str) -> Result<(), String> {
     let event: Value = serde_json::from_str(body).map_err(|error| format!("a delivery is not JSON: {error}\n{body}"))?;
     if event["type"] == "message.send" {
@@ -98,7 +98,7 @@ pub fn check_delivery(headers: &HashMap<String, String>, body: &str) -> Result<(
         let value = headers.get(name).ok_or_else(|| format!("a delivery without {name}: {headers:?}"))?;
         let valid = jsonschema::draft202012::new(&parameter["schema"]).map_err(|error| error.to_string())?;
         if !valid.is_valid(&json!(value)) {
-            return Err(format!("{name}: {value} is not what the document says"));
+            return Err(format!("{name}: {value} does not match the document"));
         }
         seen::saw(&format!("events-{REVISION}"), &format!("parameter {} {name}", event["type"].as_str().unwrap_or_default()));
     }

@@ -1,4 +1,4 @@
-//! Access to the settings plane: links, sessions and tokens, and what other sites cannot do with them.
+//! Authentication in the settings plane: links, sessions and tokens, and protection from requests that other sites forge (CSRF).
 
 use serde_json::json;
 
@@ -40,7 +40,7 @@ fn with_cookie(plane: &Plane, cookie: &str, method: &str, path: &str) -> Call {
 }
 
 #[test]
-fn nobody_enters_without_proof() {
+fn every_operation_refuses_requests_without_a_valid_credential() {
     let plane = Plane::open();
     let session = session(&plane, ANN);
     let token_as_cookie = format!("counterpart_session={}", plane.token);
@@ -63,7 +63,7 @@ fn nobody_enters_without_proof() {
 }
 
 #[test]
-fn owners_and_admins_alone_are_let_in() {
+fn only_owners_and_admins_have_access() {
     let plane = Plane::open();
     let agent = grant(&plane.desk, "token", BO);
     let before = plane.changes();
@@ -74,7 +74,7 @@ fn owners_and_admins_alone_are_let_in() {
     let refused = open(&plane, &link(&plane.desk, BO));
     refused.fails(403);
     assert_eq!(refused.header("set-cookie"), None);
-    // The log of changes has one new entry: the agent's own link.
+    // The audit log has one new entry: the agent's link.
     assert_eq!(plane.changes() - before, 1);
     for user in [ANN, CAT, DEE] {
         plane.call_as(&grant(&plane.desk, "token", user), "GET", "/keys").send().ok();
@@ -87,7 +87,7 @@ fn owners_and_admins_alone_are_let_in() {
 }
 
 #[test]
-fn a_role_that_is_lost_is_lost_on_the_next_request() {
+fn a_lost_role_takes_effect_on_the_next_request() {
     let plane = Plane::open();
     let token = grant(&plane.desk, "token", DEE);
     let session = session(&plane, DEE);
@@ -116,7 +116,8 @@ fn a_link_opens_one_session() {
     let session = cookie(&opened);
     with_cookie(&plane, &session, "GET", "/session").send().is(data);
     with_cookie(&plane, &format!("a=b; {session}; c=d"), "GET", "/session").send().ok();
-    // Another host of the same site may have set a cookie of its own, and a proxy may state its own scheme.
+    // Another host of the same site may have set a cookie with the same name, and a proxy may add an `authorization` header of another
+    // scheme.
     with_cookie(&plane, &format!("counterpart_session=junk; {session}"), "GET", "/session").send().ok();
     with_cookie(&plane, &session, "GET", "/session").header("authorization", "Basic YTpi").send().ok();
     assert_eq!(opened.header("cache-control"), Some("no-store"));
@@ -133,7 +134,7 @@ fn a_link_opens_one_session() {
 }
 
 #[test]
-fn of_many_who_come_with_one_link_one_enters() {
+fn a_link_used_many_times_at_once_opens_one_session() {
     let plane = Plane::open();
     let link = link(&plane.desk, ANN);
     let entered: usize = std::thread::scope(|scope| {
@@ -144,7 +145,7 @@ fn of_many_who_come_with_one_link_one_enters() {
 }
 
 #[test]
-fn grants_end_with_their_time() {
+fn links_sessions_and_tokens_expire() {
     let plane = Plane::open();
     let (link, session) = (link(&plane.desk, ANN), session(&plane, ANN));
     let later = |kind: &str, millis: i64| {
@@ -164,7 +165,7 @@ fn grants_end_with_their_time() {
 }
 
 #[test]
-fn a_session_ends_when_it_is_told_to() {
+fn sessions_and_tokens_can_be_ended_and_revoked() {
     let plane = Plane::open();
     let (session, other) = (session(&plane, ANN), session(&plane, ANN));
     let ended = with_cookie(&plane, &session, "DELETE", "/session").header("sec-fetch-site", "same-origin").send();
@@ -181,7 +182,7 @@ fn a_session_ends_when_it_is_told_to() {
 }
 
 #[test]
-fn another_site_changes_nothing_with_a_readers_cookie() {
+fn another_site_cannot_change_anything_with_a_session_cookie() {
     let plane = Plane::open();
     let session = session(&plane, ANN);
     let host = plane.api.address.clone();
@@ -219,7 +220,7 @@ fn another_site_changes_nothing_with_a_readers_cookie() {
 }
 
 #[test]
-fn stores_are_apart() {
+fn a_token_gives_no_access_to_another_store() {
     let plane = Plane::open();
     let (key, _) = plane.key(&["labels:read"]);
     let hook = plane.post("/webhooks", json!({"url": "https://example.com/"})).ok()["webhook"]["id"].clone();

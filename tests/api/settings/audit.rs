@@ -1,4 +1,4 @@
-//! The log of changes: it records every change, and reveals no secret.
+//! Audit log: records every change, and reveals no secret.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::{Plane, grant, text};
 use crate::fixture::{ANN, BO};
 
 #[test]
-fn every_change_is_written_down_with_its_author() {
+fn every_change_is_recorded_with_its_author() {
     let plane = Plane::open();
     let before = plane.changes();
     let (key, _) = plane.key(&["labels:read"]);
@@ -61,7 +61,7 @@ fn every_change_is_written_down_with_its_author() {
 }
 
 #[test]
-fn the_log_is_walked_and_narrowed() {
+fn the_audit_log_is_paginated_and_filtered() {
     let plane = Plane::open();
     for _ in 0..5 {
         plane.key(&["labels:read"]);

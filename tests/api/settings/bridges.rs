@@ -29,11 +29,11 @@ fn a_bridge_is_set_moved_rotated_and_removed() {
     let told: Vec<_> = plane.changes_since(before).into_iter().map(|(action, _, id)| (action, id)).collect();
     let expected = ["account.bridged", "account.bridge_moved", "account.bridge_rotated", "account.unbridged"];
     assert_eq!(told, expected.map(|action| (action.to_owned(), "acc-line".to_owned())));
-    assert!(!plane.get("/audit").send().text.contains("whsec_"), "a secret was written down");
+    assert!(!plane.get("/audit").send().text.contains("whsec_"), "the audit log contains a secret");
 }
 
 #[test]
-fn what_does_not_fit_is_no_bridge() {
+fn an_invalid_bridge_is_refused() {
     let plane = Plane::open();
     let before = plane.changes();
     put(&plane, json!({"accountId": "nope", "url": URL})).fails(404);

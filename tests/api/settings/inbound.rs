@@ -1,4 +1,5 @@
-//! Many inbound messages, as channels and bridges really send them: in albums, and with all kinds of spelling, clock and sender at once.
+//! Many inbound messages as channels and bridges really send them: albums of messages at the same instant, and messages that mix all kinds
+//! of spellings, clocks and senders.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,7 +30,7 @@ fn an_album_is_one_thread_whatever_isolation_is_the_databases_default() {
         if let Some(default) = default {
             database.sql(default);
         }
-        // Their connections are younger than the setting.
+        // These processes start after the setting was changed, so it applies to their connections.
         let processes = [0, 1].map(|n| {
             let index = database.folder().join(format!("index-{level}-{n}")).display().to_string();
             plane.desk.server.beside(&[("COUNTERPART_INDEX_DIR", &index)])
@@ -59,7 +60,7 @@ fn an_album_is_one_thread_whatever_isolation_is_the_databases_default() {
 const PEOPLE: usize = 100;
 const MESSAGES: usize = 1_000;
 
-/// Spellings of a reference that belong to one thread.
+/// The account that a person writes to, and a spelling of the person's reference. All spellings belong to one thread.
 fn spelled(person: usize, way: usize) -> (&'static str, String) {
     let digits = format!("6691{person:07}");
     match person % 3 {
@@ -140,7 +141,7 @@ fn real_shaped(n: usize) -> Value {
     message
 }
 
-/// The messages, of changing senders, in sending order; every tenth is delivered twice.
+/// The messages of all senders in sending order; every tenth message is delivered twice.
 fn inbox() -> Vec<Value> {
     (0..MESSAGES).flat_map(|n| vec![real_shaped(n); if n % 10 == 9 { 2 } else { 1 }]).collect()
 }
@@ -168,7 +169,7 @@ fn holds_all(plane: &Plane, answers: &[Value]) {
 }
 
 #[test]
-fn an_inbox_of_real_shaped_messages_loses_and_refuses_none_over_a_bridge() {
+fn realistic_messages_over_a_bridge_are_all_accepted_and_stored() {
     let plane = Plane::open();
     let messages = inbox();
     let answers: Vec<Value> = messages
@@ -182,7 +183,7 @@ fn an_inbox_of_real_shaped_messages_loses_and_refuses_none_over_a_bridge() {
 }
 
 #[test]
-fn an_inbox_of_real_shaped_messages_loses_and_refuses_none_on_the_command_line() {
+fn realistic_messages_on_the_command_line_are_all_accepted_and_stored() {
     let plane = Plane::open();
     let database = &plane.desk.server.database;
     let file = database.folder().join("inbox.ndjson");

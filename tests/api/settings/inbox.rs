@@ -1,4 +1,5 @@
-//! Moves of tickets and conversations, and messages that a bridge delivers.
+//! Tickets, conversations and inbound messages in the settings plane: assignment, snoozing, escalation, and messages that a bridge
+//! delivers.
 
 use serde_json::{Value, json};
 
@@ -15,7 +16,7 @@ fn kinds(plane: &Plane) -> Vec<String> {
 }
 
 #[test]
-fn a_ticket_is_taken_from_its_assignee() {
+fn a_ticket_is_unassigned() {
     let plane = Plane::open();
     let before = plane.changes();
     let answer = plane.post("/tickets/unassign", json!({"ticketId": "t-set"})).ok();
@@ -24,14 +25,14 @@ fn a_ticket_is_taken_from_its_assignee() {
     assert_eq!(plane.desk.ticket("t-set")["updatedAt"], answer["updatedAt"]);
     plane.post("/tickets/unassign", json!({"ticketId": "t-set"})).is(answer);
     let events = plane.desk.events();
-    assert_eq!(events.len(), 1, "a ticket that nobody has leaves no event");
+    assert_eq!(events.len(), 1, "a ticket without an assignee causes no event");
     assert_eq!((&events[0]["type"], &events[0]["actor"]), (&json!("ticket.unassigned"), &json!({"type": "user", "id": ANN})));
     assert_eq!(events[0]["data"]["previousAssigneeUserId"], BO);
     assert_eq!(plane.changes_since(before), [("ticket.unassigned".into(), "ticket".into(), "t-set".into())]);
 }
 
 #[test]
-fn a_ticket_sleeps_until_it_is_woken() {
+fn a_ticket_is_snoozed_and_unsnoozed() {
     let plane = Plane::open();
     let open = || plane.desk.post("/tickets/list", json!({})).query("pageSize", 50).send().ids();
     assert!(open().contains(&"t-free".to_owned()));
@@ -92,14 +93,14 @@ fn a_repeated_request_is_answered_as_before() {
 }
 
 #[test]
-fn what_is_not_there_is_neither_snoozed_nor_woken() {
+fn a_missing_ticket_cannot_be_snoozed_or_unsnoozed() {
     let plane = Plane::open();
     plane.post("/tickets/snooze", json!({"ticketId": "nope", "until": LATER})).fails(404);
     plane.post("/tickets/unsnooze", json!({"ticketId": "nope"})).fails(404);
 }
 
 #[test]
-fn a_bridge_brings_messages() {
+fn a_bridge_delivers_inbound_messages() {
     let plane = Plane::open();
     let message = json!({
         "accountId": "acc-line", "referenceId": "U-new", "externalId": "x-1", "sender": {"id": "U1", "name": "มะลิ"},
@@ -162,7 +163,7 @@ fn a_whatsapp_thread_is_one_however_its_phone_is_spelled() {
 }
 
 #[test]
-fn a_message_is_taken_without_what_is_unusable_beside_it() {
+fn a_message_is_accepted_without_its_unusable_parts() {
     let plane = Plane::open();
     let message = json!({
         "accountId": "acc-ann", "referenceId": "<1@example.com>", "externalId": "x-1", "sender": {"id": "U1", "name": "a\u{0}b"}, "text": "x",

@@ -30,7 +30,7 @@ fn a_secret_is_shown_once() {
 }
 
 #[test]
-fn a_key_lives_as_section_3_2_has_it() {
+fn a_key_has_the_life_cycle_of_section_3_2() {
     let plane = Plane::open();
     let (id, first) = plane.key(&["tickets:read", "labels:read"]);
     let answers = |secret: &str, path: &str| plane.desk.api.with_key(secret).get(path).send().status;
@@ -59,7 +59,7 @@ fn a_key_lives_as_section_3_2_has_it() {
 }
 
 #[test]
-fn what_does_not_fit_makes_no_key() {
+fn an_invalid_key_is_not_created() {
     let plane = Plane::open();
     let before = (plane.get("/keys").send().ids(), plane.changes());
     let (id, scopes) = (&before.0[0], json!(["labels:read"]));

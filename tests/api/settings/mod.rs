@@ -1,4 +1,4 @@
-//! The settings plane: access to it, and everything that can be changed there. Each test has a server of its own ([`Plane`]). Every
+//! Tests of the settings plane: access to it, and everything that can be changed there. Each test has a separate server ([`Plane`]). Every
 //! answer goes through the same check as answers of the contract, against the plane's document.
 
 mod access;
@@ -77,7 +77,7 @@ impl Plane {
         api.raw("POST", &format!("/settings/v1{path}")).header("authorization", &format!("Bearer {}", self.token)).json(body).send()
     }
 
-    /// The log of changes from this entry on, oldest first: action, kind and id of what was changed.
+    /// The entries of the audit log after the first `count`, oldest first: the action, and the kind and id of the changed record.
     #[track_caller]
     pub fn changes_since(&self, count: usize) -> Vec<(String, String, String)> {
         let entries = self.get("/audit").query("limit", 500).send().ok();
@@ -105,7 +105,7 @@ impl Plane {
     }
 }
 
-/// What `settings link` or `settings token` prints for a user of the store.
+/// The output of `settings link` or `settings token` for a user of the store.
 #[track_caller]
 pub fn grant(desk: &Desk, kind: &str, user: &str) -> String {
     desk.server.database.run(&["settings", kind, "--store", "desk", "--user", user])

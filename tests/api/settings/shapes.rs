@@ -1,4 +1,4 @@
-//! What all operations of the plane have in common: the envelope, the order of checks, and answers to malformed requests.
+//! Rules for all operations of the settings plane: the envelope, the order of checks, and answers to malformed requests.
 
 use serde_json::json;
 
@@ -6,7 +6,7 @@ use super::Plane;
 use crate::contract;
 
 #[test]
-fn nonsense_is_refused_everywhere_and_changes_nothing() {
+fn malformed_bodies_are_refused_by_every_operation_and_change_nothing() {
     let plane = Plane::open();
     let before = plane.changes();
     plane.desk.unmoved(|| {
@@ -27,7 +27,7 @@ fn nonsense_is_refused_everywhere_and_changes_nothing() {
 }
 
 #[test]
-fn unknown_paths_and_methods_are_told_apart() {
+fn unknown_paths_and_wrong_methods_are_distinguished() {
     let plane = Plane::open();
     for path in ["/nope", "/keys/", "/keys/rotate/x", ""] {
         plane.get(path).send().fails(404);
@@ -44,7 +44,7 @@ fn unknown_paths_and_methods_are_told_apart() {
 }
 
 #[test]
-fn the_page_is_ours_alone() {
+fn the_settings_page_loads_nothing_from_other_hosts() {
     let plane = Plane::open();
     for (path, media) in [("/settings", "text/html"), ("/settings/page.js", "text/javascript"), ("/settings/page.css", "text/css")] {
         let page = plane.api.raw("GET", path).exchange();
@@ -55,9 +55,9 @@ fn the_page_is_ours_alone() {
             policy.starts_with("default-src 'none'") && policy.contains("frame-ancestors 'none'") && !policy.contains("unsafe"),
             "{policy}"
         );
-        // The name of a language, and an example of an address.
+        // These two addresses are the namespace of SVG and an example.
         let text = page.text.replace("http://www.w3.org/2000/svg", "").replace("https://example.com/hooks", "");
-        assert!(!text.contains("http://") && !text.contains("https://") && !text.contains("//cdn"), "{path} names another place");
+        assert!(!text.contains("http://") && !text.contains("https://") && !text.contains("//cdn"), "{path} names another host");
     }
     let document = &contract::settings(&plane.api).document;
     assert!(document["servers"][0]["url"].as_str().is_some_and(|url| url.ends_with("/settings/v1")), "{}", document["servers"]);

@@ -60,13 +60,13 @@ fn a_removed_user_loses_tickets_keys_and_sessions() {
 }
 
 #[test]
-fn the_last_owner_stays() {
+fn the_last_owner_cannot_be_removed() {
     let plane = Plane::open();
     plane.call("DELETE", "/users").query("id", "seat-cat").send().ok();
     let dee = grant(&plane.desk, "token", DEE);
     let message = plane.call("DELETE", "/users").query("id", "seat-ann").send().fails(409);
     assert!(message.contains("last owner"), "{message}");
-    // A user who removes herself loses her session at once.
+    // A user who removes her own seat loses access at once.
     plane.call_as(&dee, "DELETE", "/users").query("id", "seat-dee").send().ok();
     plane.call_as(&dee, "GET", "/users").send().fails(401);
 }
@@ -89,7 +89,7 @@ fn of_two_owners_who_remove_each_other_one_stays() {
 }
 
 #[test]
-fn an_account_is_opened_to_some_and_taken_from_the_others() {
+fn users_who_lose_access_to_an_account_lose_its_tickets() {
     let plane = Plane::open();
     let listed = plane.get("/accounts").send().ok();
     let users = |account: &str| {
@@ -126,7 +126,7 @@ fn an_account_is_opened_to_some_and_taken_from_the_others() {
 
 /// A ticket never stays with a user who was removed or lost access, whatever is assigned at the same moment.
 #[test]
-fn nobody_is_assigned_who_goes_at_the_same_moment() {
+fn no_ticket_stays_with_a_user_who_is_removed_at_the_same_moment() {
     if REV_A {
         return;
     }
@@ -161,7 +161,7 @@ fn nobody_is_assigned_who_goes_at_the_same_moment() {
 }
 
 #[test]
-fn many_tickets_are_taken_at_once() {
+fn removing_a_user_unassigns_many_tickets_at_once() {
     let plane = Plane::open();
     plane.desk.server.database.sql(&format!(
         "INSERT INTO conversations (store_id, id, channel, account_id, contact_id, display_name, reference_id, label_ids, label_marks, is_spam, \

@@ -14,7 +14,7 @@ use crate::{
 const HOOK: &str = "https://hooks.example.com/counterpart";
 
 #[test]
-fn a_subscription_is_made_changed_and_removed() {
+fn a_subscription_is_created_changed_and_removed() {
     let plane = Plane::open();
     let made = plane.post("/webhooks", json!({"url": HOOK, "events": ["ticket.closed", "ai.escalated"], "accountId": "acc-line"})).ok();
     let secret = text(&made["secret"]);
@@ -52,7 +52,7 @@ fn a_subscription_is_made_changed_and_removed() {
 }
 
 #[test]
-fn what_does_not_fit_makes_no_subscription() {
+fn an_invalid_subscription_is_refused() {
     let plane = Plane::open();
     let before = plane.changes();
     for (body, field) in [
@@ -112,7 +112,7 @@ fn a_private_address_is_refused_where_it_is_entered() {
 
 /// The server refuses to deliver to this machine, which is a possible result of an attempt.
 #[test]
-fn the_log_tells_every_attempt_the_newest_first() {
+fn the_log_lists_every_attempt_newest_first() {
     let plane = Plane::open();
     let made = plane.desk.server.database.run(&["webhook", "create", "--store", "desk", "--url", "http://127.0.0.1:9/", "--json"]);
     let id = text(&serde_json::from_str::<Value>(&made).expect("JSON")["id"]);
@@ -173,14 +173,14 @@ fn every_kind_of_event_is_delivered() {
         came.dedup();
         came == expected
     });
-    until("the attempts are written down", || {
+    until("the attempts are in the log", || {
         let log = plane.get("/webhooks/attempts").query("webhookId", &id).send().ok();
         log.as_array().is_some_and(|log| log.len() >= expected.len() && log.iter().all(|attempt| attempt["status"] == 200))
     });
 }
 
 #[test]
-fn a_replay_is_counted_before_it_is_made() {
+fn a_dry_run_counts_a_replay() {
     let plane = Plane::open();
     let desk = &plane.desk;
     desk.label("conv-free", &["lab-0", "lab-1"], &["lab-a"]).ok();

@@ -33,7 +33,7 @@ fn tickets_come_back_in_the_order_of_the_request() {
     expected["updatedAt"] = json!(stamp(&after, "updatedAt"));
     assert_eq!(after, expected);
     assert!(stamp(&after, "updatedAt") > at("03-01T08:00"));
-    // The values did not change, so neither did their stamp.
+    // The values did not change, so their timestamp did not either.
     assert_eq!(answer.row("t-set")["ticketFieldsUpdatedAt"], at("03-02T09:30"));
     for (id, user) in [("t-set", ANN), ("t-free", BO), ("t-ann", ANN), ("t-asleep", CAT)] {
         let ticket = answer.row(id);
@@ -43,7 +43,7 @@ fn tickets_come_back_in_the_order_of_the_request() {
 }
 
 #[test]
-fn a_ticket_that_is_the_users_already_stays_as_it_is() {
+fn assigning_a_ticket_to_its_assignee_changes_nothing() {
     if REV_A {
         return;
     }
@@ -96,7 +96,7 @@ fn one_bad_item_and_nothing_is_assigned() {
 }
 
 #[test]
-fn a_ticket_is_named_once() {
+fn a_ticket_may_occur_only_once() {
     if REV_A {
         return;
     }
@@ -108,7 +108,7 @@ fn a_ticket_is_named_once() {
 }
 
 #[test]
-fn one_to_fifty_items() {
+fn a_request_has_one_to_fifty_items() {
     if REV_A {
         return;
     }

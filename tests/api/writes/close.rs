@@ -139,7 +139,7 @@ fn closing_again_changes_nothing() {
 }
 
 #[test]
-fn a_closed_ticket_records_values_and_keeps_its_time() {
+fn a_closed_ticket_records_values_and_keeps_its_closing_time() {
     let desk = Desk::open();
     let before = desk.ticket("t-shut");
     let after = desk.close(json!({"ticketId": "t-shut", "handledBy": NAMELESS, "ticketFields": {"f-text": "late"}})).ok();
@@ -153,7 +153,7 @@ fn a_closed_ticket_records_values_and_keeps_its_time() {
 }
 
 #[test]
-fn a_sleeping_or_spam_ticket_closes() {
+fn a_snoozed_or_spam_ticket_closes() {
     let desk = Desk::open();
     for id in ["t-asleep", "t-spam"] {
         assert_eq!(desk.close(json!({"ticketId": id})).ok()["isOpen"], false);
@@ -161,7 +161,7 @@ fn a_sleeping_or_spam_ticket_closes() {
 }
 
 #[test]
-fn a_close_that_changes_a_value_moves_the_fields_stamp() {
+fn a_close_that_changes_a_value_updates_the_timestamp_of_the_fields() {
     let desk = Desk::open();
     let same = desk.close(json!({"ticketId": "t-set", "ticketFields": {"f-text": "before", "f-int": 3.0}})).ok();
     assert_eq!(same["ticketFieldsUpdatedAt"], at("03-02T09:30"));
@@ -200,7 +200,7 @@ fn revenue_is_not_rounded() {
 }
 
 #[test]
-fn a_ticket_stands_where_its_window_ends() {
+fn a_closed_ticket_is_sorted_by_the_last_message_of_its_window() {
     let ahead = json!({"id": "m-99", "conversationId": "conv-ahead", "direction": "inbound", "sentAt": "2099-01-01T00:00:00Z",
         "createdAt": "2099-01-01T00:00:00Z", "text": "x"});
     let desk = Desk::with(&[("desk", [crate::fixture::desk(), vec![line("message", ahead)]].concat())]);
@@ -214,7 +214,7 @@ fn a_ticket_stands_where_its_window_ends() {
 
 /// Only an import can produce a ticket that was closed before an older one was.
 #[test]
-fn what_the_older_of_two_tickets_takes_the_other_no_longer_stands_by() {
+fn a_message_that_moves_to_the_older_of_two_tickets_no_longer_sorts_the_other() {
     let mut lines = crate::fixture::desk();
     let shut = json!({"isOpen": false, "closedAt": at("03-05T00:00"), "updatedAt": at("03-05T00:00")});
     for (id, talk, opened) in [("t-later", "conv-free", "03-02T00:00"), ("t-between", "conv-bare", "03-03T00:00")] {

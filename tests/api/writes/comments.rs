@@ -10,7 +10,7 @@ use crate::{
 };
 
 #[test]
-fn a_comment_is_added_and_reaches_nobody_else() {
+fn a_comment_is_added_and_changes_nothing_else() {
     let desk = Desk::open();
     let (conversation, ticket) = (desk.conversation("conv-free"), desk.ticket("t-free"));
     let text = format!("  Ask <@<{BO}>:Bo@> and <@<{BO}>:Bo@>\n\"ไทย\" <b>\u{202e} ");
@@ -42,7 +42,7 @@ fn comments_come_back_newest_first_and_may_repeat() {
 }
 
 #[test]
-fn the_author_is_whom_the_key_belongs_to_or_else_the_oldest_owner() {
+fn the_author_is_the_user_of_the_key_or_else_the_oldest_owner() {
     let desk = Desk::open();
     for user in [BO, NAMELESS] {
         let arguments = ["key", "create", "--store", "desk", "--name", "Own", "--scopes", "messages:write", "--user", user];
@@ -55,7 +55,7 @@ fn the_author_is_whom_the_key_belongs_to_or_else_the_oldest_owner() {
 }
 
 #[test]
-fn a_store_without_an_owner_has_nobody_to_comment() {
+fn a_store_without_an_owner_needs_a_key_with_a_user() {
     let mut lines = lines();
     lines.retain(|line| line["record"]["roleId"] != "role-owner");
     let desk = Desk::with(&[("desk", lines)]);
@@ -66,7 +66,7 @@ fn a_store_without_an_owner_has_nobody_to_comment() {
 }
 
 #[test]
-fn an_empty_comment_is_one_in_the_older_revision_alone() {
+fn only_the_older_revision_accepts_an_empty_comment() {
     let desk = Desk::open();
     if REV_A {
         desk.comment("conv-free", "").is(acknowledged());

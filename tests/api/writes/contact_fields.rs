@@ -22,7 +22,7 @@ fn a_value_is_set_and_the_rest_stays() {
 }
 
 #[test]
-fn a_contact_without_a_stamp_of_its_fields_is_guarded_by_its_own() {
+fn the_first_custom_field_is_guarded_by_the_timestamp_of_the_contact() {
     let desk = Desk::open();
     let before = desk.contact("con-new");
     assert!(before.get("customFieldsUpdatedAt").is_none(), "{before}");
@@ -34,16 +34,16 @@ fn a_contact_without_a_stamp_of_its_fields_is_guarded_by_its_own() {
     desk.set_contact_at("con-new", "c-text", json!("x"), &at("02-01T00:00")).is(acknowledged());
     let after = desk.contact("con-new");
     let next = stamp(&after, "customFieldsUpdatedAt");
-    // From now on the stamp of the fields counts.
+    // From now on the timestamp of the fields is checked.
     desk.set_contact_at("con-new", "c-text", json!("y"), &at("02-01T00:00")).fails(409);
     desk.set_contact_at("con-new", "c-text", json!("y"), &next).is(acknowledged());
 }
 
 #[test]
-fn a_stamp_that_is_not_the_stored_one_is_a_conflict() {
+fn another_timestamp_than_the_stored_one_is_a_conflict() {
     let desk = Desk::open();
     desk.unmoved(|| {
-        // A stale stamp, one that is ahead, and the contact's own stamp although the fields have one.
+        // A stale timestamp, two that are ahead, and the timestamp of the contact although the fields have one.
         for wrong in [at("01-19T23:59:59.999"), at("01-20T00:00:00.001"), "2099-01-01T00:00:00Z".into(), at("02-01T00:00")] {
             for value in [json!("after"), json!("before"), Value::Null] {
                 desk.set_contact_at("con-mia", "c-text", value, &wrong).fails(409);
@@ -54,7 +54,7 @@ fn a_stamp_that_is_not_the_stored_one_is_a_conflict() {
 }
 
 #[test]
-fn stamps_rise_strictly() {
+fn timestamps_increase_strictly() {
     let desk = Desk::open();
     let mut last = at("01-20T00:00");
     for n in 0..12 {
@@ -68,7 +68,7 @@ fn stamps_rise_strictly() {
 }
 
 #[test]
-fn what_is_there_already_moves_nothing() {
+fn setting_the_stored_value_changes_nothing() {
     let desk = Desk::open();
     desk.unmoved(|| {
         for (field, value) in
@@ -92,7 +92,7 @@ fn null_unsets_and_so_does_an_empty_list() {
 }
 
 #[test]
-fn what_is_missing_or_inactive_is_told() {
+fn missing_records_and_inactive_fields_are_reported() {
     let desk = Desk::open();
     desk.unmoved(|| {
         let now = at("01-20T00:00");

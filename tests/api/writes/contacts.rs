@@ -32,7 +32,7 @@ fn a_contact_comes_back_whole() {
     );
     let id = contact["id"].as_str().and_then(|id| id.parse::<uuid::Uuid>().ok());
     assert_eq!(id.map(|id| id.get_version_num()), Some(7), "{contact}");
-    // The contact is found, and as the latest.
+    // A search finds the contact.
     assert_eq!(
         desk.post("/contacts/list", json!({"search": "lovelace +44123"})).send().ids(),
         [contact["id"].as_str().unwrap_or_default()]
@@ -53,7 +53,7 @@ fn a_first_name_is_enough() {
 }
 
 #[test]
-fn the_stamp_of_a_new_contact_opens_its_first_field() {
+fn the_timestamp_of_a_new_contact_allows_its_first_field() {
     let desk = Desk::open();
     let contact = made(&desk, named("Ada"));
     let id = contact["id"].as_str().unwrap_or_default();
@@ -82,7 +82,7 @@ fn lengths_are_counted_in_characters() {
 }
 
 #[test]
-fn what_no_contact_is_made_of_is_refused() {
+fn an_invalid_contact_is_refused() {
     let desk = Desk::open();
     desk.unmoved(|| {
         for blank in ["", " ", "\t\n", "\u{3000}", "\u{a0} "] {

@@ -1,4 +1,4 @@
-//! What happens to a message after its request was answered: sent, retried, given up (decisions, section 7).
+//! Outbox: delivery of messages after their requests were answered. A message is sent, retried or given up (decisions, section 7).
 
 use serde_json::{Value, json};
 
@@ -24,7 +24,7 @@ fn hurry(desk: &Desk) {
 }
 
 #[test]
-fn a_message_is_told_once_its_channel_has_it() {
+fn an_event_reports_a_message_once_its_channel_has_it() {
     let desk = Desk::simulated();
     desk.text("conv-line", "simulate:delay=1000").is(acknowledged());
     desk.text("conv-web", "at once").is(acknowledged());
@@ -41,7 +41,7 @@ fn a_message_is_told_once_its_channel_has_it() {
 }
 
 #[test]
-fn failures_are_tried_again_and_refusals_are_not() {
+fn failures_are_retried_and_refusals_are_not() {
     let desk = Desk::simulated();
     for (conversation, text) in [
         ("conv-line", "simulate:fail=2 first"),
@@ -93,7 +93,7 @@ fn an_account_that_hangs_delays_no_other() {
         desk.text(&format!("conv-{n}"), "simulate:delay=25000").is(acknowledged());
     }
     let held = |desk: &Desk| desk.server.database.ask("SELECT message_id FROM outbound WHERE claim IS NOT NULL").len();
-    assert_eq!(held(&desk), 16, "of one account so many are tried at a time");
+    assert_eq!(held(&desk), 16, "at most 16 messages of an account are tried at a time");
     desk.text("conv-ig", "not held up").is(acknowledged());
     desk.until("another account's message is sent", || told(&desk) == ["not held up"]);
     // The same, with all messages stored before the server starts.
@@ -105,12 +105,12 @@ fn an_account_that_hangs_delays_no_other() {
     desk.text("conv-ig", "nor now").is(acknowledged());
     desk.until("another account's message is sent", || told(&desk) == ["not held up", "nor now"]);
     assert_eq!(held(&desk), 16);
-    // The messages that are held up are not waited for.
+    // The kill ends the server without waiting for the messages that are held up.
     drop(desk.server.kill());
 }
 
 #[test]
-fn a_message_whose_sender_died_is_sent_by_its_successor() {
+fn a_message_of_a_killed_server_is_sent_by_the_next_one() {
     let desk = Desk::simulated();
     desk.text("conv-line", "simulate:delay=700").is(acknowledged());
     desk.text("conv-line", "behind it").is(acknowledged());

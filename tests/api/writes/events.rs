@@ -9,7 +9,7 @@ use crate::{
     fixture::{ANN, BO, at},
 };
 
-/// Asserts what all events of a store have in common: form, order and author.
+/// Asserts the rules for all events of a store: form, order and author.
 #[track_caller]
 fn well_formed(desk: &Desk, events: &[Value]) {
     for (n, event) in (1..).zip(events) {
@@ -41,13 +41,13 @@ fn only(desk: &Desk, kind: &str) -> Value {
 }
 
 #[test]
-fn a_store_in_which_nothing_happened_has_none() {
+fn a_store_without_changes_has_no_events() {
     // An import causes no events.
     assert_eq!(Desk::open().events(), Vec::<Value>::new());
 }
 
 #[test]
-fn a_changed_ticket_field_tells_both_values() {
+fn the_event_of_a_ticket_field_has_both_values() {
     let desk = Desk::open();
     let ticket = desk.set("t-set", "f-int", json!(4)).ok();
     let data = only(&desk, "ticket.ticket_field_updated");
@@ -55,7 +55,7 @@ fn a_changed_ticket_field_tells_both_values() {
 }
 
 #[test]
-fn a_value_set_first_or_unset_has_one_side_alone() {
+fn the_event_of_a_value_that_is_first_set_or_unset_has_one_value() {
     let desk = Desk::open();
     let first = desk.set("t-free", "f-multi", json!(["b", "a"])).ok();
     let last = desk.patch("/tickets/field-values", json!({"ticketId": "t-free", "ticketFieldId": "f-multi", "newValue": null}));
@@ -71,7 +71,7 @@ fn a_value_set_first_or_unset_has_one_side_alone() {
 }
 
 #[test]
-fn a_close_tells_each_changed_value_and_then_itself() {
+fn a_close_causes_an_event_per_changed_value_and_then_its_own() {
     let desk = Desk::open();
     let body = json!({
         "ticketId": "t-set", "handledBy": BO, "isConverted": true, "totalRevenue": 10,
@@ -119,7 +119,7 @@ fn a_ticket_closes_once() {
 }
 
 #[test]
-fn each_ticket_that_changes_hands_is_told_in_order() {
+fn each_reassigned_ticket_causes_an_event_in_order() {
     if REV_A {
         return;
     }
@@ -136,7 +136,7 @@ fn each_ticket_that_changes_hands_is_told_in_order() {
 }
 
 #[test]
-fn each_label_that_comes_or_goes_is_told() {
+fn each_added_or_removed_label_causes_an_event() {
     let desk = Desk::open();
     desk.label("conv-free", &["lab-c", "lab-a", "lab-0"], &["lab-b", "lab-9"]).ok();
     let events = desk.events();
@@ -154,7 +154,7 @@ fn each_label_that_comes_or_goes_is_told() {
 }
 
 #[test]
-fn a_changed_contact_field_tells_both_values() {
+fn the_event_of_a_contact_field_has_both_values() {
     let desk = Desk::open();
     desk.set_contact("con-mia", "c-text", json!("after")).ok();
     let data = only(&desk, "contact.contact_field_updated");
@@ -163,7 +163,7 @@ fn a_changed_contact_field_tells_both_values() {
 }
 
 #[test]
-fn contacts_readings_and_comments_are_not_told() {
+fn new_contacts_reads_and_comments_cause_no_event() {
     let desk = Desk::open();
     desk.post("/contacts", json!({"firstName": "Ada"})).send().ok();
     desk.read("conv-free").ok();
@@ -172,7 +172,7 @@ fn contacts_readings_and_comments_are_not_told() {
 }
 
 #[test]
-fn each_message_that_its_channel_took_is_told() {
+fn each_message_that_its_channel_accepted_causes_an_event() {
     let desk = Desk::simulated();
     desk.text("conv-line", "to a ticket").ok();
     desk.text("conv-shut", "to none").ok();
@@ -206,7 +206,7 @@ fn each_message_that_its_channel_took_is_told() {
 }
 
 #[test]
-fn sequences_have_no_gaps_and_after_leaves_out_the_seen() {
+fn sequences_have_no_gaps_and_after_skips_earlier_events() {
     let desk = Desk::open();
     for n in 0..4 {
         desk.set("t-free", "f-int", json!(n)).ok();

@@ -1,4 +1,4 @@
-//! The header `Idempotency-Key` (decisions, section 6).
+//! Idempotency keys: the header `Idempotency-Key` (decisions, section 6).
 
 use serde_json::{Value, json};
 
@@ -52,13 +52,13 @@ fn calls(desk: &Desk) -> Vec<Call> {
             ),
         ]);
     }
-    // No key is forgotten.
+    // The list contains every write of this revision.
     assert_eq!(calls.len(), WRITES.iter().filter(|(path, _)| is_served(path)).count());
     calls
 }
 
 #[test]
-fn every_write_is_done_once_and_answered_again() {
+fn every_write_is_executed_once_and_its_answer_is_repeated() {
     let desk = Desk::open();
     // One key for all operations: a key is scoped to its operation.
     let first: Vec<_> = calls(&desk).into_iter().map(|call| keyed(call, "once")).collect();
@@ -73,7 +73,7 @@ fn every_write_is_done_once_and_answered_again() {
 }
 
 #[test]
-fn the_first_answer_stands_whatever_happened_since() {
+fn the_first_answer_is_repeated_whatever_happened_since() {
     let desk = Desk::open();
     let call = || desk.patch("/tickets/field-values", json!({"ticketId": "t-free", "ticketFieldId": "f-text", "newValue": "x"}));
     let first = keyed(call(), "k");
@@ -98,7 +98,7 @@ fn another_body_under_the_same_key_is_a_conflict() {
 }
 
 #[test]
-fn another_operation_or_store_has_keys_of_its_own() {
+fn idempotency_keys_are_scoped_to_an_operation_and_a_store() {
     let desk = Desk::with(&[("desk", lines()), ("copy", lines())]);
     let body = json!({"conversationId": "conv-free", "text": "x"});
     let first = keyed(desk.post("/messages/internal-comments", body.clone()), "k");
@@ -117,7 +117,7 @@ fn another_operation_or_store_has_keys_of_its_own() {
 }
 
 #[test]
-fn a_failure_is_not_kept() {
+fn a_failure_is_not_stored() {
     let desk = Desk::open();
     let set = |ticket: &str, value: Value| {
         let body = json!({"ticketId": ticket, "ticketFieldId": "f-int", "newValue": value});
@@ -135,7 +135,7 @@ fn a_failure_is_not_kept() {
 }
 
 #[test]
-fn a_write_without_the_header_is_done_again() {
+fn a_write_without_the_header_is_executed_again() {
     let desk = Desk::open();
     for _ in 0..2 {
         let answer = desk.comment("conv-free", "x");

@@ -1,4 +1,4 @@
-//! A write reaches only its own store, whether or not ids are shared.
+//! Tenant isolation of writes: a write reaches only its own store, even if another store has records with the same ids.
 
 use serde_json::json;
 

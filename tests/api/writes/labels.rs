@@ -51,7 +51,7 @@ fn a_conversation_without_an_open_ticket_takes_labels() {
 }
 
 #[test]
-fn at_most_ten_of_each() {
+fn at_most_ten_labels_are_added_and_ten_removed() {
     let desk = Desk::open();
     let eleven = [&TEN[..], &["lab-c"]].concat();
     desk.unmoved(|| {
@@ -65,7 +65,7 @@ fn at_most_ten_of_each() {
 }
 
 #[test]
-fn the_newer_revision_asks_for_labels_to_add() {
+fn the_newer_revision_requires_labels_to_add() {
     let desk = Desk::open();
     if REV_A {
         desk.label("conv-free", &[], &["lab-a"]).is(acknowledged());
@@ -86,7 +86,7 @@ fn the_newer_revision_asks_for_labels_to_add() {
 }
 
 #[test]
-fn no_labels_at_all_are_refused() {
+fn a_request_without_labels_is_refused() {
     let desk = Desk::open();
     desk.unmoved(|| {
         for body in [
@@ -100,7 +100,7 @@ fn no_labels_at_all_are_refused() {
 }
 
 #[test]
-fn an_unknown_label_is_refused_in_the_newer_revision_and_nothing_in_the_older() {
+fn an_unknown_label_is_refused_in_the_newer_revision_and_ignored_in_the_older() {
     let desk = Desk::open();
     if REV_A {
         desk.unmoved(|| {

@@ -9,7 +9,7 @@ use crate::{
     fixture::{channels, two},
 };
 
-/// A message with this text stays on its way.
+/// The simulator fails every attempt to send a message with this text, so the message stays undelivered.
 const WAITING: &str = "simulate:down";
 
 fn new(desk: &Desk, more: Value) -> Answer {
@@ -161,7 +161,7 @@ fn an_e_mail_begins_a_conversation_each_time() {
         })
     );
     assert_eq!(parcel["content"]["email"]["cc"], addresses(50));
-    // The same request again makes another conversation, whatever the case of the address.
+    // The same request again creates another conversation, whatever the case of the address.
     new(&desk, json!({"accountId": "acc-out", "to": [{"email": "EVA.STONE@example.com", "name": "Someone"}], "text": null, "html": "<p>"}))
         .is(acknowledged());
     let talks = desk.conversations_of(id).ok();
@@ -181,11 +181,11 @@ fn an_e_mail_begins_a_conversation_each_time() {
         assert_eq!(desk.only_contact(to["email"].as_str().unwrap_or_default())["fullName"], name);
     }
     let all = desk.post("/tickets/list", json!({"statuses": ["open", "closed"]})).query("pageSize", 100).send().ids();
-    assert_eq!(all.len(), tickets.len(), "an e-mail of ours opens no ticket");
+    assert_eq!(all.len(), tickets.len(), "an outbound e-mail opens no ticket");
 }
 
 #[test]
-fn a_reply_goes_to_whom_it_says_in_the_thread() {
+fn a_reply_goes_to_its_recipients_in_the_thread() {
     if REV_A {
         return;
     }
@@ -211,7 +211,7 @@ fn a_reply_goes_to_whom_it_says_in_the_thread() {
     let mails: Vec<_> = parcels.iter().map(|parcel| &parcel["content"]["email"]).collect();
     for mail in &mails[..3] {
         assert_eq!((&mail["to"], &mail["in_reply_to"]), (&json!([{"email": "eva@example.com"}]), &json!("<three@example.net>")));
-        assert_eq!(mail["html"], Value::Null, "an empty part is none");
+        assert_eq!(mail["html"], Value::Null, "an empty part is left out");
     }
     let talk = desk.conversation("conv-mail");
     assert_eq!((&talk["emailSubject"], &talk["allMsgCnt"], &talk["contactId"]), (&json!("Order 7"), &json!(7), &json!("con-mia")));

@@ -18,7 +18,7 @@ fn the_unread_count_is_cleared_and_stays_cleared() {
 }
 
 #[test]
-fn a_sleeping_or_spam_ticket_is_open_too() {
+fn a_snoozed_or_spam_ticket_is_open_too() {
     let desk = Desk::open();
     for id in ["conv-asleep", "conv-spam"] {
         desk.read(id).is(acknowledged());

@@ -1,5 +1,5 @@
-//! The operations that change something. Each test has a server and a store of its own ([`Desk`]). To show that nothing changed, a test
-//! compares the store's export and its events, which contain everything.
+//! Tests of the operations that change something. Each test has a separate server and store ([`Desk`]). To show that nothing changed, a
+//! test compares the store's export and its events, which contain everything.
 
 mod assign;
 mod close;
@@ -58,7 +58,7 @@ impl Desk {
         Self::with_settings(stores, &[])
     }
 
-    /// A store to send from; only our own channel accepts messages.
+    /// A store to send from. Only the widget channel accepts messages, because it needs no connector.
     pub fn channels() -> Self {
         Self::with(&[("shop", channels())])
     }
@@ -115,7 +115,7 @@ impl Desk {
     pub fn until(&self, what: &str, done: impl Fn() -> bool) {
         let deadline = Instant::now() + PATIENCE;
         while !done() {
-            assert!(Instant::now() < deadline, "waited in vain until {what}: {:?}", self.undelivered());
+            assert!(Instant::now() < deadline, "timed out before {what}: {:?}", self.undelivered());
             thread::sleep(Duration::from_millis(20));
         }
     }
@@ -168,20 +168,20 @@ impl Desk {
         self.api.get("/conversations").query("conversationId", id).send().row(id)
     }
 
-    /// Sets a ticket field without a stamp.
+    /// Sets a ticket field without a timestamp.
     #[track_caller]
     pub fn set(&self, ticket: &str, field: &str, value: Value) -> Answer {
         self.patch("/tickets/field-values", json!({"ticketId": ticket, "ticketFieldId": field, "newValue": value})).send()
     }
 
-    /// Sets a ticket field, sending a stamp.
+    /// Sets a ticket field, sending a timestamp.
     #[track_caller]
     pub fn set_at(&self, ticket: &str, field: &str, value: Value, stamp: &str) -> Answer {
         let body = json!({"ticketId": ticket, "ticketFieldId": field, "newValue": value, "ticketFieldsUpdatedAt": stamp});
         self.patch("/tickets/field-values", body).send()
     }
 
-    /// Sets a contact field, sending the stamp that the contact shows.
+    /// Sets a contact field, sending the timestamp that the contact shows.
     #[track_caller]
     pub fn set_contact(&self, contact: &str, field: &str, value: Value) -> Answer {
         let shown = self.contact(contact);
@@ -318,7 +318,7 @@ pub fn without(mut record: Value, members: &[&str]) -> Value {
     record
 }
 
-/// A stamp of a record. Timestamps in the contract's form sort as text.
+/// A timestamp of a record. Timestamps in the contract's form sort as text.
 #[track_caller]
 pub fn stamp(record: &Value, member: &str) -> String {
     let text = record[member].as_str().unwrap_or_else(|| panic!("no {member} in {record}"));

@@ -1,4 +1,5 @@
-//! Many callers at once, on the database of the run: exactly one succeeds where only one may, and nothing is lost where all may.
+//! Concurrency: many callers at once on the database of the run. Exactly one succeeds where only one may, and nothing is lost where all
+//! may.
 
 use std::{sync::Barrier, thread};
 
@@ -43,7 +44,7 @@ pub fn gapless(events: &[Value]) {
 }
 
 #[test]
-fn of_those_who_read_the_same_stamp_one_writes_a_ticket_field() {
+fn of_writes_with_the_same_timestamp_one_sets_a_ticket_field() {
     let desk = Desk::open();
     for round in 0..3 {
         let before = stamp(&desk.ticket("t-set"), "ticketFieldsUpdatedAt");
@@ -57,26 +58,26 @@ fn of_those_who_read_the_same_stamp_one_writes_a_ticket_field() {
 }
 
 #[test]
-fn of_those_who_read_the_same_stamp_one_writes_a_contact_field() {
+fn of_writes_with_the_same_timestamp_one_sets_a_contact_field() {
     let desk = Desk::open();
     one_wins(race(20, |n| desk.set_contact_at("con-mia", "c-int", json!(100 + n), &at("01-20T00:00")))).is(acknowledged());
-    // This contact never had a field: its own stamp is the guard.
+    // This contact never had a custom field, so the timestamp of the contact is checked.
     one_wins(race(20, |n| desk.set_contact_at("con-new", "c-int", json!(100 + n), &at("02-01T00:00")))).is(acknowledged());
     assert_eq!(desk.events().len(), 2);
 }
 
 #[test]
-fn blind_writes_all_happen_one_after_the_other() {
+fn writes_without_a_timestamp_all_happen_one_after_the_other() {
     let desk = Desk::open();
     let answers = race(24, |n| desk.set("t-set", "f-int", json!(100 + n)));
     let mut stamps: Vec<_> = answers.iter().map(|answer| stamp(&answer.ok(), "ticketFieldsUpdatedAt")).collect();
     stamps.sort_unstable();
     stamps.dedup();
-    assert_eq!(stamps.len(), 24, "no two writes share a stamp");
+    assert_eq!(stamps.len(), 24, "no two writes share a timestamp");
     let events = desk.events();
     gapless(&events);
     assert_eq!(events.len(), 24);
-    // Each caller found what the one before had left, and was stamped after it.
+    // Each write found the value of the write before, and has a later timestamp.
     let mut last = (json!(3), at("03-02T09:30"));
     for event in &events {
         let data = &event["data"];
@@ -114,11 +115,11 @@ fn writes_to_different_fields_do_not_undo_each_other() {
 }
 
 #[test]
-fn whoever_writes_a_ticket_and_whoever_writes_its_conversation_both_do() {
+fn writes_to_a_ticket_and_to_its_conversation_do_not_deadlock() {
     let desk = Desk::open();
     for round in 0..7 {
         let answers = race(16, |n| match n % 4 {
-            // Writes the ticket's row twice: with a value that no other caller sends.
+            // Changes the ticket, because no other caller sends this value. Such a write updates the ticket's row twice.
             0 => desk.set("t-free", "f-text", json!(format!("{round} {n}"))),
             1 if round % 2 == 0 => desk.label("conv-free", &[&format!("lab-{}", n / 4)], &[]),
             1 => desk.label("conv-free", &["lab-9"], &[&format!("lab-{}", n / 4)]),
@@ -131,9 +132,9 @@ fn whoever_writes_a_ticket_and_whoever_writes_its_conversation_both_do() {
     assert_eq!(desk.conversation("conv-free")["labelIds"].as_array().map(Vec::len), Some(2 + 5));
 }
 
-/// The closed ticket comes from an import. Its id sorts first, so everybody locks it first.
+/// The closed ticket comes from an import. Its id sorts first, so every write locks it first.
 #[test]
-fn whoever_closes_the_older_of_two_tickets_waits_for_nobody_who_waits_for_it() {
+fn closing_the_older_of_two_tickets_does_not_deadlock() {
     let mut lines = crate::fixture::desk();
     let talk = conversation("", "acc-line", "line", "con-mia", &at("03-01T07:00"));
     for n in 0..12 {
@@ -154,7 +155,7 @@ fn whoever_closes_the_older_of_two_tickets_waits_for_nobody_who_waits_for_it() {
 }
 
 #[test]
-fn of_the_same_contact_one_is_made() {
+fn of_equal_contacts_one_is_created() {
     let desk = Desk::open();
     let email = |n: usize| if n.is_multiple_of(2) { "ada@example.com" } else { "ADA@Example.COM" };
     let winner = one_wins(race(20, |n| desk.post("/contacts", json!({"firstName": format!("Ada {n}"), "email": email(n)})).send())).ok();
@@ -166,7 +167,7 @@ fn of_the_same_contact_one_is_made() {
 }
 
 #[test]
-fn a_ticket_closes_once_whoever_closes_it() {
+fn a_ticket_that_many_callers_close_closes_once() {
     let desk = Desk::open();
     let answers = race(12, |_| desk.close(json!({"ticketId": "t-free", "isConverted": true})));
     let first = answers[0].ok();
@@ -175,7 +176,7 @@ fn a_ticket_closes_once_whoever_closes_it() {
 }
 
 #[test]
-fn one_idempotency_key_is_one_write_however_many_send_it() {
+fn concurrent_requests_with_one_idempotency_key_write_once() {
     let desk = Desk::open();
     let answers = race(16, |_| {
         let body = json!({"conversationId": "conv-free", "text": "once"});

@@ -1,4 +1,5 @@
-//! An import accepts what the writes and the channels stored: export, import and export again give the same bytes.
+//! Round trip of exports: an import accepts all records that writes and channels stored. Export, import and export again give the same
+//! bytes.
 
 use serde_json::{Value, json};
 
@@ -22,7 +23,7 @@ fn more_channels() -> Vec<Value> {
         account("rt-mail", "outlook", "shop@example.com"),
         account("rt-wid", "widget", "Widget"),
         line("template", template),
-        // A reference as a build stored it that was older than the rule of references.
+        // A reference in the form of a build that is older than the normalisation of phones.
         with(
             line(
                 "conversation",
@@ -137,7 +138,7 @@ fn thread(desk: &Desk, account: &str, reference: &str) -> String {
 }
 
 #[test]
-fn what_was_written_and_received_imports_to_the_same_bytes() {
+fn written_and_received_records_import_to_the_same_bytes() {
     let desk = Desk::with(&[("desk", [desk(), more_channels()].concat())]);
     let folder = tempfile::tempdir().expect("a directory for temporary files");
     let file = |name: &str, text: &str| {
@@ -161,7 +162,7 @@ fn what_was_written_and_received_imports_to_the_same_bytes() {
 }
 
 #[test]
-fn a_received_message_holds_nothing_that_an_import_refuses() {
+fn a_message_that_an_import_would_refuse_is_not_received() {
     let desk = Desk::open();
     let folder = tempfile::tempdir().expect("a directory for temporary files");
     let path = folder.path().join("message");

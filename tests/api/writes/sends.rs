@@ -1,4 +1,4 @@
-//! POST /messages, and what all sent messages have in common.
+//! POST /messages, and the rules for all sent messages.
 
 use serde_json::{Value, json};
 
@@ -49,7 +49,7 @@ fn waiting(desk: &Desk) -> Vec<String> {
 }
 
 #[test]
-fn a_text_is_shown_counted_and_told() {
+fn a_text_is_shown_and_counted_and_causes_an_event() {
     let desk = Desk::channels();
     let (conversation, ticket) = (desk.conversation("conv-web"), desk.ticket("t-web"));
     assert!(waiting(&desk).contains(&"t-web".to_owned()));
@@ -102,7 +102,7 @@ fn a_text_moves_no_ticket_to_another_state() {
     assert_eq!(["t-shut", "t-asleep", "t-spam"].map(|id| desk.ticket(id)), tickets);
     // The ticket is still snoozed: it is not among the open ones.
     assert!(!desk.post("/tickets/list", json!({"statuses": ["open"]})).query("pageSize", 50).send().ids().contains(&"t-asleep".to_owned()));
-    // Nothing after its closing belongs to a closed ticket.
+    // A message that is sent after a ticket was closed does not belong to that ticket.
     let of_ticket = |id: &str| desk.api.get("/messages").query("ticketId", id).query("pageSize", 15).send().ids().len();
     assert_eq!((of_ticket("t-shut"), of_ticket("t-asleep")), (2, 3));
     let tickets: Vec<_> = desk.events().iter().map(|event| event["data"]["ticketId"].clone()).collect();
@@ -111,7 +111,7 @@ fn a_text_moves_no_ticket_to_another_state() {
 }
 
 #[test]
-fn the_window_of_a_channel_decides() {
+fn the_messaging_window_of_a_channel_is_enforced() {
     let desk = Desk::channels();
     untouched(&desk, || {
         for id in ["conv-wa-late", "conv-wa-never"] {
@@ -138,11 +138,11 @@ fn the_window_of_a_channel_decides() {
         let (shown, account) = (desk.newest(id), desk.conversation(id)["accountId"].clone());
         let payload = json!({"type": "text", "text": "Hi"});
         assert_eq!(shown, outbound(&shown, id, account.as_str().unwrap_or_default(), payload, Some("Hi"), kind), "{id}");
-        // Our own message opens no window.
+        // An outbound message opens no window.
         assert_eq!(desk.conversation(id).get("lastRecipientMsgDate").is_some(), id != "conv-quiet");
     }
     desk.settled();
-    // No channel of these is connected.
+    // None of these channels has a connector.
     let failed = desk.undelivered();
     assert_eq!(failed.len(), 8);
     for one in &failed {
@@ -158,7 +158,7 @@ fn the_window_of_a_channel_decides() {
 }
 
 #[test]
-fn a_text_has_a_length() {
+fn the_newer_revision_limits_the_length_of_a_text() {
     let desk = Desk::channels();
     if REV_A {
         for text in ["", "  ", &"𝕏".repeat(5000)] {
@@ -249,7 +249,7 @@ fn a_text_in_an_e_mail_thread_is_a_plain_reply() {
         mail(2),
         with(json!({"from": ours, "to": [{"email": "thread@example.org"}], "subject": null, "in_reply_to": null, "references": []}))
     );
-    // Text that others wrote cannot end one of our headers.
+    // Text that others wrote cannot end a header of the e-mail.
     assert_eq!(
         mail(3),
         with(json!({
@@ -275,7 +275,7 @@ fn a_text_in_an_e_mail_thread_is_a_plain_reply() {
 }
 
 #[test]
-fn what_only_the_newer_revision_sends_is_not_there_in_the_older_one() {
+fn the_older_revision_lacks_the_operations_for_mails_and_templates() {
     if !REV_A {
         return;
     }
@@ -286,7 +286,7 @@ fn what_only_the_newer_revision_sends_is_not_there_in_the_older_one() {
 }
 
 #[test]
-fn a_send_with_a_key_happens_once() {
+fn a_send_with_an_idempotency_key_happens_once() {
     let desk = Desk::channels();
     let counts = |desk: &Desk| desk.server.database.ask("SELECT id FROM messages WHERE inbound = FALSE").len();
     let before = counts(&desk);

@@ -1,4 +1,4 @@
-//! What every write refuses before it reads any record, and what all writes have in common.
+//! Validation of requests: what every write refuses before it reads any record, and rules for all writes.
 
 use serde_json::json;
 
@@ -36,7 +36,7 @@ fn writes() -> impl Iterator<Item = (&'static str, String)> {
 }
 
 #[test]
-fn a_body_that_is_none_is_refused() {
+fn a_missing_or_malformed_body_is_refused() {
     let desk = Desk::open();
     let call = |path: &str, method: &str| -> Call { desk.api.call(method, path) };
     desk.unmoved(|| {
@@ -124,7 +124,7 @@ fn a_write_that_only_acknowledges_expands_nothing() {
 }
 
 #[test]
-fn a_write_asks_for_a_key_and_for_its_scope() {
+fn a_write_requires_a_key_with_its_scope() {
     let desk = Desk::open();
     for (path, method) in writes() {
         desk.api.anonymous().call(&method, path).send().fails(401);

@@ -124,7 +124,7 @@ fn a_template_is_sent_whenever_the_contact_last_wrote() {
 
 /// The older revision's form of the message, read from the export, which both revisions have.
 #[test]
-fn the_payload_of_a_template_tells_what_was_filled_in() {
+fn the_payload_of_a_template_has_its_variables() {
     if REV_A {
         return;
     }
@@ -143,7 +143,7 @@ fn a_phone_has_one_thread_on_an_account() {
         return;
     }
     let desk = Desk::channels();
-    // One that is there.
+    // A thread that exists.
     phone(&desk, "acc-wa", MIA, "tpl-APPROVED", Value::Null).is(acknowledged());
     assert_eq!(desk.conversation("conv-wa")["allMsgCnt"], 3);
     // On another account the contact has an imported conversation with another reference.
@@ -153,7 +153,7 @@ fn a_phone_has_one_thread_on_an_account() {
         assert_eq!(desk.conversation("conv-wb")["allMsgCnt"], count);
     }
     assert_eq!(desk.conversations_of("con-mia").ids().len(), before);
-    // An account of no store.
+    // A phone that no contact has.
     phone(&desk, "acc-wa", NEW, "tpl-APPROVED", Value::Null).is(acknowledged());
     let contact = desk.only_contact(NEW);
     assert_eq!((&contact["firstName"], &contact["fullName"], &contact["phone"]), (&json!(NEW), &json!(NEW), &json!(NEW)));
@@ -167,7 +167,7 @@ fn a_phone_has_one_thread_on_an_account() {
 }
 
 #[test]
-fn a_template_to_a_phone_goes_on_in_the_thread_of_its_bare_digits() {
+fn a_template_to_a_phone_continues_the_thread_of_its_bare_digits() {
     if REV_A {
         return;
     }
@@ -185,7 +185,7 @@ fn a_template_to_a_phone_goes_on_in_the_thread_of_its_bare_digits() {
 }
 
 #[test]
-fn a_template_to_a_phone_goes_there_whatever_its_conversation_is_called() {
+fn a_template_to_a_phone_goes_there_whatever_the_reference_of_its_conversation() {
     if REV_A {
         return;
     }
@@ -207,7 +207,7 @@ fn a_template_to_a_phone_goes_there_whatever_its_conversation_is_called() {
 }
 
 #[test]
-fn of_many_who_write_to_a_new_phone_one_makes_the_thread() {
+fn concurrent_templates_to_a_new_phone_share_one_thread() {
     if REV_A {
         return;
     }
@@ -217,7 +217,7 @@ fn of_many_who_write_to_a_new_phone_one_makes_the_thread() {
     let talks = desk.conversations_of(contact.as_str().unwrap_or_default());
     assert_eq!(talks.ids().len(), 1);
     assert_eq!(talks.ok()[0]["allMsgCnt"], 20);
-    // Each request has a key of its own, on another account: a lost race must not become the caller's error.
+    // On another account, each request has a different idempotency key: a lost race must not become the caller's error.
     let answers = race(20, |n| {
         let body = json!({"accountId": "acc-wb", "phoneNumber": "+66866666666", "templateId": "tpl-other", "variables": [format!("{n}")]});
         desk.post("/messages/template/phone", body).header("idempotency-key", &format!("k{n}")).send()

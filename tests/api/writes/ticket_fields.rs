@@ -1,4 +1,5 @@
-//! PATCH /tickets/field-values: the ticket in the answer, and the stamp that guards it. The accepted values are tested in `values`.
+//! PATCH /tickets/field-values: the ticket in the answer, and its timestamp for optimistic concurrency. The accepted values are tested in
+//! `values`.
 
 use serde_json::{Value, json};
 
@@ -22,7 +23,7 @@ fn a_first_value_comes_back_in_the_whole_ticket() {
 }
 
 #[test]
-fn the_whole_ticket_to_the_letter() {
+fn the_answer_is_exactly_the_ticket() {
     let desk = Desk::open();
     let after = desk.set_at("t-set", "f-text", json!("after"), &at("03-02T09:30")).ok();
     let (updated, fields_updated, number) = (stamp(&after, "updatedAt"), stamp(&after, "ticketFieldsUpdatedAt"), &after["ticketNumber"]);
@@ -57,7 +58,7 @@ fn related_records_are_expanded() {
 }
 
 #[test]
-fn a_closed_or_spam_or_sleeping_ticket_takes_values() {
+fn a_closed_or_spam_or_snoozed_ticket_accepts_values() {
     let desk = Desk::open();
     for id in ["t-shut", "t-spam", "t-asleep"] {
         let before = desk.ticket(id);
@@ -83,7 +84,7 @@ fn null_unsets_and_leaves_the_other_values() {
 }
 
 #[test]
-fn what_is_there_already_moves_nothing() {
+fn setting_the_stored_value_changes_nothing() {
     let desk = Desk::open();
     let before = desk.ticket("t-set");
     desk.unmoved(|| {
@@ -105,7 +106,7 @@ fn what_is_there_already_moves_nothing() {
 }
 
 #[test]
-fn stamps_rise_strictly_and_each_opens_the_next_write() {
+fn timestamps_increase_strictly_and_each_allows_the_next_write() {
     let desk = Desk::open();
     let mut last = at("03-02T09:30");
     for n in 10..30 {
@@ -119,7 +120,7 @@ fn stamps_rise_strictly_and_each_opens_the_next_write() {
 }
 
 #[test]
-fn a_stamp_ahead_of_the_clock_goes_on_by_one_millisecond() {
+fn a_timestamp_in_the_future_increases_by_one_millisecond() {
     let desk = Desk::open();
     let ticket = desk.set("t-ahead", "f-int", json!(2)).ok();
     assert_eq!(ticket["ticketFieldsUpdatedAt"], "2099-01-01T00:00:00.001Z");
@@ -128,23 +129,23 @@ fn a_stamp_ahead_of_the_clock_goes_on_by_one_millisecond() {
 }
 
 #[test]
-fn a_stamp_is_an_instant_however_it_is_written() {
+fn a_timestamp_is_compared_as_an_instant() {
     let desk = Desk::open();
     desk.set_at("t-set", "f-text", json!("after"), "2025-03-02T16:30:00+07:00").ok();
 }
 
 #[test]
-fn a_stamp_that_is_not_the_stored_one_is_a_conflict() {
+fn another_timestamp_than_the_stored_one_is_a_conflict() {
     let desk = Desk::open();
     let before = desk.ticket("t-set");
     desk.unmoved(|| {
         for wrong in [at("03-02T09:29:59.999"), at("03-02T09:30:00.001"), "2099-01-01T00:00:00Z".into(), "1970-01-01T00:00:00Z".into()] {
             desk.set_at("t-set", "f-text", json!("after"), &wrong).fails(409);
-            // A stale stamp is refused even if the value would not change.
+            // A stale timestamp is refused even if the value would not change.
             desk.set_at("t-set", "f-text", json!("before"), &wrong).fails(409);
             desk.set_at("t-set", "f-notes", Value::Null, &wrong).fails(409);
         }
-        // The ticket never had a value, so no stamp can match.
+        // The ticket never had a value, so no timestamp can match.
         let made = desk.ticket("t-free");
         desk.set_at("t-free", "f-text", json!("x"), &stamp(&made, "updatedAt")).fails(409);
     });
@@ -152,14 +153,14 @@ fn a_stamp_that_is_not_the_stored_one_is_a_conflict() {
 }
 
 #[test]
-fn a_write_without_a_stamp_is_blind() {
+fn a_write_without_a_timestamp_is_unconditional() {
     let desk = Desk::open();
     desk.set("t-set", "f-text", json!("one")).ok();
     assert_eq!(desk.set("t-set", "f-text", json!("two")).ok()["ticketFields"]["f-text"], "two");
 }
 
 #[test]
-fn what_is_missing_is_not_found() {
+fn missing_records_are_not_found() {
     let desk = Desk::open();
     desk.unmoved(|| {
         desk.set("nobody", "f-text", json!("x")).fails(404);
@@ -172,10 +173,10 @@ fn what_is_missing_is_not_found() {
 }
 
 #[test]
-fn checks_come_in_their_order() {
+fn checks_run_in_a_fixed_order() {
     let desk = Desk::open();
     desk.unmoved(|| {
-        // The order of checks: shape, then record, then value, then stamp.
+        // The order of checks: shape, then record, then value, then timestamp.
         desk.patch("/tickets/field-values", json!({"ticketId": "nobody", "ticketFieldId": "nothing"})).send().refuses("body.newValue");
         desk.set("nobody", "f-int", json!("no number")).fails(404);
         desk.set_at("t-set", "f-int", json!("no number"), &at("01-01T00:00")).refuses("body.newValue");
@@ -204,7 +205,7 @@ fn system_keys_and_inactive_fields_are_read_only() {
 }
 
 #[test]
-fn a_field_that_is_not_shown_takes_a_value_all_the_same() {
+fn a_hidden_field_accepts_a_value() {
     let desk = Desk::open();
     assert_eq!(desk.set("t-free", "f-hidden", json!("x")).ok()["ticketFields"], json!({"f-hidden": "x"}));
     // The field is required, too, and may still be unset.

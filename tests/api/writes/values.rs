@@ -106,7 +106,7 @@ fn refused() -> Vec<(&'static str, Value)> {
 }
 
 #[test]
-fn a_ticket_field_stores_what_fits() {
+fn a_ticket_field_stores_values_that_fit() {
     let desk = Desk::open();
     let more = [
         ("dec", json!(1.25), json!(1.25)),
@@ -143,7 +143,7 @@ fn an_integer_is_shown_without_a_fraction() {
 }
 
 #[test]
-fn a_ticket_field_refuses_what_does_not() {
+fn a_ticket_field_refuses_values_that_do_not_fit() {
     let desk = Desk::open();
     let more = [
         ("dec", json!("1.5")),
@@ -168,7 +168,7 @@ fn a_ticket_field_refuses_what_does_not() {
 }
 
 #[test]
-fn closing_holds_values_against_the_same_definitions() {
+fn closing_checks_values_against_the_same_definitions() {
     let desk = Desk::open();
     for (field, sent, stored) in accepted() {
         let id = format!("f-{field}");
@@ -186,7 +186,7 @@ fn closing_holds_values_against_the_same_definitions() {
 }
 
 #[test]
-fn a_contact_field_stores_what_fits() {
+fn a_contact_field_stores_values_that_fit() {
     let desk = Desk::open();
     for (field, sent, stored) in accepted() {
         let id = format!("c-{field}");
@@ -196,7 +196,7 @@ fn a_contact_field_stores_what_fits() {
 }
 
 #[test]
-fn a_contact_field_refuses_what_does_not() {
+fn a_contact_field_refuses_values_that_do_not_fit() {
     let desk = Desk::open();
     desk.unmoved(|| {
         for (field, value) in refused() {
@@ -206,7 +206,7 @@ fn a_contact_field_refuses_what_does_not() {
 }
 
 #[test]
-fn a_field_without_a_limit_of_its_own_has_one_all_the_same() {
+fn a_field_without_a_limit_has_a_default_limit() {
     let desk = Desk::open();
     let values = |count: u32| Value::from_iter(0..count);
     desk.set("t-free", "f-many", values(100)).ok();
@@ -218,7 +218,7 @@ fn a_field_without_a_limit_of_its_own_has_one_all_the_same() {
 
 #[test]
 fn a_text_that_fits_no_index_is_stored_filtered_and_imported() {
-    // Without a pattern, so that it cannot be made smaller than it is.
+    // Pseudo-random letters, which cannot be compressed.
     let digit = |state: &mut u64| {
         *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         Some(char::from(b'a' + (*state >> 33) as u8 % 26))

@@ -20,7 +20,7 @@ for revision in rev-a rev-b; do
     what=$(cat "$here/build.sh" "$here/../../contract/tools/requirements.txt" "$openapi/$revision.json" | sha256sum)
     [ "$(cat "$made" 2>/dev/null)" = "$what" ] && continue
     rm -rf -- "$generated" "$made"
-    # Middleware, because the calls return no headers, and a cursor is one.
+    # The generated calls return no headers. The middleware option gives access to them, since the cursor is in a header.
     openapi-generator-cli generate --generator-name rust --library reqwest --input-spec "$openapi/$revision.json" \
         --output "$generated" \
         --additional-properties="packageName=$revision,supportMiddleware=true,reqwestDefaultFeatures="

@@ -1,4 +1,4 @@
-// The typed calls that both revisions have, by openapi-fetch over what openapi-typescript makes of the document beside this file.
+// The typed calls that both revisions have, by openapi-fetch with the types that openapi-typescript generates from the document.
 import assert from "node:assert/strict";
 import createClient from "openapi-fetch";
 import type { components, paths } from "./document.js";
@@ -42,7 +42,7 @@ assert.equal(written.data.data.ticketFields?.["items"], 7);
 assert((written.data.data.ticketFieldsUpdatedAt ?? "") > stamp);
 
 function refused(answer: Awaited<ReturnType<typeof write>>, status: number, member: string): void {
-  assert(answer.error, `what is to be refused answers ${answer.response.status}`);
+  assert(answer.error, `expected a refusal, got ${answer.response.status}`);
   const failure: components["schemas"]["ErrorDetail"] = answer.error.error;
   assert.deepEqual([answer.response.status, failure.statusCode], [status, status]);
   assert(failure.message.startsWith(`\`${member}\``), failure.message);

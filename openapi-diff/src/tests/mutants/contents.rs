@@ -10,7 +10,7 @@ use super::{
 };
 
 #[test]
-fn parameters() {
+fn changes_of_parameters_are_classed() {
     hold(
         &base::base(),
         vec![
@@ -247,7 +247,7 @@ fn descriptions_are_no_change_at_any_place() {
 }
 
 #[test]
-fn bodies_and_responses() {
+fn changes_of_bodies_and_responses_are_classed() {
     hold(
         &base::base(),
         vec![

@@ -10,7 +10,7 @@ use super::{
 };
 
 #[test]
-fn operations_and_their_names() {
+fn changes_of_operations_and_their_names_are_classed() {
     hold(
         &base::base(),
         vec![
@@ -65,7 +65,7 @@ fn operations_and_their_names() {
 }
 
 #[test]
-fn a_renamed_path_parameter() {
+fn a_renamed_path_parameter_is_reported_at_each_operation() {
     let base = base::base();
     let mut renamed = base.clone();
     Named("/paths/~1pets~1{id}", "/pets/{petId}").to(&mut renamed);
@@ -111,7 +111,7 @@ fn repeated_tags_and_servers_are_compared() {
 }
 
 #[test]
-fn security_requirements() {
+fn changes_of_security_requirements_are_classed() {
     hold(
         &base::base(),
         vec![
@@ -179,7 +179,7 @@ fn security_requirements() {
             C,
         )],
     );
-    // What holds already may be said again.
+    // An operation that repeats the requirement of the document is no change.
     let mut said = base::base();
     said["paths"]["/pets/{id}"]["get"]["security"] = json!([{ "Key": [] }]);
     assert_eq!(super::super::lines(&compared(&base::base(), &said)), Vec::<String>::new());

@@ -10,12 +10,12 @@ use super::{
     schemas::answering,
 };
 
-/// A document that answers an object of some properties.
+/// A document whose response is an object with some properties.
 fn of(version: &str, properties: Value) -> Value {
     answering(version, json!({ "X": { "properties": properties } }))
 }
 
-/// What a comparison of two schemas tells, with what that covers.
+/// The changes between two schemas, each in one line with the keywords that it covers.
 fn described(version: &str, old: Value, new: Value) -> Vec<String> {
     let report = compared(&of(version, json!({ "a": old })), &of(version, json!({ "a": new })));
     super::super::properties::hold_mirrored(&report, &compared(&of(version, json!({ "a": new })), &of(version, json!({ "a": old }))));
@@ -44,7 +44,8 @@ fn a_change_of_the_type_covers_its_keywords() {
                 "default-removed {}: the default {} is gone",
             ],
         ),
-        // What was said of strings holds on; what is said of numbers narrows nothing that was there.
+        // Keywords for strings are compared as usual. Keywords for numbers apply to the added type only, so the change of the type covers
+        // them.
         (
             json!({ "type": "string", "maxLength": 5 }),
             json!({ "type": ["string", "integer"], "maxLength": 6, "maximum": 3 }),

@@ -9,7 +9,7 @@ use super::{
     U, hold,
 };
 
-/// `GET /pets`, `GET /pets/{id}` and `POST /pets` all answer pets.
+/// The expected lines for a change of a pet, which `GET /pets`, `GET /pets/{id}` and `POST /pets` return.
 macro_rules! pets {
     ($path:literal, $rule:literal) => {
         &[
@@ -21,7 +21,7 @@ macro_rules! pets {
 }
 
 #[test]
-fn schemas_of_responses() {
+fn changes_of_response_schemas_are_classed() {
     hold(
         &base::base(),
         vec![
@@ -106,7 +106,7 @@ fn schemas_of_responses() {
 }
 
 #[test]
-fn schemas_of_requests() {
+fn changes_of_request_schemas_are_classed() {
     hold(
         &base::base(),
         vec![

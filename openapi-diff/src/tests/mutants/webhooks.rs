@@ -1,4 +1,4 @@
-//! What OpenAPI 3.1 adds to 3.0: webhooks and keywords of JSON Schema.
+//! Features that OpenAPI 3.1 adds to 3.0: webhooks and keywords of JSON Schema.
 
 use serde_json::json;
 
@@ -10,13 +10,13 @@ use super::{
 };
 
 #[test]
-fn what_openapi_3_1_adds() {
+fn changes_of_webhooks_and_json_schema_keywords_are_classed() {
     hold(
         &base::base_3_1(),
         vec![
             (Gone("/webhooks/petLost"), &["webhook petLost POST | operation | webhook-removed"], B, C),
             (Put("/webhooks/petFound", json!({ "post": {} })), &["webhook petFound POST | operation | webhook-added"], C, B),
-            // What a webhook brings is what an integrator is sent.
+            // The request body of a webhook is sent to an integrator, so it is compared as a response.
             (
                 Put("/webhooks/petLost/post/requestBody/content/application~1json/schema/required", json!([])),
                 &["webhook petLost POST | request body /id | property-became-optional"],
@@ -89,7 +89,7 @@ fn what_openapi_3_1_adds() {
                 B,
                 B,
             ),
-            // And what it is answered is what an integrator sends.
+            // The response to a webhook is sent by an integrator, so it is compared as a request.
             (
                 Put("/webhooks/petLost/post/responses/200/content/application~1json/schema/required", json!(["found"])),
                 &["webhook petLost POST | response 200 /found | property-became-required"],

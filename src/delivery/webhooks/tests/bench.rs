@@ -117,12 +117,12 @@ impl Bench {
         self.service.update_conversation_labels(&by, update).await.unwrap();
     }
 
-    /// An event without an account; `body` replaces its body.
+    /// Records an event without an account; `body` replaces the event's body.
     pub(super) async fn contact_event(&self, body: Option<&[u8]>) {
         self.contact_events(1, body).await;
     }
 
-    /// `count` events in one transaction.
+    /// Records `count` such events in one transaction.
     pub(super) async fn contact_events(&self, count: usize, body: Option<&[u8]>) {
         let contact = self.fixture.db.contact(self.store(), &"k1".into()).await.unwrap().unwrap();
         let events: Vec<_> = (0..count)
@@ -175,7 +175,7 @@ impl Bench {
     pub(super) async fn replay(&self, id: &WebhookId, replay: Replay) -> i64 {
         let counted = self.service.replay(&self.editor(), id, replay.clone(), true).await.unwrap();
         let queued = self.service.replay(&self.editor(), id, replay, false).await.unwrap();
-        assert_eq!(counted, queued, "a dry run tells something else");
+        assert_eq!(counted, queued, "the dry run counts other events than the replay queues");
         queued
     }
 
@@ -184,7 +184,7 @@ impl Bench {
         self.service.claim_deliveries(Room { all: 100, each: 100, busy: &none }).await.unwrap()
     }
 
-    /// Claims what is due next, at the time when it is.
+    /// Moves the clock to the next due time, and claims the deliveries that are due then.
     pub(super) async fn claim_at_due(&self) -> Vec<ClaimedDelivery> {
         let Some(due) = self.due().await else { return Vec::new() };
         self.pass(due.max(0));

@@ -38,7 +38,7 @@ async fn the_lease_of_an_attempt_expires() {
     assert_eq!(bench.due().await, Some(0));
     let first = bench.claim().await.remove(0);
     bench.pass(LEASE_MILLIS - 1);
-    assert!(bench.claim().await.is_empty(), "the attempt goes on");
+    assert!(bench.claim().await.is_empty(), "the attempt is in flight");
     bench.pass(1);
     let second = bench.claim().await.remove(0);
     assert_eq!((first.attempts, second.attempts, &first.shipment), (1, 2, &second.shipment));
@@ -83,12 +83,13 @@ async fn each_endpoint_has_a_limit_and_the_rest_is_shared() {
     let busy = HashMap::from([(places[0].clone(), 4), (places[1].clone(), 6)]);
     let claimed = bench.service.claim_deliveries(Room { all: 16, each: 6, busy: &busy }).await.unwrap();
     let of = |claimed: &[ClaimedDelivery], n: usize| claimed.iter().filter(|one| one.shipment.webhook_id == places[n].1).count();
-    assert_eq!([0, 1, 2].map(|n| of(&claimed, n)), [0, 0, 3], "the one that has the least going on comes first");
+    assert_eq!([0, 1, 2].map(|n| of(&claimed, n)), [0, 0, 3], "the endpoint with the fewest attempts in flight comes first");
     let claimed = bench.service.claim_deliveries(Room { all: 100, each: 6, busy: &busy }).await.unwrap();
     assert_eq!([0, 1, 2].map(|n| of(&claimed, n)), [2, 0, 6]);
 }
 
-/// Long enough for a busy machine, and much shorter than the time-outs of the endpoint that hangs.
+/// The limit for a delivery to a healthy endpoint: long enough for a busy machine, and much shorter than the time-out of the endpoint
+/// that hangs.
 const SOON: Duration = Duration::from_secs(5);
 
 #[tokio::test]
@@ -147,7 +148,7 @@ async fn a_hanging_endpoint_delays_only_its_own_events() {
     assert!(hanging.connections.load(Ordering::SeqCst) <= PLACE_MAX);
 }
 
-/// A service with a connection pool of its own, as in another process.
+/// A service with a separate connection pool, as in another process.
 async fn another(bench: &Bench) -> Service {
     service(Db::open(&bench.fixture.url, 4, None).await.unwrap(), bench.clock.clone())
 }

@@ -41,7 +41,7 @@ async fn a_410_disables_the_subscription() {
     bench.event().await;
     bench.service.enable_webhook(&bench.editor(), &id, true).await.unwrap();
     worker.drain().await.unwrap();
-    assert_eq!((gone.count(), bench.due().await), (before, None), "what happened while it was disabled is not queued");
+    assert_eq!((gone.count(), bench.due().await), (before, None), "events are not queued while the subscription is disabled");
     bench.event().await;
     worker.drain().await.unwrap();
     assert_eq!((gone.count(), well.count()), (before + 1, 43));

@@ -55,7 +55,7 @@ async fn a_replay_sends_events_again() {
     assert_eq!(bench.replay(&id, Replay { missing: true, ..every() }).await, 0);
     bench.service.settle_delivery(&going, bench.attempted(EndpointAnswer::Status(200, None)), 0.5).await.unwrap();
     worker.drain().await.unwrap();
-    // Events that were given up are missing.
+    // Events that were given up count as missing.
     endpoint.now_says("500 Broken");
     bench.event().await;
     for _ in 0..10 {
@@ -91,8 +91,8 @@ async fn a_test_event_goes_to_one_endpoint_and_can_be_replayed() {
     assert_eq!((seen.id(), &body["id"], &body["type"]), (event.as_str(), &event.as_str().into(), &"webhook.test".into()));
     assert_eq!(seen.signatures(), [seen.signed_by(&secret)]);
     assert_eq!((other.count(), bench.log(&id).await[0].kind.as_str()), (0, "webhook.test"));
-    assert!(bench.fixture.db.events_after(bench.store(), 0, 10).await.unwrap().is_empty(), "a test is no event of the store");
-    assert_eq!(bench.replay(&id, every()).await, 0, "a test is sent again by its name alone");
+    assert!(bench.fixture.db.events_after(bench.store(), 0, 10).await.unwrap().is_empty(), "a test event is not recorded in the store");
+    assert_eq!(bench.replay(&id, every()).await, 0, "only a replay by its id sends a test event again");
     assert_eq!(bench.replay(&id, Replay { event: Some(event.clone()), missing: true, ..every() }).await, 0);
     assert_eq!(bench.replay(&id, Replay { event: Some(event.clone()), ..every() }).await, 1);
     worker.drain().await.unwrap();

@@ -1,4 +1,4 @@
-//! The retry schedule: when an event is tried, with what bytes, and which responses end the retries.
+//! The retry schedule: when an event is attempted, with which bytes, and which responses end the retries.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -29,14 +29,14 @@ async fn an_event_is_retried_on_schedule_with_the_same_bytes_and_then_given_up()
         assert_eq!(logged.next_at.map(Timestamp::millis), Some(bench.now() + waited));
         bench.pass(waited - 1);
         worker.drain().await.unwrap();
-        assert_eq!(endpoint.count(), n, "tried before it is due");
+        assert_eq!(endpoint.count(), n, "attempted before it is due");
         bench.pass(1);
         worker.drain().await.unwrap();
     }
     assert_eq!((endpoint.count(), bench.due().await), (10, None));
     let last = bench.log(&id).await.pop().unwrap();
     assert_eq!((last.attempt, last.outcome.as_str(), last.next_at), (10, "given_up", None));
-    assert!(bench.shown(&id).await.enabled, "three days are no five");
+    assert!(bench.shown(&id).await.enabled, "three days of failures do not disable a subscription, five do");
     let seen = endpoint.seen();
     let event = bench.fixture.db.events_after(bench.store(), 0, 10).await.unwrap().remove(0);
     assert_eq!(seen[0].body, numbered(event.sequence, &event.body));
@@ -78,7 +78,7 @@ async fn retry_after_may_lengthen_the_pause() {
     worker.drain().await.unwrap();
     assert_eq!(bench.due().await, Some(DAY));
     bench.pass(DAY);
-    // The schedule's own pause is the shortest.
+    // The pause of the retry schedule is the minimum.
     endpoint.now_says("503 Later\r\nretry-after: 1");
     worker.drain().await.unwrap();
     assert!(bench.due().await.unwrap() >= 24 * MINUTE);
@@ -133,7 +133,7 @@ async fn a_corrupt_event_does_not_block_the_others() {
 async fn a_kept_connection_that_the_receiver_closes_is_no_failure() {
     let bench = Bench::new().await;
     let requests = AtomicUsize::new(0);
-    // The second request, on the connection of the first, is read and not answered.
+    // The server reads the second request, on the connection of the first, and resets the connection without a response.
     let server = TestServer::new(move |_| match requests.fetch_add(1, Ordering::SeqCst) {
         1 => ScriptedReply::Reset,
         _ => ScriptedReply::Says("200 OK".to_owned()),

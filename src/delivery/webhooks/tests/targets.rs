@@ -1,4 +1,4 @@
-//! SSRF tests: each target goes through the whole of delivery, beside listeners that must not be called.
+//! SSRF tests: each target goes through the whole delivery, while listeners check that no connection reaches them.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -26,7 +26,7 @@ use crate::{
 /// Part of every refusal.
 const REASON: &str = "a public";
 
-/// Spellings of hosts that lead to this machine, with a port behind them, in every notation that a URL permits.
+/// URLs, still without a port, whose hosts lead to this machine: every notation of such a host that a URL permits.
 const OURSELVES: [&str; 27] = [
     "http://127.0.0.1",
     "http://127.0.0.1.",
@@ -57,7 +57,7 @@ const OURSELVES: [&str; 27] = [
     "http://LocalHost",
 ];
 
-/// The same hosts behind credentials that look like a host. A subscription with such a URL is refused.
+/// Hosts of this machine after credentials that look like a host. A subscription with such a URL is refused.
 const WITH_A_NAME: [&str; 5] = [
     "http://example.com@127.0.0.1",
     "http://example.com:80@127.0.0.1",
@@ -135,7 +135,7 @@ impl Ears {
         true
     }
 
-    /// The number of calls. Calls are accepted in order, so none is missed once the probe of this function arrives.
+    /// The number of calls. Calls are accepted in order: once the probe of this function has arrived, all earlier calls are counted.
     async fn calls(&self) -> usize {
         for address in &self.addresses {
             // An earlier caller may have had the same port.
@@ -149,7 +149,7 @@ impl Ears {
     }
 }
 
-/// A scripted resolver: each look-up of a name takes its next answer, and the last answer stays. Other names go to the
+/// A scripted resolver: each look-up of a name returns its next answer, and the last answer is repeated. Other names go to the
 /// system resolver.
 #[derive(Default)]
 struct Names(Mutex<HashMap<String, VecDeque<Vec<SocketAddr>>>>);
@@ -220,7 +220,7 @@ async fn loopback_connects_where_all_targets_are_permitted() {
         worker.drain().await.unwrap();
         assert_eq!(bench.log(&id).await.len(), 1, "{url}");
         // Two calls per URL: the connection ends without a response, so the request is repeated once.
-        assert_eq!(ears.calls().await, 2 * (before + 1), "{url} leads elsewhere: the list says nothing of it");
+        assert_eq!(ears.calls().await, 2 * (before + 1), "{url} does not lead to this machine, so a refusal of it proves nothing");
         bench.service.delete_webhook(&bench.editor(), &id).await.unwrap();
     }
 }

@@ -1,8 +1,8 @@
 //! Load test of delivery: many events to ten endpoints, of which one is healthy. It checks what arrives and when, and that
 //! the attempt log equals what the endpoints saw.
 //!
-//! `COUNTERPART_DELIVERY_EVENTS=10000 cargo test --lib ten_endpoints -- --nocapture` is the long run; without it the events
-//! are few.
+//! `COUNTERPART_DELIVERY_EVENTS=10000 cargo test --lib ten_endpoints -- --nocapture` is the long run; without the variable there are
+//! few events.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -33,7 +33,7 @@ use crate::{
 /// The default number of events.
 const EVENTS: usize = 200;
 
-/// The time-out here: long enough for a healthy endpoint on a busy machine.
+/// The time-out of an endpoint in this test: long enough for a healthy endpoint on a busy machine.
 const PATIENT: Duration = Duration::from_secs(2);
 
 /// The pause that the busy endpoint asks for, in milliseconds.
@@ -43,8 +43,8 @@ const ASKED: i64 = 90_000;
 /// whole time-out.
 const SLOW: (usize, usize) = (50, 7);
 
-/// When the clock moves, it goes this fraction of the elapsed time past the next due moment. Attempts that are due close
-/// together are thus made together, and are late by no more than that.
+/// When the clock moves, it moves past the next due time by the elapsed time divided by this number. Attempts that are due at almost
+/// the same time are thus made together, and are late by no more than that.
 const STRIDE: i64 = 40;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,13 +58,13 @@ enum Manner {
     /// Answers 302, with a location that would answer 200.
     Moved,
     Gone,
-    /// Once, for some events.
+    /// Does not answer, once, for some events.
     Hangs,
     /// Resets the connection at two attempts: after it has read the request, and again when the request is repeated.
     Resets,
     /// Begins an answer of 200 that never ends, once, for some events.
     Drips,
-    /// After every event was given up.
+    /// Answers 500 until every event was given up, then 200.
     RecoversTooLate,
 }
 
@@ -81,12 +81,12 @@ const MANNERS: [Manner; 10] = [
     Manner::RecoversTooLate,
 ];
 
-/// What an endpoint received of one event.
+/// The requests for one event that an endpoint received.
 struct Told {
-    /// How many events arrived before it.
+    /// The number of events that arrived before this event.
     place: usize,
     body: Vec<u8>,
-    /// Whether every attempt had that body.
+    /// Whether every attempt had this body.
     same: bool,
     /// Each attempt: its time in seconds, and the reply.
     attempts: Vec<(i64, ScriptedReply)>,
@@ -98,7 +98,7 @@ struct Subscriber {
     manner: Manner,
     id: WebhookId,
     told: Arc<Mutex<HashMap<String, Told>>>,
-    /// Only for `RecoversTooLate`.
+    /// Whether an endpoint of the manner `RecoversTooLate` answers 200 by now.
     recovered: Arc<AtomicBool>,
 }
 
@@ -142,13 +142,13 @@ impl Subscriber {
         Self { manner, id, told, recovered }
     }
 
-    /// Attempts that the endpoint saw.
+    /// The number of attempts that the endpoint saw.
     fn attempts(&self) -> usize {
         self.told.lock().unwrap().values().map(|told| told.attempts.len()).sum()
     }
 
     /// Compares the attempt log with what the endpoint saw, attempt by attempt, and both with the schedule and the recorded
-    /// events. Returns how many attempts ended in which way.
+    /// events. Returns the number of attempts by outcome and status.
     async fn compare(&self, bench: &Bench, recorded: &HashSet<Vec<u8>>) -> BTreeMap<(String, Option<i64>), usize> {
         let mut log: HashMap<String, Vec<LoggedAttempt>> = HashMap::new();
         let mut after = 0;
@@ -212,7 +212,7 @@ impl Subscriber {
             Manner::Recovers => vec![("retrying", Some(500), 4 * events), ("delivered", Some(200), events)],
             Manner::Busy => vec![("retrying", Some(429), events), ("delivered", Some(200), events)],
             Manner::Moved => vec![("retrying", Some(302), 9 * events), ("given_up", Some(302), events)],
-            // The other attempts had begun before the first response.
+            // The other attempts had begun before the first response disabled the subscription.
             Manner::Gone => vec![("disabled", Some(410), 1), ("late", Some(410), self.attempts() - 1)],
             Manner::Hangs => vec![("retrying", None, slow), ("delivered", Some(200), events)],
             Manner::Drips => vec![("delivered", Some(200), events)],
@@ -237,7 +237,7 @@ async fn finish(bench: &Bench, worker: &mut Worker<WebhookQueue>) {
 async fn endpoints_that_recover_get_all_events_and_broken_ones_are_disabled() {
     let events = setting("COUNTERPART_DELIVERY_EVENTS").map_or(EVENTS, |text| text.parse().expect("the number of events is a number"));
     let mut bench = Bench::new().await;
-    // As many connections as the server has.
+    // Several connections, as in a server.
     bench.service = service(Db::open(&bench.fixture.url, 8, None).await.unwrap(), bench.clock.clone());
     let elsewhere = TestEndpoint::says("200 OK").await;
     let mut subscribers = Vec::new();
@@ -268,7 +268,7 @@ async fn endpoints_that_recover_get_all_events_and_broken_ones_are_disabled() {
         assert_eq!(bench.shown(&one.id).await.enabled, one.manner != Manner::Gone, "{:?}", one.manner);
     }
 
-    // Exactly the events that were given up are missing.
+    // The missing events are exactly those that were given up.
     let late = of(Manner::RecoversTooLate);
     late.recovered.store(true, Ordering::SeqCst);
     let (began, before) = (Instant::now(), all(&subscribers));
@@ -288,7 +288,7 @@ async fn endpoints_that_recover_get_all_events_and_broken_ones_are_disabled() {
     expected.insert(("delivered".to_owned(), Some(200)), events);
     assert_eq!(late.compare(&bench, &bodies).await, expected);
 
-    // An event after five days: the last one of every endpoint without a success.
+    // After five days, one more failed event disables every endpoint without a success.
     bench.pass((START + PATIENCE_MILLIS - bench.now()).max(0));
     bench.contact_events(1, None).await;
     finish(&bench, &mut worker).await;

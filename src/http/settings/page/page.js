@@ -1,5 +1,5 @@
-// The settings page: shows what the plane under /settings/v1 answers, and changes nothing but through it. What comes from
-// there goes into text nodes alone, so that no name can become markup.
+// The script of the settings page: it shows data of the settings plane (/settings/v1), and makes every change through the plane. Data from
+// the plane is put into text nodes only, so that a name cannot become markup.
 
 const PLANE = "/settings/v1";
 const REFRESH_MILLIS = 3000;
@@ -11,7 +11,7 @@ const SOON_MILLIS = 14 * 24 * 3600 * 1000;
 const one = (selector, root = document) => root.querySelector(selector);
 const all = (selector, root = document) => [...root.querySelectorAll(selector)];
 
-// ---- The plane
+// ---- Requests to the plane
 
 class Refused extends Error {
   constructor(status, message) {
@@ -39,8 +39,8 @@ async function ask(method, path, { query = {}, body } = {}) {
   try {
     return (await fetched(`${PLANE}${path}${given.length ? "?" : ""}${new URLSearchParams(given)}`, { method, ...json })).data;
   } catch (refused) {
-    // Whoever has no session any more, or no longer the role, has nothing to do on this page.
-    // A refusal that names a field is about what was asked for.
+    // A user whose session has ended, or who has lost the role, is shown the gate. A refusal that names a field is about the request, not
+    // about the user.
     const unwelcome = [401, 403].includes(refused.status) && !refused.message.startsWith("`");
     if (asking && asking === session && unwelcome) leave(refused);
     throw refused;
@@ -52,25 +52,25 @@ const post = (path, body) => ask("POST", path, { body });
 const patch = (path, body) => ask("PATCH", path, { body });
 const remove = (path, query) => ask("DELETE", path, { query });
 
-// ---- Who is here
+// ---- The session
 
 let session;
-// The secret of a link that has opened nothing yet.
+// The secret of a link that has not opened a session yet.
 let link;
 let names = new Map();
 let accounts = [];
-// Every scope and every kind of event, as the plane's document lists them.
+// Every scope and every kind of event, as the plane's OpenAPI document lists them.
 let scopes = [];
 let kinds = [];
 
 async function enter() {
   if (location.hash.startsWith("#link=")) {
     link = location.hash.slice(6);
-    // It must not stay in the address or the history.
+    // The secret must not stay in the address or the history.
     history.replaceState(null, "", location.pathname);
   }
   session = logOf = undefined;
-  // They may be another store's.
+  // The records shown so far may belong to another store.
   for (const view of Object.values(views)) view.records = [];
   try {
     const opened = link ? await post("/session", { link }) : await get("/session");
@@ -90,7 +90,7 @@ async function enter() {
   await turn();
 }
 
-// Shows the gate in place of everything else.
+// Shows the gate, which is the page without a session, in place of everything else.
 function leave({ status, message }) {
   session = undefined;
   clearTimeout(refreshing);
@@ -134,7 +134,7 @@ function say(text) {
   unsaying = setTimeout(() => (one("#message").textContent = ""), MESSAGE_MILLIS);
 }
 
-// Shows records as the rows of a list. A row lives as long as its record, so that focus survives a refresh.
+// Shows records as the rows of a list. A refresh reuses the row of a record, so that the row does not lose the focus.
 function show(list, records, { id, label, fill }) {
   const ids = new Set(records.map((record) => String(record[id])));
   for (const row of [...list.children]) if (!ids.has(row.dataset.id)) row.remove();
@@ -153,7 +153,7 @@ function show(list, records, { id, label, fill }) {
     const slots = Object.fromEntries(all("[data-slot]", row).map((slot) => [slot.dataset.slot, slot]));
     const text = (values) => Object.entries(values).forEach(([name, value]) => (slots[name].textContent = value ?? ""));
     fill(record, slots, text, (act) => one(`[data-act=${act}]`, row));
-    // The same words in every row; whoever hears them alone must hear which row.
+    // The buttons have the same text in every row. The label that a screen reader speaks also names the row's record.
     for (const button of all("button", row)) button.ariaLabel = `${button.textContent} ${record[label]}`;
   }
 }
@@ -175,8 +175,9 @@ function boxes(container, name, values, ticked) {
 
 // ---- Dialogs
 
-// Opens a dialog until `perform` succeeds with its form, which gives its result, or the reader turns away, which gives
-// nothing. A refusal is shown and the dialog stays. The browser puts focus back to where it came from.
+// Opens a dialog. Resolves to the result of `perform` once that succeeds with the form's data, or to undefined if the user closes the
+// dialog. If `perform` fails, the reason is shown and the dialog stays open. The browser returns the focus to the element that had it
+// before.
 function converse(dialog, perform) {
   const form = one("form", dialog);
   const failure = one(".failure", dialog);
@@ -184,7 +185,7 @@ function converse(dialog, perform) {
   let busy = false;
   refuse("");
   return new Promise((done) => {
-    // What is on its way is not called back by turning away: a secret in its answer is still to be shown.
+    // Closing the dialog does not cancel a request that is under way: a secret in its answer must still be shown.
     dialog.onclose = () => busy || done(undefined);
     form.onsubmit = async (event) => {
       event.preventDefault();
@@ -200,7 +201,7 @@ function converse(dialog, perform) {
       } catch (refused) {
         refuse(refused.message);
         if (!dialog.open && session) say(refused.message);
-        // `body.url` names the input to be mended.
+        // A reason that begins with `body.url` names the input to correct.
         form.elements[/^`body\.(\w+)/.exec(refused.message)?.[1]]?.focus?.();
       } finally {
         busy = false;
@@ -211,7 +212,7 @@ function converse(dialog, perform) {
   });
 }
 
-// Asks before something is done; says it afterwards, with the new secret if there is one.
+// Asks for confirmation before an action. Afterwards shows the new secret, if there is one, and reports what was done.
 async function sure(title, text, yes, perform, done, { note, grave = false } = {}) {
   one("#confirm-title").textContent = title;
   one("#confirm-text").textContent = text;
@@ -231,7 +232,7 @@ async function tellSecret(title, secret, note) {
   one("#secret").textContent = "";
 }
 
-// It is shown once: a stray Escape must not take it away.
+// The secret is shown only once: a stray Escape must not close its dialog.
 one("#secret-dialog").addEventListener("keydown", (event) => event.key === "Escape" && event.preventDefault());
 one("#secret-dialog").addEventListener("cancel", (event) => event.preventDefault());
 
@@ -296,7 +297,7 @@ const keyActs = {
   async "create-key"() {
     const made = await keyForm("Create key", undefined, (key, userId) => post("/keys", userId ? { ...key, userId } : key));
     if (!made) return;
-    await tellSecret(`Secret of ${made.key.name}`, made.secret, "Whoever has it can do what the key may do.");
+    await tellSecret(`Secret of ${made.key.name}`, made.secret, "Anyone who has the secret can do what the key may do.");
     await changed(`The key ${made.key.name} was created.`);
   },
   async "edit-key"(id) {
@@ -305,13 +306,13 @@ const keyActs = {
   },
   "rotate-key"(id) {
     const { name } = key(id);
-    const text = "It gets a new secret and six more months. The present secret stays valid for two hours.";
+    const text = "The key gets a new secret and expires six months from now. The current secret stays valid for two hours.";
     const note = "The former secret stays valid for two hours.";
     return sure(`Rotate ${name}?`, text, "Rotate", () => post("/keys/rotate", { keyId: id }), `The key ${name} was rotated.`, { note });
   },
   "suspend-key"(id) {
     const { name } = key(id);
-    const text = "Every request with it is refused until it is activated again. Its expiry runs on.";
+    const text = "Every request with the key is refused until the key is activated again. Its expiry does not move.";
     return sure(`Suspend ${name}?`, text, "Suspend", () => post("/keys/deactivate", { keyId: id }), `The key ${name} is suspended.`);
   },
   async "activate-key"(id) {
@@ -320,7 +321,7 @@ const keyActs = {
   },
   "delete-key"(id) {
     const { name } = key(id);
-    const text = "Every secret of it stops working at once and for good.";
+    const text = "All secrets of the key stop working at once and permanently.";
     return sure(`Delete ${name}?`, text, "Delete", () => remove("/keys", { keyId: id }), `The key ${name} was deleted.`, { grave: true });
   },
 };
@@ -340,8 +341,8 @@ function fillWebhook(webhook, slots, text, button) {
     url: webhook.url,
     events: webhook.events.length === kinds.length ? "every kind" : webhook.events.join(", "),
     account: webhook.accountId ? accountText(webhook.accountId) : "every account",
-    trouble: enabled ? failingSince && `Nothing but failures since ${clock(failingSince, { dateStyle: "medium", timeStyle: "short" })}.`
-      : `Disabled: ${webhook.disabledReason ?? "no reason is told"}.`,
+    trouble: enabled ? failingSince && `Every attempt has failed since ${clock(failingSince, { dateStyle: "medium", timeStyle: "short" })}.`
+      : `Disabled: ${webhook.disabledReason ?? "no reason is recorded"}.`,
   });
   slots.trouble.title = failingSince ?? "";
   slots.trouble.hidden = !slots.trouble.textContent;
@@ -358,7 +359,8 @@ function webhookForm(title, former, perform) {
   const dialog = one("#webhook-dialog");
   const { url, accountId } = one("form", dialog).elements;
   boxes(one("#kinds"), "events", kinds, former?.events ?? kinds);
-  // The account that it has stays to be chosen, even one that came after the list was fetched: else saving would widen it.
+  // The webhook's own account can always be chosen, even if it was added after the list was fetched. Otherwise saving would select every
+  // account.
   const known = new Set([...accounts.map((account) => account.accountId), ...(former?.accountId ? [former.accountId] : [])]);
   options(accountId, [["", "every account"], ...[...known].map((id) => [id, accountText(id)])], former?.accountId);
   one("#webhook-dialog-title").textContent = title;
@@ -366,7 +368,7 @@ function webhookForm(title, former, perform) {
   return converse(dialog, (data) => {
     const events = data.getAll("events");
     if (!events.length) throw new Refused(0, "Choose at least one kind of event.");
-    // Every kind, those to come included: left out of a new one, null in a change.
+    // If all kinds are ticked, kinds that are added later are included: a new webhook leaves `events` out, a change sends null.
     const every = former ? null : undefined;
     return perform({ url: data.get("url"), events: events.length === kinds.length ? every : events, accountId: data.get("accountId") || null });
   });
@@ -376,7 +378,7 @@ const webhookActs = {
   async "create-webhook"() {
     const made = await webhookForm("Add webhook", undefined, (hook) => post("/webhooks", hook));
     if (!made) return;
-    await tellSecret("Signing secret", made.secret, "With it the endpoint verifies that a delivery is ours.");
+    await tellSecret("Signing secret", made.secret, "With it the endpoint verifies that a delivery comes from this server.");
     await changed("The webhook was added.");
   },
   async "edit-webhook"(id) {
@@ -384,8 +386,8 @@ const webhookActs = {
     if (await webhookForm("Edit webhook", webhook(id), perform)) await changed("The webhook was changed.");
   },
   "rotate-webhook"(id) {
-    const text = `Deliveries to ${webhook(id).url} get a new secret. The present one signs beside it for 24 hours.`;
-    const note = "The former one signs beside it for 24 hours.";
+    const text = `Deliveries to ${webhook(id).url} are signed with a new secret. For 24 hours they are also signed with the current one.`;
+    const note = "For 24 hours deliveries are also signed with the former secret.";
     return sure("Rotate the signing secret?", text, "Rotate", () => post("/webhooks/rotate", { webhookId: id }), "The secret was rotated.", { note });
   },
   async "test-webhook"(id) {
@@ -395,15 +397,15 @@ const webhookActs = {
     say("A test event is on its way.");
   },
   "disable-webhook"(id) {
-    const text = `Nothing more is sent to ${webhook(id).url}, and what is waiting for it is forgotten.`;
+    const text = `No more events are sent to ${webhook(id).url}, and the events that wait for it are dropped.`;
     return sure("Disable the webhook?", text, "Disable", () => post("/webhooks/disable", { webhookId: id }), "The webhook is disabled.");
   },
   async "enable-webhook"(id) {
     await post("/webhooks/enable", { webhookId: id });
-    await changed("The webhook is enabled. What happened meanwhile can be replayed from its delivery log.");
+    await changed("The webhook is enabled. Events that it missed can be replayed from its delivery log.");
   },
   "delete-webhook"(id) {
-    const text = `Nothing more is sent to ${webhook(id).url}, and its delivery log is removed for good.`;
+    const text = `No more events are sent to ${webhook(id).url}, and its delivery log is deleted permanently.`;
     const perform = () => remove("/webhooks", { webhookId: id });
     return sure("Delete the webhook?", text, "Delete", perform, "The webhook was deleted.", { grave: true });
   },
@@ -415,7 +417,7 @@ const TONES = { delivered: "good", retrying: "warn", late: "warn", given_up: "ba
 
 let logOf;
 let refreshing;
-// How many refreshes come sooner, because the reader has just sent something.
+// How many of the next refreshes come after the shorter pause, because the user has just caused a delivery or a change.
 let hurried = 0;
 
 function fillAttempt(attempt, slots, text) {
@@ -453,7 +455,7 @@ const logActs = {
   async "replay-one"(position) {
     const attempt = views.deliveries.records.find((attempt) => String(attempt.position) === position);
     const { count } = await post("/webhooks/replay", { webhookId: logOf, eventId: attempt.eventId });
-    await changed(count ? "The event is on its way again." : "The event is being sent already, or is no longer one for this webhook.");
+    await changed(count ? "The event is on its way again." : "The event is being sent already, or the webhook no longer subscribes to it.");
   },
   async "replay-range"() {
     const dialog = one("#replay-dialog");
@@ -519,7 +521,7 @@ const here = () => {
   return Object.hasOwn(views, name) ? name : "keys";
 };
 
-// Fetches a section anew, or what is older than its last row.
+// Fetches the records of a section again, or with `older` those that are older than its last row.
 async function load(name, quietly = false, older = false) {
   const view = views[name];
   const section = document.getElementById(name);
@@ -530,12 +532,12 @@ async function load(name, quietly = false, older = false) {
   try {
     const known = view.records;
     const found = await (older ? view.more(known.at(-1).position) : view.fetch());
-    // Somebody asked again meanwhile, or left.
+    // A newer fetch of the section has begun, or the session has ended.
     if (turned !== view.turn || !session) return;
     if (older) {
       view.records = [...known, ...found];
     } else {
-      // Older rows stay if the newest ones reach down to them; else there would be a gap.
+      // Older rows stay if the fetched rows reach down to them; otherwise there would be a gap.
       const reaches = view.more && found.length === PAGE_ROWS && view.of === logOf ? found.at(-1).position : undefined;
       const joins = known.some(({ position }) => position === reaches);
       view.records = joins ? [...found, ...known.filter(({ position }) => position < reaches)] : found;
@@ -554,7 +556,7 @@ async function load(name, quietly = false, older = false) {
   }
 }
 
-// After a change: shows the section anew, and finds a place for a focus whose row is gone.
+// After a change: reloads the section, and moves the focus to its heading if the row that had the focus is gone.
 async function changed(text) {
   say(text);
   hurried = 6;
@@ -579,7 +581,7 @@ async function turn() {
   await load(name);
 }
 
-// ---- What the reader does
+// ---- Actions of the user
 
 const acts = {
   ...keyActs,

@@ -1,5 +1,5 @@
-//! Calls with the clients that openapi-generator generates. They return only the body, so a middleware reads the headers of pages, which
-//! an option of the generator makes possible.
+//! Typed calls with the clients that openapi-generator generates. These clients return only the body, so a middleware reads the headers of
+//! pages. An option of the generator makes the middleware possible.
 
 use std::sync::{Arc, Mutex};
 
@@ -103,7 +103,8 @@ macro_rules! calls {
 
                 for (value, status, member) in [("seven".into(), 400, "`body.newValue`"), (8.into(), 409, "`body.ticketFieldsUpdatedAt`")] {
                     let Err(Error::ResponseError(refused)) = write(value).await else { panic!("no failure of the API") };
-                    // All statuses have the same form, and the first that fits is used: it only matters that one fits.
+                    // All failures have the same schema, and the client uses the first status whose schema fits. So `Status400` stands for
+                    // every status.
                     let Some(UpdateTicketFieldError::Status400(failure)) = refused.entity else { panic!("{refused:?}") };
                     assert_eq!((i32::from(refused.status.as_u16()), failure.error.status_code), (status, status));
                     assert!(failure.error.message.starts_with(member), "{failure:?}");

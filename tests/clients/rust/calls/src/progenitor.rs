@@ -1,4 +1,4 @@
-//! Calls with the clients that progenitor generates (build.rs).
+//! Typed calls with the clients that progenitor generates (build.rs).
 
 macro_rules! calls {
     ($name:ident, $file:literal) => {

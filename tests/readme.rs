@@ -1,8 +1,10 @@
-//! The README, executed as printed, and its links.
+//! Runs the commands of the README as printed, and checks the links of the documents.
 
 #[allow(dead_code, reason = "the tests of the settings page use the rest")]
 #[path = "page/browser.rs"]
 mod browser;
+#[path = "replay/markdown.rs"]
+mod markdown;
 
 use std::{
     collections::HashMap,
@@ -19,17 +21,12 @@ use std::{
 use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
 use browser::Browser;
 use hmac::{Hmac, KeyInit, Mac};
+use markdown::blocks;
 use sha2::Sha256;
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
-/// The shell commands of a section, one block after the other.
-fn blocks(text: &str, section: &str) -> Vec<String> {
-    let body = text.split("\n## ").find(|part| part.starts_with(section)).expect("the section");
-    body.split("```sh\n").skip(1).map(|rest| rest.split("```").next().unwrap_or_default().to_owned()).collect()
-}
-
-/// A server that is stopped at the end of the test.
+/// A running server, which is killed at the end of the test.
 struct Served(Child);
 
 impl Drop for Served {
@@ -42,7 +39,7 @@ impl Drop for Served {
 /// A delivery: its headers and its body.
 type Delivery = (HashMap<String, String>, String);
 
-/// An endpoint that accepts deliveries as long as the process lives.
+/// A webhook endpoint that accepts deliveries until the process ends: its address, and the deliveries that it receives.
 fn endpoint() -> (String, Receiver<Delivery>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/hooks", listener.local_addr().unwrap());
@@ -78,7 +75,7 @@ fn is_signed((headers, body): &Delivery, secret: &str) -> bool {
 }
 
 #[test]
-fn a_store_of_your_own_is_made_as_printed() {
+fn the_commands_of_a_store_of_your_own_work_as_printed() {
     let readme = fs::read_to_string(Path::new(ROOT).join("README.md")).unwrap();
     let folder = tempfile::tempdir().unwrap();
     // Provides `counterpart` on the path, as an installation would.
@@ -87,14 +84,14 @@ fn a_store_of_your_own_is_made_as_printed() {
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_counterpart"), programs.join("counterpart")).unwrap();
     let work = folder.path().join("work");
     fs::create_dir(&work).unwrap();
-    // Another program may listen on the usual port.
+    // A free port is used, since another program may listen on the default port.
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let shell = |commands: &str| {
         let path = std::env::join_paths([&programs, Path::new("/usr/bin"), Path::new("/bin")]).unwrap();
         let mut shell = Command::new("bash");
         shell.args(["-euo", "pipefail", "-c", commands]).current_dir(&work).env("PATH", path);
         shell.env_remove("DATABASE_URL").env("COUNTERPART_LISTEN", format!("127.0.0.1:{port}"));
-        // The endpoint is on this machine.
+        // Webhooks may deliver to a private address, since the endpoint is on this machine.
         shell.env("COUNTERPART_ALLOW_PRIVATE_TARGETS", "true");
         shell
     };
@@ -126,7 +123,7 @@ fn a_store_of_your_own_is_made_as_printed() {
     assert!(served.is_some(), "the section serves the store");
     let all = said.concat();
     for expected in ["/settings#link=", "imported 13 records", "\"ticketNumber\"", "message.received", "whsec_"] {
-        assert!(all.contains(expected), "`{expected}` is not in what was printed:\n{all}");
+        assert!(all.contains(expected), "the output lacks `{expected}`:\n{all}");
     }
 
     // The next message of the customer reaches the endpoint.
@@ -152,7 +149,7 @@ fn every_link_of_the_documents_leads_to_a_file() {
     files.extend(root.join("docs").read_dir().unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_file()));
     for file in files {
         let text = fs::read_to_string(&file).unwrap();
-        // The fence of a code block is on a line of its own.
+        // The fence of a code block is on a separate line.
         for fence in text.lines().filter(|line| line.contains("```")) {
             let language = fence.trim_start().strip_prefix("```");
             assert!(language.is_some_and(|name| name.bytes().all(|byte| byte.is_ascii_alphanumeric())), "{}: {fence}", file.display());
@@ -160,7 +157,7 @@ fn every_link_of_the_documents_leads_to_a_file() {
         for target in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
             let path = target.split('#').next().unwrap_or_default();
             if !target.contains("://") && !path.is_empty() {
-                assert!(file.parent().unwrap().join(path).exists(), "{}: `{target}` leads nowhere", file.display());
+                assert!(file.parent().unwrap().join(path).exists(), "{}: the link `{target}` names no file", file.display());
             }
         }
     }

@@ -1,12 +1,17 @@
 #![doc = include_str!("../README.md")]
 //! # How the crate is organised
 //!
-//! - `read` parses a document. `references` resolves `$ref`. `resolve` merges `allOf` into one schema.
+//! - `read` parses a document, `files` loads the files that it refers to. `references` resolves `$ref`. `resolve` merges `allOf` into one
+//!   schema.
 //! - `compare` starts the comparison. `operations`, `parameters`, `security`, `servers`, `responses`, `headers` and
 //!   `media_types` compare the parts of an operation.
-//! - `schema` compares two schemas. `objects`, `keywords`, `choices`, `applicators` and `applicability` are its parts.
-//! - `rules` is the table of rules and classes. `report` holds the changes, `notes` adds the notes of a file.
-//! - `grouping` groups the changes for display. `print` and `html` render text, Markdown and HTML.
+//! - `schema` compares two schemas. `objects`, `keywords`, `choices`, `applicators` and `applicability` are its parts. `decisions` and
+//!   `semantics` compare the values that two schemas accept.
+//! - `rules` is the table of rules and classes. `report` holds the changes, `notes` adds the notes of a file, `gate` applies the decisions
+//!   of a team.
+//! - `conformance` checks an answer against a document. `replay` compares the answers of two servers.
+//! - `grouping` groups the changes for display. `print` and `html` render text, Markdown and HTML. `formats` renders SARIF, JUnit XML and
+//!   annotations of GitHub Actions.
 
 #![warn(clippy::unwrap_used, clippy::expect_used)]
 
@@ -14,6 +19,7 @@ mod applicability;
 mod applicators;
 mod choices;
 mod compare;
+mod conformance;
 mod decisions;
 mod differ;
 mod discriminators;
@@ -34,6 +40,7 @@ mod parameters;
 mod print;
 mod read;
 mod references;
+pub mod replay;
 mod report;
 mod resolve;
 mod responses;

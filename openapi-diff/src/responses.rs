@@ -1,4 +1,4 @@
-//! Responses by status, and their links.
+//! Compares responses by status, and their links.
 
 use std::collections::BTreeSet;
 
@@ -57,7 +57,7 @@ pub(super) fn compare_responses<'a>(differ: &mut Differ<'a>, at: &Location, old:
 }
 
 /// A status in a normal form: `4xx` is `4XX`.
-fn status(written: &str) -> String {
+pub(super) fn status(written: &str) -> String {
     if written != "default" && is_status(written) { written.to_uppercase() } else { written.to_owned() }
 }
 
@@ -80,8 +80,8 @@ fn is_success(key: &str) -> bool {
     key.starts_with(['2', '3'])
 }
 
-/// The response that covers a status that is not listed: its range, or `default`, which covers failures.
-fn covering<'a>(responses: &'a Object, key: &str) -> Option<(&'a str, &'a Value)> {
+/// The response that covers a status that is not listed: its range, or, for a failure, `default`.
+pub(super) fn covering<'a>(responses: &'a Object, key: &str) -> Option<(&'a str, &'a Value)> {
     if key == "default" {
         return None;
     }

@@ -1,5 +1,7 @@
-//! `counterpart contract diff`: the differences of two OpenAPI documents, and which of them break clients.
+//! `counterpart contract diff` and `contract replay`: the differences of two OpenAPI documents, which of them break clients, and whether
+//! two servers differ by more than their documents do.
 
+mod replay;
 mod source;
 
 use std::{fs, process::ExitCode};
@@ -9,7 +11,10 @@ use openapi_diff::{Class, Document, Gate, Ignored, Notes, Report};
 use regex::Regex;
 use serde::de::DeserializeOwned;
 
-use self::source::{document, text};
+use self::{
+    replay::ReplayCommand,
+    source::{document, text},
+};
 use super::{Failed, complain, note, print};
 use crate::domain::clock::World;
 
@@ -25,6 +30,17 @@ pub enum ContractCommand {
     /// Exit code: 0 if no change fails, 1 if a change fails or an approval or severity has a problem, 2 if an argument is
     /// wrong or a file cannot be read.
     Diff(Diff),
+
+    /// Send the same requests to two servers and explain each difference between their answers
+    ///
+    /// The documents of the two servers are compared, as `contract diff` compares them. Each request is sent to both servers.
+    /// Each answer must be one that its server's document describes. Where two answers differ, a change between the documents
+    /// must state the difference, or the line of the corpus names its cause. Requests that write do write: use stores that
+    /// may change.
+    ///
+    /// Exit code: 0 if each difference is documented, 1 if one is not, 2 if an argument is wrong, a file cannot be read or a
+    /// server does not answer.
+    Replay(Box<ReplayCommand>),
 }
 
 /// What is compared, and how it is shown.
@@ -113,9 +129,12 @@ enum Ignore {
 
 impl ContractCommand {
     pub async fn run(self) -> ExitCode {
-        let Self::Diff(command) = self;
-        let outcome = tokio::task::spawn_blocking(move || command.run()).await;
-        match outcome.unwrap_or_else(|error| Err(Failed(format!("the comparison was interrupted: {error}")))) {
+        let run = move || match self {
+            Self::Diff(command) => command.run(),
+            Self::Replay(command) => command.run(),
+        };
+        let outcome = tokio::task::spawn_blocking(run).await;
+        match outcome.unwrap_or_else(|error| Err(Failed(format!("the command was interrupted: {error}")))) {
             Ok(true) => ExitCode::SUCCESS,
             Ok(false) => ExitCode::FAILURE,
             Err(Failed(reason)) => {

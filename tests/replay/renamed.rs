@@ -3,28 +3,36 @@
 
 use serde_json::{Value, json};
 
-use crate::{client::Answer, corpus::Request};
+use super::Sides;
+
+/// Conversations whose messages have every property.
+const CONVERSATIONS: [&str; 4] = ["conv-main", "conv-mail", "conv-wa", "conv-drunk"];
 
 /// The places where the two values do not mean the same.
-pub fn faults(request: &Request, answers: &[Answer; 2]) -> Vec<String> {
-    if request.operation() != "GET /messages" || answers.iter().any(|answer| answer.status != 200) {
-        return vec![];
-    }
-    let [older, newer] = answers.each_ref().map(Answer::ok);
-    let rows = older.as_array().into_iter().flatten().zip(newer.as_array().into_iter().flatten());
+pub fn faults(sides: &Sides) -> Vec<String> {
     let mut found = Vec::new();
-    for (older, newer) in rows {
-        let direction = if older["sentByRecipient"] == true { "inbound" } else { "outbound" };
-        for (name, meant) in [
-            ("messageDirection", &json!(direction)),
-            ("messageCategory", &json!("message")),
-            ("text", &older["payload"]["text"]),
-            ("images", &older["payload"]["images"]),
-        ] {
-            // An absent property and null count as equal here; neither document allows null.
-            let said: &Value = &newer[name];
-            if said != meant {
-                found.push(format!("{name} of {} is {said}, where the older revision says {meant}", newer["id"]));
+    for conversation in CONVERSATIONS {
+        let query = [("conversationId", conversation), ("pageSize", "15")];
+        let [older, newer] = [0, 1].map(|side| {
+            let call = sides.api(side, "reads").call("GET", "/messages");
+            let call = query.iter().fold(call, |call, (name, value)| call.query(name, value));
+            call.attempt().unwrap_or_else(|error| panic!("no messages of {conversation}: {error}")).ok()
+        });
+        let rows: Vec<_> = older.as_array().into_iter().flatten().zip(newer.as_array().into_iter().flatten()).collect();
+        assert!(!rows.is_empty(), "{conversation} has no messages");
+        for (older, newer) in rows {
+            let direction = if older["sentByRecipient"] == true { "inbound" } else { "outbound" };
+            for (name, meant) in [
+                ("messageDirection", &json!(direction)),
+                ("messageCategory", &json!("message")),
+                ("text", &older["payload"]["text"]),
+                ("images", &older["payload"]["images"]),
+            ] {
+                // An absent property and null count as equal here; neither document allows null.
+                let value: &Value = &newer[name];
+                if value != meant {
+                    found.push(format!("{name} of {} is {value}, where the older revision says {meant}", newer["id"]));
+                }
             }
         }
     }

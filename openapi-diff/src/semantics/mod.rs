@@ -1,4 +1,4 @@
-//! What a schema accepts: validity of a value, instances of a schema, inclusion and disjointness of two schemas.
+//! Semantics of schemas: validity of a value, instances of a schema, inclusion and disjointness of two schemas.
 //!
 //! The comparison uses this module where keywords alone do not decide a change: choices, negations, conditions, patterns.
 //!
@@ -40,15 +40,15 @@ use super::{
     values::{Object, empty, flag, is_annotation, items, members},
 };
 
-/// Nesting of schemas that is followed.
+/// The nesting of schemas down to which questions are answered.
 const DEPTH: usize = 40;
-/// Steps of all questions of one comparison.
+/// Most steps for all questions of one comparison.
 const WORK: usize = 10_000_000;
-/// Steps of all searches for witnesses.
+/// Most steps for all searches for witnesses of one comparison.
 const ILLUSTRATION: usize = 2_500_000;
-/// Steps of one question.
+/// Most steps for one question.
 const QUESTION: usize = 20_000;
-/// Resolved schemas that are kept.
+/// Most resolved schemas in the cache.
 const KEPT: usize = 20_000;
 
 /// One of the two documents.
@@ -63,11 +63,11 @@ pub(super) enum Which {
 pub(super) struct SideSchema<'a> {
     pub which: Which,
     pub value: Cow<'a, Value>,
-    /// The same, resolved, where the schema was put together.
+    /// A cache of the resolved schema, for a schema that the comparison built.
     resolved: OnceCell<Rc<Resolved<'a>>>,
 }
 
-/// Schemas that were put together during a comparison. They live as long as the documents.
+/// Schemas that a comparison built. They live as long as the documents.
 pub(super) type Arena = FrozenVec<Box<Value>>;
 
 /// Whether each instance of one schema is valid under another one.
@@ -79,17 +79,17 @@ pub(super) enum Inclusion {
     Undecided,
 }
 
-/// What all questions of a comparison share: the work that is left, and schemas that were resolved.
+/// State that all questions of a comparison share: the steps that are left, and caches of resolved schemas.
 pub(super) struct Memory<'a> {
     work: Cell<usize>,
-    /// Steps that are left for witnesses, which decide nothing.
+    /// Steps that are left for searches for witnesses, which do not affect the class of a change.
     illustration: Cell<usize>,
     arena: &'a Arena,
     resolved: RefCell<HashMap<(Which, usize), Rc<Resolved<'a>>>>,
     pieces: RefCell<HashMap<(Which, usize), Pieces<'a>>>,
 }
 
-/// The members of a choice.
+/// The variants of a choice. None for a schema without a choice.
 type Pieces<'a> = Option<Rc<Vec<SideSchema<'a>>>>;
 
 impl<'a> Memory<'a> {
@@ -98,7 +98,7 @@ impl<'a> Memory<'a> {
         Self { work, illustration, arena, resolved: RefCell::default(), pieces: RefCell::default() }
     }
 
-    /// Resolves a schema. What is put together for that goes into the arena, so that its parts are not copied again.
+    /// Resolves a schema. A schema that is built by merging goes into the arena, so that its parts are not copied again.
     fn prepared(&self, side: &Side<'a>, schema: Cow<'a, Value>) -> Rc<Resolved<'a>> {
         let mut resolved = resolve(side, schema);
         if let Cow::Owned(value) = resolved.schema {
@@ -107,7 +107,7 @@ impl<'a> Memory<'a> {
         Rc::new(resolved)
     }
 
-    /// A schema of a document, by its address.
+    /// Resolves a schema of a document. Results are cached by the address of the schema.
     fn resolved(&self, side: &Side<'a>, which: Which, schema: &'a Value) -> Rc<Resolved<'a>> {
         let address = (which, std::ptr::from_ref(schema).addr());
         if let Some(resolved) = self.resolved.borrow().get(&address) {
@@ -127,13 +127,13 @@ impl<'a> Memory<'a> {
 pub(super) struct Semantics<'d, 'a> {
     old: &'d Side<'a>,
     new: &'d Side<'a>,
-    /// References that lead to the same in both documents.
+    /// References that lead to equal values in both documents.
     unchanged: &'d HashSet<String>,
     direction: Direction,
     memory: &'d Memory<'a>,
     /// Steps that are left for this question.
     left: Cell<usize>,
-    /// Whether only a witness is looked for.
+    /// Whether the question is a search for a witness, which has a separate limit of steps.
     illustrates: bool,
     /// Whether an object has to declare the properties of an object that it includes.
     strict: bool,
@@ -160,19 +160,25 @@ impl<'d, 'a> Semantics<'d, 'a> {
         }
     }
 
-    /// The same, for witnesses, which have a limit of their own.
+    /// For a search for witnesses, which has a separate limit of steps.
     pub fn illustrating(mut self) -> Self {
         self.illustrates = true;
         self
     }
 
-    /// The same, where a property that only one of two open objects declares makes them different.
+    /// For questions in which a property that only one of two open objects declares makes the objects different.
     pub fn strict(mut self) -> Self {
         self.strict = true;
         self
     }
 
-    /// Counts one step; false once the limit of this question or of the comparison is reached.
+    /// The same, with all steps left for the next question.
+    pub fn refreshed(&self) -> &Self {
+        self.left.set(QUESTION);
+        self
+    }
+
+    /// Counts one step. Returns false once the limit of this question or of the comparison is reached.
     fn step(&self) -> bool {
         let limit = if self.illustrates { &self.memory.illustration } else { &self.memory.work };
         let (own, all) = (self.left.get(), limit.get());
@@ -188,7 +194,7 @@ impl<'d, 'a> Semantics<'d, 'a> {
         }
     }
 
-    fn resolved(&self, schema: &SideSchema<'a>) -> Rc<Resolved<'a>> {
+    pub fn resolved(&self, schema: &SideSchema<'a>) -> Rc<Resolved<'a>> {
         let side = self.side(schema.which);
         match &schema.value {
             Cow::Borrowed(value) => self.memory.resolved(side, schema.which, value),
@@ -210,11 +216,11 @@ impl<'d, 'a> Semantics<'d, 'a> {
     }
 
     fn refutation(&self, sub: &SideSchema<'a>, sup: &SideSchema<'a>, samples: usize) -> Option<Value> {
-        // A failed proof leaves steps for the search.
+        // The search has all steps of a question, however many the failed proof used.
         self.left.set(QUESTION);
         let mut instances = Instances::new(self).with_hints(&[sub, sup]);
         let found = (0..samples).filter_map(|_| instances.valid(sub).filter(|value| self.validity(sup, value, 0) == Validity::Invalid));
-        // Of several, the shortest shows most.
+        // Of up to three such values, the shortest is the easiest to read.
         found.take(3).min_by_key(|value| value.to_string().len())
     }
 
@@ -229,7 +235,7 @@ impl<'d, 'a> Semantics<'d, 'a> {
         if plain { flag(members(&property.value), key) } else { self.resolved(property).object().is_some_and(|schema| flag(schema, key)) }
     }
 
-    /// The types that a schema accepts; `integer` beside `number` is dropped.
+    /// The types that a schema names; `integer` beside `number` is dropped. None if the schema names no type.
     fn types(&self, which: Which, schema: &Object) -> Option<BTreeSet<String>> {
         let named = schema.get("type")?;
         let mut types: BTreeSet<_> =
@@ -243,7 +249,7 @@ impl<'d, 'a> Semantics<'d, 'a> {
         Some(types)
     }
 
-    /// The members of a choice, each joined with what stands beside the choice; nothing where a schema holds no choice.
+    /// The variants of a choice, each merged with the keywords beside the choice. None for a schema without a choice.
     fn pieces(&self, schema: &SideSchema<'a>, resolved: &Resolved<'a>) -> Pieces<'a> {
         let Cow::Borrowed(value) = resolved.schema else { return self.split(schema, resolved).map(Rc::new) };
         let address = (schema.which, std::ptr::from_ref(value).addr());
@@ -280,7 +286,7 @@ impl<'d, 'a> Semantics<'d, 'a> {
                 SideSchema::new(schema.which, value)
             })
             .collect();
-        // Around a choice, `nullable` is written to accept null.
+        // Authors write `nullable` beside a choice to accept null.
         if nullable {
             pieces.push(SideSchema::new(schema.which, Cow::Owned(json!({ "type": "null" }))));
         }
@@ -293,7 +299,7 @@ impl<'a> SideSchema<'a> {
         Self { which, value, resolved: OnceCell::new() }
     }
 
-    fn with(&self, value: Option<Cow<'a, Value>>) -> Self {
+    pub fn with(&self, value: Option<Cow<'a, Value>>) -> Self {
         Self::new(self.which, value.unwrap_or(Cow::Borrowed(empty())))
     }
 }

@@ -143,25 +143,30 @@ fn limited(file: impl Read) -> Result<Vec<u8>, String> {
 }
 
 /// An error with its causes.
-fn explained(error: &reqwest::Error) -> String {
+pub(super) fn explained(error: &reqwest::Error) -> String {
     let causes = std::iter::successors(std::error::Error::source(error), |cause| cause.source());
     causes.fold(error.to_string(), |all, cause| format!("{all}: {cause}"))
 }
 
-async fn fetched(url: Url) -> Result<Vec<u8>, String> {
+/// An HTTP client that follows redirects as the policy says.
+pub(super) fn client(redirects: Policy) -> Result<Client, String> {
     let roots = rustls::RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
     let tls = rustls::ClientConfig::builder_with_provider(rustls::crypto::ring::default_provider().into())
         .with_safe_default_protocol_versions()
         .map_err(|error| error.to_string())?
         .with_root_certificates(roots)
         .with_no_client_auth();
-    let client = Client::builder()
+    Client::builder()
         .tls_backend_preconfigured(tls)
-        .redirect(Policy::limited(5))
+        .redirect(redirects)
         .timeout(Duration::from_secs(60))
         .user_agent(concat!("counterpart/", env!("CARGO_PKG_VERSION")))
         .build()
-        .map_err(|error| error.to_string())?;
+        .map_err(|error| error.to_string())
+}
+
+async fn fetched(url: Url) -> Result<Vec<u8>, String> {
+    let client = client(Policy::limited(5))?;
     let mut response = client.get(url).send().await.and_then(reqwest::Response::error_for_status).map_err(|error| explained(&error))?;
     let mut bytes = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(|error| explained(&error))? {

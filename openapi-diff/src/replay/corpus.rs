@@ -1,0 +1,263 @@
+//! The requests of a replay: the lines of a corpus, and the examples of two documents.
+//!
+//! A line is a JSON object. `call` is METHOD, path and query, as the documents write paths. `body` is sent as JSON, or `text` as it is.
+//! `headers` are added. `key` names the key of the caller, and `anonymous` sends none. `pages` is the number of further pages to
+//! request; `then` is their query if it differs from the first. With `fails`, both servers must fail (status 500 or above).
+//!
+//! `because` explains the places where the answers differ: `{PLACE: {"by": [KEY], "pairs": [[OLD, NEW]]}}`. KEY is the key of a note, or
+//! the rule and the place of a change. The pairs are all values of both sides at this place; null means no value. A status is paired
+//! with the reason of a failure, or with the ids of a success.
+
+use std::{collections::BTreeMap, fmt};
+
+use form_urlencoded::Serializer;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::{
+    Document,
+    references::Side,
+    values::{Object, empty, items, members, text},
+};
+
+/// The key with which a request is sent.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Caller {
+    #[default]
+    Default,
+    Named(String),
+    /// No key.
+    Anonymous,
+}
+
+/// Why the answers differ at a place, and the values of both sides there.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cause {
+    pub by: Vec<String>,
+    pub pairs: Vec<[Value; 2]>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Request {
+    pub method: String,
+    /// As the documents write it, without the prefix of the server.
+    pub path: String,
+    pub query: String,
+    pub headers: Vec<(String, String)>,
+    pub body: Option<String>,
+    pub caller: Caller,
+    /// The number of further pages to request.
+    pub pages: usize,
+    /// The query of the second and later pages, if it differs from that of the first; then `because` explains the differences on these
+    /// pages.
+    pub then: Option<String>,
+    pub because: BTreeMap<String, Cause>,
+    /// Whether both servers must fail.
+    pub fails: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Line {
+    call: String,
+    body: Option<Value>,
+    text: Option<String>,
+    #[serde(default)]
+    headers: BTreeMap<String, String>,
+    key: Option<String>,
+    #[serde(default)]
+    anonymous: bool,
+    #[serde(default)]
+    pages: usize,
+    then: Option<String>,
+    #[serde(default)]
+    because: BTreeMap<String, Cause>,
+    #[serde(default)]
+    fails: bool,
+}
+
+/// A line that is no request.
+#[derive(Debug, thiserror::Error)]
+#[error("line {line} {reason}")]
+pub struct BadLine {
+    pub line: usize,
+    pub reason: String,
+}
+
+/// Parses the lines of a corpus. Empty lines are ignored.
+pub fn corpus(text: &str) -> Result<Vec<Request>, BadLine> {
+    let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+    lines.map(|(number, line)| request(line).map_err(|reason| BadLine { line: number + 1, reason })).collect()
+}
+
+fn request(line: &str) -> Result<Request, String> {
+    let line: Line = serde_json::from_str(line).map_err(|error| format!("is no request such as {{\"call\": \"GET /pets\"}}: {error}"))?;
+    let mut request = Request::to(&line.call).ok_or_else(|| format!("has a `call` that is not METHOD and path: {}", line.call))?;
+    request.caller = match (line.key, line.anonymous) {
+        (Some(_), true) => return Err("has both `key` and `anonymous`".to_owned()),
+        (Some(name), false) => Caller::Named(name),
+        (None, true) => Caller::Anonymous,
+        (None, false) => Caller::Default,
+    };
+    request = match (line.body, line.text) {
+        (Some(_), Some(_)) => return Err("has both `body` and `text`".to_owned()),
+        (Some(body), None) => request.json(body.to_string()),
+        (None, text) => Request { body: text, ..request },
+    };
+    request.headers.extend(line.headers);
+    Ok(Request { pages: line.pages, then: line.then, because: line.because, fails: line.fails, ..request })
+}
+
+impl Request {
+    /// A request to METHOD and path, which may have a query.
+    fn to(call: &str) -> Option<Self> {
+        let (method, path) = call.split_once(' ')?;
+        let (path, query) = path.split_once('?').unwrap_or((path, ""));
+        if !path.starts_with('/') || method.is_empty() || !method.bytes().all(|byte| byte.is_ascii_uppercase()) {
+            return None;
+        }
+        Some(Self { method: method.to_owned(), path: path.to_owned(), query: query.to_owned(), ..Self::default() })
+    }
+
+    fn json(mut self, body: String) -> Self {
+        self.headers.push(("content-type".to_owned(), "application/json".to_owned()));
+        self.body = Some(body);
+        self
+    }
+
+    /// The request for a further page.
+    #[must_use]
+    pub fn page(&self, cursor: &str) -> Self {
+        let query = self.then.clone().unwrap_or_else(|| self.query.clone());
+        let cursor = Serializer::new(String::new()).append_pair("cursor", cursor).finish();
+        let query = if query.is_empty() { cursor } else { format!("{query}&{cursor}") };
+        let because = if self.then.is_some() { self.because.clone() } else { BTreeMap::new() };
+        Self { query, because, ..self.clone() }
+    }
+
+    /// The same request without an expected difference: for its repetition, and for the first page if `then` explains the later ones.
+    #[must_use]
+    pub fn unexplained(&self) -> Self {
+        Self { because: BTreeMap::new(), ..self.clone() }
+    }
+}
+
+impl fmt::Display for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.method, self.path)?;
+        if !self.query.is_empty() {
+            write!(f, "?{}", self.query)?;
+        }
+        match &self.caller {
+            Caller::Default => {}
+            Caller::Named(name) => write!(f, " with the key {name}")?,
+            Caller::Anonymous => write!(f, " without a key")?,
+        }
+        match &self.body {
+            Some(body) => write!(f, " {}", body.chars().take(200).collect::<String>()),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The example requests of two documents. If both documents show the same example, it is one request. Operations that only the new
+/// document has come last, when no later request depends on their effects.
+pub fn examples(old: &Document, new: &Document) -> Vec<Request> {
+    let known = |document: &Document, operation: &str| document.described(operation).is_some();
+    let mut requests: Vec<Request> = Vec::new();
+    let shared = operations(new).into_iter().filter(|operation| known(old, operation));
+    let both = shared.flat_map(|operation| [example(old, &operation), example(new, &operation)]);
+    let added = operations(new).into_iter().filter(|operation| !known(old, operation)).map(|operation| example(new, &operation));
+    for request in both.chain(added).flatten() {
+        if !requests.contains(&request) {
+            requests.push(request);
+        }
+    }
+    requests
+}
+
+fn operations(document: &Document) -> Vec<String> {
+    const METHODS: [&str; 8] = ["get", "put", "post", "delete", "options", "head", "patch", "trace"];
+    let paths = members(document.root.get("paths").unwrap_or(empty())).iter();
+    let of = |(path, item): (&String, &Value)| {
+        let methods = members(item).keys().filter(|method| METHODS.contains(&method.as_str()));
+        methods.map(|method| format!("{} {path}", method.to_uppercase())).collect::<Vec<_>>()
+    };
+    paths.flat_map(of).collect()
+}
+
+/// The example of an operation; none if a required parameter or the body has no example.
+fn example(document: &Document, operation: &str) -> Option<Request> {
+    let described = document.described(operation)?;
+    let side = Side::new(document);
+    let mut request = Request::to(operation)?;
+    let mut query = Serializer::new(String::new());
+    for parameter in items(described.get("parameters")) {
+        let parameter = members(side.follow(parameter).ok()?);
+        let (Some(name), Some(place)) = (text(parameter, "name"), text(parameter, "in")) else { continue };
+        let value = match parameter.get("example") {
+            None if parameter.get("required") == Some(&Value::Bool(true)) => return None,
+            None => continue,
+            Some(Value::String(text)) => text.clone(),
+            Some(other) => other.to_string(),
+        };
+        match place {
+            "query" => _ = query.append_pair(name, &value),
+            "path" => request.path = request.path.replace(&format!("{{{name}}}"), &value),
+            "header" => request.headers.push((name.to_owned(), value)),
+            _ => {}
+        }
+    }
+    request.query = query.finish();
+    let Some(body) = described.get("requestBody") else { return Some(request) };
+    let content: &Object = members(side.follow(body).ok()?.get("content").unwrap_or(empty()));
+    let example = content.iter().find(|(name, _)| name.starts_with("application/json")).and_then(|(_, media)| media.get("example"))?;
+    Some(request.json(example.to_string()))
+}
+
+/// How a document wants a key to be sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Credential {
+    /// The name of the header that has the key.
+    Header(String),
+    /// `authorization: Bearer KEY`
+    Bearer,
+}
+
+impl Document {
+    /// The first security scheme that takes a key in a header; none if the document has no such scheme.
+    pub fn credential(&self) -> Option<Credential> {
+        let side = Side::new(self);
+        let schemes = members(self.root.pointer("/components/securitySchemes").unwrap_or(empty()));
+        schemes.values().find_map(|scheme| {
+            let scheme = members(side.follow(scheme).ok()?);
+            match (text(scheme, "type")?, text(scheme, "in"), text(scheme, "scheme")) {
+                ("apiKey", Some("header"), _) => text(scheme, "name").map(|name| Credential::Header(name.to_owned())),
+                ("http", _, Some(name)) if name.eq_ignore_ascii_case("bearer") => Some(Credential::Bearer),
+                _ => None,
+            }
+        })
+    }
+
+    /// The path of the first server, without a slash at its end.
+    pub fn server_path(&self) -> &str {
+        let url = self.root.pointer("/servers/0/url").and_then(Value::as_str).unwrap_or_default();
+        let path = match url.split_once("://") {
+            Some((_, rest)) => rest.find('/').map_or("", |start| &rest[start..]),
+            None => url,
+        };
+        path.trim_end_matches('/')
+    }
+
+    /// Whether the operation of a request takes a header, as the document describes it.
+    pub fn takes_header(&self, request: &Request, name: &str) -> bool {
+        let side = Side::new(self);
+        let operation = self.operation(&request.method, &request.path);
+        let described = operation.as_deref().and_then(|operation| self.described(operation));
+        items(described.and_then(|described| described.get("parameters"))).iter().any(|parameter| {
+            let parameter = members(side.follow(parameter).unwrap_or(empty()));
+            text(parameter, "in") == Some("header") && text(parameter, "name").is_some_and(|other| other.eq_ignore_ascii_case(name))
+        })
+    }
+}

@@ -1,0 +1,36 @@
+//! Documented differences that need not occur (`exempt.jsonl`): those by a rule, at places with one of these endings.
+
+use std::collections::BTreeSet;
+
+use serde::Deserialize;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Exempt {
+    rule: String,
+    places: Vec<String>,
+    reason: String,
+}
+
+/// The differences among `unseen` that are not exempt, and the rows of the file that are not needed.
+pub fn apply(seen: &BTreeSet<String>, unseen: &BTreeSet<String>) -> (BTreeSet<String>, Vec<String>) {
+    let (mut missing, mut stale) = (unseen.clone(), Vec::new());
+    for line in super::read("tests/replay/exempt.jsonl").lines().filter(|line| !line.trim().is_empty()) {
+        let row: Exempt = serde_json::from_str(line).unwrap_or_else(|error| panic!("exempt.jsonl: {error}\n{line}"));
+        assert!(!row.reason.is_empty(), "no reason: {line}");
+        for place in &row.places {
+            // A key is `METHOD PATH: RULE PLACE DETAIL`.
+            let fits = |key: &String| {
+                let change = key.split_once(": ").and_then(|(_, change)| change.strip_prefix(&row.rule)?.strip_prefix(' '));
+                change.is_some_and(|change| change.ends_with(place.as_str()) || change.contains(&format!("{place} ")))
+            };
+            let before = missing.len();
+            missing.retain(|key| !fits(key));
+            if missing.len() == before {
+                let why = if seen.iter().any(fits) { "seen" } else { "not documented" };
+                stale.push(format!("{place} ({why}) in {line}"));
+            }
+        }
+    }
+    (missing, stale)
+}

@@ -62,7 +62,7 @@ ids! {
     CommentId,
     LabelId,
     TeamId,
-    /// A seat of the store: `id` of a user.
+    /// A person's membership of a store (a seat): `id` of a user.
     SeatId,
     /// A person: `userId` of a user, a UUID in text form. What assignees, authors and team members refer to.
     UserId,

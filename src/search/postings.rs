@@ -125,7 +125,7 @@ impl Opener<'_> {
                 let mut opened = conditions.iter().map(|part| self.open(part)).collect::<tantivy::Result<Vec<_>>>()?;
                 opened.sort_by_key(|(walk, _)| walk.candidates());
                 let (walks, mut oftens): (Vec<_>, Vec<_>) = opened.into_iter().unzip();
-                // The first term determines the bound.
+                // All conditions together occur at most as often as the first one, which has the fewest candidates.
                 let often = oftens.drain(..).next().unwrap_or_default();
                 (if walks.is_empty() { PostingIterator::Nowhere } else { PostingIterator::All(walks) }, often)
             }

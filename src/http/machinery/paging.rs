@@ -38,7 +38,8 @@ pub struct PageStep {
 }
 
 impl PageStep {
-    /// The page of an operation whose filters are in the query. `filters`: their canonical text, to which the cursor is bound.
+    /// The requested page of a list whose filters are parameters of the URL. `filters` is their canonical text; a cursor is valid only
+    /// with the same text.
     pub fn step(
         request: &AuthenticatedRequest,
         operation: &'static str,

@@ -490,7 +490,7 @@ mod tests {
             let error = server(&format!("postgres://user@127.0.0.1:1/name?{query}")).connect(Rows::Short).await.err();
             assert!(matches!(&error, Some(Error::Unavailable(reason)) if reason.contains(told)), "{query}: {error:?}");
         }
-        // These modes ask for no certificate.
+        // These modes verify no certificate: the files are not read, so a missing one is no error. Only the connection fails.
         for query in ["sslmode=require&sslrootcert=/nowhere/root.pem", "sslmode=disable&sslcert=/nowhere/client.pem"] {
             assert!(
                 matches!(server(&format!("postgres://user@127.0.0.1:1/name?{query}")).connect(Rows::Short).await, Ok(Err(_))),

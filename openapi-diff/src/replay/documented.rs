@@ -13,27 +13,23 @@ use super::{
 use crate::{Change, Document, Report};
 
 #[derive(Debug)]
-pub(super) struct Documented {
-    documents: [Document; 2],
+pub(super) struct Documented<'d> {
+    pub documents: [&'d Document; 2],
     changes: Vec<Change>,
     /// Keys of the notes.
     unshown: BTreeSet<String>,
 }
 
-/// `METHOD PATH: RULE PLACE`, with the detail that tells the change from other changes there.
+/// The key of a change: `METHOD PATH: RULE PLACE DETAIL`. The detail distinguishes several changes at one place.
 fn key(change: &Change) -> String {
     let operation = change.operation.as_deref().unwrap_or_default();
     let detail = change.detail.as_deref().map(|detail| format!(" {detail}")).unwrap_or_default();
     format!("{operation}: {} {}{detail}", change.rule.id, change.place)
 }
 
-impl Documented {
-    pub fn new(documents: [&Document; 2], report: &Report) -> Self {
-        Self {
-            documents: documents.map(Clone::clone),
-            changes: report.changes.clone(),
-            unshown: report.unshown.iter().map(|row| row.key.clone()).collect(),
-        }
+impl<'d> Documented<'d> {
+    pub fn new(documents: [&'d Document; 2], report: &Report) -> Self {
+        Self { documents, changes: report.changes.clone(), unshown: report.unshown.iter().map(|row| row.key.clone()).collect() }
     }
 
     /// Every documented difference.
@@ -43,7 +39,7 @@ impl Documented {
 
     /// The changes of the operation that a request is sent to.
     fn of<'a>(&'a self, request: &Request) -> impl Iterator<Item = &'a Change> {
-        let names = self.documents.each_ref().map(|document| document.operation(&request.method, &request.path));
+        let names = self.documents.map(|document| document.operation(&request.method, &request.path));
         self.changes.iter().filter(move |change| change.operation.is_some() && names.contains(&change.operation))
     }
 
@@ -64,8 +60,8 @@ impl Documented {
         Ok(keys)
     }
 
-    /// The changes that explain a difference by themselves. Each explains no more than it states. A change that takes a special request
-    /// to be seen must be named by that request, with the values that it shows.
+    /// The changes that explain a difference by themselves. Each explains no more than it states. Any other difference needs a `because`
+    /// in its request.
     pub fn explain(&self, request: &Request, answers: &[Answer; 2], difference: &Difference) -> Option<Vec<String>> {
         let keys: Vec<_> = if difference.place == "status" {
             let [old, new] = answers.each_ref().map(|answer| answer.status);

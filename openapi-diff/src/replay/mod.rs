@@ -45,8 +45,7 @@ pub struct Replayed {
 /// A replay that is under way.
 #[derive(Debug)]
 pub struct Replay<'d> {
-    documents: [&'d Document; 2],
-    documented: Documented,
+    documented: Documented<'d>,
     comparison: Comparison,
     found: Replayed,
 }
@@ -56,14 +55,14 @@ impl<'d> Replay<'d> {
     pub fn new(documents: [&'d Document; 2], report: &Report, comparison: Comparison) -> Self {
         let documented = Documented::new(documents, report);
         let found = Replayed { unseen: documented.keys(), ..Replayed::default() };
-        Self { documents, documented, comparison, found }
+        Self { documented, comparison, found }
     }
 
     /// Compares the answers of the old and of the new server to a request.
     pub fn add(&mut self, request: &Request, answers: &[Answer; 2]) {
         self.found.requests += 1;
         let mut faults = Vec::new();
-        for ((document, answer), which) in self.documents.iter().zip(answers).zip(["old", "new"]) {
+        for ((document, answer), which) in self.documented.documents.iter().zip(answers).zip(["old", "new"]) {
             match document.operation(&request.method, &request.path) {
                 None if [404, 405].contains(&answer.status) => {}
                 None => faults.push(format!("{which}: the document has no {} {}", request.method, request.path)),
@@ -71,7 +70,7 @@ impl<'d> Replay<'d> {
             }
             if (answer.status >= 500) != request.fails {
                 let wanted = if request.fails { "a status from 500" } else { "a status below 500" };
-                faults.push(format!("{which}: the answer is {}, expected was {wanted}", answer.status));
+                faults.push(format!("{which}: the answer is {}; it must be {wanted}", answer.status));
             }
         }
         let differences = self.comparison.differences(answers);

@@ -130,7 +130,7 @@ fn an_answer_that_its_document_refuses_is_a_fault() {
     assert_eq!(found.unexplained[0].faults, ["old: body/data/0/id breaks type: 7", "new: body/data/0/id breaks type: 7"]);
     let fails = [answer(500, &[], &json!({})), answer(400, &[], &json!({}))];
     let found = replayed(r#"{"call": "GET /pets", "fails": true}"#, &[fails]);
-    assert!(found.text().contains("new: the answer is 400, expected was a status from 500"), "{}", found.text());
+    assert!(found.text().contains("new: the answer is 400; it must be a status from 500"), "{}", found.text());
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The settings page at `/settings`: static files that are part of the binary. Their script gets all data from the settings plane.
 //!
 //! The page loads nothing from other servers, and its content security policy allows nothing else. So the page works without the internet,
-//! and script that somebody types into a name cannot run.
+//! and the browser does not run a script that a name contains.
 
 use poem::{Response, http::header};
 

@@ -187,6 +187,7 @@ impl App {
             .at("/docs/changes/events", get(event_changes_page))
             .at("/openapi.yaml", get(Download::yaml(contract::document, address.clone())))
             .at("/openapi.json", get(Download::json(contract::document, address.clone())))
+            .at("/openapi-3.1.json", get(Download::json(events::document::with_operations, address.clone())))
             .at("/openapi-events.json", get(Download::text("application/json", || contract::json(&events::document::document()))))
             .at("/healthz", get(healthz))
             .at("/readyz", get(readyz))

@@ -12,6 +12,7 @@ use crate::{
 
 #[derive(Args, Debug)]
 pub struct Openapi {
+    /// The form of the output
     #[arg(long, env = "COUNTERPART_FORMAT", value_enum, default_value_t = DocumentFormat::Json)]
     format: DocumentFormat,
 
@@ -22,6 +23,10 @@ pub struct Openapi {
     /// Print the document of the webhook events, in OpenAPI 3.1, instead of the contract's
     #[arg(long, env = "COUNTERPART_EVENTS_DOCUMENT", conflicts_with = "settings", value_parser = switch())]
     events: bool,
+
+    /// Print the contract's document in OpenAPI 3.1, with the webhook events
+    #[arg(long = "3.1", env = "COUNTERPART_OPENAPI_3_1", conflicts_with_all = ["settings", "events"], value_parser = switch())]
+    with_events: bool,
 
     /// The output file, instead of standard output
     #[arg(long, env = "COUNTERPART_OUTPUT", value_name = "FILE")]
@@ -38,9 +43,10 @@ enum DocumentFormat {
 
 impl Openapi {
     pub fn run(self) -> CliResult {
-        let document = match (self.settings, self.events) {
-            (true, _) => settings::document(),
-            (_, true) => events::document::document(),
+        let document = match (self.settings, self.events, self.with_events) {
+            (true, ..) => settings::document(),
+            (_, true, _) => events::document::document(),
+            (.., true) => events::document::with_operations(),
             _ => contract::document(),
         };
         let text = match self.format {

@@ -254,13 +254,7 @@ impl FieldKind {
 
     /// The kind of a system key of a ticket's `ticketFields` (decisions, section 2); `None` for other keys.
     pub fn of_system_key(key: &str) -> Option<Self> {
-        let scalar = match key {
-            "isConverted" => ScalarKind::Boolean,
-            "salesRevenue" => ScalarKind::Number,
-            "aiCsat" | "aiSummary" | "salesRevenueCurrency" | RESOLUTION_STATUS => ScalarKind::Text,
-            _ => return None,
-        };
-        Some(Self::single(scalar))
+        SYSTEM_KEYS.iter().find(|(known, _)| *known == key).map(|(_, scalar)| Self::single(*scalar))
     }
 
     /// The comparable forms of a stored value: one entry per value, none for an empty array.
@@ -284,6 +278,16 @@ impl FieldKind {
         }
     }
 }
+
+/// The system keys of a ticket's `ticketFields`, with the types of their values.
+pub const SYSTEM_KEYS: [(&str, ScalarKind); 6] = [
+    ("isConverted", ScalarKind::Boolean),
+    ("salesRevenue", ScalarKind::Number),
+    ("salesRevenueCurrency", ScalarKind::Text),
+    ("aiCsat", ScalarKind::Text),
+    ("aiSummary", ScalarKind::Text),
+    (RESOLUTION_STATUS, ScalarKind::Text),
+];
 
 /// The system key that mirrors a ticket's resolution status.
 pub const RESOLUTION_STATUS: &str = "resolutionStatus";

@@ -7,7 +7,7 @@ use super::{
     entries::Entries,
     lengths::{bytes_of_texts, too_long},
     receive::{NO_PHONE, thread_name},
-    records::{Comment, Contact, Conversation, Direction, Message, Record, Ticket},
+    records::{Account, Comment, Contact, Conversation, Direction, Message, Record, Ticket},
     text::unfolded,
 };
 
@@ -39,6 +39,19 @@ impl Contact {
         let addresses = self.addresses.iter().flatten().enumerate();
         let mut addresses = addresses.filter_map(|(place, address)| text_breach(&format!("addresses[{place}]"), address.len()));
         note.or_else(|| addresses.next()).or_else(|| self.custom_fields.as_ref().and_then(|fields| values_breach("customFields", fields)))
+    }
+}
+
+impl Account {
+    /// The first breach: the members of `metadata` that the contract lists have one type each.
+    pub fn breach(&self) -> Option<Breach> {
+        let metadata: Entries = serde_json::from_str(self.metadata.as_ref()?.get()).ok()?;
+        let wrong = |name: &str, fits: fn(&Value) -> bool| metadata.get(name).is_some_and(|value| !fits(value));
+        let is_whole = |value: &Value| value.as_f64().is_some_and(|number| number.fract() == 0.0);
+        let breach = |name: &str, reason: &str| Breach { place: format!("metadata.{name}"), reason: reason.to_owned() };
+        let text =
+            ["userName", "country"].into_iter().find(|name| wrong(name, Value::is_string)).map(|name| breach(name, "must be a string"));
+        text.or_else(|| wrong("followerCount", is_whole).then(|| breach("followerCount", "must be a whole number")))
     }
 }
 
@@ -92,6 +105,7 @@ impl Record {
     /// Whether the record breaks a rule, or whether an import would change it to fit a rule.
     pub fn breaks_a_later_rule(&self) -> bool {
         match self {
+            Self::Account(record) => record.breach().is_some(),
             Self::Contact(record) => record.breach().is_some(),
             Self::Ticket(record) => record.breach().is_some(),
             Self::Comment(record) => record.breach().is_some(),

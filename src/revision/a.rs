@@ -41,8 +41,13 @@ pub const UNCAUSED_EVENTS: &[&str] = &["ticket.assigned"];
 
 /// Example requests to operations, or with inputs, that only this revision has: a JSON array (`http::document::examples`).
 pub const REQUESTS: &str = "[]";
+/// Requests that are refused by operations that only this revision has: a JSON array.
+pub const REFUSALS: &str = "[]";
 /// The recorded answers of this revision to the example requests.
 pub const ANSWERS: &str = include_str!("a/answers.json");
+
+/// The recorded errors of this revision.
+pub const ERRORS: &str = include_str!("a/errors.json");
 
 /// The recorded events that the example requests cause in this revision.
 pub const EVENTS: &str = include_str!("a/events.json");

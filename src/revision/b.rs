@@ -49,8 +49,13 @@ pub const UNCAUSED_EVENTS: &[&str] = &[];
 
 /// Example requests to operations, or with inputs, that only this revision has: a JSON array (`http::document::examples`).
 pub const REQUESTS: &str = include_str!("b/requests.json");
+/// Requests that are refused by operations that only this revision has: a JSON array.
+pub const REFUSALS: &str = include_str!("b/refusals.json");
 /// The recorded answers of this revision to the example requests.
 pub const ANSWERS: &str = include_str!("b/answers.json");
+
+/// The recorded errors of this revision.
+pub const ERRORS: &str = include_str!("b/errors.json");
 
 /// The recorded events that the example requests cause in this revision.
 pub const EVENTS: &str = include_str!("b/events.json");

@@ -17,4 +17,4 @@ mod b;
 #[cfg(not(feature = "rev-a"))]
 use b as chosen;
 
-pub use chosen::{ANSWERS, CHANNELS, EVENTS, NAME, REQUESTS, RULES, UNCAUSED_EVENTS, VERSION, extra, wire};
+pub use chosen::{ANSWERS, CHANNELS, ERRORS, EVENTS, NAME, REFUSALS, REQUESTS, RULES, UNCAUSED_EVENTS, VERSION, extra, wire};

@@ -93,7 +93,7 @@ impl Contract {
                         method: method.to_ascii_uppercase(),
                         path: path.strip_prefix(prefix).unwrap_or(path).to_owned(),
                         id: node["operationId"].as_str().unwrap_or_default().to_owned(),
-                        node: node.clone(),
+                        node: inlined(&document, node),
                     });
                 }
             }
@@ -215,6 +215,20 @@ impl Contract {
             let ours = ["x-pagination-", "idempotency-", "x-request-id", "set-cookie"].iter().any(|prefix| name.starts_with(prefix));
             assert!(!ours || listed.contains_key(name), "the document does not list the header {name}\n{}", answer.described());
         }
+    }
+}
+
+/// An operation with its parameters, responses and headers in place of the references to shared ones. References to schemas stay.
+fn inlined(document: &Value, node: &Value) -> Value {
+    match node {
+        Value::Object(members) => match members.get("$ref").and_then(Value::as_str) {
+            Some(reference) if !reference.starts_with("#/components/schemas/") => {
+                inlined(document, document.pointer(&reference[1..]).unwrap_or_else(|| panic!("{reference} leads nowhere")))
+            }
+            _ => members.iter().map(|(name, member)| (name.clone(), inlined(document, member))).collect(),
+        },
+        Value::Array(items) => items.iter().map(|item| inlined(document, item)).collect(),
+        other => other.clone(),
     }
 }
 

@@ -99,7 +99,12 @@ fn a_slow_pattern_keeps_no_other_write_waiting() {
 fn limited(attempts: usize, ask: impl Fn() -> Answer) -> String {
     let refused = (0..attempts).map(|_| ask()).find(|answer| answer.status == 429);
     let refused = refused.unwrap_or_else(|| panic!("none of {attempts} met a limit"));
-    assert!(refused.header("retry-after").is_some(), "{}", refused.described());
+    let said = ["retry-after", "ratelimit", "ratelimit-policy"].map(|name| refused.header(name).unwrap_or_default().to_owned());
+    let [seconds, left, policy] = said;
+    let name = left.split(';').next().unwrap_or_default().to_owned();
+    assert_eq!(left, format!("{name};r=0;t={seconds}"), "{}", refused.described());
+    assert!(["\"key\"", "\"store\"", "\"address\""].contains(&name.as_str()), "{name}");
+    assert!(policy.starts_with(&format!("{name};q=")) && policy.ends_with(";w=1"), "{policy}");
     refused.fails(429)
 }
 

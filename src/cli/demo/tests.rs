@@ -12,7 +12,9 @@ use poem::{
     endpoint::BoxEndpoint,
     http::{Method, StatusCode},
 };
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
+
+mod errors;
 
 use super::*;
 use crate::{
@@ -25,9 +27,9 @@ use crate::{
     http::{
         document::{
             contract::{self, Route},
-            examples::{self, Examples, RECORDED_AT},
+            examples::{self, ExampleRequest, Examples, RECORDED_AT},
         },
-        machinery::routing::SETTINGS_PREFIX,
+        machinery::{idempotency::IDEMPOTENCY_KEY, rate_limits::RateLimit, routing::SETTINGS_PREFIX},
         settings as plane,
     },
     service::{Service, webhooks::WebhookSettings},
@@ -61,7 +63,7 @@ struct Bench {
     key: Secret,
     token: Secret,
     link: Secret,
-    _folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
 }
 
 impl Bench {
@@ -72,33 +74,55 @@ impl Bench {
         let ids = Arc::new(NamedIds::default());
         let world = World { clock: MovableClock::at(RECORDED_AT), ids: ids.clone() };
         let Ok((key, link)) = fill(&db, &world).await else { panic!("the demo store is not filled") };
-        let service = service(db.clone(), world.clone());
+        let service = service(db, world);
         let (token, _) = service.grant(&Editor::command_line(STORE.into()), &demo_data::owner(), GrantKind::Token).await.unwrap();
-        let (connectors, index) = (Connectors::every(Arc::new(Simulator)), folder.path().join("demo.index"));
-        let app = App::new(db, world, Metrics::default(), Callers::default(), connectors, Targets::Public, index).await.unwrap();
+        let endpoint = poem::endpoint::make_sync(|_| Response::default()).boxed();
+        let mut bench = Self { endpoint, service, ids, key, token, link, folder };
+        let app = bench.app(None).await;
         tokio::spawn(app.clone().follow());
-        Self { endpoint: app.endpoint().boxed(), service, ids, key, token, link, _folder: folder }
+        bench.endpoint = app.endpoint().boxed();
+        bench
     }
 
-    async fn answer(&self, route: &Route, example: &examples::ExampleRequest) -> Value {
+    /// An application on the demo store.
+    async fn app(&self, rate: Option<RateLimit>) -> App {
+        let (connectors, index) = (Connectors::every(Arc::new(Simulator)), self.folder.path().join("demo.index"));
+        let callers = Callers { rate, ..Callers::default() };
+        let (db, world) = (self.service.db().clone(), self.service.world().clone());
+        App::new(db, world, Metrics::default(), callers, connectors, Targets::Public, index).await.unwrap()
+    }
+
+    /// A key with one scope.
+    async fn key_with(&self, scope: Scope) -> Secret {
+        let new = NewKey { name: scope.to_string(), scopes: [scope].into_iter().collect(), owner: None };
+        self.service.create_key(&Editor::command_line(STORE.into()), new).await.unwrap().1
+    }
+
+    /// The body of an example request: the one with the demo's link where a session is opened.
+    fn body(&self, operation: &str, example: &ExampleRequest) -> Option<Value> {
+        if operation == "openSession" { Some(json!({ "link": self.link.reveal() })) } else { example.body.clone() }
+    }
+
+    async fn answer(&self, route: &Route, example: &ExampleRequest) -> Value {
+        self.answer_with(route, example, None).await
+    }
+
+    /// The answer to a request with an idempotency key, if there is one.
+    async fn answer_with(&self, route: &Route, example: &ExampleRequest, idempotency_key: Option<&str>) -> Value {
         self.ids.begin(&route.operation_id);
         if route.operation_id == "listAttempts" {
             self.deliver().await;
         }
-        let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        let query = url::form_urlencoded::Serializer::new(String::new())
-            .extend_pairs(example.query.iter().map(|(name, value)| (name, text(value))))
-            .finish();
-        let mut body = example.body.clone();
-        if route.operation_id == "openSession" {
-            body = Some(json!({ "link": self.link.reveal() }));
-        }
+        let (query, body) = (query_of(&example.query), self.body(&route.operation_id, example));
         let request = || {
-            let request = Request::builder()
+            let mut request = Request::builder()
                 .method(route.method.parse::<Method>().unwrap())
                 .uri_str(format!("{}?{query}", route.path))
                 .header("x-api-key", self.key.reveal())
                 .header("authorization", format!("Bearer {}", self.token.reveal()));
+            if let Some(key) = idempotency_key {
+                request = request.header(IDEMPOTENCY_KEY, key);
+            }
             request.body(body.as_ref().map(Value::to_string).unwrap_or_default())
         };
         let mut response = self.endpoint.get_response(request()).await;
@@ -129,6 +153,11 @@ impl Bench {
         }
         sent
     }
+}
+
+fn query_of(pairs: &Map<String, Value>) -> String {
+    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    url::form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs.iter().map(|(name, value)| (name, text(value)))).finish()
 }
 
 const SECRET: &str = "cp_0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcd";
@@ -204,14 +233,19 @@ async fn events() -> BTreeMap<String, Value> {
 }
 
 /// The expected and the actual examples of both documents and of the events, and the file of the expected ones.
-async fn all() -> [(BTreeMap<String, Value>, BTreeMap<String, Value>, String); 3] {
+async fn all() -> [(BTreeMap<String, Value>, BTreeMap<String, Value>, String); 5] {
     let (contract, settings) = (examples::contract(), plane::examples());
     let given = answers(&contract, contract::document(), PREFIX).await;
     let folder = format!("src/revision/{}", revision::NAME.to_lowercase());
+    let plain = |errors: &errors::Errors| errors.iter().map(|(operation, own)| (operation.clone(), json!(own))).collect();
+    let refused = errors::errors(&contract, &contract::document(), false).await;
+    let refused = (plain(&contract.errors), plain(&refused), format!("{folder}/errors.json"));
     let contract = (contract.answers, given, format!("{folder}/answers.json"));
     let given = answers(&settings, plane::document(), SETTINGS_PREFIX).await;
+    let refused_settings = errors::errors(&settings, &plane::document(), true).await;
+    let refused_settings = (plain(&settings.errors), plain(&refused_settings), "src/http/settings/errors.json".to_owned());
     let settings = (settings.answers, given, "src/http/settings/answers.json".to_owned());
-    [contract, settings, (examples::events(), events().await, format!("{folder}/events.json"))]
+    [contract, refused, settings, refused_settings, (examples::events(), events().await, format!("{folder}/events.json"))]
 }
 
 #[tokio::test]

@@ -1,20 +1,24 @@
-//! The examples of the documents: a request to every operation, and the answer of the demo store to it.
+//! The examples of the documents: a request to every operation, the answer of the demo store to it, and an error of each status that the
+//! operation documents.
 //!
 //! The requests are written by hand, in the order in which they are sent (`requests.json` here, in `settings`, and in a revision that has
-//! separate operations). The answers are recorded (`answers.json`), and so are the events that a subscriber then receives
-//! (`events.json`). The test of `cli::demo` sends the requests to a fresh demo store, and fails if the store answers anything else. So
-//! every example can be tried on `counterpart demo`, which has the same ids. The times in its data are relative to its start.
+//! separate operations), and so are requests that are refused (`refusals.json`). The answers are recorded (`answers.json`, `errors.json`),
+//! and so are the events that a subscriber then receives (`events.json`). The tests of `cli::demo` send the requests to a fresh demo store,
+//! and fail if the store answers anything else. So every example can be tried on `counterpart demo`, which has the same ids. The times in
+//! its data are relative to its start.
 //!
 //! Called by [`super::contract`], [`crate::http::settings`] and [`crate::http::events::document`]. A cursor has no example: it is sealed
 //! for one store of one server, so a documentation page that fills in the examples would have its request refused.
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
 
+use super::components::operations_mut;
 use crate::{
     domain::{rules::ReceivedAt, time::Timestamp},
+    http::machinery::envelope::JSON,
     revision,
 };
 
@@ -30,13 +34,24 @@ const REQUEST_ID: &str = "019e8232-6000-7000-8000-000000000000";
 #[derive(Debug, Clone)]
 pub struct Examples {
     pub requests: Vec<ExampleRequest>,
+    pub refusals: Vec<Refusal>,
     /// `data` of the answer to each request, by operation.
     pub answers: BTreeMap<String, Value>,
+    pub errors: Errors,
     received_at: ReceivedAt,
 }
 
+/// The files with the examples of one document, as JSON.
+#[derive(Debug, Clone, Copy)]
+pub struct ExampleFiles<'f> {
+    pub requests: &'f [&'f str],
+    pub refusals: &'f [&'f str],
+    pub answers: &'f str,
+    pub errors: &'f str,
+}
+
 /// A request to one operation.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExampleRequest {
     pub operation: String,
@@ -45,56 +60,119 @@ pub struct ExampleRequest {
     pub body: Option<Value>,
 }
 
+/// A request that is refused. What it leaves out is as in the operation's [`ExampleRequest`].
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Refusal {
+    pub operation: String,
+    pub status: u16,
+    /// The description of the status, if the operation has one of its own.
+    pub reason: Option<String>,
+    pub query: Option<Map<String, Value>>,
+    pub body: Option<Value>,
+    /// Requests that bring about the state in which the request is refused, and requests that end it.
+    #[serde(default)]
+    pub before: Vec<ExampleRequest>,
+    #[serde(default)]
+    pub after: Vec<ExampleRequest>,
+}
+
+/// What the answer to a refused request says.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ExampleError {
+    pub message: String,
+    /// Empty where the store of the caller is not known.
+    pub store_id: String,
+}
+
+/// Errors by operation and status. Under [`EVERY_OPERATION`] are those of operations that have none of their own.
+pub type Errors = BTreeMap<String, BTreeMap<u16, ExampleError>>;
+
+pub const EVERY_OPERATION: &str = "*";
+
 /// The examples of the contract.
 pub fn contract() -> Examples {
-    Examples::read(&[include_str!("requests.json"), revision::REQUESTS], revision::ANSWERS, revision::RULES.received_at)
+    let files = ExampleFiles {
+        requests: &[include_str!("requests.json"), revision::REQUESTS],
+        refusals: &[include_str!("refusals.json"), revision::REFUSALS],
+        answers: revision::ANSWERS,
+        errors: revision::ERRORS,
+    };
+    Examples::read(files, revision::RULES.received_at)
 }
 
 /// An event of each kind that the compiled revision causes, and the test event of an endpoint.
 pub fn events() -> BTreeMap<String, Value> {
-    serde_json::from_str(revision::EVENTS).unwrap_or_default()
+    parsed(revision::EVENTS)
+}
+
+/// The content of a file with examples. These files are part of the program: the tests find one that cannot be parsed, since an operation
+/// then lacks its example.
+fn parsed<T: DeserializeOwned + Default>(text: &str) -> T {
+    serde_json::from_str(text).unwrap_or_default()
 }
 
 impl Examples {
     /// If an operation has two requests, the later one is used.
-    pub fn read(requests: &[&str], answers: &str, received_at: ReceivedAt) -> Self {
+    pub fn read(files: ExampleFiles, received_at: ReceivedAt) -> Self {
         let mut all: Vec<ExampleRequest> = Vec::new();
-        // These files are part of the program: the tests find one that cannot be parsed, since an operation then lacks its example.
-        for request in requests.iter().flat_map(|text| serde_json::from_str::<Vec<ExampleRequest>>(text).unwrap_or_default()) {
+        for request in files.requests.iter().flat_map(|text| parsed::<Vec<ExampleRequest>>(text)) {
             match all.iter_mut().find(|known| known.operation == request.operation) {
                 Some(known) => *known = request,
                 None => all.push(request),
             }
         }
-        Self { requests: all, answers: serde_json::from_str(answers).unwrap_or_default(), received_at }
+        let refusals = files.refusals.iter().flat_map(|text| parsed::<Vec<Refusal>>(text)).collect();
+        Self { requests: all, refusals, answers: parsed(files.answers), errors: parsed(files.errors), received_at }
     }
 
     /// Puts the examples into a document that is otherwise complete.
     pub fn put_into(&self, document: &mut Value) {
-        let paths = document.get_mut("paths").and_then(Value::as_object_mut);
-        for operation in paths.into_iter().flat_map(Map::values_mut).filter_map(Value::as_object_mut).flat_map(Map::values_mut) {
-            let id = operation["operationId"].as_str().unwrap_or_default();
+        for operation in operations_mut(document) {
+            let id = operation["operationId"].as_str().unwrap_or_default().to_owned();
             let Some(request) = self.requests.iter().find(|request| request.operation == id) else { continue };
-            let answer = self.answers.get(id).map(|data| self.envelope(data));
+            let answer = self.answers.get(&id).map(|data| self.envelope(STORE, "data", data.clone()));
             for parameter in operation.get_mut("parameters").and_then(Value::as_array_mut).into_iter().flatten() {
                 if let Some(value) = parameter["name"].as_str().and_then(|name| request.query.get(name)) {
                     parameter["example"] = value.clone();
                 }
             }
             for (pointer, example) in [("/requestBody/content", request.body.clone()), ("/responses/200/content", answer)] {
-                let media = operation.pointer_mut(pointer).and_then(|content| content.get_mut(crate::http::machinery::envelope::JSON));
-                if let (Some(media), Some(example)) = (media, example) {
-                    media["example"] = example;
+                if let Some(holder) = operation.pointer_mut(pointer) {
+                    put(holder, example);
+                }
+            }
+            for (status, response) in operation.get_mut("responses").and_then(Value::as_object_mut).into_iter().flatten() {
+                let Ok(status) = status.parse() else { continue };
+                let mut refusals = self.refusals.iter().filter(|refusal| refusal.operation == id && refusal.status == status);
+                if let Some(reason) = refusals.find_map(|refusal| refusal.reason.as_deref()) {
+                    response["description"] = reason.into();
+                }
+                if let Some(content) = response.get_mut("content") {
+                    put(content, self.error(&id, status));
                 }
             }
         }
     }
 
-    fn envelope(&self, data: &Value) -> Value {
+    fn error(&self, operation: &str, status: u16) -> Option<Value> {
+        let ExampleError { message, store_id } =
+            [operation, EVERY_OPERATION].into_iter().find_map(|operation| self.errors.get(operation)?.get(&status))?;
+        Some(self.envelope(store_id, "error", json!({ "message": message, "statusCode": status })))
+    }
+
+    fn envelope(&self, store_id: &str, name: &str, content: Value) -> Value {
         let received_at = match self.received_at {
             ReceivedAt::Timestamp => Timestamp::from_millis(RECORDED_AT).to_string(),
             ReceivedAt::UnixMillis => RECORDED_AT.to_string(),
         };
-        json!({ "requestId": REQUEST_ID, "requestReceivedAt": received_at, "storeId": STORE, "data": data })
+        json!({ "requestId": REQUEST_ID, "requestReceivedAt": received_at, "storeId": store_id, name: content })
+    }
+}
+
+fn put(content: &mut Value, example: Option<Value>) {
+    if let (Some(media), Some(example)) = (content.get_mut(JSON), example) {
+        media["example"] = example;
     }
 }

@@ -1,7 +1,7 @@
 //! The OpenAPI 3.1 document of the events, with one entry of `webhooks` for each kind that the compiled revision causes. It is generated
 //! from the types that are sent ([`super`]), so that it describes what the compiled revision sends. Called by `app` and the command line.
 //!
-//! The generator writes schemas in the dialect of OpenAPI 3.0. [`modern`] converts them to JSON Schema 2020-12, the dialect of OpenAPI 3.1.
+//! [`with_operations`] has the events and the operations of the contract in one document.
 
 use std::collections::BTreeMap;
 
@@ -13,8 +13,9 @@ use super::{AssignmentData, ClosedData, ContactFieldData, EscalationData, Event,
 use crate::{
     domain::webhooks::{PAUSES, TEST_KIND},
     http::document::{
-        contract::{in_form, sorted},
-        examples,
+        canonical::{in_form, sorted},
+        contract, examples,
+        openapi_3_1::{convert, modern},
     },
     revision,
 };
@@ -118,6 +119,63 @@ pub fn document() -> Value {
         }
     }
     sorted(document)
+}
+
+/// The operations of the contract and the events in one OpenAPI 3.1 document. A schema that differs between the two, since an event has
+/// nothing that `expand` adds, is named after the event: `EventTicket`.
+pub fn with_operations() -> Value {
+    let (mut whole, mut events) = (contract::document(), document());
+    convert(&mut whole);
+    let shared = |whole: &Value, events: &Value| -> Vec<(String, String)> {
+        let theirs = events["components"]["schemas"].as_object();
+        let differs = |name: &String, schema: &Value| whole["components"]["schemas"].get(name).is_some_and(|own| own != schema);
+        let named = theirs.into_iter().flatten().filter(|(name, schema)| differs(name, schema));
+        named.map(|(name, _)| (name.clone(), format!("Event{name}"))).collect()
+    };
+    // A schema that refers to a renamed one differs, too.
+    loop {
+        let renamed = shared(&whole, &events);
+        if renamed.is_empty() {
+            break;
+        }
+        rename(&mut events, &renamed);
+    }
+    whole["webhooks"] = events["webhooks"].take();
+    for section in ["schemas", "securitySchemes"] {
+        let pointer = format!("/components/{section}");
+        if let (Some(all), Some(Value::Object(more))) =
+            (whole.pointer_mut(&pointer).and_then(Value::as_object_mut), events.pointer_mut(&pointer).map(Value::take))
+        {
+            all.extend(more);
+        }
+    }
+    sorted(whole)
+}
+
+/// Renames schemas, and the references to them.
+fn rename(document: &mut Value, names: &[(String, String)]) {
+    fn references(value: &mut Value, names: &[(String, String)]) {
+        match value {
+            Value::Object(members) => {
+                if let Some(Value::String(target)) = members.get_mut("$ref")
+                    && let Some((_, new)) = names.iter().find(|(old, _)| *target == format!("#/components/schemas/{old}"))
+                {
+                    *target = format!("#/components/schemas/{new}");
+                }
+                members.values_mut().for_each(|member| references(member, names));
+            }
+            Value::Array(items) => items.iter_mut().for_each(|item| references(item, names)),
+            _ => {}
+        }
+    }
+    references(document, names);
+    if let Some(schemas) = document.pointer_mut("/components/schemas").and_then(Value::as_object_mut) {
+        for (old, new) in names {
+            if let Some(schema) = schemas.remove(old) {
+                schemas.insert(new.clone(), schema);
+            }
+        }
+    }
 }
 
 /// The kinds that the compiled revision causes.
@@ -243,64 +301,6 @@ fn delivery(event: &Described, payload: &str) -> Value {
     })
 }
 
-/// Converts a schema of OpenAPI 3.0 to JSON Schema 2020-12, which OpenAPI 3.1 uses unchanged.
-fn modern(schema: &mut Value) {
-    let Some(object) = schema.as_object_mut() else { return };
-    if let Some(properties) = object.get_mut("properties").and_then(Value::as_object_mut) {
-        properties.values_mut().for_each(modern);
-    }
-    for inner in ["items", "additionalProperties", "not"] {
-        object.get_mut(inner).into_iter().for_each(modern);
-    }
-    for several in ["allOf", "anyOf", "oneOf"] {
-        object.get_mut(several).and_then(Value::as_array_mut).into_iter().flatten().for_each(modern);
-    }
-    // An exclusive bound is a keyword with a number, not a flag beside `minimum` or `maximum`.
-    for (bound, exclusive) in [("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")] {
-        if object.remove(exclusive) == Some(Value::Bool(true))
-            && let Some(value) = object.remove(bound)
-        {
-            object.insert(exclusive.to_owned(), value);
-        }
-    }
-    if let Some(example) = object.remove("example") {
-        object.insert("examples".to_owned(), json!([example]));
-    }
-    // An `enum` of one value becomes `const`.
-    if let Some([only]) = object.get("enum").and_then(Value::as_array).map(Vec::as_slice) {
-        let only = only.clone();
-        object.remove("enum");
-        object.insert("const".to_owned(), only);
-    }
-    // `$ref` may have other keywords beside it, so `allOf` is not needed.
-    if let Some([reference]) = object.get("allOf").and_then(Value::as_array).map(Vec::as_slice)
-        && let Some(target) = reference.get("$ref").cloned()
-    {
-        object.remove("allOf");
-        object.insert("$ref".to_owned(), target);
-    }
-    if object.remove("nullable") == Some(Value::Bool(true)) {
-        or_null(object);
-    }
-}
-
-/// Makes a schema accept null, which is a type like the others.
-fn or_null(object: &mut Map<String, Value>) {
-    if let Some(values) = object.get_mut("enum").and_then(Value::as_array_mut)
-        && !values.contains(&Value::Null)
-    {
-        values.push(Value::Null);
-    }
-    match object.get("type").cloned() {
-        Some(one @ Value::String(_)) => _ = object.insert("type".to_owned(), json!([one, "null"])),
-        Some(_) => {}
-        None => {
-            let inner = Value::Object(std::mem::take(object));
-            object.insert("anyOf".to_owned(), json!([inner, { "type": "null" }]));
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -325,28 +325,20 @@ mod tests {
     }
 
     #[test]
-    fn nothing_of_the_former_dialect_is_left() {
-        let cases = [
-            (json!({"type": "string", "nullable": true}), json!({"type": ["string", "null"]})),
-            (
-                json!({"type": "string", "enum": ["a", "b"], "nullable": true}),
-                json!({"type": ["string", "null"], "enum": ["a", "b", null]}),
-            ),
-            (json!({"type": "integer", "minimum": 0, "exclusiveMinimum": true}), json!({"type": "integer", "exclusiveMinimum": 0})),
-            (json!({"type": "integer", "maximum": 9, "exclusiveMaximum": false}), json!({"type": "integer", "maximum": 9})),
-            (json!({"example": 1}), json!({"examples": [1]})),
-            (
-                json!({"allOf": [{"$ref": "#/x"}], "description": "It.", "nullable": true}),
-                json!({"anyOf": [{"$ref": "#/x", "description": "It."}, {"type": "null"}]}),
-            ),
-            (
-                json!({"properties": {"nullable": {"type": "array", "items": {"nullable": true, "type": "number"}}}}),
-                json!({"properties": {"nullable": {"type": "array", "items": {"type": ["number", "null"]}}}}),
-            ),
-        ];
-        for (mut former, expected) in cases {
-            modern(&mut former);
-            assert_eq!(former, expected);
+    fn operations_and_events_share_one_document() {
+        let (whole, events) = (with_operations(), document());
+        assert_eq!(whole["openapi"], "3.1.0");
+        assert_eq!(whole["webhooks"].as_object().map(Map::len), events["webhooks"].as_object().map(Map::len));
+        assert_eq!(contract::routes(&whole), contract::routes(&contract::document()));
+        // An answer may hold expanded objects, an event never does.
+        let schemas = &whole["components"]["schemas"];
+        assert!(
+            schemas["Ticket"]["properties"].get("assignee").is_some() && schemas["EventTicket"]["properties"].get("assignee").is_none()
+        );
+        assert_eq!(schemas["Label"], contract::document()["components"]["schemas"]["Label"]);
+        let text = whole.to_string();
+        for (name, _) in schemas.as_object().unwrap() {
+            assert!(text.contains(&format!("\"#/components/schemas/{name}\"")), "{name}");
         }
     }
 }

@@ -24,7 +24,7 @@ use crate::{
 pub const API_KEY: &str = "x-api-key";
 
 /// The name of the security scheme in the document. An operation's requirement is written `ApiKey:<scope>` by the
-/// handlers and split by `document::contract`, since this kind of scheme has no scopes in OpenAPI 3.0.
+/// handlers and split by `document::canonical`, since this kind of scheme has no scopes in OpenAPI 3.0.
 pub const SCHEME: &str = "ApiKey";
 
 /// An authenticated request.

@@ -25,11 +25,23 @@ pub struct ApiError {
     pub message: String,
     /// Seconds, for `Retry-After`.
     pub retry_after: Option<u32>,
+    /// The rate limit that is used up.
+    pub used_up: Option<UsedUpRate>,
+}
+
+/// A rate limit that is used up, for the headers `RateLimit` and `RateLimit-Policy`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UsedUpRate {
+    /// The name of the limit in the headers.
+    pub policy: &'static str,
+    pub requests_per_second: u32,
+    /// Seconds until a request is accepted again.
+    pub seconds: u32,
 }
 
 impl ApiError {
     pub fn new(status: StatusCode, message: impl Into<String>) -> Self {
-        Self { status, message: message.into(), retry_after: None }
+        Self { status, message: message.into(), retry_after: None, used_up: None }
     }
 
     /// 400 whose text begins with the offending field in backticks.
@@ -90,10 +102,10 @@ impl From<service::Error> for ApiError {
             service::Error::Conflict { .. } | service::Error::Full(_) | service::Error::KeyReused => StatusCode::CONFLICT,
             service::Error::Forbidden { .. } => StatusCode::FORBIDDEN,
             service::Error::InProgress { reason, retry_after } => {
-                return Self { status: StatusCode::CONFLICT, message: reason.clone(), retry_after: Some(*retry_after) };
+                return Self { retry_after: Some(*retry_after), ..Self::new(StatusCode::CONFLICT, reason.clone()) };
             }
             service::Error::Unavailable { reason, retry_after } => {
-                return Self { status: StatusCode::SERVICE_UNAVAILABLE, message: reason.clone(), retry_after: Some(*retry_after) };
+                return Self { retry_after: Some(*retry_after), ..Self::new(StatusCode::SERVICE_UNAVAILABLE, reason.clone()) };
             }
             service::Error::Internal(detail) => {
                 tracing::error!(%detail, "internal failure");
@@ -251,7 +263,24 @@ impl<D: Documented> ApiResponse for Failure<D> {
                         false,
                     ),
                 ],
-                429 | 503 => vec![request_id_header(), retry_after_header("Seconds to wait.", true)],
+                429 => vec![
+                    request_id_header(),
+                    retry_after_header("Seconds to wait.", true),
+                    header(
+                        RATE_LIMIT,
+                        "The limit that is used up, the requests that are left of it, and the seconds until there are more: `\"key\";r=0;t=1`. \
+                         Absent if the key has too many long answers under way.",
+                        false,
+                        MetaSchema::new("string"),
+                    ),
+                    header(
+                        RATE_LIMIT_POLICY,
+                        "The limit that is used up, its requests and its seconds: `\"key\";q=50;w=1`. The limits are `key`, `store` and `address`.",
+                        false,
+                        MetaSchema::new("string"),
+                    ),
+                ],
+                503 => vec![request_id_header(), retry_after_header("Seconds to wait.", true)],
                 _ => vec![request_id_header()],
             },
         };
@@ -262,6 +291,10 @@ impl<D: Documented> ApiResponse for Failure<D> {
         ErrorEnvelope::register(registry);
     }
 }
+
+/// The headers of draft-ietf-httpapi-ratelimit-headers.
+pub const RATE_LIMIT: &str = "RateLimit";
+pub const RATE_LIMIT_POLICY: &str = "RateLimit-Policy";
 
 fn retry_after_header(description: &str, required: bool) -> MetaHeader {
     header("Retry-After", description, required, MetaSchema { minimum: Some(0.0), ..MetaSchema::new("integer") })

@@ -1,7 +1,7 @@
 //! `expand`: section 4.5. Values are comma-separated or repeated, exact and case-sensitive; an unknown value has a fixed error text.
 
 use poem::{RequestBody, http::StatusCode};
-use poem_openapi::registry::{MetaSchema, MetaSchemaRef};
+use poem_openapi::registry::{MetaSchema, MetaSchemaRef, Registry};
 
 use super::{arrival::Arrival, error::ApiError, params::QueryParam};
 use crate::domain::{
@@ -11,6 +11,10 @@ use crate::domain::{
 
 /// The values that an operation's `expand` accepts.
 pub trait Expandable: Default + Send + 'static {
+    /// The name of the schema of the values.
+    const NAME: &'static str;
+    /// The description of that schema.
+    const DESCRIPTION: &'static str;
     const VALUES: &'static [&'static str];
 
     /// Sets the value of [`Self::VALUES`] at this index.
@@ -26,8 +30,15 @@ impl<T: Expandable> QueryParam for Expand<T> {
     const IS_LIST: bool = true;
 
     fn schema() -> MetaSchema {
-        let item = MetaSchema { enum_items: T::VALUES.iter().map(|value| (*value).into()).collect(), ..MetaSchema::new("string") };
-        MetaSchema { items: Some(Box::new(MetaSchemaRef::Inline(Box::new(item)))), ..MetaSchema::new("array") }
+        MetaSchema { items: Some(Box::new(MetaSchemaRef::Reference(T::NAME.to_owned()))), ..MetaSchema::new("array") }
+    }
+
+    fn register(registry: &mut Registry) {
+        registry.create_schema::<T, _>(T::NAME.to_owned(), |_| MetaSchema {
+            description: Some(T::DESCRIPTION),
+            enum_items: T::VALUES.iter().map(|value| (*value).into()).collect(),
+            ..MetaSchema::new("string")
+        });
     }
 
     fn read(values: &[&str]) -> Result<Self, String> {
@@ -67,8 +78,10 @@ impl<'a> poem::FromRequest<'a> for NoExpand {
 }
 
 macro_rules! expandable {
-    ($($type:ty { $($name:literal => $field:tt),* $(,)? })*) => {$(
+    ($($type:ident, $noun:literal { $($name:literal => $field:tt),* $(,)? })*) => {$(
         impl Expandable for $type {
+            const NAME: &'static str = stringify!($type);
+            const DESCRIPTION: &'static str = concat!("What `expand` can return with ", $noun, ".");
             const VALUES: &'static [&'static str] = &[$($name),*];
 
             fn ask(&mut self, place: usize) {
@@ -101,13 +114,13 @@ flags! {
 }
 
 expandable! {
-    TicketExpand { "account" => account, "conversation" => conversation, "assignee" => assignee, "handledBy" => handled_by }
-    MessageExpand { "sentBy" => sent_by, "conversation" => conversation, "account" => account }
-    CommentExpand { "createdBy" => created_by, "conversation" => conversation, "account" => account }
-    FieldExpand { "accounts" => 0 }
-    ConversationExpand { "account" => 0 }
-    UserExpand { "role" => 0 }
-    TeamExpand { "users" => 0 }
+    TicketExpand, "tickets" { "account" => account, "conversation" => conversation, "assignee" => assignee, "handledBy" => handled_by }
+    MessageExpand, "messages" { "sentBy" => sent_by, "conversation" => conversation, "account" => account }
+    CommentExpand, "internal comments" { "createdBy" => created_by, "conversation" => conversation, "account" => account }
+    FieldExpand, "the definitions of ticket fields" { "accounts" => 0 }
+    ConversationExpand, "conversations" { "account" => 0 }
+    UserExpand, "users" { "role" => 0 }
+    TeamExpand, "teams" { "users" => 0 }
 }
 
 #[cfg(test)]

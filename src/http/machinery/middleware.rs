@@ -11,7 +11,7 @@ use futures_util::{
 use poem::{
     Endpoint, Request, Response,
     endpoint::BoxEndpoint,
-    http::{HeaderValue, Method, StatusCode, header},
+    http::{HeaderName, HeaderValue, Method, StatusCode, header},
 };
 use poem_openapi::OperationId;
 use tokio::task::spawn_blocking;
@@ -23,7 +23,7 @@ use super::{
     context::{Context, Recipient},
     cors::{self, Cors},
     envelope::{JSON, REQUEST_ID},
-    error::{ApiError, ErrorDetail},
+    error::{ApiError, ErrorDetail, RATE_LIMIT, RATE_LIMIT_POLICY, UsedUpRate},
     idempotency::{IDEMPOTENCY_KEY, MAX_KEY_CHARS},
     query_string::QueryString,
     reply::{self, EnvelopeContent, Long},
@@ -209,6 +209,16 @@ impl Middleware {
         let headers = response.headers_mut();
         if let Some(seconds) = error.retry_after {
             headers.insert(header::RETRY_AFTER, seconds.into());
+        }
+        if let Some(UsedUpRate { policy, requests_per_second, seconds }) = error.used_up {
+            for (name, text) in [
+                (RATE_LIMIT, format!("\"{policy}\";r=0;t={seconds}")),
+                (RATE_LIMIT_POLICY, format!("\"{policy}\";q={requests_per_second};w=1")),
+            ] {
+                if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::try_from(text)) {
+                    headers.insert(name, value);
+                }
+            }
         }
         if error.status == StatusCode::METHOD_NOT_ALLOWED
             && let Ok(allowed) = HeaderValue::from_str(&self.allowed(path))

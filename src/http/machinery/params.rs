@@ -11,7 +11,11 @@ use poem_openapi::{
 
 use super::{arrival::Arrival, error::ApiError};
 use crate::{
-    domain::{ids::UserId, rules::DEFAULT_PAGE_SIZE, search::MAX_QUERY_CHARS},
+    domain::{
+        ids::{MAX_ID_CHARS, UserId},
+        rules::DEFAULT_PAGE_SIZE,
+        search::MAX_QUERY_CHARS,
+    },
     revision,
 };
 
@@ -22,6 +26,9 @@ pub trait QueryParam: Sized + Send {
     const IS_LIST: bool = false;
 
     fn schema() -> MetaSchema;
+
+    /// Registers the schemas that [`Self::schema`] refers to.
+    fn register(_: &mut Registry) {}
 
     /// Reads the values that were sent under one name, in order. The error is the reason without the name.
     fn read(values: &[&str]) -> Result<Self, String>;
@@ -42,7 +49,9 @@ impl<'a, T: QueryParam> ApiExtractor<'a> for Query<T> {
     type ParamType = ();
     type ParamRawType = ();
 
-    fn register(_: &mut Registry) {}
+    fn register(registry: &mut Registry) {
+        T::register(registry);
+    }
 
     fn param_in() -> Option<MetaParamIn> {
         Some(MetaParamIn::Query)
@@ -112,13 +121,13 @@ impl<T: ScalarParam> QueryParam for Option<T> {
     }
 }
 
-/// An opaque id. Any text but the empty one is accepted: an unknown id is answered with 404, not 400.
+/// An opaque id. Any text but the empty one is accepted: an unknown id, such as one that is longer than any id, is answered with 404, not 400.
 #[derive(Debug, Clone)]
 pub struct Id<T>(pub T);
 
 impl<T: From<String> + Send> ScalarParam for Id<T> {
     fn schema() -> MetaSchema {
-        MetaSchema { min_length: Some(1), ..MetaSchema::new("string") }
+        MetaSchema { min_length: Some(1), max_length: Some(MAX_ID_CHARS), ..MetaSchema::new("string") }
     }
 
     fn parse(text: &str) -> Result<Self, String> {
@@ -128,7 +137,7 @@ impl<T: From<String> + Send> ScalarParam for Id<T> {
 
 impl ScalarParam for UserId {
     fn schema() -> MetaSchema {
-        MetaSchema::new_with_format("string", "uuid")
+        MetaSchema { max_length: Some(36), ..MetaSchema::new_with_format("string", "uuid") }
     }
 
     fn parse(text: &str) -> Result<Self, String> {

@@ -13,7 +13,7 @@ use std::{
 
 use poem::{Addr, http::StatusCode, web::RemoteAddr};
 
-use super::error::ApiError;
+use super::error::{ApiError, UsedUpRate};
 use crate::domain::{
     ids::{KeyId, StoreId},
     time::Timestamp,
@@ -85,7 +85,14 @@ impl fmt::Display for Exceeded {
 
 impl From<Exceeded> for ApiError {
     fn from(exceeded: Exceeded) -> Self {
-        Self { retry_after: Some(exceeded.seconds), ..Self::new(StatusCode::TOO_MANY_REQUESTS, exceeded.to_string()) }
+        let Exceeded { what, per_second, seconds } = exceeded;
+        let policy = match what {
+            What::Key => "key",
+            What::Store => "store",
+            What::Address => "address",
+        };
+        let used_up = Some(UsedUpRate { policy, requests_per_second: per_second, seconds });
+        Self { retry_after: Some(seconds), used_up, ..Self::new(StatusCode::TOO_MANY_REQUESTS, exceeded.to_string()) }
     }
 }
 

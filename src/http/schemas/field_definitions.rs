@@ -1,9 +1,9 @@
 //! Schemas of ticket and contact field definitions in answers (sections 2.4 and 2.7).
 
-use poem_openapi::{Enum, Object};
+use poem_openapi::{Enum, Object, registry::MetaSchema};
 use serde::Serialize;
 
-use super::value_types::{Any, ChannelName, EnumValue, StoredJson, TextOrNumber, ValueSet};
+use super::value_types::{Any, ChannelName, EnumValue, Members, OpenObject, StoredJson, TextOrNumber, ValueSet, member};
 use crate::domain::{
     fields as domain,
     fields::{CONTACT_DISPLAY_TYPES, Field, SHOW_OPERATORS, TICKET_DISPLAY_TYPES, TicketFieldView},
@@ -228,5 +228,41 @@ impl From<Field> for ContactField {
             regex: field.regex,
             max_items: field.max_items,
         }
+    }
+}
+
+/// The system keys of a ticket's field values.
+#[derive(Debug)]
+pub struct SystemKeys;
+
+impl Members for SystemKeys {
+    const NAME: &'static str = "TicketFieldValues";
+    const DESCRIPTION: &'static str = "The field values of a ticket, keyed by field id, and the values of system keys, which are listed here. The type of a field's value \
+                                       depends on the field's definition.";
+
+    fn members() -> Vec<(&'static str, MetaSchema)> {
+        vec![
+            member("isConverted", "boolean", "Whether the ticket counts as a conversion."),
+            member("salesRevenue", "number", "The revenue from the ticket, in the currency of `salesRevenueCurrency`."),
+            member("salesRevenueCurrency", "string", "The ISO 4217 code of the currency of `salesRevenue`."),
+            member("aiCsat", "string", "The customer's satisfaction, as the AI judges it."),
+            member("aiSummary", "string", "The AI's summary of the ticket."),
+            member("resolutionStatus", "string", "Who resolved the ticket; the value that the filter `resolutionStatuses` tests."),
+        ]
+    }
+}
+
+/// The field values of a ticket in answers.
+pub type TicketFieldValues = StoredJson<OpenObject<SystemKeys>>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::fields::SYSTEM_KEYS;
+
+    #[test]
+    fn every_system_key_is_listed() {
+        let listed: Vec<_> = SystemKeys::members().into_iter().map(|(name, _)| name).collect();
+        assert_eq!(listed, SYSTEM_KEYS.map(|(key, _)| key));
     }
 }

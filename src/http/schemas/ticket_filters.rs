@@ -26,7 +26,7 @@ const MAX_FIELDS: usize = 10;
 #[oai(rename_all = "camelCase", deny_unknown_fields, nullable_all)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TicketFilters {
-    // `document::contract` replaces `{or all}` and `{alone}` by the texts of the compiled revision.
+    // `document::canonical` replaces `{or all}` and `{alone}` by the texts of the compiled revision.
     /// Statuses to list. If omitted: open tickets that are not snoozed{or all}. With both: all tickets, including snoozed ones.
     statuses: Option<Vec<TicketStatus>>,
     /// Tickets of this conversation{alone}.
@@ -118,6 +118,7 @@ enum LabelsOperator {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct TicketFieldFilter {
     /// The id of the field, or the system key.
+    #[oai(validator(max_length = 64))]
     ticket_field_id: String,
     /// How the value is tested. The type of the field determines which operators are allowed.
     operator: TicketFieldOperator,

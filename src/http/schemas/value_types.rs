@@ -19,7 +19,7 @@ use crate::domain::{
     time::{Bound, Timestamp},
 };
 
-/// The `format` that marks the schema of an open enumeration, until `document::contract` rewrites the schema with `x-extensible-enum`.
+/// The `format` that marks the schema of an open enumeration, until `document::canonical` rewrites the schema with `x-extensible-enum`.
 pub const OPEN_ENUM: &str = "x-open-enum";
 
 /// The members of [`Type`] that only serve the framework's validators. No validators run on types that use this macro.
@@ -235,6 +235,58 @@ impl<T: Type + 'static> ParseFromJSON for StoredJson<T> {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct AnyObject(Value);
 
+/// The listed members of an object that may have others.
+pub trait Members: Send + Sync + 'static {
+    /// The name of the schema.
+    const NAME: &'static str;
+    /// The description of the schema.
+    const DESCRIPTION: &'static str;
+
+    fn members() -> Vec<(&'static str, MetaSchema)>;
+}
+
+/// A member of [`Members`].
+pub fn member(name: &'static str, json_type: &'static str, description: &'static str) -> (&'static str, MetaSchema) {
+    (name, MetaSchema { description: Some(description), ..MetaSchema::new(json_type) })
+}
+
+/// An object with the members that `M` lists, and others.
+#[derive(Debug)]
+pub struct OpenObject<M>(Value, PhantomData<fn() -> M>);
+
+impl<M: Members> Type for OpenObject<M> {
+    plain_type!();
+
+    fn name() -> Cow<'static, str> {
+        M::NAME.into()
+    }
+
+    fn schema_ref() -> MetaSchemaRef {
+        MetaSchemaRef::Reference(M::NAME.to_owned())
+    }
+
+    fn register(registry: &mut Registry) {
+        registry.create_schema::<Self, _>(M::NAME.to_owned(), |_| MetaSchema {
+            description: Some(M::DESCRIPTION),
+            properties: M::members().into_iter().map(|(name, schema)| (name, MetaSchemaRef::Inline(Box::new(schema)))).collect(),
+            additional_properties: Some(Box::new(MetaSchemaRef::Inline(Box::new(MetaSchema::ANY)))),
+            ..MetaSchema::new("object")
+        });
+    }
+}
+
+impl<M: Members> ToJSON for OpenObject<M> {
+    fn to_json(&self) -> Option<Value> {
+        Some(self.0.clone())
+    }
+}
+
+impl<M: Members> ParseFromJSON for OpenObject<M> {
+    fn parse_from_json(value: Option<Value>) -> ParseResult<Self> {
+        Ok(Self(value.unwrap_or_default(), PhantomData))
+    }
+}
+
 /// A value of any type. A number that would not keep its exact value is refused.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Any(pub Value);
@@ -290,6 +342,9 @@ impl From<UserId> for UserIdText {
         Self(id.into_string())
     }
 }
+
+/// The number of characters in a UUID.
+const UUID_CHARS: usize = 36;
 
 /// A number that must be 0 or more, as the JSON text that was sent.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -374,7 +429,7 @@ by_serde!(
 by_serde!(Amount, MetaSchema { minimum: Some(0.0), ..MetaSchema::new_with_format("number", "double") });
 by_serde!(EmailText, MetaSchema { max_length: Some(MAX_EMAIL_CHARS), ..MetaSchema::new_with_format("string", "email") });
 by_serde!(AddressText, MetaSchema::new_with_format("string", "email"));
-by_serde!(UserIdText, MetaSchema::new_with_format("string", "uuid"));
+by_serde!(UserIdText, MetaSchema { max_length: Some(UUID_CHARS), ..MetaSchema::new_with_format("string", "uuid") });
 any!(
     AnyObject,
     MetaSchema { additional_properties: Some(Box::new(MetaSchemaRef::Inline(Box::new(MetaSchema::ANY)))), ..MetaSchema::new("object") }

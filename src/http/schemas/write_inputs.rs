@@ -26,8 +26,10 @@ use crate::{
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TicketFieldUpdate {
     /// The ticket whose field is set.
+    #[oai(validator(max_length = 64))]
     ticket_id: String,
     /// The field to set, by the `id` of its definition; it must be active, and system keys are refused.
+    #[oai(validator(max_length = 64))]
     ticket_field_id: String,
     /// The new value, whose type depends on the field; `null` unsets the field. All its texts together are at most 64 KiB in UTF-8.
     new_value: Any,
@@ -53,6 +55,7 @@ impl From<TicketFieldUpdate> for FieldUpdate {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TicketClosing {
     /// The ticket to close. If the ticket is already closed, the other values are still recorded.
+    #[oai(validator(max_length = 64))]
     ticket_id: String,
     /// The `userId` of the user who handled the ticket.
     handled_by: Option<UserIdText>,
@@ -88,6 +91,7 @@ impl TicketClosing {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TicketAssignment {
     /// The ticket to assign. It must be open, not spam, and named only once in the request.
+    #[oai(validator(max_length = 64))]
     ticket_id: String,
     /// The `userId` of the new assignee, who must have access to the ticket's channel account.
     assignee_user_id: UserIdText,
@@ -117,6 +121,7 @@ impl TicketAssignment {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ReadMark {
     /// The conversation whose unread count is set to 0. If the conversation has no open ticket, the answer is 404.
+    #[oai(validator(max_length = 64))]
     pub conversation_id: String,
 }
 
@@ -172,8 +177,10 @@ impl ContactCreation {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ContactFieldInput {
     /// The contact whose custom field is set.
+    #[oai(validator(max_length = 64))]
     contact_id: String,
     /// The field to set, by the `id` of its definition; it must be active.
+    #[oai(validator(max_length = 64))]
     contact_field_id: String,
     /// The new value, whose type depends on the field; `null` unsets the field. All its texts together are at most 64 KiB in UTF-8.
     value: Any,

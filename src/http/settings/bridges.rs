@@ -53,6 +53,7 @@ pub struct BridgeWithSecret {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct BridgeSetting {
     /// The channel account that gets the bridge; an account of the channel `widget` cannot have a bridge.
+    #[oai(validator(max_length = 64))]
     account_id: String,
     /// The address that messages are posted to; it begins with `https://`.
     #[oai(validator(max_length = 2048))]
@@ -65,6 +66,7 @@ pub struct BridgeSetting {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct BridgeReference {
     /// The channel account that the bridge belongs to.
+    #[oai(validator(max_length = 64))]
     account_id: String,
 }
 

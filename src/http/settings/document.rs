@@ -7,8 +7,11 @@ use crate::{
     domain::rules::ReceivedAt,
     http::{
         document::{
-            contract::{UNENVELOPED, canonical, page_of, sorted},
-            examples::Examples,
+            canonical::{canonical, sorted},
+            components::share,
+            contract::page_of,
+            examples::{ExampleFiles, Examples},
+            introduction::UNENVELOPED,
             merged_paths::Merged,
         },
         machinery::routing::SETTINGS_PREFIX,
@@ -55,12 +58,19 @@ pub fn document() -> Value {
         }
     }
     examples().put_into(&mut document);
+    share(&mut document);
     sorted(document)
 }
 
 /// The examples of the document, which are the same in both revisions.
 pub fn examples() -> Examples {
-    Examples::read(&[include_str!("requests.json")], include_str!("answers.json"), ReceivedAt::Timestamp)
+    let files = ExampleFiles {
+        requests: &[include_str!("requests.json")],
+        refusals: &[include_str!("refusals.json")],
+        answers: include_str!("answers.json"),
+        errors: include_str!("errors.json"),
+    };
+    Examples::read(files, ReceivedAt::Timestamp)
 }
 
 /// The documentation page, self-contained.

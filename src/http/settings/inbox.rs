@@ -26,6 +26,7 @@ use crate::{
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TicketReference {
     /// The ticket whose assignee is removed, or whose snooze ends.
+    #[oai(validator(max_length = 64))]
     ticket_id: String,
 }
 
@@ -35,6 +36,7 @@ pub struct TicketReference {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Snooze {
     /// The ticket to hide for a time; a closed one is refused.
+    #[oai(validator(max_length = 64))]
     ticket_id: String,
     /// When the snooze ends, unless the ticket's contact writes earlier. It must be in the future.
     until: Timestamp,
@@ -78,6 +80,7 @@ impl From<TicketView> for TicketState {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Handover {
     /// The conversation that people take over from the AI; it need not have an open ticket.
+    #[oai(validator(max_length = 64))]
     conversation_id: String,
     /// The reason, for the user who takes over.
     #[oai(validator(max_length = 1000))]

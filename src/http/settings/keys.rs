@@ -129,6 +129,7 @@ pub struct KeyCreation {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct KeyChange {
     /// The key whose name or scopes change.
+    #[oai(validator(max_length = 64))]
     key_id: String,
     /// The new name, 1 to 100 characters and not blank; omitted: the name stays the same.
     #[oai(validator(min_length = 1, max_length = 100))]
@@ -144,6 +145,7 @@ pub struct KeyChange {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct KeyReference {
     /// The key to rotate, suspend or activate.
+    #[oai(validator(max_length = 64))]
     key_id: String,
 }
 

@@ -87,6 +87,7 @@ impl From<AccountAccess> for AccountUsers {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct AccountUsersChange {
     /// The channel account whose list of users is replaced as a whole.
+    #[oai(validator(max_length = 64))]
     account_id: String,
     /// The `userId`s of the users who may work on the account. An empty list lets every user work on it.
     #[oai(validator(max_items = 1000))]

@@ -165,6 +165,7 @@ pub struct WebhookCreation {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct WebhookChange {
     /// The webhook whose settings change.
+    #[oai(validator(max_length = 64))]
     webhook_id: String,
     /// The new address, which begins with `https://` or `http://`.
     #[oai(validator(max_length = 2048))]
@@ -185,6 +186,7 @@ pub struct WebhookChange {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct WebhookReference {
     /// The webhook to enable, disable, rotate or test.
+    #[oai(validator(max_length = 64))]
     webhook_id: String,
 }
 
@@ -198,8 +200,10 @@ fn names(kinds: AtLeastOne<EnumValue<EventKinds>>) -> Vec<String> {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ReplayOrder {
     /// The webhook that gets the events; it must be enabled, except for a `dryRun`.
+    #[oai(validator(max_length = 64))]
     webhook_id: String,
     /// Only the event with this id.
+    #[oai(validator(max_length = 64))]
     event_id: Option<String>,
     /// Only events at or after this instant.
     since: Option<Bound>,

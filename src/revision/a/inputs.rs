@@ -14,6 +14,7 @@ use crate::{
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct LabelsInput {
     /// The conversation whose labels change.
+    #[oai(validator(max_length = 64))]
     conversation_id: String,
     /// Ids of labels to add. Unknown labels and labels that are already present are ignored. Optional if `removeLabels` holds an id.
     #[oai(validator(max_items = 10))]
@@ -50,8 +51,10 @@ impl LabelsInput {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CommentInput {
     /// The conversation that the comment is added to.
+    #[oai(validator(max_length = 64))]
     conversation_id: String,
     /// Plain text, at most 64 KiB in UTF-8.
+    #[oai(validator(max_length = 65_536))]
     text: String,
 }
 
@@ -69,8 +72,10 @@ impl CommentInput {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TextInput {
     /// The conversation to send the text in. On some channels, texts are refused if the contact has not written recently.
+    #[oai(validator(max_length = 64))]
     conversation_id: String,
     /// The text, at most 64 KiB in UTF-8.
+    #[oai(validator(max_length = 65_536))]
     text: String,
 }
 

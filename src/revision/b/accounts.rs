@@ -1,7 +1,7 @@
 //! Account operations, which only revision B has: the schemas of channel accounts and WhatsApp templates, and the handlers that list them
 //! (sections 2.11, 2.12 and 4.1).
 
-use poem_openapi::{Object, OpenApi};
+use poem_openapi::{Object, OpenApi, registry::MetaSchema};
 use serde::Serialize;
 
 use crate::{
@@ -21,7 +21,7 @@ use crate::{
             params::{Absent, Choice, CursorText, Id, OneOf, PageSize, Query, Required},
             reply::{All, Reply},
         },
-        schemas::value_types::{AnyObject, ChannelName, EnumValue, StoredJson, ValueSet},
+        schemas::value_types::{ChannelName, EnumValue, Members, OpenObject, StoredJson, ValueSet, member},
     },
 };
 
@@ -43,7 +43,24 @@ pub struct Account {
     pub last_authorized_at: Option<Timestamp>,
     /// Data of the channel about the account.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub metadata: Option<StoredJson<AnyObject>>,
+    pub metadata: Option<StoredJson<OpenObject<ChannelData>>>,
+}
+
+/// The channel's data about an account.
+#[derive(Debug)]
+pub struct ChannelData;
+
+impl Members for ChannelData {
+    const NAME: &'static str = "AccountMetadata";
+    const DESCRIPTION: &'static str = "Data of the channel about the account. Which members there are depends on the channel.";
+
+    fn members() -> Vec<(&'static str, MetaSchema)> {
+        vec![
+            member("userName", "string", "The name of the account on the channel."),
+            member("country", "string", "The country of the account, as the channel gives it."),
+            member("followerCount", "integer", "The number of followers of the account when the channel last gave it."),
+        ]
+    }
 }
 
 /// The states of an account's connection.

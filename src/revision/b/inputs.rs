@@ -14,6 +14,7 @@ use crate::{
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct LabelsInput {
     /// The conversation whose labels change.
+    #[oai(validator(max_length = 64))]
     conversation_id: String,
     /// Ids of 1 to 10 labels to add. An unknown id is answered with 400; a label that is already present is ignored.
     #[oai(validator(min_items = 1, max_items = 10))]
@@ -49,9 +50,10 @@ impl LabelsInput {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CommentInput {
     /// The conversation that the comment is added to.
+    #[oai(validator(max_length = 64))]
     conversation_id: String,
     /// Plain text, at most 64 KiB in UTF-8. `<@userId:name@>` mentions a user.
-    #[oai(validator(min_length = 1))]
+    #[oai(validator(min_length = 1, max_length = 65_536))]
     text: String,
 }
 
@@ -72,6 +74,7 @@ impl CommentInput {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TextInput {
     /// The conversation to send the text in. On some channels, texts are refused if the contact has not written recently.
+    #[oai(validator(max_length = 64))]
     conversation_id: String,
     /// The text, which must not be blank.
     #[oai(validator(min_length = 1, max_length = 1000))]

@@ -34,7 +34,7 @@ pub struct EmailAddress {
     /// The e-mail address alone, without a display name, such as `mali@example.com`.
     email: AddressText,
     /// The display name of the recipient, at most 64 KiB in UTF-8.
-    #[oai(validator(pattern = r"^[^\x00-\x1f\x7f-\x9f]*$"))]
+    #[oai(validator(max_length = 65_536, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$"))]
     name: Option<String>,
 }
 
@@ -44,6 +44,7 @@ pub struct EmailAddress {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct NewEmail {
     /// The account to send from; its channel must be `gmail` or `outlook`.
+    #[oai(validator(max_length = 64))]
     account_id: String,
     /// 1 to 50 main recipients. The new conversation is with the contact of the first address.
     #[oai(validator(min_items = 1, max_items = 50))]
@@ -55,11 +56,13 @@ pub struct NewEmail {
     #[oai(validator(max_items = 50))]
     bcc: Option<Vec<EmailAddress>>,
     /// The subject, which also becomes the conversation's `emailSubject`: one line, at most 64 KiB in UTF-8.
-    #[oai(validator(pattern = r"^[^\x00-\x1f\x7f-\x9f]*$"))]
+    #[oai(validator(max_length = 65_536, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$"))]
     subject: Option<String>,
     /// The body as plain text. At least one of `text` and `html` must not be blank.
+    #[oai(validator(max_length = 1_048_576))]
     text: Option<String>,
     /// The body as HTML, alone or in addition to `text`. At least one of the two must not be blank.
+    #[oai(validator(max_length = 1_048_576))]
     html: Option<String>,
 }
 
@@ -69,6 +72,7 @@ pub struct NewEmail {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct EmailReply {
     /// A conversation of the channel `gmail` or `outlook`.
+    #[oai(validator(max_length = 64))]
     conversation_id: String,
     /// 1 to 50 main recipients. They need not have written in the conversation.
     #[oai(validator(min_items = 1, max_items = 50))]
@@ -80,11 +84,13 @@ pub struct EmailReply {
     #[oai(validator(max_items = 50))]
     bcc: Option<Vec<EmailAddress>>,
     /// The subject: one line, at most 64 KiB in UTF-8. If omitted: `Re: ` and the conversation's `emailSubject`.
-    #[oai(validator(pattern = r"^[^\x00-\x1f\x7f-\x9f]*$"))]
+    #[oai(validator(max_length = 65_536, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$"))]
     subject: Option<String>,
     /// The body as plain text. At least one of `text` and `html` must not be blank.
+    #[oai(validator(max_length = 1_048_576))]
     text: Option<String>,
     /// The body as HTML, alone or in addition to `text`. At least one of the two must not be blank.
+    #[oai(validator(max_length = 1_048_576))]
     html: Option<String>,
 }
 
@@ -94,9 +100,11 @@ pub struct EmailReply {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TemplateReply {
     /// A conversation of the channel `whatsapp`.
+    #[oai(validator(max_length = 64))]
     conversation_id: String,
     /// A template of the conversation's account. Its status must be `APPROVED`, `REINSTATED` or `FLAGGED`. Only its body may need values: a
     /// template with media, or with placeholders in other parts, is refused.
+    #[oai(validator(max_length = 64))]
     template_id: String,
     /// Values of the placeholders `{{1}}`, `{{2}}` and so on, in order, one for each placeholder of the body. The filled-in body is at most
     /// 64 KiB in UTF-8.
@@ -109,12 +117,14 @@ pub struct TemplateReply {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TemplateToPhone {
     /// The account to send from; its channel must be `whatsapp`.
+    #[oai(validator(max_length = 64))]
     account_id: String,
     /// The phone number in E.164: `+`, a country code, and up to 14 digits in all.
     #[oai(validator(max_length = 15, pattern = r"^\+[1-9][0-9]{1,13}$"))]
     phone_number: String,
     /// A template of this account. Its status must be `APPROVED`, `REINSTATED` or `FLAGGED`. Only its body may need values: a template with
     /// media, or with placeholders in other parts, is refused.
+    #[oai(validator(max_length = 64))]
     template_id: String,
     /// Values of the placeholders `{{1}}`, `{{2}}` and so on, in order, one for each placeholder of the body. The filled-in body is at most
     /// 64 KiB in UTF-8.

@@ -6,8 +6,9 @@ use serde::Serialize;
 use crate::{
     domain::{tickets::TicketView, time::Timestamp},
     http::schemas::{
+        field_definitions::TicketFieldValues,
         related_objects::{RelatedChannel, RelatedUser},
-        value_types::{AnyObject, ChannelName, StoredJson, id_or_object},
+        value_types::{ChannelName, id_or_object},
     },
 };
 
@@ -68,7 +69,7 @@ pub struct Ticket {
     pub is_follow_up: Option<bool>,
     /// Field values, keyed by field id, and values of system keys such as `isConverted`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub ticket_fields: Option<StoredJson<AnyObject>>,
+    pub ticket_fields: Option<TicketFieldValues>,
     /// The `userId` of the user who handled the ticket; with `expand=handledBy`, the user as an object.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub handled_by: Option<HandledBy>,
@@ -104,7 +105,7 @@ impl From<TicketView> for Ticket {
             assignee_user_id: ticket.assignee_user_id.filter(|_| view.assignee.is_none()).map(|id| id.into_string()),
             assignee: view.assignee.map(Into::into),
             is_follow_up: Some(ticket.is_follow_up),
-            ticket_fields: StoredJson::new(ticket.fields),
+            ticket_fields: TicketFieldValues::new(ticket.fields),
             handled_by: match view.handled_by {
                 Some(user) => Some(HandledBy::Object(user.into())),
                 None => ticket.handled_by.map(|id| HandledBy::Id(id.into_string())),

@@ -97,6 +97,10 @@ impl Check for Account {
         self.id.as_str()
     }
 
+    fn follow_later_rules(&mut self) -> Result<(), Breach> {
+        self.breach().map_or(Ok(()), Err)
+    }
+
     fn check(&mut self, _: &Definitions) -> Result<(), Wrong> {
         id("id", self.id.as_str())?;
         not_blank("name", &self.name)?;

@@ -39,6 +39,15 @@ fn changes_of_response_schemas_are_classed() {
                 C,
             ),
             (Gone("/components/schemas/Pet/allOf/1/properties/channel/x-extensible-enum"), pets!("/channel", "open-list-removed"), C, C),
+            (
+                Put(
+                    "/components/schemas/Pet/allOf/1/properties/channel",
+                    json!({ "anyOf": [{ "type": "string" }, { "type": "string", "enum": ["line", "mail", "sms"], "description": "Known." }] }),
+                ),
+                pets!("/channel", "open-value-added \"sms\""),
+                C,
+                C,
+            ),
             (Named("/components/schemas/Pet/allOf/1/properties/channel/x-extensible-enum", "enum"), pets!("/channel", "enum-closed"), C, B),
             (Named("/components/schemas/Pet/allOf/1/properties/state/enum", "x-extensible-enum"), pets!("/state", "enum-opened"), B, C),
             (

@@ -1,0 +1,245 @@
+//! The canonical form of the OpenAPI documents. The generator's output is rewritten in passes over all objects of a document. The passes
+//! state facts that the generator cannot express, once for every operation and schema.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value, json};
+
+use crate::{
+    domain::rules::Rules,
+    http::{
+        machinery::{auth::SCHEME, reply::REPLAYED},
+        schemas::value_types::OPEN_ENUM,
+    },
+    revision,
+};
+
+/// Brings a document that the generator wrote into the canonical form.
+pub fn canonical(spec: &str) -> Value {
+    // Parsing cannot fail: the generator writes JSON.
+    let mut document: Value = serde_json::from_str(spec).unwrap_or_default();
+    document["openapi"] = "3.0.3".into();
+    in_form(document)
+}
+
+/// Brings a document that was assembled from the generator's output into the canonical form.
+pub fn in_form(mut document: Value) -> Value {
+    let strict = request_schemas(&document);
+    let mut nullable = BTreeSet::new();
+    visit(&mut document, &mut |object| {
+        whole_numbers(object);
+        open_enumeration(object);
+        annotated_reference(object, &mut nullable);
+        defaults(object);
+        required_scope(object);
+        replayed_answer(object);
+        any_value(object);
+        empty_list(object);
+        by_rules(object);
+    });
+    public(&mut document);
+    // The generator lists every tag that it knows, used or not.
+    let used: BTreeSet<String> = operations(&document)
+        .flat_map(|operation| operation["tags"].as_array().into_iter().flatten())
+        .filter_map(|tag| tag.as_str().map(str::to_owned))
+        .collect();
+    if let Some(tags) = document.get_mut("tags").and_then(Value::as_array_mut) {
+        tags.retain(|tag| tag["name"].as_str().is_some_and(|name| used.contains(name)));
+    }
+    if let Some(schemas) = document.pointer_mut("/components/schemas").and_then(Value::as_object_mut) {
+        for (name, schema) in schemas {
+            title(name, schema);
+            if strict.contains(name) && schema.get("properties").is_some() {
+                // A request body with an unknown member is refused.
+                schema["additionalProperties"] = false.into();
+            }
+            if nullable.contains(name) {
+                schema["nullable"] = true.into();
+            }
+        }
+    }
+    sorted(document)
+}
+
+/// Calls `change` on every object, the inner ones first.
+fn visit(value: &mut Value, change: &mut impl FnMut(&mut Map<String, Value>)) {
+    match value {
+        Value::Object(object) => {
+            object.values_mut().for_each(|member| visit(member, change));
+            change(object);
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| visit(item, change)),
+        _ => {}
+    }
+}
+
+/// Writes a whole-number bound such as `1.0` as `1`.
+fn whole_numbers(object: &mut Map<String, Value>) {
+    for bound in ["minimum", "maximum"] {
+        if let Some(number) = object.get(bound).and_then(Value::as_f64).filter(|number| number.fract() == 0.0 && number.abs() < 1e15) {
+            object.insert(bound.to_owned(), (number as i64).into());
+        }
+    }
+}
+
+/// A set of values that may grow accepts any text. The known values stay visible for generated code, for tools that read
+/// `x-extensible-enum`, and for readers of the description.
+fn open_enumeration(object: &mut Map<String, Value>) {
+    if object.get("format").is_none_or(|format| format != OPEN_ENUM) {
+        return;
+    }
+    object.remove("format");
+    object.remove("type");
+    let Some(values) = object.remove("enum") else { return };
+    if let Some(Value::String(text)) = object.get_mut("description") {
+        let known: Vec<String> =
+            values.as_array().into_iter().flatten().filter_map(Value::as_str).map(|value| format!("`{value}`")).collect();
+        *text = format!("{text} The known values are {}; others may follow.", known.join(", "));
+    }
+    object.insert("anyOf".to_owned(), json!([{ "type": "string", "enum": values }, { "type": "string" }]));
+    object.insert("x-extensible-enum".to_owned(), values);
+}
+
+/// Titles the schemas of envelopes, which all have the same description: `Ticket list envelope` for `TicketListEnvelope`.
+fn title(name: &str, schema: &mut Value) {
+    if name.ends_with("Envelope") {
+        let words: String = name.chars().flat_map(|c| if c.is_uppercase() { vec![' ', c.to_ascii_lowercase()] } else { vec![c] }).collect();
+        let words = words.trim_start();
+        schema["title"] = format!("{}{}", words[..1].to_uppercase(), &words[1..]).into();
+    }
+}
+
+/// The generator writes the annotations of a reference twice: in a second schema of `allOf`, and beside `allOf`. The second schema is
+/// removed. OpenAPI 3.0 cannot make a reference nullable, so the schema that it refers to becomes nullable instead.
+fn annotated_reference(object: &mut Map<String, Value>, nullable: &mut BTreeSet<String>) {
+    const ANNOTATIONS: [&str; 3] = ["description", "nullable", "deprecated"];
+    let Some([reference, second]) = object.get("allOf").and_then(Value::as_array).map(Vec::as_slice) else { return };
+    let (Some(target), Some(annotations)) = (reference["$ref"].as_str().map(str::to_owned), second.as_object()) else { return };
+    if !annotations.keys().all(|key| ANNOTATIONS.contains(&key.as_str())) {
+        return;
+    }
+    object.insert("allOf".to_owned(), json!([{ "$ref": target }]));
+    if object.remove("nullable") == Some(Value::Bool(true)) {
+        nullable.insert(target.rsplit('/').next().unwrap_or_default().to_owned());
+    }
+    if object.len() == 1 {
+        object.clear();
+        object.insert("$ref".to_owned(), target.into());
+    }
+}
+
+/// A schema without a type accepts null like any other value; `nullable` without a type has no meaning.
+fn any_value(object: &mut Map<String, Value>) {
+    if !["type", "allOf", "anyOf"].iter().any(|name| object.contains_key(*name)) && object.get("nullable") == Some(&Value::Bool(true)) {
+        object.remove("nullable");
+    }
+}
+
+/// Descriptions that both revisions share contain marks such as `{alone}`. A mark is replaced by its text if the text holds in the compiled
+/// revision, and is removed otherwise.
+fn by_rules(object: &mut Map<String, Value>) {
+    let Some(Value::String(text)) = object.get_mut("description") else { return };
+    let Rules { conversation_history, contacts_by_relevance, .. } = revision::RULES;
+    for (mark, said, holds) in [
+        ("{alone}", "; alone, with no other filter, it lists them in every status, snoozed ones too", conversation_history),
+        ("{or all}", ", or, of a conversation that is the only filter, all", conversation_history),
+        ("{by relevance}", "; with `search`, the best matches first", contacts_by_relevance),
+    ] {
+        if text.contains(mark) {
+            *text = text.replace(mark, if holds { said } else { "" });
+        }
+    }
+}
+
+/// A list in the query may be empty: `expand=` is the empty list.
+fn empty_list(object: &mut Map<String, Value>) {
+    if object.get("in").is_some_and(|place| place == "query") && object.get("schema").is_some_and(|schema| schema["type"] == "array") {
+        object.insert("allowEmptyValue".to_owned(), true.into());
+    }
+}
+
+/// An operation without a credential states that with an empty `security`; the generator leaves the member out.
+fn public(document: &mut Value) {
+    let paths = document.get_mut("paths").and_then(Value::as_object_mut);
+    for item in paths.into_iter().flat_map(|paths| paths.values_mut()) {
+        for operation in item.as_object_mut().into_iter().flat_map(|item| item.values_mut()).filter_map(Value::as_object_mut) {
+            operation.entry("security").or_insert_with(|| json!([]));
+        }
+    }
+}
+
+/// Members with their default value are left out.
+fn defaults(object: &mut Map<String, Value>) {
+    for (name, default) in [("deprecated", false), ("explode", true), ("required", false)] {
+        if object.get(name) == Some(&Value::Bool(default)) {
+            object.remove(name);
+        }
+    }
+}
+
+/// Splits a requirement such as `ApiKey:tickets:read` into the security scheme and the operation's `x-required-scope`.
+fn required_scope(object: &mut Map<String, Value>) {
+    let Some(requirement) = object.get("security").and_then(|all| all.get(0)).and_then(Value::as_object).and_then(|one| one.keys().next())
+    else {
+        return;
+    };
+    if let Some(scope) = requirement.strip_prefix(SCHEME).and_then(|rest| rest.strip_prefix(':')).map(str::to_owned) {
+        object.insert("security".to_owned(), json!([{ SCHEME: [] }]));
+        object.insert("x-required-scope".to_owned(), scope.into());
+    }
+}
+
+/// An operation that accepts an idempotency key documents the header that marks a replayed answer.
+fn replayed_answer(object: &mut Map<String, Value>) {
+    let takes_key = |parameters: &Value| parameters.as_array().is_some_and(|all| all.iter().any(|one| one["name"] == "Idempotency-Key"));
+    if !object.get("parameters").is_some_and(takes_key) {
+        return;
+    }
+    if let Some(headers) = object.get_mut("responses").and_then(|all| all.pointer_mut("/200/headers")).and_then(Value::as_object_mut) {
+        let description = "`true` if this is the stored answer to an earlier request with the same `Idempotency-Key`.";
+        headers.insert(REPLAYED.to_owned(), json!({ "description": description, "schema": { "type": "string", "enum": ["true"] } }));
+    }
+}
+
+fn operations(document: &Value) -> impl Iterator<Item = &Value> {
+    let paths = document["paths"].as_object().into_iter().flat_map(|paths| paths.values());
+    paths.filter_map(Value::as_object).flat_map(|item| item.values())
+}
+
+/// The names of the schemas that request bodies refer to, directly or through other schemas.
+fn request_schemas(document: &Value) -> BTreeSet<String> {
+    fn references(value: &Value, found: &mut Vec<String>) {
+        match value {
+            Value::Object(object) => {
+                found.extend(object.get("$ref").and_then(Value::as_str).and_then(|target| target.rsplit('/').next()).map(str::to_owned));
+                object.values().for_each(|member| references(member, found));
+            }
+            Value::Array(items) => items.iter().for_each(|item| references(item, found)),
+            _ => {}
+        }
+    }
+    let mut todo = Vec::new();
+    for operation in operations(document) {
+        references(&operation["requestBody"], &mut todo);
+    }
+    let mut seen = BTreeSet::new();
+    while let Some(name) = todo.pop() {
+        if seen.insert(name.clone()) {
+            references(&document["components"]["schemas"][&name], &mut todo);
+        }
+    }
+    seen
+}
+
+/// The same value with the members of every object sorted by name, so that documents can be compared byte by byte.
+pub fn sorted(value: Value) -> Value {
+    match value {
+        Value::Object(object) => {
+            let mut members: Vec<_> = object.into_iter().collect();
+            members.sort_by(|(one, _), (other, _)| one.cmp(other));
+            Value::Object(members.into_iter().map(|(name, member)| (name, sorted(member))).collect())
+        }
+        Value::Array(items) => Value::Array(items.into_iter().map(sorted).collect()),
+        other => other,
+    }
+}

@@ -1,0 +1,118 @@
+//! Shared components of the OpenAPI documents: headers, parameters and responses that are the same in several operations are written once,
+//! under `components`, and the operations refer to them.
+
+use std::{cmp::Reverse, collections::HashMap};
+
+use poem::http::StatusCode;
+use serde_json::{Map, Value, json};
+
+/// Moves everything that several operations repeat into `components`.
+pub fn share(document: &mut Value) {
+    hoist(document, "headers", headers, |name, _| pascal(name.strip_prefix("x-").unwrap_or(name)));
+    hoist(document, "parameters", parameters, parameter_name);
+    hoist(document, "responses", failures, |status, _| {
+        let reason = status.parse().ok().and_then(|status| StatusCode::from_u16(status).ok()?.canonical_reason());
+        pascal(reason.unwrap_or(status))
+    });
+}
+
+/// A place that may hold a component or a reference to one, with the name by which the operation knows it.
+type Slot<'d> = (String, &'d mut Value);
+
+/// Replaces equal contents of several slots by references to one component. If several contents have the same name, the one with the most
+/// uses becomes the component, and the others stay where they are.
+fn hoist(document: &mut Value, section: &str, slots: for<'d> fn(&'d mut Value) -> Vec<Slot<'d>>, name: fn(&str, &Value) -> String) {
+    let mut uses: Vec<(String, Value, usize)> = Vec::new();
+    for (key, content) in slots(document) {
+        match uses.iter_mut().find(|(_, known, _)| known == content) {
+            Some((.., count)) => *count += 1,
+            None => uses.push((name(&key, content), content.clone(), 1)),
+        }
+    }
+    uses.retain(|(.., count)| *count > 1);
+    uses.sort_by_key(|(.., count)| Reverse(*count));
+    let mut components: HashMap<String, Value> = HashMap::new();
+    for (name, content, _) in uses {
+        components.entry(name).or_insert(content);
+    }
+    for (key, content) in slots(document) {
+        let name = name(&key, content);
+        if components.get(&name) == Some(content) {
+            *content = json!({ "$ref": format!("#/components/{section}/{name}") });
+        }
+    }
+    if !components.is_empty() {
+        document["components"][section] = Value::Object(components.into_iter().collect());
+    }
+}
+
+/// The operations of a document.
+pub fn operations_mut(document: &mut Value) -> impl Iterator<Item = &mut Value> {
+    let paths = document.get_mut("paths").and_then(Value::as_object_mut);
+    paths.into_iter().flat_map(Map::values_mut).filter_map(Value::as_object_mut).flat_map(Map::values_mut)
+}
+
+fn responses(document: &mut Value) -> impl Iterator<Item = (&String, &mut Value)> {
+    operations_mut(document).filter_map(|operation| operation.get_mut("responses")?.as_object_mut()).flatten()
+}
+
+fn headers(document: &mut Value) -> Vec<Slot<'_>> {
+    let headers = responses(document).filter_map(|(_, response)| response.get_mut("headers")?.as_object_mut()).flatten();
+    headers.map(|(name, header)| (name.clone(), header)).collect()
+}
+
+fn parameters(document: &mut Value) -> Vec<Slot<'_>> {
+    let parameters = operations_mut(document).filter_map(|operation| operation.get_mut("parameters")?.as_array_mut()).flatten();
+    parameters.map(|parameter| (parameter["name"].as_str().unwrap_or_default().to_owned(), parameter)).collect()
+}
+
+fn failures(document: &mut Value) -> Vec<Slot<'_>> {
+    responses(document).filter(|(status, _)| *status != "200").map(|(status, response)| (status.clone(), response)).collect()
+}
+
+/// `Cursor` for `cursor`. A parameter whose values are a schema of their own has the name of that schema, such as `TicketExpand`.
+fn parameter_name(name: &str, parameter: &Value) -> String {
+    let values = parameter.pointer("/schema/items/$ref").and_then(Value::as_str);
+    values.and_then(|target| target.rsplit('/').next()).map_or_else(|| pascal(name), str::to_owned)
+}
+
+/// `RetryAfter` for `Retry-After`, `TooManyRequests` for `Too Many Requests`.
+fn pascal(name: &str) -> String {
+    name.split(['-', ' '])
+        .map(|word| word.chars().take(1).flat_map(char::to_uppercase).chain(word.chars().skip(1)).collect::<String>())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_several_operations_repeat_becomes_a_component() {
+        let cursor = json!({ "name": "cursor", "in": "query", "schema": { "type": "string" } });
+        let response = |says: &str, required: bool| json!({ "description": says, "headers": { "x-request-id": { "required": true }, "Retry-After": { "required": required } } });
+        let operation = |own: &str| {
+            json!({
+                "parameters": [cursor, { "name": "id", "in": "query", "description": own }],
+                "responses": { "200": { "description": own }, "400": { "description": own }, "429": response("wait", true), "503": response("later", true), "409": response(own, false) },
+            })
+        };
+        let mut document = json!({ "paths": { "/a": { "get": operation("a") }, "/b": { "get": operation("b"), "post": operation("c") } } });
+        share(&mut document);
+        let operation = &document["paths"]["/b"]["post"];
+        assert_eq!(
+            operation["parameters"],
+            json!([{ "$ref": "#/components/parameters/Cursor" }, { "name": "id", "in": "query", "description": "c" }])
+        );
+        assert_eq!(operation["responses"]["400"], json!({ "description": "c" }));
+        assert_eq!(operation["responses"]["429"], json!({ "$ref": "#/components/responses/TooManyRequests" }));
+        // The optional header is repeated too, but the required one has more uses, and both have the same name.
+        assert_eq!(operation["responses"]["409"]["headers"]["Retry-After"], json!({ "required": false }));
+        assert_eq!(document["components"]["parameters"], json!({ "Cursor": cursor }));
+        assert_eq!(
+            document["components"]["responses"]["ServiceUnavailable"]["headers"]["Retry-After"],
+            json!({ "$ref": "#/components/headers/RetryAfter" })
+        );
+        assert_eq!(document["components"]["headers"], json!({ "RequestId": { "required": true }, "RetryAfter": { "required": true } }));
+    }
+}

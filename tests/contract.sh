@@ -63,17 +63,19 @@ fuzz() {
 }
 
 quietly "tools" tests/contract/tools/install.sh "$tools"
-quietly "lint" tests/lint/run.sh "$tools"
+for revision in rev-a rev-b; do "${binaries[$revision]}" openapi --3.1 --output "$scratch/$revision-3.1.json"; done
+quietly "lint" tests/lint/run.sh "$tools" "$scratch"/rev-{a,b}-3.1.json
 grep 'OWASP' "$scratch/step.log" >>"$scratch/totals"
 quietly "build the Rust clients" tests/clients/rust/build.sh "$tools"
 for revision in rev-a rev-b; do
     served "TypeScript client, $revision" "$revision" v1 tests/clients/typescript/run.sh "$revision" "$tools" "$scratch"
     served "Python client, $revision" "$revision" v1 tests/clients/python/run.sh "$revision" "$tools" "$scratch"
+    served "Python client by openapi-generator, $revision" "$revision" v1 tests/clients/pydantic/run.sh "$revision" "$tools" "$scratch"
     for generator in progenitor openapi-generator; do
         served "Rust client by $generator, $revision" "$revision" v1 "$tools/target/debug/calls" "$generator" "$revision"
     done
 done
-echo "8 generated clients, compiled and called" >>"$scratch/totals"
+echo "10 generated clients of 5 generators, called" >>"$scratch/totals"
 fuzz rev-a rev-a v1
 fuzz rev-b rev-b v1
 fuzz settings rev-b settings/v1

@@ -108,7 +108,7 @@ impl<'a> Resolution<'_, 'a> {
         } else if items(schema.get("allOf")).is_empty() {
             self.or_null(&schema, followed, outermost)
                 .or_else(|| enumerated(&schema))
-                .or_else(|| open_list(&schema))
+                .or_else(|| self.open_list(&schema))
                 .map_or(schema, Cow::Owned)
         } else {
             self.gathered(&schema, followed, outermost)
@@ -220,6 +220,31 @@ impl<'a> Resolution<'_, 'a> {
         None
     }
 
+    /// Turns a choice between listed values and any value of their type into an open list (`x-extensible-enum`). None for other choices.
+    /// The listed values may be a schema of their own.
+    fn open_list(&self, schema: &Value) -> Option<Value> {
+        let mut rest = members(schema).clone();
+        let variants = rest.remove("anyOf")?;
+        let [one, other] = items(Some(&variants)) else { return None };
+        let said = |variant: &Value| -> Object {
+            let target = reference(variant).filter(|_| members(variant).len() == 1).and_then(|target| self.side.target(target));
+            let said = members(target.unwrap_or(variant)).iter().filter(|(key, _)| !is_annotation(key));
+            said.map(|(key, value)| (key.clone(), value.clone())).collect()
+        };
+        let (one, other) = (said(one), said(other));
+        let (mut listed, any) = if one.contains_key("enum") { (one, other) } else { (other, one) };
+        let values = listed.remove("enum").filter(Value::is_array)?;
+        let named = any.get("type").filter(|named| named.is_string()).cloned()?;
+        let beside = ["type", "enum", "const", "oneOf", "anyOf"].iter().any(|key| rest.contains_key(*key));
+        let agree = rest.get("x-extensible-enum").is_none_or(|known| *known == values);
+        if beside || any.len() != 1 || listed != any || !agree {
+            return None;
+        }
+        rest.insert("type".to_owned(), named);
+        rest.insert("x-extensible-enum".to_owned(), values);
+        Some(Value::Object(rest))
+    }
+
     fn gathered(&mut self, schema: &Value, followed: &mut Vec<String>, outermost: bool) -> Cow<'a, Value> {
         let mut own = members(schema).clone();
         let parts = own.remove("allOf");
@@ -290,27 +315,6 @@ fn enumerated(schema: &Value) -> Option<Value> {
     }
     rest.insert("enum".to_owned(), values.into());
     rest.extend(types.into_values().flatten().map(|of| ("type".to_owned(), of)));
-    Some(Value::Object(rest))
-}
-
-/// Turns a choice between listed values and any value of their type into an open list (`x-extensible-enum`). None for other choices.
-fn open_list(schema: &Value) -> Option<Value> {
-    let mut rest = members(schema).clone();
-    let variants = rest.remove("anyOf")?;
-    let said = |variant: &Value| -> Object {
-        members(variant).iter().filter(|(key, _)| !is_annotation(key)).map(|(key, value)| (key.clone(), value.clone())).collect()
-    };
-    let [one, other] = items(Some(&variants)) else { return None };
-    let (mut listed, any) = if one.get("enum").is_some() { (said(one), said(other)) } else { (said(other), said(one)) };
-    let values = listed.remove("enum").filter(Value::is_array)?;
-    let named = any.get("type").filter(|named| named.is_string()).cloned()?;
-    let beside = ["type", "enum", "const", "oneOf", "anyOf"].iter().any(|key| rest.contains_key(*key));
-    let agree = rest.get("x-extensible-enum").is_none_or(|known| *known == values);
-    if beside || any.len() != 1 || listed != any || !agree {
-        return None;
-    }
-    rest.insert("type".to_owned(), named);
-    rest.insert("x-extensible-enum".to_owned(), values);
     Some(Value::Object(rest))
 }
 

@@ -109,6 +109,24 @@ fn events_have_a_separate_document() {
 }
 
 #[test]
+fn operations_and_events_are_one_document_of_openapi_3_1() {
+    let served = one().anonymous().raw("GET", "/openapi-3.1.json").exchange();
+    let whole = relative(served.body());
+    assert_eq!(whole, serde_json::from_str::<Value>(&printed(&["--3.1"])).expect("the document is JSON"));
+    assert_eq!(whole["openapi"], "3.1.0");
+    assert_eq!(Contract::new(whole.clone()).operations().len(), document().operations().len());
+    let events: Value = serde_json::from_str(&kept(&format!("events-{REVISION}.json"))).expect("the committed document is JSON");
+    let kinds = |document: &Value| document["webhooks"].as_object().expect("webhooks").keys().cloned().collect::<Vec<_>>();
+    assert_eq!(kinds(&whole), kinds(&events));
+    let text = whole.to_string();
+    for word in ["\"nullable\"", "\"exclusiveMinimum\":true", "\"exclusiveMaximum\":true"] {
+        assert!(!text.contains(word), "{word}");
+    }
+    check_references(&whole);
+    jsonschema::draft202012::meta::validate(&json!({"$defs": whole["components"]["schemas"]})).expect("schemas of JSON Schema 2020-12");
+}
+
+#[test]
 fn the_changes_between_the_revisions_are_a_page_beside_the_documentation() {
     let page = one().anonymous().raw("GET", "/docs/changes").exchange();
     assert!(page.text.contains("x-pagination-total") && page.text.contains("searchMessages"), "{}", page.text);

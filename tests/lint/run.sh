@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# run.sh TOOLS: lints the published documents. Redocly's strict rules and Spectral's rules apply without exception. Known violations of
+# run.sh TOOLS [DOCUMENT…]: lints the published documents, and generated ones without the OWASP rules. Redocly's strict rules and Spectral's rules apply without exception. Known violations of
 # the OWASP rules are listed in owasp.baseline.
 set -euo pipefail
 tools=$1
@@ -7,6 +7,10 @@ here=$(cd "$(dirname "$0")" && pwd)
 documents=("$here"/../../openapi/{rev-a,rev-b,settings}.json)
 # These documents are not checked with the OWASP rules, which concern requests: they describe only events.
 events=("$here"/../../openapi/events-rev-{a,b}.json)
+write=()
+for argument in "${@:2}"; do
+    if [ "$argument" = --write ]; then write=("$argument"); else events+=("$argument"); fi
+done
 export PATH="$tools/node/node_modules/.bin:$tools/python/bin:$PATH" REDOCLY_TELEMETRY=off REDOCLY_SUPPRESS_UPDATE_NOTICE=true
 redocly lint --config "$here/redocly.yaml" --max-problems 1000 "${documents[@]}" "${events[@]}"
 spectral lint --ruleset "$here/spectral.yaml" --fail-severity hint "${documents[@]}" "${events[@]}"
@@ -16,4 +20,4 @@ trap 'rm -f -- "$findings"' EXIT
 # the baseline.
 cp "$here/owasp.yaml" "$tools/node/owasp.yaml"
 spectral lint --ruleset "$tools/node/owasp.yaml" --format json --output "$findings" "${documents[@]}" || [ $? -eq 1 ]
-"$tools/python/bin/python" "$here/owasp.py" "$findings" "$here/owasp.baseline" "${@:2}"
+"$tools/python/bin/python" "$here/owasp.py" "$findings" "$here/owasp.baseline" ${write[@]+"${write[@]}"}

@@ -28,7 +28,6 @@ pub fn in_form(mut document: Value) -> Value {
     let mut nullable = BTreeSet::new();
     visit(&mut document, &mut |object| {
         whole_numbers(object);
-        open_enumeration(object);
         annotated_reference(object, &mut nullable);
         defaults(object);
         required_scope(object);
@@ -47,8 +46,10 @@ pub fn in_form(mut document: Value) -> Value {
         tags.retain(|tag| tag["name"].as_str().is_some_and(|name| used.contains(name)));
     }
     if let Some(schemas) = document.pointer_mut("/components/schemas").and_then(Value::as_object_mut) {
-        for (name, schema) in schemas {
+        let mut known = Vec::new();
+        for (name, schema) in schemas.iter_mut() {
             title(name, schema);
+            known.extend(schema.as_object_mut().and_then(|schema| open_enumeration(name, schema)));
             if strict.contains(name) && schema.get("properties").is_some() {
                 // A request body with an unknown member is refused.
                 schema["additionalProperties"] = false.into();
@@ -57,6 +58,7 @@ pub fn in_form(mut document: Value) -> Value {
                 schema["nullable"] = true.into();
             }
         }
+        schemas.extend(known);
     }
     sorted(document)
 }
@@ -82,22 +84,21 @@ fn whole_numbers(object: &mut Map<String, Value>) {
     }
 }
 
-/// A set of values that may grow accepts any text. The known values stay visible for generated code, for tools that read
-/// `x-extensible-enum`, and for readers of the description.
-fn open_enumeration(object: &mut Map<String, Value>) {
-    if object.get("format").is_none_or(|format| format != OPEN_ENUM) {
-        return;
-    }
-    object.remove("format");
-    object.remove("type");
-    let Some(values) = object.remove("enum") else { return };
-    if let Some(Value::String(text)) = object.get_mut("description") {
-        let known: Vec<String> =
-            values.as_array().into_iter().flatten().filter_map(Value::as_str).map(|value| format!("`{value}`")).collect();
-        *text = format!("{text} The known values are {}; others may follow.", known.join(", "));
-    }
-    object.insert("anyOf".to_owned(), json!([{ "type": "string", "enum": values }, { "type": "string" }]));
-    object.insert("x-extensible-enum".to_owned(), values);
+/// A set of values that may grow accepts any text. The known values are a schema of their own, which is returned, so that generated code has
+/// them as an enumeration. They also stay visible for tools that read `x-extensible-enum`, and for readers of the description.
+fn open_enumeration(name: &str, schema: &mut Map<String, Value>) -> Option<(String, Value)> {
+    schema.get("format").filter(|format| *format == OPEN_ENUM)?;
+    schema.remove("format");
+    let (known, values) = (format!("Known{name}"), schema.remove("enum")?);
+    let text = schema.get("description").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let listed: Vec<String> = values.as_array().into_iter().flatten().filter_map(Value::as_str).map(|value| format!("`{value}`")).collect();
+    let said = format!("{text} The known values are {}; others may follow.", listed.join(", "));
+    *schema = Map::from_iter([
+        ("anyOf".to_owned(), json!([{ "$ref": format!("#/components/schemas/{known}") }, { "type": "string" }])),
+        ("description".to_owned(), said.into()),
+        ("x-extensible-enum".to_owned(), values.clone()),
+    ]);
+    Some((known, json!({ "type": "string", "enum": values, "description": format!("The known values of `{name}`.") })))
 }
 
 /// Titles the schemas of envelopes, which all have the same description: `Ticket list envelope` for `TicketListEnvelope`.

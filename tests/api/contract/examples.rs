@@ -32,8 +32,9 @@ impl Contract {
         if let Some(body) = node.get("requestBody") {
             hold(format!("{id} body"), &body["content"]["application/json"], false, true);
         }
-        let answer = self.response(operation, 200);
-        hold(format!("{id} 200"), &answer["content"]["application/json"], true, true);
+        for (status, answer) in node["responses"].as_object().into_iter().flatten() {
+            hold(format!("{id} {status}"), &answer["content"]["application/json"], true, true);
+        }
         found
     }
 }

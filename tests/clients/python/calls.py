@@ -4,12 +4,16 @@ import os
 from http import HTTPStatus
 
 from contract_client import AuthenticatedClient
+from contract_client.api.messages import send_text_message
 from contract_client.api.tickets import get_ticket, list_tickets, update_ticket_field
 from contract_client.models import (
+    AcknowledgementEnvelope,
     ErrorEnvelope,
-    GetTicketExpandItem,
+    KnownChannel,
+    TextInput,
     Ticket,
     TicketEnvelope,
+    TicketExpand,
     TicketFieldUpdate,
     TicketFilters,
     TicketListEnvelope,
@@ -30,7 +34,7 @@ def page(cursor: str | Unset = UNSET) -> tuple[list[str], Response[ErrorEnvelope
     return [ticket.id for ticket in answer.parsed.data], answer
 
 
-def get(*expand: GetTicketExpandItem) -> Ticket:
+def get(*expand: TicketExpand) -> Ticket:
     answer = get_ticket.sync(client=client, ticket_id="ticket-3", expand=list(expand))
     assert isinstance(answer, TicketEnvelope), answer
     return answer.data
@@ -47,7 +51,7 @@ assert answer.headers.get("x-pagination-total") == ("5" if os.environ["COUNTERPA
 ids, answer = page(answer.headers["x-pagination-next-cursor"])
 assert ids == ["ticket-3", "ticket-2"], ids
 
-ticket = get(GetTicketExpandItem.ACCOUNT, GetTicketExpandItem.ASSIGNEE)
+ticket = get(TicketExpand.ACCOUNT, TicketExpand.ASSIGNEE)
 assert not isinstance(ticket.account, Unset) and ticket.account.name == "Shop on gmail", ticket
 assert not isinstance(ticket.assignee, Unset) and ticket.assignee.name == "Linh Nguyễn", ticket
 assert items(ticket) == 2, ticket
@@ -75,3 +79,7 @@ for value, status, member in [
     assert isinstance(refused.parsed, ErrorEnvelope) and refused.parsed.error.status_code == status, refused
     assert refused.parsed.error.message.startswith(f"`{member}`"), refused
 assert items(get()) == 7
+assert ticket.account.channel == KnownChannel.GMAIL, ticket
+
+sent = send_text_message.sync(client=client, body=TextInput(conversation_id="conv-4", text="Hello!"))
+assert isinstance(sent, AcknowledgementEnvelope) and sent.data.message == "OK", sent

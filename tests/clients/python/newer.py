@@ -8,11 +8,11 @@ from contract_client import AuthenticatedClient
 from contract_client.api.messages import search_messages
 from contract_client.api.tickets import assign_tickets
 from contract_client.models import (
-    AssignTicketsExpandItem,
     ErrorEnvelope,
     MessageSearchHitListEnvelope,
     Ticket,
     TicketAssignment,
+    TicketExpand,
     TicketListEnvelope,
 )
 from contract_client.types import Response, Unset
@@ -29,7 +29,7 @@ assert found.data[0].id == "message-3-1" and found.data[0].sent_by_recipient, fo
 def assign(*tickets: str) -> Response[ErrorEnvelope | TicketListEnvelope]:
     user = UUID("5eed0000-0000-4000-8000-000000000002")
     items = [TicketAssignment(ticket_id=ticket, assignee_user_id=user) for ticket in tickets]
-    return assign_tickets.sync_detailed(client=client, body=items, expand=[AssignTicketsExpandItem.ASSIGNEE])
+    return assign_tickets.sync_detailed(client=client, body=items, expand=[TicketExpand.ASSIGNEE])
 
 
 def assignee(ticket: Ticket) -> str:

@@ -14,14 +14,32 @@ refresh() {
 }
 (cd "$here" && find . -type f ! -name '*.sh') | while read -r file; do refresh "$here/$file" "$workspace/$file"; done
 
+# for_rust DOCUMENT [open]: the document as the Rust generators need it (docs/integrating.md). With `open`, an object with known members and
+# others becomes any object, since openapi-generator would leave out the others.
+for_rust() {
+    python3 - "$@" <<'END'
+import json, sys
+document = json.load(open(sys.argv[1]))
+for schema in document["components"]["schemas"].values():
+    if "x-extensible-enum" in schema:
+        schema["oneOf"] = schema.pop("anyOf")
+    elif "open" in sys.argv and schema.get("additionalProperties") == {}:
+        del schema["properties"]
+json.dump(document, sys.stdout)
+END
+}
+
 for revision in rev-a rev-b; do
     generated=$workspace/generated/$revision made=$workspace/generated/$revision.made
-    refresh "$openapi/$revision.json" "$workspace/openapi/$revision.json"
+    mkdir -p "$workspace/openapi"
+    for_rust "$openapi/$revision.json" >"$workspace/openapi/new.json"
+    refresh "$workspace/openapi/new.json" "$workspace/openapi/$revision.json"
     what=$(cat "$here/build.sh" "$here/../../contract/tools/requirements.txt" "$openapi/$revision.json" | sha256sum)
     [ "$(cat "$made" 2>/dev/null)" = "$what" ] && continue
     rm -rf -- "$generated" "$made"
+    for_rust "$openapi/$revision.json" open >"$workspace/openapi/$revision.open.json"
     # The generated calls return no headers. The middleware option gives access to them, since the cursor is in a header.
-    openapi-generator-cli generate --generator-name rust --library reqwest --input-spec "$openapi/$revision.json" \
+    openapi-generator-cli generate --generator-name rust --library reqwest --input-spec "$workspace/openapi/$revision.open.json" \
         --output "$generated" \
         --additional-properties="packageName=$revision,supportMiddleware=true,reqwestDefaultFeatures="
     echo "$what" >"$made"

@@ -52,3 +52,12 @@ refused(await write(8), 409, "body.ticketFieldsUpdatedAt");
 
 const after = await client.GET("/tickets", { params: { query: { ticketId: "ticket-3" } } });
 assert.equal(after.data?.data.ticketFields?.["items"], 7);
+
+// The known values have a type of their own; any other text is a channel, too.
+type Known = components["schemas"]["KnownChannel"];
+const gmail: Known = "gmail";
+const channel: components["schemas"]["Channel"] | undefined = ticket.account?.channel;
+assert.equal(channel, gmail);
+
+const sent = await client.POST("/messages", { body: { conversationId: "conv-4", text: "Hello!" } });
+assert.equal(sent.data?.data.message, "OK", `the send answers ${sent.response.status}`);

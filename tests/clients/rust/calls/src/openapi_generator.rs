@@ -42,9 +42,10 @@ macro_rules! calls {
                 apis::{
                     Error,
                     configuration::{ApiKey, Configuration},
+                    messages_api::send_text_message,
                     tickets_api::{UpdateTicketFieldError, get_ticket, list_tickets, update_ticket_field},
                 },
-                models::{Ticket, TicketFieldUpdate, TicketFilters, TicketStatus},
+                models::{Channel, KnownChannel, TextInput, Ticket, TicketExpand, TicketFieldUpdate, TicketFilters, TicketStatus},
             };
 
             use super::Latest;
@@ -55,8 +56,7 @@ macro_rules! calls {
                 page.data.into_iter().map(|ticket| ticket.id).collect()
             }
 
-            async fn get(to: &Configuration, expand: &[&str]) -> Ticket {
-                let expand = expand.iter().map(|name| (*name).to_owned()).collect();
+            async fn get(to: &Configuration, expand: Vec<TicketExpand>) -> Ticket {
                 *get_ticket(to, "ticket-3", Some(expand)).await.expect("the ticket is read").data
             }
 
@@ -82,7 +82,7 @@ macro_rules! calls {
                 let cursor = latest.header("x-pagination-next-cursor").expect("there is another page");
                 assert_eq!(page(&to, Some(&cursor)).await, ["ticket-3", "ticket-2"]);
 
-                let ticket = get(&to, &["account", "assignee"]).await;
+                let ticket = get(&to, vec![TicketExpand::Account, TicketExpand::Assignee]).await;
                 assert_eq!(ticket.account.as_ref().map(|account| account.name.as_str()), Some("Shop on gmail"));
                 assert_eq!(ticket.assignee.as_ref().map(|assignee| assignee.name.as_str()), Some("Linh Nguyễn"));
                 assert_eq!(items(&ticket), Some(2));
@@ -109,7 +109,13 @@ macro_rules! calls {
                     assert_eq!((i32::from(refused.status.as_u16()), failure.error.status_code), (status, status));
                     assert!(failure.error.message.starts_with(member), "{failure:?}");
                 }
-                assert_eq!(items(&get(&to, &[]).await), Some(7));
+                assert_eq!(items(&get(&to, vec![]).await), Some(7));
+
+                let channel = ticket.account.map(|account| *account.channel);
+                assert_eq!(channel, Some(Channel::KnownChannel(KnownChannel::Gmail)));
+                let message = TextInput { conversation_id: "conv-4".to_owned(), text: "Hello!".to_owned() };
+                let sent = send_text_message(&to, message, None).await.expect("the message is sent");
+                assert_eq!(sent.data.message.to_string(), "OK");
             }
         }
     };
@@ -126,7 +132,7 @@ pub async fn newer(url: &str, key: &str) {
             messages_api::search_messages,
             tickets_api::{AssignTicketsError, assign_tickets},
         },
-        models::TicketAssignment,
+        models::{TicketAssignment, TicketExpand},
     };
 
     let to = b::configuration(url, key, &Latest::default());
@@ -136,7 +142,7 @@ pub async fn newer(url: &str, key: &str) {
     let assign = async |tickets: [&str; 2]| {
         let user = uuid::uuid!("5eed0000-0000-4000-8000-000000000002");
         let items = tickets.map(|ticket| TicketAssignment { ticket_id: ticket.to_owned(), assignee_user_id: user });
-        assign_tickets(&to, items.to_vec(), Some(vec!["assignee".to_owned()]), None).await
+        assign_tickets(&to, items.to_vec(), Some(vec![TicketExpand::Assignee]), None).await
     };
     let assigned = assign(["ticket-4", "ticket-1"]).await.expect("the tickets are assigned").data;
     let names = assigned.iter().map(|ticket| (ticket.id.as_str(), ticket.assignee.as_ref().map(|user| user.name.as_str())));

@@ -5,14 +5,15 @@
 //! operation names the entries that affect it, with the statuses of the affected responses.
 //!
 //! The same change in responses with different statuses counts as one change, since one schema usually describes them. An entry covers at
-//! least two operations and at least three places.
+//! least two operations and at least three places. An entry for every answer is not mentioned by each operation. New operations and
+//! removed ones are listed together.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     print::heading,
-    report::{Change, Report},
-    rules::Class,
+    report::{Change, Report, Summary},
+    rules::{self, Class},
     values::canonical,
 };
 
@@ -21,8 +22,13 @@ const MANY: usize = 3;
 
 pub(super) struct Grouping<'r> {
     pub common: Vec<SharedChanges<'r>>,
+    /// Operations that were added, and operations that were removed.
+    pub added: Vec<&'r Change>,
+    pub removed: Vec<&'r Change>,
     /// The document as a whole first, then operations with breaking changes.
     pub operations: Vec<OperationGroup<'r>>,
+    /// The changes, those at the front counted once.
+    pub distinct: Summary,
     /// In the order of the first change of each note.
     pub notes: Vec<&'r str>,
 }
@@ -130,7 +136,7 @@ impl Report {
         let places = |all: &[SameChange]| all.iter().map(|same| same.changes.len()).max();
         let worst = |all: &[SameChange]| all.iter().map(|same| same.changes[0].class).min();
         extents.sort_by_key(|(_, all)| (worst(all), std::cmp::Reverse(places(all))));
-        // For each fingerprint: the label of its entry, and whether the entry covers several statuses.
+        // For each fingerprint: the label of its entry, and whether the entry covers several statuses; none if it covers every answer.
         let (mut common, mut entered, mut count) = (Vec::new(), BTreeMap::new(), 0);
         for ((everywhere, operations), mut all) in extents {
             all.sort_by_key(|same| (same.changes[0].class, split(&same.changes[0].place).1));
@@ -139,7 +145,8 @@ impl Report {
                 let label = label(count);
                 count += 1;
                 let several = same.statuses().len() > 1;
-                entered.extend(same.changes.iter().map(|change| (change.fingerprint.as_str(), (label.clone(), several))));
+                let mention = (!everywhere).then(|| (label.clone(), several));
+                entered.extend(same.changes.iter().map(|change| (change.fingerprint.as_str(), mention.clone())));
                 let (status, within) = split(&same.changes[0].place);
                 let statuses: Vec<_> = if everywhere { Vec::new() } else { same.statuses().into_iter().collect() };
                 let place = match status {
@@ -156,21 +163,33 @@ impl Report {
             };
             common.push(SharedChanges { title, reached, entries });
         }
-        let operations = self.by_operation().into_iter().map(|(operation, changes)| group(operation, changes, &entered)).collect();
-        let mut grouping = Grouping { common, operations, notes: Vec::new() };
+        let of_rule = |rule: &rules::Rule| self.changes.iter().filter(|change| change.rule == rule).collect::<Vec<_>>();
+        let (added, removed) = (of_rule(&rules::OPERATION_ADDED), of_rule(&rules::OPERATION_REMOVED));
+        let operations = self.by_operation().into_iter().map(|(operation, changes)| group(operation, changes, &entered));
+        let operations: Vec<_> = operations.filter(|group| !group.changes.is_empty() || !group.common.is_empty()).collect();
+        let front = common.iter().flat_map(|extent: &SharedChanges| extent.entries.iter().map(|entry| entry.change));
+        let own = operations.iter().flat_map(|group| group.changes.iter().copied());
+        let distinct = Summary::of(front.chain(own).chain(added.iter().copied()).chain(removed.iter().copied()));
+        let mut grouping = Grouping { common, added, removed, operations, distinct, notes: Vec::new() };
         grouping.notes = grouping.noted();
         grouping
     }
 }
 
-fn group<'r>(operation: Option<&str>, changes: Vec<&'r Change>, entered: &BTreeMap<&str, (String, bool)>) -> OperationGroup<'r> {
+fn group<'r>(operation: Option<&str>, changes: Vec<&'r Change>, entered: &BTreeMap<&str, Option<(String, bool)>>) -> OperationGroup<'r> {
     let heading = heading(operation, &changes);
     let mut mention: BTreeMap<(usize, &str), Mention> = BTreeMap::new();
     let mut own = Vec::new();
     for change in changes {
-        let Some((label, several)) = entered.get(change.fingerprint.as_str()) else {
-            own.push(change);
-            continue;
+        let (label, several) = match entered.get(change.fingerprint.as_str()) {
+            Some(Some((label, several))) => (label, several),
+            Some(None) => continue,
+            None => {
+                if ![&rules::OPERATION_ADDED, &rules::OPERATION_REMOVED].contains(&change.rule) {
+                    own.push(change);
+                }
+                continue;
+            }
         };
         let entry =
             mention.entry((label.len(), label)).or_insert_with(|| Mention { label: label.clone(), class: change.class, statuses: vec![] });
@@ -183,7 +202,8 @@ impl<'r> Grouping<'r> {
     fn noted(&self) -> Vec<&'r str> {
         let mut notes: Vec<&str> = Vec::new();
         let front = self.common.iter().flat_map(|extent| extent.entries.iter().map(|entry| entry.change));
-        for change in front.chain(self.operations.iter().flat_map(|group| group.changes.iter().copied())) {
+        let moved = self.removed.iter().chain(&self.added).copied();
+        for change in front.chain(moved).chain(self.operations.iter().flat_map(|group| group.changes.iter().copied())) {
             if let Some(note) = change.note.as_deref().filter(|note| !notes.contains(note)) {
                 notes.push(note);
             }
@@ -224,6 +244,8 @@ mod tests {
         let grouping = report.grouping();
         grouping.common.iter().flat_map(|extent| &extent.entries).map(|entry| entry.places).sum::<usize>()
             + grouping.operations.iter().map(|group| group.changes.len()).sum::<usize>()
+            + grouping.added.len()
+            + grouping.removed.len()
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 use super::{
     grouping::{Grouping, Mention, OperationGroup},
-    print::{CLASSES, UNSHOWN, class_name, summed, titled},
+    print::{CLASSES, NEWS, UNSHOWN, class_name, described, heading, moved, summed_once, titled},
     report::{Change, Report},
     rules::Class,
 };
@@ -57,7 +57,7 @@ impl Report {
 
     fn body(&self, out: &mut String, direction: &str) {
         let grouping = self.grouping();
-        _ = writeln!(out, "<main class=\"{direction}\">\n<p>{}.</p>", escaped(&summed(self.summary)));
+        _ = writeln!(out, "<main class=\"{direction}\">\n<p>{}.</p>", escaped(&summed_once(grouping.distinct, self.summary)));
         for notice in &self.notices {
             _ = writeln!(out, "<p class=\"notice\">{}</p>", escaped(notice));
         }
@@ -69,6 +69,20 @@ impl Report {
             out.push_str("</ol>\n</section>\n");
         }
         self.unshown(out);
+        for (title, moved) in moved(&grouping) {
+            open(out, |class| moved.iter().any(|change| change.class == class), title);
+            out.push_str("<ul>\n");
+            for change in moved {
+                let end = format!("{} <span>{}</span>", change.rule.id, change.fingerprint);
+                item(out, &grouping, direction, change, ">", &heading(change.operation.as_deref(), &[change]), &end);
+            }
+            out.push_str("</ul>\n</section>\n");
+        }
+        if !self.news.is_empty() {
+            _ = write!(out, "<section>\n<h2>{NEWS}</h2>\n<ul>\n");
+            self.news.iter().for_each(|new| _ = writeln!(out, "<li>{}</li>", spans(new)));
+            out.push_str("</ul>\n</section>\n");
+        }
         for extent in &grouping.common {
             let has = |class| extent.entries.iter().any(|entry| entry.change.class == class);
             open(out, has, &extent.title);
@@ -121,7 +135,7 @@ fn item(out: &mut String, grouping: &Grouping, direction: &str, change: &Change,
         out,
         "<li class=\"{name}\"{label} <span class=\"class {name}\">{name}</span> <code>{}</code> {} ",
         escaped(place),
-        spans(&change.says)
+        spans(&Some(described(change)).filter(|about| !about.is_empty()).unwrap_or_else(|| change.says.clone()))
     );
     if let Some(witness) = &change.witness {
         _ = write!(out, "<small>for example <code>{}</code></small> ", escaped(&witness.to_string()));

@@ -24,6 +24,9 @@ pub struct Note {
 pub struct Notes {
     #[serde(default)]
     pub notes: Vec<Note>,
+    /// New features that the documents describe only in words, one sentence or more each.
+    #[serde(default)]
+    pub news: Vec<String>,
     #[serde(default)]
     pub unshown: Vec<Unshown>,
 }
@@ -41,6 +44,7 @@ impl Report {
     /// Adds each note to its changes.
     pub fn annotate(&mut self, notes: &Notes) -> Gaps {
         self.unshown = notes.unshown.clone();
+        self.news = notes.news.clone();
         let (mut by_fingerprint, mut orphaned) = (HashMap::new(), Vec::new());
         for (note, fingerprint) in notes.notes.iter().flat_map(|note| note.fingerprints.iter().map(move |fingerprint| (note, fingerprint)))
         {
@@ -97,7 +101,7 @@ mod tests {
             note: "Gone.".to_owned(),
             fingerprints: fingerprints.iter().map(|one| (*one).clone()).collect(),
         };
-        let notes = |notes: &[Note]| Notes { notes: notes.to_vec(), unshown: Vec::new() };
+        let notes = |notes: &[Note]| Notes { notes: notes.to_vec(), ..Notes::default() };
         assert!(report.annotate(&notes(&[note(&[&first, &second])])).is_none());
         assert_eq!(report.grouping().notes, ["Gone."]);
         let gaps = report.annotate(&notes(&[note(&[&first, &"gone".to_owned()])]));

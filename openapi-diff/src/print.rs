@@ -5,7 +5,7 @@
 use std::fmt::Write;
 
 use super::{
-    grouping::{Mention, OperationGroup},
+    grouping::{Grouping, Mention, OperationGroup},
     report::{Change, Report, Summary, Title},
     rules::Class,
 };
@@ -14,6 +14,9 @@ pub(super) const CLASSES: [Class; 3] = [Class::Breaking, Class::Unknown, Class::
 
 /// The heading of differences in behaviour that no document shows.
 pub(super) const UNSHOWN: &str = "What no document shows";
+
+/// The heading of new features that no change shows.
+pub(super) const NEWS: &str = "What else is new";
 
 /// The name of a class.
 pub(super) fn class_name(class: Class) -> &'static str {
@@ -29,9 +32,28 @@ pub(super) fn titled(title: &Title) -> String {
 }
 
 pub(super) fn summed(summary: Summary) -> String {
-    let Summary { breaking, unknown, compatible } = summary;
-    let all = breaking + unknown + compatible;
-    format!("{all} change{}: {breaking} breaking, {unknown} unknown, {compatible} compatible", if all == 1 { "" } else { "s" })
+    let all = summary.all();
+    format!("{all} change{}: {}", if all == 1 { "" } else { "s" }, classed(summary))
+}
+
+/// The first line of a report for people: what is the same in many places counts once.
+pub(super) fn summed_once(distinct: Summary, all: Summary) -> String {
+    if distinct == all {
+        return summed(all);
+    }
+    format!("{} distinct changes: {}. Counted at every place: {}", distinct.all(), classed(distinct), summed(all))
+}
+
+fn classed(Summary { breaking, unknown, compatible }: Summary) -> String {
+    format!("{breaking} breaking, {unknown} unknown, {compatible} compatible")
+}
+
+/// What an operation does, and the scope that it needs.
+pub(super) fn described(change: &Change) -> String {
+    let Some(about) = &change.about else { return String::new() };
+    let scope = about.scope.as_ref().map(|scope| format!("scope `{scope}`"));
+    let said: Vec<String> = about.summary.iter().cloned().chain(scope).collect();
+    said.join("; ")
 }
 
 /// Replaces control characters.
@@ -80,6 +102,23 @@ impl Report {
                 _ = writeln!(out, "             {}", plain(note));
             }
         };
+        for (title, moved) in moved(&grouping) {
+            _ = write!(out, "\n{title}\n");
+            for change in moved {
+                let about = Some(plain(&described(change))).filter(|about| !about.is_empty()).map(|about| format!(": {about}"));
+                let what = plain(&heading(change.operation.as_deref(), &[change]));
+                _ = writeln!(out, "  {:<10} {what}{} [{}]", class_name(change.class), about.unwrap_or_default(), marks(change));
+                if let Some(note) = &change.note {
+                    _ = writeln!(out, "             {}", plain(note));
+                }
+            }
+        }
+        if !self.news.is_empty() {
+            _ = write!(out, "\n{NEWS}\n");
+        }
+        for new in &self.news {
+            _ = writeln!(out, "  {}", plain(new));
+        }
         for extent in &grouping.common {
             _ = write!(out, "\n{}\n  {}\n", extent.title, plain(&extent.reached));
             for entry in &extent.entries {
@@ -103,7 +142,7 @@ impl Report {
     pub fn markdown(&self) -> String {
         let grouping = self.grouping();
         let (old, new) = (marked(&titled(&self.old)), marked(&titled(&self.new)));
-        let mut out = format!("# {old} → {new}\n\n{}.\n", summed(self.summary));
+        let mut out = format!("# {old} → {new}\n\n{}.\n", summed_once(grouping.distinct, self.summary));
         if !self.notices.is_empty() {
             out.push('\n');
         }
@@ -122,6 +161,21 @@ impl Report {
         for row in &self.unshown {
             let [key, old, new] = [&code(&row.key), &row.old, &row.new].map(|cell| cell.replace('|', "\\|"));
             _ = writeln!(out, "| {key} | {old} | {new} |");
+        }
+        for (title, moved) in moved(&grouping) {
+            _ = write!(out, "\n## {title}\n\n");
+            for change in moved {
+                let about = Some(described(change)).filter(|about| !about.is_empty()).map(|about| format!(": {}", marked(&about)));
+                let what = marked(&heading(change.operation.as_deref(), &[change]));
+                let note = grouping.number(change).map(|number| format!(" → {number}")).unwrap_or_default();
+                _ = writeln!(out, "- {} {what}{}{note} {}", emphasised(change.class), about.unwrap_or_default(), code(&change.fingerprint));
+            }
+        }
+        if !self.news.is_empty() {
+            _ = write!(out, "\n## {NEWS}\n\n");
+        }
+        for new in &self.news {
+            _ = writeln!(out, "- {new}");
         }
         let tell = |out: &mut String, change: &Change, label: &str, place: &str, end: &str| {
             _ = write!(out, "- {} {label}{}: {}", emphasised(change.class), code(place), marked(&change.says));
@@ -153,6 +207,12 @@ impl Report {
         }
         out
     }
+}
+
+/// The operations that were removed or added, with their headings.
+pub(super) fn moved<'g, 'r>(grouping: &'g Grouping<'r>) -> impl Iterator<Item = (&'static str, &'g [&'r Change])> {
+    let lists = [("Removed operations", &grouping.removed[..]), ("New operations", &grouping.added[..])];
+    lists.into_iter().filter(|(_, changes)| !changes.is_empty())
 }
 
 impl OperationGroup<'_> {
@@ -209,24 +269,29 @@ mod tests {
             Document::new(json!({ "openapi": "3.0.0", "info": { "title": "Pets\u{1b}[2J", "version": version }, "paths": paths }))
                 .expect("a document")
         };
+        let get = json!({ "summary": "Get them all", "x-required-scope": "pets:read" });
         let old = document(json!({ "/a": { "get": { "operationId": "a", "tags": ["<b>*\n`x"] } }, "/b": { "get": {} } }), "1");
-        diff(&old, &document(json!({ "/a": { "get": { "operationId": "a" } }, "/c": { "get": {} } }), "2"))
+        diff(&old, &document(json!({ "/a": { "get": { "operationId": "a" } }, "/c": { "get": get } }), "2"))
     }
 
     #[test]
     fn text_begins_with_breaking_changes_and_ends_with_a_summary() {
         let text = report().text();
         let places: Vec<_> =
-            ["GET /b", "GET /a (a)", "GET /c"].iter().map(|what| text.find(what).unwrap_or_else(|| panic!("{what}: {text}"))).collect();
+            ["GET /b", "GET /c", "GET /a (a)"].iter().map(|what| text.find(what).unwrap_or_else(|| panic!("{what}: {text}"))).collect();
         assert!(places.is_sorted(), "{text}");
-        assert!(text.contains("  breaking   operation: the operation is gone ["), "{text}");
+        assert!(text.contains("\nRemoved operations\n  breaking   GET /b [operation-removed "), "{text}");
+        assert!(text.contains("\nNew operations\n  compatible GET /c: Get them all; scope `pets:read` [operation-added "), "{text}");
         assert!(text.ends_with("\n4 changes: 1 breaking, 1 unknown, 2 compatible\n"), "{text}");
         assert!(!text.contains('\u{1b}'));
     }
 
     #[test]
     fn markup_in_names_is_escaped() {
-        let markdown = report().markdown();
+        let mut report = report();
+        report.news.push("Pets have `names`.".to_owned());
+        let markdown = report.markdown();
+        assert!(markdown.contains("\n## What else is new\n\n- Pets have `names`.\n"), "{markdown}");
         assert!(markdown.contains("## GET /a (a)\n"), "{markdown}");
         assert!(markdown.contains("no longer tagged \\<b\\>\\*\u{fffd}\\`x; some"), "{markdown}");
     }

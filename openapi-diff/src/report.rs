@@ -13,7 +13,7 @@ use super::{
     operations::pairs,
     parameters::position,
     read::Document,
-    rules::{Class, Direction, Rule},
+    rules::{self, Class, Direction, Rule},
     values::{canonical, empty, hex, members, sha256},
 };
 
@@ -60,6 +60,18 @@ pub struct Change {
     /// What an integrator should do about the change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
+    /// What an operation does that was added or removed: its `summary`, and its `x-required-scope`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub about: Option<About>,
+}
+
+/// What an operation does, in the words of its document.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct About {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scope: Option<String>,
 }
 
 fn rule_id<S: Serializer>(rule: &&'static Rule, serializer: S) -> Result<S::Ok, S::Error> {
@@ -96,6 +108,10 @@ pub struct Summary {
 }
 
 impl Summary {
+    pub fn all(self) -> usize {
+        self.breaking + self.unknown + self.compatible
+    }
+
     pub fn of<'c>(changes: impl IntoIterator<Item = &'c Change>) -> Self {
         let mut summary = Self::default();
         for change in changes {
@@ -135,6 +151,9 @@ pub struct Report {
     pub shared: Shared,
     /// Faults of the documents.
     pub notices: Vec<String>,
+    /// New features that no change shows, as the notes list them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub news: Vec<String>,
     /// Differences in behaviour that the notes list.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unshown: Vec<Unshown>,
@@ -163,7 +182,13 @@ impl Report {
             let is = back.as_deref().and_then(|label| id(&new_ids, label));
             let operation_id = is.clone().or_else(|| was.clone());
             let back = OperationName { operation: back, operation_id: was.or(is) };
+            let about = match found.rule {
+                rule if *rule == rules::OPERATION_ADDED => operation.as_deref().and_then(|label| about(new, label)),
+                rule if *rule == rules::OPERATION_REMOVED => operation.as_deref().and_then(|label| about(old, label)),
+                _ => None,
+            };
             Change {
+                about,
                 fingerprint: String::new(),
                 class: found.rule.class(found.at.direction),
                 back: (back.operation != operation || back.operation_id != operation_id).then_some(back),
@@ -204,7 +229,7 @@ impl Report {
             change.fingerprint = if *count == 1 { hash } else { format!("{hash}-{count}") };
             change.says = wording(change);
         }
-        Self { old, new, summary: Summary::of(&changes), shared, notices, unshown: Vec::new(), changes }
+        Self { old, new, summary: Summary::of(&changes), shared, notices, news: Vec::new(), unshown: Vec::new(), changes }
     }
 
     /// The same changes in the other direction: from the new document to the old one.
@@ -258,6 +283,14 @@ impl Report {
         text.push('\n');
         text
     }
+}
+
+/// What an operation of `paths` does.
+fn about(document: &Document, label: &str) -> Option<About> {
+    let (method, path) = label.split_once(' ')?;
+    let operation = document.root.get("paths")?.get(path)?.get(method.to_lowercase())?;
+    let text = |key: &str| operation.get(key).and_then(Value::as_str).map(str::to_owned);
+    Some(About { summary: text("summary"), scope: text("x-required-scope") })
 }
 
 /// The text that a fingerprint is a hash of.

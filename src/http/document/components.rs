@@ -66,8 +66,10 @@ fn parameters(document: &mut Value) -> Vec<Slot<'_>> {
     parameters.map(|parameter| (parameter["name"].as_str().unwrap_or_default().to_owned(), parameter)).collect()
 }
 
+/// The failures that are answered alike in most operations. The others have an example of their own.
 fn failures(document: &mut Value) -> Vec<Slot<'_>> {
-    responses(document).filter(|(status, _)| *status != "200").map(|(status, response)| (status.clone(), response)).collect()
+    let alike = responses(document).filter(|(status, _)| !["200", "400", "403", "404"].contains(&status.as_str()));
+    alike.map(|(status, response)| (status.clone(), response)).collect()
 }
 
 /// `Cursor` for `cursor`. A parameter whose values are a schema of their own has the name of that schema, such as `TicketExpand`.

@@ -29,7 +29,7 @@ pub(super) struct Grouping<'r> {
     pub operations: Vec<OperationGroup<'r>>,
     /// The changes, those at the front counted once.
     pub distinct: Summary,
-    /// In the order of the first change of each note.
+    /// Notes on behaviour, then notes on changes in the order of the first change of each.
     pub notes: Vec<&'r str>,
 }
 
@@ -171,6 +171,7 @@ impl Report {
         let own = operations.iter().flat_map(|group| group.changes.iter().copied());
         let distinct = Summary::of(front.chain(own).chain(added.iter().copied()).chain(removed.iter().copied()));
         let mut grouping = Grouping { common, added, removed, operations, distinct, notes: Vec::new() };
+        grouping.notes = self.unshown.iter().filter_map(|row| row.note.as_deref()).collect();
         grouping.notes = grouping.noted();
         grouping
     }
@@ -200,7 +201,7 @@ fn group<'r>(operation: Option<&str>, changes: Vec<&'r Change>, entered: &BTreeM
 
 impl<'r> Grouping<'r> {
     fn noted(&self) -> Vec<&'r str> {
-        let mut notes: Vec<&str> = Vec::new();
+        let mut notes = self.notes.clone();
         let front = self.common.iter().flat_map(|extent| extent.entries.iter().map(|entry| entry.change));
         let moved = self.removed.iter().chain(&self.added).copied();
         for change in front.chain(moved).chain(self.operations.iter().flat_map(|group| group.changes.iter().copied())) {
@@ -213,7 +214,10 @@ impl<'r> Grouping<'r> {
 
     /// The number of the note on a change.
     pub fn number(&self, change: &Change) -> Option<usize> {
-        let note = change.note.as_deref()?;
+        self.number_of(change.note.as_deref()?)
+    }
+
+    pub fn number_of(&self, note: &str) -> Option<usize> {
         self.notes.iter().position(|one| *one == note).map(|position| position + 1)
     }
 }

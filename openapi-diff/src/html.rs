@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 use super::{
     grouping::{Grouping, Mention, OperationGroup},
-    print::{CLASSES, NEWS, UNSHOWN, class_name, described, heading, moved, summed_once, titled},
+    print::{ADDED, CLASSES, NEWS, REMOVED, UNSHOWN, class_name, described, heading, summed_once, titled},
     report::{Change, Report},
     rules::Class,
 };
@@ -68,8 +68,11 @@ impl Report {
             }
             out.push_str("</ol>\n</section>\n");
         }
-        self.unshown(out);
-        for (title, moved) in moved(&grouping) {
+        self.unshown(out, &grouping, direction);
+        let list = |out: &mut String, title: &str, moved: &[&Change]| {
+            if moved.is_empty() {
+                return;
+            }
             open(out, |class| moved.iter().any(|change| change.class == class), title);
             out.push_str("<ul>\n");
             for change in moved {
@@ -77,12 +80,8 @@ impl Report {
                 item(out, &grouping, direction, change, ">", &heading(change.operation.as_deref(), &[change]), &end);
             }
             out.push_str("</ul>\n</section>\n");
-        }
-        if !self.news.is_empty() {
-            _ = write!(out, "<section>\n<h2>{NEWS}</h2>\n<ul>\n");
-            self.news.iter().for_each(|new| _ = writeln!(out, "<li>{}</li>", spans(new)));
-            out.push_str("</ul>\n</section>\n");
-        }
+        };
+        list(out, REMOVED, &grouping.removed);
         for extent in &grouping.common {
             let has = |class| extent.entries.iter().any(|entry| entry.change.class == class);
             open(out, has, &extent.title);
@@ -106,17 +105,25 @@ impl Report {
             }
             out.push_str("</ul>\n</section>\n");
         }
+        list(out, ADDED, &grouping.added);
+        if !self.news.is_empty() {
+            _ = write!(out, "<section>\n<h2>{NEWS}</h2>\n<ul>\n");
+            self.news.iter().for_each(|new| _ = writeln!(out, "<li>{}</li>", spans(new)));
+            out.push_str("</ul>\n</section>\n");
+        }
         out.push_str("</main>\n");
     }
 
-    fn unshown(&self, out: &mut String) {
+    fn unshown(&self, out: &mut String, grouping: &Grouping, direction: &str) {
         if self.unshown.is_empty() {
             return;
         }
         let [old, new] = [&self.old, &self.new].map(|title| escaped(&titled(title)));
         _ = writeln!(out, "<section>\n<h2>{UNSHOWN}</h2>\n<table>\n<tr><th>{old}</th><th>{new}</th></tr>");
         for row in &self.unshown {
-            _ = writeln!(out, "<tr><td>{}</td><td>{}</td></tr>", spans(&row.old), spans(&row.new));
+            let number = row.note.as_deref().and_then(|note| grouping.number_of(note));
+            let link = number.map(|number| format!(" <a href=\"#{direction}-{number}\">what to do: {number}</a>")).unwrap_or_default();
+            _ = writeln!(out, "<tr><td>{}</td><td>{}{link}</td></tr>", spans(&row.old), spans(&row.new));
         }
         out.push_str("</table>\n</section>\n");
     }

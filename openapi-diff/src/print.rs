@@ -5,7 +5,7 @@
 use std::fmt::Write;
 
 use super::{
-    grouping::{Grouping, Mention, OperationGroup},
+    grouping::{Mention, OperationGroup},
     report::{Change, Report, Summary, Title},
     rules::Class,
 };
@@ -13,7 +13,11 @@ use super::{
 pub(super) const CLASSES: [Class; 3] = [Class::Breaking, Class::Unknown, Class::Compatible];
 
 /// The heading of differences in behaviour that no document shows.
-pub(super) const UNSHOWN: &str = "What no document shows";
+pub(super) const UNSHOWN: &str = "Changes of behaviour that no document shows";
+
+/// The headings of operations that only one of the documents has.
+pub(super) const REMOVED: &str = "Removed operations";
+pub(super) const ADDED: &str = "New operations";
 
 /// The heading of new features that no change shows.
 pub(super) const NEWS: &str = "What else is new";
@@ -102,7 +106,10 @@ impl Report {
                 _ = writeln!(out, "             {}", plain(note));
             }
         };
-        for (title, moved) in moved(&grouping) {
+        let list = |out: &mut String, title: &str, moved: &[&Change]| {
+            if moved.is_empty() {
+                return;
+            }
             _ = write!(out, "\n{title}\n");
             for change in moved {
                 let about = Some(plain(&described(change))).filter(|about| !about.is_empty()).map(|about| format!(": {about}"));
@@ -112,13 +119,8 @@ impl Report {
                     _ = writeln!(out, "             {}", plain(note));
                 }
             }
-        }
-        if !self.news.is_empty() {
-            _ = write!(out, "\n{NEWS}\n");
-        }
-        for new in &self.news {
-            _ = writeln!(out, "  {}", plain(new));
-        }
+        };
+        list(&mut out, REMOVED, &grouping.removed);
         for extent in &grouping.common {
             _ = write!(out, "\n{}\n  {}\n", extent.title, plain(&extent.reached));
             for entry in &extent.entries {
@@ -133,6 +135,13 @@ impl Report {
                 }
                 group.of_class(class).for_each(|change| tell(&mut out, change, &change.place, &marks(change)));
             }
+        }
+        list(&mut out, ADDED, &grouping.added);
+        if !self.news.is_empty() {
+            _ = write!(out, "\n{NEWS}\n");
+        }
+        for new in &self.news {
+            _ = writeln!(out, "  {}", plain(new));
         }
         _ = write!(out, "\n{}\n", summed(self.summary));
         out
@@ -160,9 +169,13 @@ impl Report {
         }
         for row in &self.unshown {
             let [key, old, new] = [&code(&row.key), &row.old, &row.new].map(|cell| cell.replace('|', "\\|"));
-            _ = writeln!(out, "| {key} | {old} | {new} |");
+            let number = row.note.as_deref().and_then(|note| grouping.number_of(note)).map(|number| format!(" → {number}"));
+            _ = writeln!(out, "| {key} | {old} | {new}{} |", number.unwrap_or_default());
         }
-        for (title, moved) in moved(&grouping) {
+        let list = |out: &mut String, title: &str, moved: &[&Change]| {
+            if moved.is_empty() {
+                return;
+            }
             _ = write!(out, "\n## {title}\n\n");
             for change in moved {
                 let about = Some(described(change)).filter(|about| !about.is_empty()).map(|about| format!(": {}", marked(&about)));
@@ -170,13 +183,8 @@ impl Report {
                 let note = grouping.number(change).map(|number| format!(" → {number}")).unwrap_or_default();
                 _ = writeln!(out, "- {} {what}{}{note} {}", emphasised(change.class), about.unwrap_or_default(), code(&change.fingerprint));
             }
-        }
-        if !self.news.is_empty() {
-            _ = write!(out, "\n## {NEWS}\n\n");
-        }
-        for new in &self.news {
-            _ = writeln!(out, "- {new}");
-        }
+        };
+        list(&mut out, REMOVED, &grouping.removed);
         let tell = |out: &mut String, change: &Change, label: &str, place: &str, end: &str| {
             _ = write!(out, "- {} {label}{}: {}", emphasised(change.class), code(place), marked(&change.says));
             if let Some(witness) = &change.witness {
@@ -205,14 +213,15 @@ impl Report {
                 group.of_class(class).for_each(|change| tell(&mut out, change, "", &change.place, &code(&change.fingerprint)));
             }
         }
+        list(&mut out, ADDED, &grouping.added);
+        if !self.news.is_empty() {
+            _ = write!(out, "\n## {NEWS}\n\n");
+        }
+        for new in &self.news {
+            _ = writeln!(out, "- {new}");
+        }
         out
     }
-}
-
-/// The operations that were removed or added, with their headings.
-pub(super) fn moved<'g, 'r>(grouping: &'g Grouping<'r>) -> impl Iterator<Item = (&'static str, &'g [&'r Change])> {
-    let lists = [("Removed operations", &grouping.removed[..]), ("New operations", &grouping.added[..])];
-    lists.into_iter().filter(|(_, changes)| !changes.is_empty())
 }
 
 impl OperationGroup<'_> {
@@ -278,7 +287,7 @@ mod tests {
     fn text_begins_with_breaking_changes_and_ends_with_a_summary() {
         let text = report().text();
         let places: Vec<_> =
-            ["GET /b", "GET /c", "GET /a (a)"].iter().map(|what| text.find(what).unwrap_or_else(|| panic!("{what}: {text}"))).collect();
+            ["GET /b", "GET /a (a)", "GET /c"].iter().map(|what| text.find(what).unwrap_or_else(|| panic!("{what}: {text}"))).collect();
         assert!(places.is_sorted(), "{text}");
         assert!(text.contains("\nRemoved operations\n  breaking   GET /b [operation-removed "), "{text}");
         assert!(text.contains("\nNew operations\n  compatible GET /c: Get them all; scope `pets:read` [operation-added "), "{text}");

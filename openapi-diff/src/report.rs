@@ -140,6 +140,9 @@ pub struct Unshown {
     pub key: String,
     pub old: String,
     pub new: String,
+    /// What an integrator should do about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
 }
 
 /// The result of a comparison.
@@ -258,7 +261,7 @@ impl Report {
             _ => notice.clone(),
         };
         let notices = self.notices.iter().map(swapped).collect();
-        let unshown = self.unshown.iter().cloned().map(|row| Unshown { old: row.new, new: row.old, ..row }).collect();
+        let unshown = self.unshown.iter().cloned().map(|row| Unshown { old: row.new, new: row.old, note: None, ..row }).collect();
         Self { unshown, ..Self::of(self.new.clone(), self.old.clone(), self.shared, notices, changes.collect()) }
     }
 

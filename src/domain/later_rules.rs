@@ -129,6 +129,20 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_listed_members_of_an_accounts_metadata_have_one_type_each() {
+        let breach = |metadata: &str| {
+            let account = format!(r#"{{"id":"a","channel":"line","name":"A","status":"healthy","metadata":{metadata}}}"#);
+            serde_json::from_str::<Account>(&account).unwrap().breach().map(|breach| breach.place)
+        };
+        assert_eq!(breach(r#"{"userName":"shop","country":"TH","followerCount":12.0,"other":[1]}"#), None);
+        for (metadata, place) in
+            [(r#"{"userName":1}"#, "userName"), (r#"{"country":["TH"]}"#, "country"), (r#"{"followerCount":1.5}"#, "followerCount")]
+        {
+            assert_eq!(breach(metadata), Some(format!("metadata.{place}")));
+        }
+    }
+
+    #[test]
     fn the_subject_of_an_inbound_mail_is_one_line_and_a_blank_one_is_none() {
         let read = |direction: &str, subject: &str| {
             let mut message: Message = serde_json::from_str(&format!(

@@ -24,9 +24,10 @@ type Slot<'d> = (String, &'d mut Value);
 fn hoist(document: &mut Value, section: &str, slots: for<'d> fn(&'d mut Value) -> Vec<Slot<'d>>, name: fn(&str, &Value) -> String) {
     let mut uses: Vec<(String, Value, usize)> = Vec::new();
     for (key, content) in slots(document) {
-        match uses.iter_mut().find(|(_, known, _)| known == content) {
+        let name = name(&key, content);
+        match uses.iter_mut().find(|(known, other, _)| *known == name && other == content) {
             Some((.., count)) => *count += 1,
-            None => uses.push((name(&key, content), content.clone(), 1)),
+            None => uses.push((name, content.clone(), 1)),
         }
     }
     uses.retain(|(.., count)| *count > 1);

@@ -45,7 +45,8 @@ pub(super) fn summed_once(distinct: Summary, all: Summary) -> String {
     if distinct == all {
         return summed(all);
     }
-    format!("{} distinct changes: {}. Counted at every place: {}", distinct.all(), classed(distinct), summed(all))
+    let plural = if distinct.all() == 1 { "" } else { "s" };
+    format!("{} distinct change{plural}: {}. Counted at every place: {}", distinct.all(), classed(distinct), summed(all))
 }
 
 fn classed(Summary { breaking, unknown, compatible }: Summary) -> String {
@@ -115,6 +116,9 @@ impl Report {
                 let about = Some(plain(&described(change))).filter(|about| !about.is_empty()).map(|about| format!(": {about}"));
                 let what = plain(&heading(change.operation.as_deref(), &[change]));
                 _ = writeln!(out, "  {:<10} {what}{} [{}]", class_name(change.class), about.unwrap_or_default(), marks(change));
+                if let Some(reason) = &change.approved {
+                    _ = writeln!(out, "             approved: {}", plain(reason));
+                }
                 if let Some(note) = &change.note {
                     _ = writeln!(out, "             {}", plain(note));
                 }
@@ -180,7 +184,8 @@ impl Report {
             for change in moved {
                 let about = Some(described(change)).filter(|about| !about.is_empty()).map(|about| format!(": {}", marked(&about)));
                 let what = marked(&heading(change.operation.as_deref(), &[change]));
-                let note = grouping.number(change).map(|number| format!(" → {number}")).unwrap_or_default();
+                let approved = change.approved.as_ref().map(|reason| format!(" (approved: {})", marked(reason))).unwrap_or_default();
+                let note = grouping.number(change).map(|number| format!("{approved} → {number}")).unwrap_or(approved);
                 _ = writeln!(out, "- {} {what}{}{note} {}", emphasised(change.class), about.unwrap_or_default(), code(&change.fingerprint));
             }
         };
@@ -299,6 +304,9 @@ mod tests {
     fn markup_in_names_is_escaped() {
         let mut report = report();
         report.news.push("Pets have `names`.".to_owned());
+        report.changes.iter_mut().for_each(|change| change.approved = Some("Agreed.".to_owned()));
+        assert_eq!(report.text().matches("approved: Agreed.").count(), report.changes.len());
+        assert_eq!(report.markdown().matches("(approved: Agreed.)").count(), report.changes.len());
         let markdown = report.markdown();
         assert!(markdown.contains("\n## What else is new\n\n- Pets have `names`.\n"), "{markdown}");
         assert!(markdown.contains("## GET /a (a)\n"), "{markdown}");

@@ -222,7 +222,7 @@ impl<'a> Resolution<'_, 'a> {
 
     /// Turns a choice between listed values and any value of their type into an open list (`x-extensible-enum`). None for other choices.
     /// The listed values may be a schema of their own.
-    fn open_list(&self, schema: &Value) -> Option<Value> {
+    fn open_list(&mut self, schema: &Value) -> Option<Value> {
         let mut rest = members(schema).clone();
         let variants = rest.remove("anyOf")?;
         let [one, other] = items(Some(&variants)) else { return None };
@@ -242,6 +242,8 @@ impl<'a> Resolution<'_, 'a> {
         }
         rest.insert("type".to_owned(), named);
         rest.insert("x-extensible-enum".to_owned(), values);
+        // Generated code has the listed values under this name.
+        self.names.extend(items(Some(&variants)).iter().filter_map(reference).map(name_of));
         Some(Value::Object(rest))
     }
 
@@ -354,6 +356,10 @@ fn merged(parts: &[&Value], nullable_counts: bool) -> Object {
         if objects().any(|part| flag(part, excluded) && part.get(bound).is_some_and(|bound| same(bound, strictest))) {
             all.insert(excluded.to_owned(), true.into());
         }
+    }
+    // A list that may grow says nothing beside one that may not.
+    if parts.len() > 1 && ["enum", "const"].iter().any(|key| all.contains_key(*key)) {
+        all.remove("x-extensible-enum");
     }
     let flags = parts.iter().all(|part| part.get("nullable").is_none_or(Value::is_boolean));
     if nullable_counts && flags && all.contains_key("nullable") {

@@ -174,7 +174,7 @@ async fn receive(service: &Service, store: &StoreId, mut input: Box<dyn BufRead>
     loop {
         bytes.clear();
         number += 1;
-        let stop = |reason: String| Failed(format!("line {number}: {reason}\n{taken} messages were taken before it"));
+        let stop = |reason: String| Failed(format!("line {number}: {reason}\nmessages accepted before it: {taken}"));
         let read = (&mut input).take(MAX_LINE_BYTES).read_until(b'\n', &mut bytes).map_err(|error| stop(error.to_string()))? as u64;
         if read == 0 {
             return Ok(());

@@ -45,8 +45,8 @@ impl Openapi {
     pub fn run(self) -> CliResult {
         let document = match (self.settings, self.events, self.with_events) {
             (true, ..) => settings::document(),
-            (_, true, _) => events::document::document(),
-            (.., true) => events::document::with_operations(),
+            (_, true, _) => events::openapi_document::document(),
+            (.., true) => events::openapi_document::with_operations(),
             _ => contract::document(),
         };
         let text = match self.format {

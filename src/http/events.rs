@@ -2,9 +2,9 @@
 //! operation answers it.
 //!
 //! The bytes are made inside the transaction, where the event has no number yet; `sequence` is put in front when the
-//! number is known, and the rest stays as it was written. [`document`] describes the types of this file to subscribers.
+//! number is known, and the rest stays as it was written. [`openapi_document`] describes the types of this file to subscribers.
 
-pub mod document;
+pub mod openapi_document;
 
 use poem_openapi::Object;
 use serde::Serialize;
@@ -127,7 +127,7 @@ struct ClosedData {
 struct AssignmentData {
     /// The ticket after the change, as GET /tickets returns it without `expand`.
     ticket: Ticket,
-    /// The `userId` of who had it before.
+    /// The `userId` of the former assignee.
     #[serde(skip_serializing_if = "Option::is_none")]
     previous_assignee_user_id: Option<String>,
 }
@@ -318,7 +318,8 @@ mod tests {
         let sent = |fact: Fact, schema: &str| -> Value {
             let event = Happened { id: "e".into(), at, actor: Who::Ai, fact };
             let sent = serde_json::from_slice(&numbered(1, &WireEvents.render(&"s".into(), &event)).unwrap()).unwrap();
-            let schema = json!({"$ref": format!("#/components/schemas/{schema}"), "components": document::document()["components"]});
+            let schema =
+                json!({"$ref": format!("#/components/schemas/{schema}"), "components": openapi_document::document()["components"]});
             jsonschema::draft202012::validate(&schema, &sent).unwrap();
             sent
         };

@@ -491,3 +491,8 @@ impl Fixture {
 pub(crate) fn first(size: u32) -> PageRequest {
     PageRequest { size, after: None, count: true }
 }
+
+/// Changes a SQLite file behind the back of the store, as another program would.
+pub fn damage(file: &std::path::Path, statement: &str) {
+    rusqlite::Connection::open(file).unwrap().execute(statement, []).unwrap();
+}

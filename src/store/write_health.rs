@@ -70,7 +70,7 @@ impl Db {
         last_write.is_within(time) || self.last_read_failure().is_within(time)
     }
 
-    /// How often the disk refused to sync what was copied from a SQLite file's log. From the first time on the log grows until a restart.
+    /// How often the disk refused to sync the database file after a checkpoint copied pages of the log into it. After the first refusal the log grows until a restart.
     pub fn refused_log_copies(&self) -> u64 {
         match self.writes() {
             Writes::Sqlite(writer) => writer.refused_copies(),

@@ -52,7 +52,7 @@ mod secrets;
 mod settings;
 mod shapes;
 mod standby;
-mod statements;
+mod statement_counts;
 mod teams;
 mod templates;
 mod ticket_field_filters;

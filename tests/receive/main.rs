@@ -411,7 +411,7 @@ fn a_bad_line_ends_the_command_after_the_lines_before_it() {
             let output = world.run(&["message", "receive", "--store", "s", "-"], &format!("{good}\n{bad}\n{}\n", message("li", "t", "x3")));
             let stderr = String::from_utf8(output.stderr).unwrap();
             assert_eq!(output.status.code(), Some(1), "{stderr}");
-            assert!(stderr.contains(said) && stderr.contains("1 messages were taken before it"), "expected {said:?}, got {stderr}");
+            assert!(stderr.contains(said) && stderr.contains("messages accepted before it: 1"), "expected {said:?}, got {stderr}");
             assert_eq!(parsed(&String::from_utf8(output.stdout).unwrap()).len(), 1);
         }
         assert_eq!(world.records("message").len(), 1);

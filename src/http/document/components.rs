@@ -17,11 +17,16 @@ pub fn share(document: &mut Value) {
 }
 
 /// A place that may hold a component or a reference to one, with the name by which the operation knows it.
-type Slot<'d> = (String, &'d mut Value);
+type ComponentPlace<'d> = (String, &'d mut Value);
 
 /// Replaces equal contents of several slots by references to one component. If several contents have the same name, the one with the most
 /// uses becomes the component, and the others stay where they are.
-fn hoist(document: &mut Value, section: &str, slots: for<'d> fn(&'d mut Value) -> Vec<Slot<'d>>, name: fn(&str, &Value) -> String) {
+fn hoist(
+    document: &mut Value,
+    section: &str,
+    slots: for<'d> fn(&'d mut Value) -> Vec<ComponentPlace<'d>>,
+    name: fn(&str, &Value) -> String,
+) {
     let mut uses: Vec<(String, Value, usize)> = Vec::new();
     for (key, content) in slots(document) {
         let name = name(&key, content);
@@ -57,18 +62,18 @@ fn responses(document: &mut Value) -> impl Iterator<Item = (&String, &mut Value)
     operations_mut(document).filter_map(|operation| operation.get_mut("responses")?.as_object_mut()).flatten()
 }
 
-fn headers(document: &mut Value) -> Vec<Slot<'_>> {
+fn headers(document: &mut Value) -> Vec<ComponentPlace<'_>> {
     let headers = responses(document).filter_map(|(_, response)| response.get_mut("headers")?.as_object_mut()).flatten();
     headers.map(|(name, header)| (name.clone(), header)).collect()
 }
 
-fn parameters(document: &mut Value) -> Vec<Slot<'_>> {
+fn parameters(document: &mut Value) -> Vec<ComponentPlace<'_>> {
     let parameters = operations_mut(document).filter_map(|operation| operation.get_mut("parameters")?.as_array_mut()).flatten();
     parameters.map(|parameter| (parameter["name"].as_str().unwrap_or_default().to_owned(), parameter)).collect()
 }
 
 /// The failures that are answered alike in most operations. The others have an example of their own.
-fn failures(document: &mut Value) -> Vec<Slot<'_>> {
+fn failures(document: &mut Value) -> Vec<ComponentPlace<'_>> {
     let alike = responses(document).filter(|(status, _)| !["200", "400", "403", "404"].contains(&status.as_str()));
     alike.map(|(status, response)| (status.clone(), response)).collect()
 }

@@ -7,7 +7,7 @@
 //! and fail if the store answers anything else. So every example can be tried on `counterpart demo`, which has the same ids. The times in
 //! its data are relative to its start.
 //!
-//! Called by [`super::contract`], [`crate::http::settings`] and [`crate::http::events::document`]. A cursor has no example: it is sealed
+//! Called by [`super::contract`], [`crate::http::settings`] and [`crate::http::events::openapi_document`]. A cursor has no example: it is sealed
 //! for one store of one server, so a documentation page that fills in the examples would have its request refused.
 
 use std::collections::BTreeMap;
@@ -34,7 +34,7 @@ const REQUEST_ID: &str = "019e8232-6000-7000-8000-000000000000";
 #[derive(Debug, Clone)]
 pub struct Examples {
     pub requests: Vec<ExampleRequest>,
-    pub refusals: Vec<Refusal>,
+    pub refusals: Vec<RefusedRequest>,
     /// `data` of the answer to each request, by operation.
     pub answers: BTreeMap<String, Value>,
     pub errors: Errors,
@@ -63,7 +63,7 @@ pub struct ExampleRequest {
 /// A request that is refused. What it leaves out is as in the operation's [`ExampleRequest`].
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Refusal {
+pub struct RefusedRequest {
     pub operation: String,
     pub status: u16,
     /// The description of the status, if the operation has one of its own.
@@ -123,7 +123,7 @@ impl Examples {
                 None => all.push(request),
             }
         }
-        let refusals = files.refusals.iter().flat_map(|text| parsed::<Vec<Refusal>>(text)).collect();
+        let refusals = files.refusals.iter().flat_map(|text| parsed::<Vec<RefusedRequest>>(text)).collect();
         Self { requests: all, refusals, answers: parsed(files.answers), errors: parsed(files.errors), received_at }
     }
 

@@ -6,8 +6,8 @@ use crate::{
 };
 
 /// The sentence in the documents about answers without an envelope.
-pub const UNENVELOPED: &str = "Every answer is an envelope, unless the head of a request is unusable: a head that is not HTTP, a URL \
-     of more than 64 KiB and more than 100 headers are answered with 400, 414 and 431, in this order. These answers have no body, and the \
+pub const UNENVELOPED: &str = "Every answer is an envelope, unless the head of a request is unusable. A head that is not HTTP is answered \
+     with 400, a URL of more than 64 KiB with 414, and too many or too long headers with 431. These answers have no body, and the \
      connection is closed.";
 
 /// The introduction of the compiled revision.
@@ -19,6 +19,8 @@ pub fn introduction() -> String {
     } else {
         ""
     };
+    let most_messages =
+        if messages_max_page_size == max_page_size { String::new() } else { format!(" ({messages_max_page_size} for messages)") };
     let messages = match messages_default_page_size {
         Some(default) => format!("{default} for messages"),
         None => "messages have no default".to_owned(),
@@ -48,8 +50,9 @@ first request with the same `Idempotency-Key` is in progress.
 ## Paging
 
 A list returns `data` as an array, and the cursor of the next page in the header `x-pagination-next-cursor`. Send that cursor as \
-`cursor`, with everything else unchanged; the last page has no cursor.{total}{bound} `pageSize` is at most {max_page_size} \
-(messages: {messages_max_page_size}), and {DEFAULT_PAGE_SIZE} if omitted ({messages}). A page may hold fewer records than `pageSize`.
+`cursor`, with everything else unchanged; the last page has no cursor.{total}{bound} `pageSize` is at most {max_page_size}{most_messages}, \
+and {DEFAULT_PAGE_SIZE} if omitted ({messages}). A page may hold fewer records than `pageSize`. A list without `pageSize` returns \
+everything at once.
 
 ## Expand
 
@@ -64,9 +67,10 @@ with another body is answered with 409.
 
 ## Limits
 
-A request body is JSON of at most 1 MiB, an id has at most 64 characters, and a text for which no other limit is given has at most \
-64 KiB in UTF-8. A server may limit the requests per second of a key and of a store; above the limit it answers 429, and the header \
-`RateLimit` says which limit is used up.
+A request body is JSON of at most 1 MiB. A text that is stored has at most 64 KiB in UTF-8, if no other limit is given. An id has at \
+most 64 characters; a longer one is answered like an unknown one. A server may limit the requests per second of a key, of a store, and of \
+refused keys from one address. Above a limit it answers 429, and the header `RateLimit` says which limit is used up. A key with too many \
+long answers that it has not read is answered with 429, too.
 
 ## Events
 

@@ -87,11 +87,13 @@ pub fn add(document: &mut Value) {
     for operation in operations_mut(document) {
         let id = operation["operationId"].as_str().unwrap_or_default().to_owned();
         for Link { name, to, parameter, value, description, .. } in LINKS.iter().filter(|link| link.from == id) {
-            operation["responses"]["200"]["links"][name] = json!({
-                "operationId": to,
-                "parameters": { *parameter: format!("$response.body#{value}") },
-                "description": description,
-            });
+            let mut parameters = json!({ *parameter: format!("$response.body#{value}") });
+            // Revision A requires it.
+            if *to == "listMessages" {
+                parameters["pageSize"] = 15.into();
+            }
+            operation["responses"]["200"]["links"][name] =
+                json!({ "operationId": to, "parameters": parameters, "description": description });
         }
     }
 }
@@ -110,7 +112,10 @@ mod tests {
             let answer = &named(from)["responses"]["200"];
             assert!(answer["content"]["application/json"]["example"].pointer(value).is_some_and(Value::is_string), "{from} {name}");
             assert_eq!(answer["links"][name]["operationId"], *to);
-            assert!(named(to)["parameters"].as_array().unwrap().iter().any(|one| one["name"] == *parameter), "{from} {name}");
+            let taken = named(to)["parameters"].as_array().unwrap();
+            assert!(taken.iter().any(|one| one["name"] == *parameter), "{from} {name}");
+            let required = taken.iter().filter(|one| one["required"] == true).filter_map(|one| one["name"].as_str());
+            required.for_each(|one| assert!(answer["links"][name]["parameters"].get(one).is_some(), "{from} {name} lacks {one}"));
         }
     }
 }

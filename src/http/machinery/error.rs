@@ -269,13 +269,14 @@ impl<D: Documented> ApiResponse for Failure<D> {
                     header(
                         RATE_LIMIT,
                         "The limit that is used up, the requests that are left of it, and the seconds until there are more: `\"key\";r=0;t=1`. \
-                         Absent if the key has too many long answers under way.",
+                         Absent if the limit of unread answers is used up.",
                         false,
                         MetaSchema::new("string"),
                     ),
                     header(
                         RATE_LIMIT_POLICY,
-                        "The limit that is used up, its requests and its seconds: `\"key\";q=50;w=1`. The limits are `key`, `store` and `address`.",
+                        "The limit that is used up, its requests and its seconds: `\"key\";q=50;w=1`. The limits are `key`, `store` and `address`. Absent \
+                         with `RateLimit`.",
                         false,
                         MetaSchema::new("string"),
                     ),
@@ -314,10 +315,10 @@ fn describe(status: u16, credential: Credential) -> &'static str {
         413 => "The body is larger than 1 MiB.",
         415 => "The body is not declared as JSON.",
         429 if credential == Credential::Session => {
-            "Too many unknown sessions, tokens or links came from the address, where the server has a rate limit."
+            "A limit is used up: the server's rate limit of unknown sessions, tokens and links from one address, if it has one, or the limit of long answers that were not read. `error.message` says which."
         }
         429 => {
-            "A rate limit is used up, where the server has one: of the key, of its store, or of refused keys from the address. `error.message` says which."
+            "A limit is used up: the server's rate limit, if it has one, of the key, of its store or of refused keys from one address, or the limit of long answers that were not read. `error.message` says which."
         }
         500 => "Something went wrong on our side; `requestId` identifies it in the server's log.",
         503 => "The server cannot answer at present, or not in time.",

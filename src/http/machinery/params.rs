@@ -85,7 +85,7 @@ pub trait ScalarParam: Sized + Send {
     fn parse(text: &str) -> Result<Self, String>;
 }
 
-fn single<'a>(values: &[&'a str]) -> Result<Option<&'a str>, String> {
+pub fn single<'a>(values: &[&'a str]) -> Result<Option<&'a str>, String> {
     match values {
         [] => Ok(None),
         [value] => Ok(Some(value)),

@@ -10,10 +10,10 @@
 mod audit;
 mod auth;
 mod bridges;
-mod document;
 mod events;
 mod inbox;
 mod keys;
+mod openapi_document;
 pub mod page;
 mod params;
 mod session;
@@ -22,7 +22,7 @@ mod team;
 mod webhooks;
 
 pub use bridges::BridgeView;
-pub use document::{docs, document, examples, plane};
 pub use keys::KeyView;
+pub use openapi_document::{docs, document, examples, plane};
 pub use session::LINK_FRAGMENT;
 pub use webhooks::{AttemptView, WebhookView};

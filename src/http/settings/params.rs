@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::{
     domain::settings::Subject,
     http::{
-        machinery::params::{Choice, QueryParam, ScalarParam},
+        machinery::params::{Choice, QueryParam, ScalarParam, single},
         schemas::value_types::plain_type,
     },
 };
@@ -37,10 +37,14 @@ impl QueryParam for LimitParam {
     }
 
     fn read(values: &[&str]) -> Result<Self, String> {
-        match Option::<PositionParam>::read(values)? {
+        let range = || format!("must be a whole number from 1 to {MAX_LIMIT}");
+        match single(values)? {
             None => Ok(Self(DEFAULT_LIMIT)),
-            Some(PositionParam(limit)) if (1..=MAX_LIMIT).contains(&limit) => Ok(Self(limit)),
-            Some(_) => Err(format!("must be a whole number from 1 to {MAX_LIMIT}")),
+            Some(text) => PositionParam::parse(text)
+                .ok()
+                .filter(|limit| (1..=MAX_LIMIT).contains(&limit.0))
+                .map(|limit| Self(limit.0))
+                .ok_or_else(range),
         }
     }
 }

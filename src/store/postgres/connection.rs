@@ -458,7 +458,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_told_what_the_other_connections_are() {
+    fn the_url_sets_host_user_options_and_tls_mode() {
         let Server { config, .. } = server(
             "postgres://us%40er:p%40%25%2F%C3%BC+w@[::1]:6543/da%20ta?application_name=inbox&options=-c%20search_path%3Dx&sslmode=require",
         );
@@ -480,7 +480,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn certificates_that_are_of_no_use_are_told_of() {
+    async fn an_unreadable_certificate_file_is_an_error_if_the_mode_verifies() {
         for (query, told) in [
             ("sslmode=verify-full&sslrootcert=/nowhere/root.pem", "`/nowhere/root.pem`, which `sslrootcert` names, cannot be read"),
             ("sslmode=verify-ca&sslrootcert=Cargo.toml", "what `sslrootcert` names has no certificate in PEM"),
@@ -500,7 +500,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn values_arrive_as_they_are_and_few_statements_stay_prepared() {
+    async fn values_round_trip_and_few_statements_stay_prepared() {
         let fixture = Fixture::new().await;
         if fixture.db.backend() != DbBackend::Postgres {
             return;
@@ -534,7 +534,7 @@ mod tests {
     /// `tests/tls.sh` starts the server, which speaks TLS alone, with a certificate for `localhost`.
     #[tokio::test]
     #[ignore = "run by tests/tls.sh"]
-    async fn only_who_is_to_be_trusted_is_spoken_to() {
+    async fn a_connection_is_made_only_if_the_tls_mode_accepts_the_server() {
         let [port, folder] = ["COUNTERPART_TEST_TLS_PORT", "COUNTERPART_TEST_TLS_CERTIFICATES"].map(|name| setting(name).expect(name));
         let pem = |name: &str| format!("{folder}/{name}.pem");
         let (ours, others) = (format!("sslrootcert={}", pem("ours")), format!("sslrootcert={}", pem("others")));
@@ -568,7 +568,7 @@ mod tests {
     /// The server of `tests/tls.sh` with a certificate of X.509 version 1.
     #[tokio::test]
     #[ignore = "run by tests/tls.sh"]
-    async fn an_old_certificate_encrypts_and_is_not_verified() {
+    async fn a_certificate_of_version_1_encrypts_but_fails_verification() {
         let [port, folder] = ["COUNTERPART_TEST_TLS_PORT", "COUNTERPART_TEST_TLS_CERTIFICATES"].map(|name| setting(name).expect(name));
         for (options, reached) in [
             ("", true),

@@ -58,7 +58,7 @@ impl Writer {
             if bytes >= 2 * warned {
                 warned = bytes.max(1);
                 let log_mib = bytes >> 20;
-                tracing::error!(log_mib, "the disk refused what the log of the database was copied to; the log grows until a restart");
+                tracing::error!(log_mib, "the disk refused to sync the database file after a checkpoint; the log grows until a restart");
             }
             tokio::time::sleep(BETWEEN_WARNINGS).await;
         }

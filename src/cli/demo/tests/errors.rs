@@ -7,7 +7,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use super::*;
 pub use crate::http::document::examples::Errors;
 use crate::http::{
-    document::examples::{EVERY_OPERATION, ExampleError, ExampleRequest, Refusal},
+    document::examples::{EVERY_OPERATION, ExampleError, ExampleRequest, RefusedRequest},
     machinery::{body, idempotency::IDEMPOTENCY_KEY, rate_limits::RateLimit},
 };
 
@@ -84,7 +84,7 @@ impl Recorder<'_> {
         self.examples.requests.iter().find(|request| request.operation == operation).unwrap()
     }
 
-    fn sent(&self, bench: &Bench, operation: &str, refusal: Option<&Refusal>) -> Sent {
+    fn sent(&self, bench: &Bench, operation: &str, refusal: Option<&RefusedRequest>) -> Sent {
         let (route, example) = (self.route(operation).clone(), self.example(operation));
         let query = refusal.and_then(|refusal| refusal.query.as_ref()).unwrap_or(&example.query);
         let body = refusal.and_then(|refusal| refusal.body.clone()).or_else(|| bench.body(operation, example));
@@ -104,7 +104,7 @@ impl Recorder<'_> {
         self.found.entry(operation.to_owned()).or_default().insert(status, error);
     }
 
-    fn refusals(&self, operation: &str, when: impl Fn(u16) -> bool) -> Vec<Refusal> {
+    fn refusals(&self, operation: &str, when: impl Fn(u16) -> bool) -> Vec<RefusedRequest> {
         self.examples.refusals.iter().filter(|refusal| refusal.operation == operation && when(refusal.status)).cloned().collect()
     }
 
@@ -225,7 +225,7 @@ impl Recorder<'_> {
         let file = bench.folder.path().join("demo.db");
         // A value of another type than its column's.
         let damage = if self.settings { "UPDATE grants SET expires_at = 'soon'" } else { "UPDATE api_keys SET scopes = x'ff'" };
-        rusqlite::Connection::open(&file).unwrap().execute(damage, []).unwrap();
+        crate::store::fixture::damage(&file, damage);
         self.of_every(&bench, &bench.endpoint, 500, |sent| sent).await;
         std::fs::remove_file(&file).unwrap();
         self.of_every(&bench, &bench.endpoint, 503, |sent| sent).await;

@@ -140,7 +140,12 @@ pub fn with_operations() -> Value {
         }
         rename(&mut events, &renamed);
     }
+    let introduction = [&whole, &events].map(|document| document["info"]["description"].as_str().unwrap_or_default().trim_end().to_owned());
+    whole["info"]["description"] = introduction.join("\n\n## Delivery of events\n\n").into();
     whole["webhooks"] = events["webhooks"].take();
+    for webhook in whole["webhooks"].as_object_mut().into_iter().flat_map(Map::values_mut) {
+        webhook["servers"] = events["servers"].clone();
+    }
     for section in ["schemas", "securitySchemes"] {
         let pointer = format!("/components/{section}");
         if let (Some(all), Some(Value::Object(more))) =
@@ -171,7 +176,10 @@ fn rename(document: &mut Value, names: &[(String, String)]) {
     references(document, names);
     if let Some(schemas) = document.pointer_mut("/components/schemas").and_then(Value::as_object_mut) {
         for (old, new) in names {
-            if let Some(schema) = schemas.remove(old) {
+            if let Some(mut schema) = schemas.remove(old) {
+                if schema.get("title").is_some() {
+                    schema["title"] = new.as_str().into();
+                }
                 schemas.insert(new.clone(), schema);
             }
         }

@@ -55,7 +55,7 @@ impl Location {
         Self { operation: label.into(), ..Self::document(part) }
     }
 
-    /// A part of this location, without a path inside a value.
+    /// This location with `name` appended to its part, such as `response 200 header etag`. To be called before any step into a value.
     pub fn part(&self, name: &str) -> Self {
         let part = if self.part.is_empty() { name.into() } else { format!("{} {name}", self.part).into() };
         Self { part, required: [false; 2], ..self.clone() }

@@ -104,7 +104,17 @@ fn gathered(changes: &[Change]) -> Vec<SameChange<'_>> {
         let Some(operation) = change.operation.as_deref().filter(|_| change.place != "operation") else { continue };
         let (status, within) = split(&change.place);
         let values = [&change.old, &change.new].map(|value| value.as_ref().map(canonical));
-        let key = (change.class, status.is_some(), within, change.direction, change.rule.id, &change.detail, values, &change.note);
+        let key = (
+            change.class,
+            status.is_some(),
+            within,
+            change.direction,
+            change.rule.id,
+            &change.detail,
+            values,
+            &change.note,
+            &change.approved,
+        );
         let same = all.entry(key).or_insert_with(|| SameChange { changes: Vec::new(), operations: BTreeSet::new() });
         same.changes.push(change);
         same.operations.insert(operation);
@@ -287,6 +297,10 @@ mod tests {
         report.changes[0].note = Some("Another.".to_owned());
         report.changes[1].note = Some("Another.".to_owned());
         assert!(report.grouping().common.is_empty());
+        let mut approved = self::report(&["string", "string", "string"], &["integer", "integer", "integer"]);
+        let places = approved.grouping().common[0].entries[0].places;
+        approved.changes[0].approved = Some("Only the first.".to_owned());
+        assert_eq!(approved.grouping().common[0].entries[0].places, places - 1);
         assert_eq!(report.grouping().notes, ["Another."]);
         assert_eq!(report.markdown().matches("is integer, was string").count(), 4);
     }

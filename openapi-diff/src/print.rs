@@ -94,6 +94,9 @@ impl Report {
         }
         for row in &self.unshown {
             _ = writeln!(out, "  {}: {} -> {}", plain(&row.key), plain(&row.old), plain(&row.new));
+            if let Some(note) = &row.note {
+                _ = writeln!(out, "             {}", plain(note));
+            }
         }
         let tell = |out: &mut String, change: &Change, what: &str, end: &str| {
             _ = writeln!(out, "  {:<10} {} [{end}]", class_name(change.class), plain(&format!("{what}: {}", change.says)));

@@ -1,4 +1,4 @@
-//! The report of a comparison: changes in a fixed order, with stable fingerprints.
+//! The data of a report, which `print` and `html` format: changes in a fixed order, with stable fingerprints.
 //!
 //! A fingerprint is a hash of the operation, the place, the direction, the rule and the details of a change. Wording, order, class and
 //! names of path parameters are not part of the hash, so notes and approvals still match their change after an edit of these.
@@ -154,10 +154,10 @@ pub struct Report {
     pub shared: Shared,
     /// Faults of the documents.
     pub notices: Vec<String>,
-    /// New features that no change shows, as the notes list them.
+    /// New features that no entry of `changes` shows, from the file of migration notes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub news: Vec<String>,
-    /// Differences in behaviour that the notes list.
+    /// Differences in behaviour that neither document shows, from the file of migration notes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unshown: Vec<Unshown>,
     /// By operation, breaking changes first.

@@ -53,7 +53,7 @@ pub(super) fn order(one: &Value, other: &Value) -> Ordering {
     }
 }
 
-/// The keys of both objects, each once, in order.
+/// The keys that either object has, sorted, each once.
 pub(super) fn keys<'a>(old: &'a Object, new: &'a Object) -> BTreeSet<&'a str> {
     old.keys().chain(new.keys()).map(String::as_str).collect()
 }

@@ -70,7 +70,7 @@ const TALKS: [(&str, &str, &str, &str); 12] = [
 /// The id of a contact with conversations, for the example request that `demo` prints.
 pub const FIRST_CONTACT: &str = "contact-001";
 
-/// Every line of the demo store.
+/// The demo store as lines of an import file (NDJSON), one record each.
 pub fn lines(now: Timestamp) -> impl Iterator<Item = String> {
     let demo = DemoData { now: now.millis() };
     let parts: [fn(&DemoData) -> Vec<Value>; 5] =

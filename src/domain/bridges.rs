@@ -1,4 +1,4 @@
-//! Bridges: HTTP endpoints that deliver the messages of a channel account, so that any channel can be attached. Pure.
+//! Bridges: HTTP endpoints that deliver the messages of a channel account, so that any channel can be attached.
 
 use super::{ids::AccountId, time::Timestamp, webhooks::SigningSecret};
 

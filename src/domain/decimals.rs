@@ -1,4 +1,4 @@
-//! Decimals in JSON: which of them a double keeps exactly. Pure.
+//! Decimals in JSON: which of them a double keeps exactly.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! Outcomes of attempts to deliver a message to its channel, or an event to a webhook, and counts of waiting items. Pure.
+//! Outcomes of attempts to deliver a message to its channel, or an event to a webhook, and counts of waiting items.
 //! `service::outbound` and `service::webhooks` decide on the outcome.
 
 use super::time::Timestamp;

@@ -102,7 +102,8 @@ impl Message {
 }
 
 impl Record {
-    /// Whether the record breaks a rule, or whether an import would change it to fit a rule.
+    /// Whether an import would refuse or change this record, because it breaks a rule that is younger than the record. An export then marks
+    /// the record with `asStored`.
     pub fn breaks_a_later_rule(&self) -> bool {
         match self {
             Self::Account(record) => record.breach().is_some(),

@@ -1,5 +1,5 @@
 //! Decimal amounts of money, parsed from their text: a binary floating-point number would already be rounded (decisions,
-//! section 6.4). Pure.
+//! section 6.4).
 
 use serde_json::Value;
 

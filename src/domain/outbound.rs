@@ -1,5 +1,4 @@
 //! Outbound messages: their content, reply windows and retry schedule (section 4.3; decisions, sections 6.10 to 6.12).
-//! Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! Converts phone numbers from the spellings of channels and address books to E.164. Pure.
+//! Converts phone numbers from the spellings of channels and address books to E.164.
 
 use super::contacts::is_e164;
 

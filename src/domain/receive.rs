@@ -1,4 +1,4 @@
-//! Inbound messages, and the matching of their sender to a contact (decisions, section 7). Pure.
+//! Inbound messages, and the matching of their sender to a contact (decisions, section 7).
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -1,5 +1,5 @@
 //! Settings access and audit: grants (link, session, token), the editor of a change, and the audit log (section 5;
-//! decisions, sections 1 and 7). Pure.
+//! decisions, sections 1 and 7).
 
 use serde_json::Value;
 

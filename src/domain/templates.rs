@@ -1,4 +1,4 @@
-//! WhatsApp message templates: their placeholders, and the values that they need beyond the text of the body (section 2.12). Pure.
+//! WhatsApp message templates: their placeholders, and the values that they need beyond the text of the body (section 2.12).
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! Webhook subscriptions: their events, signatures and retry schedule (section 6; decisions, section 8). Pure.
+//! Webhook subscriptions: their events, signatures and retry schedule (section 6; decisions, section 8).
 
 use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
 use hmac::{Hmac, KeyInit, Mac};

@@ -361,7 +361,9 @@ fn malformed_http_is_refused_without_an_envelope() {
         assert!(answer.contains("connection: close") && answer.ends_with("\r\n\r\n"), "{answer}");
     }
     let description = one().anonymous().raw("GET", "/openapi.json").exchange().body()["info"]["description"].to_string();
-    assert!(description.contains("400, 414 and 431"), "{description}");
+    for status in ["with 400", "with 414", "with 431"] {
+        assert!(description.contains(status), "{description}");
+    }
 }
 
 #[test]

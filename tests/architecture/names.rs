@@ -1,4 +1,4 @@
-//! Naming rule: a type name stands for the same thing in all rooms.
+//! Naming rule: no two files of `src` define different types of the same name.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,5 @@
-//! The facts about a request before it is authenticated: its id and its time of arrival (section 2.1; decisions, section 3).
+//! The context of one request: its id and its time of arrival (section 2.1; decisions, section 3), its caller once it is authenticated, and
+//! the length of its answer.
 
 use std::{
     future::poll_fn,

@@ -29,7 +29,7 @@ pub(super) struct Claims {
     pub kind: RecordKind,
     pub property: &'static str,
     pub columns: &'static str,
-    /// The condition of the index, if it is a partial one.
+    /// The condition of the index if it is a partial one, beginning with ` AND `; else empty.
     pub only: &'static str,
     /// What a refusal begins with.
     pub rule: &'static str,

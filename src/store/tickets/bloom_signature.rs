@@ -27,7 +27,7 @@ use crate::domain::{
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::store) struct Marks(i64);
 
-/// The marks of values, named as their columns.
+/// The two Bloom filters of a ticket's field values, named after the columns of `tickets` that hold them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::store) struct ValueMarks {
     pub field_marks: Marks,

@@ -9,8 +9,9 @@ use moka::sync::Cache;
 
 use crate::store::sql::Sql;
 
-/// A cache of conditions that many tickets fulfilled within the last minute, keyed by a hash of their statement and its values. If two
-/// statements shared a hash, the only harm would be that a list is walked although an index could find it.
+/// A cache that keeps, for one minute, each condition that many tickets met, so that `driving_index` need not count them again. The key is a
+/// hash of the condition's SQL and parameters. If two conditions have the same hash, a selective one may be taken for a broad one: then the
+/// list is scanned although an index could find its rows, and its rows are the same.
 #[derive(Clone)]
 pub(in crate::store) struct BroadConditions(Cache<u64, ()>, RandomState);
 

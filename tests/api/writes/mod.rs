@@ -168,7 +168,7 @@ impl Desk {
         self.api.get("/conversations").query("conversationId", id).send().row(id)
     }
 
-    /// Sets a ticket field without a timestamp.
+    /// Sets a ticket field without `ticketFieldsUpdatedAt`, so without the check for concurrent changes.
     #[track_caller]
     pub fn set(&self, ticket: &str, field: &str, value: Value) -> Answer {
         self.patch("/tickets/field-values", json!({"ticketId": ticket, "ticketFieldId": field, "newValue": value})).send()

@@ -88,9 +88,9 @@ pub fn add(document: &mut Value) {
         let id = operation["operationId"].as_str().unwrap_or_default().to_owned();
         for Link { name, to, parameter, value, description, .. } in LINKS.iter().filter(|link| link.from == id) {
             let mut parameters = json!({ *parameter: format!("$response.body#{value}") });
-            // Revision A requires it.
+            // Revision A requires it. A text, since OpenAPI 3.1 allows no other constant.
             if *to == "listMessages" {
-                parameters["pageSize"] = 15.into();
+                parameters["pageSize"] = "15".into();
             }
             operation["responses"]["200"]["links"][name] =
                 json!({ "operationId": to, "parameters": parameters, "description": description });

@@ -373,11 +373,12 @@ impl<'v> AllowedValues<'v> {
         match (schema.get("enum"), schema.get("const"), schema.get("x-extensible-enum")) {
             (None, None, None) => Self::Any,
             // A list of both booleans allows each boolean.
-            (Some(Value::Array(values)), None, None) if is_boolean && [true, false].iter().all(|flag| values.contains(&(*flag).into())) => {
+            (Some(Value::Array(values)), None, _) if is_boolean && [true, false].iter().all(|flag| values.contains(&(*flag).into())) => {
                 Self::Any
             }
-            (Some(Value::Array(values)), None, None) => Self::Closed(values),
-            (None, Some(value), None) => Self::Closed(std::slice::from_ref(value)),
+            // Beside a closed list, an open one permits nothing more.
+            (Some(Value::Array(values)), None, _) => Self::Closed(values),
+            (None, Some(value), _) => Self::Closed(std::slice::from_ref(value)),
             (None, None, Some(Value::Array(values))) => Self::Open(values),
             _ => Self::Odd,
         }
@@ -387,6 +388,10 @@ impl<'v> AllowedValues<'v> {
 fn enumerations(differ: &mut Differ, at: &Location, old: &Object, new: &Object) {
     use rules as r;
     let list = |values: &[Value]| Value::Array(values.to_vec());
+    let is_closed = |schema: &Object| ["enum", "const"].iter().any(|key| schema.contains_key(*key));
+    if is_closed(old) && is_closed(new) && !both_same(old.get("x-extensible-enum"), new.get("x-extensible-enum")) {
+        differ.report_detail(&r::RESTATED, at, "x-extensible-enum");
+    }
     match (AllowedValues::of(old), AllowedValues::of(new)) {
         (AllowedValues::Odd, _) | (_, AllowedValues::Odd) => {
             for key in ["enum", "const", "x-extensible-enum"] {

@@ -290,8 +290,7 @@ impl Report {
 
 /// What an operation of `paths` does.
 fn about(document: &Document, label: &str) -> Option<About> {
-    let (method, path) = label.split_once(' ')?;
-    let operation = document.root.get("paths")?.get(path)?.get(method.to_lowercase())?;
+    let operation = document.described(label)?;
     let text = |key: &str| operation.get(key).and_then(Value::as_str).map(str::to_owned);
     Some(About { summary: text("summary"), scope: text("x-required-scope") })
 }

@@ -357,10 +357,6 @@ fn merged(parts: &[&Value], nullable_counts: bool) -> Object {
             all.insert(excluded.to_owned(), true.into());
         }
     }
-    // A list that may grow says nothing beside one that may not.
-    if parts.len() > 1 && ["enum", "const"].iter().any(|key| all.contains_key(*key)) {
-        all.remove("x-extensible-enum");
-    }
     let flags = parts.iter().all(|part| part.get("nullable").is_none_or(Value::is_boolean));
     if nullable_counts && flags && all.contains_key("nullable") {
         let objects = || parts.iter().filter_map(|part| part.as_object());

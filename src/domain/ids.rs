@@ -74,5 +74,8 @@ ids! {
     WebhookId,
 }
 
+/// The number of characters in a UUID.
+pub const UUID_CHARS: usize = 36;
+
 /// The limit of characters in an id.
 pub const MAX_ID_CHARS: usize = 64;

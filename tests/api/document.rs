@@ -288,6 +288,15 @@ fn inputs_are_described_as_they_are_validated() {
     assert_eq!((&revenue["type"], &revenue["minimum"]), (&"number".into(), &0.into()));
     let fields = schemas["TicketClosing"]["properties"]["ticketFields"]["description"].as_str().unwrap_or_default();
     assert!(fields.contains("`null` is refused"), "{fields}");
+    // A filter takes an unknown id of any length, and matches nothing.
+    for (name, schema) in schemas.as_object().into_iter().flatten().filter(|(name, _)| name.as_str() != "TicketFilters") {
+        let closed = schema["additionalProperties"] == false;
+        for (property, schema) in schema["properties"].as_object().into_iter().flatten().filter(|_| closed) {
+            if property.ends_with("Id") && schema["type"] == "string" {
+                assert_eq!(schema["maxLength"], if schema["format"] == "uuid" { 36 } else { 64 }, "{name}.{property}");
+            }
+        }
+    }
     let labels = schemas["LabelsInput"]["description"].as_str().unwrap_or_default();
     assert_eq!(labels.contains("must hold an id"), REV_A, "{labels}");
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
+use super::components::operations_mut;
 use crate::{
     domain::rules::Rules,
     http::{
@@ -161,11 +162,8 @@ fn empty_list(object: &mut Map<String, Value>) {
 
 /// An operation without a credential states that with an empty `security`; the generator leaves the member out.
 fn public(document: &mut Value) {
-    let paths = document.get_mut("paths").and_then(Value::as_object_mut);
-    for item in paths.into_iter().flat_map(|paths| paths.values_mut()) {
-        for operation in item.as_object_mut().into_iter().flat_map(|item| item.values_mut()).filter_map(Value::as_object_mut) {
-            operation.entry("security").or_insert_with(|| json!([]));
-        }
+    for operation in operations_mut(document).filter_map(Value::as_object_mut) {
+        operation.entry("security").or_insert_with(|| json!([]));
     }
 }
 

@@ -19,16 +19,16 @@ pub fn share(document: &mut Value) {
 /// A place that may hold a component or a reference to one, with the name by which the operation knows it.
 type ComponentPlace<'d> = (String, &'d mut Value);
 
-/// Replaces equal contents of several slots by references to one component. If several contents have the same name, the one with the most
+/// Replaces equal contents of several places by references to one component. If several contents have the same name, the one with the most
 /// uses becomes the component, and the others stay where they are.
 fn hoist(
     document: &mut Value,
     section: &str,
-    slots: for<'d> fn(&'d mut Value) -> Vec<ComponentPlace<'d>>,
+    places: for<'d> fn(&'d mut Value) -> Vec<ComponentPlace<'d>>,
     name: fn(&str, &Value) -> String,
 ) {
     let mut uses: Vec<(String, Value, usize)> = Vec::new();
-    for (key, content) in slots(document) {
+    for (key, content) in places(document) {
         let name = name(&key, content);
         match uses.iter_mut().find(|(known, other, _)| *known == name && other == content) {
             Some((.., count)) => *count += 1,
@@ -41,7 +41,7 @@ fn hoist(
     for (name, content, _) in uses {
         components.entry(name).or_insert(content);
     }
-    for (key, content) in slots(document) {
+    for (key, content) in places(document) {
         let name = name(&key, content);
         if components.get(&name) == Some(content) {
             *content = json!({ "$ref": format!("#/components/{section}/{name}") });

@@ -12,7 +12,7 @@ use poem_openapi::{
 use super::{arrival::Arrival, error::ApiError};
 use crate::{
     domain::{
-        ids::{MAX_ID_CHARS, UserId},
+        ids::{MAX_ID_CHARS, UUID_CHARS, UserId},
         rules::DEFAULT_PAGE_SIZE,
         search::MAX_QUERY_CHARS,
     },
@@ -137,12 +137,12 @@ impl<T: From<String> + Send> ScalarParam for Id<T> {
 
 impl ScalarParam for UserId {
     fn schema() -> MetaSchema {
-        MetaSchema { max_length: Some(36), ..MetaSchema::new_with_format("string", "uuid") }
+        MetaSchema { max_length: Some(UUID_CHARS), ..MetaSchema::new_with_format("string", "uuid") }
     }
 
     fn parse(text: &str) -> Result<Self, String> {
         match uuid::Uuid::try_parse(text) {
-            Ok(id) if text.len() == 36 => Ok(id.to_string().into()),
+            Ok(id) if text.len() == UUID_CHARS => Ok(id.to_string().into()),
             _ => Err("must be a UUID, such as 018f2c7e-5a3b-7c1d-9e2f-0123456789ab".to_owned()),
         }
     }

@@ -13,7 +13,7 @@ use serde_json::{Value, value::RawValue};
 use crate::domain::{
     decimals::Exact,
     entries::{self, Entries},
-    ids::UserId,
+    ids::{UUID_CHARS, UserId},
     receive::Detail,
     store::Channel,
     time::{Bound, Timestamp},
@@ -342,9 +342,6 @@ impl From<UserId> for UserIdText {
         Self(id.into_string())
     }
 }
-
-/// The number of characters in a UUID.
-const UUID_CHARS: usize = 36;
 
 /// A number that must be 0 or more, as the JSON text that was sent.
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -48,6 +48,12 @@ fn changes_of_response_schemas_are_classed() {
                 C,
                 C,
             ),
+            (
+                Put("/components/schemas/Pet/allOf/1/properties/channel/enum", json!(["line", "mail"])),
+                pets!("/channel", "enum-closed"),
+                C,
+                B,
+            ),
             (Named("/components/schemas/Pet/allOf/1/properties/channel/x-extensible-enum", "enum"), pets!("/channel", "enum-closed"), C, B),
             (Named("/components/schemas/Pet/allOf/1/properties/state/enum", "x-extensible-enum"), pets!("/state", "enum-opened"), B, C),
             (

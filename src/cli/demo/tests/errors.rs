@@ -74,10 +74,14 @@ impl Recorder<'_> {
         self.routes.iter().find(|route| route.operation_id == operation).unwrap_or_else(|| panic!("there is no {operation}"))
     }
 
-    fn documents(&self, route: &Route, status: u16) -> bool {
+    /// The document's entry for an operation.
+    fn described(&self, route: &Route) -> &Value {
         let path = route.path.strip_prefix(if self.settings { SETTINGS_PREFIX } else { PREFIX }).unwrap();
-        let responses = &self.document["paths"][path][route.method.to_lowercase()]["responses"];
-        responses.get(status.to_string()).is_some()
+        &self.document["paths"][path][route.method.to_lowercase()]
+    }
+
+    fn documents(&self, route: &Route, status: u16) -> bool {
+        self.described(route)["responses"].get(status.to_string()).is_some()
     }
 
     fn example(&self, operation: &str) -> &ExampleRequest {
@@ -160,9 +164,7 @@ impl Recorder<'_> {
     }
 
     fn takes_key(&self, route: &Route) -> bool {
-        let path = route.path.strip_prefix(if self.settings { SETTINGS_PREFIX } else { PREFIX }).unwrap();
-        let parameters = &self.document["paths"][path][route.method.to_lowercase()]["parameters"];
-        parameters.to_string().contains("IdempotencyKey")
+        self.described(route)["parameters"].to_string().contains("IdempotencyKey")
     }
 
     /// Sends the example request of every operation that documents a status, changed by `change`.

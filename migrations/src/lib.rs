@@ -27,6 +27,7 @@ mod m0013_write_probe;
 mod m0014_sealed_secrets;
 mod m0015_totals_unmarked;
 mod m0016_channel_sent_at;
+mod m0017_drafts;
 
 pub use sea_orm_migration::{MigrationStatus, MigratorTrait};
 
@@ -52,6 +53,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0014_sealed_secrets::Migration),
             Box::new(m0015_totals_unmarked::Migration),
             Box::new(m0016_channel_sent_at::Migration),
+            Box::new(m0017_drafts::Migration),
         ]
     }
 }

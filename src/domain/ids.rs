@@ -72,6 +72,8 @@ ids! {
     KeyId,
     /// A subscription to events.
     WebhookId,
+    /// A send that waits for its release.
+    DraftId,
 }
 
 /// The number of characters in a UUID.

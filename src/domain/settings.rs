@@ -138,6 +138,7 @@ impl Editor {
 pub enum Subject {
     Account,
     Conversation,
+    Draft,
     Key,
     Message,
     Session,
@@ -147,13 +148,14 @@ pub enum Subject {
 }
 
 impl Subject {
-    pub const ALL: [Self; 8] =
-        [Self::Account, Self::Conversation, Self::Key, Self::Message, Self::Session, Self::Ticket, Self::User, Self::Webhook];
+    pub const ALL: [Self; 9] =
+        [Self::Account, Self::Conversation, Self::Draft, Self::Key, Self::Message, Self::Session, Self::Ticket, Self::User, Self::Webhook];
 
     pub const fn name(self) -> &'static str {
         match self {
             Self::Account => "account",
             Self::Conversation => "conversation",
+            Self::Draft => "draft",
             Self::Key => "key",
             Self::Message => "message",
             Self::Session => "session",

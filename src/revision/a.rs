@@ -55,7 +55,7 @@ pub const EVENTS: &str = include_str!("a/events.json");
 /// Types whose shape depends on the revision, under the same names in both revisions.
 pub mod wire {
     pub use super::{
-        inputs::{CommentInput, LabelsInput, TextInput},
+        inputs::{CommentInput, LabelsInput, TextInput, send_of},
         message::Message,
         ticket::Ticket,
         user::User,

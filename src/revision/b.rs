@@ -65,6 +65,7 @@ pub mod wire {
     pub use super::{
         inputs::{CommentInput, LabelsInput, TextInput},
         message::Message,
+        sends::send_of,
         ticket::Ticket,
         user::User,
     };

@@ -7,6 +7,9 @@ pub mod contact_writes;
 pub mod contacts;
 pub mod conversation_writes;
 pub mod conversations;
+#[cfg(test)]
+mod draft_tests;
+pub mod drafts;
 mod endpoints;
 pub mod error;
 pub mod events;

@@ -18,6 +18,7 @@ use crate::{
         filters::{ShownTickets, TicketFilter},
         ids::TicketId,
         receive::Inbound,
+        sends::Send,
         tickets::TicketExpand,
         time::Timestamp,
     },
@@ -54,7 +55,10 @@ async fn concurrent_writes_leave_consistent_records() {
         let (fixture, service, conversation) = (fixture.clone(), service.clone(), conversation.clone());
         tokio::spawn(async move {
             service
-                .send_text(&WriteContext::alone(&fixture.store, Actor::System), conversation.clone(), format!("answer {i}"))
+                .send(
+                    &WriteContext::alone(&fixture.store, Actor::System),
+                    Send::Text { conversation_id: conversation.clone(), text: format!("answer {i}") },
+                )
                 .await
                 .unwrap();
             if i % 3 == 0 {
@@ -107,7 +111,8 @@ async fn a_text_that_lost_a_race_is_sent_once() {
     let service = service(fixture.db.clone(), clock.clone(), Silent);
     for (sent, meddles) in [(1, 0), (2, 1)] {
         clock.left.store(meddles, Ordering::Relaxed);
-        service.send_text(&WriteContext::alone(&fixture.store, Actor::System), "ct".into(), format!("text {sent}")).await.unwrap();
+        let send = Send::Text { conversation_id: "ct".into(), text: format!("text {sent}") };
+        service.send(&WriteContext::alone(&fixture.store, Actor::System), send).await.unwrap();
         assert_eq!(clock.left.load(Ordering::Relaxed), 0);
         assert_eq!(fixture.agreed_messages(&"ct".into()).await, sent);
     }

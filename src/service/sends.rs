@@ -16,7 +16,7 @@ use crate::{
     domain::{
         contacts::is_email,
         conversations::Conversation,
-        events::Fact,
+        events::{Actor, Fact},
         ids::{AccountId, ConversationId, MessageId, TemplateId, TicketId},
         messages::Message,
         outbound::{
@@ -24,34 +24,16 @@ use crate::{
             text_kind,
         },
         receive::{Person, is_mail},
+        sends::{FilledTemplate, Letter, Send},
         store::{Account, Template, WHATSAPP},
         text::unfolded,
     },
     store::queues::outbound::ThreadMail,
 };
 
-/// The content and the recipients of an e-mail.
-#[derive(Clone, Debug)]
-pub struct EmailDraft {
-    /// At least one.
-    pub to: Vec<Mailbox>,
-    pub cc: Vec<Mailbox>,
-    pub bcc: Vec<Mailbox>,
-    pub subject: Option<String>,
-    pub text: Option<String>,
-    pub html: Option<String>,
-}
-
-/// A template and the values of its placeholders, in order.
-#[derive(Clone, Debug)]
-pub struct FilledTemplate {
-    pub template_id: TemplateId,
-    pub variables: Vec<String>,
-}
-
 /// How to begin a thread, if there is none.
 enum First<'a> {
-    Mail(&'a EmailDraft),
+    Mail(&'a Letter),
     Template { phone: &'a str, filling: &'a FilledTemplate },
 }
 
@@ -62,7 +44,18 @@ async fn thread(change: &WriteTransaction<'_>, id: &ConversationId) -> Result<(C
 }
 
 impl Service {
-    pub async fn send_text(&self, by: &WriteContext<'_, ()>, id: ConversationId, text: String) -> Result<WriteOutcome<()>> {
+    /// Sends a message to a contact.
+    pub async fn send(&self, by: &WriteContext<'_, ()>, send: Send) -> Result<WriteOutcome<()>> {
+        match send {
+            Send::Text { conversation_id, text } => self.send_text(by, conversation_id, text).await,
+            Send::EmailReply { conversation_id, letter } => self.send_mail_reply(by, conversation_id, letter).await,
+            Send::TemplateReply { conversation_id, filling } => self.send_template_reply(by, conversation_id, filling).await,
+            Send::EmailNew { account_id, letter } => self.send_mail(by, account_id, letter).await,
+            Send::TemplateToPhone { account_id, phone_number, filling } => self.send_template(by, account_id, phone_number, filling).await,
+        }
+    }
+
+    async fn send_text(&self, by: &WriteContext<'_, ()>, id: ConversationId, text: String) -> Result<WriteOutcome<()>> {
         let mut change = begin!(self, by);
         let (conversation, ticket) = thread(&change, &id).await?;
         let kind =
@@ -70,16 +63,16 @@ impl Service {
         let content = if is_mail(conversation.channel.as_str()) {
             let mails = change.thread_mails(&id).await?;
             let to = vec![correspondent(&change, &conversation, &mails).await?];
-            let letter = EmailDraft { to, cc: vec![], bcc: vec![], subject: None, text: Some(text), html: None };
+            let letter = Letter { to, cc: vec![], bcc: vec![], subject: None, text: Some(text), html: None };
             self.reply(&change, &conversation, letter, &mails).await?
         } else {
             (MessageId::from(self.world().ids.fresh()), Content::Text(text))
         };
-        self.send(&mut change, (conversation, ticket), kind, content).await?;
+        self.store(&mut change, (conversation, ticket), kind, content).await?;
         change.finish(by, ()).await
     }
 
-    pub async fn send_mail_reply(&self, by: &WriteContext<'_, ()>, id: ConversationId, letter: EmailDraft) -> Result<WriteOutcome<()>> {
+    async fn send_mail_reply(&self, by: &WriteContext<'_, ()>, id: ConversationId, letter: Letter) -> Result<WriteOutcome<()>> {
         let mut change = begin!(self, by);
         let (conversation, ticket) = thread(&change, &id).await?;
         if !is_mail(conversation.channel.as_str()) {
@@ -87,16 +80,16 @@ impl Service {
         }
         let mails = change.thread_mails(&id).await?;
         let content = self.reply(&change, &conversation, letter, &mails).await?;
-        self.send(&mut change, (conversation, ticket), None, content).await?;
+        self.store(&mut change, (conversation, ticket), None, content).await?;
         change.finish(by, ()).await
     }
 
     /// Sends an e-mail that begins a conversation. Its contact is the one with the first address as primary e-mail.
-    pub async fn send_mail(&self, by: &WriteContext<'_, ()>, account: AccountId, letter: EmailDraft) -> Result<WriteOutcome<()>> {
+    async fn send_mail(&self, by: &WriteContext<'_, ()>, account: AccountId, letter: Letter) -> Result<WriteOutcome<()>> {
         self.send_first(by, account, First::Mail(&letter)).await
     }
 
-    pub async fn send_template_reply(
+    async fn send_template_reply(
         &self,
         by: &WriteContext<'_, ()>,
         id: ConversationId,
@@ -109,12 +102,12 @@ impl Service {
         }
         let template = template(&change, &conversation.account_id, &filling.template_id).await?;
         let content = (MessageId::from(self.world().ids.fresh()), Content::Template(fill(&template, &filling)?));
-        self.send(&mut change, (conversation, ticket), None, content).await?;
+        self.store(&mut change, (conversation, ticket), None, content).await?;
         change.finish(by, ()).await
     }
 
     /// Sends a template to a phone number that may have no thread on the account yet.
-    pub async fn send_template(
+    async fn send_template(
         &self,
         by: &WriteContext<'_, ()>,
         account: AccountId,
@@ -180,12 +173,12 @@ impl Service {
                 (thread, (MessageId::from(self.world().ids.fresh()), content))
             }
         };
-        self.send(&mut change, thread, None, content).await?;
+        self.store(&mut change, thread, None, content).await?;
         Ok(change.finish(by, ()).await?)
     }
 
     /// Stores a message of a conversation and its open ticket, and queues it.
-    async fn send(
+    async fn store(
         &self,
         change: &mut WriteTransaction<'_>,
         (mut conversation, ticket_id): (Conversation, Option<TicketId>),
@@ -205,7 +198,10 @@ impl Service {
             text: content.text().filter(|text| !text.is_empty()).map(str::to_owned),
             images: None,
             kind: kind.map(str::to_owned),
-            author_user_id: None,
+            author_user_id: match change.actor() {
+                Actor::User(user) => Some(user.clone()),
+                _ => None,
+            },
             is_sent_from_app: Some(true),
             sender: None,
             payload: content.payload().map(|payload| payload.to_string()),
@@ -216,7 +212,9 @@ impl Service {
         if let Some(ticket) = &ticket_id {
             change.ticket_answered(ticket, now)?;
         }
-        tracing::info!(message_id = %message.id, conversation_id = %message.conversation_id, account_id = %message.account_id, "sending a message");
+        if !change.is_rehearsal() {
+            tracing::info!(message_id = %message.id, conversation_id = %message.conversation_id, account_id = %message.account_id, "sending a message");
+        }
         change.insert_message(&message, None, Some(delivery))?;
         count(change, &mut conversation, &message).await?;
         change.inserted(&message, conversation.email_subject.as_deref());
@@ -256,10 +254,10 @@ impl Service {
 
     /// An e-mail with a new Message-ID. `references`: the thread, oldest first; `answers`: the message among them to which it
     /// replies.
-    fn mail(&self, account: &Account, letter: EmailDraft, references: Vec<String>, answers: Option<String>) -> (MessageId, Content) {
+    fn mail(&self, account: &Account, letter: Letter, references: Vec<String>, answers: Option<String>) -> (MessageId, Content) {
         let id = MessageId::from(self.world().ids.fresh());
         let from = Some(account.name.as_str()).filter(|name| is_email(name)).map(|email| Mailbox { email: email.to_owned(), name: None });
-        let EmailDraft { to, cc, bcc, subject, text, html } = letter;
+        let Letter { to, cc, bcc, subject, text, html } = letter;
         let message_id = mail_id(&id, from.as_ref());
         let mail = Email { message_id, from, to, cc, bcc, subject, text, html, in_reply_to: answers, references };
         (id, Content::Email(mail))
@@ -269,7 +267,7 @@ impl Service {
         &self,
         change: &WriteTransaction<'_>,
         thread: &Conversation,
-        mut letter: EmailDraft,
+        mut letter: Letter,
         mails: &[ThreadMail],
     ) -> Result<(MessageId, Content)> {
         let account = change.account(&thread.account_id).await?;

@@ -16,6 +16,7 @@ use std::{
 use super::{Error, Result, Service};
 use crate::{
     domain::{
+        drafts::Release,
         events::{Actor, Event, Fact},
         ids::StoreId,
         outbound::Parcel,
@@ -36,12 +37,16 @@ pub struct WriteContext<'a, T> {
     pub once: Option<IdempotentRequest<'a, T>>,
     /// Set for a change of settings.
     pub editor: Option<&'a Editor>,
+    /// Set for the send of a draft: the draft is released in the transaction of the send.
+    pub release: Option<&'a Release>,
+    /// Whether everything is checked and done, and then rolled back.
+    pub rehearsal: bool,
 }
 
 impl<'a, T> WriteContext<'a, T> {
     /// A write without an idempotency key.
     pub fn alone(store: &'a StoreId, actor: Actor) -> Self {
-        Self { store, actor, once: None, editor: None }
+        Self { store, actor, once: None, editor: None, release: None, rehearsal: false }
     }
 
     /// A change of settings.
@@ -52,6 +57,16 @@ impl<'a, T> WriteContext<'a, T> {
     /// Adds an idempotency key: a repeated request gets the first response.
     pub fn once(self, once: Option<IdempotentRequest<'a, T>>) -> Self {
         Self { once, ..self }
+    }
+
+    /// The send of a draft, which is released with it.
+    pub fn releasing(self, release: &'a Release) -> Self {
+        Self { release: Some(release), ..self }
+    }
+
+    /// A write that is rolled back at its end: it tells whether the same write would be refused.
+    pub fn rehearsed(self) -> Self {
+        Self { rehearsal: true, ..self }
     }
 }
 
@@ -126,6 +141,7 @@ pub(super) struct WriteTransaction<'s> {
     dispatched: bool,
     /// Whether an event for webhooks was queued.
     delivers: bool,
+    rehearsal: bool,
     held: Option<KeyLock>,
 }
 
@@ -165,7 +181,12 @@ impl Service {
     }
 
     pub(super) async fn begin_by<T>(&self, by: &WriteContext<'_, T>) -> Result<WriteTransaction<'_>> {
-        Ok(WriteTransaction { editor: by.editor.cloned(), ..self.begin_alone(by.store, by.actor.clone()).await? })
+        let begun = self.begin_alone(by.store, by.actor.clone()).await?;
+        let mut change = WriteTransaction { editor: by.editor.cloned(), rehearsal: by.rehearsal, ..begun };
+        if let Some(release) = by.release {
+            self.take_draft(&mut change, release).await?;
+        }
+        Ok(change)
     }
 
     /// A write without an idempotency key.
@@ -183,6 +204,7 @@ impl Service {
             entries: Vec::new(),
             dispatched: false,
             delivers: false,
+            rehearsal: false,
             held: None,
         }
     }
@@ -209,6 +231,16 @@ impl WriteTransaction<'_> {
 
     pub fn actor(&self) -> &Actor {
         &self.actor
+    }
+
+    /// Who makes this change of settings.
+    pub fn editor(&self) -> Option<&Editor> {
+        self.editor.as_ref()
+    }
+
+    /// Whether nothing of this is going to be committed.
+    pub fn is_rehearsal(&self) -> bool {
+        self.rehearsal
     }
 
     /// Queues a message; it is sent after the commit.
@@ -243,7 +275,7 @@ impl WriteTransaction<'_> {
 
     /// Records the events, stores the response and commits.
     pub async fn finish<T>(self, by: &WriteContext<'_, T>, answer: T) -> Result<WriteOutcome<T>> {
-        if let Some(once) = &by.once {
+        if let Some(once) = by.once.as_ref().filter(|_| !self.rehearsal) {
             let kept = StoredResponse { request_hash: once.request_hash.clone(), body: (once.render)(&answer) };
             self.write.keep(once.operation, once.key, kept)?;
             if forgets(once.key) {
@@ -254,8 +286,11 @@ impl WriteTransaction<'_> {
         Ok(WriteOutcome::New(answer))
     }
 
-    /// Records the events and commits. If nothing changed, it waits until what was read is durable.
+    /// Records the events and commits. If nothing changed, it waits until what was read is durable. A rehearsal is rolled back.
     pub async fn end(self) -> Result<()> {
+        if self.rehearsal {
+            return Ok(());
+        }
         let record = |fact| {
             let event = Event { id: self.service.world().ids.fresh(), at: self.write.now(), actor: self.actor.clone(), fact };
             let body = self.service.events.render(self.write.store(), &event);

@@ -472,6 +472,12 @@ impl Fixture {
         rows
     }
 
+    /// The number of rows of this store in a table.
+    pub async fn rows_of(&self, table: &str) -> i64 {
+        let count = Sql::of(&self.store, &format!("SELECT COUNT(*) FROM {table} WHERE store_id = $1"));
+        self.db.first(count, |cells| cells.take()).await.unwrap().unwrap_or_default()
+    }
+
     pub async fn comment(&self, id: &str, conversation: &str, sent_at: i64, created_by: &str) {
         self.put(comments::Model {
             store_id: self.id(),

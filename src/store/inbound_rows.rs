@@ -146,7 +146,7 @@ impl Write {
             text: Set(message.text.clone()),
             images: Set(images),
             kind: Set(message.kind.clone()),
-            author_user_id: NotSet,
+            author_user_id: Set(message.author_user_id.as_ref().map(ToString::to_string)),
             is_sent_from_app: Set(message.is_sent_from_app),
             sender: Set(message.sender.clone()),
             payload: Set(message.payload.clone()),

@@ -20,14 +20,11 @@ use crate::{
         events::{Actor, Event},
         fixture::MovableClock,
         receive::{Inbound, Received},
+        sends::{FilledTemplate, Letter, Send},
         settings::Editor,
         webhooks::{ROTATION_MILLIS, SigningSecret},
     },
-    service::{
-        Renderer, Service, WriteContext,
-        outbound::LEASE_MILLIS,
-        sends::{EmailDraft, FilledTemplate},
-    },
+    service::{Renderer, Service, WriteContext, outbound::LEASE_MILLIS},
     store::{
         fixture::Fixture,
         queues::{concurrency::Room, outbound::ClaimedMessage},
@@ -77,7 +74,7 @@ impl Bench {
     }
 
     async fn text(&self, text: &str) {
-        self.service.send_text(&self.by(), "c0".into(), text.to_owned()).await.unwrap();
+        self.service.send(&self.by(), Send::Text { conversation_id: "c0".into(), text: text.to_owned() }).await.unwrap();
     }
 
     fn worker(&self) -> Outbound {

@@ -23,8 +23,9 @@ use crate::{
         fixture::MovableClock,
         ids::{MessageId, StoreId},
         outbound::{Mailbox, Parcel},
+        sends::{self, Letter},
     },
-    service::{Renderer, WriteContext, sends::EmailDraft},
+    service::{Renderer, WriteContext},
     store::{Db, fixture::Fixture},
     supervisor::Pulse,
 };
@@ -70,7 +71,7 @@ impl Bench {
     }
 
     async fn text(&self, conversation: &str, text: &str) {
-        self.service.send_text(&self.by(), conversation.into(), text.to_owned()).await.unwrap();
+        self.service.send(&self.by(), sends::Send::Text { conversation_id: conversation.into(), text: text.to_owned() }).await.unwrap();
     }
 
     fn worker(&self, connector: Arc<dyn Connector>) -> Outbound {
@@ -248,8 +249,8 @@ async fn what_a_connector_cannot_send_is_refused() {
     let channel = Channel::new(|_, _| Ok(Accepted::default()));
     let mut worker = bench.worker(channel.clone());
     let to = vec![Mailbox { email: "eva@example.com".to_owned(), name: None }];
-    let letter = EmailDraft { to, cc: vec![], bcc: vec![], subject: None, text: Some("x".to_owned()), html: None };
-    bench.service.send_mail(&bench.by(), "m1".into(), letter).await.unwrap();
+    let letter = Letter { to, cc: vec![], bcc: vec![], subject: None, text: Some("x".to_owned()), html: None };
+    bench.service.send(&bench.by(), sends::Send::EmailNew { account_id: "m1".into(), letter }).await.unwrap();
     round(&mut worker).await;
     let found = bench.undelivered().await;
     assert_eq!((found.len(), found[0].0.as_str(), channel.handed()), (1, "failed", 0));

@@ -38,6 +38,11 @@ impl<T: types::Type + DeserializeOwned + 'static, const EMPTY_IS_OBJECT: bool> B
         Self { bytes: text.as_bytes().to_vec(), shape: PhantomData }
     }
 
+    /// A body that arrived as a part of another one, or over another protocol.
+    pub fn of_value(body: &Value) -> Self {
+        Self { bytes: body.to_string().into_bytes(), shape: PhantomData }
+    }
+
     /// The body as `T`; an error names the path of the offending value.
     pub fn parse(&self) -> Result<T, ApiError> {
         read(&self.bytes, EMPTY_IS_OBJECT).map(|(read, _)| read)

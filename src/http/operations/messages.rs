@@ -207,9 +207,9 @@ impl MessageWrites {
         key: IdempotencyKey,
         _expand: NoExpand,
     ) -> Result<Reply<One<Acknowledgement>>, Failure<Change>> {
-        let (conversation, text) = body.parse()?.check()?;
+        let send = body.parse()?.send()?;
         let by = request.by::<(), Acknowledgement, _, _>("sendTextMessage", &key, &body);
-        let outcome = request.state.service.send_text(&by, conversation.into(), text).await?;
+        let outcome = request.state.service.send(&by, send).await?;
         Ok(Reply::written::<_, Acknowledgement>(&request, outcome))
     }
 

@@ -2,9 +2,14 @@
 
 use poem_openapi::Object;
 use serde::Deserialize;
+use serde_json::Value;
 
 use crate::{
-    http::{machinery::error::ApiError, schemas::write_inputs::bounded},
+    domain::sends::Send,
+    http::{
+        machinery::{body::Body, error::ApiError},
+        schemas::write_inputs::bounded,
+    },
     service::conversation_writes::LabelUpdate,
 };
 
@@ -80,9 +85,16 @@ pub struct TextInput {
 }
 
 impl TextInput {
-    /// Returns the conversation's id and the text.
-    pub fn check(self) -> Result<(String, String), ApiError> {
+    pub fn send(self) -> Result<Send, ApiError> {
         bounded("body.text", &self.text)?;
-        Ok((self.conversation_id, self.text))
+        Ok(Send::Text { conversation_id: self.conversation_id.into(), text: self.text })
+    }
+}
+
+/// The message that a request to a send operation asks for, checked exactly as the operation's handler checks the request's body.
+pub fn send_of(operation: &str, body: &Value) -> Result<Send, ApiError> {
+    match operation {
+        "sendTextMessage" => Body::<TextInput>::of_value(body).parse()?.send(),
+        other => Err(ApiError::field("operation", format!("`{other}` is not an operation of revision A that sends a message"))),
     }
 }

@@ -4,6 +4,7 @@ use poem_openapi::Object;
 use serde::Deserialize;
 
 use crate::{
+    domain::sends::Send,
     http::{machinery::error::ApiError, schemas::write_inputs::bounded},
     service::conversation_writes::LabelUpdate,
 };
@@ -84,14 +85,13 @@ pub struct TextInput {
 const MAX_TEXT_CHARS: usize = 1000;
 
 impl TextInput {
-    /// Returns the conversation's id and the text.
-    pub fn check(self) -> Result<(String, String), ApiError> {
+    pub fn send(self) -> Result<Send, ApiError> {
         if self.text.trim().is_empty() {
             return Err(ApiError::field("body.text", "must not be blank"));
         }
         if self.text.chars().count() > MAX_TEXT_CHARS {
             return Err(ApiError::field("body.text", format!("must be at most {MAX_TEXT_CHARS} characters long")));
         }
-        Ok((self.conversation_id, self.text))
+        Ok(Send::Text { conversation_id: self.conversation_id.into(), text: self.text })
     }
 }

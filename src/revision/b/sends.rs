@@ -2,11 +2,14 @@
 
 use poem_openapi::{Object, OpenApi};
 use serde::Deserialize;
+use serde_json::Value;
 
+use super::inputs::TextInput;
 use crate::{
     domain::{
         contacts::{is_e164, is_email},
         outbound::Mailbox,
+        sends::{FilledTemplate, Letter, Send},
     },
     http::{
         document::tags::Tag,
@@ -20,7 +23,6 @@ use crate::{
         },
         schemas::{value_types::AddressText, write_inputs::bounded},
     },
-    service::sends::{EmailDraft, FilledTemplate},
 };
 
 /// The maximum number of addresses in one list.
@@ -162,7 +164,7 @@ fn letter(
     subject: Option<String>,
     text: Option<String>,
     html: Option<String>,
-) -> Result<EmailDraft, ApiError> {
+) -> Result<Letter, ApiError> {
     if to.is_empty() {
         return Err(ApiError::field("body.to", format!("must hold 1 to {MAX_ADDRESSES} addresses")));
     }
@@ -179,11 +181,53 @@ fn letter(
         return Err(ApiError::field("body.text", "or `html` must not be blank"));
     }
     let (text, html) = (text.filter(|text| !text.is_empty()), html.filter(|html| !html.is_empty()));
-    Ok(EmailDraft { to, cc, bcc, subject, text, html })
+    Ok(Letter { to, cc, bcc, subject, text, html })
 }
 
 fn filling(template: String, variables: Option<Vec<String>>) -> FilledTemplate {
     FilledTemplate { template_id: template.into(), variables: variables.unwrap_or_default() }
+}
+
+impl NewEmail {
+    pub fn send(self) -> Result<Send, ApiError> {
+        let letter = letter(self.to, [self.cc, self.bcc], self.subject, self.text, self.html)?;
+        Ok(Send::EmailNew { account_id: self.account_id.into(), letter })
+    }
+}
+
+impl EmailReply {
+    pub fn send(self) -> Result<Send, ApiError> {
+        let letter = letter(self.to, [self.cc, self.bcc], self.subject, self.text, self.html)?;
+        Ok(Send::EmailReply { conversation_id: self.conversation_id.into(), letter })
+    }
+}
+
+impl TemplateReply {
+    pub fn send(self) -> Result<Send, ApiError> {
+        Ok(Send::TemplateReply { conversation_id: self.conversation_id.into(), filling: filling(self.template_id, self.variables) })
+    }
+}
+
+impl TemplateToPhone {
+    pub fn send(self) -> Result<Send, ApiError> {
+        if !is_e164(&self.phone_number) {
+            return Err(ApiError::field("body.phoneNumber", "must be a number in E.164: `+`, a country code, and up to 14 digits in all"));
+        }
+        let filling = filling(self.template_id, self.variables);
+        Ok(Send::TemplateToPhone { account_id: self.account_id.into(), phone_number: self.phone_number, filling })
+    }
+}
+
+/// The message that a request to a send operation asks for, checked exactly as the operation's handler checks the request's body.
+pub fn send_of(operation: &str, body: &Value) -> Result<Send, ApiError> {
+    match operation {
+        "sendTextMessage" => Body::<TextInput>::of_value(body).parse()?.send(),
+        "sendEmailReply" => Body::<EmailReply>::of_value(body).parse()?.send(),
+        "sendTemplateReply" => Body::<TemplateReply>::of_value(body).parse()?.send(),
+        "sendEmailNew" => Body::<NewEmail>::of_value(body).parse()?.send(),
+        "sendTemplateToPhone" => Body::<TemplateToPhone>::of_value(body).parse()?.send(),
+        other => Err(ApiError::field("operation", format!("`{other}` is not an operation of revision B that sends a message"))),
+    }
 }
 
 /// Operations that send e-mails and template messages.
@@ -207,10 +251,9 @@ impl Sends {
         key: IdempotencyKey,
         _expand: NoExpand,
     ) -> Result<Reply<One<Acknowledgement>>, Failure<Change>> {
-        let input = body.parse()?;
-        let letter = letter(input.to, [input.cc, input.bcc], input.subject, input.text, input.html)?;
+        let send = body.parse()?.send()?;
         let by = request.by::<(), Acknowledgement, _, _>("sendEmailNew", &key, &body);
-        let outcome = request.state.service.send_mail(&by, input.account_id.into(), letter).await?;
+        let outcome = request.state.service.send(&by, send).await?;
         Ok(Reply::written::<_, Acknowledgement>(&request, outcome))
     }
 
@@ -228,10 +271,9 @@ impl Sends {
         key: IdempotencyKey,
         _expand: NoExpand,
     ) -> Result<Reply<One<Acknowledgement>>, Failure<Change>> {
-        let input = body.parse()?;
-        let letter = letter(input.to, [input.cc, input.bcc], input.subject, input.text, input.html)?;
+        let send = body.parse()?.send()?;
         let by = request.by::<(), Acknowledgement, _, _>("sendEmailReply", &key, &body);
-        let outcome = request.state.service.send_mail_reply(&by, input.conversation_id.into(), letter).await?;
+        let outcome = request.state.service.send(&by, send).await?;
         Ok(Reply::written::<_, Acknowledgement>(&request, outcome))
     }
 
@@ -249,10 +291,9 @@ impl Sends {
         key: IdempotencyKey,
         _expand: NoExpand,
     ) -> Result<Reply<One<Acknowledgement>>, Failure<Change>> {
-        let input = body.parse()?;
+        let send = body.parse()?.send()?;
         let by = request.by::<(), Acknowledgement, _, _>("sendTemplateReply", &key, &body);
-        let filling = filling(input.template_id, input.variables);
-        let outcome = request.state.service.send_template_reply(&by, input.conversation_id.into(), filling).await?;
+        let outcome = request.state.service.send(&by, send).await?;
         Ok(Reply::written::<_, Acknowledgement>(&request, outcome))
     }
 
@@ -272,15 +313,9 @@ impl Sends {
         key: IdempotencyKey,
         _expand: NoExpand,
     ) -> Result<Reply<One<Acknowledgement>>, Failure<Change>> {
-        let input = body.parse()?;
-        if !is_e164(&input.phone_number) {
-            return Err(
-                ApiError::field("body.phoneNumber", "must be a number in E.164: `+`, a country code, and up to 14 digits in all").into()
-            );
-        }
+        let send = body.parse()?.send()?;
         let by = request.by::<(), Acknowledgement, _, _>("sendTemplateToPhone", &key, &body);
-        let filling = filling(input.template_id, input.variables);
-        let outcome = request.state.service.send_template(&by, input.account_id.into(), input.phone_number, filling).await?;
+        let outcome = request.state.service.send(&by, send).await?;
         Ok(Reply::written::<_, Acknowledgement>(&request, outcome))
     }
 }

@@ -18,6 +18,7 @@ pub mod conversation_labels;
 pub mod conversations;
 pub mod counters;
 pub mod deliveries;
+pub mod drafts;
 pub mod events;
 pub mod forgotten_changes;
 pub mod grants;
@@ -56,8 +57,8 @@ macro_rules! for_each_entity {
     ($function:ident, $argument:expr) => {
         for_each_entity! { $function($argument):
             account_users accounts api_key_secrets api_keys attempts audit bridge_secrets bridges changes comments
-            contact_fields contacts conversation_labels conversations counters deliveries events forgotten_changes grants
-            idempotency_keys labelled_tickets labels messages outbound roles server_secrets stores team_members teams
+            contact_fields contacts conversation_labels conversations counters deliveries drafts events forgotten_changes
+            grants idempotency_keys labelled_tickets labels messages outbound roles server_secrets stores team_members teams
             templates ticket_field_values ticket_fields tickets totals users webhook_kinds webhook_secrets webhooks
             write_probes
         }

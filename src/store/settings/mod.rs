@@ -1,7 +1,8 @@
-//! Settings of a store: keys, grants, webhooks, bridges, their secrets, and the audit log.
+//! Settings of a store: keys, grants, webhooks, bridges, their secrets, drafts, and the audit log.
 
 pub mod audit;
 pub mod bridges;
+pub mod drafts;
 pub mod encryption_keys;
 pub mod grants;
 pub mod keys;

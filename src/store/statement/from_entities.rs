@@ -15,7 +15,7 @@ use sea_orm::{
 use crate::{
     domain::{
         ids::{
-            AccountId, CommentId, ContactId, ConversationId, FieldId, KeyId, LabelId, MessageId, RoleId, SeatId, StoreId, TeamId,
+            AccountId, CommentId, ContactId, ConversationId, DraftId, FieldId, KeyId, LabelId, MessageId, RoleId, SeatId, StoreId, TeamId,
             TemplateId, TicketId, UserId, WebhookId,
         },
         time::Timestamp,
@@ -96,6 +96,7 @@ values!(
     CommentId,
     ContactId,
     ConversationId,
+    DraftId,
     FieldId,
     KeyId,
     LabelId,

@@ -40,7 +40,7 @@ async fn emails_and_templates_have_payloads_of_their_own() {
         bench.bridge(account, &local.url).await.unwrap();
     }
     let mailbox = |email: &str, name: Option<&str>| Mailbox { email: email.to_owned(), name: name.map(str::to_owned) };
-    let bare = EmailDraft {
+    let bare = Letter {
         to: vec![mailbox("eva@example.com", None)],
         cc: vec![],
         bcc: vec![],
@@ -48,7 +48,7 @@ async fn emails_and_templates_have_payloads_of_their_own() {
         text: Some("plain".to_owned()),
         html: None,
     };
-    bench.service.send_mail(&bench.by(), "m1".into(), bare.clone()).await.unwrap();
+    bench.service.send(&bench.by(), Send::EmailNew { account_id: "m1".into(), letter: bare.clone() }).await.unwrap();
     let mut worker = bench.worker();
     worker.drain().await.unwrap();
     let first = body(&local.last());
@@ -60,7 +60,7 @@ async fn emails_and_templates_have_payloads_of_their_own() {
     });
     assert_eq!(first, expected);
 
-    let full = EmailDraft {
+    let full = Letter {
         to: vec![mailbox("eva@example.com", Some("Eva"))],
         cc: vec![mailbox("c@example.com", None)],
         bcc: vec![mailbox("b@example.com", None)],
@@ -68,7 +68,8 @@ async fn emails_and_templates_have_payloads_of_their_own() {
         html: Some("<p>".to_owned()),
         ..bare
     };
-    bench.service.send_mail_reply(&bench.by(), first["conversationId"].as_str().unwrap().into(), full).await.unwrap();
+    let conversation_id = first["conversationId"].as_str().unwrap().into();
+    bench.service.send(&bench.by(), Send::EmailReply { conversation_id, letter: full }).await.unwrap();
     worker.drain().await.unwrap();
     let reply = body(&local.last());
     let expected = json!({
@@ -79,7 +80,8 @@ async fn emails_and_templates_have_payloads_of_their_own() {
     assert_eq!((&reply["email"], reply.get("text")), (&expected, None));
 
     let filling = FilledTemplate { template_id: "tpl".into(), variables: vec![] };
-    bench.service.send_template(&bench.by(), "w1".into(), "+66812345678".to_owned(), filling).await.unwrap();
+    let send = Send::TemplateToPhone { account_id: "w1".into(), phone_number: "+66812345678".to_owned(), filling };
+    bench.service.send(&bench.by(), send).await.unwrap();
     worker.drain().await.unwrap();
     let template = body(&local.last());
     let expected = json!({"id": "tpl", "name": "greeting", "language": "en", "variables": [], "text": ""});

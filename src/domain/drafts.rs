@@ -1,0 +1,111 @@
+//! Drafts: messages to contacts that an assistant proposes with an API key, and that a person releases, edits or discards.
+
+use super::{
+    ids::{AccountId, ConversationId, DraftId, KeyId, MessageId, UserId},
+    sends::Send,
+    time::Timestamp,
+};
+
+const DAY: i64 = 24 * 60 * 60 * 1000;
+
+/// How long a draft can be released.
+pub const DRAFT_LIFETIME_MILLIS: i64 = 7 * DAY;
+
+/// How long a draft is kept. By then it was settled or has expired.
+pub const DRAFT_KEPT_MILLIS: i64 = 30 * DAY;
+
+/// The limit of drafts of a store that wait for their release.
+pub const MAX_PENDING_DRAFTS: u32 = 1000;
+
+/// The states of a draft.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DraftState {
+    Pending,
+    Released,
+    Discarded,
+    /// Nobody settled the draft in its lifetime.
+    Expired,
+}
+
+impl DraftState {
+    pub const ALL: [Self; 4] = [Self::Pending, Self::Released, Self::Discarded, Self::Expired];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Released => "released",
+            Self::Discarded => "discarded",
+            Self::Expired => "expired",
+        }
+    }
+
+    /// The state as it is stored: a draft expires without a write.
+    pub const fn stored(self) -> &'static str {
+        match self {
+            Self::Pending | Self::Expired => Self::Pending.name(),
+            Self::Released | Self::Discarded => self.name(),
+        }
+    }
+
+    /// The state of a draft from the stored one.
+    pub fn of(stored: &str, expires_at: Timestamp, now: Timestamp) -> Self {
+        match stored {
+            "released" => Self::Released,
+            "discarded" => Self::Discarded,
+            _ if expires_at <= now => Self::Expired,
+            _ => Self::Pending,
+        }
+    }
+}
+
+/// A message that waits for its release, or was released, discarded or left to expire.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Draft {
+    pub id: DraftId,
+    /// The key that the draft was made with, which may be gone.
+    pub key_id: KeyId,
+    /// The name of the key when the draft was made.
+    pub key_name: String,
+    pub send: Send,
+    /// The conversation that the message goes to, as far as there was one when the draft was made.
+    pub conversation_id: Option<ConversationId>,
+    /// The account that the request names.
+    pub account_id: Option<AccountId>,
+    /// The newest inbound message of the conversation when the draft was made or last edited.
+    pub seen_message_id: Option<MessageId>,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+    pub expires_at: Timestamp,
+    /// The state when the draft was read.
+    pub state: DraftState,
+    /// When the draft was released or discarded.
+    pub settled_at: Option<Timestamp>,
+    /// Who released or discarded it; absent: the command line.
+    pub settled_by: Option<UserId>,
+}
+
+/// The release of a draft with its send.
+#[derive(Clone, Debug)]
+pub struct Release {
+    pub draft_id: DraftId,
+    /// What is sent. A draft that was edited after it was read is not released.
+    pub send: Send,
+    /// The newest inbound message that the releasing person read, if it is newer than the draft.
+    pub confirmed_message_id: Option<MessageId>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_draft_expires_unless_it_was_settled() {
+        let [before, end] = [9, 10].map(Timestamp::from_millis);
+        for state in DraftState::ALL {
+            let expired = DraftState::of(state.stored(), end, end);
+            assert_eq!(expired, if state == DraftState::Pending { DraftState::Expired } else { state });
+        }
+        assert_eq!(DraftState::of("pending", end, before), DraftState::Pending);
+        assert_eq!(DraftState::of("released", end, before).name(), "released");
+    }
+}

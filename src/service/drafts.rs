@@ -1,0 +1,221 @@
+//! Drafts: an assistant proposes a message with an API key, and a person releases, edits or discards it.
+//!
+//! Guarantees: a draft is checked like its send when it is made and when it is edited; it is released in the transaction of its send, so
+//! that it is sent at most once; it is not released over a message of the contact that nobody has read. Writes hold a draft before its
+//! conversation.
+
+use serde_json::{Value, json};
+
+use super::{
+    Error, Result, Service, WriteContext, WriteOutcome,
+    threads::thread_of,
+    write_transaction::{WriteTransaction, begin},
+};
+use crate::domain::{
+    drafts::{DRAFT_KEPT_MILLIS, DRAFT_LIFETIME_MILLIS, Draft, DraftState, MAX_PENDING_DRAFTS, Release},
+    events::Actor,
+    ids::{ConversationId, DraftId, KeyId, MessageId, StoreId},
+    sends::Send,
+    settings::{Editor, Entry, Subject},
+    store::WHATSAPP,
+};
+
+/// The limit of old drafts that are deleted when a draft is made.
+const FORGOTTEN_AT_ONCE: u64 = 50;
+
+/// The member that names a draft to release. Other failures of a release name members of the message, as its send does.
+const RELEASED: &str = "body.draftId";
+
+impl Service {
+    /// Stores a draft. Whatever refuses the message at this moment refuses the draft.
+    pub async fn make_draft(
+        &self,
+        by: &WriteContext<'_, Draft>,
+        key_id: &KeyId,
+        key_name: &str,
+        send: Send,
+    ) -> Result<WriteOutcome<Draft>> {
+        let rehearsed = self.rehearse(by.store, by.actor.clone(), send.clone()).await;
+        let change = begin!(self, by);
+        // A repeated request gets its first answer, even if the message would be refused by now.
+        rehearsed?;
+        let now = change.now();
+        change.forget_drafts(now.plus_millis(-DRAFT_KEPT_MILLIS), FORGOTTEN_AT_ONCE).await?;
+        let pending = change.count_pending_drafts().await?;
+        if pending >= i64::from(MAX_PENDING_DRAFTS) {
+            let reason = format!(
+                "the store has {pending} drafts that wait for their release, and may have {MAX_PENDING_DRAFTS}; release or discard one"
+            );
+            return Err(Error::Full(reason));
+        }
+        let (conversation_id, seen_message_id) = newest_inbound(&change, &send).await?;
+        let draft = Draft {
+            id: DraftId::from(self.world().ids.fresh()),
+            key_id: key_id.clone(),
+            key_name: key_name.to_owned(),
+            conversation_id,
+            account_id: send.account_id().cloned(),
+            seen_message_id,
+            send,
+            created_at: now,
+            updated_at: now,
+            expires_at: now.plus_millis(DRAFT_LIFETIME_MILLIS),
+            state: DraftState::Pending,
+            settled_at: None,
+            settled_by: None,
+        };
+        change.insert_draft(&draft).await?;
+        change.finish(by, draft.clone()).await
+    }
+
+    /// At most `limit` drafts in a state, the newest first; `before`: only those after this one in the list.
+    pub async fn drafts(&self, store: &StoreId, state: DraftState, before: Option<&DraftId>, limit: i64) -> Result<Vec<Draft>> {
+        let now = self.world().now();
+        let after = match before {
+            Some(id) => {
+                let unknown = || Error::invalid("before", "is not the id of a draft of this store; the list begins without it");
+                Some(self.db().draft(store, id, now).await?.ok_or_else(unknown)?)
+            }
+            None => None,
+        };
+        Ok(self.db().drafts(store, state, after.as_ref(), limit, now).await?)
+    }
+
+    pub async fn draft(&self, store: &StoreId, id: &DraftId) -> Result<Draft> {
+        self.db().draft(store, id, self.world().now()).await?.ok_or_else(|| unknown("draftId", id))
+    }
+
+    /// Changes what a draft says. It stays a message to the same contact.
+    pub async fn edit_draft(&self, editor: &Editor, id: &DraftId, send: Send) -> Result<Draft> {
+        let found = self.draft(&editor.store_id, id).await?;
+        must_be_pending("draftId", &found)?;
+        must_go_the_same_way(&found.send, &send)?;
+        self.rehearse(&editor.store_id, editor.actor(), send.clone()).await?;
+        let mut change = self.begin_edit(editor).await?;
+        let mut draft = pending(&change, "draftId", id).await?;
+        (draft.conversation_id, draft.seen_message_id) = newest_inbound(&change, &send).await?;
+        draft.send = send;
+        draft.updated_at = change.now();
+        change.save_draft(&draft).await?;
+        change.audit(entry("draft.edited", &draft));
+        change.end().await?;
+        Ok(draft)
+    }
+
+    /// Sends a draft. `confirmed`: the newest inbound message that the editor has read, if the contact wrote after the draft was made.
+    pub async fn release_draft(&self, editor: &Editor, id: &DraftId, confirmed: Option<MessageId>) -> Result<Draft> {
+        let found = self.db().draft(&editor.store_id, id, self.world().now()).await?;
+        let send = found.ok_or_else(|| unknown(RELEASED, id))?.send;
+        let release = Release { draft_id: id.clone(), send: send.clone(), confirmed_message_id: confirmed };
+        self.send(&WriteContext::editor(editor).releasing(&release), send).await?;
+        self.draft(&editor.store_id, id).await
+    }
+
+    pub async fn discard_draft(&self, editor: &Editor, id: &DraftId) -> Result<()> {
+        let mut change = self.begin_edit(editor).await?;
+        let draft = pending(&change, "draftId", id).await?;
+        settle(&mut change, editor, draft, DraftState::Discarded).await?;
+        change.end().await
+    }
+
+    /// Releases a draft within the transaction of its send.
+    pub(super) async fn take_draft(&self, change: &mut WriteTransaction<'_>, release: &Release) -> Result<()> {
+        let draft = pending(change, RELEASED, &release.draft_id).await?;
+        if draft.send != release.send {
+            return Err(Error::conflict(RELEASED, "names a draft that was edited at this moment; read it again"));
+        }
+        let (_, newest) = newest_inbound(change, &draft.send).await?;
+        if let Some(newest) =
+            newest.filter(|newest| draft.seen_message_id.as_ref() != Some(newest) && release.confirmed_message_id.as_ref() != Some(newest))
+        {
+            let reason = format!(
+                "names a draft after which the contact wrote message `{newest}`; read it, and release the draft with `confirmedMessageId` of \
+                 that message, or edit the draft"
+            );
+            return Err(Error::conflict(RELEASED, reason));
+        }
+        let editor = change.editor().cloned().ok_or_else(|| Error::Internal("a draft is released without an editor".to_owned()))?;
+        settle(change, &editor, draft, DraftState::Released).await
+    }
+
+    /// Sends a message and takes it back.
+    async fn rehearse(&self, store: &StoreId, actor: Actor, send: Send) -> Result<()> {
+        self.send(&WriteContext::alone(store, actor).rehearsed(), send).await.map(|_| ())
+    }
+}
+
+/// A draft that can be changed, held until the end of the transaction.
+async fn pending(change: &WriteTransaction<'_>, field: &str, id: &DraftId) -> Result<Draft> {
+    let draft = change.draft(id).await?.ok_or_else(|| unknown(field, id))?;
+    must_be_pending(field, &draft)?;
+    Ok(draft)
+}
+
+fn unknown(field: &str, id: &DraftId) -> Error {
+    Error::missing(field, "draft", id)
+}
+
+fn must_be_pending(field: &str, draft: &Draft) -> Result<()> {
+    let settled = |how: &str| {
+        let at = draft.settled_at.map(|at| format!(" at {at}")).unwrap_or_default();
+        let by = draft.settled_by.as_ref().map_or_else(|| "on the command line".to_owned(), |user| format!("by the user `{user}`"));
+        format!("names a draft that was {how}{at} {by}")
+    };
+    let reason = match draft.state {
+        DraftState::Pending => return Ok(()),
+        DraftState::Released => settled("released"),
+        DraftState::Discarded => settled("discarded"),
+        DraftState::Expired => format!("names a draft that expired at {}", draft.expires_at),
+    };
+    Err(Error::conflict(field, reason))
+}
+
+/// An edited draft is the same operation on the same conversation, or from the same account to the same number.
+fn must_go_the_same_way(former: &Send, send: &Send) -> Result<()> {
+    let differs =
+        |member: &str, former: &str| Err(Error::invalid(format!("body.{member}"), format!("must stay `{former}`, as the draft has it")));
+    if former.operation() != send.operation() {
+        return Err(Error::invalid("body", format!("must be one of `{}`, the operation of the draft", former.operation())));
+    }
+    match (former.conversation_id(), former.account_id(), former.phone_number()) {
+        (Some(id), ..) if send.conversation_id() != Some(id) => differs("conversationId", id.as_str()),
+        (_, Some(id), _) if send.account_id() != Some(id) => differs("accountId", id.as_str()),
+        (.., Some(phone)) if send.phone_number() != Some(phone) => differs("phoneNumber", phone),
+        _ => Ok(()),
+    }
+}
+
+/// The conversation that a message goes to, if there is one, held until the end of the transaction, and the inbound message that arrived
+/// in it last.
+async fn newest_inbound(change: &WriteTransaction<'_>, send: &Send) -> Result<(Option<ConversationId>, Option<MessageId>)> {
+    let conversation = match send {
+        Send::Text { conversation_id, .. } | Send::EmailReply { conversation_id, .. } | Send::TemplateReply { conversation_id, .. } => {
+            change.conversation(conversation_id).await?
+        }
+        Send::TemplateToPhone { account_id, phone_number, .. } => match change.account(account_id).await? {
+            Some(account) if account.channel.as_str() == WHATSAPP => thread_of(change, &account, phone_number).await?,
+            _ => None,
+        },
+        Send::EmailNew { .. } => None,
+    };
+    let Some(conversation) = conversation else { return Ok((None, None)) };
+    let newest = change.newest_inbound(&conversation.id).await?;
+    Ok((Some(conversation.id), newest))
+}
+
+/// Ends the wait of a draft, which is held and pending.
+async fn settle(change: &mut WriteTransaction<'_>, editor: &Editor, draft: Draft, state: DraftState) -> Result<()> {
+    let settled = Draft { state, settled_at: Some(change.now()), settled_by: editor.user_id.clone(), ..draft };
+    change.save_draft(&settled).await?;
+    let action = if state == DraftState::Released { "draft.released" } else { "draft.discarded" };
+    change.audit(entry(action, &settled));
+    Ok(())
+}
+
+fn entry(action: &'static str, draft: &Draft) -> Entry {
+    let detail: Value = json!({
+        "operation": draft.send.operation(), "conversationId": draft.conversation_id, "accountId": draft.account_id, "keyId": draft.key_id,
+        "keyName": draft.key_name,
+    });
+    Entry { action, subject: Subject::Draft, subject_id: draft.id.to_string(), detail }
+}

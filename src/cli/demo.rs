@@ -16,6 +16,7 @@ use crate::{
     delivery::{connector::Connectors, simulator::Simulator},
     domain::{
         clock::World,
+        events::Actor,
         ids::StoreId,
         keys::{ApiKey, Secret},
         scopes::Scope,
@@ -25,6 +26,7 @@ use crate::{
     http::{document::examples::STORE, machinery::routing::PREFIX},
     revision,
     service::{
+        WriteContext,
         import::{self, Options, Spool},
         keys::NewKey,
         stores,
@@ -79,7 +81,8 @@ async fn fill(db: &Db, world: &World) -> Result<(Secret, Secret), super::Failed>
         return Err(super::Failed(reason));
     }
     // An earlier start may have been killed before it imported the records.
-    if db.users(&store, Some(&demo_data::owner())).await?.is_empty() {
+    let is_new = db.users(&store, Some(&demo_data::owner())).await?.is_empty();
+    if is_new {
         let spool = Spool::copy(Cursor::new(demo_data::lines(world.now()).collect::<Vec<_>>().join("\n")))?;
         import::run(db, world, &store, spool, Options::default()).await?;
     }
@@ -91,7 +94,13 @@ async fn fill(db: &Db, world: &World) -> Result<(Secret, Secret), super::Failed>
         service.delete_key(&editor, &key.id).await?;
     }
     let new = NewKey { name: KEY_NAME.to_owned(), scopes: Scope::ALL.iter().copied().collect(), owner: None };
-    let (_, key) = service.create_key(&editor, new).await?;
+    let (made, key) = service.create_key(&editor, new).await?;
+    if is_new {
+        let by = || WriteContext::alone(&store, Actor::ApiKey(made.id.clone()));
+        for send in demo_data::drafts() {
+            service.make_draft(&by(), &made.id, &made.name, send).await?;
+        }
+    }
     let (link, _) = service.grant(&editor, &demo_data::owner(), GrantKind::Link).await?;
     Ok((key, link))
 }

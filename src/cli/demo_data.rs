@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::domain::{ids::UserId, store::CHANNELS, time::Timestamp};
+use crate::domain::{ids::UserId, sends::Send, store::CHANNELS, time::Timestamp};
 
 /// The numbers of records; the number of messages depends on the conversations.
 const CONTACTS: usize = 60;
@@ -76,6 +76,15 @@ pub fn lines(now: Timestamp) -> impl Iterator<Item = String> {
     let parts: [fn(&DemoData) -> Vec<Value>; 5] =
         [DemoData::team, DemoData::accounts, DemoData::definitions, DemoData::contacts, DemoData::conversations];
     parts.into_iter().flat_map(move |part| part(&demo)).map(|line| line.to_string())
+}
+
+/// Messages that an assistant proposes to contacts of the demo store.
+pub fn drafts() -> [Send; 2] {
+    [
+        ("conv-011", "Your parcel left our warehouse this morning. It arrives tomorrow."),
+        ("conv-031", "We are sorry. Please send us a photo."),
+    ]
+    .map(|(conversation, text)| Send::Text { conversation_id: conversation.into(), text: text.to_owned() })
 }
 
 struct DemoData {

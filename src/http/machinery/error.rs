@@ -83,6 +83,14 @@ impl ApiError {
         }
     }
 
+    /// A failure of a body that is the member `body` of the request's body.
+    pub fn within_body(self) -> Self {
+        match self.message.strip_prefix("`body") {
+            Some(rest) => Self { message: format!("`body.body{rest}"), ..self },
+            None => self,
+        }
+    }
+
     pub fn internal() -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "something went wrong on our side; the request id identifies it in our log")
     }

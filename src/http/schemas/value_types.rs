@@ -233,7 +233,7 @@ impl<T: Type + 'static> ParseFromJSON for StoredJson<T> {
 
 /// An object whose members the document does not list.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct AnyObject(Value);
+pub struct AnyObject(pub Value);
 
 /// The listed members of an object that may have others.
 pub trait Members: Send + Sync + 'static {

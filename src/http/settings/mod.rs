@@ -10,6 +10,7 @@
 mod audit;
 mod auth;
 mod bridges;
+mod drafts;
 mod events;
 mod inbox;
 mod keys;

@@ -25,6 +25,7 @@ pub fn plane() -> impl OpenApi {
         super::keys::KeyOperations,
         super::webhooks::WebhookOperations,
         super::events::EventOperations,
+        super::drafts::DraftOperations,
         super::inbox::InboxOperations,
         super::team::TeamOperations,
         super::bridges::BridgeOperations,

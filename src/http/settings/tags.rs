@@ -13,6 +13,8 @@ pub enum SettingsTag {
     Webhooks,
     /// Recorded events.
     Events,
+    /// Messages to contacts that an assistant proposed, and that a person releases, edits or discards.
+    Drafts,
     /// State changes of tickets and conversations, and inbound messages from a bridge.
     Inbox,
     /// Seats, and which users may work on which channel account.

@@ -4,6 +4,7 @@
 mod access;
 mod audit;
 mod bridges;
+mod drafts;
 mod inbound;
 mod inbox;
 mod keys;

@@ -289,7 +289,7 @@ impl WriteTransaction<'_> {
     /// Records the events and commits. If nothing changed, it waits until what was read is durable. A rehearsal is rolled back.
     pub async fn end(self) -> Result<()> {
         if self.rehearsal {
-            return Ok(());
+            return Ok(self.write.run_waiting().await?);
         }
         let record = |fact| {
             let event = Event { id: self.service.world().ids.fresh(), at: self.write.now(), actor: self.actor.clone(), fact };

@@ -359,6 +359,16 @@ impl Write {
         Ok(self.first(sql, |cells| cells.flag()).await?.unwrap_or(false))
     }
 
+    /// Runs the statements that wait for another one, to find out whether they fail.
+    pub async fn run_waiting(&self) -> Result<()> {
+        let WriteConnection::Postgres(begun) = &self.on else { return Ok(()) };
+        let waiting = self.waiting();
+        if !waiting.is_empty() {
+            begun.flight(&waiting).await?;
+        }
+        Ok(())
+    }
+
     /// Commits everything. A transaction without a change waits too: on SQLite, until what it read is durable.
     pub async fn commit(self) -> Result<()> {
         let mut log = std::mem::take(&mut *lock(&self.log));

@@ -310,7 +310,7 @@ async fn a_draft_expires() {
     let bench = Bench::new().await;
     let made = bench.make(text(&"c0".into(), "hi")).await;
     bench.clock.pass(DRAFT_LIFETIME_MILLIS - 1);
-    assert_eq!(bench.listed(DraftState::Pending).await, [made.id.clone()]);
+    assert_eq!(bench.listed(DraftState::Pending).await, std::slice::from_ref(&made.id));
     bench.clock.pass(1);
     assert_eq!((bench.listed(DraftState::Pending).await, bench.listed(DraftState::Expired).await), (vec![], vec![made.id.clone()]));
     conflict(bench.release(&made.id).await, &["expired at 2027-"]);

@@ -98,3 +98,24 @@ pub fn send_of(operation: &str, body: &Value) -> Result<Send, ApiError> {
         other => Err(ApiError::field("operation", format!("`{other}` is not an operation of revision A that sends a message"))),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_send_is_read_from_the_body_of_its_operation() {
+        let body = json!({"conversationId": "c1", "text": "Hi"});
+        assert_eq!(send_of("sendTextMessage", &body).unwrap().body(), body);
+        for (operation, body, start) in [
+            ("sendTextMessage", json!({"conversationId": "c1"}), "`body.text` is required"),
+            ("sendTextMessage", json!({"conversationId": "c1", "text": "Hi", "html": "Hi"}), "`body.html` is not a known property"),
+            ("sendEmailReply", json!({"conversationId": "c1"}), "`operation` `sendEmailReply` is not an operation of revision A"),
+        ] {
+            let refused = send_of(operation, &body).unwrap_err();
+            assert!(refused.status.as_u16() == 400 && refused.message.starts_with(start), "{refused}");
+        }
+    }
+}

@@ -319,3 +319,46 @@ impl Sends {
         Ok(Reply::written::<_, Acknowledgement>(&request, outcome))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_send_is_read_from_the_body_of_its_operation() {
+        let mail = json!({"to": [{"email": "a@example.com", "name": "Ann"}], "subject": "Hi", "html": "<p>Hi</p>"});
+        let with = |mut body: Value, name: &str, value: &str| {
+            body[name] = value.into();
+            body
+        };
+        for (operation, body) in [
+            ("sendTextMessage", json!({"conversationId": "c1", "text": "Hi"})),
+            ("sendEmailReply", with(mail.clone(), "conversationId", "c1")),
+            ("sendEmailNew", with(mail, "accountId", "m1")),
+            ("sendTemplateReply", json!({"conversationId": "c1", "templateId": "t1", "variables": ["Ann"]})),
+            ("sendTemplateToPhone", json!({"accountId": "w1", "phoneNumber": "+66812345678", "templateId": "t1"})),
+        ] {
+            let send = send_of(operation, &body).unwrap();
+            assert_eq!((send.operation(), send.body()), (operation, body.clone()));
+            let refused = send_of(operation, &with(body, "nope", "x")).unwrap_err();
+            assert!(refused.message.starts_with("`body.nope` is not a known property"), "{refused}");
+        }
+        for (operation, body, start) in [
+            ("sendTextMessage", json!({"conversationId": "c1", "text": " "}), "`body.text` must not be blank"),
+            ("sendTextMessage", json!({"conversationId": "c1", "text": "a\0"}), "`body.text` must not contain U+0000"),
+            ("sendTextMessage", json!([]), "`body` must be an object"),
+            ("sendEmailNew", json!({"accountId": "m1", "to": []}), "`body.to` must hold 1 to 50 addresses"),
+            (
+                "sendTemplateToPhone",
+                json!({"accountId": "w1", "phoneNumber": "0812345678", "templateId": "t1"}),
+                "`body.phoneNumber` must be",
+            ),
+            ("addInternalComment", json!({}), "`operation` `addInternalComment` is not an operation of revision B"),
+        ] {
+            let refused = send_of(operation, &body).unwrap_err();
+            assert!(refused.status.as_u16() == 400 && refused.message.starts_with(start), "{refused}");
+        }
+    }
+}

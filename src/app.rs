@@ -13,6 +13,7 @@ use poem::{
 };
 use prometheus_client::metrics::gauge::Gauge;
 use tokio::{runtime::Handle, sync::watch, task::JoinHandle};
+use url::Url;
 
 use crate::{
     config::Config,
@@ -42,6 +43,7 @@ use crate::{
     store::{self, Db, change_log::retention::RetentionPass, settings::encryption_keys::SecretKeys, slow_statements},
     supervisor::{Pulse, Supervisor},
     telemetry::metrics::{MESSAGES, Metrics, WEBHOOKS},
+    tools::{self, Api, HttpTools, Narrowing, Permits, ToolServer},
 };
 
 /// One process.
@@ -57,6 +59,16 @@ pub struct App {
     cors: Cors,
     /// Absent: the metrics page is served at the main address.
     metrics_listen: Option<String>,
+    /// Absent: the assistant tools are not served.
+    tools: Option<ToolSettings>,
+}
+
+/// How the assistant tools are served over HTTP.
+#[derive(Clone, Debug)]
+pub struct ToolSettings {
+    pub permits: Permits,
+    /// The hosts under which clients reach the server, besides those of `public_url` and this machine.
+    pub hosts: Vec<String>,
 }
 
 /// Settings that concern callers: limits, CORS, and the public address of this server.
@@ -167,7 +179,13 @@ impl App {
         let state =
             Arc::new(SharedState { service, replica, seal, metrics, rate: callers.rate, under_way: UnsentAnswers::default(), turns });
         let Callers { public_url, cors, .. } = callers;
-        Ok(Self { state, connectors, targets, searches, supervisor, readiness, public_url, cors, metrics_listen: None })
+        Ok(Self { state, connectors, targets, searches, supervisor, readiness, public_url, cors, metrics_listen: None, tools: None })
+    }
+
+    /// Serves the assistant tools at [`tools::PATH`].
+    #[must_use]
+    pub fn with_tools(self, settings: ToolSettings) -> Self {
+        Self { tools: Some(settings), ..self }
     }
 
     /// Sets a separate address for the metrics page, which is then served only there. `None` keeps it at the main address.
@@ -196,18 +214,59 @@ impl App {
         if self.metrics_listen.is_none() {
             route = route.at(METRICS, self.metrics());
         }
+        if let Some(settings) = &self.tools {
+            route = route.at(tools::PATH, self.http_tools(settings));
+        }
         for asset in page::ASSETS {
             route = route.at(asset.path, get(make_sync(move |_| asset.response())));
         }
-        let mut operations = Operations::default();
-        operations.add(contract::contract());
+        let mut operations = contract_operations();
         operations.add(settings::plane());
         let pages = route.data(self.readiness.clone()).data(self.state.clone()).map_to_response().boxed();
         Middleware { served: Served { operations, pages }, state: self.state.clone(), cors: self.cors.clone() }
     }
 
+    /// The assistant tools over HTTP.
+    fn http_tools(&self, ToolSettings { permits, hosts }: &ToolSettings) -> HttpTools {
+        let public = self.public_url.as_deref().and_then(|url| Url::parse(url).ok());
+        let local = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
+        let named = public.as_ref().and_then(Url::host_str).map(str::to_owned);
+        let hosts = local.into_iter().chain(hosts.iter().cloned()).chain(named).collect();
+        let origins = public.map(|url| url.origin().ascii_serialization()).into_iter().chain(self.cors.named()).collect();
+        let server = ToolServer::of_requests(self.api(), self.state.service.clone(), *permits);
+        HttpTools::new(server, *permits, hosts, origins)
+    }
+
+    /// The assistant tools for the holder of one API key, over another transport than HTTP.
+    pub fn tools_of_key(&self, key: String, permits: Permits, narrowing: Narrowing) -> ToolServer {
+        ToolServer::of_key(self.api(), self.state.service.clone(), permits, key, narrowing)
+    }
+
+    /// The operations of the contract, for callers in this process.
+    fn api(&self) -> Api {
+        let nothing = make_sync(|_| StatusCode::NOT_FOUND).map_to_response().boxed();
+        let served = Served { operations: contract_operations(), pages: nothing };
+        Api::new(Middleware { served, state: self.state.clone(), cors: Cors::default() }.boxed())
+    }
+
     fn metrics(&self) -> impl IntoEndpoint<Endpoint: 'static> + use<> {
         get(metrics_page).data(self.state.clone()).data(self.searches.clone())
+    }
+
+    /// Runs only the search service, until the sender of `stop` is dropped.
+    pub fn follow_changes(&self, stop: &watch::Receiver<()>) -> JoinHandle<()> {
+        let (searches, stopped) = (self.searches.clone(), stop.clone());
+        self.supervisor.run("search index", LONG_SILENCE, stop.clone(), move |pulse| {
+            let mut stopped = stopped.clone();
+            searches.clone().run(async move { _ = stopped.changed().await }, pulse)
+        })
+    }
+
+    /// Writes what is kept in memory, and closes the database.
+    pub async fn close(&self) -> service::Result<()> {
+        let service = &self.state.service;
+        service.save_key_uses().await?;
+        Ok(service.db().clone().close().await?)
     }
 
     /// Runs only the search service, for tests without a server.
@@ -239,6 +298,12 @@ impl App {
         served?;
         self.state.service.db().clone().close().await.map_err(io::Error::other)
     }
+}
+
+fn contract_operations() -> Operations {
+    let mut operations = Operations::default();
+    operations.add(contract::contract());
+    operations
 }
 
 /// The addresses at which a process is reachable.

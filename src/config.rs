@@ -31,6 +31,12 @@ pub fn is_switched_on(variable: &str) -> bool {
     switch().parse_ref(&clap::Command::new(""), None, value.as_ref()).unwrap_or(false)
 }
 
+/// The API key of a client command. Only the environment can name it, since other users of the machine see arguments.
+#[expect(clippy::disallowed_methods, reason = "this file reads the environment")]
+pub fn api_key() -> Option<String> {
+    std::env::var("COUNTERPART_API_KEY").ok().map(|key| key.trim().to_owned()).filter(|key| !key.is_empty())
+}
+
 /// The format of log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum LogFormat {

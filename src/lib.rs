@@ -33,3 +33,4 @@ pub mod service;
 pub mod store;
 pub mod supervisor;
 pub mod telemetry;
+pub mod tools;

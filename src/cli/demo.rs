@@ -11,7 +11,7 @@ use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 
 use super::{CliResult, demo_data, print, serve::Listen, settings};
 use crate::{
-    app::{App, Callers, open_migrated, service},
+    app::{App, Callers, ToolSettings, open_migrated, service},
     config::Config,
     delivery::{connector::Connectors, simulator::Simulator},
     domain::{
@@ -33,6 +33,7 @@ use crate::{
     },
     store::Db,
     telemetry::metrics::Metrics,
+    tools::{self, Permits},
 };
 
 /// The name of the demo's key.
@@ -65,6 +66,7 @@ impl Demo {
         let callers = Callers { bounds: config.bounds(), ..Callers::default() };
         let connectors = Connectors::every(Arc::new(Simulator));
         let app = App::new(db, world, metrics, callers, connectors, Targets::PublicAndLoopback, config.index_folder()).await?;
+        let app = app.with_tools(ToolSettings { permits: Permits::default(), hosts: self.listen.hosts() });
         self.listen.serve(&app, |addresses| print(&welcome(&addresses.url, &key, &link, self.keep.as_deref()))).await
     }
 }
@@ -113,9 +115,11 @@ fn welcome(base: &str, key: &Secret, link: &Secret, kept: Option<&Path>) -> Stri
          Base URL  {base}{PREFIX}\n\
          API key   {key}\n\
          Docs      {base}/docs\n\
+         Tools     {base}{tools} (for assistants: Model Context Protocol)\n\
          Settings  {settings}\n          (opens once, within 15 minutes)\n\n\
          curl -H 'x-api-key: {key}' '{base}{PREFIX}/conversations?contactId={contact}&pageSize=2'",
         revision = revision::NAME,
+        tools = tools::PATH,
         settings = settings::link(base, link),
         contact = demo_data::FIRST_CONTACT,
     )

@@ -10,8 +10,10 @@ mod demo;
 mod events;
 mod export;
 mod health;
+mod http_client;
 mod import;
 mod key;
+mod mcp;
 mod message;
 mod migrate;
 mod openapi;
@@ -91,6 +93,8 @@ pub enum Command {
     Secrets(secrets::SecretsCommand),
     /// Rebuild the search index
     Reindex(reindex::Reindex),
+    /// Serve the assistant tools (Model Context Protocol) over standard input and output
+    Mcp(mcp::Mcp),
     /// Print the OpenAPI document of this build's revision
     Openapi(openapi::Openapi),
     /// Compare OpenAPI documents
@@ -164,6 +168,7 @@ impl Command {
             Self::Settings(command) => command.run(config).await,
             Self::Secrets(command) => command.run(config).await,
             Self::Reindex(command) => command.run(config).await,
+            Self::Mcp(command) => command.run(config).await,
             Self::Openapi(command) => command.run(),
             Self::Health(command) => command.run().await,
             Self::Completions(command) => command.run(),

@@ -8,7 +8,7 @@ use url::Url;
 
 use super::{CliResult, Failed, print};
 use crate::{
-    app::{Addresses, App, Callers, open_migrated, report_secrets},
+    app::{Addresses, App, Callers, ToolSettings, open_migrated, report_secrets},
     config::{Config, switch},
     delivery::{connector::Connectors, simulator::Simulator},
     domain::clock::World,
@@ -17,6 +17,7 @@ use crate::{
         rate_limits::{RateLimit, requests_per_second},
     },
     telemetry::metrics::Metrics,
+    tools::Permits,
 };
 
 #[derive(Args, Debug)]
@@ -52,6 +53,14 @@ pub struct Serve {
     /// Deliver the messages of accounts without a bridge to a simulated channel; for development and tests
     #[arg(long, env = "COUNTERPART_SIMULATE_CHANNELS", value_parser = switch())]
     simulate_channels: bool,
+
+    /// Also serve the assistant tools (Model Context Protocol) at `/mcp`; messages that assistants send become drafts
+    #[arg(long, env = "COUNTERPART_MCP", value_parser = switch())]
+    mcp: bool,
+
+    /// Let assistants send messages to contacts. A client that can ask its user shows each message first
+    #[arg(long, env = "COUNTERPART_MCP_ALLOW_SEND", value_parser = switch(), requires = "mcp")]
+    mcp_allow_send: bool,
 }
 
 /// The listen address of a server.
@@ -81,7 +90,10 @@ impl Serve {
         let callers =
             Callers { rate, bounds: config.bounds(), public_url: self.public_url, cors, connections: config.connections.get() as usize };
         let app = App::new(db, world, metrics, callers, connectors, config.targets(), config.index_folder()).await?;
-        let app = app.with_metrics_at(self.metrics_listen);
+        let mut app = app.with_metrics_at(self.metrics_listen);
+        if self.mcp {
+            app = app.with_tools(ToolSettings { permits: Permits { send: self.mcp_allow_send }, hosts: self.listen.hosts() });
+        }
         let ready = |Addresses { url, metrics_url }: &Addresses| {
             print(&format!("listening on {url}"))?;
             metrics_url.as_ref().map_or(Ok(()), |url| print(&format!("metrics on {url}")))
@@ -91,7 +103,7 @@ impl Serve {
 }
 
 /// Checks that a text is an HTTP or HTTPS URL with a host.
-fn public_url(text: &str) -> Result<String, String> {
+pub(super) fn public_url(text: &str) -> Result<String, String> {
     match Url::parse(text) {
         Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => Ok(text.to_owned()),
         _ => Err(format!("`{text}` is not the URL of a server, such as https://api.example.com")),
@@ -112,6 +124,12 @@ fn address(text: &str) -> Result<String, String> {
 }
 
 impl Listen {
+    /// The host of the address, unless it stands for every address of the machine.
+    pub fn hosts(&self) -> Vec<String> {
+        let host = self.listen.rsplit_once(':').map_or("", |(host, _)| host);
+        if matches!(host, "0.0.0.0" | "[::]") { Vec::new() } else { vec![host.to_owned()] }
+    }
+
     /// Serves until the process is asked to stop. `ready` is called with the addresses.
     pub async fn serve(&self, app: &App, ready: impl FnOnce(&Addresses) -> CliResult) -> CliResult {
         let mut stop = Box::pin(asked_to_stop()?);

@@ -56,7 +56,7 @@ use crate::{
     store::Db,
 };
 
-pub use crate::store::Share;
+pub use crate::store::{Share, api_key_auth::LookedUpCaller};
 pub use error::{Error, Result};
 pub use write_transaction::{IdempotentRequest, Renderer, WriteContext, WriteOutcome};
 

@@ -7,6 +7,7 @@
 //! - [`writes`] has the tests of the operations that change something, each on a separate server. The other modules test the reads, one
 //!   module per noun or rule, most of them on one server whose data never changes. [`settings`] has the tests of the settings plane, which
 //!   has a separate document.
+//! - [`tools`] has the tests of the assistant tools.
 //!
 //! `COUNTERPART_TEST_POSTGRES` names a PostgreSQL server to run on; without it every server has its own SQLite file.
 
@@ -59,6 +60,7 @@ mod ticket_field_filters;
 mod ticket_fields;
 mod ticket_filters;
 mod tickets;
+mod tools;
 mod turns;
 mod users;
 mod webhooks;

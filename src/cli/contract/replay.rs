@@ -15,8 +15,9 @@ use url::Url;
 
 use super::{
     NOTES, json,
-    source::{client, document, explained, text},
+    source::{document, text},
 };
+use crate::cli::http_client::{client, explained};
 use crate::{
     cli::{Failed, note, print, progress},
     config::switch,

@@ -8,15 +8,17 @@ use std::{
     io::{self, Read},
     path::{Path, PathBuf},
     process::Command,
-    time::Duration,
 };
 
 use openapi_diff::Document;
-use reqwest::{Client, redirect::Policy};
+use reqwest::redirect::Policy;
 use tokio::runtime::Handle;
 use url::Url;
 
-use crate::cli::Failed;
+use crate::cli::{
+    Failed,
+    http_client::{client, explained},
+};
 
 /// The size limit of a file, in bytes.
 const LARGEST: usize = 256 * 1024 * 1024;
@@ -140,29 +142,6 @@ fn limited(file: impl Read) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::new();
     file.take(LARGEST as u64 + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
     Ok(bytes)
-}
-
-/// An error with its causes.
-pub(super) fn explained(error: &reqwest::Error) -> String {
-    let causes = std::iter::successors(std::error::Error::source(error), |cause| cause.source());
-    causes.fold(error.to_string(), |all, cause| format!("{all}: {cause}"))
-}
-
-/// An HTTP client that follows redirects as the policy says.
-pub(super) fn client(redirects: Policy) -> Result<Client, String> {
-    let roots = rustls::RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
-    let tls = rustls::ClientConfig::builder_with_provider(rustls::crypto::ring::default_provider().into())
-        .with_safe_default_protocol_versions()
-        .map_err(|error| error.to_string())?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    Client::builder()
-        .tls_backend_preconfigured(tls)
-        .redirect(redirects)
-        .timeout(Duration::from_secs(60))
-        .user_agent(concat!("counterpart/", env!("CARGO_PKG_VERSION")))
-        .build()
-        .map_err(|error| error.to_string())
 }
 
 async fn fetched(url: Url) -> Result<Vec<u8>, String> {

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     domain::{ids::StoreId, keys::Caller, scopes::Scope},
-    service::Service,
+    service::{LookedUpCaller, Service},
 };
 
 /// The header that carries the key.
@@ -139,14 +139,7 @@ impl<'a, S: Requires> ApiExtractor<'a> for Authorised<S> {
 
     async fn from_request(request: &'a poem::Request, _: &mut RequestBody, _: ExtractParamOptions<()>) -> poem::Result<Self> {
         let Arrival { state, context, .. } = Arrival::of(request)?;
-        let secret = presented(request)?;
-        let known = state.service.authenticate(secret).await.map_err(ApiError::from)?;
-        let Some(known) = known else {
-            if let Some(rate) = &state.rate {
-                rate.take_refused(request.remote_addr(), context.received_at()).map_err(ApiError::from)?;
-            }
-            return Err(ApiError::unauthorized("`x-api-key` is not a valid key: it is unknown, inactive, expired or deleted").into());
-        };
+        let known = identify(request).await?;
         let caller = known.caller;
         let recipient = Recipient::Key(caller.store_id.clone(), caller.key_id.clone());
         context.authenticated(recipient.clone(), Some(caller.key_name.clone()), S::SCOPE.only_reads());
@@ -165,8 +158,20 @@ impl<'a, S: Requires> ApiExtractor<'a> for Authorised<S> {
     }
 }
 
+/// Looks up the key that a request presents. Unknown keys count against the address of the request.
+pub async fn identify(request: &poem::Request) -> Result<LookedUpCaller, ApiError> {
+    let Arrival { state, context, .. } = Arrival::of(request)?;
+    if let Some(known) = state.service.authenticate(presented(request)?).await? {
+        return Ok(known);
+    }
+    if let Some(rate) = &state.rate {
+        rate.take_refused(request.remote_addr(), context.received_at())?;
+    }
+    Err(ApiError::unauthorized("`x-api-key` is not a valid key: it is unknown, inactive, expired or deleted"))
+}
+
 /// The one key that a request presents.
-fn presented(request: &poem::Request) -> Result<&str, ApiError> {
+pub fn presented(request: &poem::Request) -> Result<&str, ApiError> {
     let mut keys = request.headers().get_all(API_KEY).iter();
     let Some(first) = keys.next() else {
         return Err(ApiError::unauthorized("`x-api-key` is missing; send an API key of the store in this header"));

@@ -26,6 +26,11 @@ impl Cors {
         Self(origins)
     }
 
+    /// The origins that are named, without `*`.
+    pub fn named(&self) -> impl Iterator<Item = String> {
+        self.0.iter().filter_map(|origin| origin.to_str().ok()).filter(|origin| *origin != "*").map(str::to_owned)
+    }
+
     /// Whether answers at the path depend on the request's origin.
     pub fn concerns(&self, path: &str) -> bool {
         !self.0.is_empty() && path.strip_prefix(PREFIX).is_some_and(|rest| rest.starts_with('/'))

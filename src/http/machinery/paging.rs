@@ -23,7 +23,7 @@ use crate::{
 };
 
 const PAGE_SIZE: &str = "x-pagination-page-size";
-const NEXT_CURSOR: &str = "x-pagination-next-cursor";
+pub const NEXT_CURSOR: &str = "x-pagination-next-cursor";
 const PAGE: &str = "x-pagination-page";
 const TOTAL: &str = "x-pagination-total";
 

@@ -1,0 +1,78 @@
+//! `counterpart mcp`: the assistant tools over standard input and output, for a client that starts this program.
+
+use clap::Args;
+use reqwest::redirect::Policy;
+use rmcp::{ServerHandler, ServiceExt, transport::stdio};
+use tokio::sync::watch;
+
+use super::{CliResult, Failed, http_client::client, serve::public_url};
+use crate::{
+    app::{App, Callers, open_migrated},
+    config::{Config, api_key, switch},
+    delivery::connector::Connectors,
+    domain::clock::World,
+    telemetry::metrics::Metrics,
+    tools::{Narrowing, Permits, Relay, named_tools},
+};
+
+#[derive(Args, Debug)]
+pub struct Mcp {
+    /// Also offer the tools that change records. Messages become drafts that a person releases
+    #[arg(long, env = "COUNTERPART_MCP_WRITE", value_parser = switch())]
+    write: bool,
+
+    /// Let the assistant send messages to contacts; implies --write. A client that can ask its user shows each message first
+    #[arg(long, env = "COUNTERPART_MCP_ALLOW_SEND", value_parser = switch())]
+    allow_send: bool,
+
+    /// The base URL of a server that runs with `serve --mcp`, such as https://api.example.com [default: use the database directly]
+    #[arg(long, env = "COUNTERPART_MCP_URL", value_name = "URL", value_parser = public_url)]
+    url: Option<String>,
+
+    /// Offer only these tools, separated by commas [default: all]
+    #[arg(long, env = "COUNTERPART_MCP_TOOLS", value_name = "LIST", value_parser = tool_names)]
+    tools: Option<ToolNames>,
+}
+
+/// The names of tools.
+#[derive(Clone, Debug)]
+struct ToolNames(Vec<String>);
+
+fn tool_names(text: &str) -> Result<ToolNames, String> {
+    named_tools(text).map(ToolNames)
+}
+
+impl Mcp {
+    pub async fn run(self, config: &Config) -> CliResult {
+        let key = api_key().ok_or_else(|| {
+            Failed(
+                "there is no API key; set COUNTERPART_API_KEY to one of the store's keys, which `counterpart key create` prints".to_owned(),
+            )
+        })?;
+        let permits = Permits { send: self.allow_send };
+        let narrowing =
+            Narrowing { read_only: !self.write && !self.allow_send, drafts_only: false, tools: self.tools.map(|ToolNames(names)| names) };
+        if let Some(url) = &self.url {
+            let relay = Relay::connect(client(Policy::none()).map_err(Failed)?, url, key, narrowing).await.map_err(Failed)?;
+            return serve(relay).await;
+        }
+        let db = open_migrated(config, None).await?;
+        let callers = Callers { bounds: config.bounds(), connections: config.connections.get() as usize, ..Callers::default() };
+        let app =
+            App::new(db, World::real(), Metrics::default(), callers, Connectors::none(), config.targets(), config.index_folder()).await?;
+        let (stop, stopped) = watch::channel(());
+        let searching = app.follow_changes(&stopped);
+        let served = serve(app.tools_of_key(key, permits, narrowing)).await;
+        drop(stop);
+        searching.await?;
+        app.close().await?;
+        served
+    }
+}
+
+/// Serves until standard input ends.
+async fn serve(server: impl ServerHandler) -> CliResult {
+    let running = server.serve(stdio()).await.map_err(|error| Failed(format!("the client does not speak the protocol: {error}")))?;
+    running.waiting().await?;
+    Ok(())
+}

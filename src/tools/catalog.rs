@@ -1,0 +1,49 @@
+//! The list of tools of the compiled revision, in the order in which clients see them.
+
+use std::sync::LazyLock;
+
+use super::{accounts, contacts, conversations, definition::Tool, fields, guide, labels, messages, people, sends, tickets};
+
+static TOOLS: LazyLock<Vec<Tool>> = LazyLock::new(|| {
+    let tools = [
+        guide::get_inbox_guide(),
+        tickets::list_tickets(),
+        tickets::get_ticket(),
+        conversations::list_conversations(),
+        messages::read_thread(),
+        contacts::get_contact(),
+        contacts::find_contacts(),
+        contacts::list_contacts(),
+        messages::search_messages(),
+        fields::list_fields(),
+        people::list_people(),
+        labels::list_labels(),
+        accounts::list_channel_accounts(),
+        accounts::list_templates(),
+        tickets::set_ticket_field(),
+        tickets::close_ticket(),
+        tickets::assign_tickets(),
+        conversations::mark_read(),
+        conversations::change_labels(),
+        contacts::create_contact(),
+        contacts::set_contact_field(),
+        messages::add_comment(),
+        sends::send_message(),
+        sends::start_conversation(),
+    ];
+    tools.into_iter().flatten().collect()
+});
+
+/// Every tool of the compiled revision.
+pub fn tools() -> &'static [Tool] {
+    &TOOLS
+}
+
+pub fn find(name: &str) -> Option<&'static Tool> {
+    TOOLS.iter().find(|tool| tool.name == name)
+}
+
+/// The names of all tools.
+pub fn names() -> Vec<&'static str> {
+    TOOLS.iter().map(|tool| tool.name).collect()
+}

@@ -1,0 +1,116 @@
+//! Tools for contacts.
+
+use futures_util::future::BoxFuture;
+use serde_json::json;
+
+use super::{
+    definition::{Effect, Member, Run, Tool, answer_of, pages},
+    operations,
+    problems::Problem,
+    session::{Call, Outcome},
+};
+
+const CONTACT: &str = "c-118";
+const STAMP: &str = "2026-11-02T08:15:30.250Z";
+
+pub fn get_contact() -> Option<Tool> {
+    Tool::of(
+        &["getContact"],
+        "get_contact",
+        "Get a contact",
+        "One contact with addresses, numbers and custom fields.",
+        Effect::Reads,
+        vec![Member::query("getContact", "contactId", "The contact.", json!(CONTACT))],
+    )
+}
+
+/// The operation that searches contacts: the search where the revision has one, the filtered list otherwise.
+fn search_operation() -> &'static str {
+    if operations::find("searchContacts").is_some() { "searchContacts" } else { "listContacts" }
+}
+
+pub fn find_contacts() -> Option<Tool> {
+    let operation = search_operation();
+    let (about, example) = ("A part of a name, e-mail address or phone number.", json!("anong"));
+    let mut query = match operation {
+        "searchContacts" => Member::query(operation, "query", about, example),
+        _ => Member::body("query", operation, "/search", about, example),
+    };
+    query = query.map(Member::required);
+    let mut members = vec![query];
+    members.extend(pages(operation));
+    Some(Tool {
+        name: "find_contacts",
+        title: "Find contacts",
+        description: "Contacts by name, e-mail address or phone number, the best match first.".to_owned(),
+        effect: Effect::Reads,
+        operations: if operation == "searchContacts" { &["searchContacts"] } else { &["listContacts"] },
+        members: members.into_iter().flatten().collect(),
+        output: answer_of(operations::find(operation)?),
+        run: Run::Code(find),
+        once: false,
+    })
+}
+
+fn find<'a>(call: &'a Call<'a>) -> BoxFuture<'a, Result<Outcome, Problem>> {
+    Box::pin(call.run_operation(search_operation()))
+}
+
+pub fn list_contacts() -> Option<Tool> {
+    let member = |name, pointer, description| Member::body(name, "listContacts", pointer, description, json!(STAMP));
+    let mut members = vec![
+        member("updatedAfter", "/updatedAfter", "Changed at this time or later."),
+        member("updatedBefore", "/updatedBefore", "Changed before this time."),
+    ];
+    members.extend(pages("listContacts"));
+    Tool::of(
+        &["listContacts"],
+        "list_contacts",
+        "List contacts",
+        "Contacts by the time of their last change, the newest first.",
+        Effect::Reads,
+        members,
+    )
+}
+
+pub fn create_contact() -> Option<Tool> {
+    let member = |name, pointer, description, example: &str| Member::body(name, "createContact", pointer, description, json!(example));
+    let tool = Tool::of(
+        &["createContact"],
+        "create_contact",
+        "Create a contact",
+        "Creates a contact. Look for an existing one with find_contacts first.",
+        Effect::Writes { idempotent: false, destructive: false },
+        vec![
+            member("firstName", "/firstName", "The given name.", "Anong"),
+            member("lastName", "/lastName", "The family name.", "Suksai"),
+            member("email", "/email", "An e-mail address that no other contact has.", "anong@example.com"),
+            member("phone", "/phone", "A phone number in E.164 that no other contact has.", "+66812345678"),
+            repetition(),
+        ],
+    )?;
+    Some(Tool { once: true, ..tool })
+}
+
+/// The member that makes an equal call another one.
+pub fn repetition() -> Option<Member> {
+    let schema = json!({ "type": "integer", "minimum": 1, "maximum": 1000 });
+    Member::own("repetition", schema, "Equal calls within 24 hours count once; 2, 3 … repeat.", json!(2))
+}
+
+pub fn set_contact_field() -> Option<Tool> {
+    let member = |name, pointer, description, example| Member::body(name, "updateContactField", pointer, description, example);
+    Tool::of(
+        &["updateContactField"],
+        "set_contact_field",
+        "Set a contact field",
+        "Sets or unsets one custom field of a contact.",
+        Effect::Writes { idempotent: true, destructive: false },
+        vec![
+            member("contactId", "/contactId", "The contact.", json!(CONTACT)),
+            member("fieldId", "/contactFieldId", "The field; list_fields finds it.", json!("cf-2")),
+            member("value", "/value", "The new value, of the field's type; null unsets it.", json!("gold")),
+            member("updatedAt", "/updatedAt", "`customFieldsUpdatedAt` of the contact, or `updatedAt` if that is absent.", json!(STAMP)),
+        ],
+    )
+}

@@ -1,0 +1,236 @@
+//! The definition of a tool: its name, the operations that it calls, its input members and its schemas.
+
+use std::fmt;
+
+use futures_util::future::BoxFuture;
+use serde_json::{Map, Value, json};
+
+use super::{
+    operations::{self, Operation},
+    problems::Problem,
+    schemas,
+    session::{Call, Outcome},
+};
+use crate::domain::scopes::{Scope, ScopeSet};
+
+/// What a call of a tool does beyond reading.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    Reads,
+    /// Changes records of the store.
+    Writes {
+        /// A repeated call leaves the records as the first call did.
+        idempotent: bool,
+        destructive: bool,
+    },
+    /// Sends a message to a contact.
+    Sends,
+}
+
+/// Where the value of a member goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// A query parameter.
+    Query(&'static str),
+    /// A JSON pointer into the request body.
+    Body(&'static str),
+    /// The tool's own code uses it.
+    Tool,
+}
+
+/// A member of a tool's input.
+#[derive(Clone, Debug)]
+pub struct Member {
+    pub name: &'static str,
+    pub schema: Value,
+    pub required: bool,
+    pub place: Place,
+}
+
+impl Member {
+    /// A query parameter of an operation; `None` if the compiled revision lacks it.
+    pub fn query(operation: &str, name: &'static str, description: &str, example: Value) -> Option<Self> {
+        let operation = operations::find(operation)?;
+        let schema = described(operation.parameters.get(name)?.clone(), description, example);
+        Some(Self { name, schema, required: operation.requires(name), place: Place::Query(name) })
+    }
+
+    /// A property of an operation's request body, by JSON pointer; `None` if the compiled revision lacks it.
+    pub fn body(name: &'static str, operation: &str, pointer: &'static str, description: &str, example: Value) -> Option<Self> {
+        let body = &operations::find(operation)?.body;
+        let schema = described(schemas::property(body, pointer)?.clone(), description, example);
+        Some(Self { name, schema, required: schemas::is_required(body, pointer), place: Place::Body(pointer) })
+    }
+
+    /// A member that no operation has.
+    pub fn own(name: &'static str, schema: Value, description: &str, example: Value) -> Option<Self> {
+        Some(Self { name, schema: described(schema, description, example), required: false, place: Place::Tool })
+    }
+
+    /// Describes a property of the items of a list.
+    pub fn item(mut self, name: &str, description: &str, example: &str) -> Self {
+        let property = &mut self.schema["items"]["properties"][name];
+        *property = described(property.take(), description, example.into());
+        self
+    }
+
+    /// The same member, passed on by the tool's own code.
+    pub fn by_tool(self) -> Self {
+        Self { place: Place::Tool, required: false, ..self }
+    }
+
+    pub fn required(self) -> Self {
+        Self { required: true, ..self }
+    }
+}
+
+/// The keywords of an input schema that a client needs. The operation checks lengths, ranges and forms, and its error says them.
+const KEPT: [&str; 5] = ["type", "enum", "items", "properties", "additionalProperties"];
+
+/// A short schema with a description that ends with an example.
+fn described(schema: Value, description: &str, example: Value) -> Value {
+    let mut schema = short(schema);
+    let example = match &example {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    schema["description"] = format!("{description} E.g. {example}").into();
+    schema
+}
+
+fn short(schema: Value) -> Value {
+    let Value::Object(mut object) = schema else { return json!({}) };
+    object.retain(|keyword, value| KEPT.contains(&keyword.as_str()) && !value.as_object().is_some_and(Map::is_empty));
+    // Null says what leaving out says.
+    if let Some([kind, null]) = object.get("type").and_then(Value::as_array).map(Vec::as_slice)
+        && null == "null"
+    {
+        let kind = kind.clone();
+        object.insert("type".to_owned(), kind);
+    }
+    for inner in ["items", "additionalProperties"] {
+        if let Some(inner) = object.get_mut(inner).filter(|inner| inner.is_object()) {
+            *inner = short(inner.take());
+        }
+    }
+    if let Some(properties) = object.get_mut("properties").and_then(Value::as_object_mut) {
+        properties.values_mut().for_each(|property| *property = short(property.take()));
+    }
+    object.into()
+}
+
+/// The records that a list tool asks for, if the caller does not say.
+pub const PAGE_SIZE: u32 = 10;
+
+/// The members of a list with pages.
+pub fn pages(operation: &str) -> Vec<Option<Member>> {
+    let size = Member::query(operation, "pageSize", "10 if omitted.", json!(20));
+    let cursor = Member::query(operation, "cursor", "The last `nextCursor`.", json!("eyJ2"));
+    vec![size.map(|member| Member { required: false, ..member }), cursor]
+}
+
+/// The code of a tool that is more than one call of one operation.
+pub type Code = for<'a> fn(&'a Call<'a>) -> BoxFuture<'a, Result<Outcome, Problem>>;
+
+/// How a tool is carried out.
+#[derive(Clone, Copy)]
+pub enum Run {
+    /// By one call of this operation.
+    Operation(&'static str),
+    Code(Code),
+}
+
+impl fmt::Debug for Run {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Operation(id) => f.write_str(id),
+            Self::Code(_) => f.write_str("Code"),
+        }
+    }
+}
+
+/// A tool.
+#[derive(Debug)]
+pub struct Tool {
+    pub name: &'static str,
+    pub title: &'static str,
+    pub description: String,
+    pub effect: Effect,
+    /// The operations that the tool can call, as far as the compiled revision has them. The first decides whether the tool exists.
+    pub operations: &'static [&'static str],
+    pub members: Vec<Member>,
+    /// The schema of the structured result, before it is cut to its size.
+    pub output: Value,
+    pub run: Run,
+    /// Whether equal calls within 24 hours are carried out once: for writes of which each repetition would have an effect of its own.
+    pub once: bool,
+}
+
+impl Tool {
+    /// A tool that calls one operation and answers its `data`; `None` if the compiled revision lacks the operation.
+    pub fn of(
+        operation: &'static [&'static str; 1],
+        name: &'static str,
+        title: &'static str,
+        description: &str,
+        effect: Effect,
+        members: Vec<Option<Member>>,
+    ) -> Option<Self> {
+        let found = operations::find(operation[0])?;
+        Some(Self {
+            name,
+            title,
+            description: description.to_owned(),
+            effect,
+            operations: operation,
+            members: members.into_iter().flatten().collect(),
+            output: answer_of(found),
+            run: Run::Operation(operation[0]),
+            once: false,
+        })
+    }
+
+    /// The operations that the compiled revision has.
+    pub fn available(&self) -> impl Iterator<Item = &'static Operation> {
+        self.operations.iter().filter_map(|id| operations::find(id))
+    }
+
+    /// Whether the scopes of a key allow at least one of the tool's operations.
+    pub fn is_allowed(&self, scopes: ScopeSet) -> bool {
+        self.operations.is_empty() || self.available().any(|operation| scopes.contains(operation.scope))
+    }
+
+    /// The scopes with which the tool can be called: any of them, for a tool of several operations.
+    pub fn scopes(&self) -> Vec<Scope> {
+        let mut scopes: Vec<Scope> = self.available().map(|operation| operation.scope).collect();
+        scopes.sort_unstable();
+        scopes.dedup();
+        scopes
+    }
+
+    pub fn reads(&self) -> bool {
+        self.effect == Effect::Reads
+    }
+
+    pub fn input_schema(&self) -> Map<String, Value> {
+        let properties: Map<String, Value> = self.members.iter().map(|member| (member.name.to_owned(), member.schema.clone())).collect();
+        let required: Vec<&str> = self.members.iter().filter(|member| member.required).map(|member| member.name).collect();
+        let mut schema = Map::new();
+        schema.insert("type".to_owned(), "object".into());
+        schema.insert("properties".to_owned(), properties.into());
+        if !required.is_empty() {
+            schema.insert("required".to_owned(), required.into());
+        }
+        schema.insert("additionalProperties".to_owned(), false.into());
+        schema
+    }
+
+    pub fn output_schema(&self) -> Value {
+        schemas::output(self.output.clone())
+    }
+}
+
+/// The schema of what a tool answers for `data` of an operation: an object as it is, records as a list.
+pub fn answer_of(operation: &Operation) -> Value {
+    if operation.data["type"] == "array" { schemas::items(&operation.data["items"]) } else { operation.data.clone() }
+}

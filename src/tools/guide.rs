@@ -1,0 +1,101 @@
+//! The tool that describes the store: what an assistant needs to know before its first question.
+
+use futures_util::future::BoxFuture;
+use serde_json::{Map, Value, json};
+
+use super::{
+    definition::{Effect, Run, Tool},
+    operations::Input,
+    problems::Problem,
+    results, schemas,
+    session::{Call, Outcome},
+};
+use crate::revision;
+
+/// A list of the guide: its name, the operation, and the members that it keeps.
+struct Part {
+    name: &'static str,
+    operation: &'static str,
+    keeps: &'static [&'static str],
+}
+
+const PARTS: [Part; 6] = [
+    Part { name: "channels", operation: "listAccounts", keeps: &["id", "channel", "name", "status"] },
+    Part { name: "labels", operation: "listLabels", keeps: &["id", "label"] },
+    Part { name: "teams", operation: "listTeams", keeps: &["id", "name"] },
+    Part { name: "users", operation: "listUsers", keeps: &["userId", "name"] },
+    Part { name: "ticketFields", operation: "listTicketFields", keeps: &["id", "name", "displayType"] },
+    Part { name: "contactFields", operation: "listContactFields", keeps: &["id", "name", "displayType"] },
+];
+
+/// The most records of a list: the largest page that every revision has.
+const MOST: u32 = 50;
+
+pub fn get_inbox_guide() -> Option<Tool> {
+    let texts = json!({ "type": "array", "items": { "type": "string" } });
+    let mut properties = Map::new();
+    for (name, schema) in [("storeId", json!({ "type": "string" })), ("revision", json!({ "type": "string" })), ("scopes", texts.clone())] {
+        properties.insert(name.to_owned(), schema);
+    }
+    for part in &PARTS {
+        let members: Map<_, _> = part.keeps.iter().map(|name| ((*name).to_owned(), json!({ "type": "string" }))).collect();
+        properties.insert(part.name.to_owned(), json!({ "type": "array", "items": { "type": "object", "properties": members } }));
+    }
+    properties.insert("incomplete".to_owned(), texts);
+    Some(Tool {
+        name: "get_inbox_guide",
+        title: "Get the guide of the inbox",
+        description: "Call this first: the store, the scopes of this key, and the channels, labels, teams, users and fields with their \
+                      ids. Lists that the key may not read are left out; `incomplete` names those with more records."
+            .to_owned(),
+        effect: Effect::Reads,
+        operations: &[],
+        members: Vec::new(),
+        output: json!({ "type": "object", "properties": properties, "required": ["storeId", "revision", "scopes"] }),
+        run: Run::Code(guide),
+        once: false,
+    })
+}
+
+fn guide<'a>(call: &'a Call<'a>) -> BoxFuture<'a, Result<Outcome, Problem>> {
+    Box::pin(async move {
+        let caller = &call.session.caller;
+        let scopes: Vec<&str> = caller.scopes.iter().map(|scope| scope.name()).collect();
+        let mut result = json!({ "storeId": caller.store_id, "revision": revision::NAME, "scopes": scopes });
+        let mut incomplete = Vec::new();
+        for Part { name, operation, keeps } in &PARTS {
+            let Ok(mut input) = Input::of(operation) else { continue };
+            if !caller.scopes.contains(input.operation.scope) {
+                continue;
+            }
+            if input.operation.parameters.contains_key("pageSize") {
+                input = input.query("pageSize", Some(MOST));
+            }
+            let answer = call.call(&input).await?;
+            let more = answer.next_cursor.is_some();
+            let mut records = results::of(answer)["items"].take();
+            for record in records.as_array_mut().into_iter().flatten() {
+                if let Some(record) = record.as_object_mut() {
+                    record.retain(|name, value| keeps.contains(&name.as_str()) && value.is_string());
+                }
+            }
+            if more {
+                incomplete.push(*name);
+            }
+            result[name] = records;
+        }
+        // Of the longest list the end is left out until all fit.
+        while schemas::size(&result) > results::MAX_BYTES {
+            let longest = PARTS.iter().max_by_key(|part| result.get(part.name).map_or(0, schemas::size));
+            let Some((part, records)) = longest.and_then(|part| Some((part, result.get_mut(part.name)?.as_array_mut()?))) else { break };
+            records.truncate(records.len() / 2);
+            if !incomplete.contains(&part.name) {
+                incomplete.push(part.name);
+            }
+        }
+        if !incomplete.is_empty() {
+            result["incomplete"] = Value::from(incomplete);
+        }
+        Ok(Outcome::Done(result))
+    })
+}

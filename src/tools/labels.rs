@@ -1,0 +1,11 @@
+//! The tool that lists labels.
+
+use serde_json::json;
+
+use super::definition::{Effect, Member, Tool, pages};
+
+pub fn list_labels() -> Option<Tool> {
+    let mut members = vec![Member::query("listLabels", "searchTerm", "A part of the label's name.", json!("refund"))];
+    members.extend(pages("listLabels"));
+    Tool::of(&["listLabels"], "list_labels", "List labels", "The labels of the store, by name.", Effect::Reads, members)
+}

@@ -1,0 +1,49 @@
+//! The assistant tools: a server of the Model Context Protocol (MCP), over HTTP at `/mcp` and over standard input and output.
+//!
+//! A tool calls one or more operations of the compiled revision with the caller's API key. It calls them through the router of this
+//! process, so that authentication, scopes, rate limits, checks and answers are those of the operation. The schemas of a tool come from the
+//! compiled revision's OpenAPI document. A tool whose operation the revision lacks is not listed.
+//!
+//! Called by `app` and `cli`; calls the operations of `http`, and `service` for drafts.
+//!
+//! - `catalog` lists the tools; there is one file for each noun. `definition` says what a tool consists of.
+//! - `operations` finds and calls operations; `schemas` makes the schemas of tools.
+//! - `server` implements the protocol; `endpoint` serves it over HTTP, `relay` passes it on to another server.
+//! - `consent` decides whether a message is sent, shown to a person first, or kept as a draft.
+//! - `untrusted` cleans texts that contacts wrote; `results` limits results; `problems` words errors for assistants.
+
+mod accounts;
+mod arguments;
+mod catalog;
+mod consent;
+mod contacts;
+mod conversations;
+mod definition;
+mod endpoint;
+mod fields;
+mod guide;
+mod labels;
+mod messages;
+mod operations;
+mod people;
+mod problems;
+mod prompts;
+mod relay;
+mod resources;
+mod results;
+mod schemas;
+mod sends;
+mod server;
+mod session;
+mod tickets;
+mod untrusted;
+
+#[cfg(test)]
+mod tests;
+
+pub use endpoint::{HttpTools, PATH, named_tools};
+pub use operations::Api;
+pub use relay::Relay;
+
+pub use server::ToolServer;
+pub use session::{Narrowing, Permits};

@@ -1,0 +1,206 @@
+//! The operations of the compiled revision: found in its OpenAPI document, and called through the router of this process.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, LazyLock},
+};
+
+use poem::{
+    Request, Response,
+    endpoint::BoxEndpoint,
+    http::{HeaderName, Method, header},
+};
+use serde_json::{Map, Value};
+use url::form_urlencoded::Serializer;
+
+use super::{problems::Problem, schemas};
+use crate::{
+    domain::scopes::Scope,
+    http::{
+        document::contract,
+        machinery::{
+            auth::API_KEY,
+            envelope::{JSON, REQUEST_ID},
+            idempotency::IDEMPOTENCY_KEY,
+            paging::NEXT_CURSOR,
+            reply::REPLAYED,
+            routing::PREFIX,
+        },
+    },
+};
+
+/// One operation, as its document describes it. Schemas are JSON Schema 2020-12, without references.
+#[derive(Debug)]
+pub struct Operation {
+    pub id: String,
+    method: Method,
+    path: String,
+    pub scope: Scope,
+    /// The query parameters, by name.
+    pub parameters: BTreeMap<String, Value>,
+    required_parameters: Vec<String>,
+    /// The request body; null if there is none.
+    pub body: Value,
+    /// `data` of a successful answer.
+    pub data: Value,
+}
+
+static OPERATIONS: LazyLock<BTreeMap<String, Operation>> = LazyLock::new(|| read(&contract::document()));
+
+/// The operation, if the compiled revision has it.
+pub fn find(id: &str) -> Option<&'static Operation> {
+    OPERATIONS.get(id)
+}
+
+/// Every operation of the compiled revision.
+#[cfg(test)]
+pub fn all() -> impl Iterator<Item = &'static Operation> {
+    OPERATIONS.values()
+}
+
+fn read(document: &Value) -> BTreeMap<String, Operation> {
+    let one = |route: contract::Route| {
+        let described = &document["paths"][&route.path][route.method.to_lowercase()];
+        let success = described["responses"].as_object()?.iter().find(|(status, _)| status.starts_with('2'))?.1;
+        let data = schemas::plain(document, &schemas::content(document, success)["properties"]["data"]);
+        let parameters = described["parameters"].as_array().into_iter().flatten().map(|it| schemas::resolved(document, it));
+        let parameters: Vec<&Value> = parameters.filter(|parameter| parameter["in"] == "query").collect();
+        let required = parameters.iter().filter(|parameter| parameter["required"] == true);
+        let required_parameters = required.filter_map(|parameter| Some(parameter["name"].as_str()?.to_owned())).collect();
+        let parameters =
+            parameters.iter().filter_map(|it| Some((it["name"].as_str()?.to_owned(), schemas::plain(document, &it["schema"]))));
+        let operation = Operation {
+            method: route.method.parse().ok()?,
+            path: route.path,
+            scope: route.scope.parse().ok()?,
+            parameters: parameters.collect(),
+            required_parameters,
+            body: schemas::plain(document, schemas::content(document, &described["requestBody"])),
+            data,
+            id: route.operation_id,
+        };
+        Some((operation.id.clone(), operation))
+    };
+    contract::routes(document).into_iter().filter_map(one).collect()
+}
+
+impl Operation {
+    /// Whether a query parameter is required.
+    pub fn requires(&self, parameter: &str) -> bool {
+        self.required_parameters.iter().any(|name| name == parameter)
+    }
+
+    /// Whether the operation has pages.
+    pub fn is_paged(&self) -> bool {
+        self.parameters.contains_key("cursor")
+    }
+}
+
+/// The input of one call of an operation.
+#[derive(Clone, Debug)]
+pub struct Input {
+    pub operation: &'static Operation,
+    pub query: Vec<(String, String)>,
+    pub body: Option<Value>,
+    pub idempotency_key: Option<String>,
+}
+
+impl Input {
+    /// Fails if the compiled revision lacks the operation.
+    pub fn of(id: &'static str) -> Result<Self, Problem> {
+        let operation = find(id).ok_or_else(|| Problem::Unavailable(format!("this revision of the contract has no operation {id}")))?;
+        Ok(Self { operation, query: Vec::new(), body: None, idempotency_key: None })
+    }
+
+    /// Adds a query parameter. `None` adds nothing.
+    #[must_use]
+    pub fn query(mut self, name: &str, value: Option<impl ToString>) -> Self {
+        self.query.extend(value.map(|value| (name.to_owned(), value.to_string())));
+        self
+    }
+
+    #[must_use]
+    pub fn body(self, body: Value) -> Self {
+        Self { body: Some(body), ..self }
+    }
+
+    /// Sets a member of the body, by JSON pointer; objects on the way are created.
+    pub fn set(&mut self, pointer: &str, value: Value) {
+        let mut place = self.body.get_or_insert_with(|| Value::Object(Map::new()));
+        for name in pointer.split('/').skip(1) {
+            if !place.is_object() {
+                *place = Value::Object(Map::new());
+            }
+            place = &mut place[name];
+        }
+        *place = value;
+    }
+}
+
+/// A successful answer.
+#[derive(Debug)]
+pub struct Answer {
+    pub data: Value,
+    pub next_cursor: Option<String>,
+    /// Whether this is the answer of an earlier, equal call.
+    pub replayed: bool,
+}
+
+/// The caller of an operation.
+#[derive(Clone, Copy, Debug)]
+pub struct Sender<'a> {
+    pub key: &'a str,
+    pub request_id: &'a str,
+}
+
+/// The operations of this process.
+#[derive(Clone)]
+pub struct Api(Arc<BoxEndpoint<'static>>);
+
+impl std::fmt::Debug for Api {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Api")
+    }
+}
+
+impl Api {
+    /// `operations` serves the contract under its prefix.
+    pub fn new(operations: BoxEndpoint<'static>) -> Self {
+        Self(Arc::new(operations))
+    }
+
+    /// Calls an operation.
+    pub async fn call(&self, sender: Sender<'_>, input: &Input) -> Result<Answer, Problem> {
+        let Input { operation, query, body, idempotency_key } = input;
+        let query = Serializer::new(String::new()).extend_pairs(query).finish();
+        let separator = if query.is_empty() { "" } else { "?" };
+        let uri = format!("{PREFIX}{}{separator}{query}", operation.path);
+        let uri = uri.parse().map_err(|error| Problem::Internal(format!("the address of {} is invalid: {error}", operation.id)))?;
+        let mut request =
+            Request::builder().method(operation.method.clone()).uri(uri).header(API_KEY, sender.key).header(REQUEST_ID, sender.request_id);
+        if let Some(key) = idempotency_key {
+            request = request.header(IDEMPOTENCY_KEY, key);
+        }
+        let request = match body {
+            Some(body) => request.header(header::CONTENT_TYPE, JSON).body(body.to_string()),
+            None => request.finish(),
+        };
+        let response = self.0.call(request).await.map_err(|error| Problem::Internal(error.to_string()))?;
+        read_answer(input, response).await
+    }
+}
+
+async fn read_answer(input: &Input, mut response: Response) -> Result<Answer, Problem> {
+    let status = response.status();
+    let text = |name: &HeaderName| response.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
+    let named = |name: &'static str| text(&HeaderName::from_static(name));
+    let (next_cursor, replayed, retry_after) = (named(NEXT_CURSOR), named(REPLAYED).is_some(), text(&header::RETRY_AFTER));
+    let body = response.take_body().into_bytes().await.map_err(|error| Problem::Internal(error.to_string()))?;
+    let mut body: Value = serde_json::from_slice(&body).map_err(|error| Problem::Internal(error.to_string()))?;
+    if status.is_success() {
+        return Ok(Answer { data: body["data"].take(), next_cursor, replayed });
+    }
+    let message = body["error"]["message"].as_str().unwrap_or_default().to_owned();
+    let retry_after = retry_after.and_then(|seconds| seconds.parse().ok());
+    Err(Problem::Refused { operation: input.operation, status, message, retry_after })
+}

@@ -1,0 +1,137 @@
+//! Errors of tools, worded for an assistant: what is wrong, what would be right, and which tool helps.
+
+use poem::http::StatusCode;
+
+use super::{
+    definition::{Place, Tool},
+    operations::{self, Operation},
+    untrusted::is_hidden,
+};
+use crate::http::machinery::error::ApiError;
+
+/// Why a call failed.
+#[derive(Debug)]
+pub enum Problem {
+    /// The input of the tool is wrong.
+    Arguments(String),
+    /// An operation refused the call.
+    Refused {
+        operation: &'static Operation,
+        status: StatusCode,
+        message: String,
+        retry_after: Option<u32>,
+    },
+    /// The tool cannot do this here.
+    Unavailable(String),
+    Internal(String),
+}
+
+/// The members that hold ids, the tool that finds them, and what it needs.
+const FINDERS: [(&[&str], &str); 8] = [
+    (&["ticketId"], "list_tickets"),
+    (&["conversationId"], "list_conversations"),
+    (&["contactId"], "find_contacts"),
+    (&["fieldId", "fields", "fieldFilters", "ticketFieldId"], "list_fields"),
+    (&["labelIds", "add", "remove"], "list_labels"),
+    (&["handledBy", "assigneeUserIds", "assigneeUserId"], "list_people"),
+    (&["accountId"], "list_channel_accounts"),
+    (&["templateId"], "list_templates"),
+];
+
+impl Problem {
+    /// The text of the error. It names the members of the tool's input in place of those of the operation.
+    pub fn text(&self, tool: &Tool, exists: impl Fn(&str) -> bool) -> String {
+        match self {
+            Self::Arguments(text) | Self::Unavailable(text) => text.clone(),
+            Self::Internal(reason) => {
+                tracing::error!(tool = tool.name, reason, "a tool failed");
+                "The server failed. The call may be repeated; if it fails again, its operator finds the reason in the log.".to_owned()
+            }
+            Self::Refused { operation, status, message, retry_after } => {
+                let mut text = in_words_of_the_tool(tool, message);
+                let mut say = |hint: String| {
+                    if !text.ends_with('.') {
+                        text.push('.');
+                    }
+                    text.push(' ');
+                    text.push_str(&hint);
+                };
+                let finder = FINDERS.iter().find(|(members, finder)| {
+                    *finder != tool.name
+                        && exists(finder)
+                        && members.iter().any(|member| message_names(&in_words_of_the_tool(tool, message), member))
+                });
+                match *status {
+                    StatusCode::FORBIDDEN => say(format!("Ask the operator of the store for a key with the scope {}.", operation.scope)),
+                    StatusCode::CONFLICT => match reread(tool) {
+                        Some(hint) => say(hint.to_owned()),
+                        None => say("Read the record again before another attempt.".to_owned()),
+                    },
+                    StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => {
+                        say(format!("Repeat the call after {} seconds.", retry_after.unwrap_or(1)));
+                    }
+                    _ => {
+                        if let Some((_, finder)) = finder {
+                            say(format!("{finder} lists what exists."));
+                        }
+                    }
+                }
+                text
+            }
+        }
+    }
+}
+
+/// What to read again after a conflict.
+fn reread(tool: &Tool) -> Option<&'static str> {
+    match tool.name {
+        "set_ticket_field" => Some("Read the ticket again with get_ticket, and pass its `ticketFieldsUpdatedAt`."),
+        "set_contact_field" => {
+            Some("Read the contact again with get_contact, and pass its `customFieldsUpdatedAt`, or `updatedAt` if that is absent.")
+        }
+        "create_contact" => Some("find_contacts finds the contact that has the address or the number."),
+        _ => None,
+    }
+}
+
+/// Whether a message names a member: as a whole word.
+fn message_names(message: &str, member: &str) -> bool {
+    message.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| word == member)
+}
+
+/// Replaces the places and operations of the contract by members and tools, and removes hidden characters.
+fn in_words_of_the_tool(tool: &Tool, message: &str) -> String {
+    let mut text = message.replace(is_hidden, "");
+    let mut places: Vec<(String, &str)> = tool
+        .members
+        .iter()
+        .filter_map(|member| match member.place {
+            Place::Body(pointer) => Some((format!("body{}", pointer.replace('/', ".")), member.name)),
+            Place::Query(name) if name != member.name => Some((name.to_owned(), member.name)),
+            _ => None,
+        })
+        .collect();
+    // The longest first: `body.a.b` before `body.a`.
+    places.sort_by_key(|(place, _)| std::cmp::Reverse(place.len()));
+    for (place, member) in places {
+        text = text.replace(&place, member);
+    }
+    text = text.replace("body.", "");
+    for (operation, words) in [
+        ("sendTemplateReply", "send_message and its `templateId`, which list_templates finds"),
+        ("PATCH /tickets/field-values", "set_ticket_field"),
+    ] {
+        text = text.replace(operation, words);
+    }
+    text
+}
+
+impl Problem {
+    /// The refusal of an operation that this process carried out without its router.
+    pub fn of_api(operation: &str, error: ApiError) -> Self {
+        match operations::find(operation) {
+            Some(operation) => Self::Refused { operation, status: error.status, message: error.message, retry_after: error.retry_after },
+            None => Self::Internal(error.message),
+        }
+    }
+}

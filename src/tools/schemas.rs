@@ -1,0 +1,163 @@
+//! JSON Schemas of tools, made from the OpenAPI document of the compiled revision.
+//!
+//! Clients and models read these schemas, and many of them understand only a part of JSON Schema: so there are no references and no
+//! alternatives, and descriptions stand only where this module's callers put them.
+
+use serde_json::{Map, Value, json};
+
+use crate::http::document::openapi_3_1::modern;
+
+/// The largest output schema, in bytes.
+pub const MAX_OUTPUT_BYTES: usize = 4096;
+
+/// Follows a reference, if the value is one.
+pub fn resolved<'a>(document: &'a Value, value: &'a Value) -> &'a Value {
+    let pointer = value["$ref"].as_str().and_then(|reference| reference.strip_prefix('#'));
+    pointer.and_then(|pointer| document.pointer(pointer)).unwrap_or(value)
+}
+
+/// The schema of a body or an answer in JSON.
+pub fn content<'a>(document: &'a Value, holder: &'a Value) -> &'a Value {
+    resolved(document, &resolved(document, holder)["content"]["application/json"]["schema"])
+}
+
+/// A schema of the document as JSON Schema 2020-12, without references and descriptions.
+pub fn plain(document: &Value, schema: &Value) -> Value {
+    let mut schema = inlined(document, schema, &mut Vec::new());
+    modern(&mut schema);
+    simplified(schema)
+}
+
+/// The keywords of a schema that describe it for people.
+const PROSE: [&str; 5] = ["description", "title", "example", "examples", "default"];
+
+fn inlined<'a>(document: &'a Value, schema: &'a Value, within: &mut Vec<&'a str>) -> Value {
+    let Some(object) = schema.as_object() else { return schema.clone() };
+    if let Some(reference) = object.get("$ref").and_then(Value::as_str) {
+        if within.contains(&reference) {
+            // A schema that contains itself allows any value below its first level.
+            return json!({});
+        }
+        within.push(reference);
+        let whole = inlined(document, resolved(document, schema), within);
+        within.pop();
+        return whole;
+    }
+    let mut plain = Map::new();
+    for (keyword, value) in object {
+        if PROSE.contains(&keyword.as_str()) || keyword.starts_with("x-") {
+            continue;
+        }
+        match (keyword.as_str(), value) {
+            ("properties", Value::Object(properties)) => {
+                let properties: Map<_, _> =
+                    properties.iter().map(|(name, schema)| (name.clone(), inlined(document, schema, within))).collect();
+                plain.insert(keyword.clone(), properties.into());
+            }
+            // Every part applies, so the parts become one schema.
+            ("allOf", Value::Array(parts)) => {
+                for part in parts {
+                    plain.extend(inlined(document, part, within).as_object().cloned().unwrap_or_default());
+                }
+            }
+            ("anyOf" | "oneOf", Value::Array(choices)) => {
+                let choices: Vec<Value> = choices.iter().map(|choice| inlined(document, choice, within)).collect();
+                plain.insert(keyword.clone(), choices.into());
+            }
+            ("items" | "additionalProperties", Value::Object(_)) => {
+                plain.insert(keyword.clone(), inlined(document, value, within));
+            }
+            _ => {
+                plain.insert(keyword.clone(), value.clone());
+            }
+        }
+    }
+    plain.into()
+}
+
+/// Replaces alternatives by the types that they have.
+fn simplified(schema: Value) -> Value {
+    let Value::Object(mut object) = schema else { return schema };
+    for keyword in ["anyOf", "oneOf"] {
+        let Some(Value::Array(choices)) = object.remove(keyword) else { continue };
+        let mut types: Vec<Value> = Vec::new();
+        for choice in &choices {
+            let of_choice = choice["type"].as_array().cloned().unwrap_or_else(|| vec![choice["type"].clone()]);
+            types.extend(of_choice.into_iter().filter(|kind| !types.contains(kind)).collect::<Vec<_>>());
+        }
+        match <[Value; 1]>::try_from(types) {
+            Ok([only]) => object.insert("type".to_owned(), only),
+            Err(types) => object.insert("type".to_owned(), types.into()),
+        };
+        // Of an id or an object, the object's members stay.
+        for choice in choices.iter().filter_map(Value::as_object).filter(|choice| choice.contains_key("properties")) {
+            object.extend(choice.iter().filter(|(keyword, _)| *keyword != "type").map(|(keyword, value)| (keyword.clone(), value.clone())));
+        }
+    }
+    if let Some(Value::Object(properties)) = object.get_mut("properties") {
+        properties.values_mut().for_each(|property| *property = simplified(property.take()));
+    }
+    for inner in ["items", "additionalProperties"] {
+        if let Some(inner) = object.get_mut(inner) {
+            *inner = simplified(inner.take());
+        }
+    }
+    object.into()
+}
+
+/// The output schema of a tool whose answer is `schema`: structure alone, cut at the depth at which it fits.
+pub fn output(schema: Value) -> Value {
+    let whole = structure(&schema, usize::MAX);
+    let mut depths = (1..8).rev().map(|depth| structure(&schema, depth));
+    if size(&whole) <= MAX_OUTPUT_BYTES { whole } else { depths.find(|schema| size(schema) <= MAX_OUTPUT_BYTES).unwrap_or_default() }
+}
+
+/// The structure of a schema to a depth: types, members, required members and fixed values.
+fn structure(schema: &Value, depth: usize) -> Value {
+    let Some(object) = schema.as_object() else { return schema.clone() };
+    let mut kept = Map::new();
+    for (keyword, value) in object {
+        let value = match (keyword.as_str(), value) {
+            ("type" | "const" | "enum" | "required", _) => value.clone(),
+            ("properties", Value::Object(properties)) => {
+                let properties = properties.iter().map(|(name, schema)| (name.clone(), structure(schema, depth.saturating_sub(1))));
+                Value::Object(properties.collect())
+            }
+            ("items", _) => structure(value, depth.saturating_sub(1)),
+            _ => continue,
+        };
+        if depth > 0 || keyword == "type" {
+            kept.insert(keyword.clone(), value);
+        }
+    }
+    kept.into()
+}
+
+/// The length of a value as JSON text, in bytes.
+pub fn size(value: &Value) -> usize {
+    value.to_string().len()
+}
+
+/// The answer of a tool that lists records.
+pub fn items(of: &Value) -> Value {
+    json!({
+        "type": "object",
+        "properties": { "items": { "type": "array", "items": of }, "nextCursor": { "type": "string" }, "note": { "type": "string" } },
+        "required": ["items"],
+    })
+}
+
+/// The schema of a property of the body, by JSON pointer; an array's items are passed through.
+pub fn property<'a>(body: &'a Value, pointer: &str) -> Option<&'a Value> {
+    let mut schema = body;
+    for name in pointer.split('/').skip(1) {
+        schema = schema["items"].get("properties").map_or_else(|| &schema["properties"][name], |properties| &properties[name]);
+    }
+    (!schema.is_null()).then_some(schema)
+}
+
+/// Whether the property at a JSON pointer is required by the object that has it.
+pub fn is_required(body: &Value, pointer: &str) -> bool {
+    let Some((parent, name)) = pointer.rsplit_once('/') else { return true };
+    property(body, parent).and_then(|parent| parent["required"].as_array()).is_some_and(|names| names.iter().any(|it| it == name))
+}

@@ -1,0 +1,178 @@
+//! One call of a tool: who calls, with which limits, and the operations that it may use.
+
+use rmcp::{Peer, RoleServer, model::InputResponses};
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
+
+use super::{
+    definition::{PAGE_SIZE, Place, Tool},
+    operations::{Answer, Api, Input, Sender},
+    problems::Problem,
+    results,
+};
+use crate::{
+    domain::keys::{Caller, hexadecimal},
+    service::Service,
+};
+
+/// What the operator permits.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Permits {
+    /// Messages are sent. Otherwise they become drafts that a person releases.
+    pub send: bool,
+}
+
+/// The limits that the caller sets for itself, within its scopes.
+#[derive(Clone, Debug, Default)]
+pub struct Narrowing {
+    pub read_only: bool,
+    /// Messages become drafts even where sends are permitted.
+    pub drafts_only: bool,
+    /// The names of the tools to offer; `None`: all.
+    pub tools: Option<Vec<String>>,
+}
+
+impl Narrowing {
+    pub fn admits(&self, tool: &Tool) -> bool {
+        (tool.reads() || !self.read_only) && self.tools.as_ref().is_none_or(|names| names.iter().any(|name| name == tool.name))
+    }
+}
+
+/// An authenticated caller.
+#[derive(Clone, Debug)]
+pub struct Session {
+    /// The secret of the API key.
+    pub key: String,
+    pub caller: Caller,
+    pub request_id: String,
+    pub narrowing: Narrowing,
+}
+
+/// How the person who uses the client can be asked.
+#[derive(Clone, Copy, Debug)]
+pub enum Person<'a> {
+    /// Not at all: the client has no way to ask.
+    Absent,
+    /// During the call: protocol revisions before 2026-07-28.
+    Live(&'a Peer<RoleServer>),
+    /// By an answer with a question, after which the client repeats the call with the reply.
+    Rounds { state: Option<&'a str>, replies: Option<&'a InputResponses> },
+}
+
+/// The result of a call.
+#[derive(Debug)]
+pub enum Outcome {
+    Done(Value),
+    /// The client asks its person this, and repeats the call with the reply and the sealed state.
+    Ask {
+        question: String,
+        state: String,
+    },
+}
+
+/// One call of a tool.
+pub struct Call<'a> {
+    pub tool: &'static Tool,
+    pub arguments: Map<String, Value>,
+    pub session: &'a Session,
+    pub permits: Permits,
+    pub person: Person<'a>,
+    pub api: &'a Api,
+    /// For drafts, and for the key of sealed states.
+    pub service: &'a Service,
+}
+
+impl Call<'_> {
+    /// An argument; null counts as absent where the member does not have null as a value.
+    pub fn argument(&self, name: &str) -> Option<&Value> {
+        self.arguments.get(name)
+    }
+
+    pub fn text(&self, name: &str) -> Option<&str> {
+        self.argument(name)?.as_str()
+    }
+
+    pub fn is_set(&self, name: &str) -> bool {
+        self.argument(name).is_some_and(|value| *value == true)
+    }
+
+    /// The input of an operation from the arguments whose members have a place in it.
+    pub fn input(&self, operation: &'static str) -> Result<Input, Problem> {
+        let mut input = Input::of(operation)?;
+        for member in &self.tool.members {
+            let Some(value) = self.argument(member.name) else { continue };
+            match member.place {
+                Place::Query(name) if input.operation.parameters.contains_key(name) => input = input.query(name, Some(query_text(value))),
+                Place::Body(pointer) => input.set(pointer, value.clone()),
+                Place::Query(_) | Place::Tool => {}
+            }
+        }
+        if input.operation.parameters.contains_key("pageSize") && self.argument("pageSize").is_none() {
+            input = input.query("pageSize", Some(PAGE_SIZE));
+        }
+        if input.body.is_none() && !input.operation.body.is_null() {
+            input.body = Some(json!({}));
+        }
+        Ok(Input { idempotency_key: self.idempotency_key(), ..input })
+    }
+
+    /// The key under which an equal call is carried out once: for tools of which each call would have an effect, and for writes with the
+    /// stamp of the record that they change.
+    pub fn idempotency_key(&self) -> Option<String> {
+        let stamped = ["ticketFieldsUpdatedAt", "updatedAt"].iter().any(|stamp| self.arguments.contains_key(*stamp));
+        (self.tool.once || stamped && !self.tool.reads()).then(|| format!("tool-{}", self.fingerprint()))
+    }
+
+    /// Identifies the store, the tool and the arguments.
+    pub fn fingerprint(&self) -> String {
+        // serde_json keeps members sorted, so equal arguments have equal texts.
+        let text = json!([self.session.caller.store_id, self.tool.name, self.arguments]).to_string();
+        hexadecimal(&Sha256::digest(text))
+    }
+
+    /// Binds a sealed state to the key, the tool and the arguments.
+    pub fn binding(&self) -> String {
+        format!("{}/{}", self.session.caller.key_id, self.fingerprint())
+    }
+
+    /// Calls an operation.
+    pub async fn call(&self, input: &Input) -> Result<Answer, Problem> {
+        self.api.call(Sender { key: &self.session.key, request_id: &self.session.request_id }, input).await
+    }
+
+    /// Calls the tool's only operation.
+    pub async fn run_operation(&self, operation: &'static str) -> Result<Outcome, Problem> {
+        self.records(self.input(operation)?).await.map(Outcome::Done)
+    }
+
+    /// The result of one operation: its record, or a page of its records.
+    pub async fn records(&self, input: Input) -> Result<Value, Problem> {
+        let answer = self.call(&input).await?;
+        let replayed = answer.replayed;
+        let mut result = results::of(answer);
+        if let Some(fewer) = results::fitting(&result)
+            && input.operation.parameters.contains_key("pageSize")
+        {
+            // The cursor of a shorter page continues after its last record.
+            let mut shorter = input.clone();
+            shorter.query.retain(|(name, _)| name != "pageSize");
+            let whole = result["items"].as_array().map_or(0, Vec::len);
+            result = results::of(self.call(&shorter.query("pageSize", Some(fewer))).await?);
+            result["note"] =
+                format!("The page holds {fewer} of {whole} records, since a result is at most 32 kB; `nextCursor` goes on.").into();
+        }
+        if replayed && result["items"].is_array() {
+            result["note"] = results::REPLAYED.into();
+        }
+        Ok(result)
+    }
+}
+
+/// An argument as the text of a query parameter.
+fn query_text(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Array(values) => values.iter().map(query_text).collect::<Vec<_>>().join(","),
+        other => other.to_string(),
+    }
+}

@@ -1,0 +1,94 @@
+//! Tests of what the tools look like: their number, names, schemas and sizes.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::{
+    catalog,
+    definition::{Place, Tool},
+    operations, schemas,
+    server::listed,
+};
+
+/// The bytes of a tool in `tools/list` without its output schema, which few clients pass on to their model.
+fn size_of(tool: &Tool) -> usize {
+    let mut listed = serde_json::to_value(listed(tool)).unwrap();
+    listed.as_object_mut().unwrap().remove("outputSchema");
+    schemas::size(&listed)
+}
+
+#[test]
+fn the_tools_are_small() {
+    let sizes: Vec<(&str, usize, usize)> =
+        catalog::tools().iter().map(|tool| (tool.name, size_of(tool), schemas::size(&tool.output_schema()))).collect();
+    for (name, size, output) in &sizes {
+        println!("{name} {size} {output}");
+        assert!(*size <= 1500 && *output <= schemas::MAX_OUTPUT_BYTES && *output > 2, "{name}: {size} and {output} bytes");
+    }
+    let all: usize = sizes.iter().map(|(_, size, _)| size).sum();
+    let reading: usize = catalog::tools().iter().filter(|tool| tool.reads()).map(size_of).sum();
+    println!("all {all}, read-only {reading}, outputs {}", sizes.iter().map(|(.., output)| output).sum::<usize>());
+    assert!(all <= 24 * 1024 && reading <= 12 * 1024, "{all} and {reading} bytes");
+}
+
+#[test]
+fn every_operation_is_reached_by_one_tool_at_least() {
+    let has_accounts = operations::find("listAccounts").is_some();
+    assert_eq!(catalog::tools().len(), if has_accounts { 24 } else { 19 });
+    let reached: BTreeSet<&str> =
+        catalog::tools().iter().flat_map(|tool| tool.available()).map(|operation| operation.id.as_str()).collect();
+    let all: BTreeSet<&str> = operations::all().map(|operation| operation.id.as_str()).collect();
+    assert_eq!(reached, all);
+}
+
+/// Checks a schema and everything below it; `name` is where it stands.
+fn check(name: &str, schema: &Value) {
+    for keyword in ["$ref", "oneOf", "anyOf", "allOf"] {
+        assert!(schema.get(keyword).is_none(), "{name}: {keyword}");
+    }
+    for (property, schema) in schema["properties"].as_object().into_iter().flatten() {
+        let name = format!("{name}.{property}");
+        assert!(schema["description"].as_str().is_some_and(|text| text.contains("E.g. ") && text.len() > 10), "{name}: {schema}");
+        check(&name, schema);
+    }
+    if schema["items"].is_object() {
+        check(name, &schema["items"]);
+    }
+}
+
+#[test]
+fn input_schemas_are_simple_closed_and_described() {
+    for tool in catalog::tools() {
+        let schema = Value::Object(tool.input_schema());
+        assert_eq!(schema["additionalProperties"], false, "{}", tool.name);
+        check(tool.name, &schema);
+    }
+}
+
+/// A place in an operation exists, and is required where the tool requires it. Otherwise an argument would be lost, or one be missing.
+#[test]
+fn every_member_has_its_place_in_an_operation() {
+    for tool in catalog::tools() {
+        for member in &tool.members {
+            let found = tool.available().any(|operation| match member.place {
+                Place::Query(name) => operation.parameters.contains_key(name),
+                Place::Body(pointer) => schemas::property(&operation.body, pointer).is_some(),
+                Place::Tool => true,
+            });
+            assert!(found, "{} {}", tool.name, member.name);
+        }
+    }
+}
+
+#[test]
+fn a_schema_loses_its_references_and_alternatives() {
+    let document = json!({"components": {"schemas": {
+        "Known": {"type": "string", "enum": ["a"]},
+        "Open": {"anyOf": [{"$ref": "#/components/schemas/Known"}, {"type": "string"}]},
+        "Tree": {"type": "object", "properties": {"children": {"type": "array", "items": {"$ref": "#/components/schemas/Tree"}}}},
+    }}});
+    let plain = |name: &str| schemas::plain(&document, &json!({"$ref": format!("#/components/schemas/{name}")}));
+    assert_eq!(plain("Open"), json!({"type": "string"}));
+    assert_eq!(plain("Tree"), json!({"type": "object", "properties": {"children": {"type": "array", "items": {}}}}));
+}

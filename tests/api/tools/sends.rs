@@ -1,0 +1,104 @@
+//! Sends by tool: once each, and with the consent of the client's person where the client can ask.
+
+use serde_json::{Value, json};
+
+use super::{Assistant, SENDING};
+use crate::{fixture::channels, writes::Desk};
+
+fn desk() -> (Desk, Assistant) {
+    let desk = Desk::with_settings(&[("shop", channels())], SENDING);
+    let assistant = Assistant::of(&desk.api);
+    (desk, assistant)
+}
+
+fn to_web(text: &str) -> Value {
+    json!({"conversationId": "conv-web", "text": text})
+}
+
+fn texts(desk: &Desk) -> usize {
+    desk.messages("conv-web").len()
+}
+
+#[test]
+fn an_equal_send_is_made_once_unless_the_caller_means_it_again() {
+    let (desk, assistant) = desk();
+    let before = texts(&desk);
+    assert_eq!(assistant.call("send_message", to_web("Hi"))["status"], "sent");
+    let again = assistant.call("send_message", to_web("Hi"));
+    assert!(again["status"] == "sent" && again["note"].as_str().is_some_and(|note| note.contains("nothing was done again")), "{again}");
+    assert_eq!(texts(&desk), before + 1);
+    let mut repeated = to_web("Hi");
+    repeated["repetition"] = json!(2);
+    assert_eq!(assistant.call("send_message", repeated).get("note"), None);
+    assert_eq!(texts(&desk), before + 2);
+    // Ten at once.
+    let threads: Vec<_> = (0..10)
+        .map(|_| {
+            std::thread::spawn({
+                let assistant = assistant.clone();
+                move || assistant.called("send_message", to_web("Race"))
+            })
+        })
+        .collect();
+    for thread in threads {
+        let result = thread.join().expect("the thread ends");
+        let text = result["content"][0]["text"].as_str().unwrap_or_default();
+        assert!(result["structuredContent"]["status"] == "sent" || text.contains("in progress"), "{result}");
+    }
+    assert_eq!(texts(&desk), before + 3);
+}
+
+#[test]
+fn a_client_that_can_ask_shows_the_message_first() {
+    let (desk, assistant) = desk();
+    let (assistant, before) = (assistant.that_asks(), texts(&desk));
+    let ask = |text: &str| assistant.result("tools/call", json!({"name": "send_message", "arguments": to_web(text)}));
+    let asked = ask("Hello\u{202e} there");
+    assert_eq!(asked["resultType"], "input_required", "{asked}");
+    let question = asked["inputRequests"]["send"]["params"]["message"].as_str().unwrap_or_default().to_owned();
+    assert!(question.contains("conv-web") && question.contains("Hello[U+202E] there") && question.contains("widget"), "{question}");
+    assert_eq!(texts(&desk), before, "nothing is sent before the person decides");
+    let reply = |asked: &Value, text: &str, reply: Value| {
+        assistant.result(
+            "tools/call",
+            json!({"name": "send_message", "arguments": to_web(text), "requestState": asked["requestState"], "inputResponses": {"send": reply}}),
+        )
+    };
+    for action in ["decline", "cancel"] {
+        let result = reply(&asked, "Hello\u{202e} there", json!({"action": action}));
+        assert_eq!(result["structuredContent"]["status"], "declined", "{result}");
+    }
+    assert_eq!(texts(&desk), before);
+    // The state belongs to these arguments and cannot be made.
+    let other = reply(&asked, "Something else", json!({"action": "accept", "content": {}}));
+    assert_eq!(other["isError"], true, "{other}");
+    for state in [json!("forged"), json!("rs1.AAAA.BBBB")] {
+        let forged = reply(&json!({"requestState": state}), "Hello\u{202e} there", json!({"action": "accept", "content": {}}));
+        assert_eq!(forged["isError"], true, "{forged}");
+    }
+    for wrong in [json!({}), json!(null), json!({"action": "yes"}), json!([])] {
+        assert_eq!(reply(&asked, "Hello\u{202e} there", wrong.clone())["isError"], true, "{wrong}");
+    }
+    assert_eq!(texts(&desk), before);
+    let accepted = reply(&asked, "Hello\u{202e} there", json!({"action": "accept", "content": {}}));
+    assert_eq!(accepted["structuredContent"]["status"], "sent", "{accepted}");
+    assert_eq!(texts(&desk), before + 1);
+    // The same reply once more sends nothing.
+    reply(&asked, "Hello\u{202e} there", json!({"action": "accept", "content": {}}));
+    assert_eq!(texts(&desk), before + 1);
+    let long = ask(&"x".repeat(900));
+    assert_eq!(long["resultType"], "input_required");
+}
+
+#[test]
+fn a_refused_send_teaches() {
+    let (_desk, assistant) = desk();
+    let closed = assistant.fails("send_message", json!({"conversationId": "conv-wa-closed", "text": "Hi"}));
+    assert!(closed.contains("list_conversations") || closed.contains("templateId"), "{closed}");
+    let nothing = assistant.fails("send_message", json!({"conversationId": "conv-web"}));
+    assert!(nothing.contains("`text`"), "{nothing}");
+    let unknown = assistant.fails("send_message", json!({"conversationId": "conv-web", "text": "x", "txt": "y"}));
+    assert!(unknown.contains("no member `txt`"), "{unknown}");
+    let typed = assistant.fails("send_message", json!({"conversationId": 7, "text": "x"}));
+    assert!(typed.contains("`conversationId` must be of the type string"), "{typed}");
+}

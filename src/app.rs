@@ -242,6 +242,11 @@ impl App {
         ToolServer::of_key(self.api(), self.state.service.clone(), permits, key, narrowing)
     }
 
+    /// Whether an API key is valid.
+    pub async fn knows_key(&self, key: &str) -> service::Result<bool> {
+        Ok(self.state.service.authenticate(key).await?.is_some())
+    }
+
     /// The operations of the contract, for callers in this process.
     fn api(&self) -> Api {
         let nothing = make_sync(|_| StatusCode::NOT_FOUND).map_to_response().boxed();

@@ -50,8 +50,11 @@ impl Mcp {
             )
         })?;
         let permits = Permits { send: self.allow_send };
-        let narrowing =
-            Narrowing { read_only: !self.write && !self.allow_send, drafts_only: false, tools: self.tools.map(|ToolNames(names)| names) };
+        let narrowing = Narrowing {
+            read_only: !self.write && !self.allow_send,
+            drafts_only: !self.allow_send,
+            tools: self.tools.map(|ToolNames(names)| names),
+        };
         if let Some(url) = &self.url {
             let relay = Relay::connect(client(Policy::none()).map_err(Failed)?, url, key, narrowing).await.map_err(Failed)?;
             return serve(relay).await;
@@ -60,6 +63,9 @@ impl Mcp {
         let callers = Callers { bounds: config.bounds(), connections: config.connections.get() as usize, ..Callers::default() };
         let app =
             App::new(db, World::real(), Metrics::default(), callers, Connectors::none(), config.targets(), config.index_folder()).await?;
+        if !app.knows_key(&key).await? {
+            return Err(Failed("the key in COUNTERPART_API_KEY is not valid: it is unknown, inactive, expired or deleted".to_owned()));
+        }
         let (stop, stopped) = watch::channel(());
         let searching = app.follow_changes(&stopped);
         let served = serve(app.tools_of_key(key, permits, narrowing)).await;

@@ -71,7 +71,7 @@ pub struct Draft {
     pub conversation_id: Option<ConversationId>,
     /// The account that the request names.
     pub account_id: Option<AccountId>,
-    /// The newest inbound message of the conversation when the draft was made or last edited.
+    /// The newest inbound message of the conversation when the draft was made.
     pub seen_message_id: Option<MessageId>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,

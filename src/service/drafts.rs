@@ -93,7 +93,6 @@ impl Service {
         self.rehearse(&editor.store_id, editor.actor(), send.clone()).await?;
         let mut change = self.begin_edit(editor).await?;
         let mut draft = pending(&change, "draftId", id).await?;
-        (draft.conversation_id, draft.seen_message_id) = newest_inbound(&change, &send).await?;
         draft.send = send;
         draft.updated_at = change.now();
         change.save_draft(&draft).await?;
@@ -130,7 +129,7 @@ impl Service {
         {
             let reason = format!(
                 "names a draft after which the contact wrote message `{newest}`; read it, and release the draft with `confirmedMessageId` of \
-                 that message, or edit the draft"
+                 that message"
             );
             return Err(Error::conflict(RELEASED, reason));
         }

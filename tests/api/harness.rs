@@ -127,18 +127,25 @@ impl Database {
     }
 
     fn outcome(&self, settings: Settings<'_>, arguments: &[&str]) -> std::process::Output {
-        // The files of the program are readable only by their owner, whatever the umask of the environment.
-        Command::new("sh")
-            .args(["-c", "umask 0 && exec \"$@\"", "sh", &self.binary])
+        self.command()
             .args(arguments)
-            .env("DATABASE_URL", &self.url)
-            .env("COUNTERPART_INDEX_DIR", self.index_folder())
             // The endpoints of tests are on this machine; whether a server may deliver to them is set when it starts.
             .env("COUNTERPART_ALLOW_PRIVATE_TARGETS", "true")
             .envs(settings.iter().copied())
             .stdin(Stdio::null())
             .output()
             .unwrap_or_else(|error| panic!("{} does not start: {error}", self.binary))
+    }
+
+    /// The program on this database, without arguments.
+    pub fn command(&self) -> Command {
+        // The files of the program are readable only by their owner, whatever the umask of the environment.
+        let mut command = Command::new("sh");
+        command
+            .args(["-c", "umask 0 && exec \"$@\"", "sh", &self.binary])
+            .env("DATABASE_URL", &self.url)
+            .env("COUNTERPART_INDEX_DIR", self.index_folder());
+        command
     }
 
     /// Creates a store from import lines.

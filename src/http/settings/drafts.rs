@@ -80,7 +80,7 @@ pub struct DraftView {
     /// The `userId` of the user who released or discarded the draft; absent before.
     #[serde(skip_serializing_if = "Option::is_none")]
     settled_by: Option<String>,
-    /// The message of the contact that was the newest one in the conversation when the draft was made or last edited; absent if there was
+    /// The message of the contact that was the newest one in the conversation when the draft was made; absent if there was
     /// none.
     #[serde(skip_serializing_if = "Option::is_none")]
     seen_message_id: Option<String>,
@@ -175,7 +175,7 @@ impl DraftOperations {
 
     /// Release a draft
     ///
-    /// Sends the message of a pending draft, on behalf of the caller. If the contact wrote after the draft was made or last edited, it is
+    /// Sends the message of a pending draft, on behalf of the caller. If the contact wrote after the draft was made, it is
     /// released only with the newest message of the contact as `confirmedMessageId`. If the message is refused, for example because the
     /// contact has not written recently enough for its channel, the draft stays pending. A draft is sent only once, however often it is
     /// released.

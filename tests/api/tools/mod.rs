@@ -5,6 +5,7 @@ mod access;
 mod drafts;
 mod parity;
 mod sends;
+mod stdio;
 mod untrusted;
 
 use serde_json::{Value, json};

@@ -214,14 +214,14 @@ impl App {
         if self.metrics_listen.is_none() {
             route = route.at(METRICS, self.metrics());
         }
-        if let Some(settings) = &self.tools {
-            route = route.at(tools::PATH, self.http_tools(settings));
-        }
         for asset in page::ASSETS {
             route = route.at(asset.path, get(make_sync(move |_| asset.response())));
         }
         let mut operations = contract_operations();
         operations.add(settings::plane());
+        if let Some(settings) = &self.tools {
+            operations.at(tools::PATH, settings.permits.methods(), self.http_tools(settings));
+        }
         let pages = route.data(self.readiness.clone()).data(self.state.clone()).map_to_response().boxed();
         Middleware { served: Served { operations, pages }, state: self.state.clone(), cors: self.cors.clone() }
     }

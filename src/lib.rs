@@ -7,6 +7,7 @@
 //!   [`readiness`] reports whether the process can do its work.
 //! - [`http`] is the part of the contract that both revisions share; [`revision`] is the part in which they differ, and the only module
 //!   that knows which revision this build serves.
+//! - [`tools`] serves assistants: each tool calls operations of [`http`].
 //! - [`service`] implements the use-cases, one file per noun of the domain; those that end in `_writes` change records.
 //! - [`delivery`] delivers messages to their channels, and events to webhooks.
 //! - [`search`] is the full-text search of messages and contacts.

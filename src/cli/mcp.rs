@@ -2,8 +2,11 @@
 
 use clap::Args;
 use reqwest::redirect::Policy;
-use rmcp::{ServerHandler, ServiceExt, transport::stdio};
-use tokio::sync::watch;
+use rmcp::{ServerHandler, ServiceExt};
+use tokio::{
+    io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader},
+    sync::watch,
+};
 
 use super::{CliResult, Failed, http_client::client, serve::public_url};
 use crate::{
@@ -12,7 +15,7 @@ use crate::{
     delivery::connector::Connectors,
     domain::clock::World,
     telemetry::metrics::Metrics,
-    tools::{Narrowing, Permits, Relay, named_tools},
+    tools::{Narrowing, Permits, RemoteTools, named_tools},
 };
 
 #[derive(Args, Debug)]
@@ -56,7 +59,7 @@ impl Mcp {
             tools: self.tools.map(|ToolNames(names)| names),
         };
         if let Some(url) = &self.url {
-            let relay = Relay::connect(client(Policy::none()).map_err(Failed)?, url, key, narrowing).await.map_err(Failed)?;
+            let relay = RemoteTools::connect(client(Policy::none()).map_err(Failed)?, url, key, narrowing).await.map_err(Failed)?;
             return serve(relay).await;
         }
         let db = open_migrated(config, None).await?;
@@ -78,7 +81,38 @@ impl Mcp {
 
 /// Serves until standard input ends.
 async fn serve(server: impl ServerHandler) -> CliResult {
-    let running = server.serve(stdio()).await.map_err(|error| Failed(format!("the client does not speak the protocol: {error}")))?;
+    let (mut early, input) = tokio::io::duplex(EARLY_BYTES);
+    let reading = tokio::spawn(async move { pass_on(tokio::io::stdin(), &mut early).await });
+    let running = server.serve((input, tokio::io::stdout())).await;
+    let running = running.map_err(|error| {
+        tracing::debug!(%error, "the client did not begin");
+        Failed("the client ended before its first request".to_owned())
+    })?;
     running.waiting().await?;
+    reading.abort();
     Ok(())
 }
+
+/// The bytes of messages that wait for the protocol library.
+const EARLY_BYTES: usize = 64 * 1024;
+
+/// Passes lines on. Before the first request other than `server/discover`, only requests: the protocol library ends at anything else, such
+/// as the cancellation of a request that was already answered.
+async fn pass_on(input: impl AsyncRead + Unpin, output: &mut (impl AsyncWrite + Unpin)) -> std::io::Result<()> {
+    let (mut input, mut line, mut has_begun) = (BufReader::new(input), Vec::new(), false);
+    while !has_begun {
+        line.clear();
+        if (&mut input).take(MAX_LINE_BYTES).read_until(b'\n', &mut line).await? == 0 {
+            return Ok(());
+        }
+        let message: serde_json::Value = serde_json::from_slice(&line).unwrap_or_default();
+        if message["method"].is_string() && !message["id"].is_null() {
+            has_begun = message["method"] != "server/discover";
+            output.write_all(&line).await?;
+        }
+    }
+    tokio::io::copy(&mut input, output).await.map(drop)
+}
+
+/// The longest line before the first request, in bytes.
+const MAX_LINE_BYTES: u64 = 4 * 1024 * 1024;

@@ -2,10 +2,10 @@
 
 use serde_json::json;
 
-use super::definition::{Effect, Member, Tool, pages};
+use super::definition::{Effect, InputMember, Tool, pages};
 
 pub fn list_channel_accounts() -> Option<Tool> {
-    let mut members = vec![Member::query("listAccounts", "channel", "The channel.", json!("whatsapp"))];
+    let mut members = vec![InputMember::query("listAccounts", "channel", "The channel.", json!("whatsapp"))];
     members.extend(pages("listAccounts"));
     Tool::of(
         &["listAccounts"],
@@ -18,7 +18,7 @@ pub fn list_channel_accounts() -> Option<Tool> {
 }
 
 pub fn list_templates() -> Option<Tool> {
-    let member = |name, description, example: &str| Member::query("listWhatsappTemplates", name, description, json!(example));
+    let member = |name, description, example: &str| InputMember::query("listWhatsappTemplates", name, description, json!(example));
     Tool::of(
         &["listWhatsappTemplates"],
         "list_templates",

@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use serde::{Deserialize, Serialize};
 
 use super::{
+    call::{Asking, Call, Outcome},
     operations::Input,
     problems::Problem,
-    session::{Call, Outcome, Person},
     untrusted::spelled_out,
 };
 use crate::{
@@ -64,13 +64,13 @@ pub async fn deliver(call: &Call<'_>, input: Input, shown: Shown) -> Result<Outc
     }
     let Some(question) = shown.question() else {
         return match call.person {
-            Person::Absent => send(call, &input).await,
+            Asking::Absent => send(call, &input).await,
             _ => draft(call, &input, "The message is too long to be shown and accepted here. A person releases the draft.").await,
         };
     };
     match call.person {
-        Person::Absent => send(call, &input).await,
-        Person::Live(peer) => {
+        Asking::Absent => send(call, &input).await,
+        Asking::Live(peer) => {
             let asked =
                 ElicitRequestParams::FormElicitationParams { meta: None, message: question, requested_schema: nothing_to_fill_in() };
             let reply = peer.create_elicitation_with_timeout(asked, Some(PATIENCE)).await;
@@ -78,13 +78,13 @@ pub async fn deliver(call: &Call<'_>, input: Input, shown: Shown) -> Result<Outc
                 reply.map_err(|error| Problem::Unavailable(format!("The person could not be asked, and nothing was sent: {error}")))?;
             decided(call, &input, &reply.action).await
         }
-        Person::Rounds { state: None, .. } => {
+        Asking::Rounds { state: None, .. } => {
             let codec = codec(call).await?;
             let binding = call.binding();
             let options = SealOptions::new().associated_data(binding.as_bytes()).ttl(PATIENCE);
             Ok(Outcome::Ask { question, state: codec.seal_with(question_digest(&input).as_bytes(), &options) })
         }
-        Person::Rounds { state: Some(state), replies } => {
+        Asking::Rounds { state: Some(state), replies } => {
             let codec = codec(call).await?;
             let opened = codec.open_with(state, call.binding().as_bytes());
             let opened = opened

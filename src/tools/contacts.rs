@@ -4,10 +4,10 @@ use futures_util::future::BoxFuture;
 use serde_json::json;
 
 use super::{
-    definition::{Effect, Member, Run, Tool, answer_of, pages},
+    call::{Call, Outcome},
+    definition::{Effect, InputMember, Run, Tool, answer_of, pages},
     operations,
     problems::Problem,
-    session::{Call, Outcome},
 };
 
 const CONTACT: &str = "c-118";
@@ -20,7 +20,7 @@ pub fn get_contact() -> Option<Tool> {
         "Get a contact",
         "One contact with addresses, numbers and custom fields.",
         Effect::Reads,
-        vec![Member::query("getContact", "contactId", "The contact.", json!(CONTACT))],
+        vec![InputMember::query("getContact", "contactId", "The contact.", json!(CONTACT))],
     )
 }
 
@@ -33,10 +33,10 @@ pub fn find_contacts() -> Option<Tool> {
     let operation = search_operation();
     let (about, example) = ("A part of a name, e-mail address or phone number.", json!("anong"));
     let mut query = match operation {
-        "searchContacts" => Member::query(operation, "query", about, example),
-        _ => Member::body("query", operation, "/search", about, example),
+        "searchContacts" => InputMember::query(operation, "query", about, example),
+        _ => InputMember::body("query", operation, "/search", about, example),
     };
-    query = query.map(Member::required);
+    query = query.map(InputMember::required);
     let mut members = vec![query];
     members.extend(pages(operation));
     Some(Tool {
@@ -57,7 +57,7 @@ fn find<'a>(call: &'a Call<'a>) -> BoxFuture<'a, Result<Outcome, Problem>> {
 }
 
 pub fn list_contacts() -> Option<Tool> {
-    let member = |name, pointer, description| Member::body(name, "listContacts", pointer, description, json!(STAMP));
+    let member = |name, pointer, description| InputMember::body(name, "listContacts", pointer, description, json!(STAMP));
     let mut members = vec![
         member("updatedAfter", "/updatedAfter", "Changed at this time or later."),
         member("updatedBefore", "/updatedBefore", "Changed before this time."),
@@ -74,7 +74,7 @@ pub fn list_contacts() -> Option<Tool> {
 }
 
 pub fn create_contact() -> Option<Tool> {
-    let member = |name, pointer, description, example: &str| Member::body(name, "createContact", pointer, description, json!(example));
+    let member = |name, pointer, description, example: &str| InputMember::body(name, "createContact", pointer, description, json!(example));
     let tool = Tool::of(
         &["createContact"],
         "create_contact",
@@ -93,13 +93,13 @@ pub fn create_contact() -> Option<Tool> {
 }
 
 /// The member that makes an equal call another one.
-pub fn repetition() -> Option<Member> {
+pub fn repetition() -> Option<InputMember> {
     let schema = json!({ "type": "integer", "minimum": 1, "maximum": 1000 });
-    Member::own("repetition", schema, "Equal calls within 24 hours count once; 2, 3 … repeat.", json!(2))
+    InputMember::own("repetition", schema, "Equal calls within 24 hours count once; 2, 3 … repeat.", json!(2))
 }
 
 pub fn set_contact_field() -> Option<Tool> {
-    let member = |name, pointer, description, example| Member::body(name, "updateContactField", pointer, description, example);
+    let member = |name, pointer, description, example| InputMember::body(name, "updateContactField", pointer, description, example);
     Tool::of(
         &["updateContactField"],
         "set_contact_field",

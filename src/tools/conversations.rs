@@ -2,12 +2,12 @@
 
 use serde_json::json;
 
-use super::definition::{Effect, Member, Tool, pages};
+use super::definition::{Effect, InputMember, Tool, pages};
 
 const CONVERSATION: &str = "cv-204";
 
 pub fn list_conversations() -> Option<Tool> {
-    let member = |name, description, example: &str| Member::query("listConversations", name, description, json!(example));
+    let member = |name, description, example: &str| InputMember::query("listConversations", name, description, json!(example));
     let mut members = vec![
         member("contactId", "Conversations of this contact.", "c-118"),
         member("conversationId", "This conversation alone.", CONVERSATION),
@@ -30,12 +30,12 @@ pub fn mark_read() -> Option<Tool> {
         "Mark a conversation as read",
         "Sets the unread count of a conversation to 0.",
         Effect::Writes { idempotent: true, destructive: false },
-        vec![Member::body("conversationId", "markConversationRead", "/conversationId", "The conversation.", json!(CONVERSATION))],
+        vec![InputMember::body("conversationId", "markConversationRead", "/conversationId", "The conversation.", json!(CONVERSATION))],
     )
 }
 
 pub fn change_labels() -> Option<Tool> {
-    let member = |name, pointer, description, example| Member::body(name, "updateConversationLabels", pointer, description, example);
+    let member = |name, pointer, description, example| InputMember::body(name, "updateConversationLabels", pointer, description, example);
     Tool::of(
         &["updateConversationLabels"],
         "change_labels",

@@ -6,10 +6,10 @@ use futures_util::future::BoxFuture;
 use serde_json::{Map, Value, json};
 
 use super::{
-    operations::{self, Operation},
+    call::{Call, Outcome},
+    operations::{self, ApiOperation},
     problems::Problem,
     schemas,
-    session::{Call, Outcome},
 };
 use crate::domain::scopes::{Scope, ScopeSet};
 
@@ -40,14 +40,14 @@ pub enum Place {
 
 /// A member of a tool's input.
 #[derive(Clone, Debug)]
-pub struct Member {
+pub struct InputMember {
     pub name: &'static str,
     pub schema: Value,
     pub required: bool,
     pub place: Place,
 }
 
-impl Member {
+impl InputMember {
     /// A query parameter of an operation; `None` if the compiled revision lacks it.
     pub fn query(operation: &str, name: &'static str, description: &str, example: Value) -> Option<Self> {
         let operation = operations::find(operation)?;
@@ -123,10 +123,10 @@ fn short(schema: Value) -> Value {
 pub const PAGE_SIZE: u32 = 10;
 
 /// The members of a list with pages.
-pub fn pages(operation: &str) -> Vec<Option<Member>> {
-    let size = Member::query(operation, "pageSize", "10 if omitted.", json!(20));
-    let cursor = Member::query(operation, "cursor", "The last `nextCursor`.", json!("eyJ2"));
-    vec![size.map(|member| Member { required: false, ..member }), cursor]
+pub fn pages(operation: &str) -> Vec<Option<InputMember>> {
+    let size = InputMember::query(operation, "pageSize", "10 if omitted.", json!(20));
+    let cursor = InputMember::query(operation, "cursor", "The last `nextCursor`.", json!("eyJ2"));
+    vec![size.map(|member| InputMember { required: false, ..member }), cursor]
 }
 
 /// The code of a tool that is more than one call of one operation.
@@ -158,7 +158,7 @@ pub struct Tool {
     pub effect: Effect,
     /// The operations that the tool can call, as far as the compiled revision has them. The first decides whether the tool exists.
     pub operations: &'static [&'static str],
-    pub members: Vec<Member>,
+    pub members: Vec<InputMember>,
     /// The schema of the structured result, before it is cut to its size.
     pub output: Value,
     pub run: Run,
@@ -174,7 +174,7 @@ impl Tool {
         title: &'static str,
         description: &str,
         effect: Effect,
-        members: Vec<Option<Member>>,
+        members: Vec<Option<InputMember>>,
     ) -> Option<Self> {
         let found = operations::find(operation[0])?;
         Some(Self {
@@ -191,7 +191,7 @@ impl Tool {
     }
 
     /// The operations that the compiled revision has.
-    pub fn available(&self) -> impl Iterator<Item = &'static Operation> {
+    pub fn available(&self) -> impl Iterator<Item = &'static ApiOperation> {
         self.operations.iter().filter_map(|id| operations::find(id))
     }
 
@@ -231,6 +231,6 @@ impl Tool {
 }
 
 /// The schema of what a tool answers for `data` of an operation: an object as it is, records as a list.
-pub fn answer_of(operation: &Operation) -> Value {
+pub fn answer_of(operation: &ApiOperation) -> Value {
     if operation.data["type"] == "array" { schemas::items(&operation.data["items"]) } else { operation.data.clone() }
 }

@@ -3,27 +3,37 @@
 //! A request is authenticated as the contract's are, before the protocol sees it. A wrong key is 401; a tool for which the key has no scope,
 //! and a request of a foreign host or origin, are 403, in the contract's envelope.
 
-use std::sync::Arc;
+use std::{
+    collections::{HashMap, HashSet},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 use poem::{
     Endpoint, Request, Response,
     endpoint::{BoxEndpoint, EndpointExt, TowerCompatExt},
-    http::{HeaderMap, Method, StatusCode},
+    http::{HeaderMap, Method, StatusCode, header},
 };
 use poem_openapi::OperationId;
-use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService, session::local::LocalSessionManager};
-use serde_json::Value;
+use rmcp::{
+    model::ErrorCode,
+    transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService, session::local::LocalSessionManager},
+};
+use serde_json::{Value, json};
 
 use super::{
+    call::{Narrowing, Permits, ToolCaller},
     catalog,
     server::{ToolServer, lacks_scope},
-    session::{Narrowing, Permits, Session},
 };
-use crate::http::machinery::{
-    arrival::Arrival,
-    auth::{identify, presented},
-    context::Recipient,
-    error::ApiError,
+use crate::{
+    domain::ids::KeyId,
+    http::machinery::{
+        arrival::Arrival,
+        auth::{identify, presented},
+        context::{Recipient, is_secure},
+        envelope::JSON,
+        error::ApiError,
+    },
 };
 
 /// The path of the tools.
@@ -35,8 +45,11 @@ const OPERATION: &str = "mcp";
 /// The largest message, in bytes. The longest input is an e-mail.
 const MAX_BODY_BYTES: usize = 4 * 1024 * 1024;
 
-/// The most sessions that are kept for clients of older protocol revisions.
-const MAX_SESSIONS: usize = 1_000;
+/// The most sessions that a key may have open. Clients of older protocol revisions have one each; an idle one ends after five minutes.
+const MAX_SESSIONS: usize = 50;
+
+/// The header that names a session.
+const SESSION: &str = "mcp-session-id";
 
 /// The header that limits a request to tools that read.
 pub const READ_ONLY: &str = "x-mcp-readonly";
@@ -51,7 +64,8 @@ pub const TOOLS: &str = "x-mcp-tools";
 pub struct HttpTools {
     protocol: BoxEndpoint<'static>,
     sessions: Arc<LocalSessionManager>,
-    permits: Permits,
+    /// The key that opened each session.
+    owners: Mutex<HashMap<String, KeyId>>,
 }
 
 impl HttpTools {
@@ -67,14 +81,11 @@ impl HttpTools {
             .with_legacy_session_mode(permits.send)
             .with_json_response(true);
         let protocol = StreamableHttpService::new(move || Ok(server.clone()), sessions.clone(), config);
-        Self { protocol: protocol.compat().boxed(), sessions, permits }
+        Self { protocol: protocol.compat().boxed(), sessions, owners: Mutex::default() }
     }
 
     async fn answer(&self, mut request: Request) -> poem::Result<Response> {
         let Arrival { state, context, .. } = Arrival::of(&request)?.clone();
-        if request.method() != Method::POST && !self.permits.send {
-            return Err(poem::error::MethodNotAllowedError.into());
-        }
         let caller = identify(&request).await?.caller;
         let key = presented(&request)?.to_owned();
         context.authenticated(Recipient::Key(caller.store_id.clone(), caller.key_id.clone()), Some(caller.key_name.clone()), false);
@@ -90,20 +101,77 @@ impl HttpTools {
         } else if let Some(rate) = &state.rate {
             rate.take(&caller.store_id, &caller.key_id, context.received_at()).map_err(ApiError::from)?;
         }
-        if method == Some("initialize") && self.sessions.sessions.read().await.len() >= MAX_SESSIONS {
-            let busy = ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "there are too many sessions of assistants; try again later");
-            return Err(ApiError { retry_after: Some(60), ..busy }.into());
+        if request.method() == Method::POST
+            && let Some(fault) = malformed(&body, message.as_ref())
+        {
+            return Ok(fault);
+        }
+        let key_id = caller.key_id.clone();
+        if let Some(session) = request.header(SESSION) {
+            self.must_own(session, &key_id)?;
+        } else if method == Some("initialize") {
+            self.must_have_room(&key_id).await?;
+        }
+        if is_of_own_origin(&request) {
+            request.headers_mut().remove(header::ORIGIN);
         }
         let narrowing = narrowing(request.headers())?;
-        request.extensions_mut().insert(Session { key, caller, request_id: context.request_id().to_owned(), narrowing });
+        request.extensions_mut().insert(ToolCaller { key, caller, request_id: context.request_id().to_owned(), narrowing });
         request.set_body(body);
         let response = self.protocol.call(request).await?;
         if response.status() == StatusCode::FORBIDDEN {
             let message = "this host or origin may not call the tools; `--public-url` names the host, `--cors-origin` an origin";
             return Err(ApiError::new(StatusCode::FORBIDDEN, message).into());
         }
+        if let Some(session) = response.headers().get(SESSION).and_then(|id| id.to_str().ok()) {
+            self.owners().insert(session.to_owned(), key_id);
+        }
         Ok(response)
     }
+
+    /// A poisoned map is still valid: each change is one insertion.
+    fn owners(&self) -> MutexGuard<'_, HashMap<String, KeyId>> {
+        self.owners.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Refuses the session of another key.
+    fn must_own(&self, session: &str, key: &KeyId) -> Result<(), ApiError> {
+        match self.owners().get(session) {
+            Some(owner) if owner != key => Err(ApiError::new(StatusCode::NOT_FOUND, "there is no such session; begin with `initialize`")),
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses a session beyond the limit of its key.
+    async fn must_have_room(&self, key: &KeyId) -> Result<(), ApiError> {
+        let open: HashSet<String> = self.sessions.sessions.read().await.keys().map(ToString::to_string).collect();
+        let mut owners = self.owners();
+        owners.retain(|session, _| open.contains(session));
+        if owners.values().filter(|owner| *owner == key).count() < MAX_SESSIONS {
+            return Ok(());
+        }
+        let reason = format!("this key has {MAX_SESSIONS} open sessions; end one, or wait five minutes");
+        Err(ApiError { retry_after: Some(60), ..ApiError::new(StatusCode::TOO_MANY_REQUESTS, reason) })
+    }
+}
+
+/// The answer to a body that is no message of the protocol.
+fn malformed(body: &[u8], message: Option<&Value>) -> Option<Response> {
+    let (code, reason) = match message {
+        None if std::str::from_utf8(body).is_err() => (ErrorCode::PARSE_ERROR, "the body is not UTF-8"),
+        None => (ErrorCode::PARSE_ERROR, "the body is not JSON"),
+        Some(Value::Object(members)) if ["method", "result", "error"].iter().any(|name| members.contains_key(*name)) => return None,
+        Some(_) => (ErrorCode::INVALID_REQUEST, "the body is not a message of JSON-RPC 2.0: an object with `method`; there are no batches"),
+    };
+    let error = json!({ "jsonrpc": "2.0", "id": null, "error": { "code": code, "message": reason } });
+    Some(Response::builder().status(StatusCode::BAD_REQUEST).content_type(JSON).body(error.to_string()))
+}
+
+/// Whether a browser sends the request for a page of this server. The protocol library checks the host.
+fn is_of_own_origin(request: &Request) -> bool {
+    let (origin, host) = (request.header(header::ORIGIN).unwrap_or_default(), request.header(header::HOST).unwrap_or_default());
+    let scheme = if is_secure(request) { "https" } else { "http" };
+    !host.is_empty() && origin.eq_ignore_ascii_case(&format!("{scheme}://{host}"))
 }
 
 impl Endpoint for HttpTools {

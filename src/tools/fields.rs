@@ -4,9 +4,9 @@ use futures_util::future::BoxFuture;
 use serde_json::json;
 
 use super::{
-    definition::{Effect, Member, Run, Tool},
+    call::{Call, Outcome},
+    definition::{Effect, InputMember, Run, Tool},
     problems::Problem,
-    session::{Call, Outcome},
 };
 
 pub fn list_fields() -> Option<Tool> {
@@ -17,7 +17,7 @@ pub fn list_fields() -> Option<Tool> {
         "List fields",
         "The field definitions of tickets or contacts: ids, names, types and options.",
         Effect::Reads,
-        vec![Member::own("kind", kind, "Whose fields.", json!("ticket")).map(Member::required)],
+        vec![InputMember::own("kind", kind, "Whose fields.", json!("ticket")).map(InputMember::required)],
     )?;
     Some(Tool { operations: &["listTicketFields", "listContactFields"], output: fields_of_both(), run: Run::Code(list), ..tool })
 }

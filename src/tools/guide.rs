@@ -4,28 +4,28 @@ use futures_util::future::BoxFuture;
 use serde_json::{Map, Value, json};
 
 use super::{
+    call::{Call, Outcome},
     definition::{Effect, Run, Tool},
     operations::Input,
     problems::Problem,
     results, schemas,
-    session::{Call, Outcome},
 };
 use crate::revision;
 
 /// A list of the guide: its name, the operation, and the members that it keeps.
-struct Part {
+struct GuideList {
     name: &'static str,
     operation: &'static str,
     keeps: &'static [&'static str],
 }
 
-const PARTS: [Part; 6] = [
-    Part { name: "channels", operation: "listAccounts", keeps: &["id", "channel", "name", "status"] },
-    Part { name: "labels", operation: "listLabels", keeps: &["id", "label"] },
-    Part { name: "teams", operation: "listTeams", keeps: &["id", "name"] },
-    Part { name: "users", operation: "listUsers", keeps: &["userId", "name"] },
-    Part { name: "ticketFields", operation: "listTicketFields", keeps: &["id", "name", "displayType"] },
-    Part { name: "contactFields", operation: "listContactFields", keeps: &["id", "name", "displayType"] },
+const PARTS: [GuideList; 6] = [
+    GuideList { name: "channels", operation: "listAccounts", keeps: &["id", "channel", "name", "status"] },
+    GuideList { name: "labels", operation: "listLabels", keeps: &["id", "label"] },
+    GuideList { name: "teams", operation: "listTeams", keeps: &["id", "name"] },
+    GuideList { name: "users", operation: "listUsers", keeps: &["userId", "name"] },
+    GuideList { name: "ticketFields", operation: "listTicketFields", keeps: &["id", "name", "displayType"] },
+    GuideList { name: "contactFields", operation: "listContactFields", keeps: &["id", "name", "displayType"] },
 ];
 
 /// The most records of a list: the largest page that every revision has.
@@ -63,7 +63,7 @@ fn guide<'a>(call: &'a Call<'a>) -> BoxFuture<'a, Result<Outcome, Problem>> {
         let scopes: Vec<&str> = caller.scopes.iter().map(|scope| scope.name()).collect();
         let mut result = json!({ "storeId": caller.store_id, "revision": revision::NAME, "scopes": scopes });
         let mut incomplete = Vec::new();
-        for Part { name, operation, keeps } in &PARTS {
+        for GuideList { name, operation, keeps } in &PARTS {
             let Ok(mut input) = Input::of(operation) else { continue };
             if !caller.scopes.contains(input.operation.scope) {
                 continue;

@@ -4,26 +4,26 @@ use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 
 use super::{
+    call::{Call, Outcome},
     contacts::repetition,
-    definition::{Effect, Member, Run, Tool, pages},
+    definition::{Effect, InputMember, Run, Tool, pages},
     operations::{self, Input},
     problems::Problem,
     results,
-    session::{Call, Outcome},
 };
 
 /// The length to which texts of a thread are cut, in characters.
 const MAX_TEXT_CHARS: usize = 2_000;
 
 pub fn read_thread() -> Option<Tool> {
-    let id = |name, description, example: &str| Member::query("listMessages", name, description, json!(example));
-    let flag = |name, description, example: bool| Member::own(name, json!({ "type": "boolean" }), description, json!(example));
+    let id = |name, description, example: &str| InputMember::query("listMessages", name, description, json!(example));
+    let flag = |name, description, example: bool| InputMember::own(name, json!({ "type": "boolean" }), description, json!(example));
     let mut members = vec![
         id("conversationId", "The conversation.", "cv-204"),
         id("ticketId", "Only the messages of this ticket.", "t-204"),
         flag("includeComments", "Adds the newest internal comments of the conversation.", true),
         flag("newestFirst", "The order within the page; true if omitted. Pages go from new to old in any case.", false),
-        Member::own("commentsCursor", json!({ "type": "string" }), "`commentsNextCursor` of the page before.", json!("eyJ2")),
+        InputMember::own("commentsCursor", json!({ "type": "string" }), "`commentsNextCursor` of the page before.", json!("eyJ2")),
     ];
     members.extend(pages("listMessages"));
     let tool = Tool::of(
@@ -77,7 +77,7 @@ fn read<'a>(call: &'a Call<'a>) -> BoxFuture<'a, Result<Outcome, Problem>> {
 }
 
 pub fn search_messages() -> Option<Tool> {
-    let mut members = vec![Member::query("searchMessages", "query", "Words of the message.", json!("refund order"))];
+    let mut members = vec![InputMember::query("searchMessages", "query", "Words of the message.", json!("refund order"))];
     members.extend(pages("searchMessages"));
     Tool::of(
         &["searchMessages"],
@@ -90,7 +90,8 @@ pub fn search_messages() -> Option<Tool> {
 }
 
 pub fn add_comment() -> Option<Tool> {
-    let member = |name, pointer, description, example: &str| Member::body(name, "addInternalComment", pointer, description, json!(example));
+    let member =
+        |name, pointer, description, example: &str| InputMember::body(name, "addInternalComment", pointer, description, json!(example));
     let tool = Tool::of(
         &["addInternalComment"],
         "add_comment",

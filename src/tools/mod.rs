@@ -14,6 +14,7 @@
 
 mod accounts;
 mod arguments;
+mod call;
 mod catalog;
 mod consent;
 mod contacts;
@@ -34,7 +35,6 @@ mod results;
 mod schemas;
 mod sends;
 mod server;
-mod session;
 mod tickets;
 mod untrusted;
 
@@ -43,7 +43,7 @@ mod tests;
 
 pub use endpoint::{HttpTools, PATH, named_tools};
 pub use operations::Api;
-pub use relay::Relay;
+pub use relay::RemoteTools;
 
+pub use call::{Narrowing, Permits};
 pub use server::ToolServer;
-pub use session::{Narrowing, Permits};

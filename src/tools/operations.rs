@@ -31,7 +31,7 @@ use crate::{
 
 /// One operation, as its document describes it. Schemas are JSON Schema 2020-12, without references.
 #[derive(Debug)]
-pub struct Operation {
+pub struct ApiOperation {
     pub id: String,
     method: Method,
     path: String,
@@ -45,20 +45,20 @@ pub struct Operation {
     pub data: Value,
 }
 
-static OPERATIONS: LazyLock<BTreeMap<String, Operation>> = LazyLock::new(|| read(&contract::document()));
+static OPERATIONS: LazyLock<BTreeMap<String, ApiOperation>> = LazyLock::new(|| read(&contract::document()));
 
 /// The operation, if the compiled revision has it.
-pub fn find(id: &str) -> Option<&'static Operation> {
+pub fn find(id: &str) -> Option<&'static ApiOperation> {
     OPERATIONS.get(id)
 }
 
 /// Every operation of the compiled revision.
 #[cfg(test)]
-pub fn all() -> impl Iterator<Item = &'static Operation> {
+pub fn all() -> impl Iterator<Item = &'static ApiOperation> {
     OPERATIONS.values()
 }
 
-fn read(document: &Value) -> BTreeMap<String, Operation> {
+fn read(document: &Value) -> BTreeMap<String, ApiOperation> {
     let one = |route: contract::Route| {
         let described = &document["paths"][&route.path][route.method.to_lowercase()];
         let success = described["responses"].as_object()?.iter().find(|(status, _)| status.starts_with('2'))?.1;
@@ -69,7 +69,7 @@ fn read(document: &Value) -> BTreeMap<String, Operation> {
         let required_parameters = required.filter_map(|parameter| Some(parameter["name"].as_str()?.to_owned())).collect();
         let parameters =
             parameters.iter().filter_map(|it| Some((it["name"].as_str()?.to_owned(), schemas::plain(document, &it["schema"]))));
-        let operation = Operation {
+        let operation = ApiOperation {
             method: route.method.parse().ok()?,
             path: route.path,
             scope: route.scope.parse().ok()?,
@@ -84,7 +84,7 @@ fn read(document: &Value) -> BTreeMap<String, Operation> {
     contract::routes(document).into_iter().filter_map(one).collect()
 }
 
-impl Operation {
+impl ApiOperation {
     /// Whether a query parameter is required.
     pub fn requires(&self, parameter: &str) -> bool {
         self.required_parameters.iter().any(|name| name == parameter)
@@ -99,7 +99,7 @@ impl Operation {
 /// The input of one call of an operation.
 #[derive(Clone, Debug)]
 pub struct Input {
-    pub operation: &'static Operation,
+    pub operation: &'static ApiOperation,
     pub query: Vec<(String, String)>,
     pub body: Option<Value>,
     pub idempotency_key: Option<String>,

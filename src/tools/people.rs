@@ -4,16 +4,16 @@ use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 
 use super::{
-    definition::{Effect, Member, Run, Tool, pages},
+    call::{Call, Outcome},
+    definition::{Effect, InputMember, Run, Tool, pages},
     operations,
     problems::Problem,
     schemas,
-    session::{Call, Outcome},
 };
 
 pub fn list_people() -> Option<Tool> {
     let kind = json!({ "type": "string", "enum": ["users", "teams"] });
-    let mut members = vec![Member::own("kind", kind, "Users or teams.", json!("users")).map(Member::required)];
+    let mut members = vec![InputMember::own("kind", kind, "Users or teams.", json!("users")).map(InputMember::required)];
     members.extend(pages("listTeams"));
     let tool = Tool::of(
         &["listUsers"],

@@ -4,7 +4,7 @@ use poem::http::StatusCode;
 
 use super::{
     definition::{Place, Tool},
-    operations::{self, Operation},
+    operations::{self, ApiOperation},
     untrusted::is_hidden,
 };
 use crate::http::machinery::error::ApiError;
@@ -16,7 +16,7 @@ pub enum Problem {
     Arguments(String),
     /// An operation refused the call.
     Refused {
-        operation: &'static Operation,
+        operation: &'static ApiOperation,
         status: StatusCode,
         message: String,
         retry_after: Option<u32>,
@@ -118,6 +118,12 @@ fn in_words_of_the_tool(tool: &Tool, message: &str) -> String {
     }
     text = text.replace("body.", "");
     for (operation, words) in [
+        ("x-pagination-next-cursor", "nextCursor"),
+        ("advancedFilters.openedAt.value", "openedAfter` or `openedBefore"),
+        ("advancedFilters.openedAt.min", "openedAfter"),
+        ("advancedFilters.openedAt.max", "openedBefore"),
+        ("advancedFilters.labels.labelIds", "labelIds"),
+        ("advancedFilters.ticketFields", "fieldFilters"),
         ("sendTemplateReply", "send_message and its `templateId`, which list_templates finds"),
         ("PATCH /tickets/field-values", "set_ticket_field"),
     ] {

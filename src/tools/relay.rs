@@ -21,10 +21,10 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
 use super::{
+    call::Narrowing,
     consent::PATIENCE,
     endpoint::{DRAFTS_ONLY, PATH, READ_ONLY, TOOLS},
     server::asks,
-    session::Narrowing,
 };
 use crate::http::machinery::{auth::API_KEY, envelope::JSON};
 
@@ -39,7 +39,7 @@ const META: &str = "io.modelcontextprotocol/";
 
 /// The relay to one server.
 #[derive(Clone)]
-pub struct Relay {
+pub struct RemoteTools {
     client: Client,
     url: String,
     key: String,
@@ -47,7 +47,7 @@ pub struct Relay {
     described: ServerConfig,
 }
 
-impl Relay {
+impl RemoteTools {
     /// Connects to the server with the base URL `url`. Fails if it has no tools, or does not know the key.
     pub async fn connect(client: Client, url: &str, key: String, narrowing: Narrowing) -> Result<Self, String> {
         let url = format!("{}{PATH}", url.trim_end_matches('/'));
@@ -167,7 +167,7 @@ impl Relay {
     }
 }
 
-impl ServerHandler for Relay {
+impl ServerHandler for RemoteTools {
     fn get_info(&self) -> ServerConfig {
         self.described.clone()
     }

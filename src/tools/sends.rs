@@ -4,12 +4,12 @@ use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 
 use super::{
+    call::{Call, Outcome},
     consent::{self, Shown},
     contacts::repetition,
-    definition::{Effect, Member, Run, Tool},
+    definition::{Effect, InputMember, Run, Tool},
     operations::{self, Input},
     problems::Problem,
-    session::{Call, Outcome},
 };
 use crate::domain::{contacts::is_email, scopes::Scope};
 
@@ -41,21 +41,21 @@ fn sent_or_draft() -> Value {
 }
 
 /// A list of addresses, if the operation has it.
-fn recipients(name: &'static str, operation: &str, description: &str) -> Option<Member> {
+fn recipients(name: &'static str, operation: &str, description: &str) -> Option<InputMember> {
     operations::find(operation)?.body["properties"].get(name)?;
     let addresses = json!({ "type": "array", "items": { "type": "string" } });
-    Member::own(name, addresses, description, json!(["a@example.com"]))
+    InputMember::own(name, addresses, description, json!(["a@example.com"]))
 }
 
 /// A member of an e-mail or template operation, which the tool's code passes on.
-fn part(name: &'static str, operation: &str, pointer: &'static str, description: &str, example: Value) -> Option<Member> {
-    Member::body(name, operation, pointer, description, example).map(|member| Member { required: false, ..member })
+fn part(name: &'static str, operation: &str, pointer: &'static str, description: &str, example: Value) -> Option<InputMember> {
+    InputMember::body(name, operation, pointer, description, example).map(|member| InputMember { required: false, ..member })
 }
 
 pub fn send_message() -> Option<Tool> {
     let members = vec![
-        Member::body("conversationId", TEXT, "/conversationId", "The conversation.", json!("cv-204")),
-        Member::own("text", json!({ "type": "string" }), "The plain text.", json!("It left today.")),
+        InputMember::body("conversationId", TEXT, "/conversationId", "The conversation.", json!("cv-204")),
+        InputMember::own("text", json!({ "type": "string" }), "The plain text.", json!("It left today.")),
         part("html", EMAIL, "/html", "The body of an e-mail in HTML.", json!("<p>Hello</p>")),
         part("subject", EMAIL, "/subject", "Of an e-mail; `Re: …` if omitted.", json!("Your order")),
         recipients("to", EMAIL, "Of an e-mail; the last sender if omitted."),
@@ -171,13 +171,13 @@ fn addresses_of(list: &Value) -> String {
 pub fn start_conversation() -> Option<Tool> {
     operations::find(NEW_EMAIL)?;
     let members = vec![
-        Member::body("accountId", NEW_EMAIL, "/accountId", "The account to send from.", json!("a-3")),
-        recipients("to", NEW_EMAIL, "Recipients of an e-mail."),
+        InputMember::body("accountId", NEW_EMAIL, "/accountId", "The account to send from.", json!("a-3")),
+        recipients("to", NEW_EMAIL, "Of an e-mail."),
         recipients("cc", NEW_EMAIL, "Copies."),
         recipients("bcc", NEW_EMAIL, "Blind copies."),
         part("subject", NEW_EMAIL, "/subject", "The subject.", json!("Your order")),
-        part("text", NEW_EMAIL, "/text", "The body as plain text.", json!("It left today.")),
-        part("html", NEW_EMAIL, "/html", "The body in HTML.", json!("<p>Hello</p>")),
+        part("text", NEW_EMAIL, "/text", "Plain text.", json!("It left today.")),
+        part("html", NEW_EMAIL, "/html", "In HTML.", json!("<p>Hello</p>")),
         part("phoneNumber", TO_PHONE, "/phoneNumber", "For WhatsApp, in E.164.", json!("+66812345678")),
         part("templateId", TO_PHONE, "/templateId", "For WhatsApp; list_templates finds it.", json!("t-5")),
         part("variables", TO_PHONE, "/variables", "Values of its placeholders, in order.", json!(["Anong"])),

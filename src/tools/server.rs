@@ -9,28 +9,28 @@ use poem::http::request::Parts;
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
-        CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ElicitRequest, ElicitRequestParams, GetPromptRequestParams,
-        GetPromptResponse, Implementation, InputRequest, InputRequiredResult, ListPromptsResult, ListResourcesResult, ListToolsResult,
-        PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
-        Tool as WireTool, ToolAnnotations,
+        CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest, CustomResult, ElicitRequest,
+        ElicitRequestParams, ErrorCode, GetPromptRequestParams, GetPromptResponse, Implementation, InputRequest, InputRequiredResult,
+        ListPromptsResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams,
+        ReadResourceResponse, ServerCapabilities, ServerConfig, Tool as WireTool, ToolAnnotations,
     },
     service::RequestContext,
 };
 
 use super::{
-    arguments, catalog, consent,
+    arguments,
+    call::{Asking, Call, Narrowing, Outcome, Permits, ToolCaller},
+    catalog, consent,
     definition::{Effect, Run, Tool},
     operations::Api,
     problems::Problem,
-    prompts, resources, results,
-    session::{Call, Narrowing, Outcome, Permits, Person, Session},
-    untrusted,
+    prompts, resources, results, untrusted,
 };
 use crate::{revision, service::Service};
 
 /// Where the caller of a request comes from.
 #[derive(Clone)]
-enum Callers {
+enum CallerSource {
     /// Each HTTP request brings its own; `endpoint` authenticates it.
     Requests,
     /// The process has one key, which is looked up on every call.
@@ -43,34 +43,34 @@ pub struct ToolServer {
     api: Api,
     service: Service,
     permits: Permits,
-    callers: Callers,
+    callers: CallerSource,
 }
 
 impl ToolServer {
     /// A server whose callers are those of its HTTP requests.
     pub fn of_requests(api: Api, service: Service, permits: Permits) -> Self {
-        Self { api, service, permits, callers: Callers::Requests }
+        Self { api, service, permits, callers: CallerSource::Requests }
     }
 
     /// A server for the holder of one API key.
     pub fn of_key(api: Api, service: Service, permits: Permits, key: String, narrowing: Narrowing) -> Self {
-        Self { api, service, permits, callers: Callers::One { key: key.into(), narrowing } }
+        Self { api, service, permits, callers: CallerSource::One { key: key.into(), narrowing } }
     }
 
-    async fn session(&self, context: &RequestContext<RoleServer>) -> Result<Session, ErrorData> {
+    async fn session(&self, context: &RequestContext<RoleServer>) -> Result<ToolCaller, ErrorData> {
         match &self.callers {
-            Callers::Requests => {
-                let session = context.extensions.get::<Parts>().and_then(|parts| parts.extensions.get::<Session>());
+            CallerSource::Requests => {
+                let session = context.extensions.get::<Parts>().and_then(|parts| parts.extensions.get::<ToolCaller>());
                 session.cloned().ok_or_else(|| ErrorData::internal_error("the request was not authenticated", None))
             }
-            Callers::One { key, narrowing } => {
+            CallerSource::One { key, narrowing } => {
                 let known = self.service.authenticate(key).await;
                 let known = known.map_err(|error| ErrorData::internal_error(format!("the key cannot be looked up: {error}"), None))?;
                 let known = known.ok_or_else(|| {
                     ErrorData::invalid_request("the API key is not valid: it is unknown, inactive, expired or deleted", None)
                 })?;
                 let request_id = self.service.world().ids.fresh();
-                Ok(Session { key: key.to_string(), caller: known.caller, request_id, narrowing: narrowing.clone() })
+                Ok(ToolCaller { key: key.to_string(), caller: known.caller, request_id, narrowing: narrowing.clone() })
             }
         }
     }
@@ -78,9 +78,9 @@ impl ToolServer {
     async fn outcome(
         &self,
         tool: &'static Tool,
-        session: &Session,
+        session: &ToolCaller,
         request: &CallToolRequestParams,
-        person: Person<'_>,
+        person: Asking<'_>,
     ) -> Result<Outcome, Problem> {
         let arguments = arguments::checked(tool, request.arguments.clone().unwrap_or_default())?;
         let (permits, api, service) = (self.permits, &self.api, &self.service);
@@ -93,7 +93,7 @@ impl ToolServer {
 }
 
 /// Whether the tool is offered to a caller.
-fn is_offered(tool: &Tool, session: &Session) -> bool {
+fn is_offered(tool: &Tool, session: &ToolCaller) -> bool {
     tool.is_allowed(session.caller.scopes) && session.narrowing.admits(tool)
 }
 
@@ -126,11 +126,11 @@ pub fn asks(context: &RequestContext<RoleServer>) -> (bool, bool) {
 }
 
 /// How the client's person can be asked.
-fn person<'a>(context: &'a RequestContext<RoleServer>, request: &'a CallToolRequestParams) -> Person<'a> {
+fn person<'a>(context: &'a RequestContext<RoleServer>, request: &'a CallToolRequestParams) -> Asking<'a> {
     match asks(context) {
-        (false, _) => Person::Absent,
-        (true, true) => Person::Rounds { state: request.request_state.as_deref(), replies: request.input_responses.as_ref() },
-        (true, false) => Person::Live(&context.peer),
+        (false, _) => Asking::Absent,
+        (true, true) => Asking::Rounds { state: request.request_state.as_deref(), replies: request.input_responses.as_ref() },
+        (true, false) => Asking::Live(&context.peer),
     }
 }
 
@@ -182,6 +182,18 @@ impl ServerHandler for ToolServer {
             Ok(Outcome::Ask { question, state }) => Ok(asked(question, state)),
             Err(problem) => Ok(failed(problem.text(tool, |name| catalog::find(name).is_some_and(|tool| is_offered(tool, &session))))),
         }
+    }
+
+    async fn on_custom_request(&self, request: CustomRequest, _: RequestContext<RoleServer>) -> Result<CustomResult, ErrorData> {
+        // A method of the protocol arrives here if its parameters have another form than the protocol's.
+        let takes = match request.method.as_str() {
+            "tools/call" => "`name`, a text, and `arguments`, an object",
+            "prompts/get" => "`name`, a text, and `arguments`, an object",
+            "resources/read" => "`uri`, a text",
+            "tools/list" | "prompts/list" | "resources/list" => "an object, with `cursor` if there is a next page",
+            _ => return Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, "there is no such method", None)),
+        };
+        Err(ErrorData::invalid_params(format!("`params` of {} must be {takes}", request.method), None))
     }
 
     async fn list_resources(

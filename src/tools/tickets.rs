@@ -4,11 +4,11 @@ use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 
 use super::{
-    definition::{Effect, Member, Run, Tool, pages},
+    call::{Call, Outcome},
+    definition::{Effect, InputMember, Run, Tool, pages},
     operations::Input,
     problems::Problem,
     results,
-    session::{Call, Outcome},
 };
 
 const TICKET: &str = "t-204";
@@ -22,18 +22,18 @@ const EXPAND: &str = "account,conversation,assignee,handledBy";
 const MAX_CONVERSATIONS: u32 = 10;
 
 pub fn list_tickets() -> Option<Tool> {
-    let filter = |name, pointer, description, example| Member::body(name, "listTickets", pointer, description, example);
+    let filter = |name, pointer, description, example| InputMember::body(name, "listTickets", pointer, description, example);
     let mut members = vec![
         filter("statuses", "/statuses", "Open if omitted.", json!(["open", "closed"])),
         filter("assigneeUserIds", "/assigneeUserIds", "Any of these.", json!(["7b2f…"])),
         filter("unassigned", "/unassigned", "Without assignee.", json!(true)),
-        Member::own("contactId", json!({ "type": "string", "maxLength": 64 }), "The contact.", json!("c-118")),
+        InputMember::own("contactId", json!({ "type": "string", "maxLength": 64 }), "The contact.", json!("c-118")),
         filter("conversationId", "/conversationId", "The conversation.", json!("cv-204")),
-        filter("labelIds", "/advancedFilters/labels/labelIds", "Any of these.", json!(["l-7"])).map(Member::by_tool),
+        filter("labelIds", "/advancedFilters/labels/labelIds", "Any of these.", json!(["l-7"])).map(InputMember::by_tool),
         filter("waitingMinutes", "/advancedFilters/waitingForReply/value", "Waiting this long.", json!(30))
-            .map(|member| Member { required: false, ..member }),
-        Member::own("openedAfter", json!({ "type": "string" }), "An instant.", json!("2026-11-02T08:00:00Z")),
-        Member::own("openedBefore", json!({ "type": "string" }), "An instant.", json!("2026-11-03T00:00:00Z")),
+            .map(|member| InputMember { required: false, ..member }),
+        InputMember::own("openedAfter", json!({ "type": "string" }), "An instant.", json!("2026-11-02T08:00:00Z")),
+        InputMember::own("openedBefore", json!({ "type": "string" }), "An instant.", json!("2026-11-03T00:00:00Z")),
         field_filters(),
         filter("isSpam", "/isSpam", "Only spam.", json!(true)),
     ];
@@ -51,9 +51,10 @@ pub fn list_tickets() -> Option<Tool> {
 
 /// The filters on field values. The example shows their form, and the operation checks it: their whole schema would be as long as that of
 /// all other members. `between` has its bounds as an array in `value`.
-fn field_filters() -> Option<Member> {
+fn field_filters() -> Option<InputMember> {
     let example = json!([{ "ticketFieldId": "topic", "operator": "is_one_of", "value": ["Lost"] }]);
-    let mut member = Member::body("fieldFilters", "listTickets", "/advancedFilters/ticketFields", "All must match.", example)?.by_tool();
+    let mut member =
+        InputMember::body("fieldFilters", "listTickets", "/advancedFilters/ticketFields", "All must match.", example)?.by_tool();
     member.schema["items"] = json!({ "type": "object" });
     Some(member)
 }
@@ -127,9 +128,9 @@ pub fn get_ticket() -> Option<Tool> {
         &["getTicket"],
         "get_ticket",
         "Get a ticket",
-        "One ticket, with its channel account, conversation, assignee and handler.",
+        "One ticket, with its channel account, conversation (its id is the `conversationId`), assignee and handler.",
         Effect::Reads,
-        vec![Member::query("getTicket", "ticketId", "The ticket.", json!(TICKET))],
+        vec![InputMember::query("getTicket", "ticketId", "The ticket.", json!(TICKET))],
     )?;
     Some(Tool {
         run: Run::Code(|call| {
@@ -140,7 +141,7 @@ pub fn get_ticket() -> Option<Tool> {
 }
 
 pub fn set_ticket_field() -> Option<Tool> {
-    let member = |name, pointer, description, example| Member::body(name, "updateTicketField", pointer, description, example);
+    let member = |name, pointer, description, example| InputMember::body(name, "updateTicketField", pointer, description, example);
     Tool::of(
         &["updateTicketField"],
         "set_ticket_field",
@@ -162,7 +163,7 @@ pub fn set_ticket_field() -> Option<Tool> {
 }
 
 pub fn close_ticket() -> Option<Tool> {
-    let member = |name, pointer, description, example| Member::body(name, "closeTicket", pointer, description, example);
+    let member = |name, pointer, description, example| InputMember::body(name, "closeTicket", pointer, description, example);
     Tool::of(
         &["closeTicket"],
         "close_ticket",
@@ -181,9 +182,10 @@ pub fn close_ticket() -> Option<Tool> {
 }
 
 pub fn assign_tickets() -> Option<Tool> {
-    let items = Member::body("items", "assignTickets", "", "1 to 50 tickets.", json!([{ "ticketId": TICKET, "assigneeUserId": USER }]))?
-        .item("ticketId", "An open ticket.", TICKET)
-        .item("assigneeUserId", "The assignee; list_people finds it.", USER);
+    let items =
+        InputMember::body("items", "assignTickets", "", "1 to 50 tickets.", json!([{ "ticketId": TICKET, "assigneeUserId": USER }]))?
+            .item("ticketId", "An open ticket.", TICKET)
+            .item("assigneeUserId", "The assignee; list_people finds it.", USER);
     Tool::of(
         &["assignTickets"],
         "assign_tickets",

@@ -6,7 +6,7 @@ mod rooms;
 use std::path::{Path, PathBuf};
 
 /// The rooms, each with the rooms that it may import from.
-const MAY_IMPORT: [(&str, &[&str]); 13] = [
+const MAY_IMPORT: [(&str, &[&str]); 14] = [
     ("domain", &[]),
     ("config", &["domain"]),
     ("telemetry", &["config", "domain"]),
@@ -18,8 +18,25 @@ const MAY_IMPORT: [(&str, &[&str]); 13] = [
     ("readiness", &["service", "store", "supervisor"]),
     ("revision", &["domain", "service", "http"]),
     ("http", &["domain", "service", "revision", "telemetry", "config"]),
-    ("cli", &["domain", "service", "store", "search", "delivery", "http", "revision", "config", "telemetry", "app"]),
-    ("app", &["domain", "service", "store", "search", "delivery", "http", "revision", "config", "telemetry", "supervisor", "readiness"]),
+    ("tools", &["domain", "service", "http", "revision"]),
+    ("cli", &["domain", "service", "store", "search", "delivery", "http", "revision", "config", "telemetry", "tools", "app"]),
+    (
+        "app",
+        &[
+            "domain",
+            "service",
+            "store",
+            "search",
+            "delivery",
+            "http",
+            "revision",
+            "config",
+            "telemetry",
+            "supervisor",
+            "readiness",
+            "tools",
+        ],
+    ),
 ];
 
 /// A line of code: its file, the file's room, and the code without comments.

@@ -3,10 +3,10 @@
 //! Every path of the documents is fixed, so a table is enough. poem's router is for patterns, and each of its layers boxes the rest of
 //! the answer once more: for one ticket that took a tenth of the instructions spent here.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::Arc};
 
 use poem::{
-    Request, Response,
+    Endpoint, EndpointExt, Request, Response,
     endpoint::{BoxEndpoint, DynEndpoint},
     error::MethodNotAllowedError,
     http::Method,
@@ -31,6 +31,13 @@ pub struct Operations(HashMap<String, HashMap<Method, BoxEndpoint<'static>>>);
 impl Operations {
     pub fn add(&mut self, api: impl OpenApi) {
         api.add_routes(&mut self.0);
+    }
+
+    /// Serves a path that no document lists, with these methods.
+    pub fn at(&mut self, path: &str, methods: &[Method], endpoint: impl Endpoint<Output = Response> + 'static) {
+        let endpoint = Arc::new(endpoint);
+        let served = methods.iter().map(|method| (method.clone(), endpoint.clone().boxed()));
+        self.0.entry(path.to_owned()).or_default().extend(served);
     }
 
     /// The methods that a path accepts, in alphabetical order. Empty: nothing is served at the path.

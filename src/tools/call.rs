@@ -1,5 +1,6 @@
 //! One call of a tool: who calls, with which limits, and the operations that it may use.
 
+use poem::http::Method;
 use rmcp::{Peer, RoleServer, model::InputResponses};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
@@ -22,6 +23,14 @@ pub struct Permits {
     pub send: bool,
 }
 
+impl Permits {
+    /// The methods of the HTTP endpoint: sessions, which are needed to ask a person during a call, have two more.
+    pub fn methods(self) -> &'static [Method] {
+        const METHODS: [Method; 3] = [Method::POST, Method::GET, Method::DELETE];
+        if self.send { &METHODS } else { &METHODS[..1] }
+    }
+}
+
 /// The limits that the caller sets for itself, within its scopes.
 #[derive(Clone, Debug, Default)]
 pub struct Narrowing {
@@ -40,7 +49,7 @@ impl Narrowing {
 
 /// An authenticated caller.
 #[derive(Clone, Debug)]
-pub struct Session {
+pub struct ToolCaller {
     /// The secret of the API key.
     pub key: String,
     pub caller: Caller,
@@ -50,7 +59,7 @@ pub struct Session {
 
 /// How the person who uses the client can be asked.
 #[derive(Clone, Copy, Debug)]
-pub enum Person<'a> {
+pub enum Asking<'a> {
     /// Not at all: the client has no way to ask.
     Absent,
     /// During the call: protocol revisions before 2026-07-28.
@@ -74,9 +83,9 @@ pub enum Outcome {
 pub struct Call<'a> {
     pub tool: &'static Tool,
     pub arguments: Map<String, Value>,
-    pub session: &'a Session,
+    pub session: &'a ToolCaller,
     pub permits: Permits,
-    pub person: Person<'a>,
+    pub person: Asking<'a>,
     pub api: &'a Api,
     /// For drafts, and for the key of sealed states.
     pub service: &'a Service,

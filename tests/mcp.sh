@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# The assistant tools (Model Context Protocol): runs the protocol's conformance suite, the official Python SDK and the protocol's inspector
+# against them, and sends them malformed messages. Runs all four, and prints the output of those that fail.
+#
+#   tests/mcp.sh BINARY
+#   COUNTERPART_TOOLS=…   the folder of the tools (default: counterpart-tools in the user's cache)
+#
+# Needs python3 with venv, and access to PyPI and npm for what is not in the cache.
+set -euo pipefail
+[ $# -eq 1 ] && [ -x "$1" ] || { echo "usage: $0 BINARY" >&2 && exit 2; }
+given=$(realpath "$1")
+cd "$(dirname "$0")/.."
+
+. tests/steps.sh
+. tests/scratch.sh
+. tests/mcp/tools.sh
+
+# A copy, which a build meanwhile does not overwrite.
+binary=$scratch/counterpart
+cp "$given" "$binary"
+
+# The step that runs gets the signal that ends this script, and ends its own servers.
+running=
+at_the_end() {
+    [ -z "$running" ] || { kill "$running" 2>/dev/null && wait "$running" || true; }
+}
+
+failed=()
+# step WHAT COMMAND…: its last line has the totals; the other ones are printed only if it fails.
+step() {
+    local what=$1
+    shift
+    "${bounded[@]}" "$@" </dev/null >"$scratch/step.log" 2>&1 &
+    running=$!
+    if wait "$running"; then
+        printf '== %s\n' "$(tail -n 1 "$scratch/step.log")"
+    else
+        cat "$scratch/step.log"
+        printf '== %s: FAILED\n' "$what"
+        failed+=("$what")
+    fi
+    running=
+}
+
+step conformance tests/mcp/conformance.sh "$binary"
+step "Python SDK" python tests/mcp/python_client.py "$binary"
+step inspector tests/mcp/inspector.sh "$binary"
+step "hostile messages" python tests/mcp/hostile.py "$binary"
+
+[ ${#failed[@]} -eq 0 ] || fail "$(printf '%s; ' "${failed[@]}" | sed 's/; $//')"
+echo "== the assistant tools hold"

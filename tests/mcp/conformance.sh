@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# Conformance: runs the server scenarios of the protocol's own suite, in each protocol revision, against a demo server; and those of the
+# revisions with sessions also against a server that permits sends, which has sessions. A scenario fails or passes as
+# tests/mcp/conformance-expected.txt says.
+#
+#   tests/mcp/conformance.sh BINARY [REPORT]      REPORT: a file for the verdict of every check
+#   COUNTERPART_TOOLS=…                           the folder of the tools (default: counterpart-tools in the user's cache)
+set -euo pipefail
+[ $# -ge 1 ] && [ -x "$1" ] || { echo "usage: $0 BINARY [REPORT]" >&2 && exit 2; }
+binary=$(realpath "$1")
+report=${2:+$(realpath "$2")}
+cd "$(dirname "$0")/../.."
+
+. tests/steps.sh
+. tests/scratch.sh
+. tests/mcp/tools.sh
+. tests/mcp/server.sh
+at_the_end() { stop_servers; }
+
+# suite NAME ERA OPTION…: runs scenarios; their checks are in $scratch/NAME, and the suite's own summary in $scratch/NAME.log.
+suite() {
+    local name=$1 era=$2
+    shift 2
+    mkdir -p "$scratch/$name"
+    echo "$era" >"$scratch/$name/era"
+    # It ends with 1 as soon as a scenario fails; that it ran to its end is what the summary shows.
+    "${bounded[@]}" conformance server --url "$through/mcp" --output-dir "$scratch/$name/checks" "$@" </dev/null >"$scratch/$name/log" 2>&1 || true
+}
+
+start_demo "$binary" "$scratch/store"
+start_proxy "$scratch/store"
+suite stateless-2025-06-18 2025-06-18 --suite all --spec-version 2025-06-18
+suite stateless-2025-11-25 2025-11-25 --requirements 2025-11-25
+suite stateless-2026-07-28 2026-07-28 --requirements 2026-07-28
+stop_servers
+start_sender "$binary" "$scratch/store"
+start_proxy "$scratch/store"
+suite sessions-2025-06-18 2025-06-18 --suite all --spec-version 2025-06-18
+suite sessions-2025-11-25 2025-11-25 --requirements 2025-11-25
+stop_servers
+if grep -H panicked "$scratch/store/"*.log; then fail "no panic"; fi
+
+python3 tests/mcp/verdict.py tests/mcp/conformance-expected.txt "${report:-/dev/null}" \
+    "$scratch"/{stateless-2025-06-18,stateless-2025-11-25,stateless-2026-07-28,sessions-2025-06-18,sessions-2025-11-25}

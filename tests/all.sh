@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # The whole check before a change is merged: format, lints, the test suite for both revisions on both databases with its coverage of
 # the documents, two processes that read from a standby (tests/standby.sh), PostgreSQL over TLS (tests/tls.sh), fault injection
-# (tests/faults.sh), early responses (tests/early_answers.sh), alert rules and dashboard (tests/alerts.sh), packages (tests/packages.sh),
-# dependencies (tests/dependencies.sh), the replay of one corpus on both revisions, and the published documents in other tools
-# (tests/contract.sh). Stops at the first failure. Needs a Rust toolchain, git, PostgreSQL's server programs, openssl, curl, Chromium with
-# its chromedriver, and what tests/contract.sh needs; no running server.
+# (tests/faults.sh), early responses (tests/early_answers.sh), assistant tools (tests/mcp.sh), alert rules and dashboard
+# (tests/alerts.sh), packages (tests/packages.sh), dependencies (tests/dependencies.sh), the replay of one corpus on both revisions, and
+# the published documents in other tools (tests/contract.sh). Stops at the first failure. Needs a Rust toolchain, git, PostgreSQL's server
+# programs, openssl, curl, Chromium with its chromedriver, and what tests/contract.sh needs; no running server.
 #
 #   tests/all.sh             everything
 #   CARGO_TARGET_DIR=…       one target folder for all of it (default: target)
@@ -79,6 +79,12 @@ grep -E '^connections over TLS' "$scratch/step.log"
 # Early responses, also behind proxies with connection pools.
 COUNTERPART_BIN="$scratch/rev-b" quietly "answers before the body of their request" tests/early_answers.sh
 grep -E '^== (skipped|.*early answers:)' "$scratch/step.log"
+
+# The assistant tools with the protocol's conformance suite, two other clients, and hostile messages; each revision.
+for revision in rev-a rev-b; do
+    quietly "assistant tools, $revision" tests/mcp.sh "$scratch/$revision"
+    grep -E '^== (conformance|Python|inspector|hostile)' "$scratch/step.log" || fail "the output of tests/mcp.sh has no totals"
+done
 
 # Alert rules, and the metrics page that they read.
 COUNTERPART_BIN="$scratch/rev-b" quietly "alert rules" tests/alerts.sh

@@ -46,11 +46,7 @@ pub fn is_hidden(c: char) -> bool {
 /// Removes hidden characters from every text and every member name below a value.
 pub fn clean(value: &mut Value) {
     match value {
-        Value::String(text) => {
-            if text.contains(is_hidden) {
-                text.retain(|c| !is_hidden(c));
-            }
-        }
+        Value::String(text) => text.retain(|c| !is_hidden(c)),
         Value::Array(items) => items.iter_mut().for_each(clean),
         Value::Object(members) => {
             members.values_mut().for_each(clean);

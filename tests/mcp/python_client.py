@@ -15,7 +15,7 @@ import jsonschema
 import mcp
 from mcp.client.streamable_http import streamable_http_client
 
-from served import demo
+from served import demo, sending
 
 READS = {"get_inbox_guide", "list_tickets", "get_ticket", "find_contacts", "read_thread"}
 
@@ -103,6 +103,33 @@ async def refusal(server):
     raise AssertionError("a connection without a key is accepted")
 
 
+async def consent(server, url):
+    """Sends with a client whose person declines, then accepts, in each era; returns the number of what was checked."""
+    checks = 0
+    for mode in ["legacy", "auto"]:
+        text, seen = f"Hello over {mode}", []
+        for action, status in [("decline", "declined"), ("accept", "sent")]:
+
+            async def person(_, question):
+                seen.append(question.message)
+                return mcp.types.ElicitResult(action=action, content={} if action == "accept" else None)
+
+            async with http_client(server) as http, mcp.Client(
+                streamable_http_client(url, http_client=http), mode=mode, elicitation_callback=person
+            ) as client:
+                # Web chat takes a text at any time.
+                tickets = (await client.call_tool("list_tickets", {"pageSize": 50})).structured_content["items"]
+                conversation = next(ticket["conversationId"] for ticket in tickets if ticket["channel"] == "widget")
+                sent = (await client.call_tool("send_message", {"conversationId": conversation, "text": text})).structured_content
+                assert sent["status"] == status and text in seen[-1] and conversation in seen[-1], (sent, seen)
+                thread = (await client.call_tool("read_thread", {"conversationId": conversation, "pageSize": 1})).structured_content
+                newest = thread["items"][0]
+                assert (newest.get("text") or newest.get("payload", {}).get("text")) == text or action == "decline", newest
+                checks += 2
+        assert len(seen) == 2, seen
+    return checks
+
+
 async def main(binary):
     total = 0
     with demo(binary) as server:
@@ -129,6 +156,10 @@ async def main(binary):
                     assert least <= count <= most, f"mcp {options}: {count} tools"
                 print(f"stdio{''.join(f', {option}' for option in options)}, {mode}, {version}: {checks} checks")
                 total += checks
+        with sending(binary, server) as url:
+            checks = await consent(server, url)
+        print(f"HTTP, with a person who is asked: {checks} checks")
+        total += checks
         print(f"HTTP without a key: {await refusal(server)}")
         total += 1
         assert "panicked" not in open(server.log).read(), "the server panicked"

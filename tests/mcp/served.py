@@ -48,6 +48,20 @@ class Demo:
 
 
 @contextlib.contextmanager
+def sending(binary, demo):
+    """A server on the database of a demo that permits sends; yields its address."""
+    command = [os.path.abspath(binary), "serve", "--mcp", "--mcp-allow-send", "--simulate-channels", "--listen", "127.0.0.1:0"]
+    with open(demo.log, "a") as log:
+        place = environment(DATABASE_URL=demo.of_mcp["DATABASE_URL"])
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, env=place, text=True)
+    try:
+        yield process.stdout.readline().removeprefix("listening on ").strip() + "/mcp"
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+@contextlib.contextmanager
 def demo(binary):
     # So that a signal, too, stops the server.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))

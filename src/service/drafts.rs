@@ -138,7 +138,7 @@ impl Service {
     }
 
     /// Sends a message and takes it back.
-    async fn rehearse(&self, store: &StoreId, actor: Actor, send: Send) -> Result<()> {
+    pub async fn rehearse(&self, store: &StoreId, actor: Actor, send: Send) -> Result<()> {
         self.send(&WriteContext::alone(store, actor).rehearsed(), send).await.map(|_| ())
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{definition::Tool, problems::Problem};
+use super::{contacts::REPETITION, definition::Tool, problems::Problem};
 
 /// Checks arguments. Null members that cannot be null are removed: models send them for what they leave out.
 pub fn checked(tool: &Tool, mut arguments: Map<String, Value>) -> Result<Map<String, Value>, Problem> {
@@ -23,6 +23,12 @@ pub fn checked(tool: &Tool, mut arguments: Map<String, Value>) -> Result<Map<Str
                 .map_err(|reason| Problem::Arguments(format!("{reason} {}", about(&member.schema))))?,
             None => {}
         }
+    }
+    match arguments.get(REPETITION).map(Value::as_f64) {
+        // The first time is what leaving the member out says.
+        Some(Some(1.0)) => _ = arguments.remove(REPETITION),
+        Some(Some(2.0..=1000.0)) | None => {}
+        _ => return Err(Problem::Arguments(format!("`{REPETITION}` must be a whole number from 1 to 1000."))),
     }
     Ok(arguments)
 }

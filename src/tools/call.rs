@@ -13,6 +13,7 @@ use super::{
 };
 use crate::{
     domain::keys::{Caller, hexadecimal},
+    http::document::canonical::sorted,
     service::Service,
 };
 
@@ -92,7 +93,7 @@ pub struct Call<'a> {
 }
 
 impl Call<'_> {
-    /// An argument; null counts as absent where the member does not have null as a value.
+    /// An argument, as `arguments` checked it.
     pub fn argument(&self, name: &str) -> Option<&Value> {
         self.arguments.get(name)
     }
@@ -111,6 +112,7 @@ impl Call<'_> {
         for member in &self.tool.members {
             let Some(value) = self.argument(member.name) else { continue };
             match member.place {
+                Place::Query("cursor") => {}
                 Place::Query(name) if input.operation.parameters.contains_key(name) => input = input.query(name, Some(query_text(value))),
                 Place::Body(pointer) => input.set(pointer, value.clone()),
                 Place::Query(_) | Place::Tool => {}
@@ -118,6 +120,9 @@ impl Call<'_> {
         }
         if input.operation.parameters.contains_key("pageSize") && self.argument("pageSize").is_none() {
             input = input.query("pageSize", Some(PAGE_SIZE));
+        }
+        if let Some(cursor) = self.text("cursor") {
+            input = input.after(cursor);
         }
         if input.body.is_none() && !input.operation.body.is_null() {
             input.body = Some(json!({}));
@@ -134,8 +139,7 @@ impl Call<'_> {
 
     /// Identifies the store, the tool and the arguments.
     pub fn fingerprint(&self) -> String {
-        // serde_json keeps members sorted, so equal arguments have equal texts.
-        let text = json!([self.session.caller.store_id, self.tool.name, self.arguments]).to_string();
+        let text = sorted(json!([self.session.caller.store_id, self.tool.name, self.arguments])).to_string();
         hexadecimal(&Sha256::digest(text))
     }
 
@@ -156,24 +160,20 @@ impl Call<'_> {
 
     /// The result of one operation: its record, or a page of its records.
     pub async fn records(&self, input: Input) -> Result<Value, Problem> {
-        let answer = self.call(&input).await?;
-        let replayed = answer.replayed;
-        let mut result = results::of(answer);
-        if let Some(fewer) = results::fitting(&result)
-            && input.operation.parameters.contains_key("pageSize")
+        self.records_within(input, usize::MAX, results::MAX_BYTES).await
+    }
+
+    /// [`Self::records`] with texts cut to `chars` characters, in at most `bytes` bytes.
+    pub async fn records_within(&self, input: Input, chars: usize, bytes: usize) -> Result<Value, Problem> {
+        let Answer { data, next_cursor, replayed } = self.call(&input).await?;
+        let mut data = results::cleaned(data, chars);
+        if let Value::Object(record) = &mut data
+            && replayed
         {
-            // The cursor of a shorter page continues after its last record.
-            let mut shorter = input.clone();
-            shorter.query.retain(|(name, _)| name != "pageSize");
-            let whole = result["items"].as_array().map_or(0, Vec::len);
-            result = results::of(self.call(&shorter.query("pageSize", Some(fewer))).await?);
-            result["note"] =
-                format!("The page holds {fewer} of {whole} records, since a result is at most 32 kB; `nextCursor` goes on.").into();
+            record.insert("replayed".to_owned(), true.into());
         }
-        if replayed && result["items"].is_array() {
-            result["note"] = results::REPLAYED.into();
-        }
-        Ok(result)
+        let Value::Array(records) = data else { return Ok(data) };
+        Ok(results::page(&input, records, next_cursor, bytes))
     }
 }
 

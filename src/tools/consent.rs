@@ -35,11 +35,15 @@ pub struct Shown {
 }
 
 impl Shown {
-    pub fn of(call: &Call<'_>, to: String) -> Self {
-        let parts = ["cc", "bcc", "subject", "text", "html", "templateId", "variables"];
+    /// `to`: the recipient in words; the content is what the operation gets.
+    pub fn of(input: &Input, to: String) -> Self {
+        let parts = ["to", "cc", "bcc", "subject", "text", "html", "templateId", "variables"];
         let content = parts.into_iter().filter_map(|name| {
-            let text = match call.argument(name)? {
+            let text = match input.body.as_ref()?.get(name)? {
                 Value::String(text) => text.clone(),
+                Value::Array(all) => {
+                    all.iter().map(|one| one["email"].as_str().or(one.as_str()).unwrap_or("?")).collect::<Vec<_>>().join(", ")
+                }
                 other => other.to_string(),
             };
             Some((name, text))
@@ -49,9 +53,13 @@ impl Shown {
 
     /// The question to the person; `None` if it is too long to be shown.
     fn question(&self) -> Option<String> {
-        let mut question = format!("Send this message to {}?", spelled_out(&self.to));
+        // No line of the message can be taken for one of the question: its lines begin with `> `, and the recipient has one line.
+        let mut question = format!("Send this message to {}?", spelled_out(&self.to).replace('\n', "[U+000A]"));
         for (name, text) in &self.content {
-            question.push_str(&format!("\n\n{name}: {}", spelled_out(text)));
+            question.push_str(&format!("\n\n{name}:"));
+            for line in spelled_out(text).split('\n') {
+                question.push_str(&format!("\n> {line}"));
+            }
         }
         (question.chars().count() <= MAX_SHOWN_CHARS).then_some(question)
     }
@@ -59,7 +67,10 @@ impl Shown {
 
 /// Sends a message, if that is permitted and the person agrees; otherwise keeps it as a draft.
 pub async fn deliver(call: &Call<'_>, input: Input, shown: Shown) -> Result<Outcome, Problem> {
-    if !call.permits.send || call.session.narrowing.drafts_only {
+    if call.session.narrowing.drafts_only {
+        return draft(call, &input, "This connection makes drafts. A person releases the draft in the settings of the store.").await;
+    }
+    if !call.permits.send {
         return draft(call, &input, "Sends are not permitted here. A person releases the draft in the settings of the store.").await;
     }
     let Some(question) = shown.question() else {
@@ -71,6 +82,7 @@ pub async fn deliver(call: &Call<'_>, input: Input, shown: Shown) -> Result<Outc
     match call.person {
         Asking::Absent => send(call, &input).await,
         Asking::Live(peer) => {
+            check(call, &input).await?;
             let asked =
                 ElicitRequestParams::FormElicitationParams { meta: None, message: question, requested_schema: nothing_to_fill_in() };
             let reply = peer.create_elicitation_with_timeout(asked, Some(PATIENCE)).await;
@@ -79,6 +91,7 @@ pub async fn deliver(call: &Call<'_>, input: Input, shown: Shown) -> Result<Outc
             decided(call, &input, &reply.action).await
         }
         Asking::Rounds { state: None, .. } => {
+            check(call, &input).await?;
             let codec = codec(call).await?;
             let binding = call.binding();
             let options = SealOptions::new().associated_data(binding.as_bytes()).ttl(PATIENCE);
@@ -133,6 +146,15 @@ async fn send(call: &Call<'_>, input: &Input) -> Result<Outcome, Problem> {
         result["note"] = super::results::REPLAYED.into();
     }
     Ok(Outcome::Done(result))
+}
+
+/// Checks a message as if it were sent, so that a person is asked only about what can be.
+async fn check(call: &Call<'_>, input: &Input) -> Result<(), Problem> {
+    let (operation, caller) = (input.operation.id.as_str(), &call.session.caller);
+    let refused = |error| Problem::of_api(operation, error);
+    let send = wire::send_of(operation, input.body.as_ref().unwrap_or(&Value::Null)).map_err(refused)?;
+    let actor = Actor::ApiKey(caller.key_id.clone());
+    call.service.rehearse(&caller.store_id, actor, send).await.map_err(|error| refused(error.into()))
 }
 
 /// The operation under which repeated drafts are recognised.

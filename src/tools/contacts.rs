@@ -92,10 +92,13 @@ pub fn create_contact() -> Option<Tool> {
     Some(Tool { once: true, ..tool })
 }
 
+/// The name of the member that makes an equal call another one.
+pub const REPETITION: &str = "repetition";
+
 /// The member that makes an equal call another one.
 pub fn repetition() -> Option<InputMember> {
     let schema = json!({ "type": "integer", "minimum": 1, "maximum": 1000 });
-    InputMember::own("repetition", schema, "Equal calls within 24 hours count once; 2, 3 … repeat.", json!(2))
+    InputMember::own(REPETITION, schema, "Equal calls within 24 hours count once; 2, 3 … repeat.", json!(2))
 }
 
 pub fn set_contact_field() -> Option<Tool> {

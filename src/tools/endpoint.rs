@@ -92,14 +92,14 @@ impl HttpTools {
         let body = request.take_body().into_bytes_limit(MAX_BODY_BYTES).await.map_err(|_| too_large())?;
         let message: Option<Value> = serde_json::from_slice(&body).ok();
         let method = message.as_ref().and_then(|message| message["method"].as_str());
+        if let Some(rate) = &state.rate {
+            rate.take(&caller.store_id, &caller.key_id, context.received_at()).map_err(ApiError::from)?;
+        }
         if method == Some("tools/call") {
-            // The operations of the tool count against the rate limit.
             let tool = message.as_ref().and_then(|message| catalog::find(message["params"]["name"].as_str()?));
             if let Some(tool) = tool.filter(|tool| !tool.is_allowed(caller.scopes)) {
                 return Err(ApiError::new(StatusCode::FORBIDDEN, lacks_scope(tool)).into());
             }
-        } else if let Some(rate) = &state.rate {
-            rate.take(&caller.store_id, &caller.key_id, context.received_at()).map_err(ApiError::from)?;
         }
         if request.method() == Method::POST
             && let Some(fault) = malformed(&body, message.as_ref())

@@ -73,7 +73,7 @@ fn guide<'a>(call: &'a Call<'a>) -> BoxFuture<'a, Result<Outcome, Problem>> {
             }
             let answer = call.call(&input).await?;
             let more = answer.next_cursor.is_some();
-            let mut records = results::of(answer)["items"].take();
+            let mut records = results::cleaned(answer.data, usize::MAX);
             for record in records.as_array_mut().into_iter().flatten() {
                 if let Some(record) = record.as_object_mut() {
                     record.retain(|name, value| keeps.contains(&name.as_str()) && value.is_string());

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{
     call::{Call, Outcome},
     contacts::repetition,
-    definition::{Effect, InputMember, Run, Tool, pages},
+    definition::{Effect, InputMember, PAGE_SIZE, Run, Tool, pages},
     operations::{self, Input},
     problems::Problem,
     results,
@@ -46,24 +46,24 @@ fn read<'a>(call: &'a Call<'a>) -> BoxFuture<'a, Result<Outcome, Problem>> {
         if call.text("conversationId").is_none() && call.text("ticketId").is_none() {
             return Err(Problem::Arguments("`conversationId` or `ticketId` is required; list_tickets has both.".to_owned()));
         }
-        let mut result = call.records(call.input("listMessages")?).await?;
-        if call.is_set("includeComments") {
+        // Comments have a quarter of the result at most.
+        let with_comments = call.is_set("includeComments");
+        let room = if with_comments { results::MAX_BYTES / 4 * 3 } else { results::MAX_BYTES };
+        let mut result = call.records_within(call.input("listMessages")?, MAX_TEXT_CHARS, room).await?;
+        if with_comments {
             let found = result["items"][0]["conversationId"].as_str();
             if let Some(conversation) = call.text("conversationId").or(found) {
-                let input = Input::of("listInternalComments")?
-                    .query("conversationId", Some(conversation))
-                    .query("pageSize", Some(super::definition::PAGE_SIZE))
-                    .query("cursor", call.text("commentsCursor"));
-                let mut comments = call.records(input).await?;
+                let mut input =
+                    Input::of("listInternalComments")?.query("conversationId", Some(conversation)).query("pageSize", Some(PAGE_SIZE));
+                if let Some(cursor) = call.text("commentsCursor") {
+                    input = input.after(cursor);
+                }
+                let mut comments = call.records_within(input, MAX_TEXT_CHARS, results::MAX_BYTES / 4).await?;
                 result["comments"] = comments["items"].take();
                 if let Value::String(cursor) = comments["nextCursor"].take() {
                     result["commentsNextCursor"] = cursor.into();
                 }
             }
-        }
-        results::cut(&mut result["items"], MAX_TEXT_CHARS);
-        if let Some(comments) = result.get_mut("comments") {
-            results::cut(comments, MAX_TEXT_CHARS);
         }
         if call.argument("newestFirst") == Some(&Value::Bool(false)) {
             for list in ["items", "comments"] {

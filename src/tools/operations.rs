@@ -103,13 +103,15 @@ pub struct Input {
     pub query: Vec<(String, String)>,
     pub body: Option<Value>,
     pub idempotency_key: Option<String>,
+    /// The records of the page that an earlier result showed.
+    pub skip: usize,
 }
 
 impl Input {
     /// Fails if the compiled revision lacks the operation.
     pub fn of(id: &'static str) -> Result<Self, Problem> {
         let operation = find(id).ok_or_else(|| Problem::Unavailable(format!("this revision of the contract has no operation {id}")))?;
-        Ok(Self { operation, query: Vec::new(), body: None, idempotency_key: None })
+        Ok(Self { operation, query: Vec::new(), body: None, idempotency_key: None, skip: 0 })
     }
 
     /// Adds a query parameter. `None` adds nothing.
@@ -119,9 +121,26 @@ impl Input {
         self
     }
 
+    /// Goes on where an earlier result ended: `SIZE.SKIP.CURSOR`, as [`Self::cursor`] writes it. Any other text goes to the operation, which
+    /// refuses it.
     #[must_use]
-    pub fn body(self, body: Value) -> Self {
-        Self { body: Some(body), ..self }
+    pub fn after(mut self, text: &str) -> Self {
+        let mut parts = text.splitn(3, '.');
+        let mut number = || parts.next()?.parse::<usize>().ok();
+        let (Some(size), Some(skip), Some(cursor)) = (number(), number(), parts.next()) else { return self.query("cursor", Some(text)) };
+        self.query.retain(|(name, _)| name != "cursor" && (size == 0 || name != "pageSize"));
+        self.skip = skip;
+        self.query("pageSize", (size > 0).then_some(size)).query("cursor", Some(cursor).filter(|cursor| !cursor.is_empty()))
+    }
+
+    /// The cursor that goes on after `skip` records of the page at the operation's `cursor`.
+    pub fn cursor(&self, skip: usize, cursor: &str) -> String {
+        format!("{}.{skip}.{cursor}", self.parameter("pageSize").unwrap_or("0"))
+    }
+
+    /// A query parameter of this call.
+    pub fn parameter(&self, name: &str) -> Option<&str> {
+        self.query.iter().find(|(found, _)| found == name).map(|(_, value)| value.as_str())
     }
 
     /// Sets a member of the body, by JSON pointer; objects on the way are created.
@@ -171,7 +190,7 @@ impl Api {
 
     /// Calls an operation.
     pub async fn call(&self, sender: Sender<'_>, input: &Input) -> Result<Answer, Problem> {
-        let Input { operation, query, body, idempotency_key } = input;
+        let Input { operation, query, body, idempotency_key, .. } = input;
         let query = Serializer::new(String::new()).extend_pairs(query).finish();
         let separator = if query.is_empty() { "" } else { "?" };
         let uri = format!("{PREFIX}{}{separator}{query}", operation.path);

@@ -29,7 +29,7 @@ pub enum Problem {
 /// The members that hold ids, the tool that finds them, and what it needs.
 const FINDERS: [(&[&str], &str); 8] = [
     (&["ticketId"], "list_tickets"),
-    (&["conversationId"], "list_conversations"),
+    (&["conversationId"], "list_tickets"),
     (&["contactId"], "find_contacts"),
     (&["fieldId", "fields", "fieldFilters", "ticketFieldId"], "list_fields"),
     (&["labelIds", "add", "remove"], "list_labels"),
@@ -49,32 +49,21 @@ impl Problem {
             }
             Self::Refused { operation, status, message, retry_after } => {
                 let mut text = in_words_of_the_tool(tool, message);
-                let mut say = |hint: String| {
-                    if !text.ends_with('.') {
-                        text.push('.');
-                    }
-                    text.push(' ');
-                    text.push_str(&hint);
-                };
+                let is_unknown = *status == StatusCode::NOT_FOUND || text.contains(" this store") || text.contains(" the store");
                 let finder = FINDERS.iter().find(|(members, finder)| {
-                    *finder != tool.name
-                        && exists(finder)
-                        && members.iter().any(|member| message_names(&in_words_of_the_tool(tool, message), member))
+                    *finder != tool.name && exists(finder) && members.iter().any(|member| message_names(&text, member))
                 });
-                match *status {
-                    StatusCode::FORBIDDEN => say(format!("Ask the operator of the store for a key with the scope {}.", operation.scope)),
-                    StatusCode::CONFLICT => match reread(tool) {
-                        Some(hint) => say(hint.to_owned()),
-                        None => say("Read the record again before another attempt.".to_owned()),
-                    },
+                let hint = match *status {
+                    StatusCode::FORBIDDEN => Some(format!("Ask the operator of the store for a key with the scope {}.", operation.scope)),
+                    StatusCode::CONFLICT => Some(reread(tool).to_owned()),
                     StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => {
-                        say(format!("Repeat the call after {} seconds.", retry_after.unwrap_or(1)));
+                        Some(format!("Repeat the call after {} seconds.", retry_after.unwrap_or(1)))
                     }
-                    _ => {
-                        if let Some((_, finder)) = finder {
-                            say(format!("{finder} lists what exists."));
-                        }
-                    }
+                    _ => finder.filter(|_| is_unknown).map(|(_, finder)| format!("{finder} lists what exists.")),
+                };
+                if let Some(hint) = hint {
+                    let end = if text.ends_with('.') { "" } else { "." };
+                    text.push_str(&format!("{end} {hint}"));
                 }
                 text
             }
@@ -83,14 +72,14 @@ impl Problem {
 }
 
 /// What to read again after a conflict.
-fn reread(tool: &Tool) -> Option<&'static str> {
+fn reread(tool: &Tool) -> &'static str {
     match tool.name {
-        "set_ticket_field" => Some("Read the ticket again with get_ticket, and pass its `ticketFieldsUpdatedAt`."),
+        "set_ticket_field" => "Read the ticket again with get_ticket, and pass its `ticketFieldsUpdatedAt`.",
         "set_contact_field" => {
-            Some("Read the contact again with get_contact, and pass its `customFieldsUpdatedAt`, or `updatedAt` if that is absent.")
+            "Read the contact again with get_contact, and pass its `customFieldsUpdatedAt`, or `updatedAt` if that is absent."
         }
-        "create_contact" => Some("find_contacts finds the contact that has the address or the number."),
-        _ => None,
+        "create_contact" => "find_contacts finds the contact that has the address or the number.",
+        _ => "Read the record again before another attempt.",
     }
 }
 
@@ -107,7 +96,6 @@ fn in_words_of_the_tool(tool: &Tool, message: &str) -> String {
         .iter()
         .filter_map(|member| match member.place {
             Place::Body(pointer) => Some((format!("body{}", pointer.replace('/', ".")), member.name)),
-            Place::Query(name) if name != member.name => Some((name.to_owned(), member.name)),
             _ => None,
         })
         .collect();
@@ -124,7 +112,7 @@ fn in_words_of_the_tool(tool: &Tool, message: &str) -> String {
         ("advancedFilters.openedAt.max", "openedBefore"),
         ("advancedFilters.labels.labelIds", "labelIds"),
         ("advancedFilters.ticketFields", "fieldFilters"),
-        ("sendTemplateReply", "send_message and its `templateId`, which list_templates finds"),
+        ("POST /messages/template", "send_message and its `templateId`, which list_templates finds"),
         ("PATCH /tickets/field-values", "set_ticket_field"),
     ] {
         text = text.replace(operation, words);

@@ -2,70 +2,89 @@
 
 use serde_json::{Value, json};
 
-use super::{operations::Answer, schemas::size, untrusted};
+use super::{operations::Input, schemas::size, untrusted};
 
 /// The largest result, in bytes of JSON.
 pub const MAX_BYTES: usize = 32 * 1024;
 
-/// The room that the note and the cursor of a list take.
+/// The room that the note and the cursors of a list take.
 const RESERVED: usize = 1024;
 
-/// The lengths, in characters, to which the texts of a result are cut until it fits.
-const CUTS: [usize; 4] = [2_000, 500, 200, 50];
+/// What is left of a record that does not fit: the lengths of texts, in characters, and of lists, in steps.
+const CUTS: [(usize, usize); 5] = [(2_000, 200), (500, 50), (200, 20), (100, 5), (60, 1)];
 
 /// Says that a call was not carried out again.
 pub const REPLAYED: &str = "This is the answer of an equal call within the last 24 hours; nothing was done again.";
 
-/// The form of a result: a record as it is, records as a list.
-pub fn of(answer: Answer) -> Value {
-    let mut data = answer.data;
+/// Data without hidden characters, with texts of at most `chars` characters.
+pub fn cleaned(mut data: Value, chars: usize) -> Value {
     untrusted::clean(&mut data);
-    if !data.is_array() {
-        return data;
+    cut(&mut data, chars, usize::MAX);
+    data
+}
+
+/// A page of records: those that fit, and the cursor that goes on after them.
+pub fn page(input: &Input, records: Vec<Value>, next_cursor: Option<String>, bytes: usize) -> Value {
+    let whole = records.len();
+    let records: Vec<Value> = records.into_iter().skip(input.skip).collect();
+    let (fits, left) = (fitting(&records, bytes), records.len());
+    let mut result = json!({ "items": records.into_iter().take(fits).collect::<Vec<_>>() });
+    if fits < left {
+        let goes_on = if input.operation.is_paged() { "`nextCursor` goes on" } else { "narrow the input" };
+        result["note"] = format!("These are {fits} of {whole} records of the page, since a result is at most 32 kB; {goes_on}.").into();
     }
-    let mut result = json!({ "items": data });
-    if let Some(cursor) = answer.next_cursor {
-        result["nextCursor"] = cursor.into();
+    if input.operation.is_paged() {
+        let cursor = if fits < left {
+            Some(input.cursor(input.skip + fits, input.parameter("cursor").unwrap_or_default()))
+        } else {
+            next_cursor.map(|next| input.cursor(0, &next))
+        };
+        if let Some(cursor) = cursor {
+            result["nextCursor"] = cursor.into();
+        }
     }
     result
 }
 
-/// How many items of a list fit into a result, if not all do; at least one.
-pub fn fitting(result: &Value) -> Option<usize> {
-    if size(result) <= MAX_BYTES {
-        return None;
-    }
-    let items = result["items"].as_array()?;
-    let mut room = MAX_BYTES - RESERVED;
-    let fits = items.iter().take_while(|item| {
-        let bytes = size(item) + 1;
+/// How many of the records fit into a result; one at least, which [`limited`] cuts.
+fn fitting(records: &[Value], bytes: usize) -> usize {
+    let mut room = bytes.saturating_sub(RESERVED);
+    let fits = records.iter().take_while(|record| {
+        let bytes = size(record) + 1;
         let fits = bytes <= room;
         room = room.saturating_sub(bytes);
         fits
     });
-    Some(fits.count().max(1))
+    fits.count().max(1)
 }
 
-/// Cuts the texts of a result until it fits. If texts alone do not suffice, items are left out.
+/// Cuts texts and lists of a result's records until the result fits.
 pub fn limited(mut result: Value) -> Value {
-    for chars in CUTS {
+    for (chars, entries) in CUTS {
         if size(&result) <= MAX_BYTES {
             return result;
         }
-        cut(&mut result, chars);
-    }
-    if let Some(fewer) = fitting(&result)
-        && let Some(items) = result["items"].as_array_mut()
-    {
-        let whole = items.len();
-        items.truncate(fewer);
-        result["note"] = format!("The list holds {fewer} of {whole} records, since a result is at most 32 kB; narrow the input.").into();
+        match result.as_object_mut() {
+            // The list itself was cut to what fits; its cursors and notes stay.
+            Some(list) if list.contains_key("items") => {
+                for name in ["items", "comments"] {
+                    let records = list.get_mut(name).and_then(Value::as_array_mut);
+                    records.into_iter().flatten().for_each(|record| cut(record, chars, entries));
+                }
+            }
+            _ => cut(&mut result, chars, entries),
+        }
     }
     result
 }
 
-/// Cuts every text below a value, and says so at its end.
-pub fn cut(value: &mut Value, chars: usize) {
+/// Whether a member identifies something or is a time: cut, it would be useless.
+fn is_whole(name: &str) -> bool {
+    name == "id" || name.ends_with("Id") || name.ends_with("At")
+}
+
+/// Cuts texts and lists below a value, and says so at their ends.
+fn cut(value: &mut Value, chars: usize, entries: usize) {
     match value {
         Value::String(text) => {
             if let Some((end, _)) = text.char_indices().nth(chars) {
@@ -74,8 +93,19 @@ pub fn cut(value: &mut Value, chars: usize) {
                 text.push_str(&format!(" … [cut after {chars} of {whole} characters]"));
             }
         }
-        Value::Array(items) => items.iter_mut().for_each(|item| cut(item, chars)),
-        Value::Object(members) => members.values_mut().for_each(|member| cut(member, chars)),
+        Value::Array(items) => {
+            let whole = items.len();
+            if whole > entries {
+                items.truncate(entries);
+                if items.iter().all(Value::is_string) {
+                    items.push(format!("… [cut after {entries} of {whole} entries]").into());
+                }
+            }
+            items.iter_mut().for_each(|item| cut(item, chars, entries));
+        }
+        Value::Object(members) => {
+            members.iter_mut().filter(|(name, _)| !is_whole(name)).for_each(|(_, member)| cut(member, chars, entries));
+        }
         _ => {}
     }
 }
@@ -85,23 +115,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_result_is_cut_to_its_limit() {
-        let long = "ก".repeat(9_000);
-        let result = limited(json!({ "items": vec![json!({ "id": "m1", "text": long }); 20] }));
-        assert!(size(&result) <= MAX_BYTES, "{}", size(&result));
-        assert_eq!(result["items"].as_array().unwrap().len(), 20);
-        assert!(result["items"][0]["text"].as_str().unwrap().ends_with("characters]"));
-        let many = limited(json!({ "items": vec![json!({ "id": "0123456789" }); 9_000] }));
-        assert!(size(&many) <= MAX_BYTES && many["note"].is_string());
-        let one = limited(json!({ "id": "c1", "note": "x".repeat(60_000) }));
-        assert!(size(&one) <= MAX_BYTES);
+    fn a_record_is_cut_to_the_limit_but_for_ids_and_times() {
+        let urls: Vec<String> = (0..1_500).map(|i| format!("https://example.com/{i:060}")).collect();
+        let id = "0".repeat(64);
+        let record = json!({ "id": id, "sentAt": "2026-11-02T08:15:30.250Z", "text": "ก".repeat(60_000), "images": urls });
+        for result in [json!({ "items": [record], "nextCursor": "c".repeat(200) }), record.clone()] {
+            let result = limited(result);
+            assert!(size(&result) <= MAX_BYTES, "{}", size(&result));
+            let shown = if result["items"].is_array() { &result["items"][0] } else { &result };
+            assert_eq!((&shown["id"], &shown["sentAt"]), (&record["id"], &record["sentAt"]));
+            assert!(shown["text"].as_str().unwrap().ends_with("of 60000 characters]"), "{}", shown["text"]);
+            assert!(result["nextCursor"].is_null() || result["nextCursor"] == "c".repeat(200));
+        }
     }
 
     #[test]
-    fn a_list_says_how_many_items_fit() {
-        assert_eq!(fitting(&json!({ "items": ["a"] })), None);
-        let result = json!({ "items": vec!["x".repeat(10_000); 10] });
-        assert_eq!(fitting(&result), Some(3));
-        assert_eq!(fitting(&json!({ "items": vec!["x".repeat(90_000); 10] })), Some(1));
+    fn as_many_records_are_taken_as_fit() {
+        let records = |bytes: usize| vec![Value::from("x".repeat(bytes)); 10];
+        assert_eq!(
+            [fitting(&records(10), MAX_BYTES), fitting(&records(10_000), MAX_BYTES), fitting(&records(90_000), MAX_BYTES)],
+            [10, 3, 1]
+        );
     }
 }

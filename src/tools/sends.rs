@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{
     call::{Call, Outcome},
     consent::{self, Shown},
-    contacts::repetition,
+    contacts::{REPETITION, repetition},
     definition::{Effect, InputMember, Run, Tool},
     operations::{self, Input},
     problems::Problem,
@@ -93,8 +93,7 @@ fn reply<'a>(call: &'a Call<'a>) -> BoxFuture<'a, Result<Outcome, Problem>> {
         let conversation = call.text("conversationId").unwrap_or_default();
         let (template, email) = (call.argument("templateId").is_some(), OF_EMAIL.iter().any(|name| call.argument(name).is_some()));
         let operation = match (template, email) {
-            (true, true) => return Err(one_kind()),
-            (true, false) if call.argument("text").is_some() => return Err(one_kind()),
+            (true, true) => return Err(one_kind(call, TEMPLATE)),
             (true, false) => TEMPLATE,
             (false, true) => EMAIL,
             (false, false) if call.argument("text").is_none() => {
@@ -114,12 +113,17 @@ fn reply<'a>(call: &'a Call<'a>) -> BoxFuture<'a, Result<Outcome, Problem>> {
             Some(addresses) if operation == EMAIL => format!("{}, in conversation {conversation}", addresses_of(addresses)),
             _ => to,
         };
-        consent::deliver(call, input, Shown::of(call, to)).await
+        let shown = Shown::of(&input, to);
+        consent::deliver(call, input, shown).await
     })
 }
 
-fn one_kind() -> Problem {
-    Problem::Arguments("A message is one of three: a text, an e-mail, or a template. `templateId` goes with `variables` alone.".to_owned())
+/// The error of a member that another kind of message has.
+fn one_kind(call: &Call<'_>, operation: &str) -> Problem {
+    let known = operations::find(operation).map(|operation| &operation.body["properties"]);
+    let strange = call.arguments.keys().find(|name| known.is_some_and(|known| known.get(name.as_str()).is_none()));
+    let strange = strange.map_or_else(String::new, |name| format!("`{name}` does not belong to this kind. "));
+    Problem::Arguments(format!("{strange}A message is a text, an e-mail, or a template (`templateId` and `variables`)."))
 }
 
 /// The request body of an operation: the arguments that it has a property for.
@@ -129,6 +133,9 @@ fn body_of(call: &Call<'_>, operation: &'static str) -> Result<Input, Problem> {
     let known = input.operation.body["properties"].as_object().cloned().unwrap_or_default();
     input.body = Some(json!({}));
     for (name, value) in &call.arguments {
+        if !known.contains_key(name) && name != REPETITION {
+            return Err(one_kind(call, operation));
+        }
         if known.contains_key(name) {
             let recipients = value.as_array().filter(|_| RECIPIENTS.contains(&name.as_str()));
             let value = recipients.map_or_else(|| value.clone(), |all| all.iter().map(|email| json!({ "email": email })).collect());
@@ -205,6 +212,7 @@ fn start<'a>(call: &'a Call<'a>) -> BoxFuture<'a, Result<Outcome, Problem>> {
         };
         let input = body_of(call, operation)?;
         let account = call.text("accountId").unwrap_or_default();
-        consent::deliver(call, input, Shown::of(call, format!("{to}, from account {account}"))).await
+        let shown = Shown::of(&input, format!("{to}, from account {account}"));
+        consent::deliver(call, input, shown).await
     })
 }

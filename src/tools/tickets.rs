@@ -73,32 +73,40 @@ fn field_filter(filter: &Value) -> Value {
 fn list<'a>(call: &'a Call<'a>) -> BoxFuture<'a, Result<Outcome, Problem>> {
     Box::pin(async move {
         let input = filtered(call)?;
-        let Some(contact) = call.text("contactId").filter(|_| call.text("conversationId").is_none()) else {
-            return call.records(input).await.map(Outcome::Done);
-        };
+        let Some(contact) = call.text("contactId") else { return call.records(input).await.map(Outcome::Done) };
+        if call.text("conversationId").is_some() {
+            return Err(Problem::Arguments("`contactId` and `conversationId` exclude each other; give the conversation alone.".to_owned()));
+        }
         let conversations = Input::of("listConversations")?.query("contactId", Some(contact)).query("pageSize", Some(MAX_CONVERSATIONS));
         let conversations = call.call(&conversations).await?;
+        let more = conversations.next_cursor.is_some();
         let ids: Vec<Value> = conversations.data.as_array().into_iter().flatten().map(|one| one["id"].clone()).collect();
-        let (more, several) = (conversations.next_cursor.is_some(), ids.len() > 1);
+        let of_conversation = |id: &Value| {
+            let mut input = input.clone();
+            input.set("/conversationId", id.clone());
+            input
+        };
+        if let ([only], false) = (ids.as_slice(), more) {
+            return call.records(of_conversation(only)).await.map(Outcome::Done);
+        }
+        if call.text("cursor").is_some() {
+            return Err(Problem::Arguments("`cursor` goes with `conversationId` here: the contact has several conversations.".to_owned()));
+        }
         let mut items = Vec::new();
-        for id in ids {
-            let mut of_conversation = input.clone();
-            of_conversation.set("/conversationId", id);
-            let page = call.records(of_conversation).await?;
-            if !several && !more {
-                return Ok(Outcome::Done(page));
-            }
+        for id in &ids {
+            // Each conversation has an equal share of the result.
+            let page = call.records_within(of_conversation(id), usize::MAX, results::MAX_BYTES / ids.len()).await?;
             items.extend(page["items"].as_array().cloned().unwrap_or_default());
         }
         let mut result = json!({ "items": items });
-        if several || more {
+        if !ids.is_empty() {
             result["note"] = format!(
-                "The contact has {} conversations. These are the first tickets of each of the first {MAX_CONVERSATIONS}; `conversationId` lists all of one.",
-                if more { "more than 10".to_owned() } else { "several".to_owned() }
+                "The contact has several conversations. These are the first tickets of each{}; `conversationId` lists all of one.",
+                if more { format!(" of the first {MAX_CONVERSATIONS}") } else { String::new() }
             )
             .into();
         }
-        Ok(Outcome::Done(results::limited(result)))
+        Ok(Outcome::Done(result))
     })
 }
 

@@ -34,11 +34,14 @@ pub const MEMBERS: &[&str] = &[
 /// selector characters in which whole texts can be hidden.
 pub fn is_hidden(c: char) -> bool {
     match c {
-        '\n' | '\t' | '\r' => false,
+        '\n' | '\t' => false,
         '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}' => true,
         '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' => true,
         '\u{fe00}'..='\u{fe0f}' | '\u{fff0}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' => true,
-        '\u{e0000}'..='\u{e0fff}' => true,
+        '\u{2800}' | '\u{16fe4}' | '\u{1d159}' | '\u{13430}'..='\u{1345f}' => true,
+        // Private use, plane 14, and what is no character.
+        '\u{e000}'..='\u{f8ff}' | '\u{e0000}'.. | '\u{fdd0}'..='\u{fdef}' => true,
+        _ if u32::from(c) & 0xfffe == 0xfffe => true,
         _ => c.is_control(),
     }
 }

@@ -162,7 +162,7 @@ impl DraftOperations {
     /// Edit a draft
     ///
     /// Changes what a pending draft says. The new text is checked as if it were sent now, and stands in place of the former one for every
-    /// later release. A message of the contact that has arrived by now counts as read.
+    /// later release. Editing confirms no message of the contact: a release may still need `confirmedMessageId`.
     #[oai(path = "/drafts", method = "patch", operation_id = "editDraft")]
     async fn edit_draft(&self, managed: Managed, body: Body<DraftChange>) -> Result<Reply<One<DraftView>>, Failure<SettingsChange>> {
         let DraftChange { draft_id, body } = body.parse()?;

@@ -40,7 +40,7 @@ fn a_draft_is_checked_as_the_send_would_be() {
     let plane = Plane::with(SERVED);
     let assistant = Assistant::of(&plane.desk.api);
     for (arguments, word) in
-        [(json!({"conversationId": "nope", "text": "x"}), "list_conversations"), (json!({"conversationId": "conv-free"}), "`text`")]
+        [(json!({"conversationId": "nope", "text": "x"}), "list_tickets"), (json!({"conversationId": "conv-free"}), "`text`")]
     {
         let text = assistant.fails("send_message", arguments);
         assert!(text.contains(word), "{text}");

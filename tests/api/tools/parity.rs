@@ -80,7 +80,7 @@ fn settled(value: &Value) -> Value {
 fn cleaned(value: &Value, chars: usize) -> Value {
     match value {
         Value::String(text) => {
-            let seen = |c: &char| !(c.is_control() && !"\n\t\r".contains(*c) || super::untrusted::HIDDEN.contains(*c));
+            let seen = |c: &char| !(c.is_control() && !"\n\t".contains(*c) || super::untrusted::HIDDEN.contains(*c));
             let text: String = text.chars().filter(seen).collect();
             let count = text.chars().count();
             if count > chars {
@@ -150,6 +150,30 @@ fn every_result_fits_its_schema() {
         let input = jsonschema::draft202012::new(&tool["inputSchema"]).expect("a schema");
         assert!(input.is_valid(&arguments), "{name}");
     }
+}
+
+#[test]
+fn pages_that_are_cut_to_their_limit_have_every_record_once() {
+    let mut lines = fixture::channels();
+    for i in 0..40 {
+        let text = "ก".repeat(300 + 97 * i);
+        lines.push(fixture::line(
+            "comment",
+            fixture::comment(&format!("n-{i:02}"), "conv-web", ANN, &at(&format!("06-01T09:{i:02}")), &text),
+        ));
+    }
+    let server = Server::start_with(Database::with(&[("shop", lines)]), SENDING);
+    let assistant = Assistant::of(&server.api("shop", &ALL_SCOPES));
+    let (mut walked, mut arguments, mut noted) = (Vec::new(), json!({"conversationId": "conv-web", "includeComments": true}), false);
+    loop {
+        let page = assistant.call("read_thread", arguments.clone());
+        noted |= page["comments"].as_array().is_some_and(|comments| comments.len() < 10);
+        walked.extend(page["comments"].as_array().expect("comments").iter().map(|comment| comment["id"].clone()));
+        let Some(cursor) = page.get("commentsNextCursor") else { break };
+        arguments["commentsCursor"] = cursor.clone();
+    }
+    let expected: Vec<Value> = (0..40).rev().map(|i| json!(format!("n-{i:02}"))).collect();
+    assert!(noted && walked == expected, "{walked:?}");
 }
 
 #[test]

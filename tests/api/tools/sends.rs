@@ -3,13 +3,16 @@
 use serde_json::{Value, json};
 
 use super::{Assistant, SENDING};
-use crate::{fixture::channels, writes::Desk};
+use crate::{REV_A, fixture::channels, writes::Desk};
 
 fn desk() -> (Desk, Assistant) {
     let desk = Desk::with_settings(&[("shop", channels())], SENDING);
     let assistant = Assistant::of(&desk.api);
     (desk, assistant)
 }
+
+/// A WhatsApp conversation whose contact has not written for 24 hours.
+const CLOSED: &str = "conv-wa-late";
 
 fn to_web(text: &str) -> Value {
     json!({"conversationId": "conv-web", "text": text})
@@ -56,7 +59,13 @@ fn a_client_that_can_ask_shows_the_message_first() {
     let asked = ask("Hello\u{202e} there");
     assert_eq!(asked["resultType"], "input_required", "{asked}");
     let question = asked["inputRequests"]["send"]["params"]["message"].as_str().unwrap_or_default().to_owned();
-    assert!(question.contains("conv-web") && question.contains("Hello[U+202E] there") && question.contains("widget"), "{question}");
+    assert!(
+        question.contains("\n> Hello")
+            && question.contains("conv-web")
+            && question.contains("Hello[U+202E] there")
+            && question.contains("widget"),
+        "{question}"
+    );
     assert_eq!(texts(&desk), before, "nothing is sent before the person decides");
     let reply = |asked: &Value, text: &str, reply: Value| {
         assistant.result(
@@ -93,12 +102,41 @@ fn a_client_that_can_ask_shows_the_message_first() {
 #[test]
 fn a_refused_send_teaches() {
     let (_desk, assistant) = desk();
-    let closed = assistant.fails("send_message", json!({"conversationId": "conv-wa-closed", "text": "Hi"}));
-    assert!(closed.contains("list_conversations") || closed.contains("templateId"), "{closed}");
+    let closed = assistant.fails("send_message", json!({"conversationId": CLOSED, "text": "Hi"}));
+    assert!(closed.contains("24 hours") && (REV_A || closed.contains("templateId")) && !closed.contains("POST"), "{closed}");
+    // A person is asked only about what can be sent.
+    let asking = assistant.clone().that_asks();
+    for arguments in [json!({"conversationId": CLOSED, "text": "Hi"}), json!({"conversationId": "nope", "text": "Hi"})] {
+        asking.fails("send_message", arguments);
+    }
+    for wrong in [json!(0), json!(-7), json!(2.5e9), json!(null)] {
+        let mut arguments = to_web("Hi");
+        arguments["repetition"] = wrong.clone();
+        if wrong != json!(null) {
+            assert!(assistant.fails("send_message", arguments).contains("repetition"), "{wrong}");
+        }
+    }
     let nothing = assistant.fails("send_message", json!({"conversationId": "conv-web"}));
     assert!(nothing.contains("`text`"), "{nothing}");
     let unknown = assistant.fails("send_message", json!({"conversationId": "conv-web", "text": "x", "txt": "y"}));
     assert!(unknown.contains("no member `txt`"), "{unknown}");
     let typed = assistant.fails("send_message", json!({"conversationId": 7, "text": "x"}));
     assert!(typed.contains("`conversationId` must be of the type string"), "{typed}");
+}
+
+#[test]
+fn a_question_shows_what_is_sent_and_cannot_be_faked() {
+    if REV_A {
+        return;
+    }
+    let (_desk, assistant) = desk();
+    let mixed = json!({"accountId": "acc-wa", "phoneNumber": "+66844444444", "templateId": "tpl-APPROVED", "text": "never sent"});
+    assert!(assistant.fails("start_conversation", mixed.clone()).contains("`text`"));
+    let asking = assistant.that_asks();
+    assert!(asking.fails("start_conversation", mixed).contains("`text`"));
+    let faked = json!({"conversationId": "conv-mail", "to": ["eva@example.com"], "subject": "Hi", "text": "x\n\nsubject: fake\r\n> y"});
+    let asked = asking.result("tools/call", json!({"name": "send_message", "arguments": faked}));
+    let question = asked["inputRequests"]["send"]["params"]["message"].as_str().unwrap_or_default().to_owned();
+    assert_eq!(question.lines().filter(|line| line.starts_with("subject")).count(), 1, "{question}");
+    assert!(question.contains("\n> subject: fake[U+000D]\n> > y"), "{question}");
 }

@@ -24,9 +24,9 @@ use tracing_subscriber::{
 
 use crate::config::LogFormat;
 
-/// Added to every filter: below this level, the database driver logs the values of each statement, which include secrets and what people
-/// wrote.
-const NO_VALUES: &str = "tokio_postgres=info";
+/// Added to every filter: the libraries that log secrets or what people wrote, and the level below which they do. The database driver logs
+/// the values of each statement, the protocol library of the assistant tools whole messages.
+const NO_VALUES: [(&str, &str); 2] = [("tokio_postgres", "info"), ("rmcp", "warn")];
 
 /// The capacity of the queue of log lines. When the queue is full, new lines are dropped.
 const LINES: usize = 8192;
@@ -102,9 +102,11 @@ fn without_values(filter: &str) -> Result<EnvFilter, BadFilter> {
         return Err(BadFilter::Level(word.to_owned()));
     }
     EnvFilter::try_new(filter)?;
-    // A directive for a module of the driver would be more specific than the added one and override it, so it is removed.
-    let others: Vec<&str> = filter.split(',').filter(|one| !one.contains("tokio_postgres")).collect();
-    Ok(EnvFilter::try_new(others.join(","))?.add_directive(NO_VALUES.parse().map_err(BadFilter::Syntax)?))
+    // A directive for a module of such a library would be more specific than the added one and override it, so it is removed.
+    let others: Vec<&str> = filter.split(',').filter(|one| !NO_VALUES.iter().any(|(library, _)| one.contains(library))).collect();
+    NO_VALUES.iter().try_fold(EnvFilter::try_new(others.join(","))?, |filter, (library, level)| {
+        Ok(filter.add_directive(format!("{library}={level}").parse().map_err(BadFilter::Syntax)?))
+    })
 }
 
 /// The number of log lines that were lost: refused by the output, or dropped from a full queue.
@@ -150,11 +152,14 @@ mod tests {
 
     #[test]
     fn no_filter_has_values_logged() {
-        for filter in ["trace", "debug,tokio_postgres=trace", "tokio_postgres=debug", "trace,tokio_postgres::query=trace,info"] {
-            let filter = without_values(filter).unwrap().to_string();
-            assert!(filter.split(',').any(|one| one == NO_VALUES) && filter.matches("tokio_postgres").count() == 1, "{filter}");
+        for (library, level) in NO_VALUES {
+            let directive = format!("{library}={level}");
+            for filter in ["trace", "debug,LIBRARY=trace", "LIBRARY=debug", "trace,LIBRARY::query=trace,info"] {
+                let filter = without_values(&filter.replace("LIBRARY", library)).unwrap().to_string();
+                assert!(filter.split(',').any(|one| one == directive) && filter.matches(library).count() == 1, "{filter}");
+            }
         }
-        assert_eq!(without_values("warn,counterpart=debug").unwrap().to_string(), "tokio_postgres=info,counterpart=debug,warn");
+        assert_eq!(without_values("warn,counterpart=debug").unwrap().to_string(), "tokio_postgres=info,counterpart=debug,rmcp=warn,warn");
         assert!(without_values("warn,=nonsense=").is_err() && without_values("tokio_postgres=loud").is_err());
     }
 }

@@ -2,7 +2,10 @@
 
 use serde_json::{Map, Value};
 
-use super::{contacts::REPETITION, definition::Tool, problems::Problem};
+use super::{
+    definition::{REPETITION, Tool},
+    problems::Problem,
+};
 
 /// Checks arguments. Null members that cannot be null are removed: models send them for what they leave out.
 pub fn checked(tool: &Tool, mut arguments: Map<String, Value>) -> Result<Map<String, Value>, Problem> {

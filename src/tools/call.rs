@@ -12,7 +12,10 @@ use super::{
     results,
 };
 use crate::{
-    domain::keys::{Caller, hexadecimal},
+    domain::{
+        events::Actor,
+        keys::{Caller, hexadecimal},
+    },
     http::document::canonical::sorted,
     service::Service,
 };
@@ -60,13 +63,13 @@ pub struct ToolCaller {
 
 /// How the person who uses the client can be asked.
 #[derive(Clone, Copy, Debug)]
-pub enum Asking<'a> {
+pub enum PersonAccess<'a> {
     /// Not at all: the client has no way to ask.
-    Absent,
+    None,
     /// During the call: protocol revisions before 2026-07-28.
-    Live(&'a Peer<RoleServer>),
+    DuringCall(&'a Peer<RoleServer>),
     /// By an answer with a question, after which the client repeats the call with the reply.
-    Rounds { state: Option<&'a str>, replies: Option<&'a InputResponses> },
+    BetweenCalls { state: Option<&'a str>, replies: Option<&'a InputResponses> },
 }
 
 /// The result of a call.
@@ -86,7 +89,7 @@ pub struct Call<'a> {
     pub arguments: Map<String, Value>,
     pub session: &'a ToolCaller,
     pub permits: Permits,
-    pub person: Asking<'a>,
+    pub person: PersonAccess<'a>,
     pub api: &'a Api,
     /// For drafts, and for the key of sealed states.
     pub service: &'a Service,
@@ -139,8 +142,12 @@ impl Call<'_> {
 
     /// Identifies the store, the tool and the arguments.
     pub fn fingerprint(&self) -> String {
-        let text = sorted(json!([self.session.caller.store_id, self.tool.name, self.arguments])).to_string();
-        hexadecimal(&Sha256::digest(text))
+        digest(json!([self.session.caller.store_id, self.tool.name, self.arguments]))
+    }
+
+    /// The key as the author of a change.
+    pub fn actor(&self) -> Actor {
+        Actor::ApiKey(self.session.caller.key_id.clone())
     }
 
     /// Binds a sealed state to the key, the tool and the arguments.
@@ -175,6 +182,11 @@ impl Call<'_> {
         let Value::Array(records) = data else { return Ok(data) };
         Ok(results::page(&input, records, next_cursor, bytes))
     }
+}
+
+/// A digest of a value, whatever the order of its members.
+pub fn digest(value: Value) -> String {
+    hexadecimal(&Sha256::digest(sorted(value).to_string()))
 }
 
 /// An argument as the text of a query parameter.

@@ -3,24 +3,24 @@
 use std::time::Duration;
 
 use rmcp::model::{ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationSchema, RequestStateCodec, SealOptions};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use serde::{Deserialize, Serialize};
-
 use super::{
-    call::{Asking, Call, Outcome},
+    call::{Call, Outcome, PersonAccess, digest},
     operations::Input,
     problems::Problem,
+    results::REPLAYED,
     untrusted::spelled_out,
 };
 use crate::{
-    domain::{drafts::Draft, events::Actor, ids::DraftId, time::Timestamp},
+    domain::{drafts::Draft, ids::DraftId, sends::Send, time::Timestamp},
     revision::wire,
     service::{IdempotentRequest, WriteContext, WriteOutcome},
 };
 
 /// How long a person has for the decision.
-pub const PATIENCE: Duration = Duration::from_secs(15 * 60);
+pub const REPLY_LIMIT: Duration = Duration::from_secs(15 * 60);
 
 /// The longest content that is shown to a person, in characters. A longer one becomes a draft, since nobody can accept what is not shown.
 const MAX_SHOWN_CHARS: usize = 4_000;
@@ -29,12 +29,12 @@ const MAX_SHOWN_CHARS: usize = 4_000;
 pub const QUESTION: &str = "send";
 
 /// What a person sees of a message before it is sent.
-pub struct Shown {
+pub struct Preview {
     to: String,
     content: Vec<(&'static str, String)>,
 }
 
-impl Shown {
+impl Preview {
     /// `to`: the recipient in words; the content is what the operation gets.
     pub fn of(input: &Input, to: String) -> Self {
         let parts = ["to", "cc", "bcc", "subject", "text", "html", "templateId", "variables"];
@@ -66,43 +66,43 @@ impl Shown {
 }
 
 /// Sends a message, if that is permitted and the person agrees; otherwise keeps it as a draft.
-pub async fn deliver(call: &Call<'_>, input: Input, shown: Shown) -> Result<Outcome, Problem> {
+pub async fn send_or_draft(call: &Call<'_>, input: Input, preview: Preview) -> Result<Outcome, Problem> {
     if call.session.narrowing.drafts_only {
         return draft(call, &input, "This connection makes drafts. A person releases the draft in the settings of the store.").await;
     }
     if !call.permits.send {
         return draft(call, &input, "Sends are not permitted here. A person releases the draft in the settings of the store.").await;
     }
-    let Some(question) = shown.question() else {
+    let Some(question) = preview.question() else {
         return match call.person {
-            Asking::Absent => send(call, &input).await,
+            PersonAccess::None => send(call, &input).await,
             _ => draft(call, &input, "The message is too long to be shown and accepted here. A person releases the draft.").await,
         };
     };
     match call.person {
-        Asking::Absent => send(call, &input).await,
-        Asking::Live(peer) => {
+        PersonAccess::None => send(call, &input).await,
+        PersonAccess::DuringCall(peer) => {
             check(call, &input).await?;
             let asked =
                 ElicitRequestParams::FormElicitationParams { meta: None, message: question, requested_schema: nothing_to_fill_in() };
-            let reply = peer.create_elicitation_with_timeout(asked, Some(PATIENCE)).await;
+            let reply = peer.create_elicitation_with_timeout(asked, Some(REPLY_LIMIT)).await;
             let reply =
                 reply.map_err(|error| Problem::Unavailable(format!("The person could not be asked, and nothing was sent: {error}")))?;
-            decided(call, &input, &reply.action).await
+            on_reply(call, &input, &reply.action).await
         }
-        Asking::Rounds { state: None, .. } => {
+        PersonAccess::BetweenCalls { state: None, .. } => {
             check(call, &input).await?;
             let codec = codec(call).await?;
             let binding = call.binding();
-            let options = SealOptions::new().associated_data(binding.as_bytes()).ttl(PATIENCE);
-            Ok(Outcome::Ask { question, state: codec.seal_with(question_digest(&input).as_bytes(), &options) })
+            let options = SealOptions::new().associated_data(binding.as_bytes()).ttl(REPLY_LIMIT);
+            Ok(Outcome::Ask { question, state: codec.seal_with(fingerprint(&input).as_bytes(), &options) })
         }
-        Asking::Rounds { state: Some(state), replies } => {
+        PersonAccess::BetweenCalls { state: Some(state), replies } => {
             let codec = codec(call).await?;
             let opened = codec.open_with(state, call.binding().as_bytes());
             let opened = opened
                 .map_err(|error| Problem::Arguments(format!("The state of the question is not valid: {error}. Nothing was sent.")))?;
-            if opened != question_digest(&input).as_bytes() {
+            if opened != fingerprint(&input).as_bytes() {
                 return Err(Problem::Arguments(
                     "The recipient changed since the person was asked. Nothing was sent; call again.".to_owned(),
                 ));
@@ -110,7 +110,7 @@ pub async fn deliver(call: &Call<'_>, input: Input, shown: Shown) -> Result<Outc
             let reply = replies.and_then(|replies| replies.get(QUESTION)).cloned();
             let reply = reply.and_then(|reply| serde_json::from_value::<ElicitResult>(reply).ok());
             let reply = reply.ok_or_else(|| Problem::Arguments("The person's reply is missing. Nothing was sent.".to_owned()))?;
-            decided(call, &input, &reply.action).await
+            on_reply(call, &input, &reply.action).await
         }
     }
 }
@@ -121,10 +121,8 @@ pub fn nothing_to_fill_in() -> ElicitationSchema {
 }
 
 /// Identifies what is sent and to whom.
-fn question_digest(input: &Input) -> String {
-    use sha2::{Digest, Sha256};
-    let text = json!([input.operation.id, input.body]).to_string();
-    crate::domain::keys::hexadecimal(&Sha256::digest(text))
+fn fingerprint(input: &Input) -> String {
+    digest(json!([input.operation.id, input.body]))
 }
 
 async fn codec(call: &Call<'_>) -> Result<RequestStateCodec, Problem> {
@@ -132,7 +130,7 @@ async fn codec(call: &Call<'_>) -> Result<RequestStateCodec, Problem> {
     RequestStateCodec::try_new(key).map_err(|error| Problem::Internal(error.to_string()))
 }
 
-async fn decided(call: &Call<'_>, input: &Input, action: &ElicitationAction) -> Result<Outcome, Problem> {
+async fn on_reply(call: &Call<'_>, input: &Input, action: &ElicitationAction) -> Result<Outcome, Problem> {
     if *action == ElicitationAction::Accept {
         return send(call, input).await;
     }
@@ -143,18 +141,21 @@ async fn send(call: &Call<'_>, input: &Input) -> Result<Outcome, Problem> {
     let answer = call.call(input).await?;
     let mut result = json!({ "status": "sent", "message": answer.data["message"] });
     if answer.replayed {
-        result["note"] = super::results::REPLAYED.into();
+        result["note"] = REPLAYED.into();
     }
     Ok(Outcome::Done(result))
 }
 
+/// The message of an operation's input.
+fn message_of(input: &Input) -> Result<Send, Problem> {
+    let operation = input.operation.id.as_str();
+    wire::send_of(operation, input.body.as_ref().unwrap_or(&Value::Null)).map_err(|error| Problem::of_api(operation, error))
+}
+
 /// Checks a message as if it were sent, so that a person is asked only about what can be.
 async fn check(call: &Call<'_>, input: &Input) -> Result<(), Problem> {
-    let (operation, caller) = (input.operation.id.as_str(), &call.session.caller);
-    let refused = |error| Problem::of_api(operation, error);
-    let send = wire::send_of(operation, input.body.as_ref().unwrap_or(&Value::Null)).map_err(refused)?;
-    let actor = Actor::ApiKey(caller.key_id.clone());
-    call.service.rehearse(&caller.store_id, actor, send).await.map_err(|error| refused(error.into()))
+    let checked = call.service.rehearse(&call.session.caller.store_id, call.actor(), message_of(input)?).await;
+    checked.map_err(|error| Problem::of_api(&input.operation.id, error.into()))
 }
 
 /// The operation under which repeated drafts are recognised.
@@ -176,10 +177,8 @@ impl From<&Draft> for Receipt {
 
 /// Keeps the message as a draft. It is checked as if it were sent.
 async fn draft(call: &Call<'_>, input: &Input, note: &str) -> Result<Outcome, Problem> {
-    let (operation, caller) = (input.operation.id.as_str(), &call.session.caller);
-    let refused = |error| Problem::of_api(operation, error);
-    let body = input.body.clone().unwrap_or_default();
-    let send = wire::send_of(operation, &body).map_err(refused)?;
+    let caller = &call.session.caller;
+    let message = message_of(input)?;
     let once = input.idempotency_key.as_deref().map(|key| IdempotentRequest {
         operation: DRAFTING,
         key,
@@ -187,13 +186,13 @@ async fn draft(call: &Call<'_>, input: &Input, note: &str) -> Result<Outcome, Pr
         // Plain data with fixed names always has a JSON text.
         render: |draft: &Draft| serde_json::to_vec(&Receipt::from(draft)).unwrap_or_default(),
     });
-    let by = WriteContext::alone(&caller.store_id, Actor::ApiKey(caller.key_id.clone())).once(once);
-    let made = call.service.make_draft(&by, &caller.key_id, &caller.key_name, send).await;
-    let (receipt, note) = match made.map_err(|error| refused(error.into()))? {
+    let by = WriteContext::alone(&caller.store_id, call.actor()).once(once);
+    let made = call.service.make_draft(&by, &caller.key_id, &caller.key_name, message).await;
+    let (receipt, note) = match made.map_err(|error| Problem::of_api(&input.operation.id, error.into()))? {
         WriteOutcome::New(draft) => (Receipt::from(&draft), note.to_owned()),
         WriteOutcome::Replayed(kept) => {
             let receipt = serde_json::from_slice(&kept).map_err(|error| Problem::Internal(error.to_string()))?;
-            (receipt, format!("{note} {}", super::results::REPLAYED))
+            (receipt, format!("{note} {}", REPLAYED))
         }
     };
     Ok(Outcome::Done(json!({ "status": "draft", "draftId": receipt.draft_id, "expiresAt": receipt.expires_at, "note": note })))

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::{
     call::{Call, Outcome},
-    definition::{Effect, InputMember, Run, Tool, answer_of, pages},
+    definition::{Effect, InputMember, Run, Tool, answer_of, pages, repetition},
     operations,
     problems::Problem,
 };
@@ -90,15 +90,6 @@ pub fn create_contact() -> Option<Tool> {
         ],
     )?;
     Some(Tool { once: true, ..tool })
-}
-
-/// The name of the member that makes an equal call another one.
-pub const REPETITION: &str = "repetition";
-
-/// The member that makes an equal call another one.
-pub fn repetition() -> Option<InputMember> {
-    let schema = json!({ "type": "integer", "minimum": 1, "maximum": 1000 });
-    InputMember::own(REPETITION, schema, "Equal calls within 24 hours count once; 2, 3 … repeat.", json!(2))
 }
 
 pub fn set_contact_field() -> Option<Tool> {

@@ -129,6 +129,15 @@ pub fn pages(operation: &str) -> Vec<Option<InputMember>> {
     vec![size.map(|member| InputMember { required: false, ..member }), cursor]
 }
 
+/// The name of the member that makes an equal call another one.
+pub const REPETITION: &str = "repetition";
+
+/// The member that makes an equal call another one.
+pub fn repetition() -> Option<InputMember> {
+    let schema = json!({ "type": "integer", "minimum": 1, "maximum": 1000 });
+    InputMember::own(REPETITION, schema, "Equal calls within 24 hours count once; 2, 3 … repeat.", json!(2))
+}
+
 /// The code of a tool that is more than one call of one operation.
 pub type Code = for<'a> fn(&'a Call<'a>) -> BoxFuture<'a, Result<Outcome, Problem>>;
 

@@ -30,7 +30,7 @@ use crate::{
     http::machinery::{
         arrival::Arrival,
         auth::{identify, presented},
-        context::{Recipient, is_secure},
+        context::{Recipient, is_own_origin},
         envelope::JSON,
         error::ApiError,
     },
@@ -112,7 +112,8 @@ impl HttpTools {
         } else if method == Some("initialize") {
             self.must_have_room(&key_id).await?;
         }
-        if is_of_own_origin(&request) {
+        // The protocol library knows the other origins.
+        if request.header(header::ORIGIN).is_some_and(|origin| is_own_origin(&request, origin)) {
             request.headers_mut().remove(header::ORIGIN);
         }
         let narrowing = narrowing(request.headers())?;
@@ -165,13 +166,6 @@ fn malformed(body: &[u8], message: Option<&Value>) -> Option<Response> {
     };
     let error = json!({ "jsonrpc": "2.0", "id": null, "error": { "code": code, "message": reason } });
     Some(Response::builder().status(StatusCode::BAD_REQUEST).content_type(JSON).body(error.to_string()))
-}
-
-/// Whether a browser sends the request for a page of this server. The protocol library checks the host.
-fn is_of_own_origin(request: &Request) -> bool {
-    let (origin, host) = (request.header(header::ORIGIN).unwrap_or_default(), request.header(header::HOST).unwrap_or_default());
-    let scheme = if is_secure(request) { "https" } else { "http" };
-    !host.is_empty() && origin.eq_ignore_ascii_case(&format!("{scheme}://{host}"))
 }
 
 impl Endpoint for HttpTools {

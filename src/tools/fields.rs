@@ -7,6 +7,7 @@ use super::{
     call::{Call, Outcome},
     definition::{Effect, InputMember, Run, Tool},
     problems::Problem,
+    schemas,
 };
 
 pub fn list_fields() -> Option<Tool> {
@@ -19,12 +20,8 @@ pub fn list_fields() -> Option<Tool> {
         Effect::Reads,
         vec![InputMember::own("kind", kind, "Whose fields.", json!("ticket")).map(InputMember::required)],
     )?;
-    Some(Tool { operations: &["listTicketFields", "listContactFields"], output: fields_of_both(), run: Run::Code(list), ..tool })
-}
-
-/// The schema that fields of tickets and of contacts fulfil.
-fn fields_of_both() -> serde_json::Value {
-    super::people::either(["listTicketFields", "listContactFields"])
+    const OPERATIONS: [&str; 2] = ["listTicketFields", "listContactFields"];
+    Some(Tool { operations: &OPERATIONS, output: schemas::either(OPERATIONS), run: Run::Code(list), ..tool })
 }
 
 fn list<'a>(call: &'a Call<'a>) -> BoxFuture<'a, Result<Outcome, Problem>> {

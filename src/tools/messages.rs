@@ -5,8 +5,7 @@ use serde_json::{Value, json};
 
 use super::{
     call::{Call, Outcome},
-    contacts::repetition,
-    definition::{Effect, InputMember, PAGE_SIZE, Run, Tool, pages},
+    definition::{Effect, InputMember, PAGE_SIZE, Run, Tool, pages, repetition},
     operations::{self, Input},
     problems::Problem,
     results,

@@ -41,9 +41,8 @@ mod untrusted;
 #[cfg(test)]
 mod tests;
 
+pub use call::{Narrowing, Permits};
 pub use endpoint::{HttpTools, PATH, named_tools};
 pub use operations::Api;
 pub use relay::RemoteTools;
-
-pub use call::{Narrowing, Permits};
 pub use server::ToolServer;

@@ -26,10 +26,9 @@ pub enum Problem {
     Internal(String),
 }
 
-/// The members that hold ids, the tool that finds them, and what it needs.
-const FINDERS: [(&[&str], &str); 8] = [
-    (&["ticketId"], "list_tickets"),
-    (&["conversationId"], "list_tickets"),
+/// The members that hold ids, and the tool that finds them.
+const FINDERS: [(&[&str], &str); 7] = [
+    (&["ticketId", "conversationId"], "list_tickets"),
     (&["contactId"], "find_contacts"),
     (&["fieldId", "fields", "fieldFilters", "ticketFieldId"], "list_fields"),
     (&["labelIds", "add", "remove"], "list_labels"),

@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 
 use super::{
     call::Narrowing,
-    consent::PATIENCE,
+    consent::REPLY_LIMIT,
     endpoint::{DRAFTS_ONLY, PATH, READ_ONLY, TOOLS},
     server::asks,
 };
@@ -159,7 +159,7 @@ impl RemoteTools {
         for (name, question) in questions {
             let InputRequest::Elicitation(question) = question else { continue };
             let form: ElicitRequestParams = question.params;
-            let reply = context.peer.create_elicitation_with_timeout(form, Some(PATIENCE)).await;
+            let reply = context.peer.create_elicitation_with_timeout(form, Some(REPLY_LIMIT)).await;
             let reply = reply.map_err(|error| ErrorData::internal_error(format!("the person could not be asked: {error}"), None))?;
             replies.insert(name, json!(reply));
         }

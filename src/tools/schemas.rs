@@ -5,10 +5,14 @@
 
 use serde_json::{Map, Value, json};
 
+use super::operations;
 use crate::http::document::openapi_3_1::modern;
 
 /// The largest output schema, in bytes.
 pub const MAX_OUTPUT_BYTES: usize = 4096;
+
+/// The depth of an output schema that is whole; none of the contract is deeper.
+const MAX_OUTPUT_DEPTH: usize = 16;
 
 /// Follows a reference, if the value is one.
 pub fn resolved<'a>(document: &'a Value, value: &'a Value) -> &'a Value {
@@ -107,9 +111,14 @@ fn simplified(schema: Value) -> Value {
 
 /// The output schema of a tool whose answer is `schema`: structure alone, cut at the depth at which it fits.
 pub fn output(schema: Value) -> Value {
-    let whole = structure(&schema, usize::MAX);
-    let mut depths = (1..8).rev().map(|depth| structure(&schema, depth));
-    if size(&whole) <= MAX_OUTPUT_BYTES { whole } else { depths.find(|schema| size(schema) <= MAX_OUTPUT_BYTES).unwrap_or_default() }
+    let mut depth = MAX_OUTPUT_DEPTH;
+    loop {
+        let cut = structure(&schema, depth);
+        if size(&cut) <= MAX_OUTPUT_BYTES || depth == 0 {
+            return cut;
+        }
+        depth -= 1;
+    }
 }
 
 /// The structure of a schema to a depth: types, members, required members and fixed values.
@@ -145,6 +154,21 @@ pub fn items(of: &Value) -> Value {
         "properties": { "items": { "type": "array", "items": of }, "nextCursor": { "type": "string" }, "note": { "type": "string" } },
         "required": ["items"],
     })
+}
+
+/// The schema of a list of records that are all of one of two operations: the members of both, required where both require them.
+pub fn either(ids: [&str; 2]) -> Value {
+    let [one, other] = ids.map(|id| operations::find(id).map(|operation| operation.data["items"].clone()).unwrap_or_default());
+    let names = |schema: &Value| schema["required"].as_array().cloned().unwrap_or_default();
+    let mut properties = other["properties"].as_object().cloned().unwrap_or_default();
+    for (name, schema) in one["properties"].as_object().cloned().unwrap_or_default() {
+        let differs = properties.get(&name).is_some_and(|known| known != &schema);
+        // A member that is not the same in both keeps its type alone.
+        let schema = if differs && properties[&name]["type"] == schema["type"] { json!({ "type": schema["type"] }) } else { schema };
+        properties.insert(name, schema);
+    }
+    let required: Vec<Value> = names(&one).into_iter().filter(|name| names(&other).contains(name)).collect();
+    items(&json!({ "type": "object", "properties": properties, "required": required }))
 }
 
 /// The schema of a property of the body, by JSON pointer; an array's items are passed through.

@@ -5,9 +5,8 @@ use serde_json::{Value, json};
 
 use super::{
     call::{Call, Outcome},
-    consent::{self, Shown},
-    contacts::{REPETITION, repetition},
-    definition::{Effect, InputMember, Run, Tool},
+    consent::{self, Preview},
+    definition::{Effect, InputMember, REPETITION, Run, Tool, repetition},
     operations::{self, Input},
     problems::Problem,
 };
@@ -113,8 +112,8 @@ fn reply<'a>(call: &'a Call<'a>) -> BoxFuture<'a, Result<Outcome, Problem>> {
             Some(addresses) if operation == EMAIL => format!("{}, in conversation {conversation}", addresses_of(addresses)),
             _ => to,
         };
-        let shown = Shown::of(&input, to);
-        consent::deliver(call, input, shown).await
+        let preview = Preview::of(&input, to);
+        consent::send_or_draft(call, input, preview).await
     })
 }
 
@@ -212,7 +211,7 @@ fn start<'a>(call: &'a Call<'a>) -> BoxFuture<'a, Result<Outcome, Problem>> {
         };
         let input = body_of(call, operation)?;
         let account = call.text("accountId").unwrap_or_default();
-        let shown = Shown::of(&input, format!("{to}, from account {account}"));
-        consent::deliver(call, input, shown).await
+        let preview = Preview::of(&input, format!("{to}, from account {account}"));
+        consent::send_or_draft(call, input, preview).await
     })
 }

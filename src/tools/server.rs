@@ -19,7 +19,7 @@ use rmcp::{
 
 use super::{
     arguments,
-    call::{Asking, Call, Narrowing, Outcome, Permits, ToolCaller},
+    call::{Call, Narrowing, Outcome, Permits, PersonAccess, ToolCaller},
     catalog, consent,
     definition::{Effect, Run, Tool},
     operations::Api,
@@ -80,7 +80,7 @@ impl ToolServer {
         tool: &'static Tool,
         session: &ToolCaller,
         request: &CallToolRequestParams,
-        person: Asking<'_>,
+        person: PersonAccess<'_>,
     ) -> Result<Outcome, Problem> {
         let arguments = arguments::checked(tool, request.arguments.clone().unwrap_or_default())?;
         let (permits, api, service) = (self.permits, &self.api, &self.service);
@@ -126,11 +126,11 @@ pub fn asks(context: &RequestContext<RoleServer>) -> (bool, bool) {
 }
 
 /// How the client's person can be asked.
-fn person<'a>(context: &'a RequestContext<RoleServer>, request: &'a CallToolRequestParams) -> Asking<'a> {
+fn person<'a>(context: &'a RequestContext<RoleServer>, request: &'a CallToolRequestParams) -> PersonAccess<'a> {
     match asks(context) {
-        (false, _) => Asking::Absent,
-        (true, true) => Asking::Rounds { state: request.request_state.as_deref(), replies: request.input_responses.as_ref() },
-        (true, false) => Asking::Live(&context.peer),
+        (false, _) => PersonAccess::None,
+        (true, true) => PersonAccess::BetweenCalls { state: request.request_state.as_deref(), replies: request.input_responses.as_ref() },
+        (true, false) => PersonAccess::DuringCall(&context.peer),
     }
 }
 
@@ -187,8 +187,7 @@ impl ServerHandler for ToolServer {
     async fn on_custom_request(&self, request: CustomRequest, _: RequestContext<RoleServer>) -> Result<CustomResult, ErrorData> {
         // A method of the protocol arrives here if its parameters have another form than the protocol's.
         let takes = match request.method.as_str() {
-            "tools/call" => "`name`, a text, and `arguments`, an object",
-            "prompts/get" => "`name`, a text, and `arguments`, an object",
+            "tools/call" | "prompts/get" => "`name`, a text, and `arguments`, an object",
             "resources/read" => "`uri`, a text",
             "tools/list" | "prompts/list" | "resources/list" => "an object, with `cursor` if there is a next page",
             _ => return Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, "there is no such method", None)),

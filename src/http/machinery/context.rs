@@ -160,6 +160,12 @@ pub fn is_secure(request: &poem::Request) -> bool {
     proto.is_some_and(|proto| proto.trim().eq_ignore_ascii_case("https"))
 }
 
+/// Whether an `Origin` is that of this server: the scheme and the host under which the request reached it.
+pub fn is_own_origin(request: &poem::Request, origin: &str) -> bool {
+    let (host, scheme) = (request.header("host").unwrap_or_default(), if is_secure(request) { "https" } else { "http" });
+    !host.is_empty() && origin.eq_ignore_ascii_case(&format!("{scheme}://{host}"))
+}
+
 /// Whether the runtime has other threads that continue while one is busy.
 fn has_threads() -> bool {
     Handle::current().runtime_flavor() == RuntimeFlavor::MultiThread

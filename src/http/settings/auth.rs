@@ -24,7 +24,7 @@ use crate::{
     },
     http::machinery::{
         arrival::Arrival,
-        context::{Context, Recipient, is_secure},
+        context::{Context, Recipient, is_own_origin},
         error::ApiError,
         shared_state::SharedState,
     },
@@ -174,11 +174,7 @@ pub fn own_origin(request: &poem::Request, strangers: bool) -> Result<(), ApiErr
     let text = |name| request.headers().get(name).map(|value| value.to_str().unwrap_or_default());
     let own = match (text("sec-fetch-site"), text("origin")) {
         (Some(site), _) => site == "same-origin",
-        (None, Some(origin)) => {
-            let (host, scheme) = (text("host").unwrap_or_default(), if is_secure(request) { "https" } else { "http" });
-            let same = |(theirs, origin): (&str, &str)| theirs.eq_ignore_ascii_case(scheme) && origin.eq_ignore_ascii_case(host);
-            !host.is_empty() && origin.split_once("://").is_some_and(same)
-        }
+        (None, Some(origin)) => is_own_origin(request, origin),
         (None, None) => strangers,
     };
     if own {

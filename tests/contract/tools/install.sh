@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# install.sh TOOLS: installs the tools of tests/contract.sh, in the versions listed beside this file, unless they are installed.
+# install.sh TOOLS [LISTS]: installs the tools of tests/contract.sh, in the versions listed beside this file or in the folder LISTS, unless
+# they are installed.
 set -euo pipefail
-here=$(cd "$(dirname "$0")" && pwd)
+here=$(cd "${2:-$(dirname "$0")}" && pwd)
 tools=$1
 
 # The list is copied last, so that an interrupted installation is repeated.

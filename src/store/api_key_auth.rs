@@ -19,7 +19,7 @@ use crate::{
             signing_secrets::Secrets,
         },
         sql::Sql,
-        statement::lookups::Sought,
+        statement::key_lookup_batch::Sought,
     },
 };
 

@@ -44,7 +44,7 @@ use crate::store::{
         reader_pool::Readers,
         stale_files::{refuse_foreign_log, refuse_half_restored},
     },
-    statement::lookups::Gathered,
+    statement::key_lookup_batch::Gathered,
     tickets::broad_conditions::BroadConditions,
 };
 

@@ -31,7 +31,7 @@ const STORE: Room = Room {
             "change_log::own_changes",
             "change_log::message_texts",
             "tickets::broad_conditions",
-            "statement::lookups",
+            "statement::key_lookup_batch",
             "settings::encryption_keys",
         ],
         &["statement"],

@@ -17,9 +17,9 @@ mod keys;
 mod openapi_document;
 pub mod page;
 mod params;
+mod seats_and_access;
 mod session;
 mod tags;
-mod team;
 mod webhooks;
 
 pub use bridges::BridgeView;

@@ -27,7 +27,7 @@ pub fn plane() -> impl OpenApi {
         super::events::EventOperations,
         super::drafts::DraftOperations,
         super::inbox::InboxOperations,
-        super::team::TeamOperations,
+        super::seats_and_access::TeamOperations,
         super::bridges::BridgeOperations,
         super::audit::AuditOperations,
     );

@@ -256,7 +256,7 @@ mod tests {
             // SQLite has one writer at a time, so positions are in the order of commits.
             return;
         }
-        let log = async |tx: &crate::store::transaction::chore::Tx, id: &str| {
+        let log = async |tx: &crate::store::transaction::system_transaction::SystemTransaction, id: &str| {
             let place = format!("VALUES ('s', 'message', '{id}', 0, pg_current_xact_id()::text::bigint)");
             let insert = format!("INSERT INTO changes (store_id, kind, record_ids, changed_at, transaction_id) {place}");
             tx.run(&Sql::fixed(&insert)).await.unwrap();

@@ -23,7 +23,7 @@ use crate::{
         },
         sql::Sql,
         statement::from_entities::model,
-        transaction::{chore::Tx, write::Write},
+        transaction::{system_transaction::SystemTransaction, write::Write},
     },
 };
 
@@ -105,7 +105,7 @@ impl Db {
 /// The bridges over which these messages of the outbox go, by account, with the secrets that sign now. They are read in one statement, so
 /// that no bridge is seen without its secrets.
 pub(in crate::store) async fn endpoints(
-    tx: &Tx,
+    tx: &SystemTransaction,
     keys: &SecretKeys,
     positions: &[i64],
     now: Timestamp,

@@ -13,7 +13,7 @@ use crate::store::{
         signing_secrets::Secrets,
     },
     sql::Sql,
-    transaction::chore::Tx,
+    transaction::system_transaction::SystemTransaction,
 };
 
 /// Every table of secrets.
@@ -40,7 +40,7 @@ struct SealedRow {
 
 /// Sets whether SQLite overwrites with zeros what a statement replaces; otherwise the former bytes stay in the page. PostgreSQL keeps
 /// former rows until they are vacuumed.
-async fn overwrites(tx: &Tx, mode: &str) -> Result<()> {
+async fn overwrites(tx: &SystemTransaction, mode: &str) -> Result<()> {
     if tx.backend() == DbBackend::Sqlite {
         tx.all(&Sql::fixed(&format!("PRAGMA secure_delete = {mode}")), |_| Ok(())).await?;
     }

@@ -24,7 +24,7 @@ use crate::{
         Db, Error, Result,
         rows::Cells,
         sql::{Param, Sql, text_value},
-        transaction::{chore::Tx, write::Write},
+        transaction::{system_transaction::SystemTransaction, write::Write},
     },
 };
 
@@ -244,7 +244,7 @@ impl Db {
     }
 }
 
-impl Tx {
+impl SystemTransaction {
     /// The number of rows that a statement changed.
     pub(in crate::store) async fn execute(&self, change: &impl WriteStatement) -> Result<u64> {
         self.run(&sql(change.statement(self.backend()))?).await

@@ -1,8 +1,8 @@
 //! Statements: built from entities, pages of lists, look-ups by a key.
 
-pub mod by_key;
 pub mod from_entities;
-pub mod lookups;
+pub mod key_lookup;
+pub mod key_lookup_batch;
 pub mod pages;
 #[cfg(test)]
 mod visits;

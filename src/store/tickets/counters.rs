@@ -1,4 +1,4 @@
-//! Counters: the numbers of tickets and contacts that triggers keep, so that a total needs no count.
+//! Counters: a total of tickets or contacts is read from numbers that triggers keep, not counted.
 //!
 //! Migration `m0008_totals` describes how. A total may consist of several parts; the server, and an import at its end, add them up from
 //! time to time. Guarantee: a total equals what a count in the same statement would find.

@@ -1,7 +1,7 @@
-//! Write transactions: the transactions of requests, which carry events, change log and idempotency keys with them, and those of chores.
+//! Write transactions: those of requests, which carry events, change log and idempotency keys with them, and those of the server itself.
 
-pub mod chore;
 pub mod idempotency;
+pub mod system_transaction;
 pub mod write;
 #[cfg(test)]
 mod write_tests;

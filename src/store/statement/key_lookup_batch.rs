@@ -1,4 +1,4 @@
-//! Look-ups by a key, and their batches.
+//! What a batch of key look-ups asks for and returns. The PostgreSQL driver batches them (`postgres::batched_lookup`).
 
 use std::{collections::HashMap, sync::Arc};
 

@@ -1,4 +1,4 @@
-//! Seats of the store, and access control: which users may work on which channel account.
+//! Settings plane: seats of the store, and which users may work on which channel account.
 
 use poem_openapi::{Object, OpenApi};
 use serde::{Deserialize, Serialize};

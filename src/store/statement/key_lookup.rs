@@ -19,7 +19,7 @@ use crate::{
         rows::Cells,
         sql::{FENCE, Sql, without_nul},
         statement::{
-            lookups::{RowsByKey, Sought},
+            key_lookup_batch::{RowsByKey, Sought},
             pages::PagedRow,
         },
     },

@@ -15,33 +15,33 @@ use crate::store::{
     sqlite::group_commit::WriterTurn,
 };
 
-/// A write transaction. Dropped without [`Tx::commit`], it leaves nothing behind.
-pub struct Tx {
-    on: ChoreConnection,
+/// A write transaction. Dropped without [`SystemTransaction::commit`], it leaves nothing behind.
+pub struct SystemTransaction {
+    on: SystemConnection,
     on_statement: Option<OnStatement>,
 }
 
-enum ChoreConnection {
+enum SystemConnection {
     Sqlite(WriterTurn),
     Postgres(Box<BegunTransaction>),
 }
 
 impl Db {
     /// Begins a write transaction. On SQLite it waits for the writers before it.
-    pub async fn begin(&self) -> Result<Tx> {
+    pub async fn begin(&self) -> Result<SystemTransaction> {
         let on = match self.writes() {
-            Writes::Sqlite(writer) => ChoreConnection::Sqlite(writer.turn().await?),
-            Writes::Postgres(kept) => ChoreConnection::Postgres(Box::new(kept.begin().await?)),
+            Writes::Sqlite(writer) => SystemConnection::Sqlite(writer.turn().await?),
+            Writes::Postgres(kept) => SystemConnection::Postgres(Box::new(kept.begin().await?)),
         };
-        Ok(Tx { on, on_statement: self.on_statement().cloned() })
+        Ok(SystemTransaction { on, on_statement: self.on_statement().cloned() })
     }
 }
 
-impl Tx {
+impl SystemTransaction {
     pub(in crate::store) fn backend(&self) -> DbBackend {
         match &self.on {
-            ChoreConnection::Sqlite(_) => DbBackend::Sqlite,
-            ChoreConnection::Postgres(_) => DbBackend::Postgres,
+            SystemConnection::Sqlite(_) => DbBackend::Sqlite,
+            SystemConnection::Postgres(_) => DbBackend::Postgres,
         }
     }
 
@@ -55,8 +55,8 @@ impl Tx {
     pub(in crate::store) async fn all<T>(&self, sql: &Sql, decode: impl Fn(&mut Cells<'_>) -> Result<T>) -> Result<Vec<T>> {
         self.count_statement();
         match &self.on {
-            ChoreConnection::Sqlite(turn) => turn.all(sql, &decode),
-            ChoreConnection::Postgres(begun) => begun.rows(sql).await?.iter().map(|row| decode(&mut Cells::postgres(row))).collect(),
+            SystemConnection::Sqlite(turn) => turn.all(sql, &decode),
+            SystemConnection::Postgres(begun) => begun.rows(sql).await?.iter().map(|row| decode(&mut Cells::postgres(row))).collect(),
         }
     }
 
@@ -64,8 +64,8 @@ impl Tx {
     pub(in crate::store) async fn run(&self, sql: &Sql) -> Result<u64> {
         self.count_statement();
         match &self.on {
-            ChoreConnection::Sqlite(turn) => turn.run(sql),
-            ChoreConnection::Postgres(begun) => begun.run(sql).await,
+            SystemConnection::Sqlite(turn) => turn.run(sql),
+            SystemConnection::Postgres(begun) => begun.run(sql).await,
         }
     }
 
@@ -73,15 +73,15 @@ impl Tx {
     #[cfg(test)]
     pub(in crate::store) async fn script(&self, statements: &str) -> Result<()> {
         match &self.on {
-            ChoreConnection::Sqlite(turn) => turn.script(statements),
-            ChoreConnection::Postgres(begun) => begun.script(statements).await,
+            SystemConnection::Sqlite(turn) => turn.script(statements),
+            SystemConnection::Postgres(begun) => begun.script(statements).await,
         }
     }
 
     pub async fn commit(self) -> Result<()> {
         match self.on {
-            ChoreConnection::Sqlite(turn) => turn.commit().await,
-            ChoreConnection::Postgres(begun) => begun.commit(&[]).await.map(|_| ()),
+            SystemConnection::Sqlite(turn) => turn.commit().await,
+            SystemConnection::Postgres(begun) => begun.commit(&[]).await.map(|_| ()),
         }
     }
 }

@@ -20,6 +20,13 @@ pub fn checked(tool: &Tool, mut arguments: Map<String, Value>) -> Result<Map<Str
         if arguments.get(member.name).is_some_and(|value| value.is_null() && !allows(&member.schema, value)) {
             arguments.remove(member.name);
         }
+        // To JSON Schema 5.0 is an integer; to the operations it is a decimal.
+        if let Some(value) = arguments.get_mut(member.name)
+            && member.schema["type"] == "integer"
+            && let Some(whole) = value.as_f64().filter(|number| number.fract() == 0.0 && number.abs() < 1e15)
+        {
+            *value = Value::from(whole as i64);
+        }
         match arguments.get(member.name) {
             None if member.required => return Err(Problem::Arguments(format!("`{}` is required: {}", member.name, about(&member.schema)))),
             Some(value) => fits(member.name, &member.schema, value)

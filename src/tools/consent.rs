@@ -14,9 +14,14 @@ use super::{
     untrusted::spelled_out,
 };
 use crate::{
-    domain::{drafts::Draft, ids::DraftId, sends::Send, time::Timestamp},
+    domain::{
+        drafts::{Draft, DraftState},
+        ids::DraftId,
+        sends::Send,
+        time::Timestamp,
+    },
     revision::wire,
-    service::{IdempotentRequest, WriteContext, WriteOutcome},
+    service::{Error, IdempotentRequest, WriteContext, WriteOutcome},
 };
 
 /// How long a person has for the decision.
@@ -175,6 +180,17 @@ impl From<&Draft> for Receipt {
     }
 }
 
+/// What became of a draft, for a call that is answered with it again.
+fn since(draft: &Draft) -> &'static str {
+    match draft.state {
+        DraftState::Pending if draft.updated_at > draft.created_at => "A person edited the draft since, and has not released it yet.",
+        DraftState::Pending => "The draft waits for a person to release it.",
+        DraftState::Released => "A person released the draft since: the message was sent.",
+        DraftState::Discarded => "A person discarded the draft since: nothing was sent.",
+        DraftState::Expired => "The draft has expired since: nothing was sent.",
+    }
+}
+
 /// Keeps the message as a draft. It is checked as if it were sent.
 async fn draft(call: &Call<'_>, input: &Input, note: &str) -> Result<Outcome, Problem> {
     let caller = &call.session.caller;
@@ -191,8 +207,13 @@ async fn draft(call: &Call<'_>, input: &Input, note: &str) -> Result<Outcome, Pr
     let (receipt, note) = match made.map_err(|error| Problem::of_api(&input.operation.id, error.into()))? {
         WriteOutcome::New(draft) => (Receipt::from(&draft), note.to_owned()),
         WriteOutcome::Replayed(kept) => {
-            let receipt = serde_json::from_slice(&kept).map_err(|error| Problem::Internal(error.to_string()))?;
-            (receipt, format!("{note} {}", REPLAYED))
+            let receipt: Receipt = serde_json::from_slice(&kept).map_err(|error| Problem::Internal(error.to_string()))?;
+            let since = match call.service.draft(&caller.store_id, &receipt.draft_id).await {
+                Ok(draft) => since(&draft),
+                Err(Error::NotFound { .. }) => "The draft is gone since.",
+                Err(error) => return Err(Problem::of_api(&input.operation.id, error.into())),
+            };
+            (receipt, format!("{REPLAYED} {since}"))
         }
     };
     Ok(Outcome::Done(json!({ "status": "draft", "draftId": receipt.draft_id, "expiresAt": receipt.expires_at, "note": note })))

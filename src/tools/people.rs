@@ -31,5 +31,16 @@ pub fn list_people() -> Option<Tool> {
 }
 
 fn list<'a>(call: &'a Call<'a>) -> BoxFuture<'a, Result<Outcome, Problem>> {
-    Box::pin(call.run_operation(if call.text("kind") == Some("teams") { "listTeams" } else { "listUsers" }))
+    Box::pin(async move {
+        if call.text("kind") == Some("teams") {
+            return call.run_operation("listTeams").await;
+        }
+        for member in ["cursor", "pageSize"] {
+            if call.arguments.contains_key(member) {
+                let reason = format!("`{member}` is for teams: users are listed all at once. Leave `{member}` out.");
+                return Err(Problem::Arguments(reason));
+            }
+        }
+        call.run_operation("listUsers").await
+    })
 }

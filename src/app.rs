@@ -98,6 +98,7 @@ async fn connect(config: &Config, metrics: Option<&Metrics>) -> store::Result<Db
 pub async fn open_migrated(config: &Config, metrics: Option<&Metrics>) -> store::Result<Db> {
     let db = connect(config, metrics).await?;
     db.migrate_up().await?;
+    db.adopt_places().await?;
     let db = db.with_secret_keys(secret_keys(config)?);
     let sealed = db.seal_plain().await?;
     if sealed > 0 {
@@ -368,17 +369,21 @@ impl App {
 /// The interval of the chores, and the shorter interval after a failure.
 const CHORES: Duration = Duration::from_secs(60);
 const FAILED_CHORES: Duration = Duration::from_secs(5);
+/// Every how many intervals former places of rows are pruned, which takes three statements a store.
+const FORMER_PLACES: u64 = 60;
 
 /// Maintenance, repeated periodically and once more at the end: writes the last uses of keys, folds partial totals, and prunes the oldest
-/// entries of the change log.
+/// entries of the change log and, more rarely, the oldest former places of rows.
 async fn chores(service: Service, stopped: impl Future<Output = ()>, pulse: Pulse) {
     let mut stopped = std::pin::pin!(stopped);
     let mut forgetting = RetentionPass::default();
     let (mut stop, mut pause) = (false, CHORES);
-    loop {
+    for interval in 0_u64.. {
         pulse.beat();
         stop = stop || tokio::time::timeout(pause, &mut stopped).await.is_ok();
+        let places = if interval % FORMER_PLACES == 0 { service.db().forget_former_places().await } else { Ok(0) };
         let done = [
+            chore(&pulse, "the oldest former places of rows could not be forgotten", places),
             chore(&pulse, "it could not be written down when keys were last used", service.save_key_uses().await),
             chore(&pulse, "the parts of totals could not be put together", service.db().fold_totals().await),
             chore(
@@ -390,7 +395,7 @@ async fn chores(service: Service, stopped: impl Future<Output = ()>, pulse: Puls
         if stop {
             return;
         }
-        if done == [true; 3] {
+        if done == [true; 4] {
             pulse.succeeded();
             pause = CHORES;
         } else {

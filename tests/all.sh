@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# The whole check before a change is merged: format, lints, the test suite for both revisions on both databases with its coverage of
-# the documents, two processes that read from a standby (tests/standby.sh), PostgreSQL over TLS (tests/tls.sh), fault injection
-# (tests/faults.sh), early responses (tests/early_answers.sh), assistant tools (tests/mcp.sh), alert rules and dashboard
-# (tests/alerts.sh), packages (tests/packages.sh), dependencies (tests/dependencies.sh), the replay of one corpus on both revisions, and
-# the published documents in other tools (tests/contract.sh). Stops at the first failure. Needs a Rust toolchain, git, PostgreSQL's server
-# programs, openssl, curl, Chromium with its chromedriver, and what tests/contract.sh needs; no running server.
+# The whole check before a change is merged: format, lints, the test suite for both revisions on both databases with its coverage
+# of the documents, two processes that read from a standby (tests/standby.sh), PostgreSQL over TLS (tests/tls.sh), fault injection
+# (tests/faults.sh), early responses (tests/early_answers.sh), assistant tools (tests/mcp.sh), walks over moving lists
+# (tests/walks.sh), alert rules and dashboard (tests/alerts.sh), packages (tests/packages.sh), dependencies
+# (tests/dependencies.sh), the replay of one corpus on both revisions, and the published documents in other tools
+# (tests/contract.sh). Stops at the first failure. Needs a Rust toolchain, git, PostgreSQL's server programs, openssl, curl,
+# Chromium with its chromedriver, and what tests/contract.sh needs; no running server.
 #
 #   tests/all.sh             everything
 #   CARGO_TARGET_DIR=…       one target folder for all of it (default: target)
@@ -84,6 +85,19 @@ grep -E '^== (skipped|.*early answers:)' "$scratch/step.log"
 for revision in rev-a rev-b; do
     quietly "assistant tools, $revision" tests/mcp.sh "$scratch/$revision"
     grep -E '^== (conformance|Python|inspector|hostile)' "$scratch/step.log" || fail "the output of tests/mcp.sh has no totals"
+done
+
+# Walks over lists whose rows move; each revision, each database.
+for revision in rev-a rev-b; do
+    for database in sqlite postgres; do
+        where=()
+        if [ "$database" = postgres ]; then
+            quietly "create a database" psql -q "$postgres" -c "CREATE DATABASE walks_${revision/-/_}"
+            where=(--database "${postgres%/*}/walks_${revision/-/_}")
+        fi
+        quietly "walks, $revision, $database" tests/walks.sh "$scratch/$revision" "${where[@]}"
+        grep -E '^walks:' "$scratch/step.log" || fail "the output of tests/walks.sh has no total"
+    done
 done
 
 # Alert rules, and the metrics page that they read.

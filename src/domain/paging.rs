@@ -12,7 +12,13 @@ pub struct Position {
     pub id: String,
     /// Set where relevance comes before the instant.
     pub rank: Option<Rank>,
+    /// Set where rows move within the list: the moment that every page shows the list's order of.
+    pub as_of: Option<AsOf>,
 }
+
+/// The moment at which a walk over the pages of a list began, as the database writes it down: what was committed by then.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AsOf(pub String);
 
 /// The state of a paginated search by relevance.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,7 +32,7 @@ pub struct Rank {
 impl Position {
     /// A position in a list ordered by an instant.
     pub fn new(at: Timestamp, id: &str) -> Self {
-        Self { at: at.millis(), id: id.to_owned(), rank: None }
+        Self { at: at.millis(), id: id.to_owned(), rank: None, as_of: None }
     }
 }
 

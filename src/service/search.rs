@@ -82,6 +82,7 @@ impl Ordered {
             at: hit.at,
             id: hit.id.clone(),
             rank: self.ranked.then(|| Rank { score: hit.score, weights: weights.clone() }),
+            as_of: None,
         };
         let next = (hits.len() > size).then(|| hits.get(size - 1).map(position)).flatten();
         hits.truncate(size);

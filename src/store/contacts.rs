@@ -10,7 +10,10 @@ use crate::{
         Db, Result,
         rows::{Cells, Row},
         sql::Sql,
-        statement::pages::PagedRow,
+        statement::{
+            as_of::{MovingList, MovingRow},
+            pages::{PagedRow, count_sql},
+        },
         tickets::counters::push_contact_total,
     },
 };
@@ -48,6 +51,10 @@ impl PagedRow for Contact {
     }
 }
 
+impl MovingRow for Contact {
+    const BY_ID: &'static str = "contacts INDEXED BY sqlite_autoindex_contacts_1";
+}
+
 impl Db {
     pub async fn contact(&self, store: &StoreId, id: &ContactId) -> Result<Option<Contact>> {
         self.row_by_id(store, id.as_str()).await
@@ -60,16 +67,27 @@ impl Db {
 
     /// A page of contacts, most recently updated first, whatever `search` says.
     pub async fn contacts(&self, store: &StoreId, filter: &ContactFilter, page: &PageRequest) -> Result<Page<Contact>> {
-        let mut sql = Sql::of(store, "store_id = $1");
+        let mut conditions = Sql::of(store, "store_id = $1");
         if let Some(from) = filter.updated_after {
-            sql.push(" AND updated_at >= ").integer(from.millis());
+            conditions.push(" AND updated_at >= ").integer(from.millis());
         }
         if let Some(before) = filter.updated_before {
-            sql.and_below(page, "updated_at < ", before);
+            conditions.and_below(page, "updated_at < ", before);
         }
-        if filter.updated_after.or(filter.updated_before).is_some() {
-            return self.page(sql, page).await;
+        let counted = count_sql(Contact::TABLE, conditions.clone());
+        let moved = |sql: &mut Sql| {
+            sql.push("store_id = $1");
+            if let Some(from) = filter.updated_after {
+                sql.push(" AND updated_at >= ").integer(from.millis());
+            }
+            if let Some(before) = filter.updated_before {
+                sql.push(" AND updated_at < ").integer(before.millis());
+            }
+        };
+        let list = MovingList { source: Contact::TABLE.into(), conditions, moved };
+        if filter.updated_after.or(filter.updated_before).is_none() {
+            return self.walk_with(list, page, store, push_contact_total).await;
         }
-        self.page_with(&Contact::TABLE.into(), sql, page, store, push_contact_total).await
+        self.walk_counting(list, page, counted).await
     }
 }

@@ -14,7 +14,10 @@ use crate::{
         Db, Result,
         rows::{Cells, Row},
         sql::Sql,
-        statement::pages::PagedRow,
+        statement::{
+            as_of::{MovingList, MovingRow},
+            pages::{PagedRow, count_sql},
+        },
     },
 };
 
@@ -64,6 +67,10 @@ impl PagedRow for Conversation {
     }
 }
 
+impl MovingRow for Conversation {
+    const BY_ID: &'static str = "conversations INDEXED BY sqlite_autoindex_conversations_1";
+}
+
 impl Db {
     pub async fn conversation(&self, store: &StoreId, id: &ConversationId) -> Result<Option<Conversation>> {
         self.row_by_id(store, id.as_str()).await
@@ -71,7 +78,10 @@ impl Db {
 
     /// A page of a contact's conversations, most recent last message first.
     pub async fn conversations_of_contact(&self, store: &StoreId, contact: &ContactId, page: &PageRequest) -> Result<Page<Conversation>> {
-        self.page(self.conversations_of(store, contact), page).await
+        let conditions = self.conversations_of(store, contact);
+        let counted = count_sql(Conversation::TABLE, conditions.clone());
+        let moved = |sql: &mut Sql| _ = sql.push("store_id = $1 AND contact_id = ").text(contact.as_str());
+        self.walk_counting(MovingList { source: Conversation::TABLE.into(), conditions, moved }, page, counted).await
     }
 
     /// The conversations of a contact. SQLite has no index in their order, since each message would change it: a page looks at all of

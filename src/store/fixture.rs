@@ -6,7 +6,7 @@ use std::sync::{
     atomic::{AtomicU32, AtomicU64, Ordering},
 };
 
-use sea_orm::{ActiveModelBehavior, ActiveModelTrait, ConnectionTrait, DbBackend, EntityTrait, IntoActiveModel};
+use sea_orm::{ActiveModelBehavior, ActiveModelTrait, ActiveValue::NotSet, ConnectionTrait, DbBackend, EntityTrait, IntoActiveModel};
 
 use serde_json::json;
 
@@ -215,7 +215,7 @@ impl Fixture {
     }
 
     pub async fn contact(&self, id: &str, updated_at: i64) {
-        self.put(contacts::Model {
+        let row = contacts::Model {
             store_id: self.id(),
             id: id.into(),
             full_name: "Ann Łuk".into(),
@@ -232,8 +232,9 @@ impl Fixture {
             custom_fields_updated_at: None,
             created_at: 0,
             updated_at,
-        })
-        .await;
+            placed_by: 0,
+        };
+        self.put(contacts::ActiveModel { placed_by: NotSet, ..row.into() }).await;
     }
 
     pub async fn conversation(&self, id: &str, change: impl FnOnce(&mut conversations::Model)) {
@@ -258,9 +259,10 @@ impl Fixture {
             sort_at: 0,
             created_at: 0,
             updated_at: 0,
+            placed_by: 0,
         };
         change(&mut row);
-        self.put(row).await;
+        self.put(conversations::ActiveModel { placed_by: NotSet, ..row.into() }).await;
     }
 
     pub async fn label(&self, conversation: &str, label: &str) {
@@ -304,13 +306,14 @@ impl Fixture {
             waiting_since: None,
             created_at: 0,
             updated_at: 0,
+            placed_by: 0,
         };
         change(&mut row);
         if row.conversation_id == format!("c{id}") {
             self.conversation(&row.conversation_id, |_| {}).await;
         }
         let (store, conversation) = (self.store.clone(), row.conversation_id.clone());
-        self.put(row).await;
+        self.put(tickets::ActiveModel { placed_by: NotSet, ..row.into() }).await;
         let marks = format!("(SELECT label_marks FROM conversations WHERE store_id = '{store}' AND id = '{conversation}')");
         self.execute(&format!("UPDATE tickets SET label_marks = {marks} WHERE store_id = '{store}' AND id = '{id}'")).await.unwrap();
     }

@@ -23,6 +23,7 @@
 //! - **Pipelining**: statements leave on a connection to PostgreSQL without waiting for earlier answers. A **flight** is such a sequence.
 //! - **Batched look-up**: requests for rows by key that wait at the same time share one statement.
 //! - **Keyset page**: a page that begins behind the sort values of a row, not at an offset.
+//! - **As-of page**: a keyset page in the order that its list had when the walk over it began.
 //! - **Bloom filter**: bits beside a ticket that prove that it lacks a label or a value.
 //! - **Driving index**: the index that a filtered list is read from.
 //! - **Change log**: a row for each changed record, which the search index follows.
@@ -55,6 +56,7 @@ pub mod export;
 pub mod fields;
 #[cfg(test)]
 pub(crate) mod fixture;
+mod former_places;
 pub mod import;
 mod inbound_rows;
 mod last_failure;
@@ -79,6 +81,8 @@ mod tickets;
 pub mod transaction;
 #[cfg(test)]
 mod visit_tests;
+#[cfg(test)]
+mod walk_tests;
 mod write_health;
 
 pub use db::{Db, OnStatement, Share};

@@ -368,7 +368,7 @@ async fn plain_lists_are_read_in_the_order_of_an_index_at_any_depth() {
     if fixture.db.backend() != DbBackend::Sqlite {
         return;
     }
-    let deep = PageRequest { after: Some(Position { at: 5, id: "x".into(), rank: None }), ..first(20) };
+    let deep = PageRequest { after: Some(Position { at: 5, id: "x".into(), rank: None, as_of: None }), ..first(20) };
     let (db, store) = (&fixture.db, &fixture.store);
     let all = TicketFilter::default();
     let one = TicketFilter { assignee_user_ids: vec!["u".into()], ..all.clone() };

@@ -86,7 +86,7 @@ async fn a_deep_page_looks_at_as_much_as_the_first() {
         (&labelled, vec![field("region", Test::Contains("ort".to_owned())), field("score", Test::Between(0.0, 19.0))], [16_000, 3_000]),
     ] {
         let visits = async |after: Option<i64>| {
-            let after = after.map(|at| Position { at, id: format!("t{at}"), rank: None });
+            let after = after.map(|at| Position { at, id: format!("t{at}"), rank: None, as_of: None });
             let page = PageRequest { after, ..first(20) };
             let mut conditions = db.ticket_conditions(store, filter, ShownTickets::Closed, NOW);
             let source = db.ticket_source(filter, ShownTickets::Closed, &tests, None, &mut conditions);

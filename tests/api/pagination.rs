@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::{
     REV_A,
-    client::Call,
+    client::{Answer, Call},
     harness::{one, world},
     pages::{next, pages, walk},
 };
@@ -137,7 +137,10 @@ fn an_empty_cursor_is_the_first_page() {
     for list in lists() {
         let first = list.call.clone().query("pageSize", 2).send();
         let answer = list.call.clone().query("pageSize", 2).raw_query("cursor=").send();
-        assert_eq!((answer.ids(), next(&answer)), (first.ids(), next(&first)), "{}", list.name);
+        // The cursors differ in when the page was read.
+        let second =
+            |answer: &Answer| list.call.clone().query("pageSize", 2).query("cursor", next(answer).expect("a second page")).send().ids();
+        assert_eq!((answer.ids(), second(&answer)), (first.ids(), second(&first)), "{}", list.name);
     }
 }
 

@@ -54,6 +54,10 @@ A list returns `data` as an array, and the cursor of the next page in the header
 and {DEFAULT_PAGE_SIZE} if omitted ({messages}). A page may hold fewer records than `pageSize`. A list without `pageSize` returns \
 everything at once.
 
+The pages of tickets, conversations and contacts show the order that the list had when the first page was read: each record that was there \
+comes once, with its content of today, however records move meanwhile. Later records do not come; records that were deleted or no longer \
+match may be missing. Such a cursor is accepted for seven days after the first page. Searches have promises of their own.
+
 ## Expand
 
 `expand` returns related records as objects, in place of or beside their ids. Several values are separated by commas: \

@@ -1,7 +1,10 @@
 //! Cursors of keyset pagination: opaque, URL-safe, sealed with an authentication code over store, operation and content, and bound to
 //! filters and `pageSize` (section 4.4; decisions, section 4). A cursor carries the position of the last row and, if the list is in order
 //! of relevance, its rank. In a revision that counts, a cursor also carries the total, which therefore stays the same on all pages of a
-//! list. Cursors never expire.
+//! list.
+//!
+//! In a list whose rows move, a cursor carries the moment at which the walk began (as-of cursor). The database keeps what it needs to
+//! show the order of that moment for [`LIFETIME`], then the cursor is refused. Other cursors do not expire.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use hmac::{Hmac, KeyInit, Mac};
@@ -9,14 +12,17 @@ use sha2::{Digest, Sha256};
 
 use crate::domain::{
     ids::StoreId,
-    paging::{Position, Rank},
+    paging::{AsOf, Position, Rank},
+    time::Timestamp,
 };
 
-const VERSION: u8 = 1;
-/// The version of a cursor in the order of relevance: the score, the number of weights and the weights precede the id.
-const RANKED: u8 = 2;
+/// The number of the layout. Cursors of builds that had another do not open.
+const VERSION: u8 = 3;
 const CODE_BYTES: usize = 16;
-const HEAD_BYTES: usize = 1 + 8 + 8 + 8;
+const HEAD_BYTES: usize = 1 + 4 * 8;
+
+/// How long, in milliseconds, an as-of cursor is accepted after its walk began: seven days.
+pub const LIFETIME: i64 = 7 * 24 * 60 * 60 * 1000;
 const NO_TOTAL: u64 = u64::MAX;
 
 /// Seals and opens cursors with one key, which is the same in every process on a database.
@@ -35,6 +41,15 @@ pub struct Cursor {
     pub position: Position,
     pub total: Option<u64>,
     pub binding: Binding,
+    /// When the first page was read, by the clock of the server.
+    pub began: Timestamp,
+}
+
+impl Cursor {
+    /// Whether the walk began too long ago for its order to be shown.
+    pub fn has_expired(&self, now: Timestamp) -> bool {
+        self.position.as_of.is_some() && now.millis().saturating_sub(self.began.millis()) > LIFETIME
+    }
 }
 
 /// A fingerprint of filters and page size.
@@ -67,17 +82,14 @@ impl Seal {
 
     pub fn close(&self, store: &StoreId, operation: &str, cursor: &Cursor) -> String {
         let mut bytes = Vec::with_capacity(HEAD_BYTES + cursor.position.id.len() + CODE_BYTES);
-        // No rank has more weights than a byte can count.
-        let rank = cursor.position.rank.as_ref().and_then(|rank| Some((rank, u8::try_from(rank.weights.len()).ok()?)));
-        bytes.push(if rank.is_some() { RANKED } else { VERSION });
+        bytes.push(VERSION);
         bytes.extend_from_slice(&cursor.binding.0.to_be_bytes());
         bytes.extend_from_slice(&cursor.total.unwrap_or(NO_TOTAL).to_be_bytes());
         bytes.extend_from_slice(&cursor.position.at.to_be_bytes());
-        if let Some((rank, count)) = rank {
-            bytes.extend_from_slice(&rank.score.to_be_bytes());
-            bytes.push(count);
-            bytes.extend_from_slice(&rank.weights);
-        }
+        bytes.extend_from_slice(&cursor.began.millis().to_be_bytes());
+        let rank = cursor.position.rank.as_ref().map(|rank| [&rank.score.to_be_bytes(), rank.weights.as_slice()].concat());
+        push_part(&mut bytes, rank.as_deref());
+        push_part(&mut bytes, cursor.position.as_of.as_ref().map(|as_of| as_of.0.as_bytes()));
         bytes.extend_from_slice(cursor.position.id.as_bytes());
         let code = self.code(store, operation, &bytes).finalize().into_bytes();
         bytes.extend_from_slice(&code[..CODE_BYTES]);
@@ -90,21 +102,45 @@ impl Seal {
         let (content, code) = bytes.split_at_checked(bytes.len().checked_sub(CODE_BYTES)?)?;
         self.code(store, operation, content).verify_truncated_left(code).ok()?;
         let number = |from: usize| Some(u64::from_be_bytes(content.get(from..from + 8)?.try_into().ok()?));
-        let (rank, id) = match *content.first()? {
-            VERSION => (None, content.get(HEAD_BYTES..)?),
-            RANKED => {
-                let (score, rest) = content.get(HEAD_BYTES..)?.split_first_chunk()?;
-                let (count, rest) = rest.split_first()?;
-                let (weights, id) = rest.split_at_checked(usize::from(*count))?;
-                (Some(Rank { score: u32::from_be_bytes(*score), weights: weights.to_vec() }), id)
+        if *content.first()? != VERSION {
+            return None;
+        }
+        let (rank, rest) = part(content.get(HEAD_BYTES..)?)?;
+        let (as_of, id) = part(rest)?;
+        let rank = match rank {
+            Some(rank) => {
+                let (score, weights) = rank.split_first_chunk()?;
+                Some(Rank { score: u32::from_be_bytes(*score), weights: weights.to_vec() })
             }
-            _ => return None,
+            None => None,
+        };
+        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).ok();
+        let as_of = match as_of {
+            Some(as_of) => Some(AsOf(text(as_of)?)),
+            None => None,
         };
         Some(Cursor {
             binding: Binding(number(1)?),
             total: Some(number(9)?).filter(|total| *total != NO_TOTAL),
-            position: Position { at: number(17)?.cast_signed(), id: String::from_utf8(id.to_vec()).ok()?, rank },
+            position: Position { at: number(17)?.cast_signed(), id: text(id)?, rank, as_of },
+            began: Timestamp::from_millis(number(25)?.cast_signed()),
         })
+    }
+}
+
+/// Appends an optional part: its length and one, then its bytes.
+fn push_part(bytes: &mut Vec<u8>, part: Option<&[u8]>) {
+    let length = part.map_or(0, |part| u32::try_from(part.len()).unwrap_or(u32::MAX).saturating_add(1));
+    bytes.extend_from_slice(&length.to_be_bytes());
+    bytes.extend_from_slice(part.unwrap_or_default());
+}
+
+/// The optional part at the beginning, and what follows it.
+fn part(bytes: &[u8]) -> Option<(Option<&[u8]>, &[u8])> {
+    let (length, rest) = bytes.split_first_chunk()?;
+    match u32::from_be_bytes(*length).checked_sub(1) {
+        Some(length) => rest.split_at_checked(usize::try_from(length).ok()?).map(|(part, rest)| (Some(part), rest)),
+        None => Some((None, rest)),
     }
 }
 
@@ -117,8 +153,12 @@ mod tests {
     #[test]
     fn a_cursor_opens_where_it_was_closed_and_nowhere_else() {
         let seal = Seal::new(b"key");
-        let cursor =
-            Cursor { position: Position { at: -5, id: "ไทย".into(), rank: None }, total: Some(7), binding: Binding::of("{}", 20) };
+        let cursor = Cursor {
+            position: Position { at: -5, id: "ไทย".into(), rank: None, as_of: Some(AsOf("7".into())) },
+            total: Some(7),
+            binding: Binding::of("{}", 20),
+            began: Timestamp::from_millis(1),
+        };
         let text = seal.close(&"s".into(), "listTickets", &cursor);
         assert_eq!(seal.open(&"s".into(), "listTickets", &text), Some(cursor.clone()));
         assert_eq!(seal.open(&"t".into(), "listTickets", &text), None);
@@ -130,7 +170,12 @@ mod tests {
     #[test]
     fn a_changed_cursor_does_not_open() {
         let seal = Seal::new(b"key");
-        let cursor = Cursor { position: Position { at: 5, id: "a".into(), rank: None }, total: None, binding: Binding::of("", 1) };
+        let cursor = Cursor {
+            position: Position { at: 5, id: "a".into(), rank: None, as_of: None },
+            total: None,
+            binding: Binding::of("", 1),
+            began: Timestamp::from_millis(0),
+        };
         let text = seal.close(&"s".into(), "o", &cursor);
         for place in 0..text.len() {
             let mut other = text.clone().into_bytes();
@@ -144,13 +189,14 @@ mod tests {
     fn cursor() -> impl Strategy<Value = Cursor> {
         // `NO_TOTAL` is excluded: it stands for "not counted", and no list is that long.
         let rank = (any::<u32>(), prop::collection::vec(any::<u8>(), 0..256)).prop_map(|(score, weights)| Rank { score, weights });
-        (any::<i64>(), any::<String>(), option::of(0..NO_TOTAL), any::<String>(), any::<u32>(), option::of(rank)).prop_map(
-            |(at, id, total, filters, size, rank)| Cursor {
-                position: Position { at, id, rank },
-                total,
-                binding: Binding::of(&filters, size),
-            },
-        )
+        let as_of = option::of(any::<String>().prop_map(AsOf));
+        let (position, walk) = ((any::<i64>(), any::<String>(), option::of(rank), as_of), (option::of(0..NO_TOTAL), any::<i64>()));
+        (position, walk, any::<String>(), any::<u32>()).prop_map(|((at, id, rank, as_of), (total, began), filters, size)| Cursor {
+            position: Position { at, id, rank, as_of },
+            total,
+            binding: Binding::of(&filters, size),
+            began: Timestamp::from_millis(began),
+        })
     }
 
     proptest! {

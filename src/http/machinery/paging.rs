@@ -66,10 +66,11 @@ impl PageStep {
     where
         T: Type + Serialize + From<U> + 'static,
     {
+        let began = self.opened.as_ref().map_or(request.context.received_at(), |cursor| cursor.began);
         let total = self.opened.and_then(|cursor| cursor.total).or(page.total);
         let mut headers = vec![(PAGE_SIZE, HeaderValue::from(self.size))];
         if let Some(position) = page.next {
-            let cursor = Cursor { position, total, binding: self.binding };
+            let cursor = Cursor { position, total, binding: self.binding, began };
             let text = request.state.seal.close(request.store(), self.operation, &cursor);
             headers.extend(HeaderValue::from_str(&text).ok().map(|value| (NEXT_CURSOR, value)));
         }
@@ -92,11 +93,17 @@ pub struct OpenedCursor {
 
 impl OpenedCursor {
     pub fn read(request: &AuthenticatedRequest, operation: &'static str, cursor: &CursorText) -> Result<Self, ApiError> {
-        let open = |text: &String| {
-            let opened = request.state.seal.open(request.store(), operation, text);
-            let reason = "is not a cursor of this operation; send the `x-pagination-next-cursor` of the page before, unchanged";
-            opened.ok_or_else(|| ApiError::field("cursor", reason))
+        let open = |text: &String| match request.state.seal.open(request.store(), operation, text) {
+            None => {
+                let right = "send the `x-pagination-next-cursor` of the page before, unchanged";
+                Err(format!("is not a cursor of this operation, or of an earlier version of the server; {right}"))
+            }
+            Some(cursor) if cursor.has_expired(request.context.received_at()) => {
+                Err("is of a list whose first page was read more than seven days ago; begin again without `cursor`".to_owned())
+            }
+            Some(cursor) => Ok(cursor),
         };
+        let open = |text: &String| open(text).map_err(|reason| ApiError::field("cursor", reason));
         Ok(Self { operation, cursor: cursor.0.as_ref().map(open).transpose()? })
     }
 

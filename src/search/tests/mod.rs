@@ -62,7 +62,7 @@ pub(super) fn walk(view: &mut View, search: &Search, mut between: impl FnMut(&mu
         all.extend(found.hits);
         let Some(last) = last.filter(|_| more) else { return all };
         let rank = (search.order == SortOrder::Relevance).then_some(Rank { score: last.score, weights: found.weights });
-        search.page.after = Some(Position { at: last.at, id: last.id, rank });
+        search.page.after = Some(Position { at: last.at, id: last.id, rank, as_of: None });
         assert!(all.len() < 100_000, "the walk does not end");
         between(view);
     }

@@ -198,7 +198,7 @@ fn uncommitted_records_are_found_alike() {
         let Some(best) = first.hits.first() else { continue };
         let rank = Some(Rank { score: u32::MAX, weights: first.weights.clone() });
         let mut rest = page;
-        rest.page.after = Some(Position { at: 0, id: String::new(), rank });
+        rest.page.after = Some(Position { at: 0, id: String::new(), rank, as_of: None });
         let (there, here) = (committed.search(&rest).unwrap().hits, fresh.search(&rest).unwrap().hits);
         assert_eq!((there.first(), &there), (Some(best), &here), "{query:?}");
     }

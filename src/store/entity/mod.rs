@@ -21,6 +21,7 @@ pub mod deliveries;
 pub mod drafts;
 pub mod events;
 pub mod forgotten_changes;
+pub mod former_places;
 pub mod grants;
 pub mod idempotency_keys;
 pub mod labelled_tickets;
@@ -37,6 +38,7 @@ pub mod ticket_field_values;
 pub mod ticket_fields;
 pub mod tickets;
 pub mod totals;
+pub mod transaction_numbers;
 pub mod users;
 pub mod webhook_kinds;
 pub mod webhook_secrets;
@@ -57,9 +59,9 @@ macro_rules! for_each_entity {
     ($function:ident, $argument:expr) => {
         for_each_entity! { $function($argument):
             account_users accounts api_key_secrets api_keys attempts audit bridge_secrets bridges changes comments
-            contact_fields contacts conversation_labels conversations counters deliveries drafts events forgotten_changes
+            contact_fields contacts conversation_labels conversations counters deliveries drafts events forgotten_changes former_places
             grants idempotency_keys labelled_tickets labels messages outbound roles server_secrets stores team_members teams
-            templates ticket_field_values ticket_fields tickets totals users webhook_kinds webhook_secrets webhooks
+            templates ticket_field_values ticket_fields tickets totals transaction_numbers users webhook_kinds webhook_secrets webhooks
             write_probes
         }
     };

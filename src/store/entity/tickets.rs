@@ -33,6 +33,8 @@ pub struct Model {
     pub waiting_since: Option<i64>,
     pub created_at: i64,
     pub updated_at: i64,
+    /// Written by triggers alone.
+    pub placed_by: i64,
 }
 
 #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]

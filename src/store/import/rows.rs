@@ -139,8 +139,8 @@ pub fn ticket_field(store: &str, record: TicketField) -> ticket_fields::Model {
     }
 }
 
-pub fn contact(store: &str, record: Contact) -> contacts::Model {
-    contacts::Model {
+pub fn contact(store: &str, record: Contact) -> contacts::ActiveModel {
+    let row = contacts::Model {
         store_id: store.to_owned(),
         id: record.id.into_string(),
         full_name: record.full_name,
@@ -157,11 +157,13 @@ pub fn contact(store: &str, record: Contact) -> contacts::Model {
         custom_fields_updated_at: record.custom_fields_updated_at.map(Timestamp::millis),
         created_at: record.created_at.millis(),
         updated_at: record.updated_at.millis(),
-    }
+        placed_by: 0,
+    };
+    contacts::ActiveModel { placed_by: NotSet, ..row.into() }
 }
 
-pub fn conversation(store: &str, record: &Conversation) -> conversations::Model {
-    conversations::Model {
+pub fn conversation(store: &str, record: &Conversation) -> conversations::ActiveModel {
+    let row = conversations::Model {
         store_id: store.to_owned(),
         id: record.id.to_string(),
         channel: record.channel.0.clone(),
@@ -182,16 +184,18 @@ pub fn conversation(store: &str, record: &Conversation) -> conversations::Model 
         sort_at: record.created_at.millis(),
         created_at: record.created_at.millis(),
         updated_at: record.updated_at.millis(),
-    }
+        placed_by: 0,
+    };
+    conversations::ActiveModel { placed_by: NotSet, ..row.into() }
 }
 
 /// Channel, account and contact stay empty where they are not given: the conversation gives them at the end.
-pub fn ticket(store: &str, record: &ImportedTicket, number: String) -> tickets::Model {
+pub fn ticket(store: &str, record: &ImportedTicket, number: String) -> tickets::ActiveModel {
     let ticket = &record.ticket;
     let opened_at = ticket.opened_at.millis();
     let created_at = ticket.created_at.map_or(opened_at, Timestamp::millis);
     let marks: ValueMarks = record.values.iter().map(|(field, values)| ValueMarks::of(field, values)).collect();
-    tickets::Model {
+    let row = tickets::Model {
         store_id: store.to_owned(),
         id: ticket.id.to_string(),
         ticket_number: number,
@@ -219,7 +223,9 @@ pub fn ticket(store: &str, record: &ImportedTicket, number: String) -> tickets::
         waiting_since: None,
         created_at,
         updated_at: ticket.updated_at.map_or(created_at, Timestamp::millis),
-    }
+        placed_by: 0,
+    };
+    tickets::ActiveModel { placed_by: NotSet, ..row.into() }
 }
 
 pub fn field_values(store: &str, record: &ImportedTicket) -> impl Iterator<Item = ticket_field_values::Model> {

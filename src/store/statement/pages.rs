@@ -46,17 +46,17 @@ impl<'a> From<Cow<'a, str>> for PageSource<'a> {
 impl Db {
     /// A page of the rows that fulfil `conditions`, an SQL text that may follow `WHERE`.
     pub(in crate::store) async fn page<T: PagedRow + Send + 'static>(&self, conditions: Sql, page: &PageRequest) -> Result<Page<T>> {
-        let count = page.count.then(|| count_sql(T::TABLE, conditions.clone()));
+        let count = count_sql(T::TABLE, conditions.clone());
         let found = self.page_of(&T::TABLE.into(), conditions, page).await?;
-        let Some(count) = count else { return Ok(found) };
         let total = match found.whole(page) {
-            Some(total) => total,
-            None => self.count(count).await?,
+            _ if !page.count => None,
+            None => Some(self.count(count).await?),
+            whole => whole,
         };
-        Ok(Page { total: Some(total), ..found })
+        Ok(Page { total, ..found })
     }
 
-    /// [`Db::page`] from a source that the caller chooses, and without its total.
+    /// [`Db::page`] from a source that the caller chooses, without a total.
     pub(in crate::store) async fn page_of<T: PagedRow + Send + 'static>(
         &self,
         source: &PageSource<'_>,
@@ -65,36 +65,6 @@ impl Db {
     ) -> Result<Page<T>> {
         let rows = self.all(page_sql::<T>(source, conditions, page, None), T::decode).await?;
         Ok(Page::cut(rows, page.size, T::position))
-    }
-
-    /// [`Db::page_of`] with a total, if wanted, that the database keeps in counters. `push_total` adds the total's SQL, in which `$1` is
-    /// the store, too. The statement of a first page brings the total along: that saves a statement, and both are of the same moment.
-    pub(in crate::store) async fn page_with<T: PagedRow + Send + 'static>(
-        &self,
-        source: &PageSource<'_>,
-        mut conditions: Sql,
-        page: &PageRequest,
-        store: &StoreId,
-        push_total: impl Fn(&mut Sql),
-    ) -> Result<Page<T>> {
-        if !page.count {
-            return self.page_of(source, conditions, page).await;
-        }
-        // A page behind a cursor may have no row to bring the total.
-        if page.after.is_some() {
-            let mut sql = Sql::of(store, "SELECT ");
-            push_total(&mut sql);
-            let total = self.count(sql).await?;
-            return Ok(Page { total: Some(total), ..self.page_of(source, conditions, page).await? });
-        }
-        let end = conditions.as_str().len();
-        push_total(&mut conditions);
-        let total = conditions.split_off(end);
-        let sql = page_sql::<T>(source, conditions, page, Some(&total));
-        let rows = self.all(sql, |cells| Ok((T::decode(cells)?, cells.take::<i64>()?))).await?;
-        let (rows, mut totals): (Vec<T>, Vec<i64>) = rows.into_iter().unzip();
-        let total = totals.pop().and_then(|total| u64::try_from(total).ok());
-        Ok(Page { total: Some(total.unwrap_or(0)), ..Page::cut(rows, page.size, T::position) })
     }
 
     /// The rows of a table with these ids. There are at most as many ids as a page has rows.

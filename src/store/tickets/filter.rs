@@ -22,54 +22,10 @@ use crate::{
 impl Db {
     /// The SQL conditions of a filter, except those on labels, on field values and on marks.
     pub(in crate::store) fn ticket_conditions(&self, store: &StoreId, filter: &TicketFilter, shown: ShownTickets, now: Timestamp) -> Sql {
-        let mut sql = Sql::of(store, "store_id = $1");
-        if !filter.is_plain() {
-            sql.unbounded();
-        }
-        push_list(&mut sql, filter, shown);
-        if shown == ShownTickets::Open {
-            sql.push(" AND (snoozed_until IS NULL OR snoozed_until <= ").integer(now.millis()).push(")");
-        }
-        if let Some(conversation) = &filter.conversation_id {
-            sql.push(" AND conversation_id = ").text(conversation.as_str());
-        }
-        if !filter.account_ids.is_empty() {
-            sql.push(" AND account_id IN ").texts(filter.account_ids.iter().map(|id| id.as_str()));
-        }
-        if let [assignee] = filter.assignee_user_ids.as_slice() {
-            sql.push(" AND assignee_user_id = ").text(assignee.as_str());
-        } else if !filter.assignee_user_ids.is_empty() {
-            sql.push(" AND assignee_user_id IN ").texts(filter.assignee_user_ids.iter().map(|id| id.as_str()));
-        }
-        if filter.unassigned {
-            sql.push(" AND assignee_user_id IS NULL");
-        }
-        if !filter.handled_by_user_ids.is_empty() {
-            sql.push(" AND handled_by IN ").texts(filter.handled_by_user_ids.iter().map(|id| id.as_str()));
-        }
-        push_resolutions(&mut sql, &filter.resolution_statuses);
-        if let Some(is_follow_up) = filter.is_follow_up {
-            sql.push(" AND is_follow_up = ").flag(is_follow_up);
-        }
-        if let Some(minutes) = filter.waiting_minutes {
-            let since = now.millis().saturating_sub(minutes.saturating_mul(60_000));
-            sql.push(" AND is_open = TRUE AND waiting_since <= ").integer(since);
-        }
-        match filter.opened_at {
-            Some(OpenedAt::Between(from, to)) => {
-                sql.push(" AND opened_at >= ").integer(from.millis()).push(" AND opened_at <= ").integer(to.millis());
-            }
-            Some(OpenedAt::After(at)) => {
-                sql.push(" AND opened_at > ").integer(at.millis());
-            }
-            Some(OpenedAt::Before(at)) => {
-                sql.push(" AND opened_at < ").integer(at.millis());
-            }
-            None => {}
-        }
+        let mut sql = Sql::of(store, "");
+        push_conditions(&mut sql, filter, shown, now);
         sql
     }
-
     /// Adds the conditions on the field values of a ticket. `listed`, on SQLite only, is the id of a ticket whose row has not been
     /// fetched yet. A test that a ticket may well fail uses this id, so that it runs before the row is fetched.
     pub(in crate::store) fn push_field_tests(&self, sql: &mut Sql, tests: &[Sieved<'_>], listed: Option<&str>) {
@@ -222,6 +178,55 @@ impl Db {
 }
 
 /// Adds the condition that the marks in a column contain all bits of at least one choice.
+/// Adds the SQL conditions of a filter, except those on labels, on field values and on marks.
+pub(in crate::store) fn push_conditions(sql: &mut Sql, filter: &TicketFilter, shown: ShownTickets, now: Timestamp) {
+    sql.push("store_id = $1");
+    if !filter.is_plain() {
+        sql.unbounded();
+    }
+    push_list(sql, filter, shown);
+    if shown == ShownTickets::Open {
+        sql.push(" AND (snoozed_until IS NULL OR snoozed_until <= ").integer(now.millis()).push(")");
+    }
+    if let Some(conversation) = &filter.conversation_id {
+        sql.push(" AND conversation_id = ").text(conversation.as_str());
+    }
+    if !filter.account_ids.is_empty() {
+        sql.push(" AND account_id IN ").texts(filter.account_ids.iter().map(|id| id.as_str()));
+    }
+    if let [assignee] = filter.assignee_user_ids.as_slice() {
+        sql.push(" AND assignee_user_id = ").text(assignee.as_str());
+    } else if !filter.assignee_user_ids.is_empty() {
+        sql.push(" AND assignee_user_id IN ").texts(filter.assignee_user_ids.iter().map(|id| id.as_str()));
+    }
+    if filter.unassigned {
+        sql.push(" AND assignee_user_id IS NULL");
+    }
+    if !filter.handled_by_user_ids.is_empty() {
+        sql.push(" AND handled_by IN ").texts(filter.handled_by_user_ids.iter().map(|id| id.as_str()));
+    }
+    push_resolutions(sql, &filter.resolution_statuses);
+    if let Some(is_follow_up) = filter.is_follow_up {
+        sql.push(" AND is_follow_up = ").flag(is_follow_up);
+    }
+    if let Some(minutes) = filter.waiting_minutes {
+        let since = now.millis().saturating_sub(minutes.saturating_mul(60_000));
+        sql.push(" AND is_open = TRUE AND waiting_since <= ").integer(since);
+    }
+    match filter.opened_at {
+        Some(OpenedAt::Between(from, to)) => {
+            sql.push(" AND opened_at >= ").integer(from.millis()).push(" AND opened_at <= ").integer(to.millis());
+        }
+        Some(OpenedAt::After(at)) => {
+            sql.push(" AND opened_at > ").integer(at.millis());
+        }
+        Some(OpenedAt::Before(at)) => {
+            sql.push(" AND opened_at < ").integer(at.millis());
+        }
+        None => {}
+    }
+}
+
 fn push_choices(sql: &mut Sql, column: &str, choices: &[Marks]) {
     for (i, marks) in choices.iter().enumerate() {
         // The masked value is never larger than the mask, so `>=` holds only if all bits are set.

@@ -271,7 +271,7 @@ async fn what_a_label_does_not_have_is_not_looked_at() {
     let filter = labelled(LabelOperator::ContainsAny, &["fifth"]);
     let tests = [FieldTest { field_id: "score".into(), test: Test::Below(20.0) }];
     let visits = async |tests: &[FieldTest], after: Option<i64>| {
-        let page = PageRequest { after: after.map(|at| Position { at, id: "t".to_owned(), rank: None }), ..first(20) };
+        let page = PageRequest { after: after.map(|at| Position { at, id: "t".to_owned(), rank: None, as_of: None }), ..first(20) };
         let start = db.start(store, &filter, ShownTickets::Open, tests, db.few()).await.unwrap();
         assert!(start.is_none(), "many have such a score, and what the label has is the list");
         let mut conditions = db.ticket_conditions(store, &filter, ShownTickets::Open, NOW);

@@ -17,12 +17,15 @@ use crate::{
         Db, Result,
         rows::{Cells, Row},
         sql::Sql,
-        statement::pages::{PageSource, PagedRow, count_sql, fenced_count_sql},
+        statement::{
+            as_of::{MovingList, MovingRow},
+            pages::{PageSource, PagedRow, count_sql, fenced_count_sql},
+        },
         tickets::{
             bloom_signature::Sieve,
             counters::push_ticket_total,
             driving_index::Start,
-            filter::{leading_label, push_list, sieved, sieves},
+            filter::{leading_label, push_conditions, push_list, sieved, sieves},
         },
     },
 };
@@ -67,6 +70,10 @@ impl PagedRow for Ticket {
     }
 }
 
+impl MovingRow for Ticket {
+    const BY_ID: &'static str = "tickets INDEXED BY sqlite_autoindex_tickets_1";
+}
+
 impl Db {
     pub async fn ticket(&self, store: &StoreId, id: &TicketId) -> Result<Option<Ticket>> {
         self.row_by_id(store, id.as_str()).await
@@ -85,23 +92,33 @@ impl Db {
         let mut conditions = self.ticket_conditions(store, filter, shown, now);
         let start = self.start(store, filter, shown, tests, self.few()).await?;
         let plain = filter.is_plain() && tests.is_empty();
-        let counted = (page.count && !plain).then(|| conditions.clone());
-        let source = self.ticket_source(filter, shown, tests, start.as_ref(), &mut conditions);
-        if plain {
-            let push_total = |sql: &mut Sql| push_ticket_total(sql, shown, filter.is_spam, now);
-            return self.page_with(&source, conditions, page, store, push_total).await;
+        let total = if page.count && !plain {
+            let further = if start.is_none() { self.start_of_total(store, filter, shown, tests, now).await? } else { None };
+            let start = start.as_ref().or(further.as_ref());
+            Some(self.filtered_total_sql(filter, shown, tests, start, conditions.clone()))
+        } else {
+            None
+        };
+        if let Some(total) = &total {
+            // The page's statement holds the total's; its own values are numbered after those.
+            conditions.values.clone_from(&total.values);
         }
-        let found = self.page_of(&source, conditions, page).await?;
-        let Some(counted) = counted else { return Ok(found) };
-        let total = match found.whole(page) {
-            Some(total) => total,
-            None => {
-                let further = if start.is_none() { self.start_of_total(store, filter, shown, tests, now).await? } else { None };
-                let count = self.filtered_total_sql(filter, shown, tests, start.as_ref().or(further.as_ref()), counted);
-                self.count(count).await?
+        let source = self.ticket_source(filter, shown, tests, start.as_ref(), &mut conditions);
+        let moved = |sql: &mut Sql| {
+            push_conditions(sql, filter, shown, now);
+            self.push_field_tests(sql, &sieved(tests), Some("listed.listed_id"));
+            if let Some(labels) = &filter.labels {
+                self.push_labels(sql, labels);
             }
         };
-        Ok(Page { total: Some(total), ..found })
+        let list = MovingList { source, conditions, moved };
+        match total {
+            Some(total) => self.walk_counting(list, page, total).await,
+            None => {
+                let push_total = |sql: &mut Sql| push_ticket_total(sql, shown, filter.is_spam, now);
+                self.walk_with(list, page, store, push_total).await
+            }
+        }
     }
 
     /// Counts the tickets that fulfil the conditions of a filter.

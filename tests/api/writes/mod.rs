@@ -21,6 +21,7 @@ mod shapes;
 mod templates;
 mod ticket_fields;
 mod values;
+mod walks;
 
 use std::{
     thread,

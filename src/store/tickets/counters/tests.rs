@@ -188,7 +188,7 @@ async fn a_walk_may_ask_for_its_total_late() {
     let fixture = Fixture::new().await;
     fixture.ticket("t1", |_| {}).await;
     let page = first(20);
-    let last = Position { at: i64::MIN, id: String::new(), rank: None };
+    let last = Position { at: i64::MIN, id: String::new(), rank: None, as_of: None };
     let behind = PageRequest { after: Some(last), ..page.clone() };
     for (page, rows) in [(&page, 1), (&behind, 0)] {
         let tickets = fixture.db.tickets(&fixture.store, &TicketFilter::default(), ShownTickets::All, &[], NOW, page).await.unwrap();

@@ -1,0 +1,129 @@
+//! As-of cursors: the places that rows of a list have left, so that a walk over pages sees each row where it stood when the walk began.
+//!
+//! A row's place is the instant that its list is ordered by. `placed_by` on the row says what gave it the place that it has now, and a row
+//! of `former_places` what gave it a former place and what took it away: on SQLite a number that the store counts up with each move, on
+//! PostgreSQL the transaction. A walk that began between the two finds the row at its former place.
+//!
+//! Triggers write both, so every writer is covered: requests, imports, an older server process, and manual changes by an operator.
+//! Existing rows have `placed_by` 0: they have been at their places since before any walk.
+
+use sea_orm_migration::{prelude::*, sea_orm::DbBackend};
+
+use crate::{run, run_all};
+
+pub struct Migration;
+
+impl MigrationName for Migration {
+    fn name(&self) -> &str {
+        "m0021_former_places"
+    }
+}
+
+/// The lists whose rows move, each with the column that it is ordered by.
+const LISTS: [(&str, &str); 3] = [("tickets", "sort_at"), ("conversations", "sort_at"), ("contacts", "updated_at")];
+
+// No foreign keys: a row of a list may be deleted, and its former places expire by themselves.
+const TABLE: &str = "
+CREATE TABLE former_places (
+    store_id {text} NOT NULL,
+    -- The table of the list.
+    list {text} NOT NULL,
+    -- What took the row away from this place: a number on SQLite, a transaction on PostgreSQL.
+    left_by BIGINT NOT NULL,
+    row_id {text} NOT NULL,
+    place_at BIGINT NOT NULL,
+    -- What had given the row this place.
+    placed_by BIGINT NOT NULL,
+    -- When the row left this place, by the clock of the database.
+    left_at BIGINT NOT NULL,
+    PRIMARY KEY (store_id, list, left_by, row_id)
+) {clustered};
+
+-- One row: which server and database numbered the transactions on PostgreSQL. A database that was restored from a dump has another. Empty
+-- on SQLite, whose numbers are in the file.
+CREATE TABLE transaction_numbers (
+    origin TEXT NOT NULL
+)";
+
+/// On PostgreSQL, what tells the numbers of this database's transactions from those of another.
+const ORIGIN: &str = "INSERT INTO transaction_numbers (origin) SELECT CONCAT((SELECT system_identifier FROM pg_control_system()), ' ', \
+     (SELECT oid FROM pg_database WHERE datname = current_database()))";
+
+fn up_on_sqlite() -> Vec<String> {
+    let count = "INSERT INTO counters (store_id, name, value) VALUES (NEW.store_id, 'moves', 1) \
+                 ON CONFLICT (store_id, name) DO UPDATE SET value = value + 1;";
+    let number = "(SELECT value FROM counters WHERE store_id = NEW.store_id AND name = 'moves')";
+    let triggers = |(table, place): (&str, &str)| {
+        let placed = format!("UPDATE {table} SET placed_by = {number} WHERE rowid = NEW.rowid;");
+        [
+            format!("ALTER TABLE {table} ADD COLUMN placed_by BIGINT NOT NULL DEFAULT 0"),
+            format!("CREATE TRIGGER {table}_placed AFTER INSERT ON {table} BEGIN {count} {placed} END"),
+            format!(
+                "CREATE TRIGGER {table}_moved AFTER UPDATE OF {place} ON {table} WHEN OLD.{place} <> NEW.{place} BEGIN {count} \
+                 INSERT INTO former_places (store_id, list, left_by, row_id, place_at, placed_by, left_at) \
+                 VALUES (NEW.store_id, '{table}', {number}, NEW.id, OLD.{place}, OLD.placed_by, unixepoch() * 1000); {placed} END"
+            ),
+        ]
+    };
+    LISTS.into_iter().flat_map(triggers).collect()
+}
+
+fn up_on_postgres() -> Vec<String> {
+    let transaction = "pg_current_xact_id()::text::bigint";
+    let triggers = |(table, place): (&str, &str)| {
+        [
+            format!("ALTER TABLE {table} ADD COLUMN placed_by BIGINT NOT NULL DEFAULT 0"),
+            // Beside the column, a default that changes would write every row anew.
+            format!("ALTER TABLE {table} ALTER COLUMN placed_by SET DEFAULT ({transaction})"),
+            // A transaction that moves a row twice leaves one former place, the first.
+            format!(
+                "CREATE FUNCTION {table}_moved() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN NEW.placed_by := {transaction}; \
+                 IF OLD.placed_by <> NEW.placed_by THEN \
+                 INSERT INTO former_places (store_id, list, left_by, row_id, place_at, placed_by, left_at) \
+                 VALUES (NEW.store_id, '{table}', NEW.placed_by, NEW.id, OLD.{place}, OLD.placed_by, \
+                 (extract(epoch FROM now()) * 1000)::bigint); END IF; RETURN NEW; END$$"
+            ),
+            format!(
+                "CREATE TRIGGER {table}_moved BEFORE UPDATE OF {place} ON {table} FOR EACH ROW WHEN (OLD.{place} <> NEW.{place}) \
+                 EXECUTE FUNCTION {table}_moved()"
+            ),
+        ]
+    };
+    [ORIGIN.to_owned()].into_iter().chain(LISTS.into_iter().flat_map(triggers)).collect()
+}
+
+fn down_on(backend: DbBackend) -> Vec<String> {
+    let undo = |(table, _): (&str, &str)| match backend {
+        DbBackend::Sqlite => vec![
+            format!("DROP TRIGGER {table}_placed"),
+            format!("DROP TRIGGER {table}_moved"),
+            format!("ALTER TABLE {table} DROP COLUMN placed_by"),
+        ],
+        _ => vec![
+            format!("DROP TRIGGER {table}_moved ON {table}"),
+            format!("DROP FUNCTION {table}_moved()"),
+            format!("ALTER TABLE {table} DROP COLUMN placed_by"),
+        ],
+    };
+    let mut statements: Vec<String> = LISTS.into_iter().flat_map(undo).collect();
+    statements.extend(["former_places", "transaction_numbers"].map(|table| format!("DROP TABLE {table}")));
+    statements.push("DELETE FROM counters WHERE name = 'moves'".to_owned());
+    statements
+}
+
+#[sea_orm_migration::async_trait::async_trait]
+impl MigrationTrait for Migration {
+    fn use_transaction(&self) -> Option<bool> {
+        Some(true)
+    }
+
+    async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
+        run(manager, TABLE).await?;
+        let sqlite = manager.get_database_backend() == DbBackend::Sqlite;
+        run_all(manager, if sqlite { up_on_sqlite() } else { up_on_postgres() }).await
+    }
+
+    async fn down(&self, manager: &SchemaManager) -> Result<(), DbErr> {
+        run_all(manager, down_on(manager.get_database_backend())).await
+    }
+}

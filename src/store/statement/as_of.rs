@@ -1,0 +1,255 @@
+//! As-of pages: keyset pages of a list whose rows move, in the order of the moment at which the walk began.
+//!
+//! Guarantee: the pages of a walk show each row that was in the list at that moment once, at the place that it had then and with its
+//! content of today. Rows that came later are not shown. A row that was deleted meanwhile, or that no longer fulfils the filter, may be
+//! missing.
+//!
+//! A page behind a cursor merges two lists: the rows that stand where they stood, and those that left a place on this page since. Triggers
+//! keep both apart (migration `m0021_former_places`): `placed_by` of a row, and the table `former_places`. The cost of a page grows with
+//! the number of moves since the walk began, of which only the table's narrow rows are read.
+
+use sea_orm::DbBackend;
+
+use crate::{
+    domain::{
+        ids::StoreId,
+        paging::{AsOf, Page, PageRequest, Position},
+    },
+    store::{
+        Db, Error, Result,
+        sql::{FENCE, Sql},
+        statement::pages::{PageSource, PagedRow, page_sql},
+    },
+};
+
+/// A record type whose rows move within their list, most recent first.
+pub(in crate::store) trait MovingRow: PagedRow {
+    /// The table, as SQLite must read it to find a row by its id.
+    const BY_ID: &'static str;
+}
+
+/// A statement of the list at the time of the statement: on SQLite how many moves the store has counted. On PostgreSQL the snapshot. A
+/// standby does not name the transactions that still run in it, so there the store's newest ones that are visible are named instead.
+const NUMBER: &str = "(SELECT CAST(COALESCE((SELECT value FROM counters WHERE store_id = $1 AND name = 'moves'), 0) AS TEXT))";
+const SNAPSHOT: &str = "(SELECT CASE WHEN pg_is_in_recovery() THEN \
+     CONCAT('standby:', pg_snapshot_xmin(pg_current_snapshot()), ':', \
+         (SELECT STRING_AGG(DISTINCT transaction_id::text, ',') FROM changes \
+          WHERE store_id = $1 AND transaction_id >= pg_snapshot_xmin(pg_current_snapshot())::text::bigint)) \
+     ELSE CONCAT('primary:', pg_snapshot_xmax(pg_current_snapshot()), ':', \
+         (SELECT STRING_AGG(running::text, ',') FROM pg_snapshot_xip(pg_current_snapshot()) running)) END)";
+
+/// What had been committed at a moment.
+#[derive(Debug, PartialEq, Eq)]
+enum Committed {
+    /// Moves up to this number.
+    Moves(i64),
+    /// Transactions before `before`, except those in `others`.
+    Except { before: i64, others: Vec<i64> },
+    /// Transactions before `before`, and those in `others`.
+    And { before: i64, others: Vec<i64> },
+}
+
+impl Committed {
+    fn read(as_of: &AsOf) -> Option<Self> {
+        let Some((server, rest)) = as_of.0.split_once(':') else { return Some(Self::Moves(as_of.0.parse().ok()?)) };
+        let (before, others) = rest.split_once(':')?;
+        let (before, others) = (before.parse().ok()?, others.split(',').filter(|id| !id.is_empty()).map(|id| id.parse().ok()));
+        let others = others.collect::<Option<Vec<i64>>>()?;
+        match server {
+            "primary" => Some(Self::Except { before, others }),
+            "standby" => Some(Self::And { before, others }),
+            _ => None,
+        }
+    }
+
+    /// Adds the test that what `column` names was committed.
+    fn push(&self, sql: &mut Sql, column: &str) {
+        match self {
+            Self::Moves(number) => {
+                sql.push(column).push(" <= ").integer(*number);
+            }
+            Self::Except { before, others } => {
+                sql.push("(").push(column).push(" < ").integer(*before);
+                if !others.is_empty() {
+                    sql.push(" AND ").push(column).push(" NOT IN ").integers(others);
+                }
+                sql.push(")");
+            }
+            Self::And { before, others } => {
+                sql.push("(").push(column).push(" < ").integer(*before);
+                if !others.is_empty() {
+                    sql.push(" OR ").push(column).push(" IN ").integers(others);
+                }
+                sql.push(")");
+            }
+        }
+    }
+
+    /// The first of what was not committed, from which an index is read.
+    fn first_later(&self) -> i64 {
+        match self {
+            Self::Moves(number) => number.saturating_add(1),
+            Self::Except { before, others } => others.iter().copied().min().unwrap_or(*before).min(*before),
+            Self::And { before, .. } => *before,
+        }
+    }
+}
+
+/// The column of a source that the list is ordered by.
+fn place<'a>(source: &PageSource<'_>, sort: &'a str) -> &'a str {
+    source.order.map_or(sort, |(at, _)| at)
+}
+
+/// The SQL of a total.
+enum Total<'a> {
+    /// Reads what the database keeps.
+    Kept(&'a str),
+    /// Counts the rows of the list.
+    Counted(&'a str),
+}
+
+/// A list whose rows move.
+pub(in crate::store) struct MovingList<'a, M> {
+    pub source: PageSource<'a>,
+    pub conditions: Sql,
+    /// Adds the conditions of the list for rows that are looked up by their ids. In these, `listed.listed_id` is the id of a row that has
+    /// not been fetched yet.
+    pub moved: M,
+}
+
+impl Db {
+    /// A page of a walk, without a total.
+    pub(in crate::store) async fn walk<T, M>(&self, list: MovingList<'_, M>, page: &PageRequest) -> Result<Page<T>>
+    where
+        T: MovingRow + Send + 'static,
+        M: FnOnce(&mut Sql),
+    {
+        match page.after.as_ref().map(|after| (after, after.as_of.as_ref())) {
+            None => self.first_page(&list.source, list.conditions, page, None).await,
+            Some((after, Some(as_of))) => self.next_page(list, page, after, as_of).await,
+            // A position of a list that is ordered otherwise.
+            Some((_, None)) => self.page_of(&list.source, list.conditions, page).await,
+        }
+    }
+
+    /// [`Db::walk`] with a total, if wanted, that the database keeps in counters. `push_total` adds the total's SQL, in which `$1` is the
+    /// store, too. The statement of a first page brings the total along: that saves a statement, and both are of the same moment.
+    pub(in crate::store) async fn walk_with<T, M>(
+        &self,
+        mut list: MovingList<'_, M>,
+        page: &PageRequest,
+        store: &StoreId,
+        push_total: impl Fn(&mut Sql),
+    ) -> Result<Page<T>>
+    where
+        T: MovingRow + Send + 'static,
+        M: FnOnce(&mut Sql),
+    {
+        if !page.count {
+            return self.walk(list, page).await;
+        }
+        // A page behind a cursor may have no row to bring the total.
+        if page.after.is_some() {
+            let mut sql = Sql::of(store, "SELECT ");
+            push_total(&mut sql);
+            let total = self.count(sql).await?;
+            return Ok(Page { total: Some(total), ..self.walk(list, page).await? });
+        }
+        let end = list.conditions.as_str().len();
+        push_total(&mut list.conditions);
+        let total = list.conditions.split_off(end);
+        self.first_page(&list.source, list.conditions, page, Some(Total::Kept(&total))).await
+    }
+
+    /// [`Db::walk`] with a total, if wanted, that `count` counts unless the first page is the whole list. Both are of the same moment. The
+    /// values of `count` are the first of those of the list's conditions.
+    pub(in crate::store) async fn walk_counting<T, M>(&self, list: MovingList<'_, M>, page: &PageRequest, count: Sql) -> Result<Page<T>>
+    where
+        T: MovingRow + Send + 'static,
+        M: FnOnce(&mut Sql),
+    {
+        if !page.count {
+            return self.walk(list, page).await;
+        }
+        if page.after.is_some() {
+            let total = self.count(count).await?;
+            return Ok(Page { total: Some(total), ..self.walk(list, page).await? });
+        }
+        let MovingList { source, mut conditions, .. } = list;
+        conditions.unbounded();
+        self.first_page(&source, conditions, page, Some(Total::Counted(count.as_str()))).await
+    }
+
+    /// The first page of a walk, with its moment.
+    async fn first_page<T>(&self, source: &PageSource<'_>, conditions: Sql, page: &PageRequest, total: Option<Total<'_>>) -> Result<Page<T>>
+    where
+        T: MovingRow + Send + 'static,
+    {
+        let moment = if self.backend() == DbBackend::Sqlite { NUMBER } else { SNAPSHOT };
+        let beside = match total {
+            Some(Total::Kept(total)) => format!("{moment}, {total}"),
+            _ => moment.to_owned(),
+        };
+        let (size, is_counted) = (page.size, total.is_some());
+        let mut sql = page_sql::<T>(source, conditions, page, Some(&format!("{beside}, {} AS place_at", place(source, T::SORT))));
+        if let Some(Total::Counted(count)) = total {
+            let columns = T::COLUMNS;
+            sql.text = format!(
+                "WITH page AS MATERIALIZED ({}) SELECT {columns}, {moment}, (SELECT CASE WHEN COUNT(*) > {size} THEN ({count}) \
+                 ELSE COUNT(*) END FROM page) FROM page ORDER BY place_at DESC, id DESC",
+                sql.text
+            );
+        }
+        let rows = self
+            .all(sql, move |cells| Ok((T::decode(cells)?, cells.take::<String>()?, if is_counted { cells.take::<i64>()? } else { 0 })))
+            .await?;
+        let (as_of, counted) = rows.first().map_or((None, 0), |(_, as_of, total)| (Some(AsOf(as_of.clone())), *total));
+        let rows = rows.into_iter().map(|(row, ..)| row).collect();
+        let found = Page::cut(rows, size, |row: &T| Position { as_of: as_of.clone(), ..row.position() });
+        Ok(Page { total: is_counted.then(|| u64::try_from(counted).unwrap_or(0)), ..found })
+    }
+
+    /// A page behind a cursor, in the order of the moment `as_of`.
+    async fn next_page<T, M>(&self, list: MovingList<'_, M>, page: &PageRequest, after: &Position, as_of: &AsOf) -> Result<Page<T>>
+    where
+        T: MovingRow + Send + 'static,
+        M: FnOnce(&mut Sql),
+    {
+        let MovingList { source, mut conditions, moved } = list;
+        let committed = Committed::read(as_of).ok_or_else(|| Error::Damaged("a cursor names no moment of this database".to_owned()))?;
+        conditions.push(" AND ");
+        committed.push(&mut conditions, "placed_by");
+        let mut sql = page_sql::<T>(&source, conditions, page, Some(&format!("{} AS place_at", place(&source, T::SORT))));
+        let (columns, table, size) = (T::COLUMNS, T::TABLE, page.size);
+        sql.text = format!(
+            "WITH standing AS MATERIALIZED ({}) SELECT {columns}, place_at FROM standing UNION ALL SELECT {columns}, listed_at FROM \
+             (SELECT place_at AS listed_at, row_id AS listed_id FROM former_places WHERE store_id = $1 AND list = '{table}' AND left_by >= ",
+            sql.text
+        );
+        sql.integer(committed.first_later()).push(" AND NOT ");
+        committed.push(&mut sql, "left_by");
+        sql.push(" AND ");
+        committed.push(&mut sql, "placed_by");
+        // Only what belongs on this page, unless the page is the last.
+        sql.push(" AND (place_at, row_id) < (").integer(after.at).push(", ").text(&after.id);
+        sql.push(&format!(") AND place_at >= (SELECT CASE WHEN COUNT(*) > {size} THEN MIN(place_at) ELSE {} END FROM standing)", i64::MIN));
+        let found = if self.backend() == DbBackend::Sqlite {
+            format!(") listed CROSS JOIN {} ON id = listed_id WHERE ", T::BY_ID)
+        } else {
+            // Each row is looked up by itself: PostgreSQL does not know how few they are.
+            format!(
+                " ORDER BY place_at DESC, row_id DESC) listed \
+                 CROSS JOIN LATERAL (SELECT * FROM {table} WHERE store_id = $1 AND id = listed_id{FENCE}) {table} WHERE "
+            )
+        };
+        sql.push(&found);
+        let text = std::mem::take(&mut sql.text);
+        moved(&mut sql);
+        sql.text = text + &sql.fenced();
+        sql.fences.clear();
+        sql.push(" ORDER BY place_at DESC, id DESC").limit(i64::from(size) + 1);
+        let rows = self.all(sql, |cells| Ok((T::decode(cells)?, cells.take::<i64>()?))).await?;
+        let position = |(row, at): &(T, i64)| Position { at: *at, as_of: Some(as_of.clone()), ..row.position() };
+        Ok(Page::cut(rows, size, position).map(|(row, _)| row))
+    }
+}

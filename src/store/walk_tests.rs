@@ -1,0 +1,197 @@
+//! Walks over lists whose rows move meanwhile: each page in the order of the moment at which the walk began.
+
+use std::collections::BTreeSet;
+
+use sea_orm::DbBackend;
+
+use crate::{
+    domain::{
+        contacts::ContactFilter,
+        filters::{ShownTickets, TicketFilter},
+        ids::{ContactId, UserId},
+        paging::{Page, PageRequest, Position},
+        time::Timestamp,
+    },
+    store::fixture::Fixture,
+};
+
+/// A list of the fixture's store, of rows with the ids `r0`, `r1`, …
+#[derive(Clone, Copy, Debug)]
+enum List {
+    Tickets,
+    Assigned,
+    Conversations,
+    Contacts,
+}
+
+impl List {
+    const fn table(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Tickets | Self::Assigned => ("tickets", "sort_at"),
+            Self::Conversations => ("conversations", "sort_at"),
+            Self::Contacts => ("contacts", "updated_at"),
+        }
+    }
+
+    async fn add(self, fixture: &Fixture, id: &str, at: i64) {
+        match self {
+            Self::Tickets | Self::Assigned => {
+                fixture
+                    .ticket(id, |row| {
+                        row.sort_at = at;
+                        row.assignee_user_id = matches!(self, Self::Assigned).then(|| "u1".to_owned());
+                    })
+                    .await;
+            }
+            Self::Conversations => {
+                fixture.conversation(id, |row| (row.sort_at, row.contact_id) = (at, "walked".to_owned())).await;
+            }
+            Self::Contacts => fixture.contact(id, at).await,
+        }
+    }
+
+    /// Moves some rows in one statement.
+    async fn shift(self, fixture: &Fixture, ids: &[String], at: i64) {
+        let (table, place) = self.table();
+        let ids: Vec<String> = ids.iter().map(|id| format!("'{id}'")).collect();
+        let set = format!("UPDATE {table} SET {place} = {at} WHERE store_id = '{}' AND id IN ({})", fixture.store, ids.join(", "));
+        fixture.execute(&set).await.unwrap();
+    }
+
+    async fn remove(self, fixture: &Fixture, id: &str) {
+        let table = self.table().0;
+        fixture.execute(&format!("DELETE FROM {table} WHERE store_id = '{}' AND id = '{id}'", fixture.store)).await.unwrap();
+    }
+
+    async fn page(self, fixture: &Fixture, page: &PageRequest) -> Page<String> {
+        let (db, store) = (&fixture.db, &fixture.store);
+        match self {
+            Self::Tickets | Self::Assigned => {
+                let assignee_user_ids = if matches!(self, Self::Assigned) { vec![UserId::from("u1")] } else { vec![] };
+                let filter = TicketFilter { assignee_user_ids, ..TicketFilter::default() };
+                let now = Timestamp::from_millis(0);
+                db.tickets(store, &filter, ShownTickets::Open, &[], now, page).await.unwrap().map(|row| row.id.into_string())
+            }
+            Self::Conversations => {
+                let contact = ContactId::from("walked");
+                db.conversations_of_contact(store, &contact, page).await.unwrap().map(|row| row.id.into_string())
+            }
+            Self::Contacts => db.contacts(store, &ContactFilter::default(), page).await.unwrap().map(|row| row.id.into_string()),
+        }
+    }
+}
+
+/// Repeatable numbers that look random (xorshift).
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: u64) -> i64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 % bound).cast_signed()
+    }
+
+    fn one_of(&mut self, ids: &[String]) -> String {
+        ids[self.below(ids.len() as u64) as usize].clone()
+    }
+}
+
+async fn fixture() -> Fixture {
+    let fixture = Fixture::new().await;
+    fixture.contact("walked", 0).await;
+    fixture
+}
+
+fn request(size: u32, after: Option<Position>) -> PageRequest {
+    PageRequest { size, after, count: false }
+}
+
+/// Between any two pages some rows move up and down, new rows come, and some are deleted.
+#[tokio::test]
+async fn a_walk_shows_each_row_once_in_the_order_of_its_beginning() {
+    for (seed, list) in [List::Tickets, List::Assigned, List::Conversations, List::Contacts].into_iter().enumerate() {
+        let fixture = fixture().await;
+        let mut random = Random(seed as u64 + 1);
+        let mut ids: Vec<String> = (0..30).map(|number| format!("r{number:03}")).collect();
+        for id in &ids {
+            list.add(&fixture, id, 1000 + random.below(40)).await;
+        }
+        for round in 0..4 {
+            let size = [7, 1, 13, 5][round];
+            let whole = list.page(&fixture, &request(1000, None)).await.rows;
+            let (mut shown, mut deleted, mut after) = (Vec::new(), BTreeSet::new(), None);
+            loop {
+                let page = list.page(&fixture, &request(size, after)).await;
+                shown.extend(page.rows);
+                after = page.next;
+                if after.is_none() {
+                    break;
+                }
+                for _ in 0..random.below(4) {
+                    let some: Vec<String> = (0..=random.below(3)).map(|_| random.one_of(&ids)).collect();
+                    list.shift(&fixture, &some, 980 + random.below(90)).await;
+                }
+                if random.below(10) < 4 {
+                    let id = format!("r{:03}", ids.len());
+                    list.add(&fixture, &id, 980 + random.below(90)).await;
+                    ids.push(id);
+                }
+                if round == 3 && random.below(10) < 3 {
+                    let id = random.one_of(&ids);
+                    list.remove(&fixture, &id).await;
+                    deleted.insert(id);
+                }
+            }
+            let expected: Vec<&String> = whole.iter().filter(|id| !deleted.contains(*id) || shown.contains(id)).collect();
+            assert_eq!(shown.iter().collect::<Vec<_>>(), expected, "{list:?}, round {round}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_row_that_no_longer_fulfils_the_filter_is_left_out() {
+    let fixture = fixture().await;
+    for number in 0..10 {
+        List::Assigned.add(&fixture, &format!("r{number}"), 100 - number).await;
+    }
+    let first = List::Assigned.page(&fixture, &request(3, None)).await;
+    let to_another = "UPDATE tickets SET sort_at = 500, assignee_user_id = 'u2' WHERE store_id = '";
+    fixture.execute(&format!("{to_another}{}' AND id = 'r5'", fixture.store)).await.unwrap();
+    List::Assigned.shift(&fixture, &["r6".to_owned()], 600).await;
+    let rest = List::Assigned.page(&fixture, &request(100, first.next)).await;
+    assert_eq!(rest.rows, ["r3", "r4", "r6", "r7", "r8", "r9"]);
+}
+
+/// What a transaction had moved, but not yet committed, when the walk began counts as a later move.
+#[tokio::test]
+async fn a_move_counts_from_its_commit_on() {
+    let fixture = fixture().await;
+    if fixture.db.backend() == DbBackend::Sqlite {
+        return;
+    }
+    for number in 0..6 {
+        List::Contacts.add(&fixture, &format!("r{number}"), 1000 - number).await;
+    }
+    let moving = format!("UPDATE contacts SET updated_at = 5 WHERE store_id = '{}' AND id = 'r3'", fixture.store);
+    let open = fixture.db.begin().await.unwrap();
+    open.script(&moving).await.unwrap();
+    // Later than the open one, and committed before the walk begins.
+    List::Contacts.shift(&fixture, &["r5".to_owned()], 2000).await;
+    let first = List::Contacts.page(&fixture, &request(2, None)).await;
+    assert_eq!(first.rows, ["r5", "r0"]);
+    open.commit().await.unwrap();
+    let rest = List::Contacts.page(&fixture, &request(100, first.next)).await;
+    assert_eq!(rest.rows, ["r1", "r2", "r3", "r4", "walked", "k1"]);
+}
+
+/// A position of a former build, or of a list by relevance, has no moment.
+#[tokio::test]
+async fn a_position_without_a_moment_is_read_as_rows_stand_now() {
+    let fixture = fixture().await;
+    for number in 0..4 {
+        List::Contacts.add(&fixture, &format!("r{number}"), 1000 - number).await;
+    }
+    let after = Some(Position { at: 1000, id: "r0".to_owned(), rank: None, as_of: None });
+    assert_eq!(List::Contacts.page(&fixture, &request(2, after)).await.rows, ["r1", "r2"]);
+}

@@ -1,0 +1,76 @@
+//! Walks over the pages of lists whose records move meanwhile.
+
+use serde_json::{Value, json};
+
+use super::Desk;
+use crate::{
+    client::{Answer, Call},
+    pages::{next, walk},
+};
+
+const SIZE: usize = 2;
+
+/// The ids of a list page by page; `between` runs after each page but the last.
+#[track_caller]
+fn walk_while(list: &Call, mut between: impl FnMut(&Answer)) -> Vec<String> {
+    let mut page = list.clone().query("pageSize", SIZE).send();
+    let mut ids = page.ids();
+    while let Some(cursor) = next(&page) {
+        between(&page);
+        page = list.clone().query("pageSize", SIZE).query("cursor", cursor).send();
+        ids.extend(page.ids());
+    }
+    ids
+}
+
+#[test]
+fn tickets_that_get_messages_meanwhile_come_once() {
+    let desk = Desk::open();
+    let list = desk.post("/tickets/list", json!({}));
+    let whole = walk(&list, 50);
+    let rows = list.clone().query("pageSize", 50).send().ok();
+    let of_ticket = |row: &Value| row["conversationId"].as_str().unwrap_or_default().to_owned();
+    let conversations: Vec<String> = rows.as_array().into_iter().flatten().map(of_ticket).collect();
+    let mut moved = 0;
+    let walked = walk_while(&list, |_| {
+        // From the end, so that they move to the first page.
+        moved += conversations.iter().rev().take(3).filter(|conversation| desk.text(conversation, "x").status == 200).count();
+    });
+    assert_eq!(walked, whole);
+    assert!(moved > 0, "no ticket of {conversations:?} takes a text");
+    assert_ne!(walk(&list, 50), whole, "a new walk has the new order");
+}
+
+#[test]
+fn contacts_that_change_or_come_meanwhile_come_once_or_not() {
+    let desk = Desk::open();
+    let list = desk.post("/contacts/list", json!({}));
+    let whole = walk(&list, 50);
+    let last = whole.last().unwrap();
+    let mut number = 0;
+    let walked = walk_while(&list, |_| {
+        number += 1;
+        desk.set_contact(last, "c-text", json!(number.to_string())).ok();
+        desk.post("/contacts", json!({"firstName": format!("New {number}")})).send().ok();
+    });
+    assert_eq!(walked, whole);
+    assert_eq!(walk(&list, 50).len(), whole.len() + number);
+}
+
+#[test]
+fn a_total_is_of_the_moment_of_the_first_page() {
+    if !crate::REV_A {
+        return;
+    }
+    let desk = Desk::open();
+    for filters in [json!({}), json!({"updatedAfter": "2000-01-01T00:00:00Z"})] {
+        let list = desk.post("/contacts/list", filters);
+        let mut totals = vec![];
+        let walked = walk_while(&list, |page| {
+            totals.push(page.header("x-pagination-total").map(str::to_owned));
+            desk.post("/contacts", json!({"firstName": "New"})).send().ok();
+        });
+        totals.dedup();
+        assert_eq!(totals, [Some(walked.len().to_string())]);
+    }
+}

@@ -20,7 +20,7 @@ use crate::{
         ids::StoreId,
         keys::{ApiKey, Secret},
         scopes::Scope,
-        settings::{Editor, GrantKind},
+        settings::{CredentialKind, Editor},
         targets::Targets,
     },
     http::{document::examples::STORE, machinery::routing::PREFIX},
@@ -103,7 +103,7 @@ async fn fill(db: &Db, world: &World) -> Result<(Secret, Secret), super::Failed>
             service.make_draft(&by(), &made.id, &made.name, send).await?;
         }
     }
-    let (link, _) = service.grant(&editor, &demo_data::owner(), GrantKind::Link).await?;
+    let (link, _) = service.issue(&editor, &demo_data::owner(), CredentialKind::Link).await?;
     Ok((key, link))
 }
 

@@ -11,7 +11,7 @@ use crate::{
         clock::World,
         ids::{StoreId, UserId},
         keys::Secret,
-        settings::{Editor, GrantKind, Manager},
+        settings::{CredentialKind, Editor, Manager},
     },
     http::{machinery::params::ScalarParam, settings::LINK_FRAGMENT},
     service::Service,
@@ -75,14 +75,14 @@ impl SettingsCommand {
     async fn execute(self, service: &Service) -> CliResult {
         match self {
             Self::Link { whose, public_url, output } => {
-                let (secret, manager) = whose.grant(service, GrantKind::Link).await?;
+                let (secret, manager) = whose.issue(service, CredentialKind::Link).await?;
                 output.print("link", link(&public_url, &secret), &manager)
             }
             Self::Token { whose, output } => {
-                let (secret, manager) = whose.grant(service, GrantKind::Token).await?;
+                let (secret, manager) = whose.issue(service, CredentialKind::Token).await?;
                 output.print("token", secret.reveal().to_owned(), &manager)
             }
-            Self::Revoke { whose } => print(&service.revoke_grants(&whose.editor(), &whose.user).await?.to_string()),
+            Self::Revoke { whose } => print(&service.revoke_credentials(&whose.editor(), &whose.user).await?.to_string()),
         }
     }
 }
@@ -97,8 +97,8 @@ impl Whose {
         Editor::command_line(StoreId::from(self.store.as_str()))
     }
 
-    async fn grant(&self, service: &Service, kind: GrantKind) -> Result<(Secret, Manager), super::Failed> {
-        let (secret, manager) = service.grant(&self.editor(), &self.user, kind).await?;
+    async fn issue(&self, service: &Service, kind: CredentialKind) -> Result<(Secret, Manager), super::Failed> {
+        let (secret, manager) = service.issue(&self.editor(), &self.user, kind).await?;
         if !manager.may_manage() {
             tracing::warn!(user = %self.user, role = manager.role, "only owners and admins see the settings; this user will be refused");
         }

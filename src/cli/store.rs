@@ -9,7 +9,7 @@ use crate::{
     domain::{
         clock::World,
         ids::StoreId,
-        settings::{Editor, GrantKind},
+        settings::{CredentialKind, Editor},
         team::RoleKind,
     },
     service::{
@@ -106,7 +106,8 @@ impl StoreCommand {
                 if let Some(user) = user {
                     let user_id = users::create(&db, &world, &store.id, user).await?;
                     print(user_id.as_str())?;
-                    let (link, _) = service(db.clone(), world).grant(&Editor::command_line(store.id), &user_id, GrantKind::Link).await?;
+                    let (link, _) =
+                        service(db.clone(), world).issue(&Editor::command_line(store.id), &user_id, CredentialKind::Link).await?;
                     print(&settings::link(&owner.public_url, &link))?;
                 }
             }

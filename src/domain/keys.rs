@@ -54,7 +54,7 @@ impl ApiKey {
     }
 }
 
-/// A bearer secret in plain text, of a key or a grant. Shown once, never stored; its `Debug` form hides it.
+/// A bearer secret in plain text, of a key or a credential of the settings. Shown once, never stored; its `Debug` form hides it.
 pub struct Secret(String);
 
 /// The prefix of every key's secret.

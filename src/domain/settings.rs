@@ -1,4 +1,4 @@
-//! Settings access and audit: grants (link, session, token), the editor of a change, and the audit log (section 5;
+//! Settings access and audit: credentials (link, session, token), the editor of a change, and the audit log (section 5;
 //! decisions, sections 1 and 7).
 
 use serde_json::Value;
@@ -24,7 +24,7 @@ impl Default for Bounds {
 
 /// The kinds of credentials of a store's user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum GrantKind {
+pub enum CredentialKind {
     /// Opens one session, once.
     Link,
     /// For a browser.
@@ -33,14 +33,14 @@ pub enum GrantKind {
     Token,
 }
 
-/// The prefix of every grant's secret.
-pub const GRANT_PREFIX: &str = "cps_";
+/// The prefix of every credential's secret.
+pub const CREDENTIAL_PREFIX: &str = "cps_";
 
 const MINUTE: i64 = 60_000;
 const HOUR: i64 = 60 * MINUTE;
 const DAY: i64 = 24 * HOUR;
 
-impl GrantKind {
+impl CredentialKind {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Link => "link",
@@ -59,7 +59,7 @@ impl GrantKind {
     }
 }
 
-/// An authenticated user of a store, with a valid grant.
+/// An authenticated user of a store, with a valid credential.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Manager {
     pub store_id: StoreId,

@@ -1,6 +1,6 @@
-//! Settings access (grants), seats, account access, and the audit log (section 5; decisions, section 7).
+//! Settings access (credentials), seats, account access, and the audit log (section 5; decisions, section 7).
 //!
-//! A grant is authenticated by its secret, of which only the hash is stored. Role and seat are looked up on every request,
+//! A credential is authenticated by its secret, of which only the hash is stored. Role and seat are looked up on every request,
 //! so a user who loses one of them loses access to the settings at once.
 
 use std::collections::{HashMap, HashSet};
@@ -12,7 +12,7 @@ use crate::domain::{
     events::Fact,
     ids::{AccountId, SeatId, StoreId, TicketId, UserId},
     keys::{Secret, SecretHash},
-    settings::{Audited, Editor, Entry, GRANT_PREFIX, GrantKind, Manager, OWNER, Subject, Via},
+    settings::{Audited, CREDENTIAL_PREFIX, CredentialKind, Editor, Entry, Manager, OWNER, Subject, Via},
     store::Account,
     team::User,
 };
@@ -36,30 +36,30 @@ pub struct RemovedAccess {
 
 impl Service {
     /// Creates a link or a token for a user of the store. Its secret is returned only here.
-    pub async fn grant(&self, editor: &Editor, user: &UserId, kind: GrantKind) -> Result<(Secret, Manager)> {
+    pub async fn issue(&self, editor: &Editor, user: &UserId, kind: CredentialKind) -> Result<(Secret, Manager)> {
         self.must_exist(&editor.store_id).await?;
-        let secret = fresh_secret(GRANT_PREFIX)?;
+        let secret = fresh_secret(CREDENTIAL_PREFIX)?;
         let mut change = self.begin_edit(editor).await?;
         if change.known_users(&[user]).await?.is_empty() {
             return Err(Error::invalid("userId", format!("`{user}` is not the userId of a user of the store")));
         }
         let expires_at = change.now().plus_millis(kind.lifetime());
-        change.insert_grant(&secret.hash(), user, kind, expires_at).await?;
+        change.insert_credential(&secret.hash(), user, kind, expires_at).await?;
         let detail = json!({ "kind": kind.name(), "expiresAt": expires_at });
         change.audit(Entry { action: "session.granted", subject: Subject::Session, subject_id: user.to_string(), detail });
         change.end().await?;
         let found = self.db().find_manager(&secret.hash(), kind, self.world().now()).await?;
-        Ok((secret, found.ok_or_else(|| Error::Internal("a grant that was made is gone".to_owned()))?))
+        Ok((secret, found.ok_or_else(|| Error::Internal("a credential that was made is gone".to_owned()))?))
     }
 
-    /// Authenticates the secret of a grant of this kind.
-    pub async fn manager(&self, secret: &str, kind: GrantKind) -> Result<Option<Manager>> {
+    /// Authenticates the secret of a credential of this kind.
+    pub async fn manager(&self, secret: &str, kind: CredentialKind) -> Result<Option<Manager>> {
         Ok(self.db().find_manager(&SecretHash::of(secret), kind, self.world().now()).await?)
     }
 
     /// Exchanges a link for a session. Of concurrent requests with one link, only one gets a session.
     pub async fn open_session(&self, link: &str, manager: &Manager, request_id: &str) -> Result<Option<(Secret, Manager)>> {
-        let secret = fresh_secret(GRANT_PREFIX)?;
+        let secret = fresh_secret(CREDENTIAL_PREFIX)?;
         let editor = Editor {
             store_id: manager.store_id.clone(),
             user_id: Some(manager.user_id.clone()),
@@ -68,36 +68,36 @@ impl Service {
             request_id: Some(request_id.to_owned()),
         };
         let mut change = self.begin_edit(&editor).await?;
-        // The user row is locked, so that a concurrent revocation of the user's grants sees the session.
+        // The user row is locked, so that a concurrent revocation of the user's credentials sees the session.
         if change.known_users(&[&manager.user_id]).await?.is_empty() {
             return Ok(None);
         }
-        if !change.delete_grant(&SecretHash::of(link)).await? {
+        if !change.delete_credential(&SecretHash::of(link)).await? {
             return Ok(None);
         }
-        let expires_at = change.now().plus_millis(GrantKind::Session.lifetime());
-        change.insert_grant(&secret.hash(), &manager.user_id, GrantKind::Session, expires_at).await?;
+        let expires_at = change.now().plus_millis(CredentialKind::Session.lifetime());
+        change.insert_credential(&secret.hash(), &manager.user_id, CredentialKind::Session, expires_at).await?;
         let detail = json!({ "expiresAt": expires_at });
         change.audit(Entry { action: "session.opened", subject: Subject::Session, subject_id: manager.user_id.to_string(), detail });
         change.end().await?;
         Ok(Some((secret, Manager { expires_at, ..manager.clone() })))
     }
 
-    /// Deletes the presented grant.
+    /// Deletes the presented credential.
     pub async fn end_session(&self, editor: &Editor, secret: &str) -> Result<()> {
         let mut change = self.begin_edit(editor).await?;
-        change.delete_grant(&SecretHash::of(secret)).await?;
+        change.delete_credential(&SecretHash::of(secret)).await?;
         let subject_id = editor.user_id.as_ref().map(ToString::to_string).unwrap_or_default();
         change.audit(Entry { action: "session.ended", subject: Subject::Session, subject_id, detail: json!({}) });
         change.end().await
     }
 
     /// Deletes every link, session and token of a user; returns their number.
-    pub async fn revoke_grants(&self, editor: &Editor, user: &UserId) -> Result<u64> {
+    pub async fn revoke_credentials(&self, editor: &Editor, user: &UserId) -> Result<u64> {
         self.must_exist(&editor.store_id).await?;
         let mut change = self.begin_edit(editor).await?;
         change.hold_user(user).await?;
-        let count = change.delete_grants(user).await?;
+        let count = change.delete_credentials(user).await?;
         if count > 0 {
             let detail = json!({ "count": count });
             change.audit(Entry { action: "session.revoked", subject: Subject::Session, subject_id: user.to_string(), detail });
@@ -132,7 +132,7 @@ impl Service {
             taken.unassigned = unassign(&mut change, tickets, |assignee| assignee == user_id).await?;
             detail["unassigned"] = taken.unassigned.into();
             detail["keys"] = change.disown_keys(user_id).await?.into();
-            change.delete_grants(user_id).await?;
+            change.delete_credentials(user_id).await?;
         }
         change.delete_seat(id).await?;
         change.audit(Entry { action: "user.removed", subject: Subject::User, subject_id: id.to_string(), detail });

@@ -20,7 +20,7 @@ use poem_openapi::{
 use crate::{
     domain::{
         ids::StoreId,
-        settings::{Editor, GrantKind, Manager, Via},
+        settings::{CredentialKind, Editor, Manager, Via},
     },
     http::machinery::{
         arrival::Arrival,
@@ -151,12 +151,12 @@ pub fn not_a_manager() -> ApiError {
 const MAX_COOKIES: usize = 8;
 
 /// The credentials of a request. If the request has a token, its cookies are ignored.
-fn presented(request: &poem::Request) -> Result<(Vec<String>, GrantKind, Via), ApiError> {
+fn presented(request: &poem::Request) -> Result<(Vec<String>, CredentialKind, Via), ApiError> {
     let headers = request.headers();
     let authorization = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok()).and_then(|text| text.split_once(' '));
     // A header with another scheme is ignored: it may be meant for a proxy in front of the server.
     if let Some((_, token)) = authorization.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer")) {
-        return Ok((vec![token.trim().to_owned()], GrantKind::Token, Via::Token));
+        return Ok((vec![token.trim().to_owned()], CredentialKind::Token, Via::Token));
     }
     let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok()).flat_map(|text| text.split(';'));
     let sessions = cookies.filter_map(|cookie| cookie.trim().split_once('=')).filter(|(name, _)| *name == COOKIE);
@@ -166,7 +166,7 @@ fn presented(request: &poem::Request) -> Result<(Vec<String>, GrantKind, Via), A
             "there is no session; open the link that `counterpart settings link` prints, or send `authorization: Bearer` and a token",
         ));
     }
-    Ok((sessions, GrantKind::Session, Via::Session))
+    Ok((sessions, CredentialKind::Session, Via::Session))
 }
 
 /// Refuses a request that a browser sends for a page of another origin. `strangers`: whether a client that is not a browser is accepted.

@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use super::auth::{COOKIE, Managed, not_a_manager, own_origin, refused};
 use crate::{
     domain::{
-        settings::{GrantKind, Manager},
+        settings::{CredentialKind, Manager},
         time::Timestamp,
     },
     http::{
@@ -175,7 +175,7 @@ impl SessionOperations {
             )
         };
         let service = &stranger.state.service;
-        let Some(manager) = service.manager(&link, GrantKind::Link).await? else {
+        let Some(manager) = service.manager(&link, CredentialKind::Link).await? else {
             refused(&stranger.state, &stranger.context, &stranger.from)?;
             return Err(unknown().into());
         };
@@ -184,7 +184,7 @@ impl SessionOperations {
             return Err(not_a_manager().into());
         }
         let (secret, manager) = service.open_session(&link, &manager, stranger.context.request_id()).await?.ok_or_else(unknown)?;
-        let cookie = cookie(secret.reveal(), GrantKind::Session.lifetime() / 1000, stranger.secure);
+        let cookie = cookie(secret.reveal(), CredentialKind::Session.lifetime() / 1000, stranger.secure);
         let headers = cookie.map(|cookie| (header::SET_COOKIE.as_str(), cookie)).into_iter().collect();
         Ok(Reply::of(&stranger.context, &Session::from(manager), headers))
     }

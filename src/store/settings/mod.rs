@@ -1,10 +1,10 @@
-//! Settings of a store: keys, grants, webhooks, bridges, their secrets, drafts, and the audit log.
+//! Settings of a store: keys, credentials, webhooks, bridges, their secrets, drafts, and the audit log.
 
 pub mod audit;
 pub mod bridges;
+pub mod credentials;
 pub mod drafts;
 pub mod encryption_keys;
-pub mod grants;
 pub mod keys;
 pub mod sealed_secrets;
 pub mod signing_secrets;

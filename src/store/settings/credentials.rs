@@ -1,4 +1,4 @@
-//! Grants (links, sessions and tokens to a store's settings), seats, and the users that accounts list.
+//! Credentials (links, sessions and tokens to a store's settings), seats, and the users that accounts list.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use crate::{
     domain::{
         ids::{AccountId, SeatId, StoreId, TicketId, UserId},
         keys::SecretHash,
-        settings::{GrantKind, Manager, OWNER},
+        settings::{CredentialKind, Manager, OWNER},
         team::User,
         time::Timestamp,
     },
@@ -27,8 +27,8 @@ use crate::{
 };
 
 impl Db {
-    /// The user that a grant of that kind belongs to; `None` when it is unknown or has ended, or the user has left the store.
-    pub async fn find_manager(&self, hash: &SecretHash, kind: GrantKind, now: Timestamp) -> Result<Option<Manager>> {
+    /// The user that a credential of that kind belongs to; `None` when it is unknown or has ended, or the user has left the store.
+    pub async fn find_manager(&self, hash: &SecretHash, kind: CredentialKind, now: Timestamp) -> Result<Option<Manager>> {
         // Without a condition on the store: the store is what this query finds out.
         let mut query = Query::select();
         query
@@ -64,8 +64,8 @@ impl Db {
 }
 
 impl Write {
-    /// Stores a grant, and removes the store's grants that have ended.
-    pub async fn insert_grant(&self, hash: &SecretHash, user: &UserId, kind: GrantKind, expires_at: Timestamp) -> Result<()> {
+    /// Stores a credential, and removes the store's credentials that have ended.
+    pub async fn insert_credential(&self, hash: &SecretHash, user: &UserId, kind: CredentialKind, expires_at: Timestamp) -> Result<()> {
         let ended = Condition::all().add(grants::Column::StoreId.eq(self.store())).add(grants::Column::ExpiresAt.lte(self.now()));
         self.execute(&grants::Entity::delete_many().filter(ended)).await?;
         let row = grants::ActiveModel {
@@ -79,14 +79,14 @@ impl Write {
         self.insert(row).await
     }
 
-    /// Ends a grant; `false` when it is not there, so that of two requests that use a link up only one does.
-    pub async fn delete_grant(&self, hash: &SecretHash) -> Result<bool> {
+    /// Ends a credential; `false` when it is not there, so that of two requests that use a link up only one does.
+    pub async fn delete_credential(&self, hash: &SecretHash) -> Result<bool> {
         let grant = Condition::all().add(grants::Column::StoreId.eq(self.store())).add(grants::Column::Hash.eq(hash.as_str()));
         Ok(self.execute(&grants::Entity::delete_many().filter(grant)).await? == 1)
     }
 
-    /// Ends every grant of a user; returns how many.
-    pub async fn delete_grants(&self, user: &UserId) -> Result<u64> {
+    /// Ends every credential of a user; returns how many.
+    pub async fn delete_credentials(&self, user: &UserId) -> Result<u64> {
         let of_user = Condition::all().add(grants::Column::StoreId.eq(self.store())).add(grants::Column::UserId.eq(user));
         self.execute(&grants::Entity::delete_many().filter(of_user)).await
     }

@@ -372,8 +372,8 @@ const FAILED_CHORES: Duration = Duration::from_secs(5);
 /// Every how many intervals former places of rows are pruned, which takes three statements a store.
 const FORMER_PLACES: u64 = 60;
 
-/// Maintenance, repeated periodically and once more at the end: writes the last uses of keys, folds partial totals, and prunes the oldest
-/// entries of the change log and, more rarely, the oldest former places of rows.
+/// Maintenance, repeated periodically and once more at the end: writes the last uses of keys, folds partial totals, forgets expired
+/// signatures, and prunes the oldest entries of the change log and, more rarely, the oldest former places of rows.
 async fn chores(service: Service, stopped: impl Future<Output = ()>, pulse: Pulse) {
     let mut stopped = std::pin::pin!(stopped);
     let mut forgetting = RetentionPass::default();
@@ -388,6 +388,11 @@ async fn chores(service: Service, stopped: impl Future<Output = ()>, pulse: Puls
             chore(&pulse, "the parts of totals could not be put together", service.db().fold_totals().await),
             chore(
                 &pulse,
+                "the expired signatures of bridges could not be forgotten",
+                service.db().forget_signatures(service.world().now()).await,
+            ),
+            chore(
+                &pulse,
                 "the oldest of the change log could not be forgotten",
                 service.db().forget_changes(service.world().now(), &mut forgetting).await,
             ),
@@ -395,7 +400,7 @@ async fn chores(service: Service, stopped: impl Future<Output = ()>, pulse: Puls
         if stop {
             return;
         }
-        if done == [true; 4] {
+        if done.iter().all(|succeeded| *succeeded) {
             pulse.succeeded();
             pause = CHORES;
         } else {
@@ -469,3 +474,6 @@ async fn metrics_page(Data(state): Data<&Arc<SharedState>>, Data(searches): Data
     }
     text("application/openmetrics-text; version=1.0.0; charset=utf-8", state.metrics.page())
 }
+
+#[cfg(test)]
+mod signed_inbound_tests;

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Interoperability: verifies real deliveries with the public libraries of Standard Webhooks, `standardwebhooks` of Python and of
 # JavaScript, installed into a temporary folder. During a rotation each delivery must verify with either secret, and with no other
-# secret; a changed delivery must not verify.
+# secret; a changed delivery must not verify. The other way round, the server must accept messages that the libraries sign with the secret
+# of a bridge, once, and refuse changed ones.
 #
 #   tests/standardwebhooks.sh [BINARY]      (default: target/debug/counterpart)
 #
@@ -114,6 +115,49 @@ for (const line of lines) {
 console.log(lines.length);
 END
 
+cat >"$scratch/bring.py" <<'END'
+import json, sys, urllib.error, urllib.request
+from datetime import datetime, timezone
+from standardwebhooks.webhooks import Webhook
+
+url, name, *secrets = sys.argv[1:]
+message = {"storeId": "shop", "accountId": "acc-line", "referenceId": name, "externalId": name, "sender": {"id": "u"}, "text": "สวัสดี 😀"}
+body, now = json.dumps(message, ensure_ascii=False), datetime.now(timezone.utc)
+
+def bring(secret, body, sent=None):
+    signature = Webhook(secret).sign(name, now, body)
+    headers = {"content-type": "application/json", "webhook-id": name, "webhook-timestamp": str(int(now.timestamp()))}
+    request = urllib.request.Request(url, (sent or body).encode(), {**headers, "webhook-signature": signature})
+    try:
+        return urllib.request.urlopen(request).status
+    except urllib.error.HTTPError as error:
+        return error.code
+
+own, stranger = secrets
+print(bring(stranger, body), bring(own, body, body.replace("u", "v", 1)), bring(own, body), bring(own, body))
+END
+
+cat >"$scratch/javascript/bring.mjs" <<'END'
+import { Webhook } from "standardwebhooks";
+
+const [url, name, own, stranger] = process.argv.slice(2);
+const message = { storeId: "shop", accountId: "acc-line", referenceId: name, externalId: name, sender: { id: "u" }, text: "สวัสดี 😀" };
+const body = JSON.stringify(message);
+const now = new Date();
+
+async function bring(secret, sent = body) {
+  const headers = {
+    "content-type": "application/json",
+    "webhook-id": name,
+    "webhook-timestamp": String(Math.floor(now.getTime() / 1000)),
+    "webhook-signature": new Webhook(secret).sign(name, now, body),
+  };
+  return (await fetch(url, { method: "POST", headers, body: sent })).status;
+}
+
+console.log(await bring(stranger), await bring(own, body.replace("u", "v")), await bring(own), await bring(own));
+END
+
 # verifies WHAT DELIVERIES COUNT EXPECTED SECRET…: EXPECTED has one digit per secret, 1 if deliveries must verify with it.
 verifies() {
     local what=$1 deliveries=$2 count=$3 found
@@ -132,7 +176,10 @@ until_lines "$scratch/port" 1
 url="http://127.0.0.1:$(cat "$scratch/port")/hooks"
 
 "$binary" store create --id shop --name Shop
-echo '{"kind":"account","record":{"id":"acc","channel":"widget","name":"Chat","status":"healthy"}}' >"$scratch/import"
+cat >"$scratch/import" <<'END'
+{"kind":"account","record":{"id":"acc","channel":"widget","name":"Chat","status":"healthy"}}
+{"kind":"account","record":{"id":"acc-line","channel":"line","name":"LINE","status":"healthy"}}
+END
 "$binary" import --store shop "$scratch/import" >/dev/null
 first=$("$binary" webhook create --allow-private-targets --store shop --url "$url")
 hook=$("$binary" webhook list --store shop | python3 -c 'import json, sys; print(json.load(sys.stdin)["id"])')
@@ -171,3 +218,16 @@ END
 "$binary" webhook replay --store shop --id "$hook" >/dev/null
 until_lines "$scratch/deliveries" 4
 verifies "after the rotation" "$scratch/deliveries" 4 010 "$first" "$second" "$stranger"
+
+# What the libraries sign with a bridge's secret: a stranger's signature, a changed body, the message, and the message once more.
+bridge=$("$binary" bridge set --store shop --account acc-line --url https://bridge.example.com/send)
+messages=$(sed -n 's/^listening on //p' "$scratch/served")/settings/v1/messages
+brought() {
+    [ "$2" = "401 401 200 409" ] || fail "messages signed by the library of $1: $2"
+    echo "== a message signed by the library of $1"
+}
+brought Python "$("$scratch/python/bin/python" "$scratch/bring.py" "$messages" python-1 "$bridge" "$stranger")"
+brought JavaScript "$(node "$scratch/javascript/bring.mjs" "$messages" javascript-1 "$bridge" "$stranger")"
+second=$("$binary" bridge rotate --store shop --account acc-line)
+brought "Python, with the former secret" "$("$scratch/python/bin/python" "$scratch/bring.py" "$messages" python-2 "$bridge" "$stranger")"
+brought "JavaScript, with the new secret" "$(node "$scratch/javascript/bring.mjs" "$messages" javascript-2 "$second" "$stranger")"

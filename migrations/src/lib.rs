@@ -28,6 +28,7 @@ mod m0014_sealed_secrets;
 mod m0015_totals_unmarked;
 mod m0016_channel_sent_at;
 mod m0017_drafts;
+mod m0018_narrow_tokens;
 mod m0021_former_places;
 
 pub use sea_orm_migration::{MigrationStatus, MigratorTrait};
@@ -55,6 +56,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0015_totals_unmarked::Migration),
             Box::new(m0016_channel_sent_at::Migration),
             Box::new(m0017_drafts::Migration),
+            Box::new(m0018_narrow_tokens::Migration),
             Box::new(m0021_former_places::Migration),
         ]
     }

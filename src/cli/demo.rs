@@ -17,6 +17,7 @@ use crate::{
     domain::{
         clock::World,
         events::Actor,
+        grants::GrantSet,
         ids::StoreId,
         keys::{ApiKey, Secret},
         scopes::Scope,
@@ -103,7 +104,7 @@ async fn fill(db: &Db, world: &World) -> Result<(Secret, Secret), super::Failed>
             service.make_draft(&by(), &made.id, &made.name, send).await?;
         }
     }
-    let (link, _) = service.issue(&editor, &demo_data::owner(), CredentialKind::Link).await?;
+    let (link, _) = service.issue(&editor, &demo_data::owner(), CredentialKind::Link, GrantSet::EVERYTHING).await?;
     Ok((key, link))
 }
 

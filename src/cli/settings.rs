@@ -9,6 +9,7 @@ use crate::{
     config::{Config, switch},
     domain::{
         clock::World,
+        grants::GrantSet,
         ids::{StoreId, UserId},
         keys::Secret,
         settings::{CredentialKind, Editor, Manager},
@@ -33,6 +34,11 @@ pub enum SettingsCommand {
     Token {
         #[command(flatten)]
         whose: Whose,
+        /// What the token permits, separated by commas: `events` reads events; `inbound` brings in messages; `keys` manages API keys;
+        /// `webhooks` webhooks and bridges; `team` seats, access to accounts, moves of tickets, escalation and drafts; `audit` reads the
+        /// audit log; `all` permits everything
+        #[arg(long, env = "COUNTERPART_CAN", default_value_t = GrantSet::EVERYTHING, value_name = "LIST")]
+        can: GrantSet,
         #[command(flatten)]
         output: LinkOutput,
     },
@@ -75,11 +81,11 @@ impl SettingsCommand {
     async fn execute(self, service: &Service) -> CliResult {
         match self {
             Self::Link { whose, public_url, output } => {
-                let (secret, manager) = whose.issue(service, CredentialKind::Link).await?;
+                let (secret, manager) = whose.issue(service, CredentialKind::Link, GrantSet::EVERYTHING).await?;
                 output.print("link", link(&public_url, &secret), &manager)
             }
-            Self::Token { whose, output } => {
-                let (secret, manager) = whose.issue(service, CredentialKind::Token).await?;
+            Self::Token { whose, can, output } => {
+                let (secret, manager) = whose.issue(service, CredentialKind::Token, can).await?;
                 output.print("token", secret.reveal().to_owned(), &manager)
             }
             Self::Revoke { whose } => print(&service.revoke_credentials(&whose.editor(), &whose.user).await?.to_string()),
@@ -97,8 +103,8 @@ impl Whose {
         Editor::command_line(StoreId::from(self.store.as_str()))
     }
 
-    async fn issue(&self, service: &Service, kind: CredentialKind) -> Result<(Secret, Manager), super::Failed> {
-        let (secret, manager) = service.issue(&self.editor(), &self.user, kind).await?;
+    async fn issue(&self, service: &Service, kind: CredentialKind, can: GrantSet) -> Result<(Secret, Manager), super::Failed> {
+        let (secret, manager) = service.issue(&self.editor(), &self.user, kind, can).await?;
         if !manager.may_manage() {
             tracing::warn!(user = %self.user, role = manager.role, "only owners and admins see the settings; this user will be refused");
         }
@@ -111,6 +117,7 @@ impl LinkOutput {
         if !self.json {
             return print(&text);
         }
-        print(&json!({ name: text, "userId": manager.user_id, "role": manager.role, "expiresAt": manager.expires_at }).to_string())
+        let Manager { store_id: _, user_id, role, expires_at, can } = manager;
+        print(&json!({ name: text, "userId": user_id, "role": role, "expiresAt": expires_at, "can": can.names() }).to_string())
     }
 }

@@ -8,6 +8,7 @@ use crate::{
     config::Config,
     domain::{
         clock::World,
+        grants::GrantSet,
         ids::StoreId,
         settings::{CredentialKind, Editor},
         team::RoleKind,
@@ -106,8 +107,9 @@ impl StoreCommand {
                 if let Some(user) = user {
                     let user_id = users::create(&db, &world, &store.id, user).await?;
                     print(user_id.as_str())?;
-                    let (link, _) =
-                        service(db.clone(), world).issue(&Editor::command_line(store.id), &user_id, CredentialKind::Link).await?;
+                    let (link, _) = service(db.clone(), world)
+                        .issue(&Editor::command_line(store.id), &user_id, CredentialKind::Link, GrantSet::EVERYTHING)
+                        .await?;
                     print(&settings::link(&owner.public_url, &link))?;
                 }
             }

@@ -14,6 +14,7 @@ pub mod fields;
 pub mod filters;
 #[cfg(test)]
 pub(crate) mod fixture;
+pub mod grants;
 pub mod ids;
 pub mod keys;
 pub mod later_rules;
@@ -32,6 +33,7 @@ pub mod scopes;
 pub mod search;
 pub mod sends;
 pub mod settings;
+pub mod signed_requests;
 pub mod store;
 pub mod targets;
 pub mod team;

@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::{
     events::Actor,
+    grants::GrantSet,
     ids::{StoreId, UserId},
     time::Timestamp,
 };
@@ -67,6 +68,8 @@ pub struct Manager {
     /// Absent: the user has no role.
     pub role: Option<String>,
     pub expires_at: Timestamp,
+    /// What the credential permits. Links and sessions permit everything.
+    pub can: GrantSet,
 }
 
 pub const OWNER: &str = "owner";

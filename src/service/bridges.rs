@@ -1,5 +1,5 @@
-//! Bridge settings: which HTTP endpoint delivers the messages of a channel account. `outbound` passes claimed messages to
-//! `delivery` with their bridge.
+//! Bridge settings: which HTTP endpoint delivers the messages of a channel account, and whether its bridge signed a request. `outbound`
+//! passes claimed messages to `delivery` with their bridge.
 
 use serde_json::{Value, json};
 use url::{Host, Url};
@@ -11,10 +11,12 @@ use super::{
 };
 use crate::domain::{
     bridges::Bridge,
-    ids::{AccountId, StoreId},
+    ids::{AccountId, MAX_ID_CHARS, StoreId},
     outbound::accepts_at_once,
+    receive::is_name,
     settings::{Editor, Entry, Subject},
-    webhooks::{ROTATION_MILLIS, SigningSecret},
+    signed_requests::{AcceptedSignature, RequestSignature},
+    webhooks::{ROTATION_MILLIS, SECRET_BYTES, SigningSecret},
 };
 
 impl Service {
@@ -67,6 +69,29 @@ impl Service {
         change.audit(entry("account.bridge_rotated", account, json!({ "url": bridge.url })));
         change.end().await?;
         Ok((bridge, secret))
+    }
+
+    /// Verifies that a request was signed by the bridge of an account, with a secret that is in force. `None`: it was not. A store or an
+    /// account that does not exist takes as much work as one whose bridge did not sign.
+    pub async fn signed_by_bridge(
+        &self,
+        store: &StoreId,
+        account: &AccountId,
+        signature: &RequestSignature,
+        body: &[u8],
+    ) -> Result<Option<AcceptedSignature>> {
+        let named = is_name(store.as_str(), MAX_ID_CHARS) && is_name(account.as_str(), MAX_ID_CHARS);
+        let secrets = if named { self.db().bridge_secrets(store, account, self.world().now()).await? } else { Ok(vec![]) };
+        let secrets = secrets.map_err(|reason| {
+            tracing::error!(%store, %account, reason, "the signature of a bridge cannot be verified");
+            // The message is not at fault, so that its bridge sends it again.
+            Error::Unavailable { reason: "signatures cannot be verified at present; try again later".to_owned(), retry_after: 60 }
+        })?;
+        if secrets.is_empty() {
+            signature.is_by_one_of(&[SigningSecret(vec![0; SECRET_BYTES])], body);
+            return Ok(None);
+        }
+        Ok(signature.is_by_one_of(&secrets, body).then(|| signature.accepted(account.clone())))
     }
 
     /// Removes an account's bridge. Messages that are still queued then have no bridge.

@@ -21,6 +21,12 @@ pub enum Error {
     /// The store has reached a limit.
     #[error("{0}")]
     Full(String),
+    /// A signed request that was accepted before.
+    #[error(
+        "`webhook-id` and `webhook-timestamp` are those of a request that was accepted before; to repeat a request, sign it anew with the \
+         current time"
+    )]
+    Replayed,
     #[error("`Idempotency-Key` was used for another request; send a new key")]
     KeyReused,
     /// The same request is in progress; retry after so many seconds.

@@ -1,9 +1,7 @@
 //! Receiving inbound messages: find or create the thread, its contact and its ticket (decisions, section 7).
 
-use serde_json::json;
-
 use super::{
-    Error, Result, Service, WriteContext,
+    Error, Result, Service,
     threads::{ATTEMPTS, Opening, ThreadError, count, thread_of},
     write_transaction::WriteTransaction,
 };
@@ -14,7 +12,7 @@ use crate::{
         ids::{MAX_ID_CHARS, MessageId, StoreId, TicketId},
         messages::{Message, received_order},
         receive::{Inbound, MAX_NAME_CHARS, NO_PHONE, Received, is_name, thread_name},
-        settings::{Editor, Entry, Subject},
+        signed_requests::AcceptedSignature,
         store::Account,
         tickets::Ticket,
         time::Timestamp,
@@ -25,23 +23,18 @@ use crate::{
 impl Service {
     /// Receives a message, idempotently: a repeated delivery changes nothing and gets the first response.
     pub async fn receive(&self, store: &StoreId, inbound: Inbound) -> Result<Received> {
-        self.take(&WriteContext::alone(store, Actor::System), inbound).await
+        self.receive_signed(store, inbound, None).await
     }
 
-    /// [`Self::receive`] for a bridge, which authenticates through the settings.
-    pub async fn receive_from_bridge(&self, editor: &Editor, inbound: Inbound) -> Result<Received> {
-        self.take(&WriteContext::editor(editor), inbound).await
-    }
-
-    async fn take(&self, by: &WriteContext<'_, ()>, mut inbound: Inbound) -> Result<Received> {
+    /// [`Self::receive`] for a message from a bridge. A request that the bridge signed is accepted once; if it fails, it may be sent again.
+    pub async fn receive_signed(&self, store: &StoreId, mut inbound: Inbound, signature: Option<&AcceptedSignature>) -> Result<Received> {
         check(&inbound)?;
-        let store = by.store;
         let account = self.db().account(store, &inbound.account_id).await?;
         let account =
             account.ok_or_else(|| Error::invalid("accountId", format!("`{}` is no account of this store", inbound.account_id)))?;
         let ignored = inbound.tidy(account.channel.as_str());
         for _ in 0..ATTEMPTS {
-            match self.try_receive(by, &account, &inbound).await {
+            match self.try_receive(store, &account, &inbound, signature).await {
                 Ok(received) => return Ok(Received { ignored, ..received }),
                 Err(ThreadError::Raced) => {}
                 Err(ThreadError::Failed(error)) => return Err(error),
@@ -52,12 +45,18 @@ impl Service {
 
     async fn try_receive(
         &self,
-        by: &WriteContext<'_, ()>,
+        store: &StoreId,
         account: &Account,
         inbound: &Inbound,
+        signature: Option<&AcceptedSignature>,
     ) -> std::result::Result<Received, ThreadError> {
         // The actor is the contact, which is known only within the write.
-        let mut change = self.begin_by(by).await?;
+        let mut change = self.begin_alone(store, Actor::System).await?;
+        if let Some(signature) = signature
+            && !change.accept_signature(signature).await?
+        {
+            return Err(Error::Replayed.into());
+        }
         // The thread is locked before the check for a former delivery, so of two concurrent deliveries the second sees the first.
         let thread = thread_of(&change, account, &inbound.reference_id).await?;
         if let Some(former) = change.message_of_channel(&account.id, &inbound.external_id).await? {
@@ -101,12 +100,6 @@ impl Service {
             duplicate: false,
             ignored: vec![],
         };
-        change.audit(Entry {
-            action: "message.received",
-            subject: Subject::Message,
-            subject_id: message.id.to_string(),
-            detail: json!({ "accountId": account.id, "externalId": inbound.external_id }),
-        });
         change.note(Fact::MessageReceived { message, ticket_id });
         if let Some((ticket, Some(reopened))) = ticket {
             change.note(Fact::TicketOpened { ticket, reopened });

@@ -10,6 +10,7 @@ use serde_json::json;
 use super::{Error, Result, Service, keys::fresh_secret, write_transaction::WriteTransaction};
 use crate::domain::{
     events::Fact,
+    grants::GrantSet,
     ids::{AccountId, SeatId, StoreId, TicketId, UserId},
     keys::{Secret, SecretHash},
     settings::{Audited, CREDENTIAL_PREFIX, CredentialKind, Editor, Entry, Manager, OWNER, Subject, Via},
@@ -35,8 +36,8 @@ pub struct RemovedAccess {
 }
 
 impl Service {
-    /// Creates a link or a token for a user of the store. Its secret is returned only here.
-    pub async fn issue(&self, editor: &Editor, user: &UserId, kind: CredentialKind) -> Result<(Secret, Manager)> {
+    /// Creates a link, or a token with these grants, for a user of the store. Its secret is returned only here.
+    pub async fn issue(&self, editor: &Editor, user: &UserId, kind: CredentialKind, can: GrantSet) -> Result<(Secret, Manager)> {
         self.must_exist(&editor.store_id).await?;
         let secret = fresh_secret(CREDENTIAL_PREFIX)?;
         let mut change = self.begin_edit(editor).await?;
@@ -44,8 +45,8 @@ impl Service {
             return Err(Error::invalid("userId", format!("`{user}` is not the userId of a user of the store")));
         }
         let expires_at = change.now().plus_millis(kind.lifetime());
-        change.insert_credential(&secret.hash(), user, kind, expires_at).await?;
-        let detail = json!({ "kind": kind.name(), "expiresAt": expires_at });
+        change.insert_credential(&secret.hash(), user, kind, can, expires_at).await?;
+        let detail = json!({ "kind": kind.name(), "expiresAt": expires_at, "can": (kind == CredentialKind::Token).then(|| can.names()) });
         change.audit(Entry { action: "session.granted", subject: Subject::Session, subject_id: user.to_string(), detail });
         change.end().await?;
         let found = self.db().find_manager(&secret.hash(), kind, self.world().now()).await?;
@@ -76,7 +77,7 @@ impl Service {
             return Ok(None);
         }
         let expires_at = change.now().plus_millis(CredentialKind::Session.lifetime());
-        change.insert_credential(&secret.hash(), &manager.user_id, CredentialKind::Session, expires_at).await?;
+        change.insert_credential(&secret.hash(), &manager.user_id, CredentialKind::Session, GrantSet::EVERYTHING, expires_at).await?;
         let detail = json!({ "expiresAt": expires_at });
         change.audit(Entry { action: "session.opened", subject: Subject::Session, subject_id: manager.user_id.to_string(), detail });
         change.end().await?;

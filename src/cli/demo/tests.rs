@@ -22,6 +22,7 @@ use crate::{
     domain::{
         clock::Ids,
         fixture::MovableClock,
+        grants::GrantSet,
         webhooks::{Attempted, EndpointAnswer},
     },
     http::{
@@ -75,7 +76,10 @@ impl Bench {
         let world = World { clock: MovableClock::at(RECORDED_AT), ids: ids.clone() };
         let Ok((key, link)) = fill(&db, &world).await else { panic!("the demo store is not filled") };
         let service = service(db, world);
-        let (token, _) = service.issue(&Editor::command_line(STORE.into()), &demo_data::owner(), CredentialKind::Token).await.unwrap();
+        let (token, _) = service
+            .issue(&Editor::command_line(STORE.into()), &demo_data::owner(), CredentialKind::Token, GrantSet::EVERYTHING)
+            .await
+            .unwrap();
         let endpoint = poem::endpoint::make_sync(|_| Response::default()).boxed();
         let mut bench = Self { endpoint, service, ids, key, token, link, folder };
         let app = bench.app(None).await;

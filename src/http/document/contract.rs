@@ -71,6 +71,7 @@ pub struct Route {
     /// Without the prefix under which the document is served, such as [`PREFIX`].
     pub path: String,
     pub operation_id: String,
+    /// The scope of a key, or the grant of a token on the settings plane, that the operation requires; empty if it requires none.
     pub scope: String,
 }
 
@@ -84,14 +85,14 @@ pub fn routes(document: &Value) -> Vec<Route> {
                 method: method.to_uppercase(),
                 path: path.clone(),
                 operation_id: text(&operation["operationId"]),
-                scope: text(&operation["x-required-scope"]),
+                scope: text(operation.get("x-required-scope").unwrap_or(&operation["x-required-grant"])),
             });
         }
     }
     routes
 }
 
-/// The list of routes for reviewers: one line for each operation, `METHOD PATH operationId`, and the scope if there is one.
+/// The list of routes for reviewers: one line for each operation, `METHOD PATH operationId`, and the scope or grant if there is one.
 pub fn routes_page(document: &Value) -> String {
     let line =
         |route: Route| format!("{} {} {} {}", route.method, route.path, route.operation_id, route.scope).trim_end().to_owned() + "\n";

@@ -45,17 +45,28 @@ impl<T: types::Type + DeserializeOwned + 'static, const EMPTY_IS_OBJECT: bool> B
 
     /// The body as `T`; an error names the path of the offending value.
     pub fn parse(&self) -> Result<T, ApiError> {
-        read(&self.bytes, EMPTY_IS_OBJECT).map(|(read, _)| read)
+        read(self.bytes(), EMPTY_IS_OBJECT).map(|(read, _)| read)
     }
 
     /// [`Self::parse`] for a message from a channel. Channels cut names and texts anywhere: half a character becomes U+FFFD. The service
     /// handles U+0000.
     pub fn parse_inbound(&self) -> Result<T, ApiError> {
-        read(&whole_characters(&self.bytes), true).map(|(read, _)| read)
+        read(&whole_characters(self.bytes()), true).map(|(read, _)| read)
     }
 
-    /// The body as it was sent.
+    /// Some members of a message from a channel, before it is parsed as a whole; `None` if it does not have them.
+    pub fn inbound_part<P: DeserializeOwned>(&self) -> Option<P> {
+        serde_json::from_slice(&whole_characters(self.bytes())).ok()
+    }
+
+    /// The body as it was sent, without compression and byte order mark.
     pub fn bytes(&self) -> &[u8] {
+        // .NET writes a byte order mark in front of text.
+        self.bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&self.bytes)
+    }
+
+    /// The body as it was signed: without compression.
+    pub fn signed_bytes(&self) -> &[u8] {
         &self.bytes
     }
 }
@@ -73,7 +84,7 @@ impl<T: types::Type + DeserializeOwned + 'static> FilterBody<T> {
                 _ => {}
             }
         }
-        let (read, mut value) = read(&self.bytes, true)?;
+        let (read, mut value) = read(self.bytes(), true)?;
         strip(&mut value);
         Ok((read, value.to_string()))
     }
@@ -178,10 +189,6 @@ impl<'a, T: types::Type + DeserializeOwned + 'static, const EMPTY_IS_OBJECT: boo
                 let reason = format!("`{}` is not supported; send the body as it is, or with gzip", String::from_utf8_lossy(other));
                 return Err(unsupported("content-encoding", reason).into());
             }
-        }
-        // .NET writes a byte order mark in front of text.
-        if bytes.starts_with(BYTE_ORDER_MARK) {
-            bytes.drain(..BYTE_ORDER_MARK.len());
         }
         Ok(Self { bytes, shape: PhantomData })
     }

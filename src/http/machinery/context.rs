@@ -17,7 +17,7 @@ use tokio::{
 use super::{envelope::REQUEST_ID, fair_share::StoreTurn};
 use crate::domain::{
     clock::World,
-    ids::{KeyId, StoreId, UserId},
+    ids::{AccountId, KeyId, StoreId, UserId},
     rules::ReceivedAt,
     time::Timestamp,
 };
@@ -51,6 +51,8 @@ pub enum Recipient {
     Key(StoreId, KeyId),
     /// A user of the settings plane.
     Manager(StoreId, UserId),
+    /// The bridge of a channel account.
+    Bridge(StoreId, AccountId),
 }
 
 impl Context {
@@ -147,7 +149,7 @@ impl Context {
     /// The store of the caller, or `""` where no store is known.
     pub fn store_id(&self) -> &str {
         match self.recipient() {
-            Some(Recipient::Key(store, _) | Recipient::Manager(store, _)) => store.as_str(),
+            Some(Recipient::Key(store, _) | Recipient::Manager(store, _) | Recipient::Bridge(store, _)) => store.as_str(),
             None => "",
         }
     }

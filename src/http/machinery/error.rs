@@ -107,7 +107,9 @@ impl From<service::Error> for ApiError {
         let status = match &error {
             service::Error::Invalid { .. } => StatusCode::BAD_REQUEST,
             service::Error::NotFound { .. } => StatusCode::NOT_FOUND,
-            service::Error::Conflict { .. } | service::Error::Full(_) | service::Error::KeyReused => StatusCode::CONFLICT,
+            service::Error::Conflict { .. } | service::Error::Full(_) | service::Error::KeyReused | service::Error::Replayed => {
+                StatusCode::CONFLICT
+            }
             service::Error::Forbidden { .. } => StatusCode::FORBIDDEN,
             service::Error::InProgress { reason, retry_after } => {
                 return Self { retry_after: Some(*retry_after), ..Self::new(StatusCode::CONFLICT, reason.clone()) };
@@ -169,13 +171,15 @@ pub trait Documented: Send + Sync + 'static {
 pub enum Credential {
     ApiKey,
     Session,
+    /// A session, a token, or the signature of a bridge.
+    Signature,
 }
 
 impl Credential {
     /// The statuses that every operation may answer with.
     fn everywhere(self) -> &'static [u16] {
         match self {
-            Self::ApiKey | Self::Session => &[429, 500, 503],
+            Self::ApiKey | Self::Session | Self::Signature => &[429, 500, 503],
         }
     }
 }
@@ -225,6 +229,8 @@ documented! {
     SettingsLookup = &[400, 401, 403, 404], "", Session;
     /// A change of settings that creates a record.
     SettingsCreation = &[400, 401, 403, 413, 415], "", Session;
+    /// The receipt of a message from a bridge.
+    SettingsReceipt = &[400, 401, 403, 409, 413, 415], "The signed request was accepted before: `webhook-id` and `webhook-timestamp` are the same.", Signature;
     /// A change of settings that creates a record of which a store may have only a limited number.
     SettingsAddition = &[400, 401, 403, 409, 413, 415], "The store has the largest permitted number of such records; `error.message` says how many.", Session;
     /// A change of settings that names a record, whatever its state.
@@ -312,9 +318,13 @@ fn retry_after_header(description: &str, required: bool) -> MetaHeader {
 fn describe(status: u16, credential: Credential) -> &'static str {
     match status {
         401 if credential == Credential::Session => "There is no session or token, or it is unknown or has ended.",
-        403 if credential == Credential::Session => {
-            "The user is neither owner nor admin of the store, an admin asks for what only an owner may, or a browser sent the request for \
-             another site."
+        401 if credential == Credential::Signature => {
+            "There is no session, token or signature, or it is unknown, wrong or has ended; or a signed request does not name an account with a \
+             bridge, or is not from within five minutes."
+        }
+        403 if credential != Credential::ApiKey => {
+            "The user is neither owner nor admin of the store, the token lacks the grant of this operation, an admin asks for what only an \
+             owner may, or a browser sent the request for another site."
         }
         400 => "The request is malformed or invalid; `error.message` names the offending field.",
         401 => "`x-api-key` is missing, unrecognised, inactive, expired or deleted.",
@@ -322,7 +332,7 @@ fn describe(status: u16, credential: Credential) -> &'static str {
         404 => "There is no such record in the store, or two ids do not belong together.",
         413 => "The body is larger than 1 MiB.",
         415 => "The body is not declared as JSON.",
-        429 if credential == Credential::Session => {
+        429 if credential != Credential::ApiKey => {
             "A limit is used up: the server's rate limit of unknown sessions, tokens and links from one address, if it has one, or the limit of long answers that were not read. `error.message` says which."
         }
         429 => {

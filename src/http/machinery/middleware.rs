@@ -151,16 +151,17 @@ impl Endpoint for Middleware {
 /// wrote.
 fn log(context: &Context, operation: &str, path: &str, status: StatusCode, took: Duration, idempotency_key: Option<&str>) {
     let (request_id, status, milliseconds) = (context.request_id(), status.as_u16(), took.as_secs_f64() * 1000.0);
-    let (store, key, user) = match context.recipient() {
-        Some(Recipient::Key(store, key)) => (Some(store.as_str()), Some(key.as_str()), None),
-        Some(Recipient::Manager(store, user)) => (Some(store.as_str()), None, Some(user.as_str())),
-        None => (None, None, None),
+    let (store, key, user, bridge) = match context.recipient() {
+        Some(Recipient::Key(store, key)) => (Some(store.as_str()), Some(key.as_str()), None, None),
+        Some(Recipient::Manager(store, user)) => (Some(store.as_str()), None, Some(user.as_str()), None),
+        Some(Recipient::Bridge(store, account)) => (Some(store.as_str()), None, None, Some(account.as_str())),
+        None => (None, None, None, None),
     };
     let key_name = context.key_name();
     if status >= 500 {
-        tracing::warn!(request_id, operation, path, status, milliseconds, store, key, key_name, user, idempotency_key, "failed");
+        tracing::warn!(request_id, operation, path, status, milliseconds, store, key, key_name, user, bridge, idempotency_key, "failed");
     } else {
-        tracing::info!(request_id, operation, path, status, milliseconds, store, key, key_name, user, idempotency_key, "answered");
+        tracing::info!(request_id, operation, path, status, milliseconds, store, key, key_name, user, bridge, idempotency_key, "answered");
     }
 }
 

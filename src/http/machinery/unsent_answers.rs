@@ -132,7 +132,7 @@ impl UnsentState {
         if own + more > self.each {
             let limit = match recipient {
                 Recipient::Key(..) => ReachedLimit::Key,
-                Recipient::Manager(..) => ReachedLimit::User,
+                Recipient::Manager(..) | Recipient::Bridge(..) => ReachedLimit::User,
             };
             return Err(TooMuch { limit, bytes: self.each });
         }

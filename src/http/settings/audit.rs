@@ -4,7 +4,8 @@ use poem_openapi::{Object, OpenApi};
 use serde::Serialize;
 
 use super::{
-    auth::Managed,
+    auth::Permitted,
+    grants,
     params::{LimitParam, PositionParam, SubjectKind},
 };
 use crate::{
@@ -79,7 +80,7 @@ impl AuditOperations {
     #[oai(path = "/audit", method = "get", operation_id = "listAuditEntries")]
     async fn list_audit_entries(
         &self,
-        managed: Managed,
+        managed: Permitted<grants::Audit>,
         /// Only changes of records of this kind.
         #[oai(name = "subjectType")]
         subject_type: Query<Option<OneOf<SubjectKind>>>,

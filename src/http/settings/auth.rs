@@ -5,7 +5,7 @@
 //! `SameSite=Strict` excludes the pages of other sites, but not those of other hosts of the same site. So a change by cookie must come from
 //! the server's own origin. The browser states the origin in headers that no page can set.
 
-use std::sync::Arc;
+use std::{marker::PhantomData, ops::Deref, sync::Arc};
 
 use poem::{
     RequestBody,
@@ -17,8 +17,10 @@ use poem_openapi::{
     registry::{MetaSecurityScheme, Registry},
 };
 
+use super::grants::{RequiredGrant, TOKEN_SCHEME};
 use crate::{
     domain::{
+        grants::Grant,
         ids::StoreId,
         settings::{CredentialKind, Editor, Manager, Via},
     },
@@ -35,7 +37,6 @@ use crate::{
 pub const COOKIE: &str = "counterpart_session";
 
 const SESSION_SCHEME: &str = "Session";
-const TOKEN_SCHEME: &str = "Token";
 
 /// An authenticated request, whose caller may read and change the store's settings.
 #[derive(Clone, Debug)]
@@ -59,7 +60,19 @@ impl Managed {
     }
 }
 
-impl<'a> ApiExtractor<'a> for Managed {
+/// A request whose caller is authenticated and whose credential has the grant `G`.
+#[derive(Clone, Debug)]
+pub struct Permitted<G>(Managed, PhantomData<G>);
+
+impl<G> Deref for Permitted<G> {
+    type Target = Managed;
+
+    fn deref(&self) -> &Managed {
+        &self.0
+    }
+}
+
+impl<'a, G: RequiredGrant> ApiExtractor<'a> for Permitted<G> {
     const TYPES: &'static [ApiExtractorType] = &[ApiExtractorType::SecurityScheme];
     type ParamType = ();
     type ParamRawType = ();
@@ -91,13 +104,17 @@ impl<'a> ApiExtractor<'a> for Managed {
             TOKEN_SCHEME,
             MetaSecurityScheme {
                 scheme: Some("bearer"),
-                ..scheme("http", "A machine's token, which `counterpart settings token` prints.")
+                ..scheme(
+                    "http",
+                    "A machine's token, which `counterpart settings token` prints. Each operation names the grant that it needs in \
+                     `x-required-grant`; a token with the grant `all` may call every operation.",
+                )
             },
         );
     }
 
     fn security_schemes() -> Vec<&'static str> {
-        vec![SESSION_SCHEME, TOKEN_SCHEME]
+        vec![SESSION_SCHEME, G::REQUIREMENT]
     }
 
     async fn from_request(request: &'a poem::Request, _: &mut RequestBody, _: ExtractParamOptions<()>) -> poem::Result<Self> {
@@ -123,6 +140,9 @@ impl<'a> ApiExtractor<'a> for Managed {
         if !manager.may_manage() {
             return Err(not_a_manager().into());
         }
+        if let Some(grant) = G::GRANT.filter(|grant| !manager.can.permits(*grant)) {
+            return Err(lacks(grant).into());
+        }
         if via == Via::Session && !reads {
             own_origin(request, false)?;
         }
@@ -134,8 +154,18 @@ impl<'a> ApiExtractor<'a> for Managed {
             is_owner: manager.is_owner(),
             request_id: Some(context.request_id().to_owned()),
         };
-        Ok(Self { state: state.clone(), context: context.clone(), manager, editor, secret })
+        Ok(Self(Managed { state: state.clone(), context: context.clone(), manager, editor, secret }, PhantomData))
     }
+}
+
+fn lacks(grant: Grant) -> ApiError {
+    let message = format!("the token lacks the grant `{grant}`; `counterpart settings token --can {grant}` prints one that has it");
+    ApiError::new(StatusCode::FORBIDDEN, message)
+}
+
+/// Whether a request presents a token.
+pub fn has_token(request: &poem::Request) -> bool {
+    bearer(request).is_some()
 }
 
 /// Counts a refused credential against the address of the request, if the server has a rate limit.
@@ -152,13 +182,10 @@ const MAX_COOKIES: usize = 8;
 
 /// The credentials of a request. If the request has a token, its cookies are ignored.
 fn presented(request: &poem::Request) -> Result<(Vec<String>, CredentialKind, Via), ApiError> {
-    let headers = request.headers();
-    let authorization = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok()).and_then(|text| text.split_once(' '));
-    // A header with another scheme is ignored: it may be meant for a proxy in front of the server.
-    if let Some((_, token)) = authorization.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer")) {
-        return Ok((vec![token.trim().to_owned()], CredentialKind::Token, Via::Token));
+    if let Some(token) = bearer(request) {
+        return Ok((vec![token.to_owned()], CredentialKind::Token, Via::Token));
     }
-    let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok()).flat_map(|text| text.split(';'));
+    let cookies = request.headers().get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok()).flat_map(|text| text.split(';'));
     let sessions = cookies.filter_map(|cookie| cookie.trim().split_once('=')).filter(|(name, _)| *name == COOKIE);
     let sessions: Vec<String> = sessions.map(|(_, session)| session.to_owned()).take(MAX_COOKIES).collect();
     if sessions.is_empty() {
@@ -167,6 +194,12 @@ fn presented(request: &poem::Request) -> Result<(Vec<String>, CredentialKind, Vi
         ));
     }
     Ok((sessions, CredentialKind::Session, Via::Session))
+}
+
+/// The token of a request. A header with another scheme is ignored: it may be meant for a proxy in front of the server.
+fn bearer(request: &poem::Request) -> Option<&str> {
+    let (scheme, token) = request.headers().get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
 /// Refuses a request that a browser sends for a page of another origin. `strangers`: whether a client that is not a browser is accepted.

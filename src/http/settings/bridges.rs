@@ -3,7 +3,10 @@
 use poem_openapi::{Object, OpenApi};
 use serde::{Deserialize, Serialize};
 
-use super::auth::Managed;
+use super::{
+    auth::{Managed, Permitted},
+    grants,
+};
 use crate::{
     domain::{bridges, ids::AccountId, time::Timestamp, webhooks::SigningSecret},
     http::machinery::{
@@ -87,7 +90,7 @@ impl BridgeOperations {
     ///
     /// Lists the accounts that have a bridge, without the secrets.
     #[oai(path = "/accounts/bridge", method = "get", operation_id = "listBridges")]
-    async fn list_bridges(&self, managed: Managed) -> Result<Reply<All<BridgeView>>, Failure<SettingsCatalog>> {
+    async fn list_bridges(&self, managed: Permitted<grants::Webhooks>) -> Result<Reply<All<BridgeView>>, Failure<SettingsCatalog>> {
         let bridges: Vec<BridgeView> = managed.state.service.bridges(managed.store()).await?.into_iter().map(Into::into).collect();
         Ok(Reply::of(&managed.context, &bridges, vec![]))
     }
@@ -97,7 +100,11 @@ impl BridgeOperations {
     /// Creates an account's bridge, or changes the address of the existing one. The secret of a new bridge is in this answer and is not
     /// shown again.
     #[oai(path = "/accounts/bridge", method = "put", operation_id = "setBridge")]
-    async fn set_bridge(&self, managed: Managed, body: Body<BridgeSetting>) -> Result<Reply<One<BridgeWithSecret>>, Failure<SettingsEdit>> {
+    async fn set_bridge(
+        &self,
+        managed: Permitted<grants::Webhooks>,
+        body: Body<BridgeSetting>,
+    ) -> Result<Reply<One<BridgeWithSecret>>, Failure<SettingsEdit>> {
         let BridgeSetting { account_id, url } = body.parse()?;
         let set = managed.state.service.set_bridge(&managed.editor, &account_id.into(), &url).await;
         let (bridge, secret) = set.map_err(ApiError::in_body)?;
@@ -111,7 +118,7 @@ impl BridgeOperations {
     #[oai(path = "/accounts/bridge/rotate", method = "post", operation_id = "rotateBridge")]
     async fn rotate_bridge(
         &self,
-        managed: Managed,
+        managed: Permitted<grants::Webhooks>,
         body: Body<BridgeReference>,
     ) -> Result<Reply<One<BridgeWithSecret>>, Failure<SettingsEdit>> {
         let id: AccountId = body.parse()?.account_id.into();
@@ -125,7 +132,7 @@ impl BridgeOperations {
     #[oai(path = "/accounts/bridge", method = "delete", operation_id = "removeBridge")]
     async fn remove_bridge(
         &self,
-        managed: Managed,
+        managed: Permitted<grants::Webhooks>,
         /// The account whose bridge is removed.
         #[oai(name = "accountId")]
         account_id: Query<Required<Id<AccountId>>>,

@@ -3,7 +3,7 @@
 use poem_openapi::{Object, OpenApi};
 use serde::{Deserialize, Serialize};
 
-use super::{auth::Managed, params::LimitParam};
+use super::{auth::Permitted, grants, params::LimitParam};
 use crate::{
     domain::{
         drafts::{Draft, DraftState},
@@ -144,7 +144,7 @@ impl DraftOperations {
     #[oai(path = "/drafts", method = "get", operation_id = "listDrafts")]
     async fn list_drafts(
         &self,
-        managed: Managed,
+        managed: Permitted<grants::Team>,
         /// Only drafts in this state; omitted: `pending` ones.
         state: Query<Option<OneOf<DraftStates>>>,
         /// Only drafts after the one with this id in the list. To read on, send the `id` of the last draft received.
@@ -164,7 +164,11 @@ impl DraftOperations {
     /// Changes what a pending draft says. The new text is checked as if it were sent now, and stands in place of the former one for every
     /// later release. Editing confirms no message of the contact: a release may still need `confirmedMessageId`.
     #[oai(path = "/drafts", method = "patch", operation_id = "editDraft")]
-    async fn edit_draft(&self, managed: Managed, body: Body<DraftChange>) -> Result<Reply<One<DraftView>>, Failure<SettingsChange>> {
+    async fn edit_draft(
+        &self,
+        managed: Permitted<grants::Team>,
+        body: Body<DraftChange>,
+    ) -> Result<Reply<One<DraftView>>, Failure<SettingsChange>> {
         let DraftChange { draft_id, body } = body.parse()?;
         let (id, service) = (draft_id.into(), &managed.state.service);
         let operation = service.draft(managed.store(), &id).await.map_err(ApiError::in_body)?.send.operation();
@@ -180,7 +184,11 @@ impl DraftOperations {
     /// contact has not written recently enough for its channel, the draft stays pending. A draft is sent only once, however often it is
     /// released.
     #[oai(path = "/drafts/release", method = "post", operation_id = "releaseDraft")]
-    async fn release_draft(&self, managed: Managed, body: Body<DraftRelease>) -> Result<Reply<One<DraftView>>, Failure<SettingsChange>> {
+    async fn release_draft(
+        &self,
+        managed: Permitted<grants::Team>,
+        body: Body<DraftRelease>,
+    ) -> Result<Reply<One<DraftView>>, Failure<SettingsChange>> {
         let DraftRelease { draft_id, confirmed_message_id } = body.parse()?;
         let draft = managed.state.service.release_draft(&managed.editor, &draft_id.into(), confirmed_message_id.map(Into::into)).await?;
         Ok(Reply::of(&managed.context, &DraftView::from(draft), vec![]))
@@ -192,7 +200,7 @@ impl DraftOperations {
     #[oai(path = "/drafts", method = "delete", operation_id = "discardDraft")]
     async fn discard_draft(
         &self,
-        managed: Managed,
+        managed: Permitted<grants::Team>,
         /// The draft to discard; it must be pending.
         #[oai(name = "draftId")]
         draft_id: Query<Required<Id<DraftId>>>,

@@ -3,7 +3,8 @@
 use poem_openapi::OpenApi;
 
 use super::{
-    auth::Managed,
+    auth::Permitted,
+    grants,
     params::{LimitParam, PositionParam},
 };
 use crate::http::{
@@ -29,7 +30,7 @@ impl EventOperations {
     #[oai(path = "/events", method = "get", operation_id = "listEvents")]
     async fn list_events(
         &self,
-        managed: Managed,
+        managed: Permitted<grants::Events>,
         /// Only events with a greater `sequence` than this one.
         after: Query<Option<PositionParam>>,
         /// The largest number of events to return.

@@ -4,7 +4,7 @@
 use poem_openapi::{Object, OpenApi};
 use serde::{Deserialize, Serialize};
 
-use super::auth::Managed;
+use super::{auth::Permitted, grants, inbound_caller::InboundCaller};
 use crate::{
     domain::{
         receive::{Detail, Ignored, Inbound, InboundContact, Received},
@@ -13,7 +13,7 @@ use crate::{
     },
     http::machinery::{
         body::Body,
-        error::{ApiError, Failure, SettingsAction, SettingsCreation},
+        error::{ApiError, Failure, SettingsAction, SettingsReceipt},
         idempotency::{Acknowledgement, IdempotencyKey, once},
         reply::{One, Reply},
     },
@@ -92,6 +92,10 @@ pub struct Handover {
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct InboundMessage {
+    /// The store of the account. A request that a bridge signs must name it, as the bridge finds it in each message that it is sent; with a
+    /// token it may be left out, and another store than the token's is refused.
+    #[oai(validator(min_length = 1, max_length = 64), nullable)]
+    store_id: Option<String>,
     /// The channel account that the contact wrote to; an unknown account is answered with 400.
     #[oai(validator(min_length = 1, max_length = 64))]
     account_id: String,
@@ -235,7 +239,7 @@ impl InboxOperations {
     #[oai(path = "/tickets/unassign", method = "post", operation_id = "unassignTicket")]
     async fn unassign_ticket(
         &self,
-        managed: Managed,
+        managed: Permitted<grants::Team>,
         body: Body<TicketReference>,
         /// For 24 hours after a success, a repeated request with the same key changes nothing and gets the same `data`.
         #[oai(name = "Idempotency-Key")]
@@ -253,7 +257,7 @@ impl InboxOperations {
     #[oai(path = "/tickets/snooze", method = "post", operation_id = "snoozeTicket")]
     async fn snooze_ticket(
         &self,
-        managed: Managed,
+        managed: Permitted<grants::Team>,
         body: Body<Snooze>,
         /// For 24 hours after a success, a repeated request with the same key changes nothing and gets the same `data`.
         #[oai(name = "Idempotency-Key")]
@@ -272,7 +276,7 @@ impl InboxOperations {
     #[oai(path = "/tickets/unsnooze", method = "post", operation_id = "unsnoozeTicket")]
     async fn unsnooze_ticket(
         &self,
-        managed: Managed,
+        managed: Permitted<grants::Team>,
         body: Body<TicketReference>,
         /// For 24 hours after a success, a repeated request with the same key changes nothing and gets the same `data`.
         #[oai(name = "Idempotency-Key")]
@@ -290,7 +294,7 @@ impl InboxOperations {
     #[oai(path = "/conversations/escalate", method = "post", operation_id = "escalateConversation")]
     async fn escalate_conversation(
         &self,
-        managed: Managed,
+        managed: Permitted<grants::Team>,
         body: Body<Handover>,
         /// For 24 hours after a success, a repeated request with the same key changes nothing and gets the same `data`.
         #[oai(name = "Idempotency-Key")]
@@ -308,14 +312,19 @@ impl InboxOperations {
     /// Receives a message from a contact, as a bridge to a channel delivers it. The server finds or creates its thread, contact and ticket.
     /// A message whose `externalId` is already known on the account changes nothing, so that a request can safely be repeated. A message
     /// with unusable details of the sender or an unusable subject is accepted: the server leaves them out and lists them as `ignored`.
+    ///
+    /// Instead of presenting a token, the bridge of the account may sign the request with its own secret, in the form of Standard Webhooks.
+    /// Such a request must be from within five minutes, and is accepted once: a bridge that repeats it signs it anew.
     #[oai(path = "/messages", method = "post", operation_id = "receiveMessage")]
     async fn receive_message(
         &self,
-        managed: Managed,
+        caller: InboundCaller,
         body: Body<InboundMessage>,
-    ) -> Result<Reply<One<MessageReceipt>>, Failure<SettingsCreation>> {
-        let inbound = body.parse_inbound()?.into();
-        let received = managed.state.service.receive_from_bridge(&managed.editor, inbound).await.map_err(ApiError::in_body)?;
-        Ok(Reply::of(&managed.context, &MessageReceipt::from(received), vec![]))
+    ) -> Result<Reply<One<MessageReceipt>>, Failure<SettingsReceipt>> {
+        let source = caller.verified(&body).await?;
+        let message = body.parse_inbound()?;
+        source.must_fit(message.store_id.as_deref(), &message.account_id)?;
+        let received = source.state.service.receive_signed(&source.store, message.into(), source.signature.as_ref()).await;
+        Ok(Reply::of(&source.context, &MessageReceipt::from(received.map_err(ApiError::in_body)?), vec![]))
     }
 }

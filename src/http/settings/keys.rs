@@ -3,7 +3,10 @@
 use poem_openapi::{Object, OpenApi};
 use serde::{Deserialize, Serialize};
 
-use super::auth::Managed;
+use super::{
+    auth::{Managed, Permitted},
+    grants,
+};
 use crate::{
     domain::{
         ids::KeyId,
@@ -177,7 +180,7 @@ impl KeyOperations {
     ///
     /// Lists the store's API keys, the oldest first, without their secrets.
     #[oai(path = "/keys", method = "get", operation_id = "listKeys")]
-    async fn list_keys(&self, managed: Managed) -> Result<Reply<All<KeyView>>, Failure<SettingsCatalog>> {
+    async fn list_keys(&self, managed: Permitted<grants::Keys>) -> Result<Reply<All<KeyView>>, Failure<SettingsCatalog>> {
         let now = managed.context.received_at();
         let keys = managed.state.service.keys(managed.store()).await?;
         let keys: Vec<KeyView> = keys.into_iter().map(|key| KeyView::of(key, now)).collect();
@@ -188,7 +191,11 @@ impl KeyOperations {
     ///
     /// Creates an API key. Its secret is in this answer and is not shown again.
     #[oai(path = "/keys", method = "post", operation_id = "createKey")]
-    async fn create_key(&self, managed: Managed, body: Body<KeyCreation>) -> Result<Reply<One<KeyWithSecret>>, Failure<SettingsAddition>> {
+    async fn create_key(
+        &self,
+        managed: Permitted<grants::Keys>,
+        body: Body<KeyCreation>,
+    ) -> Result<Reply<One<KeyWithSecret>>, Failure<SettingsAddition>> {
         let new = body.parse()?;
         let owner = new.user_id.map(|id| ScalarParam::parse(&id.0).map_err(|reason| ApiError::field("body.userId", reason))).transpose()?;
         let new = NewKey { scopes: scopes(&new.scopes)?, name: new.name, owner };
@@ -200,7 +207,11 @@ impl KeyOperations {
     /// Changes a key's name or scopes. The new scopes apply from the next request on, also to requests with a former secret that is still
     /// valid after a rotation.
     #[oai(path = "/keys", method = "patch", operation_id = "editKey")]
-    async fn edit_key(&self, managed: Managed, body: Body<KeyChange>) -> Result<Reply<One<KeyView>>, Failure<SettingsEdit>> {
+    async fn edit_key(
+        &self,
+        managed: Permitted<grants::Keys>,
+        body: Body<KeyChange>,
+    ) -> Result<Reply<One<KeyView>>, Failure<SettingsEdit>> {
         let change = body.parse()?;
         let scopes = change.scopes.as_deref().map(scopes).transpose()?;
         let key =
@@ -213,7 +224,11 @@ impl KeyOperations {
     /// Gives a key a new secret, and moves its expiry to six calendar months from now. The secret is in this answer and is not shown again.
     /// Each former secret stays valid for two hours, unless it ends earlier.
     #[oai(path = "/keys/rotate", method = "post", operation_id = "rotateKey")]
-    async fn rotate_key(&self, managed: Managed, body: Body<KeyReference>) -> Result<Reply<One<KeyWithSecret>>, Failure<SettingsChange>> {
+    async fn rotate_key(
+        &self,
+        managed: Permitted<grants::Keys>,
+        body: Body<KeyReference>,
+    ) -> Result<Reply<One<KeyWithSecret>>, Failure<SettingsChange>> {
         let id: KeyId = body.parse()?.key_id.into();
         Ok(Self::with_secret(&managed, managed.state.service.rotate_key(&managed.editor, &id).await.map_err(ApiError::in_body)?))
     }
@@ -222,7 +237,11 @@ impl KeyOperations {
     ///
     /// Refuses every request with this key until the key is activated again. Its expiry does not move.
     #[oai(path = "/keys/deactivate", method = "post", operation_id = "deactivateKey")]
-    async fn deactivate_key(&self, managed: Managed, body: Body<KeyReference>) -> Result<Reply<One<KeyView>>, Failure<SettingsEdit>> {
+    async fn deactivate_key(
+        &self,
+        managed: Permitted<grants::Keys>,
+        body: Body<KeyReference>,
+    ) -> Result<Reply<One<KeyView>>, Failure<SettingsEdit>> {
         let id: KeyId = body.parse()?.key_id.into();
         Ok(Self::view(&managed, managed.state.service.set_key_active(&managed.editor, &id, false).await.map_err(ApiError::in_body)?))
     }
@@ -231,7 +250,11 @@ impl KeyOperations {
     ///
     /// Ends a key's suspension.
     #[oai(path = "/keys/activate", method = "post", operation_id = "activateKey")]
-    async fn activate_key(&self, managed: Managed, body: Body<KeyReference>) -> Result<Reply<One<KeyView>>, Failure<SettingsEdit>> {
+    async fn activate_key(
+        &self,
+        managed: Permitted<grants::Keys>,
+        body: Body<KeyReference>,
+    ) -> Result<Reply<One<KeyView>>, Failure<SettingsEdit>> {
         let id: KeyId = body.parse()?.key_id.into();
         Ok(Self::view(&managed, managed.state.service.set_key_active(&managed.editor, &id, true).await.map_err(ApiError::in_body)?))
     }
@@ -242,7 +265,7 @@ impl KeyOperations {
     #[oai(path = "/keys", method = "delete", operation_id = "deleteKey")]
     async fn delete_key(
         &self,
-        managed: Managed,
+        managed: Permitted<grants::Keys>,
         /// The key to delete.
         #[oai(name = "keyId")]
         key_id: Query<Required<Id<KeyId>>>,

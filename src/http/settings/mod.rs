@@ -4,14 +4,18 @@
 //!
 //! Called by `app`; calls `service`. Guarantees:
 //! - The plane is the same in both revisions: an event's `data` is free-form here, and `requestReceivedAt` is always a date-time.
-//! - Every operation except the one that opens a session authenticates its caller. Users who are neither owner nor admin are refused.
-//! - Every change is recorded in the audit log, in the transaction that makes the change.
+//! - Every operation except the one that opens a session authenticates its caller. Users who are neither owner nor admin are refused, and
+//!   so are tokens without the grant of the operation.
+//! - Every change is recorded in the audit log, in the transaction that makes the change. Inbound messages are no changes: they are
+//!   recorded as events.
 
 mod audit;
 mod auth;
 mod bridges;
 mod drafts;
 mod events;
+mod grants;
+mod inbound_caller;
 mod inbox;
 mod keys;
 mod openapi_document;

@@ -3,12 +3,13 @@
 use poem_openapi::{OpenApi, OpenApiService};
 use serde_json::{Value, json};
 
+use super::grants::TOKEN_SCHEME;
 use crate::{
     domain::rules::ReceivedAt,
     http::{
         document::{
             canonical::{canonical, sorted},
-            components::share,
+            components::{operations_mut, share},
             contract::page_of,
             examples::{ExampleFiles, Examples},
             introduction::UNENVELOPED,
@@ -38,7 +39,8 @@ fn service() -> OpenApiService<impl OpenApi, ()> {
     OpenApiService::new(plane(), "counterpart, settings", "1.0.0")
         .description(format!(
             "The settings of a store: API keys, webhooks, recorded events, and what the contract has no operation for. The callers are the \
-             store's owners and admins, who authenticate with a browser's session or a machine's token. The settings API is the same in \
+             store's owners and admins, who authenticate with a browser's session or a machine's token, which may be limited to some \
+             operations; bridges sign what they bring in. The settings API is the same in \
              both revisions of the contract. {UNENVELOPED}"
         ))
         .license(poem_openapi::LicenseObject::new("MIT OR Apache-2.0").url("https://spdx.org/licenses/MIT.html"))
@@ -58,9 +60,25 @@ pub fn document() -> Value {
             *store = "The store of the session or token; empty where no store is known.".into();
         }
     }
+    operations_mut(&mut document).for_each(required_grant);
     examples().put_into(&mut document);
     share(&mut document);
     sorted(document)
+}
+
+/// Splits a requirement such as `Token:keys` into the security scheme and the operation's `x-required-grant`, which its description states,
+/// too.
+fn required_grant(operation: &mut Value) {
+    let required = operation["security"].as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut).find_map(|schemes| {
+        let name = schemes.keys().find(|name| name.starts_with(TOKEN_SCHEME) && name.len() > TOKEN_SCHEME.len())?.clone();
+        let scopes = schemes.remove(&name)?;
+        schemes.insert(TOKEN_SCHEME.to_owned(), scopes);
+        Some(name[TOKEN_SCHEME.len() + 1..].to_owned())
+    });
+    let Some(grant) = required else { return };
+    let description = operation["description"].as_str().unwrap_or_default();
+    operation["description"] = format!("{description}\n\nA token needs the grant `{grant}`.").into();
+    operation["x-required-grant"] = grant.into();
 }
 
 /// The examples of the document, which are the same in both revisions.

@@ -3,7 +3,7 @@
 use poem_openapi::{Object, OpenApi};
 use serde::{Deserialize, Serialize};
 
-use super::auth::Managed;
+use super::{auth::Permitted, grants};
 use crate::{
     domain::{
         ids::{SeatId, UserId},
@@ -124,7 +124,7 @@ impl TeamOperations {
     ///
     /// Lists the store's seats, the oldest first.
     #[oai(path = "/users", method = "get", operation_id = "listSeats")]
-    async fn list_seats(&self, managed: Managed) -> Result<Reply<All<Seat>>, Failure<SettingsCatalog>> {
+    async fn list_seats(&self, managed: Permitted<grants::Team>) -> Result<Reply<All<Seat>>, Failure<SettingsCatalog>> {
         let users: Vec<Seat> = managed.state.service.users(managed.store(), None, true).await?.into_iter().map(Into::into).collect();
         Ok(Reply::of(&managed.context, &users, vec![]))
     }
@@ -137,7 +137,7 @@ impl TeamOperations {
     #[oai(path = "/users", method = "delete", operation_id = "removeUser")]
     async fn remove_user(
         &self,
-        managed: Managed,
+        managed: Permitted<grants::Team>,
         /// The seat to remove: its `id` in the list of users, not its `userId`.
         id: Query<Required<Id<SeatId>>>,
     ) -> Result<Reply<One<UserRemoved>>, Failure<SettingsRemoval>> {
@@ -149,7 +149,7 @@ impl TeamOperations {
     ///
     /// Lists the store's channel accounts, including disconnected ones, with the users who may work on each.
     #[oai(path = "/accounts", method = "get", operation_id = "listAccountUsers")]
-    async fn list_account_users(&self, managed: Managed) -> Result<Reply<All<AccountUsers>>, Failure<SettingsCatalog>> {
+    async fn list_account_users(&self, managed: Permitted<grants::Team>) -> Result<Reply<All<AccountUsers>>, Failure<SettingsCatalog>> {
         let accounts: Vec<AccountUsers> =
             managed.state.service.account_access(managed.store()).await?.into_iter().map(Into::into).collect();
         Ok(Reply::of(&managed.context, &accounts, vec![]))
@@ -162,7 +162,7 @@ impl TeamOperations {
     #[oai(path = "/accounts/users", method = "put", operation_id = "setAccountUsers")]
     async fn set_account_users(
         &self,
-        managed: Managed,
+        managed: Permitted<grants::Team>,
         body: Body<AccountUsersChange>,
     ) -> Result<Reply<One<AccountUsersChanged>>, Failure<SettingsEdit>> {
         let change = body.parse()?;

@@ -18,9 +18,13 @@ use poem_openapi::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::auth::{COOKIE, Managed, not_a_manager, own_origin, refused};
+use super::{
+    auth::{COOKIE, Permitted, not_a_manager, own_origin, refused},
+    grants::AnyGrant,
+};
 use crate::{
     domain::{
+        grants::Grant,
         settings::{CredentialKind, Manager},
         time::Timestamp,
     },
@@ -35,7 +39,7 @@ use crate::{
             reply::{One, Reply, ReplyShape},
             shared_state::SharedState,
         },
-        schemas::value_types::UserIdText,
+        schemas::value_types::{EnumValue, UserIdText, ValueSet},
     },
 };
 
@@ -51,6 +55,25 @@ pub struct SessionOpening {
     link: String,
 }
 
+/// The grants of credentials.
+#[derive(Debug)]
+pub struct Grants;
+
+impl ValueSet for Grants {
+    const NAME: &'static str = "Grant";
+    const DESCRIPTION: &'static str =
+        "What a credential permits. Each operation names the grant that it needs in `x-required-grant`; `all` permits every operation.";
+    const VALUES: &'static [&'static str] = &{
+        let mut names = [""; Grant::ALL.len()];
+        let mut i = 0;
+        while i < names.len() {
+            names[i] = Grant::ALL[i].name();
+            i += 1;
+        }
+        names
+    };
+}
+
 /// The session or token of the caller, and the user to whom it was given.
 #[derive(Debug, Object, Serialize)]
 #[oai(rename_all = "camelCase")]
@@ -64,6 +87,8 @@ pub struct Session {
     role: String,
     /// When the session or the token ends.
     expires_at: Timestamp,
+    /// What the session or the token permits; a session permits `all`.
+    can: Vec<EnumValue<Grants>>,
 }
 
 impl From<Manager> for Session {
@@ -73,6 +98,7 @@ impl From<Manager> for Session {
             user_id: manager.user_id.into(),
             role: manager.role.unwrap_or_default(),
             expires_at: manager.expires_at,
+            can: manager.can.names().into_iter().map(|name| name.to_owned().into()).collect(),
         }
     }
 }
@@ -191,9 +217,9 @@ impl SessionOperations {
 
     /// Get the session
     ///
-    /// Returns the user behind the session or the token.
+    /// Returns the user behind the session or the token, and what it permits.
     #[oai(path = "/session", method = "get", operation_id = "getSession")]
-    async fn get_session(&self, managed: Managed) -> Result<Reply<One<Session>>, Failure<SettingsCatalog>> {
+    async fn get_session(&self, managed: Permitted<AnyGrant>) -> Result<Reply<One<Session>>, Failure<SettingsCatalog>> {
         Ok(Reply::of(&managed.context, &Session::from(managed.manager.clone()), vec![]))
     }
 
@@ -201,7 +227,7 @@ impl SessionOperations {
     ///
     /// Ends the session or the token with which the request is authenticated.
     #[oai(path = "/session", method = "delete", operation_id = "endSession")]
-    async fn end_session(&self, managed: Managed) -> Result<Reply<Ended>, Failure<SettingsCatalog>> {
+    async fn end_session(&self, managed: Permitted<AnyGrant>) -> Result<Reply<Ended>, Failure<SettingsCatalog>> {
         managed.state.service.end_session(&managed.editor, &managed.secret).await?;
         let headers = cookie("", 0, false).map(|cookie| (header::SET_COOKIE.as_str(), cookie)).into_iter().collect();
         Ok(Reply::of(&managed.context, &Acknowledgement::from(()), headers))

@@ -4,7 +4,8 @@ use poem_openapi::{Object, OpenApi};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    auth::Managed,
+    auth::{Managed, Permitted},
+    grants,
     params::{AtLeastOne, Clearable, LimitParam, PositionParam},
 };
 use crate::{
@@ -251,7 +252,7 @@ impl WebhookOperations {
     ///
     /// Lists the store's webhooks, the oldest first, without their secrets.
     #[oai(path = "/webhooks", method = "get", operation_id = "listWebhooks")]
-    async fn list_webhooks(&self, managed: Managed) -> Result<Reply<All<WebhookView>>, Failure<SettingsCatalog>> {
+    async fn list_webhooks(&self, managed: Permitted<grants::Webhooks>) -> Result<Reply<All<WebhookView>>, Failure<SettingsCatalog>> {
         let webhooks: Vec<WebhookView> = managed.state.service.webhooks(managed.store()).await?.into_iter().map(Into::into).collect();
         Ok(Reply::of(&managed.context, &webhooks, vec![]))
     }
@@ -262,7 +263,7 @@ impl WebhookOperations {
     #[oai(path = "/webhooks", method = "post", operation_id = "createWebhook")]
     async fn create_webhook(
         &self,
-        managed: Managed,
+        managed: Permitted<grants::Webhooks>,
         body: Body<WebhookCreation>,
     ) -> Result<Reply<One<WebhookWithSecret>>, Failure<SettingsAddition>> {
         let new = body.parse()?;
@@ -276,7 +277,11 @@ impl WebhookOperations {
     ///
     /// Changes the address that events are sent to, or which events are sent, for events from now on. The secret stays the same.
     #[oai(path = "/webhooks", method = "patch", operation_id = "editWebhook")]
-    async fn edit_webhook(&self, managed: Managed, body: Body<WebhookChange>) -> Result<Reply<One<WebhookView>>, Failure<SettingsEdit>> {
+    async fn edit_webhook(
+        &self,
+        managed: Permitted<grants::Webhooks>,
+        body: Body<WebhookChange>,
+    ) -> Result<Reply<One<WebhookView>>, Failure<SettingsEdit>> {
         let change = body.parse()?;
         let account_id = change.account_id.0.map(|account| account.map(Into::into));
         let settings = WebhookSettings { url: change.url, kinds: change.events.0.map(|kinds| kinds.map(names)), account_id };
@@ -291,7 +296,7 @@ impl WebhookOperations {
     #[oai(path = "/webhooks/enable", method = "post", operation_id = "enableWebhook")]
     async fn enable_webhook(
         &self,
-        managed: Managed,
+        managed: Permitted<grants::Webhooks>,
         body: Body<WebhookReference>,
     ) -> Result<Reply<One<WebhookView>>, Failure<SettingsEdit>> {
         let id = body.parse()?.webhook_id.into();
@@ -304,7 +309,7 @@ impl WebhookOperations {
     #[oai(path = "/webhooks/disable", method = "post", operation_id = "disableWebhook")]
     async fn disable_webhook(
         &self,
-        managed: Managed,
+        managed: Permitted<grants::Webhooks>,
         body: Body<WebhookReference>,
     ) -> Result<Reply<One<WebhookView>>, Failure<SettingsEdit>> {
         let id = body.parse()?.webhook_id.into();
@@ -318,7 +323,7 @@ impl WebhookOperations {
     #[oai(path = "/webhooks/rotate", method = "post", operation_id = "rotateWebhook")]
     async fn rotate_webhook(
         &self,
-        managed: Managed,
+        managed: Permitted<grants::Webhooks>,
         body: Body<WebhookReference>,
     ) -> Result<Reply<One<WebhookWithSecret>>, Failure<SettingsEdit>> {
         let id = body.parse()?.webhook_id.into();
@@ -329,7 +334,11 @@ impl WebhookOperations {
     ///
     /// Sends a test event, whose kind is `webhook.test`, to one webhook.
     #[oai(path = "/webhooks/test", method = "post", operation_id = "testWebhook")]
-    async fn test_webhook(&self, managed: Managed, body: Body<WebhookReference>) -> Result<Reply<One<TestEvent>>, Failure<SettingsChange>> {
+    async fn test_webhook(
+        &self,
+        managed: Permitted<grants::Webhooks>,
+        body: Body<WebhookReference>,
+    ) -> Result<Reply<One<TestEvent>>, Failure<SettingsChange>> {
         let id = body.parse()?.webhook_id.into();
         let event_id = managed.state.service.test_webhook(&managed.editor, &id).await.map_err(ApiError::in_body)?;
         Ok(Reply::of(&managed.context, &TestEvent { event_id }, vec![]))
@@ -339,7 +348,11 @@ impl WebhookOperations {
     ///
     /// Queues events again, as if there had been no attempt; with `dryRun`, only counts the events that would be queued.
     #[oai(path = "/webhooks/replay", method = "post", operation_id = "replayWebhook")]
-    async fn replay_webhook(&self, managed: Managed, body: Body<ReplayOrder>) -> Result<Reply<One<Replayed>>, Failure<SettingsChange>> {
+    async fn replay_webhook(
+        &self,
+        managed: Permitted<grants::Webhooks>,
+        body: Body<ReplayOrder>,
+    ) -> Result<Reply<One<Replayed>>, Failure<SettingsChange>> {
         let order = body.parse()?;
         let replay = Replay {
             event: order.event_id,
@@ -359,7 +372,7 @@ impl WebhookOperations {
     #[oai(path = "/webhooks/attempts", method = "get", operation_id = "listAttempts")]
     async fn list_attempts(
         &self,
-        managed: Managed,
+        managed: Permitted<grants::Webhooks>,
         /// The webhook whose attempts are listed.
         #[oai(name = "webhookId")]
         webhook_id: Query<Required<Id<WebhookId>>>,
@@ -380,7 +393,7 @@ impl WebhookOperations {
     #[oai(path = "/webhooks", method = "delete", operation_id = "deleteWebhook")]
     async fn delete_webhook(
         &self,
-        managed: Managed,
+        managed: Permitted<grants::Webhooks>,
         /// The webhook to delete.
         #[oai(name = "webhookId")]
         webhook_id: Query<Required<Id<WebhookId>>>,

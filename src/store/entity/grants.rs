@@ -12,6 +12,7 @@ pub struct Model {
     pub kind: String,
     pub created_at: i64,
     pub expires_at: i64,
+    pub can: String,
 }
 
 #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]

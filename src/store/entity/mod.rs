@@ -2,6 +2,7 @@
 
 use sea_orm::DbBackend;
 
+pub mod accepted_signatures;
 pub mod account_users;
 pub mod accounts;
 pub mod api_key_secrets;
@@ -58,8 +59,7 @@ pub(in crate::store) fn is_there(backend: DbBackend, table: &str, column: &str) 
 macro_rules! for_each_entity {
     ($function:ident, $argument:expr) => {
         for_each_entity! { $function($argument):
-            account_users accounts api_key_secrets api_keys attempts audit bridge_secrets bridges changes comments
-            contact_fields contacts conversation_labels conversations counters deliveries drafts events forgotten_changes former_places
+            accepted_signatures account_users accounts api_key_secrets api_keys attempts audit bridge_secrets bridges changes comments contact_fields contacts conversation_labels conversations counters deliveries drafts events forgotten_changes former_places
             grants idempotency_keys labelled_tickets labels messages outbound roles server_secrets stores team_members teams
             templates ticket_field_values ticket_fields tickets totals transaction_numbers users webhook_kinds webhook_secrets webhooks
             write_probes

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use sea_orm::{
     ActiveValue::{NotSet, Set},
-    ColumnTrait, EntityTrait, QueryFilter, QueryOrder,
+    ColumnTrait, Condition, EntityTrait, QueryFilter, QueryOrder, QuerySelect,
 };
 
 use crate::{
@@ -99,6 +99,27 @@ impl Db {
         let rows =
             bridges::Entity::find().filter(bridges::Column::StoreId.eq(store)).order_by_asc(bridges::Column::AccountId).all(self.read());
         Ok(rows.await?.into_iter().map(Into::into).collect())
+    }
+}
+
+impl Db {
+    /// The secrets with which the bridge of an account signs now; none if the account has no bridge. `Err`: why no secret can be decrypted.
+    pub async fn bridge_secrets(
+        &self,
+        store: &StoreId,
+        account: &AccountId,
+        now: Timestamp,
+    ) -> Result<std::result::Result<Vec<SigningSecret>, String>> {
+        let in_force = Condition::any().add(bridge_secrets::Column::EndsAt.is_null()).add(bridge_secrets::Column::EndsAt.gt(now));
+        let query = bridge_secrets::Entity::find()
+            .select_only()
+            .columns([bridge_secrets::Column::Secret, bridge_secrets::Column::KeyId])
+            .filter(bridge_secrets::Column::StoreId.eq(store))
+            .filter(bridge_secrets::Column::AccountId.eq(account))
+            .filter(in_force);
+        let (keys, store, account) = (self.secret_keys().clone(), store.clone(), account.clone());
+        let read = self.select(query, move |cells| SECRETS.read(cells, &keys, store.as_str(), account.as_str()));
+        Ok(readable(read.await?))
     }
 }
 

@@ -10,6 +10,7 @@ use sea_orm::{
 
 use crate::{
     domain::{
+        grants::GrantSet,
         ids::{AccountId, SeatId, StoreId, TicketId, UserId},
         keys::SecretHash,
         settings::{CredentialKind, Manager, OWNER},
@@ -26,6 +27,18 @@ use crate::{
     },
 };
 
+/// The kind under which a token is stored that may not do everything. A build that knows no grants does not look for it, and so refuses the
+/// token.
+const NARROW_TOKEN: &str = "narrow_token";
+
+/// The kinds under which credentials of a kind are stored.
+fn stored_kinds(kind: CredentialKind) -> Vec<&'static str> {
+    match kind {
+        CredentialKind::Token => vec![kind.name(), NARROW_TOKEN],
+        CredentialKind::Link | CredentialKind::Session => vec![kind.name()],
+    }
+}
+
 impl Db {
     /// The user that a credential of that kind belongs to; `None` when it is unknown or has ended, or the user has left the store.
     pub async fn find_manager(&self, hash: &SecretHash, kind: CredentialKind, now: Timestamp) -> Result<Option<Manager>> {
@@ -34,7 +47,7 @@ impl Db {
         query
             .columns([(grants::Entity, grants::Column::StoreId), (grants::Entity, grants::Column::UserId)])
             .expr(Expr::from(role_kind()))
-            .column((grants::Entity, grants::Column::ExpiresAt))
+            .columns([(grants::Entity, grants::Column::ExpiresAt), (grants::Entity, grants::Column::Can)])
             .from(grants::Entity)
             .join(
                 JoinType::InnerJoin,
@@ -44,10 +57,11 @@ impl Db {
                     .add(Expr::col((users::Entity, users::Column::UserId)).equals((grants::Entity, grants::Column::UserId))),
             )
             .and_where(grants::Column::Hash.eq(hash.as_str()))
-            .and_where(grants::Column::Kind.eq(kind.name()))
+            .and_where(among(grants::Column::Kind, stored_kinds(kind)))
             .and_where(grants::Column::ExpiresAt.gt(now));
         let found = self.select(query, |cells| {
-            Ok(Manager { store_id: cells.id()?, user_id: cells.id()?, role: cells.take()?, expires_at: cells.time()? })
+            let (store_id, user_id, role, expires_at) = (cells.id()?, cells.id()?, cells.take()?, cells.time()?);
+            Ok(Manager { store_id, user_id, role, expires_at, can: GrantSet::from_stored(&cells.take::<String>()?) })
         });
         Ok(found.await?.pop())
     }
@@ -65,16 +79,24 @@ impl Db {
 
 impl Write {
     /// Stores a credential, and removes the store's credentials that have ended.
-    pub async fn insert_credential(&self, hash: &SecretHash, user: &UserId, kind: CredentialKind, expires_at: Timestamp) -> Result<()> {
+    pub async fn insert_credential(
+        &self,
+        hash: &SecretHash,
+        user: &UserId,
+        kind: CredentialKind,
+        can: GrantSet,
+        expires_at: Timestamp,
+    ) -> Result<()> {
         let ended = Condition::all().add(grants::Column::StoreId.eq(self.store())).add(grants::Column::ExpiresAt.lte(self.now()));
         self.execute(&grants::Entity::delete_many().filter(ended)).await?;
         let row = grants::ActiveModel {
             hash: Set(hash.as_str().to_owned()),
             store_id: Set(self.store().to_string()),
             user_id: Set(user.to_string()),
-            kind: Set(kind.name().to_owned()),
+            kind: Set(if can.is_all() { kind.name() } else { NARROW_TOKEN }.to_owned()),
             created_at: Set(self.now().millis()),
             expires_at: Set(expires_at.millis()),
+            can: Set(can.to_string()),
         };
         self.insert(row).await
     }
@@ -226,5 +248,54 @@ impl Write {
             self.insert(row).await?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::{
+        domain::{clock::Clock, fixture::MovableClock},
+        store::{fixture::Fixture, sql::Sql},
+    };
+
+    #[tokio::test]
+    async fn tokens_from_before_grants_permit_everything_and_narrow_ones_go_with_them() {
+        let fixture = Fixture::alone().await;
+        fixture.role("r1", "Owner").await;
+        fixture.user("seat", Some("u1"), Some("Ann"), 0).await;
+        let clock: Arc<dyn Clock> = MovableClock::at(0);
+        let [full, narrow, old] = ["full", "narrow", "old"].map(SecretHash::of);
+        let write = fixture.db.write(&fixture.store, &clock).await.unwrap();
+        let (user, ends) = (UserId::from("u1"), Timestamp::from_millis(1000));
+        let few: GrantSet = "events,inbound".parse().unwrap();
+        write.insert_credential(&full, &user, CredentialKind::Token, GrantSet::EVERYTHING, ends).await.unwrap();
+        write.insert_credential(&narrow, &user, CredentialKind::Token, few, ends).await.unwrap();
+        write.commit().await.unwrap();
+        // The statement of a build that knows no grants.
+        let insert = format!(
+            "INSERT INTO grants (hash, store_id, user_id, kind, created_at, expires_at) VALUES ('{}', '{}', 'u1', 'token', 0, 1000)",
+            old.as_str(),
+            fixture.store
+        );
+        fixture.execute(&insert).await.unwrap();
+        let can = async |hash: &SecretHash, kind| {
+            let found = fixture.db.find_manager(hash, kind, Timestamp::from_millis(1)).await.unwrap();
+            found.map(|manager| manager.can.to_string())
+        };
+        let tokens = async || {
+            [can(&full, CredentialKind::Token).await, can(&narrow, CredentialKind::Token).await, can(&old, CredentialKind::Token).await]
+        };
+        let of = |can: &str| Some(can.to_owned());
+        assert_eq!(tokens().await, [of("all"), of("events,inbound"), of("all")]);
+        assert_eq!(can(&narrow, CredentialKind::Session).await, None);
+        // Such a build looks for tokens of this kind only, and so does not find the narrow one.
+        let known = Sql::of(&fixture.store, "SELECT hash FROM grants WHERE store_id = $1 AND kind = 'token'");
+        let known = fixture.db.all(known, |cells| cells.take::<String>()).await.unwrap();
+        assert!(known.len() == 2 && !known.contains(&narrow.as_str().to_owned()), "{known:?}");
+        fixture.migrate_again("m0018_narrow_tokens").await;
+        assert_eq!(tokens().await, [of("all"), None, of("all")]);
     }
 }

@@ -1,5 +1,6 @@
 //! Settings of a store: keys, credentials, webhooks, bridges, their secrets, drafts, and the audit log.
 
+pub mod accepted_signatures;
 pub mod audit;
 pub mod bridges;
 pub mod credentials;

@@ -5,10 +5,12 @@ mod access;
 mod audit;
 mod bridges;
 mod drafts;
+mod grants;
 mod inbound;
 mod inbox;
 mod keys;
 mod shapes;
+mod signed;
 mod team;
 mod webhooks;
 

@@ -167,6 +167,26 @@ impl Recorder<'_> {
         self.described(route)["parameters"].to_string().contains("IdempotencyKey")
     }
 
+    /// The error of a request that a bridge signed and that is sent twice.
+    async fn of_signatures(&mut self) {
+        if !self.settings {
+            return;
+        }
+        let bench = Bench::new().await;
+        let mut body = self.example("receiveMessage").body.clone().unwrap();
+        body["storeId"] = STORE.into();
+        let account = body["accountId"].as_str().unwrap().into();
+        let set = bench.service.set_bridge(&Editor::command_line(STORE.into()), &account, "https://bridge.example.com/line").await.unwrap();
+        let (secret, body, seconds) = (set.1.unwrap(), body.to_string(), RECORDED_AT / 1000);
+        let signed = self.sent(&bench, "receiveMessage", None).without("authorization").with("webhook-id", "msg-1");
+        let signed = signed.with("webhook-timestamp", &seconds.to_string());
+        let signed = signed.with("webhook-signature", &secret.sign("msg-1", seconds, body.as_bytes()));
+        let signed = Sent { body: Some(body), ..signed };
+        assert_eq!(bench.endpoint.get_response(signed.request()).await.status(), StatusCode::OK);
+        let error = refused(&bench.endpoint, &signed, 409).await;
+        self.keep("receiveMessage", 409, error);
+    }
+
     /// Sends the example request of every operation that documents a status, changed by `change`.
     async fn of_every(&mut self, bench: &Bench, endpoint: &BoxEndpoint<'static, Response>, status: u16, change: impl Fn(Sent) -> Sent) {
         let routes: Vec<Route> = self.routes.iter().filter(|route| self.documents(route, status)).cloned().collect();
@@ -239,6 +259,7 @@ pub async fn errors(examples: &Examples, document: &Value, settings: bool) -> Er
     let routes = routes(document, if settings { SETTINGS_PREFIX } else { PREFIX });
     let mut recorder = Recorder { examples, routes, document, settings, found: Errors::new() };
     recorder.of_requests().await;
+    recorder.of_signatures().await;
     recorder.of_permissions().await;
     recorder.of_rates().await;
     recorder.of_failures().await;

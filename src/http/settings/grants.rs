@@ -1,0 +1,63 @@
+//! Grants as types: each operation of the settings plane names in its signature the grant that a token needs for it. `openapi/settings.routes`
+//! lists every operation with its grant.
+
+use crate::domain::grants::Grant;
+
+/// What an operation requires of a token.
+pub trait RequiredGrant: Send + Sync + 'static {
+    /// Absent: any token may call the operation.
+    const GRANT: Option<Grant>;
+    /// The requirement in the document that the generator writes: scheme and grant.
+    const REQUIREMENT: &'static str;
+}
+
+/// The name of the security scheme of tokens in the document.
+pub const TOKEN_SCHEME: &str = "Token";
+
+macro_rules! required_grants {
+    ($($name:ident = $grant:literal),* $(,)?) => {
+        $(
+            #[derive(Debug)]
+            pub struct $name;
+
+            impl RequiredGrant for $name {
+                const GRANT: Option<Grant> = Some(Grant::$name);
+                const REQUIREMENT: &'static str = concat!("Token:", $grant);
+            }
+        )*
+
+        #[cfg(test)]
+        const REQUIREMENTS: &[(Option<Grant>, &str)] = &[$((<$name as RequiredGrant>::GRANT, <$name as RequiredGrant>::REQUIREMENT)),*];
+    };
+}
+
+required_grants! {
+    Events = "events",
+    Inbound = "inbound",
+    Keys = "keys",
+    Webhooks = "webhooks",
+    Team = "team",
+    Audit = "audit",
+}
+
+/// For what concerns only the caller's own credential.
+#[derive(Debug)]
+pub struct AnyGrant;
+
+impl RequiredGrant for AnyGrant {
+    const GRANT: Option<Grant> = None;
+    const REQUIREMENT: &'static str = TOKEN_SCHEME;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_requirement_names_its_own_grant() {
+        assert_eq!(REQUIREMENTS.len(), Grant::ALL.len() - 1);
+        for (grant, requirement) in REQUIREMENTS {
+            assert_eq!(*requirement, format!("{TOKEN_SCHEME}:{}", grant.unwrap()));
+        }
+    }
+}

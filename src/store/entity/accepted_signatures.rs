@@ -1,0 +1,20 @@
+//! Signed requests of bridges that were accepted, so that none is accepted twice.
+
+use sea_orm::entity::prelude::*;
+
+#[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+#[sea_orm(table_name = "accepted_signatures")]
+pub struct Model {
+    #[sea_orm(primary_key, auto_increment = false)]
+    pub store_id: String,
+    #[sea_orm(primary_key, auto_increment = false)]
+    pub account_id: String,
+    #[sea_orm(primary_key, auto_increment = false)]
+    pub digest: String,
+    pub expires_at: i64,
+}
+
+#[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
+pub enum Relation {}
+
+impl ActiveModelBehavior for ActiveModel {}

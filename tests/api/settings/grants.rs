@@ -1,0 +1,137 @@
+//! Grants of tokens: every operation of the settings plane requires its grant and no other.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::{Plane, text};
+use crate::{contract, fixture::ANN};
+
+const GRANTS: [&str; 7] = ["events", "inbound", "keys", "webhooks", "team", "audit", "all"];
+
+/// The operations of each grant. Those that concern the caller's own session need none.
+const OPERATIONS: [(&str, &[&str]); 7] = [
+    ("events", &["listEvents"]),
+    ("inbound", &["receiveMessage"]),
+    ("keys", &["listKeys", "createKey", "editKey", "rotateKey", "activateKey", "deactivateKey", "deleteKey"]),
+    (
+        "webhooks",
+        &[
+            "listWebhooks",
+            "createWebhook",
+            "editWebhook",
+            "rotateWebhook",
+            "enableWebhook",
+            "disableWebhook",
+            "deleteWebhook",
+            "testWebhook",
+            "replayWebhook",
+            "listAttempts",
+            "listBridges",
+            "setBridge",
+            "rotateBridge",
+            "removeBridge",
+        ],
+    ),
+    (
+        "team",
+        &[
+            "listSeats",
+            "removeUser",
+            "listAccountUsers",
+            "setAccountUsers",
+            "unassignTicket",
+            "snoozeTicket",
+            "unsnoozeTicket",
+            "escalateConversation",
+            "listDrafts",
+            "editDraft",
+            "releaseDraft",
+            "discardDraft",
+        ],
+    ),
+    ("audit", &["listAuditEntries"]),
+    ("", &["openSession", "getSession", "endSession"]),
+];
+
+fn token(plane: &Plane, can: &str) -> String {
+    plane.desk.server.database.run(&["settings", "token", "--store", "desk", "--user", ANN, "--can", can])
+}
+
+#[test]
+fn every_operation_has_the_grant_of_this_table() {
+    let plane = Plane::open();
+    let of = |grant: &'static str, ids: &'static [&str]| ids.iter().map(move |id| ((*id).to_owned(), grant.to_owned()));
+    let expected: BTreeMap<String, String> = OPERATIONS.into_iter().flat_map(|(grant, ids)| of(grant, ids)).collect();
+    let mut found = BTreeMap::new();
+    for operation in contract::settings(&plane.api).operations() {
+        let grant = operation.node.get("x-required-grant").map(text).unwrap_or_default();
+        let description = text(&operation.node["description"]);
+        assert!(grant.is_empty() || description.ends_with(&format!("\n\nA token needs the grant `{grant}`.")), "{description}");
+        found.insert(operation.id, grant);
+    }
+    assert_eq!(found, expected, "an operation is not in the table of this test, or has another grant");
+}
+
+#[test]
+fn an_operation_accepts_its_grant_and_refuses_every_other() {
+    let plane = Plane::open();
+    let tokens = GRANTS.map(|grant| (grant, token(&plane, grant)));
+    let mut operations = contract::settings(&plane.api).operations();
+    // Ending the session comes last, since it ends the token.
+    operations.sort_by_key(|operation| operation.id == "endSession");
+    let mut requests = 0;
+    for operation in operations.iter().filter(|operation| operation.id != "openSession") {
+        let required = operation.node.get("x-required-grant").map(text);
+        let path = format!("/settings/v1{}", operation.path);
+        plane.api.raw(&operation.method, &path).send().fails(401);
+        for (grant, token) in &tokens {
+            let answer = plane.call_as(token, &operation.method, &operation.path).send();
+            let permits = *grant == "all" || required.as_deref().is_none_or(|required| required == *grant);
+            if permits {
+                assert!(![401, 403].contains(&answer.status), "{} with {grant}: {}", operation.id, answer.described());
+            } else {
+                answer.fails(403);
+                let required = required.as_deref().unwrap_or_default();
+                let taught =
+                    format!("the token lacks the grant `{required}`; `counterpart settings token --can {required}` prints one that has it");
+                assert_eq!(answer.body()["error"]["message"], taught);
+            }
+            requests += 1;
+        }
+    }
+    assert!(requests >= 38 * 7, "{requests}");
+    for (_, token) in &tokens {
+        plane.call_as(token, "GET", "/session").send().fails(401);
+    }
+}
+
+#[test]
+fn a_token_says_what_it_can_do() {
+    let plane = Plane::open();
+    let database = &plane.desk.server.database;
+    let make = |can: &str| {
+        let printed = database.run(&["settings", "token", "--store", "desk", "--user", ANN, "--can", can, "--json"]);
+        serde_json::from_str::<Value>(&printed).unwrap_or_else(|error| panic!("{printed}: {error}"))
+    };
+    let made = make(" inbound,events, inbound");
+    let expected = json!(["events", "inbound"]);
+    assert_eq!(made["can"], expected);
+    assert_eq!(plane.call_as(&text(&made["token"]), "GET", "/session").send().ok()["can"], expected);
+    let entries = plane.get("/audit").query("subjectType", "session").send().ok();
+    assert_eq!((&entries[0]["action"], &entries[0]["detail"]["can"]), (&json!("session.granted"), &expected));
+    // A token without `--can`, and one that was made before grants, permits everything.
+    assert_eq!(plane.get("/session").send().ok()["can"], json!(["all"]));
+    assert_eq!(make("keys,all")["can"], json!(["all"]));
+    // A link has no grants of its own.
+    super::grant(&plane.desk, "link", ANN);
+    let entries = plane.get("/audit").query("subjectType", "session").send().ok();
+    assert_eq!((&entries[0]["detail"]["kind"], entries[0]["detail"].get("can")), (&json!("link"), None), "{entries}");
+    for wrong in ["event", "", "events,", "Events", "events;keys"] {
+        let refused = database.fails(&["settings", "token", "--store", "desk", "--user", ANN, "--can", wrong]);
+        assert!(refused.contains("the grants are events, inbound, keys, webhooks, team, audit, all"), "{refused}");
+    }
+    // Grants add nothing to a role: an admin with every grant may not do what only an owner may.
+    let admin = super::grant(&plane.desk, "token", super::DEE);
+    plane.call_as(&admin, "DELETE", "/users").query("id", "seat-ann").send().fails(403);
+}

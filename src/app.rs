@@ -39,8 +39,11 @@ use crate::{
     readiness::Readiness,
     revision,
     search::{IndexState, SearchService},
-    service::{self, Service},
-    store::{self, Db, change_log::retention::RetentionPass, settings::encryption_keys::SecretKeys, slow_statements},
+    service::{
+        self, Service,
+        sandbox::{DrainOrders, Sandbox},
+    },
+    store::{self, Db, change_log::retention::RetentionPass, sandbox::ServerLock, settings::encryption_keys::SecretKeys, slow_statements},
     supervisor::{Pulse, Supervisor},
     telemetry::metrics::{MESSAGES, Metrics, WEBHOOKS},
     tools::{self, Api, HttpTools, Narrowing, Permits, ToolServer},
@@ -61,6 +64,8 @@ pub struct App {
     metrics_listen: Option<String>,
     /// Absent: the assistant tools are not served.
     tools: Option<ToolSettings>,
+    /// In a sandbox: the orders to the workers of messages and of webhooks.
+    orders: Option<[DrainOrders; 2]>,
 }
 
 /// How the assistant tools are served over HTTP.
@@ -94,10 +99,50 @@ async fn connect(config: &Config, metrics: Option<&Metrics>) -> store::Result<Db
     Db::open(&config.database_url, config.connections.get(), metrics.map(Metrics::on_statement)).await
 }
 
-/// Opens the database, migrates its schema, and encrypts secrets that are stored in plain text. `metrics` count its statements.
-pub async fn open_migrated(config: &Config, metrics: Option<&Metrics>) -> store::Result<Db> {
-    let db = connect(config, metrics).await?;
+/// Opens the database for a command, as [`open_served`] does, whether or not it is a sandbox. A command of a sandbox goes by its clock.
+pub async fn open_migrated(config: &Config) -> store::Result<(Db, World)> {
+    let db = connect(config, None).await?;
     db.migrate_up().await?;
+    let world = world_of(&db).await?;
+    Ok((prepared(config, db).await?, world))
+}
+
+/// What a server needs of a database.
+pub struct Opened {
+    pub db: Db,
+    pub world: World,
+    /// Keeps other servers from the same sandbox.
+    pub lock: Option<ServerLock>,
+}
+
+/// Opens the database for a server: migrates its schema, and encrypts secrets that are stored in plain text. `metrics` count its
+/// statements. An ordinary database is refused where a sandbox is asked for, and a sandbox where it is not.
+pub async fn open_served(config: &Config, metrics: &Metrics, as_sandbox: bool) -> store::Result<Opened> {
+    let db = connect(config, Some(metrics)).await?;
+    if as_sandbox {
+        db.migrate_sandbox_up().await?;
+    } else {
+        db.migrate_up().await?;
+        if db.sandbox_ahead().await?.is_some() {
+            let reason =
+                "it is a sandbox, whose clock is not real time; serve it with `counterpart serve --sandbox`, or name another database";
+            return Err(store::Error::Unusable(reason.to_owned()));
+        }
+    }
+    let lock = if as_sandbox { Some(db.lock_for_server().await?) } else { None };
+    // Under the lock: no other server moves the clock after this.
+    let world = world_of(&db).await?;
+    Ok(Opened { db: prepared(config, db).await?, world, lock })
+}
+
+/// The real world, or that of a sandbox.
+async fn world_of(db: &Db) -> store::Result<World> {
+    let ahead = db.sandbox_ahead().await?;
+    Ok(ahead.map_or_else(World::real, |ahead| World::real().in_sandbox(ahead)))
+}
+
+/// The database with the keys of its secrets, none of which is stored in plain text, and without places of rows that another server noted.
+async fn prepared(config: &Config, db: Db) -> store::Result<Db> {
     db.adopt_places().await?;
     let db = db.with_secret_keys(secret_keys(config)?);
     let sealed = db.seal_plain().await?;
@@ -165,7 +210,14 @@ impl App {
         targets: Targets,
         index: PathBuf,
     ) -> service::Result<Self> {
-        let service = service(db.clone(), world).bounded_by(callers.bounds).delivering_to(targets);
+        let (sandbox, orders) = match world.sandbox.clone() {
+            Some(clock) => {
+                let (sandbox, orders) = Sandbox::new(clock, db.sandbox_ahead().await?.unwrap_or_default());
+                (Some(sandbox), Some(orders))
+            }
+            None => (None, None),
+        };
+        let service = service(db.clone(), world).bounded_by(callers.bounds).delivering_to(targets).in_sandbox(sandbox);
         let searches = SearchService::new(db, index, database_id(&service).await?);
         let service = service.searched_by(searches.clone());
         metrics.serves(revision::NAME);
@@ -180,7 +232,19 @@ impl App {
         let state =
             Arc::new(SharedState { service, replica, seal, metrics, rate: callers.rate, under_way: UnsentAnswers::default(), turns });
         let Callers { public_url, cors, .. } = callers;
-        Ok(Self { state, connectors, targets, searches, supervisor, readiness, public_url, cors, metrics_listen: None, tools: None })
+        Ok(Self {
+            state,
+            connectors,
+            targets,
+            searches,
+            supervisor,
+            readiness,
+            public_url,
+            cors,
+            metrics_listen: None,
+            tools: None,
+            orders,
+        })
     }
 
     /// Serves the assistant tools at [`tools::PATH`].
@@ -353,13 +417,16 @@ impl App {
             Arc::new(move |outcome| metrics.attempted(queue, outcome))
         };
         let (messages, webhooks) = (messages.counted_by(counted(MESSAGES)), webhooks.counted_by(counted(WEBHOOKS)));
+        let [message_orders, webhook_orders] = self.orders.clone().map_or([None, None], |orders| orders.map(Some));
         let (searches, chored) = (self.searches.clone(), service.clone());
         let (a, b, c, d) = (stopped(), stopped(), stopped(), stopped());
         Ok([
-            supervisor
-                .run("delivery to channels", WORKER_SILENCE, stop.clone(), move |pulse| Worker::new(messages.clone()).run(a(), pulse)),
-            supervisor
-                .run("delivery to webhooks", WORKER_SILENCE, stop.clone(), move |pulse| Worker::new(webhooks.clone()).run(b(), pulse)),
+            supervisor.run("delivery to channels", WORKER_SILENCE, stop.clone(), move |pulse| {
+                Worker::new(messages.clone()).ordered_by(message_orders.clone()).run(a(), pulse)
+            }),
+            supervisor.run("delivery to webhooks", WORKER_SILENCE, stop.clone(), move |pulse| {
+                Worker::new(webhooks.clone()).ordered_by(webhook_orders.clone()).run(b(), pulse)
+            }),
             supervisor.run("chores", LONG_SILENCE, stop.clone(), move |pulse| chores(chored.clone(), c(), pulse)),
             supervisor.run("search index", LONG_SILENCE, stop.clone(), move |pulse| searches.clone().run(d(), pulse)),
         ])
@@ -394,7 +461,7 @@ async fn chores(service: Service, stopped: impl Future<Output = ()>, pulse: Puls
             chore(
                 &pulse,
                 "the oldest of the change log could not be forgotten",
-                service.db().forget_changes(service.world().now(), &mut forgetting).await,
+                service.db().forget_changes(service.world().now(), service.world().ahead(), &mut forgetting).await,
             ),
         ];
         if stop {

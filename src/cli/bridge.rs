@@ -9,7 +9,6 @@ use crate::{
     config::{Config, switch},
     domain::{
         bridges::Bridge,
-        clock::World,
         ids::{AccountId, StoreId},
         settings::Editor,
         webhooks::SigningSecret,
@@ -68,8 +67,8 @@ pub struct BridgeOutput {
 
 impl BridgeCommand {
     pub async fn run(self, config: &Config) -> CliResult {
-        let db = open_migrated(config, None).await?;
-        self.execute(&service(db.clone(), World::real()).delivering_to(config.targets())).await?;
+        let (db, world) = open_migrated(config).await?;
+        self.execute(&service(db.clone(), world).delivering_to(config.targets())).await?;
         Ok(db.close().await?)
     }
 

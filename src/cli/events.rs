@@ -6,7 +6,7 @@ use super::{CliResult, print};
 use crate::{
     app::{open_migrated, service},
     config::Config,
-    domain::{clock::World, ids::StoreId},
+    domain::ids::StoreId,
 };
 
 /// Events per read.
@@ -25,8 +25,8 @@ pub struct EventsArgs {
 
 impl EventsArgs {
     pub async fn run(self, config: &Config) -> CliResult {
-        let db = open_migrated(config, None).await?;
-        let service = service(db.clone(), World::real());
+        let (db, world) = open_migrated(config).await?;
+        let service = service(db.clone(), world);
         let store = StoreId::from(self.store);
         let mut after = self.after;
         loop {

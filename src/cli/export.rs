@@ -30,7 +30,7 @@ pub struct ExportArgs {
 
 impl ExportArgs {
     pub async fn run(self, config: &Config) -> CliResult {
-        let db = open_migrated(config, None).await?;
+        let (db, _) = open_migrated(config).await?;
         let store = StoreId::from(self.store);
         if self.file.as_os_str() == "-" {
             stream(&db, &store, stdout()).await?;

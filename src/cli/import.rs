@@ -8,7 +8,7 @@ use super::{CliResult, Failed, print, progress};
 use crate::{
     app::open_migrated,
     config::{Config, switch},
-    domain::{clock::World, ids::StoreId},
+    domain::ids::StoreId,
     service::import::{self, Options, Spool, Summary},
 };
 
@@ -52,11 +52,11 @@ impl ImportArgs {
         let spool = if from_stdin { Spool::copy(stdin().lock()) } else { Spool::open(&file) };
         let name = if from_stdin { "standard input".to_owned() } else { format!("`{}`", file.display()) };
         let spool = spool.map_err(|error| Failed(format!("{name} cannot be read: {error}")))?;
-        let db = open_migrated(config, None).await?;
+        let (db, world) = open_migrated(config).await?;
 
         let (bar, progress) = progress::bar();
         let options = Options { dry_run: self.dry_run, progress };
-        let outcome = import::run(&db, &World::real(), &StoreId::from(store), spool, options).await;
+        let outcome = import::run(&db, &world, &StoreId::from(store), spool, options).await;
         if let Some(bar) = bar {
             bar.finish_and_clear();
         }

@@ -8,7 +8,6 @@ use crate::{
     app::{open_migrated, service},
     config::{Config, switch},
     domain::{
-        clock::World,
         ids::{KeyId, UserId},
         keys::{ApiKey, Secret},
         scopes::{Scope, ScopeError, ScopeSet},
@@ -96,8 +95,8 @@ pub struct KeyOutput {
 
 impl KeyCommand {
     pub async fn run(self, config: &Config) -> CliResult {
-        let db = open_migrated(config, None).await?;
-        self.execute(&service(db.clone(), World::real()).bounded_by(config.bounds())).await?;
+        let (db, world) = open_migrated(config).await?;
+        self.execute(&service(db.clone(), world).bounded_by(config.bounds())).await?;
         Ok(db.close().await?)
     }
 

@@ -13,7 +13,6 @@ use crate::{
     app::{App, Callers, open_migrated},
     config::{Config, api_key, switch},
     delivery::connector::Connectors,
-    domain::clock::World,
     telemetry::metrics::Metrics,
     tools::{Narrowing, Permits, RemoteTools, named_tools},
 };
@@ -62,10 +61,13 @@ impl Mcp {
             let relay = RemoteTools::connect(client(Policy::none()).map_err(Failed)?, url, key, narrowing).await.map_err(Failed)?;
             return serve(relay).await;
         }
-        let db = open_migrated(config, None).await?;
+        let (db, world) = open_migrated(config).await?;
+        if world.sandbox.is_some() {
+            let reason = "the database is a sandbox, whose clock is its server's; name that server with `--url`, and start it with `--mcp`";
+            return Err(Failed(reason.to_owned()));
+        }
         let callers = Callers { bounds: config.bounds(), connections: config.connections.get() as usize, ..Callers::default() };
-        let app =
-            App::new(db, World::real(), Metrics::default(), callers, Connectors::none(), config.targets(), config.index_folder()).await?;
+        let app = App::new(db, world, Metrics::default(), callers, Connectors::none(), config.targets(), config.index_folder()).await?;
         if !app.knows_key(&key).await? {
             return Err(Failed("the key in COUNTERPART_API_KEY is not valid: it is unknown, inactive, expired or deleted".to_owned()));
         }

@@ -14,7 +14,6 @@ use crate::{
     app,
     config::Config,
     domain::{
-        clock::World,
         entries::Object,
         ids::{AccountId, ConversationId, MessageId, StoreId, TicketId},
         receive::{Detail, Ignored, Inbound, InboundContact},
@@ -117,10 +116,10 @@ impl Receive {
             let file = File::open(&self.file).map_err(|error| Failed(format!("`{}` cannot be read: {error}", self.file.display())))?;
             Box::new(BufReader::new(file))
         };
-        let db = app::open_migrated(config, None).await?;
+        let (db, world) = app::open_migrated(config).await?;
         let store = StoreId::from(self.store);
         let outcome = match db.store_exists(&store).await? {
-            true => receive(&app::service(db.clone(), World::real()), &store, input).await,
+            true => receive(&app::service(db.clone(), world), &store, input).await,
             false => Err(Failed(format!("there is no store `{store}`"))),
         };
         let closed = db.close().await;
@@ -147,12 +146,12 @@ struct UndeliveredLine {
 
 impl UndeliveredArgs {
     async fn run(self, config: &Config) -> CliResult {
-        let db = app::open_migrated(config, None).await?;
+        let (db, world) = app::open_migrated(config).await?;
         let store = StoreId::from(self.store);
         if !db.store_exists(&store).await? {
             return Err(Failed(format!("there is no store `{store}`")));
         }
-        for one in app::service(db.clone(), World::real()).undelivered(&store).await? {
+        for one in app::service(db.clone(), world).undelivered(&store).await? {
             let line = UndeliveredLine {
                 message_id: one.message_id,
                 conversation_id: one.conversation_id,

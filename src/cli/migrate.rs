@@ -14,7 +14,12 @@ use crate::{
 };
 
 #[derive(Args, Debug)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct Migrate {
+    /// Make the tables of a sandbox: a database whose clock can be put forward, for tests. An ordinary database is refused
+    #[arg(long, env = "COUNTERPART_SANDBOX", value_parser = switch())]
+    sandbox: bool,
+
     #[command(subcommand)]
     direction: Option<MigrationDirection>,
 }
@@ -56,6 +61,7 @@ impl Migrate {
     pub async fn run(self, config: &Config) -> CliResult {
         let db = open(config).await?;
         match self.direction {
+            None | Some(MigrationDirection::Up) if self.sandbox => db.migrate_sandbox_up().await?,
             None | Some(MigrationDirection::Up) => db.migrate_up().await?,
             Some(MigrationDirection::Down { steps, yes }) => {
                 let applied: Vec<String> =

@@ -5,6 +5,7 @@
 
 mod backup;
 mod bridge;
+mod clock;
 mod contract;
 mod demo;
 mod events;
@@ -88,6 +89,8 @@ pub enum Command {
     /// Give owners and admins access to a store's settings
     #[command(subcommand)]
     Settings(settings::SettingsCommand),
+    /// Show the clock of a running server, or advance that of a sandbox
+    Clock(clock::Clock),
     /// List or rotate the keys that encrypt the stored secrets of webhooks, bridges and the server
     #[command(subcommand)]
     Secrets(secrets::SecretsCommand),
@@ -166,6 +169,7 @@ impl Command {
             Self::Bridge(command) => command.run(config).await,
             Self::Webhook(command) => command.run(config).await,
             Self::Settings(command) => command.run(config).await,
+            Self::Clock(command) => command.run().await,
             Self::Secrets(command) => command.run(config).await,
             Self::Reindex(command) => command.run(config).await,
             Self::Mcp(command) => command.run(config).await,

@@ -8,7 +8,6 @@ use super::{CliResult, Failed, print, progress};
 use crate::{
     app::{database_id, open_migrated, service},
     config::Config,
-    domain::clock::World,
     search::SearchService,
 };
 
@@ -17,8 +16,8 @@ pub struct Reindex {}
 
 impl Reindex {
     pub async fn run(self, config: &Config) -> CliResult {
-        let db = open_migrated(config, None).await?;
-        let database = database_id(&service(db.clone(), World::real())).await?;
+        let (db, world) = open_migrated(config).await?;
+        let database = database_id(&service(db.clone(), world)).await?;
         let (bar, progress) = progress::bar();
         let began = Instant::now();
         let built = SearchService::reindex(&db, &config.index_folder(), &database, progress).await;

@@ -24,7 +24,7 @@ impl SecretsCommand {
 }
 
 async fn list(config: &Config) -> CliResult {
-    let db = open_migrated(config, None).await?;
+    let (db, _) = open_migrated(config).await?;
     for (key_id, secrets) in db.secrets_by_key().await? {
         let readable = key_id.as_deref().is_none_or(|id| db.secret_keys().knows(id));
         print(&json!({ "keyId": key_id, "secrets": secrets, "readable": readable }).to_string())?;
@@ -33,7 +33,7 @@ async fn list(config: &Config) -> CliResult {
 }
 
 async fn rotate(config: &Config) -> CliResult {
-    let db = open_migrated(config, None).await?;
+    let (db, _) = open_migrated(config).await?;
     // The key file stays locked until the end: a concurrent rotation would remove keys that this rotation encrypts with.
     let rotation = config.own_key_file().map(|file| Rotation::begin(&file)).transpose()?;
     if let Some(rotation) = &rotation {

@@ -8,10 +8,10 @@ use url::Url;
 
 use super::{CliResult, Failed, print};
 use crate::{
-    app::{Addresses, App, Callers, ToolSettings, open_migrated, report_secrets},
+    app::{Addresses, App, Callers, Opened, ToolSettings, open_served, report_secrets},
     config::{Config, switch},
     delivery::{connector::Connectors, simulator::Simulator},
-    domain::clock::World,
+    domain::clock::Clock,
     http::machinery::{
         cors::{self, Cors},
         rate_limits::{RateLimit, requests_per_second},
@@ -54,6 +54,11 @@ pub struct Serve {
     #[arg(long, env = "COUNTERPART_SIMULATE_CHANNELS", value_parser = switch())]
     simulate_channels: bool,
 
+    /// Serve a sandbox: a database whose clock can be put forward, for tests. A database without tables becomes a sandbox for good; any
+    /// other database is refused
+    #[arg(long, env = "COUNTERPART_SANDBOX", value_parser = switch())]
+    sandbox: bool,
+
     /// Also serve the assistant tools (Model Context Protocol) at `/mcp`; messages that assistants send become drafts
     #[arg(long, env = "COUNTERPART_MCP", value_parser = switch())]
     mcp: bool,
@@ -74,7 +79,7 @@ pub struct Listen {
 impl Serve {
     pub async fn run(self, config: &Config) -> CliResult {
         let metrics = Metrics::default();
-        let (mut db, world) = (open_migrated(config, Some(&metrics)).await?, World::real());
+        let Opened { mut db, world, lock } = open_served(config, &metrics, self.sandbox).await?;
         if db.is_one_writer() {
             // A SQLite file that is not writable stays so. PostgreSQL is not checked, since it may be failing over.
             db.prove_usable(world.now()).await.map_err(|error| Failed(format!("the database cannot be used: {error}")))?;
@@ -89,6 +94,7 @@ impl Serve {
         let cors = Cors::new(self.cors_origin);
         let callers =
             Callers { rate, bounds: config.bounds(), public_url: self.public_url, cors, connections: config.connections.get() as usize };
+        let sandbox_now = world.sandbox.as_ref().map(|clock| clock.now());
         let app = App::new(db, world, metrics, callers, connectors, config.targets(), config.index_folder()).await?;
         let mut app = app.with_metrics_at(self.metrics_listen);
         if self.mcp {
@@ -96,9 +102,13 @@ impl Serve {
         }
         let ready = |Addresses { url, metrics_url }: &Addresses| {
             print(&format!("listening on {url}"))?;
-            metrics_url.as_ref().map_or(Ok(()), |url| print(&format!("metrics on {url}")))
+            metrics_url.as_ref().map_or(Ok(()), |url| print(&format!("metrics on {url}")))?;
+            sandbox_now.map_or(Ok(()), |now| print(&format!("sandbox, whose clock shows {now}")))
         };
-        self.listen.serve(&app, ready).await
+        let served = self.listen.serve(&app, ready).await;
+        // Only now may another server serve the sandbox.
+        drop(lock);
+        served
     }
 }
 

@@ -8,7 +8,6 @@ use crate::{
     app::{open_migrated, service},
     config::{Config, switch},
     domain::{
-        clock::World,
         grants::GrantSet,
         ids::{StoreId, UserId},
         keys::Secret,
@@ -73,8 +72,8 @@ fn user_id(text: &str) -> Result<UserId, String> {
 
 impl SettingsCommand {
     pub async fn run(self, config: &Config) -> CliResult {
-        let db = open_migrated(config, None).await?;
-        self.execute(&service(db.clone(), World::real())).await?;
+        let (db, world) = open_migrated(config).await?;
+        self.execute(&service(db.clone(), world)).await?;
         Ok(db.close().await?)
     }
 

@@ -7,7 +7,6 @@ use crate::{
     app::{open_migrated, service},
     config::Config,
     domain::{
-        clock::World,
         grants::GrantSet,
         ids::StoreId,
         settings::{CredentialKind, Editor},
@@ -95,10 +94,9 @@ impl Flags {
 
 impl StoreCommand {
     pub async fn run(self, config: &Config) -> CliResult {
-        let db = open_migrated(config, None).await?;
+        let (db, world) = open_migrated(config).await?;
         match self {
             Self::Create { id, name, settings, owner } => {
-                let world = World::real();
                 let user = owner.user();
                 // The owner is checked before the store is created.
                 user.as_ref().map_or(Ok(()), NewUser::check)?;

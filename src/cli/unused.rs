@@ -5,11 +5,12 @@ use clap::{ArgAction, ArgMatches, Command, error::ErrorKind, parser::ValueSource
 use crate::config::is_switched_on;
 
 /// The commands on which some of the shared options have no effect: the command, these options, and the reason.
-const UNUSED: [(&str, &[&str], &str); 6] = [
+const UNUSED: [(&str, &[&str], &str); 7] = [
     ("demo", &["database_url", "connections", "allow_private_targets", "secret_key_file", "secret_key", "index_dir"], DEMO),
     ("openapi", DATABASE, NO_DATABASE),
     ("contract", DATABASE, NO_DATABASE),
     ("health", DATABASE, NO_DATABASE),
+    ("clock", DATABASE, NO_DATABASE),
     ("completions", DATABASE, NO_DATABASE),
     ("man", DATABASE, NO_DATABASE),
 ];

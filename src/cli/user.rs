@@ -7,7 +7,7 @@ use super::{CliResult, StoreArg, print};
 use crate::{
     app::open_migrated,
     config::Config,
-    domain::{clock::World, ids::StoreId, team::RoleKind},
+    domain::{ids::StoreId, team::RoleKind},
     service::users::{self, NewUser},
 };
 
@@ -40,10 +40,10 @@ fn role(text: &str) -> Result<RoleKind, String> {
 
 impl UserCommand {
     pub async fn run(self, config: &Config) -> CliResult {
-        let db = open_migrated(config, None).await?;
+        let (db, world) = open_migrated(config).await?;
         match self {
             Self::Create { store, name, email, role } => {
-                let user = users::create(&db, &World::real(), &StoreId::from(store.store), NewUser { name, email, role }).await?;
+                let user = users::create(&db, &world, &StoreId::from(store.store), NewUser { name, email, role }).await?;
                 print(user.as_str())?;
             }
             Self::List { store } => {

@@ -8,7 +8,6 @@ use crate::{
     app::{open_migrated, service},
     config::{Config, switch},
     domain::{
-        clock::World,
         ids::{AccountId, StoreId, WebhookId},
         settings::Editor,
         time::Bound,
@@ -140,8 +139,8 @@ pub struct WebhookOutput {
 
 impl WebhookCommand {
     pub async fn run(self, config: &Config) -> CliResult {
-        let db = open_migrated(config, None).await?;
-        self.execute(&service(db.clone(), World::real()).bounded_by(config.bounds()).delivering_to(config.targets())).await?;
+        let (db, world) = open_migrated(config).await?;
+        self.execute(&service(db.clone(), world).bounded_by(config.bounds()).delivering_to(config.targets())).await?;
         Ok(db.close().await?)
     }
 

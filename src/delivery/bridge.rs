@@ -32,6 +32,7 @@ const MAX_ERROR_CHARS: usize = 200;
 #[derive(Clone)]
 pub struct BridgeConnectors {
     poster: Poster,
+    /// Stamps signatures: real time, with which bridges compare it.
     clock: Arc<dyn Clock>,
     targets: Targets,
 }

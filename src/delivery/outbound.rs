@@ -15,7 +15,7 @@ use super::{
     worker::{OnOutcome, Queue, Worker, jitter, settle, uncounted},
 };
 use crate::{
-    domain::{outbound::NO_CONNECTOR, targets::Targets, time::Timestamp},
+    domain::{ids::StoreId, outbound::NO_CONNECTOR, targets::Targets, time::Timestamp},
     service::{
         Result, Service,
         outbound::{LEASE_MILLIS, Verdict},
@@ -56,7 +56,7 @@ impl Messages {
         targets: Targets,
     ) -> std::result::Result<Self, NoClient> {
         Ok(Self {
-            bridges: BridgeConnectors::new(timeout, service.world().clock.clone(), targets)?,
+            bridges: BridgeConnectors::new(timeout, service.world().real.clone(), targets)?,
             service,
             connectors,
             on_outcome: uncounted(),
@@ -112,9 +112,16 @@ impl Queue for Messages {
         (claimed.parcel.store_id.clone(), claimed.parcel.account_id.clone())
     }
 
+    fn store((store, _): &StoreAccount) -> &StoreId {
+        store
+    }
+
     async fn attempt(&self, claimed: ClaimedMessage) {
         let verdict = self.send(&claimed).await;
-        let settled = settle(claimed.parcel.message_id.as_str(), || self.service.settle_parcel(&claimed, verdict.clone(), jitter())).await;
+        let settled = settle(claimed.parcel.message_id.as_str(), || {
+            self.service.settle_parcel(&claimed, verdict.clone(), jitter(self.service.world()))
+        })
+        .await;
         if let Some(outcome) = settled {
             (self.on_outcome)(outcome);
         }

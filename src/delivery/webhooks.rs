@@ -14,6 +14,7 @@ use super::{
 };
 use crate::{
     domain::{
+        ids::StoreId,
         targets::Targets,
         time::Timestamp,
         webhooks::{Attempted, EndpointAnswer, Shipment},
@@ -43,6 +44,8 @@ pub struct WebhookQueue {
     targets: Targets,
     /// The time of the last poll for events.
     looked: Arc<Mutex<Option<Instant>>>,
+    /// The minimum time between two polls for events.
+    gather: Duration,
     on_outcome: OnOutcome,
 }
 
@@ -53,7 +56,9 @@ impl WebhookQueue {
 
     /// `poster` must have been built for these targets.
     fn over(poster: Poster, service: Service, targets: Targets) -> Self {
-        Self { service, poster, targets, looked: Arc::default(), on_outcome: uncounted() }
+        // The clock of a sandbox may stand still at many instants: a pause at each would add up.
+        let gather = if service.world().sandbox.is_some() { Duration::ZERO } else { GATHER };
+        Self { service, poster, targets, looked: Arc::default(), gather, on_outcome: uncounted() }
     }
 
     /// Sets the callback for the outcome of each attempt.
@@ -62,7 +67,7 @@ impl WebhookQueue {
         Self { on_outcome, ..self }
     }
 
-    async fn answer(&self, shipment: &Shipment, started_at: Timestamp) -> EndpointAnswer {
+    async fn answer(&self, shipment: &Shipment) -> EndpointAnswer {
         let refused = |reason: &str| EndpointAnswer::None(reason.chars().take(MAX_REASON_CHARS).collect());
         let url = match Url::parse(&shipment.url) {
             Ok(url) => url,
@@ -75,7 +80,9 @@ impl WebhookQueue {
             Ok(secrets) => secrets,
             Err(reason) => return refused(reason),
         };
-        match self.poster.post(url, &shipment.event_id, started_at, secrets, shipment.body.clone()).await {
+        // Receivers compare the signature's time with real time.
+        let signed_at = self.service.world().real.now();
+        match self.poster.post(url, &shipment.event_id, signed_at, secrets, shipment.body.clone()).await {
             // Only the status counts, even if the body is incomplete.
             Ok(received) => EndpointAnswer::Status(received.status, received.pause),
             Err(reason) => refused(&reason),
@@ -94,7 +101,7 @@ impl Queue for WebhookQueue {
     async fn next_at(&self) -> Result<Option<Timestamp>> {
         let mut looked = self.looked.lock().await;
         if let Some(looked) = *looked {
-            tokio::time::sleep(GATHER.saturating_sub(looked.elapsed())).await;
+            tokio::time::sleep(self.gather.saturating_sub(looked.elapsed())).await;
         }
         *looked = Some(Instant::now());
         self.service.next_delivery_at().await
@@ -112,11 +119,17 @@ impl Queue for WebhookQueue {
         (claimed.shipment.store_id.clone(), claimed.shipment.webhook_id.clone())
     }
 
+    fn store((store, _): &StoreWebhook) -> &StoreId {
+        store
+    }
+
     async fn attempt(&self, claimed: ClaimedDelivery) {
         let started_at = self.now();
-        let answer = self.answer(&claimed.shipment, started_at).await;
+        let answer = self.answer(&claimed.shipment).await;
         let attempted = Attempted { started_at, ended_at: self.now(), answer };
-        let settled = settle(&claimed.shipment.event_id, || self.service.settle_delivery(&claimed, attempted.clone(), jitter())).await;
+        let settled =
+            settle(&claimed.shipment.event_id, || self.service.settle_delivery(&claimed, attempted.clone(), jitter(self.service.world())))
+                .await;
         if let Some(outcome) = settled {
             (self.on_outcome)(outcome);
         }

@@ -5,13 +5,25 @@
 //! so one that hangs delays only its own items. When a process dies, its claims expire with their leases, and another worker or its
 //! successor claims the items again.
 
-use std::{collections::HashMap, future::Future, hash::Hash, sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    future::Future,
+    hash::Hash,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
-use tokio::task::{Id, JoinError, JoinSet};
+use tokio::{
+    sync::mpsc::UnboundedReceiver,
+    task::{Id, JoinError, JoinSet},
+};
 
 use crate::{
-    domain::{delivery_outcome::DeliveryOutcome, time::Timestamp},
-    service::Result,
+    domain::{clock::World, delivery_outcome::DeliveryOutcome, ids::StoreId, time::Timestamp},
+    service::{
+        Error, Result,
+        sandbox::{Attempts, DrainOrder, DrainOrders},
+    },
     store::queues::concurrency::Room,
     supervisor::Pulse,
 };
@@ -47,6 +59,8 @@ pub trait Queue: Clone + Send + Sync + 'static {
 
     fn place(claimed: &Self::Claimed) -> Self::Place;
 
+    fn store(place: &Self::Place) -> &StoreId;
+
     /// Makes an attempt and records its outcome.
     fn attempt(&self, claimed: Self::Claimed) -> impl Future<Output = ()> + Send;
 }
@@ -58,16 +72,31 @@ pub struct Worker<Q: Queue> {
     pub(super) attempts: JoinSet<()>,
     places: HashMap<Id, Q::Place>,
     busy: HashMap<Q::Place, usize>,
+    /// Absent: nothing orders the worker to drain its queue.
+    orders: Option<DrainOrders>,
+    /// The attempts that ended since the last order, if there are orders.
+    ended_attempts: Attempts,
 }
 
 impl<Q: Queue> Worker<Q> {
     pub fn new(queue: Q) -> Self {
-        Self { queue, attempts: JoinSet::new(), places: HashMap::new(), busy: HashMap::new() }
+        let (attempts, ended_attempts) = (JoinSet::new(), Attempts::new());
+        Self { queue, attempts, places: HashMap::new(), busy: HashMap::new(), orders: None, ended_attempts }
+    }
+
+    /// The worker with the orders of a sandbox.
+    #[must_use]
+    pub fn ordered_by(self, orders: Option<DrainOrders>) -> Self {
+        Self { orders, ..self }
     }
 
     /// Runs until `stop` resolves, then waits for the attempts in flight.
     pub async fn run(mut self, stop: impl Future<Output = ()>, pulse: Pulse) {
         let mut stop = std::pin::pin!(stop);
+        let mut orders = match self.orders.clone() {
+            Some(orders) => Some(orders.lock_owned().await),
+            None => None,
+        };
         loop {
             pulse.beat();
             let rest = match self.begin_due().await {
@@ -85,6 +114,13 @@ impl<Q: Queue> Worker<Q> {
                 () = &mut stop => break,
                 Some(ended) = self.attempts.join_next_with_id() => self.ended(ended),
                 () = self.queue.filled() => {}
+                Some(order) = next_order(orders.as_deref_mut()), if orders.is_some() => {
+                    let Some(orders) = orders.as_deref_mut() else { continue };
+                    tokio::select! {
+                        () = &mut stop => break,
+                        () = self.obey(order, orders, &pulse) => {}
+                    }
+                }
                 () = tokio::time::sleep(rest) => {}
             }
         }
@@ -93,10 +129,38 @@ impl<Q: Queue> Worker<Q> {
         }
     }
 
+    /// Follows orders until one releases the worker.
+    async fn obey(&mut self, first: DrainOrder, orders: &mut UnboundedReceiver<DrainOrder>, pulse: &Pulse) {
+        let mut order = first;
+        while let DrainOrder::Drain { until, done } = order {
+            let drained = self.drain_until(Some(until), pulse).await;
+            // An advance that has ended needs no answer.
+            _ = done.send(drained.map(|()| std::mem::take(&mut self.ended_attempts)));
+            order = loop {
+                pulse.beat();
+                match tokio::time::timeout(REST, orders.recv()).await {
+                    Ok(Some(next)) => break next,
+                    Ok(None) => return,
+                    Err(_) => {}
+                }
+            };
+        }
+    }
+
     /// Makes all due attempts, including those that become due meanwhile.
     #[cfg(test)]
     pub async fn drain(&mut self) -> Result<()> {
+        self.drain_until(None, &Pulse::unheard()).await
+    }
+
+    /// Makes all due attempts, including those that become due meanwhile; fails at `until`.
+    async fn drain_until(&mut self, until: Option<Instant>, pulse: &Pulse) -> Result<()> {
         loop {
+            pulse.beat();
+            if until.is_some_and(|until| Instant::now() >= until) {
+                let reason = format!("what was due at {} did not run in time; advance the clock again to go on", self.queue.now());
+                return Err(Error::Unavailable { reason, retry_after: 5 });
+            }
             self.begin_due().await?;
             match self.attempts.join_next_with_id().await {
                 Some(ended) => self.ended(ended),
@@ -145,6 +209,9 @@ impl<Q: Queue> Worker<Q> {
             }
         };
         let Some(place) = self.places.remove(&id) else { return };
+        if self.orders.is_some() {
+            *self.ended_attempts.entry(Q::store(&place).clone()).or_default() += 1;
+        }
         if let Some(attempts) = self.busy.get_mut(&place) {
             *attempts -= 1;
             if *attempts == 0 {
@@ -154,8 +221,19 @@ impl<Q: Queue> Worker<Q> {
     }
 }
 
-/// A random number from 0 to 1, which spreads the retries.
-pub fn jitter() -> f64 {
+/// The next order; never, if there are none.
+async fn next_order(orders: Option<&mut UnboundedReceiver<DrainOrder>>) -> Option<DrainOrder> {
+    match orders {
+        Some(orders) => orders.recv().await,
+        None => None,
+    }
+}
+
+/// A random number from 0 to 1, which spreads the retries; or the middle, which leaves their schedule as it is.
+pub fn jitter(world: &World) -> f64 {
+    if world.has_even_pauses {
+        return 0.5;
+    }
     f64::from(getrandom::u32().unwrap_or(u32::MAX / 2)) / f64::from(u32::MAX)
 }
 

@@ -1,6 +1,6 @@
-//! Clock and id generator, injected so that tests control both.
+//! Clocks and id generator, injected so that tests control them. A sandbox has a clock that can be put forward.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::time::Timestamp;
 
@@ -38,20 +38,149 @@ impl Ids for RandomIds {
     }
 }
 
-/// Shared handles to both, passed on by the composition root.
+/// The clock of a sandbox: real time, put forward. It runs, except while [`SandboxClock::stop`] keeps it at an instant. It never goes back,
+/// as long as the real clock does not.
+pub struct SandboxClock {
+    real: Arc<dyn Clock>,
+    hands: Mutex<Hands>,
+}
+
+/// Where a sandbox's clock is.
+enum Hands {
+    /// It runs, this many milliseconds ahead of real time.
+    Ahead(i64),
+    /// It stands still.
+    At(Timestamp),
+}
+
+impl SandboxClock {
+    pub fn new(real: Arc<dyn Clock>, ahead: i64) -> Arc<Self> {
+        Arc::new(Self { real, hands: Mutex::new(Hands::Ahead(ahead)) })
+    }
+
+    /// Stops the clock; returns the instant at which it stands from now on.
+    pub fn stop(&self) -> Timestamp {
+        let mut hands = self.lock();
+        let at = self.shown(&hands);
+        *hands = Hands::At(at);
+        at
+    }
+
+    /// Puts a clock that stands still forward. An instant before the one that it shows changes nothing.
+    pub fn put_forward(&self, to: Timestamp) {
+        let mut hands = self.lock();
+        if let Hands::At(at) = &mut *hands {
+            *at = to.max(*at);
+        }
+    }
+
+    /// Lets the clock run on from where it stands.
+    pub fn run_on(&self) {
+        let mut hands = self.lock();
+        *hands = Hands::Ahead(self.ahead_at(self.shown(&hands)));
+    }
+
+    /// By how many milliseconds an instant is ahead of real time.
+    pub fn ahead_at(&self, at: Timestamp) -> i64 {
+        at.millis().saturating_sub(self.real.now().millis())
+    }
+
+    fn shown(&self, hands: &Hands) -> Timestamp {
+        match hands {
+            Hands::Ahead(ahead) => self.real.now().plus_millis(*ahead),
+            Hands::At(at) => *at,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Hands> {
+        self.hands.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Clock for SandboxClock {
+    fn now(&self) -> Timestamp {
+        self.shown(&self.lock())
+    }
+}
+
+/// Shared handles to the clocks and the id generator, passed on by the composition root.
 #[derive(Clone)]
 pub struct World {
+    /// The clock that everything goes by, except for what [`World::real`] says.
     pub clock: Arc<dyn Clock>,
     pub ids: Arc<dyn Ids>,
+    /// The clock of people and of other machines: it decides how long links, sessions and tokens of the settings plane are valid, and
+    /// stamps the signatures of requests. It differs from `clock` in a sandbox only.
+    pub real: Arc<dyn Clock>,
+    /// Present in a sandbox: its clock, which `clock` is as well.
+    pub sandbox: Option<Arc<SandboxClock>>,
+    /// Whether retries keep exactly to their schedule. Otherwise a random part of each pause keeps retries apart.
+    pub has_even_pauses: bool,
 }
 
 impl World {
     /// The real clock and real ids.
     pub fn real() -> Self {
-        Self { clock: Arc::new(SystemClock), ids: Arc::new(RandomIds) }
+        Self::of(Arc::new(SystemClock), Arc::new(RandomIds))
+    }
+
+    /// One clock for everything.
+    pub fn of(clock: Arc<dyn Clock>, ids: Arc<dyn Ids>) -> Self {
+        Self { real: clock.clone(), clock, ids, sandbox: None, has_even_pauses: false }
+    }
+
+    /// The same world as a sandbox whose clock is `ahead` milliseconds ahead. Its retries keep exactly to their schedule, so that tests
+    /// can be repeated.
+    #[must_use]
+    pub fn in_sandbox(self, ahead: i64) -> Self {
+        let clock = SandboxClock::new(self.real.clone(), ahead);
+        Self { clock: clock.clone(), sandbox: Some(clock), has_even_pauses: true, ..self }
     }
 
     pub fn now(&self) -> Timestamp {
         self.clock.now()
+    }
+
+    /// By how many milliseconds the clock is ahead of real time.
+    pub fn ahead(&self) -> i64 {
+        self.sandbox.as_ref().map_or(0, |clock| clock.ahead_at(clock.now()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::fixture::MovableClock;
+
+    #[test]
+    fn a_sandbox_s_clock_runs_ahead_of_real_time_and_never_goes_back() {
+        let real = MovableClock::at(1_000);
+        let clock = SandboxClock::new(real.clone(), 500);
+        let shown = || clock.now().millis();
+        assert_eq!(shown(), 1_500);
+        real.pass(10);
+        assert_eq!(shown(), 1_510);
+        clock.put_forward(Timestamp::from_millis(9_000));
+        assert_eq!(shown(), 1_510, "a clock that runs is not put forward");
+        assert_eq!(clock.stop().millis(), 1_510);
+        real.pass(10);
+        assert_eq!(shown(), 1_510, "it stands still");
+        for (to, then) in [(2_000, 2_000), (1_900, 2_000), (7_000, 7_000)] {
+            clock.put_forward(Timestamp::from_millis(to));
+            assert_eq!(shown(), then);
+        }
+        assert_eq!(clock.ahead_at(clock.now()), 7_000 - 1_020);
+        clock.run_on();
+        real.pass(5);
+        assert_eq!(shown(), 7_005);
+    }
+
+    #[test]
+    fn only_the_clock_of_a_sandbox_differs_from_real_time() {
+        let real = MovableClock::at(1_000);
+        let world = World::of(real, Arc::new(RandomIds));
+        assert_eq!((world.now(), world.ahead()), (world.real.now(), 0));
+        let sandbox = world.in_sandbox(60_000);
+        assert_eq!((sandbox.now().millis(), sandbox.real.now().millis(), sandbox.ahead()), (61_000, 1_000, 60_000));
     }
 }

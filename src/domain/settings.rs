@@ -140,6 +140,7 @@ impl Editor {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subject {
     Account,
+    Clock,
     Conversation,
     Draft,
     Key,
@@ -151,12 +152,23 @@ pub enum Subject {
 }
 
 impl Subject {
-    pub const ALL: [Self; 9] =
-        [Self::Account, Self::Conversation, Self::Draft, Self::Key, Self::Message, Self::Session, Self::Ticket, Self::User, Self::Webhook];
+    pub const ALL: [Self; 10] = [
+        Self::Account,
+        Self::Clock,
+        Self::Conversation,
+        Self::Draft,
+        Self::Key,
+        Self::Message,
+        Self::Session,
+        Self::Ticket,
+        Self::User,
+        Self::Webhook,
+    ];
 
     pub const fn name(self) -> &'static str {
         match self {
             Self::Account => "account",
+            Self::Clock => "clock",
             Self::Conversation => "conversation",
             Self::Draft => "draft",
             Self::Key => "key",

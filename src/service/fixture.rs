@@ -23,5 +23,5 @@ impl Renderer for Silent {
 }
 
 pub(crate) fn service(db: Db, clock: Arc<dyn Clock>, events: impl Renderer) -> Service {
-    Service::new(db, World { clock, ids: Arc::new(RandomIds) }, RULES, Arc::new(events))
+    Service::new(db, World::of(clock, Arc::new(RandomIds)), RULES, Arc::new(events))
 }

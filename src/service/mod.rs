@@ -29,6 +29,7 @@ pub mod outbound;
 #[cfg(test)]
 mod read_tests;
 pub mod receive;
+pub mod sandbox;
 pub mod search;
 #[cfg(test)]
 mod send_tests;
@@ -61,6 +62,7 @@ pub use error::{Error, Result};
 pub use write_transaction::{IdempotentRequest, Renderer, WriteContext, WriteOutcome};
 
 use keys::Uses;
+use sandbox::Sandbox;
 use write_transaction::InProgress;
 
 /// The use-cases of one deployment.
@@ -81,6 +83,8 @@ pub struct Service {
     parcels: Arc<Notify>,
     /// Notified of each recorded or queued event.
     deliveries: Arc<Notify>,
+    /// Present if this process serves a sandbox.
+    sandbox: Option<Arc<Sandbox>>,
 }
 
 impl Service {
@@ -97,6 +101,7 @@ impl Service {
             searches: None,
             parcels: Arc::default(),
             deliveries: Arc::default(),
+            sandbox: None,
         }
     }
 

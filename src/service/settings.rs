@@ -1,7 +1,8 @@
 //! Settings access (credentials), seats, account access, and the audit log (section 5; decisions, section 7).
 //!
 //! A credential is authenticated by its secret, of which only the hash is stored. Role and seat are looked up on every request,
-//! so a user who loses one of them loses access to the settings at once.
+//! so a user who loses one of them loses access to the settings at once. Credentials go by real time: a sandbox whose clock is put forward
+//! keeps its users signed in.
 
 use std::collections::{HashMap, HashSet};
 
@@ -44,18 +45,17 @@ impl Service {
         if change.known_users(&[user]).await?.is_empty() {
             return Err(Error::invalid("userId", format!("`{user}` is not the userId of a user of the store")));
         }
-        let expires_at = change.now().plus_millis(kind.lifetime());
-        change.insert_credential(&secret.hash(), user, kind, can, expires_at).await?;
+        let expires_at = change.insert_credential(&secret.hash(), user, kind, can, self.world().real.now()).await?;
         let detail = json!({ "kind": kind.name(), "expiresAt": expires_at, "can": (kind == CredentialKind::Token).then(|| can.names()) });
         change.audit(Entry { action: "session.granted", subject: Subject::Session, subject_id: user.to_string(), detail });
         change.end().await?;
-        let found = self.db().find_manager(&secret.hash(), kind, self.world().now()).await?;
+        let found = self.db().find_manager(&secret.hash(), kind, self.world().real.now()).await?;
         Ok((secret, found.ok_or_else(|| Error::Internal("a credential that was made is gone".to_owned()))?))
     }
 
     /// Authenticates the secret of a credential of this kind.
     pub async fn manager(&self, secret: &str, kind: CredentialKind) -> Result<Option<Manager>> {
-        Ok(self.db().find_manager(&SecretHash::of(secret), kind, self.world().now()).await?)
+        Ok(self.db().find_manager(&SecretHash::of(secret), kind, self.world().real.now()).await?)
     }
 
     /// Exchanges a link for a session. Of concurrent requests with one link, only one gets a session.
@@ -76,8 +76,9 @@ impl Service {
         if !change.delete_credential(&SecretHash::of(link)).await? {
             return Ok(None);
         }
-        let expires_at = change.now().plus_millis(CredentialKind::Session.lifetime());
-        change.insert_credential(&secret.hash(), &manager.user_id, CredentialKind::Session, GrantSet::EVERYTHING, expires_at).await?;
+        let now = self.world().real.now();
+        let expires_at =
+            change.insert_credential(&secret.hash(), &manager.user_id, CredentialKind::Session, GrantSet::EVERYTHING, now).await?;
         let detail = json!({ "expiresAt": expires_at });
         change.audit(Entry { action: "session.opened", subject: Subject::Session, subject_id: manager.user_id.to_string(), detail });
         change.end().await?;

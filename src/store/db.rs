@@ -16,7 +16,7 @@ use std::{path::Path, str::FromStr, sync::Arc};
 use sea_orm::{DatabaseConnection, DbBackend, SqlxPostgresConnector, SqlxSqliteConnector};
 use sqlx::{
     ConnectOptions,
-    postgres::{PgConnectOptions, PgPoolOptions},
+    postgres::{PgConnectOptions, PgConnection, PgPoolOptions},
     sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
 use tokio::sync::Semaphore;
@@ -283,6 +283,22 @@ impl Db {
     /// exports.
     pub(in crate::store) async fn connect(&self) -> Result<DatabaseConnection> {
         self.address.connect().await
+    }
+
+    /// The path of a SQLite database.
+    pub(in crate::store) fn sqlite_file(&self) -> Option<&Path> {
+        match &self.address {
+            DatabaseAddress::Sqlite(options) => Some(options.get_filename()),
+            DatabaseAddress::Postgres(..) => None,
+        }
+    }
+
+    /// A connection to PostgreSQL outside of any pool.
+    pub(in crate::store) async fn connect_alone(&self) -> Result<PgConnection> {
+        match &self.address {
+            DatabaseAddress::Sqlite(_) => Err(Error::Unavailable("a SQLite database has no server to connect to".to_owned())),
+            DatabaseAddress::Postgres(options, relay) => Ok(through(relay.as_deref(), (**options).clone()).connect().await?),
+        }
     }
 
     /// The file of a SQLite database.

@@ -1,9 +1,12 @@
-//! Migrations: bringing the schema up to date, taking it back, and refusing one that is not this program's.
+//! Migrations: bringing the schema up to date, taking it back, and refusing one that is not this program's. A database becomes a sandbox
+//! when its tables are made, and stays one.
 
 use counterpart_migrations::{MigrationStatus, Migrator, MigratorTrait};
-use sea_orm::{ConnectionTrait, DatabaseConnection, DbBackend, SqliteTransactionMode, Statement, TransactionOptions, TransactionTrait};
+use sea_orm::{
+    ActiveValue::Set, ConnectionTrait, DbBackend, EntityTrait, SqliteTransactionMode, Statement, TransactionOptions, TransactionTrait,
+};
 
-use crate::store::{Db, Error, Result};
+use crate::store::{Db, Error, Result, entity::sandbox};
 
 /// The advisory lock of the transaction that migrates a PostgreSQL database. The number is this program's own.
 const MIGRATION_LOCK: &str = "SELECT pg_advisory_xact_lock(7305809155955060)";
@@ -11,12 +14,31 @@ const MIGRATION_LOCK: &str = "SELECT pg_advisory_xact_lock(7305809155955060)";
 /// SeaORM's record of the migrations that were applied.
 pub(in crate::store) const RECORD: &str = "seaql_migrations";
 
+/// The migration that makes the table of the sandbox's mark.
+const MARKS_SANDBOXES: &str = "m0019_sandbox";
+
+/// The id of the row that marks a sandbox.
+pub(in crate::store) const MARK: i64 = 1;
+
 impl Db {
     /// Brings the schema up to date; does nothing if it is. Of several processes that start at once, the others wait for the first.
     pub async fn migrate_up(&self) -> Result<()> {
+        self.migrate(false).await
+    }
+
+    /// [`Db::migrate_up`] of a sandbox. A database without tables becomes one; a database that was made as an ordinary one is refused, and
+    /// stays as it is.
+    pub async fn migrate_sandbox_up(&self) -> Result<()> {
+        self.migrate(true).await
+    }
+
+    async fn migrate(&self, as_sandbox: bool) -> Result<()> {
         let connection = self.connect().await?;
-        let applied = applied(&connection).await?;
-        if !known().all(|name| applied.contains(&name)) {
+        let names = applied(&connection).await?;
+        if as_sandbox {
+            refuse_ordinary(&connection, &names).await?;
+        }
+        if !known().all(|name| names.contains(&name)) {
             let mut options = TransactionOptions::default();
             if self.backend() == DbBackend::Sqlite {
                 options.sqlite_transaction_mode = Some(SqliteTransactionMode::Immediate);
@@ -25,15 +47,31 @@ impl Db {
             if self.backend() == DbBackend::Postgres {
                 tx.execute_unprepared(MIGRATION_LOCK).await?;
             }
+            // Another process may have made the tables while this one waited.
+            let names = applied(&tx).await?;
+            if as_sandbox {
+                refuse_ordinary(&tx, &names).await?;
+            }
             Migrator::up(&tx, None).await?;
+            if as_sandbox && names.is_empty() {
+                sandbox::Entity::insert(sandbox::ActiveModel { id: Set(MARK), ahead: Set(0) }).exec_without_returning(&tx).await?;
+            }
             tx.commit().await?;
         }
         Ok(connection.close().await?)
     }
 
-    /// Takes the newest `steps` migrations back, and their data with them.
+    /// Takes the newest `steps` migrations back, and their data with them. Refuses to take the mark of a sandbox away: its records would
+    /// lie in the future of the ordinary database that it became.
     pub async fn migrate_down(&self, steps: u32) -> Result<()> {
         let connection = self.connect().await?;
+        let names = applied(&connection).await?;
+        let takes_mark = names.iter().rev().take(steps as usize).any(|name| name == MARKS_SANDBOXES);
+        if takes_mark && is_marked(&connection).await? {
+            let reason = "the database is a sandbox for good, and taking this migration back would make it an ordinary one; make a new \
+                          database instead";
+            return Err(Error::Unusable(reason.to_owned()));
+        }
         Migrator::down(&connection, Some(steps)).await?;
         Ok(connection.close().await?)
     }
@@ -47,6 +85,21 @@ impl Db {
     }
 }
 
+/// Whether the database has the mark of a sandbox, whose table must be there.
+async fn is_marked(connection: &impl ConnectionTrait) -> Result<bool> {
+    Ok(sandbox::Entity::find_by_id(MARK).one(connection).await?.is_some())
+}
+
+/// Refuses a database with tables that is no sandbox.
+async fn refuse_ordinary(connection: &impl ConnectionTrait, applied: &[String]) -> Result<()> {
+    let may_be_marked = applied.iter().any(|name| name == MARKS_SANDBOXES);
+    if applied.is_empty() || (may_be_marked && is_marked(connection).await?) {
+        return Ok(());
+    }
+    let what_helps = "name a database without tables, which becomes a sandbox, or leave `--sandbox` out";
+    Err(Error::Unusable(format!("it is no sandbox, and a database becomes one only when it is made; {what_helps}")))
+}
+
 /// The migrations of this version.
 fn known() -> impl Iterator<Item = String> {
     Migrator::migrations().into_iter().map(|migration| migration.name().to_owned())
@@ -54,7 +107,7 @@ fn known() -> impl Iterator<Item = String> {
 
 /// The migrations that were applied. Fails on a SQLite file with the tables of another program, and on a schema that a newer version of
 /// this one made.
-async fn applied(connection: &DatabaseConnection) -> Result<Vec<String>> {
+async fn applied(connection: &impl ConnectionTrait) -> Result<Vec<String>> {
     let backend = connection.get_database_backend();
     let first_table = match backend {
         DbBackend::Sqlite => {

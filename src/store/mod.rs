@@ -70,6 +70,7 @@ pub mod queues;
 mod read_tests;
 mod request_rows;
 mod rows;
+pub mod sandbox;
 pub mod searchable_records;
 pub mod settings;
 pub mod slow_statements;

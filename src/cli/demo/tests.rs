@@ -73,7 +73,7 @@ impl Bench {
         let db = Db::open(&format!("sqlite://{}", folder.path().join("demo.db").display()), 1, None).await.unwrap();
         db.migrate_up().await.unwrap();
         let ids = Arc::new(NamedIds::default());
-        let world = World { clock: MovableClock::at(RECORDED_AT), ids: ids.clone() };
+        let world = World::of(MovableClock::at(RECORDED_AT), ids.clone());
         let Ok((key, link)) = fill(&db, &world).await else { panic!("the demo store is not filled") };
         let service = service(db, world);
         let (token, _) = service

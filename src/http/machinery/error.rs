@@ -239,6 +239,8 @@ documented! {
     SettingsChange = &[400, 401, 403, 404, 409, 413, 415], "The record is in a state that does not allow the change; `error.message` says which.", Session;
     /// A removal that is refused in some states of a record.
     SettingsRemoval = &[400, 401, 403, 404, 409], "The record is in a state that does not allow the change; `error.message` says which.", Session;
+    /// An advance of the clock.
+    SettingsAdvance = &[400, 401, 403, 409, 413, 415], "The server serves no sandbox, or its clock is being advanced already; `error.message` says which.", Session;
     /// A change of a ticket or conversation on the settings plane, which can be repeated with an idempotency key.
     SettingsAction = &[400, 401, 403, 404, 409, 413, 415], key_conflict!(), Session;
 }

@@ -12,6 +12,7 @@
 mod audit;
 mod auth;
 mod bridges;
+mod clock;
 mod drafts;
 mod events;
 mod grants;

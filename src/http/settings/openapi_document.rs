@@ -31,6 +31,7 @@ pub fn plane() -> impl OpenApi {
         super::seats_and_access::TeamOperations,
         super::bridges::BridgeOperations,
         super::audit::AuditOperations,
+        super::clock::ClockOperations,
     );
     Merged { groups, prefix: SETTINGS_PREFIX }
 }

@@ -23,4 +23,6 @@ pub enum SettingsTag {
     Bridges,
     /// The audit log: what was changed, and by whom.
     Audit,
+    /// The clock of the server, and advancing that of a sandbox.
+    Clock,
 }

@@ -40,14 +40,15 @@ const CLOCK: &str = "(SELECT (extract(epoch FROM now()) * 1000)::bigint)";
 pub struct RetentionPass(i64);
 
 impl Db {
-    /// Goes on with removing the entries that are older than the time for which the log is kept. Returns how many were removed.
-    pub async fn forget_changes(&self, now: Timestamp, pass: &mut RetentionPass) -> Result<u64> {
+    /// Goes on with removing the entries that are older than the time for which the log is kept. Returns how many were removed. `ahead`:
+    /// by how many milliseconds `now` is meant to be ahead of real time, and so of the database's clock.
+    pub async fn forget_changes(&self, now: Timestamp, ahead: i64, pass: &mut RetentionPass) -> Result<u64> {
         let kept = i64::try_from(KEPT.as_millis()).unwrap_or(i64::MAX);
         let now = match self.backend() {
             DbBackend::Sqlite => now.millis(),
             _ => {
                 let clock = self.first(Sql::fixed(&format!("SELECT {CLOCK}")), |cells| cells.take::<i64>()).await?;
-                clock.map_or(now.millis(), |clock| clock.min(now.millis()))
+                clock.map_or(now.millis(), |clock| clock.saturating_add(ahead).min(now.millis()))
             }
         };
         let before = now.saturating_sub(kept);
@@ -143,7 +144,7 @@ mod tests {
         }
 
         async fn forget(&self, now: i64, pass: &mut RetentionPass) -> u64 {
-            self.db.forget_changes(Timestamp::from_millis(now), pass).await.unwrap()
+            self.db.forget_changes(Timestamp::from_millis(now), 0, pass).await.unwrap()
         }
 
         /// Removes what was logged before `at` until `expected` entries are gone: transactions of other tests, too, keep PostgreSQL from

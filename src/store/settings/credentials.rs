@@ -78,27 +78,30 @@ impl Db {
 }
 
 impl Write {
-    /// Stores a credential, and removes the store's credentials that have ended.
+    /// Stores a credential, and removes the store's credentials that have ended; returns when it ends. `now` is real time, by which
+    /// credentials go in a sandbox as well.
     pub async fn insert_credential(
         &self,
         hash: &SecretHash,
         user: &UserId,
         kind: CredentialKind,
         can: GrantSet,
-        expires_at: Timestamp,
-    ) -> Result<()> {
-        let ended = Condition::all().add(grants::Column::StoreId.eq(self.store())).add(grants::Column::ExpiresAt.lte(self.now()));
+        now: Timestamp,
+    ) -> Result<Timestamp> {
+        let expires_at = now.plus_millis(kind.lifetime());
+        let ended = Condition::all().add(grants::Column::StoreId.eq(self.store())).add(grants::Column::ExpiresAt.lte(now));
         self.execute(&grants::Entity::delete_many().filter(ended)).await?;
         let row = grants::ActiveModel {
             hash: Set(hash.as_str().to_owned()),
             store_id: Set(self.store().to_string()),
             user_id: Set(user.to_string()),
             kind: Set(if can.is_all() { kind.name() } else { NARROW_TOKEN }.to_owned()),
-            created_at: Set(self.now().millis()),
+            created_at: Set(now.millis()),
             expires_at: Set(expires_at.millis()),
             can: Set(can.to_string()),
         };
-        self.insert(row).await
+        self.insert(row).await?;
+        Ok(expires_at)
     }
 
     /// Ends a credential; `false` when it is not there, so that of two requests that use a link up only one does.

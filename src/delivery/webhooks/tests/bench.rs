@@ -42,7 +42,7 @@ pub(super) struct Bench {
 }
 
 pub(super) fn service(db: Db, clock: Arc<dyn Clock>) -> Service {
-    let service = Service::new(db, World { clock, ids: Arc::new(RandomIds) }, RULES, Arc::new(Brief));
+    let service = Service::new(db, World::of(clock, Arc::new(RandomIds)), RULES, Arc::new(Brief));
     service.bounded_by(Bounds { webhooks: 1000, ..Bounds::default() })
 }
 

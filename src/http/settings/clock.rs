@@ -1,0 +1,117 @@
+//! The clock of the server: real time, or the clock of a sandbox, which can be advanced.
+
+use poem_openapi::{Object, OpenApi};
+use serde::{Deserialize, Serialize};
+
+use super::auth::Managed;
+use crate::{
+    domain::time::Timestamp,
+    http::machinery::{
+        body::Body,
+        error::{ApiError, Failure, SettingsAdvance, SettingsCatalog},
+        reply::{One, Reply},
+    },
+    service::sandbox::{Advanced, ShownClock},
+};
+
+/// The clock of the server.
+#[derive(Debug, Object, Serialize)]
+#[oai(rename = "Clock", rename_all = "camelCase", skip_serializing_if_is_none)]
+#[serde(rename_all = "camelCase")]
+pub struct ClockView {
+    /// The time that the clock shows. Everything goes by it, except links, sessions and tokens of the settings, and the signatures of
+    /// requests to webhooks and bridges, which go by real time.
+    now: Timestamp,
+    /// Whether the server serves a sandbox, whose clock can be advanced. Otherwise the clock shows real time.
+    sandbox: bool,
+    /// Where the clock is being advanced to; absent if no advance is under way.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    advancing_to: Option<Timestamp>,
+}
+
+impl From<ShownClock> for ClockView {
+    fn from(ShownClock { now, is_sandbox, advancing_to }: ShownClock) -> Self {
+        Self { now, sandbox: is_sandbox, advancing_to }
+    }
+}
+
+/// An instant to which the clock of a sandbox is advanced.
+#[derive(Debug, Object, Deserialize)]
+#[oai(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ClockAdvance {
+    /// What the clock shows when the answer comes. It must not be in the past of the sandbox, and at most two years (731 days) ahead of
+    /// real time.
+    to: Timestamp,
+}
+
+/// What an advance of the clock did. The counts are of the store of the session or token.
+#[derive(Debug, Object, Serialize)]
+#[oai(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
+pub struct AdvancedClock {
+    /// What the clock showed before.
+    from: Timestamp,
+    /// What the clock shows now; it runs on from here.
+    now: Timestamp,
+    /// How often the server tried to send a message to its channel.
+    message_attempts: u64,
+    /// How often the server tried to deliver an event to a webhook.
+    webhook_attempts: u64,
+    /// How many webhooks the server disabled, since all deliveries had failed for five days or the receiver is gone.
+    webhooks_disabled: i64,
+    /// How many open tickets are no longer snoozed.
+    tickets_woken: i64,
+    /// How many drafts expired that nobody had settled.
+    drafts_expired: i64,
+    /// How many API keys expired.
+    keys_expired: i64,
+}
+
+impl From<Advanced> for AdvancedClock {
+    fn from(advanced: Advanced) -> Self {
+        let Advanced { from, now, message_attempts, webhook_attempts, came_due } = advanced;
+        Self {
+            from,
+            now,
+            message_attempts,
+            webhook_attempts,
+            webhooks_disabled: came_due.webhooks_disabled,
+            tickets_woken: came_due.tickets_woken,
+            drafts_expired: came_due.drafts_expired,
+            keys_expired: came_due.keys_expired,
+        }
+    }
+}
+
+/// Reading and advancing the clock.
+#[derive(Debug)]
+pub struct ClockOperations;
+
+#[OpenApi(tag = "crate::http::settings::tags::SettingsTag::Clock")]
+impl ClockOperations {
+    /// Get the clock
+    ///
+    /// Returns what the clock of the server shows, and whether the server serves a sandbox.
+    #[oai(path = "/clock", method = "get", operation_id = "getClock")]
+    async fn get_clock(&self, managed: Managed) -> Result<Reply<One<ClockView>>, Failure<SettingsCatalog>> {
+        Ok(Reply::of(&managed.context, &ClockView::from(managed.state.service.shown_clock()), vec![]))
+    }
+
+    /// Advance the clock of a sandbox
+    ///
+    /// Advances the clock of the whole sandbox, with all of its stores. The answer comes once everything that fell due by then has run, in
+    /// its order and at its time: messages and events were delivered or tried, and tried again on their schedules. The advance goes on if
+    /// the client does not wait; GET /clock shows how far it is. A server that is stopped meanwhile ends the advance where it is. After ten
+    /// minutes the advance ends where it is, and the answer is 503: the same request goes on from there.
+    #[oai(path = "/clock/advance", method = "post", operation_id = "advanceClock")]
+    async fn advance_clock(
+        &self,
+        managed: Managed,
+        body: Body<ClockAdvance>,
+    ) -> Result<Reply<One<AdvancedClock>>, Failure<SettingsAdvance>> {
+        let to = body.parse()?.to;
+        let advanced = managed.state.service.advance_clock(&managed.editor, to).await.map_err(ApiError::in_body)?;
+        Ok(Reply::of(&managed.context, &AdvancedClock::from(advanced), vec![]))
+    }
+}

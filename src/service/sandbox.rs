@@ -1,0 +1,214 @@
+//! The clock of a sandbox: reading it, and advancing it until everything that fell due has run.
+//!
+//! While it is advanced, the clock stands still at one instant after another: those at which a delivery or a message is due, and the last.
+//! At each of them the delivery workers do all that is due and nothing else, so no attempt is under way when the clock moves on. What
+//! depends on the clock alone, such as the end of a snooze or the expiry of a key, is right at each instant without any work.
+//!
+//! Guarantees: of several advances at once, one runs. The instant is stored before the clock shows it, so a server that is killed goes on
+//! from there, and never from an earlier one.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicI64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use serde_json::json;
+use tokio::sync::{mpsc, oneshot};
+
+use super::{Error, Result, Service};
+use crate::{
+    domain::{
+        clock::SandboxClock,
+        ids::StoreId,
+        settings::{Editor, Entry, Subject},
+        time::Timestamp,
+    },
+    store::sandbox::CameDue,
+};
+
+/// How far the clock may be ahead of real time, in milliseconds: two years, one of them a leap year.
+pub const LONGEST_AHEAD: i64 = 731 * 24 * 60 * 60 * 1000;
+
+/// How long an advance may take in real time, until it ends where it is.
+const LONGEST_ADVANCE: Duration = Duration::from_secs(600);
+
+/// An order to the worker of a queue.
+pub enum DrainOrder {
+    /// Do everything that is due, until this instant of real time at the latest. Then do nothing before the next order.
+    Drain { until: Instant, done: oneshot::Sender<Result<Attempts>> },
+    /// Work on without orders.
+    Release,
+}
+
+/// The number of attempts for each store.
+pub type Attempts = HashMap<StoreId, u64>;
+
+/// The orders to one worker. A worker that is started again takes them over from the one before.
+pub type DrainOrders = Arc<tokio::sync::Mutex<mpsc::UnboundedReceiver<DrainOrder>>>;
+
+/// A sandbox that this process serves.
+pub struct Sandbox {
+    clock: Arc<SandboxClock>,
+    messages: mpsc::UnboundedSender<DrainOrder>,
+    webhooks: mpsc::UnboundedSender<DrainOrder>,
+    /// How far ahead the clock is according to the database, as this process stored it last.
+    stored: AtomicI64,
+    /// Where the advance goes that is under way.
+    advancing_to: Mutex<Option<Timestamp>>,
+}
+
+impl Sandbox {
+    /// A sandbox with this clock, which is `stored` milliseconds ahead according to the database, and the orders to the workers of
+    /// messages and of webhooks.
+    pub fn new(clock: Arc<SandboxClock>, stored: i64) -> (Arc<Self>, [DrainOrders; 2]) {
+        let ((messages, message_orders), (webhooks, webhook_orders)) = (mpsc::unbounded_channel(), mpsc::unbounded_channel());
+        let orders = [message_orders, webhook_orders].map(|orders| Arc::new(tokio::sync::Mutex::new(orders)));
+        (Arc::new(Self { clock, messages, webhooks, stored: stored.into(), advancing_to: Mutex::default() }), orders)
+    }
+
+    fn advancing_to(&self) -> std::sync::MutexGuard<'_, Option<Timestamp>> {
+        self.advancing_to.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What the clock shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ShownClock {
+    pub now: Timestamp,
+    pub is_sandbox: bool,
+    /// Where the advance goes that is under way.
+    pub advancing_to: Option<Timestamp>,
+}
+
+/// What an advance did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Advanced {
+    pub from: Timestamp,
+    pub now: Timestamp,
+    /// Attempts to send messages of the store, and to deliver its events.
+    pub message_attempts: u64,
+    pub webhook_attempts: u64,
+    pub came_due: CameDue,
+}
+
+/// The clock stands still until this is dropped.
+struct Standstill(Arc<Sandbox>);
+
+impl Drop for Standstill {
+    fn drop(&mut self) {
+        self.0.clock.run_on();
+        for queue in [&self.0.messages, &self.0.webhooks] {
+            // A worker that has ended needs no release.
+            _ = queue.send(DrainOrder::Release);
+        }
+        *self.0.advancing_to() = None;
+    }
+}
+
+impl Service {
+    /// A copy that can advance the clock of a sandbox.
+    #[must_use]
+    pub fn in_sandbox(self, sandbox: Option<Arc<Sandbox>>) -> Self {
+        Self { sandbox, ..self }
+    }
+
+    pub fn shown_clock(&self) -> ShownClock {
+        let advancing_to = self.sandbox.as_ref().and_then(|sandbox| *sandbox.advancing_to());
+        ShownClock { now: self.world().now(), is_sandbox: self.sandbox.is_some(), advancing_to }
+    }
+
+    /// Advances the clock of the sandbox; returns once everything that fell due has run. The advance goes on if the caller goes away.
+    pub async fn advance_clock(&self, editor: &Editor, to: Timestamp) -> Result<Advanced> {
+        let Some(sandbox) = self.sandbox.clone() else {
+            let reason = "cannot be reached: this server's clock shows real time, since its database is no sandbox; `counterpart serve \
+                          --sandbox` on a new database serves one";
+            return Err(Error::conflict("to", reason));
+        };
+        self.may_advance(&sandbox, to)?;
+        let standstill = {
+            let mut advancing_to = sandbox.advancing_to();
+            if let Some(other) = *advancing_to {
+                let reason =
+                    format!("cannot be reached now: the clock is being advanced to {other}; wait until `getClock` shows no `advancingTo`");
+                return Err(Error::conflict("to", reason));
+            }
+            *advancing_to = Some(to);
+            Standstill(sandbox.clone())
+        };
+        let (service, editor) = (self.clone(), editor.clone());
+        let advance = tokio::spawn(async move { service.advance(&standstill, &editor, to).await });
+        advance.await.map_err(|error| Error::Internal(format!("an advance of the clock ended early: {error}")))?
+    }
+
+    fn may_advance(&self, sandbox: &Sandbox, to: Timestamp) -> Result<()> {
+        let now = self.world().now();
+        if to < now {
+            return Err(Error::invalid("to", format!("is in the past of the sandbox, whose clock shows {now}; the clock never goes back")));
+        }
+        if sandbox.clock.ahead_at(to) > LONGEST_AHEAD {
+            let last = self.world().real.now().plus_millis(LONGEST_AHEAD);
+            return Err(Error::invalid("to", format!("is more than two years ahead of real time; it must be at most {last}")));
+        }
+        Ok(())
+    }
+
+    async fn advance(&self, standstill: &Standstill, editor: &Editor, to: Timestamp) -> Result<Advanced> {
+        let sandbox = &standstill.0;
+        let until = Instant::now() + LONGEST_ADVANCE;
+        let mut attempts = [Attempts::new(), Attempts::new()];
+        let from = sandbox.clock.stop();
+        // Real time may have passed `to` since it was checked.
+        let to = to.max(from);
+        let mut change = self.begin_edit(editor).await?;
+        let detail = json!({ "from": from, "to": to });
+        change.audit(Entry { action: "clock.advanced", subject: Subject::Clock, subject_id: "clock".to_owned(), detail });
+        change.end().await?;
+        loop {
+            self.drain(sandbox, until, &mut attempts).await?;
+            let now = sandbox.clock.stop();
+            if now >= to {
+                break;
+            }
+            let next = self.db().next_due_after(now).await?.map_or(to, |next| next.min(to));
+            self.store_clock(sandbox, next).await?;
+            sandbox.clock.put_forward(next);
+        }
+        let came_due = self.db().came_due(&editor.store_id, from, to).await?;
+        let [message_attempts, webhook_attempts] = attempts.map(|attempts| attempts.get(&editor.store_id).copied().unwrap_or_default());
+        // The clock runs on from `to`, however long the advance took.
+        self.store_clock(sandbox, to).await?;
+        Ok(Advanced { from, now: to, message_attempts, webhook_attempts, came_due })
+    }
+
+    async fn store_clock(&self, sandbox: &Sandbox, at: Timestamp) -> Result<()> {
+        let ahead = sandbox.clock.ahead_at(at);
+        self.db().move_sandbox(sandbox.stored.load(Ordering::SeqCst), ahead).await?;
+        sandbox.stored.store(ahead, Ordering::SeqCst);
+        Ok(())
+    }
+
+    /// Lets the workers do all that is due, in turns: a message that was sent is an event for webhooks, and their receivers may send
+    /// messages.
+    async fn drain(&self, sandbox: &Sandbox, until: Instant, attempts: &mut [Attempts; 2]) -> Result<()> {
+        loop {
+            let mut is_quiet = true;
+            for (queue, total) in [&sandbox.messages, &sandbox.webhooks].into_iter().zip(attempts.iter_mut()) {
+                let (done, drained) = oneshot::channel();
+                let ended = |what: &str| Error::Unavailable { reason: format!("the clock stands still: {what}"), retry_after: 5 };
+                queue.send(DrainOrder::Drain { until, done }).map_err(|_| ended("the server is being stopped"))?;
+                let made = drained.await.map_err(|_| ended("a delivery worker was started again; advance the clock again"))??;
+                for (store, count) in made {
+                    is_quiet &= count == 0;
+                    *total.entry(store).or_default() += count;
+                }
+            }
+            if is_quiet {
+                return Ok(());
+            }
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! The sandbox: how far its clock is ahead, the lock of the one server that serves it, and what falls due by its clock.
+
+use sea_orm::{
+    ColumnTrait, Condition, EntityTrait, QueryFilter, QuerySelect,
+    sea_query::{Expr, Query},
+};
+
+use std::fs::{File, TryLockError};
+
+use sqlx::{Connection, PgConnection};
+
+use crate::{
+    domain::{drafts::DraftState, ids::StoreId, settings::Via, time::Timestamp},
+    store::{
+        Db, Error, Result,
+        entity::{api_keys, audit, deliveries, drafts, outbound, sandbox, tickets},
+        migrate::MARK,
+    },
+};
+
+/// How many records of a store came to their time in a span of time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CameDue {
+    /// Tickets that are open and whose snooze ended.
+    pub tickets_woken: i64,
+    /// Drafts that nobody settled.
+    pub drafts_expired: i64,
+    pub keys_expired: i64,
+    /// Webhooks that the server disabled.
+    pub webhooks_disabled: i64,
+}
+
+/// The lock of the one server that serves a sandbox. The system frees it with the process, however that ends.
+pub struct ServerLock {
+    _lock: Lock,
+}
+
+enum Lock {
+    /// A lock of a file beside the SQLite file. The SQLite file itself is not opened: closing it would drop SQLite's own locks.
+    File { _file: File },
+    /// An advisory lock, which the connection holds. If the connection is lost, so is the lock; [`Db::move_sandbox`] then still refuses a
+    /// second clock.
+    Session { _connection: PgConnection },
+}
+
+/// The advisory lock of the server of a sandbox. The number is this program's own.
+const SERVER_LOCK: &str = "SELECT pg_try_advisory_lock(7305809155955061)";
+
+impl Db {
+    /// Locks the sandbox for this server. Fails while another server has the lock.
+    pub async fn lock_for_server(&self) -> Result<ServerLock> {
+        let taken = || {
+            let reason = "another server serves this sandbox, and its clock is that server's; stop that server first";
+            Error::Unavailable(reason.to_owned())
+        };
+        let lock = match self.sqlite_file() {
+            Some(path) => {
+                let mut path = path.as_os_str().to_owned();
+                path.push(".server-lock");
+                let unusable =
+                    |error: std::io::Error| Error::Unavailable(format!("the file `{}` cannot be locked: {error}", path.display()));
+                let file = File::options().create(true).truncate(false).write(true).open(&path).map_err(unusable)?;
+                match file.try_lock() {
+                    Ok(()) => Lock::File { _file: file },
+                    Err(TryLockError::WouldBlock) => return Err(taken()),
+                    Err(TryLockError::Error(error)) => return Err(unusable(error)),
+                }
+            }
+            None => {
+                let mut connection = self.connect_alone().await?;
+                let is_ours: bool = sqlx::query_scalar(SERVER_LOCK).fetch_one(&mut connection).await?;
+                if !is_ours {
+                    _ = connection.close().await;
+                    return Err(taken());
+                }
+                Lock::Session { _connection: connection }
+            }
+        };
+        Ok(ServerLock { _lock: lock })
+    }
+
+    /// If the database is a sandbox: by how many milliseconds its clock is ahead of real time.
+    pub async fn sandbox_ahead(&self) -> Result<Option<i64>> {
+        Ok(sandbox::Entity::find_by_id(MARK).one(self.read()).await?.map(|row| row.ahead))
+    }
+
+    /// Stores how far the clock is ahead. Fails if it is not `former` any more: then another server has moved the clock.
+    pub async fn move_sandbox(&self, former: i64, ahead: i64) -> Result<()> {
+        let moved = sandbox::Entity::update_many()
+            .col_expr(sandbox::Column::Ahead, Expr::value(ahead))
+            .filter(sandbox::Column::Id.eq(MARK))
+            .filter(sandbox::Column::Ahead.eq(former));
+        let tx = self.begin().await?;
+        let count = tx.execute(&moved).await?;
+        tx.commit().await?;
+        if count == 1 {
+            return Ok(());
+        }
+        Err(Error::Unusable("another server has moved the clock of this sandbox; run one server, and start it again".to_owned()))
+    }
+
+    /// The next instant after this one at which an event is to be delivered or a message to be sent, in any store.
+    pub async fn next_due_after(&self, at: Timestamp) -> Result<Option<Timestamp>> {
+        let delivery =
+            deliveries::Entity::find().select_only().expr(deliveries::Column::DueAt.min()).filter(deliveries::Column::DueAt.gt(at));
+        let parcel = outbound::Entity::find().select_only().expr(outbound::Column::DueAt.min()).filter(outbound::Column::DueAt.gt(at));
+        let first = |rows: Vec<Option<Timestamp>>| rows.into_iter().flatten().next();
+        let delivery = first(self.select(delivery, |cells| cells.optional_time()).await?);
+        let parcel = first(self.select(parcel, |cells| cells.optional_time()).await?);
+        Ok(delivery.into_iter().chain(parcel).min())
+    }
+
+    /// What came to its time after `from` and up to `until`.
+    pub async fn came_due(&self, store: &StoreId, from: Timestamp, until: Timestamp) -> Result<CameDue> {
+        let woken = Condition::all().add(tickets::Column::StoreId.eq(store)).add(tickets::Column::IsOpen.eq(true)).add(within(
+            tickets::Column::SnoozedUntil,
+            from,
+            until,
+        ));
+        let expired_drafts = Condition::all()
+            .add(drafts::Column::StoreId.eq(store))
+            .add(drafts::Column::State.eq(DraftState::Pending.name()))
+            .add(within(drafts::Column::ExpiresAt, from, until));
+        let expired_keys = Condition::all().add(api_keys::Column::StoreId.eq(store)).add(within(api_keys::Column::ExpiresAt, from, until));
+        let disabled = Condition::all()
+            .add(audit::Column::StoreId.eq(store))
+            .add(audit::Column::Action.eq("webhook.disabled"))
+            .add(audit::Column::Via.eq(Via::System.name()))
+            .add(audit::Column::At.gte(from))
+            .add(audit::Column::At.lte(until));
+        Ok(CameDue {
+            tickets_woken: self.count_of(tickets::Entity, woken).await?,
+            drafts_expired: self.count_of(drafts::Entity, expired_drafts).await?,
+            keys_expired: self.count_of(api_keys::Entity, expired_keys).await?,
+            webhooks_disabled: self.count_of(audit::Entity, disabled).await?,
+        })
+    }
+
+    async fn count_of<E: EntityTrait>(&self, table: E, rows: Condition) -> Result<i64> {
+        let mut query = Query::select();
+        query.expr(Expr::cust("COUNT(*)")).from(table).cond_where(rows);
+        Ok(self.select(query, |cells| cells.take()).await?.pop().unwrap_or_default())
+    }
+}
+
+fn within(column: impl ColumnTrait, from: Timestamp, until: Timestamp) -> Condition {
+    Condition::all().add(column.gt(from)).add(column.lte(until))
+}

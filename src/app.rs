@@ -543,4 +543,6 @@ async fn metrics_page(Data(state): Data<&Arc<SharedState>>, Data(searches): Data
 }
 
 #[cfg(test)]
+mod sandbox_tests;
+#[cfg(test)]
 mod signed_inbound_tests;

@@ -14,6 +14,6 @@ pub mod guard;
 pub mod outbound;
 pub mod simulator;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 pub mod webhooks;
 pub mod worker;

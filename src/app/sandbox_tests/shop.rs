@@ -1,0 +1,245 @@
+//! Test fixture: a shop whose time passes either as in a sandbox, or as in the other tests of deliveries.
+
+use std::sync::Arc;
+
+use poem::{Endpoint, EndpointExt, Request, Response, endpoint::BoxEndpoint, http::Method};
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+use crate::{
+    app::{App, Callers},
+    delivery::{
+        connector::Connectors,
+        outbound::Messages,
+        simulator::Simulator,
+        testing::{START, TestEndpoint},
+        webhooks::WebhookQueue,
+        worker::Worker,
+    },
+    domain::{
+        clock::{RandomIds, World},
+        fixture::MovableClock,
+        settings::{Editor, GrantKind},
+        targets::Targets,
+        team::RoleKind,
+        time::Timestamp,
+        webhooks::Along,
+    },
+    http::machinery::routing::{PREFIX, SETTINGS_PREFIX},
+    service::{
+        Service,
+        users::{self, NewUser},
+    },
+    store::fixture::Fixture,
+    telemetry::metrics::Metrics,
+};
+
+pub const HOUR: i64 = 60 * 60 * 1000;
+pub const DAY: i64 = 24 * HOUR;
+
+/// How the time of a shop passes.
+enum Passage {
+    /// With requests to advance the clock of a sandbox, whose workers run.
+    Requested { _stop: watch::Sender<()> },
+    /// With a clock that the test moves from one due instant to the next, and workers that it drains there.
+    Moved { clock: Arc<MovableClock>, messages: Box<Worker<Messages>>, webhooks: Box<Worker<WebhookQueue>> },
+}
+
+pub struct Shop {
+    pub fixture: Fixture,
+    pub service: Service,
+    endpoint: BoxEndpoint<'static, Response>,
+    token: String,
+    /// Real time, which stands still unless a test moves it.
+    pub real: Arc<MovableClock>,
+    passage: Passage,
+}
+
+impl Shop {
+    pub async fn in_sandbox() -> Self {
+        Self::new(true).await
+    }
+
+    pub async fn on_moved_clock() -> Self {
+        Self::new(false).await
+    }
+
+    async fn new(in_sandbox: bool) -> Self {
+        let fixture = Fixture::alone().await;
+        fixture.account("wa", "whatsapp").await;
+        let (real, clock) = (MovableClock::at(START), MovableClock::at(START));
+        let world = World::of(real.clone(), Arc::new(RandomIds));
+        let world = if in_sandbox {
+            fixture.execute("INSERT INTO sandbox (id, ahead) VALUES (1, 0)").await.unwrap();
+            world.in_sandbox(0)
+        } else {
+            World { clock: clock.clone(), has_even_pauses: true, ..world }
+        };
+        let index = tempfile::tempdir().unwrap().keep();
+        let connectors = Connectors::every(Arc::new(Simulator));
+        let callers = Callers { connections: 4, ..Callers::default() };
+        let app = App::new(fixture.db.clone(), world.clone(), Metrics::default(), callers, connectors.clone(), Targets::Any, index);
+        let app = app.await.unwrap();
+        let service = app.state.service.clone();
+        let new = NewUser { name: "Mali".to_owned(), email: "mali@example.com".to_owned(), role: RoleKind::Owner };
+        let owner = users::create(&fixture.db, &world, &fixture.store, new).await.unwrap();
+        let editor = Editor::command_line(fixture.store.clone());
+        let (token, _) = service.grant(&editor, &owner, GrantKind::Token).await.unwrap();
+        let passage = if in_sandbox {
+            let (stop, stopped) = watch::channel(());
+            app.start(&stopped).unwrap();
+            Passage::Requested { _stop: stop }
+        } else {
+            let messages = Worker::new(Messages::new(service.clone(), connectors, Targets::Any).unwrap());
+            let webhooks = Worker::new(WebhookQueue::new(service.clone(), Targets::Any).unwrap());
+            Passage::Moved { clock, messages: Box::new(messages), webhooks: Box::new(webhooks) }
+        };
+        let (endpoint, token) = (app.endpoint().boxed(), token.reveal().to_owned());
+        Self { fixture, service, endpoint, token, real, passage }
+    }
+
+    pub fn now(&self) -> Timestamp {
+        self.service.world().now()
+    }
+
+    /// The status and the answer of a request.
+    pub async fn ask(&self, method: Method, path: &str, key: Option<&str>, headers: &[(&str, &str)], body: Value) -> (u16, Value) {
+        let mut request = Request::builder().method(method).uri_str(path).header("content-type", "application/json");
+        request = match key {
+            Some(key) => request.header("x-api-key", key),
+            None => request.header("authorization", format!("Bearer {}", self.token)),
+        };
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        let response = self.endpoint.get_response(request.body(body)).await;
+        let (status, body) = (response.status().as_u16(), response.into_body().into_bytes().await.unwrap());
+        (status, serde_json::from_slice(&body).unwrap_or_default())
+    }
+
+    /// The `data` of a request to the settings plane, which must succeed.
+    #[track_caller]
+    pub fn set(&self, method: Method, path: &str, body: Value) -> impl Future<Output = Value> {
+        let path = format!("{SETTINGS_PREFIX}{path}");
+        async move {
+            let (status, answer) = self.ask(method.clone(), &path, None, &[], body).await;
+            assert_eq!(status, 200, "{method} {path}: {answer}");
+            answer["data"].clone()
+        }
+    }
+
+    /// Requests an advance: the status and the answer.
+    pub async fn request_advance(&self, body: Value) -> (u16, Value) {
+        self.ask(Method::POST, &format!("{SETTINGS_PREFIX}/clock/advance"), None, &[], body).await
+    }
+
+    /// Lets time pass, with everything that falls due meanwhile.
+    pub async fn pass(&mut self, millis: i64) {
+        let to = self.now().plus_millis(millis);
+        if matches!(self.passage, Passage::Requested { .. }) {
+            let (status, answer) = self.request_advance(json!({ "to": to })).await;
+            assert_eq!((status, &answer["data"]["now"]), (200, &json!(to)), "{answer}");
+            return;
+        }
+        let Passage::Moved { clock, messages, webhooks } = &mut self.passage else { return };
+        loop {
+            messages.drain().await.unwrap();
+            webhooks.drain().await.unwrap();
+            let now = self.service.world().now();
+            let (message, event) = (self.service.next_parcel_at().await.unwrap(), self.service.next_delivery_at().await.unwrap());
+            let Some(due) = message.into_iter().chain(event).min().filter(|due| *due <= to) else {
+                clock.pass(to.millis() - now.millis());
+                return;
+            };
+            clock.pass(due.millis() - now.millis());
+        }
+    }
+
+    /// The secret of a new key.
+    pub async fn key(&self, name: &str) -> (String, String) {
+        let scopes = ["tickets:read", "messages:write"];
+        let made = self.set(Method::POST, "/keys", json!({ "name": name, "scopes": scopes })).await;
+        (made["key"]["id"].as_str().unwrap().to_owned(), made["secret"].as_str().unwrap().to_owned())
+    }
+
+    pub async fn webhook(&self, endpoint: &TestEndpoint) -> String {
+        let made = self.set(Method::POST, "/webhooks", json!({ "url": endpoint.url })).await;
+        made["webhook"]["id"].as_str().unwrap().to_owned()
+    }
+
+    /// A message of a contact: the ids of its conversation and of its ticket.
+    pub async fn receive(&self, account: &str, thread: &str, id: &str) -> (String, String) {
+        let body = json!({ "accountId": account, "referenceId": thread, "externalId": id, "sender": { "id": thread }, "text": "Hello?" });
+        let received = self.set(Method::POST, "/messages", body).await;
+        let text = |name: &str| received[name].as_str().unwrap().to_owned();
+        (text("conversationId"), text("ticketId"))
+    }
+
+    pub async fn snooze(&self, ticket: &str, millis: i64) {
+        self.set(Method::POST, "/tickets/snooze", json!({ "ticketId": ticket, "until": self.now().plus_millis(millis) })).await;
+    }
+
+    /// The status and the answer of a text message.
+    pub async fn send(&self, key: &str, conversation: &str, text: &str, headers: &[(&str, &str)]) -> (u16, Value) {
+        let body = json!({ "conversationId": conversation, "text": text });
+        self.ask(Method::POST, &format!("{PREFIX}/messages"), Some(key), headers, body).await
+    }
+
+    /// The status of a list of tickets with this key, and how many open tickets it shows.
+    pub async fn open_tickets(&self, key: &str) -> (u16, usize) {
+        let (status, answer) = self.ask(Method::POST, &format!("{PREFIX}/tickets/list"), Some(key), &[], json!({})).await;
+        (status, answer["data"].as_array().map_or(0, Vec::len))
+    }
+
+    pub async fn shown_webhook(&self, id: &str) -> Value {
+        let all = self.set(Method::GET, "/webhooks", Value::Null).await;
+        all.as_array().unwrap().iter().find(|webhook| webhook["id"] == id).unwrap().clone()
+    }
+
+    /// The events of the shop in their order, and the attempts to deliver them to these webhooks, as lines in which ids are numbered.
+    pub async fn history(&self, webhooks: &[&str]) -> Vec<String> {
+        let events = self.fixture.db.events_after(&self.fixture.store, 0, 100_000).await.unwrap();
+        let places: std::collections::HashMap<String, i64> = events
+            .iter()
+            .map(|event| (serde_json::from_slice::<Value>(&event.body).unwrap()["id"].as_str().unwrap().to_owned(), event.sequence))
+            .collect();
+        let mut lines: Vec<String> =
+            events.iter().map(|event| format!("{} {}", event.sequence, String::from_utf8_lossy(&event.body))).collect();
+        for (name, webhook) in webhooks.iter().enumerate() {
+            let (mut attempts, mut after) = (Vec::new(), 0);
+            loop {
+                let page = self.service.attempts(&self.fixture.store, &(*webhook).into(), Along::After(after), 500).await.unwrap();
+                let Some(last) = page.last() else { break };
+                after = last.position;
+                attempts.extend(page);
+            }
+            // Attempts of one instant end in any order.
+            attempts.sort_by_key(|attempt| (attempt.started_at, places[&attempt.event_id]));
+            lines.extend(attempts.into_iter().map(|one| {
+                let place = places[&one.event_id];
+                let (at, next) = (one.started_at, one.next_at);
+                format!(
+                    "webhook {name}, event {place}: {} at {at}, {:?} {:?} {} next {next:?}",
+                    one.attempt, one.status, one.reason, one.outcome
+                )
+            }));
+        }
+        let ids = regex::Regex::new("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}").unwrap();
+        let mut known = Vec::new();
+        let store = self.fixture.store.as_str();
+        let numbered = lines.into_iter().map(|line| {
+            let line = line.replace(store, "the shop");
+            let line = ids.replace_all(&line, |found: &regex::Captures<'_>| {
+                let id = found[0].to_owned();
+                let place = known.iter().position(|other| *other == id).unwrap_or_else(|| {
+                    known.push(id);
+                    known.len() - 1
+                });
+                format!("id {place}")
+            });
+            line.into_owned()
+        });
+        numbered.collect()
+    }
+}

@@ -34,7 +34,8 @@ use crate::{
     telemetry::metrics::Metrics,
 };
 
-pub const HOUR: i64 = 60 * 60 * 1000;
+pub const MINUTE: i64 = 60 * 1000;
+pub const HOUR: i64 = 60 * MINUTE;
 pub const DAY: i64 = 24 * HOUR;
 
 /// How the time of a shop passes.
@@ -57,14 +58,19 @@ pub struct Shop {
 
 impl Shop {
     pub async fn in_sandbox() -> Self {
-        Self::new(true).await
+        Self::over(Connectors::every(Arc::new(Simulator))).await
+    }
+
+    /// A sandbox with these channels.
+    pub async fn over(connectors: Connectors) -> Self {
+        Self::new(true, connectors).await
     }
 
     pub async fn on_moved_clock() -> Self {
-        Self::new(false).await
+        Self::new(false, Connectors::every(Arc::new(Simulator))).await
     }
 
-    async fn new(in_sandbox: bool) -> Self {
+    async fn new(in_sandbox: bool, connectors: Connectors) -> Self {
         let fixture = Fixture::alone().await;
         fixture.account("wa", "whatsapp").await;
         let (real, clock) = (MovableClock::at(START), MovableClock::at(START));
@@ -76,7 +82,6 @@ impl Shop {
             World { clock: clock.clone(), has_even_pauses: true, ..world }
         };
         let index = tempfile::tempdir().unwrap().keep();
-        let connectors = Connectors::every(Arc::new(Simulator));
         let callers = Callers { connections: 4, ..Callers::default() };
         let app = App::new(fixture.db.clone(), world.clone(), Metrics::default(), callers, connectors.clone(), Targets::Any, index);
         let app = app.await.unwrap();

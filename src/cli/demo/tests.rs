@@ -68,12 +68,27 @@ struct Bench {
 }
 
 impl Bench {
+    /// The demo store in a sandbox, whose clock can be advanced.
     async fn new() -> Self {
+        Self::made(true).await
+    }
+
+    /// The demo store as the demo makes it.
+    async fn ordinary() -> Self {
+        Self::made(false).await
+    }
+
+    async fn made(in_sandbox: bool) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let db = Db::open(&format!("sqlite://{}", folder.path().join("demo.db").display()), 1, None).await.unwrap();
-        db.migrate_up().await.unwrap();
         let ids = Arc::new(NamedIds::default());
-        let world = World::of(MovableClock::at(RECORDED_AT), ids.clone());
+        let mut world = World::of(MovableClock::at(RECORDED_AT), ids.clone());
+        if in_sandbox {
+            db.migrate_sandbox_up().await.unwrap();
+            world = world.in_sandbox(0);
+        } else {
+            db.migrate_up().await.unwrap();
+        }
         let Ok((key, link)) = fill(&db, &world).await else { panic!("the demo store is not filled") };
         let service = service(db, world);
         let (token, _) = service
@@ -84,6 +99,7 @@ impl Bench {
         let mut bench = Self { endpoint, service, ids, key, token, link, folder };
         let app = bench.app(None).await;
         tokio::spawn(app.clone().follow());
+        app.rest();
         bench.endpoint = app.endpoint().boxed();
         bench
     }

@@ -1,0 +1,103 @@
+//! Opening the database of a command or a server: migrations, the keys of stored secrets, and whether it is a sandbox.
+
+use std::time::Duration;
+
+use crate::{
+    config::Config,
+    domain::clock::World,
+    store::{self, Db, sandbox::ServerLock, settings::encryption_keys::SecretKeys, slow_statements},
+    telemetry::metrics::Metrics,
+};
+
+/// Opens the database without migrating it.
+pub async fn open(config: &Config) -> store::Result<Db> {
+    connect(config, None).await
+}
+
+async fn connect(config: &Config, metrics: Option<&Metrics>) -> store::Result<Db> {
+    slow_statements::log_from(Duration::from_millis(config.slow_statement));
+    Db::open(&config.database_url, config.connections.get(), metrics.map(Metrics::on_statement)).await
+}
+
+/// Opens the database for a command, as [`open_served`] does, whether or not it is a sandbox. A command of a sandbox goes by its clock.
+pub async fn open_migrated(config: &Config) -> store::Result<(Db, World)> {
+    let db = connect(config, None).await?;
+    db.migrate_up().await?;
+    let world = world_of(&db).await?;
+    Ok((prepared(config, db).await?, world))
+}
+
+/// What a server needs of a database.
+pub struct Opened {
+    pub db: Db,
+    pub world: World,
+    /// Keeps other servers from the same sandbox.
+    pub lock: Option<ServerLock>,
+}
+
+/// Opens the database for a server: migrates its schema, and encrypts secrets that are stored in plain text. `metrics` count its
+/// statements. An ordinary database is refused where a sandbox is asked for, and a sandbox where it is not.
+pub async fn open_served(config: &Config, metrics: &Metrics, as_sandbox: bool) -> store::Result<Opened> {
+    let db = connect(config, Some(metrics)).await?;
+    if as_sandbox {
+        db.migrate_sandbox_up().await?;
+    } else {
+        db.migrate_up().await?;
+        if db.sandbox_ahead().await?.is_some() {
+            let reason =
+                "it is a sandbox, whose clock is not real time; serve it with `counterpart serve --sandbox`, or name another database";
+            return Err(store::Error::Unusable(reason.to_owned()));
+        }
+    }
+    let lock = if as_sandbox { Some(db.lock_for_server().await?) } else { None };
+    // Under the lock: no other server moves the clock after this.
+    let world = world_of(&db).await?;
+    Ok(Opened { db: prepared(config, db).await?, world, lock })
+}
+
+/// The real world, or that of a sandbox.
+async fn world_of(db: &Db) -> store::Result<World> {
+    let ahead = db.sandbox_ahead().await?;
+    Ok(ahead.map_or_else(World::real, |ahead| World::real().in_sandbox(ahead)))
+}
+
+/// The database with the keys of its secrets, none of which is stored in plain text, and without the former places of rows that another
+/// database server noted.
+async fn prepared(config: &Config, db: Db) -> store::Result<Db> {
+    db.adopt_places().await?;
+    let db = db.with_secret_keys(secret_keys(config)?);
+    let sealed = db.seal_plain().await?;
+    if sealed > 0 {
+        tracing::info!(sealed, "secrets that were stored as they are were encrypted");
+    }
+    Ok(db)
+}
+
+fn secret_keys(config: &Config) -> store::Result<SecretKeys> {
+    match (&config.secret_key_file, &config.secret_key, config.own_key_file()) {
+        (Some(file), _, _) => SecretKeys::of_file(file),
+        (None, Some(text), _) => SecretKeys::of_text(text, "COUNTERPART_SECRET_KEY (--secret-key)"),
+        (None, None, Some(file)) => SecretKeys::of_own_file(&file),
+        (None, None, None) => Ok(SecretKeys::default()),
+    }
+}
+
+/// Logs problems with the keys that encrypt stored secrets.
+pub async fn report_secrets(db: &Db) -> store::Result<()> {
+    let keys = db.secret_keys();
+    if keys.current_id().is_none() {
+        tracing::warn!(
+            "secrets of webhooks and bridges are stored as they are; COUNTERPART_SECRET_KEY_FILE names a file with a key that encrypts them"
+        );
+    }
+    for (key_id, secrets) in db.secrets_by_key().await? {
+        if let Some(key_id) = key_id.filter(|id| !keys.knows(id)) {
+            tracing::error!(
+                key_id,
+                secrets,
+                "secrets are encrypted with a key that this server does not have; what needs them fails until the key is added to the others"
+            );
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,150 @@
+//! The clock of a sandbox, from outside: how a database becomes one, which processes may serve it, and the command line.
+
+use serde_json::{Value, json};
+
+use super::Plane;
+use crate::{
+    client::Api,
+    fixture::{ANN, desk},
+    harness::{Database, Server, Settings},
+};
+
+const SANDBOX: Settings<'static> = &[("COUNTERPART_SANDBOX", "true")];
+const SERVE: &[&str] = &["serve", "--listen", "127.0.0.1:0"];
+const DAY: i64 = 24 * 60 * 60 * 1000;
+
+/// A database without tables.
+fn empty() -> Database {
+    let database = Database::fresh();
+    let steps = database.run(&["migrate", "status"]).lines().count().to_string();
+    database.run(&["migrate", "down", "--yes", "--steps", &steps]);
+    database
+}
+
+/// A server of a sandbox with a store, and an owner's token.
+fn sandbox() -> (Server, String) {
+    let database = empty();
+    database.run(&["migrate", "--sandbox"]);
+    database.store("desk", &desk());
+    let token = database.run(&["settings", "token", "--store", "desk", "--user", ANN]);
+    (Server::start_with(database, SANDBOX), token)
+}
+
+fn millis(text: &Value) -> i64 {
+    chrono::DateTime::parse_from_rfc3339(text.as_str().unwrap_or_default()).expect("a time").timestamp_millis()
+}
+
+fn plus_days(text: &Value, days: i64) -> String {
+    let at = chrono::DateTime::from_timestamp_millis(millis(text) + days * DAY).expect("a time");
+    at.to_rfc3339_opts(chrono::SecondsFormat::Millis, true)
+}
+
+/// Runs `counterpart clock` with a token.
+#[track_caller]
+fn clock(server: &Server, token: &str, arguments: &[&str]) -> String {
+    let url = format!("http://{}", server.address);
+    server.database.run_with(&[("COUNTERPART_SETTINGS_TOKEN", token), ("COUNTERPART_URL", &url)], &[&["clock"], arguments].concat())
+}
+
+/// With a standby the harness starts two servers, and a sandbox has one.
+fn has_standby() -> bool {
+    std::env::var_os("COUNTERPART_TEST_STANDBY").is_some()
+}
+
+#[test]
+fn a_database_becomes_a_sandbox_when_it_is_made_and_stays_one() {
+    let ordinary = Database::fresh();
+    for refused in [ordinary.fails(&["migrate", "--sandbox"]), ordinary.fails(&[SERVE, &["--sandbox"]].concat())] {
+        assert!(refused.contains("it is no sandbox, and a database becomes one only when it is made"), "{refused}");
+    }
+    ordinary.run(&["store", "create", "--id", "desk", "--name", "Desk"]);
+    let sandbox = empty();
+    for _ in 0..2 {
+        sandbox.run(&["migrate", "--sandbox"]);
+    }
+    sandbox.run(&["migrate", "up"]);
+    let refused = sandbox.fails(SERVE);
+    assert!(refused.contains("it is a sandbox") && refused.contains("serve it with `counterpart serve --sandbox`"), "{refused}");
+    let all = sandbox.run(&["migrate", "status"]).lines().count().to_string();
+    let refused = sandbox.fails(&["migrate", "down", "--yes", "--steps", &all]);
+    assert!(refused.contains("the database is a sandbox for good"), "{refused}");
+    let refused = sandbox.fails_with(&[("COUNTERPART_API_KEY", "cp_none")], &["mcp"]);
+    assert!(refused.contains("whose clock is its server's; name that server with `--url`"), "{refused}");
+}
+
+#[test]
+fn one_server_has_the_clock_which_outlasts_its_death_and_which_commands_go_by() {
+    if has_standby() {
+        return;
+    }
+    let (server, token) = sandbox();
+    let refused = server.database.fails_with(SANDBOX, SERVE);
+    assert!(refused.contains("another server serves this sandbox"), "{refused}");
+    let shown: Value = serde_json::from_str(&clock(&server, &token, &["--json"])).expect("JSON");
+    assert_eq!(shown["sandbox"], true);
+    let to = plus_days(&shown["now"], 200);
+    let advanced: Value = serde_json::from_str(&clock(&server, &token, &["advance", "--to", &to, "--json"])).expect("JSON");
+    assert_eq!(advanced["now"], json!(to), "{advanced}");
+    assert!(clock(&server, &token, &[]).contains("(of a sandbox)"));
+    let later = plus_days(&advanced["now"], 1);
+    let told = clock(&server, &token, &["show"]);
+    assert!(told.as_str() >= to.as_str(), "{told}");
+    let told = clock(&server, &token, &["advance", "--to", &later]);
+    assert!(told.starts_with(&format!("the clock shows {later}; since ")), "{told}");
+    // A command beside the server.
+    let key: Value = serde_json::from_str(&server.database.run(&[
+        "key",
+        "create",
+        "--store",
+        "desk",
+        "--name",
+        "Sync",
+        "--scopes",
+        "tickets:read",
+        "--json",
+    ]))
+    .expect("JSON");
+    assert!(millis(&key["createdAt"]) >= millis(&json!(later)) && key["status"] == "active", "{key}");
+    let database = server.kill();
+    let server = loop {
+        // PostgreSQL notices a while later that the killed server is gone.
+        if database.postgres.is_none() || !is_locked(&database) {
+            break Server::start_with(database, SANDBOX);
+        }
+    };
+    let api = Api { address: server.address.clone(), key: None, store: "desk".to_owned() };
+    let shown = api.raw("GET", "/settings/v1/clock").header("authorization", &format!("Bearer {token}")).send().ok();
+    assert!(millis(&shown["now"]) >= millis(&json!(later)), "{shown}");
+    assert_eq!(shown.get("advancingTo"), None);
+    let keyed = Api { key: key["secret"].as_str().map(str::to_owned), ..api };
+    keyed.post("/tickets/list", json!({})).send().ok();
+}
+
+fn is_locked(database: &Database) -> bool {
+    let locks = "select 'locked' from pg_locks where locktype = 'advisory' and \
+                 database = (select oid from pg_database where datname = current_database())";
+    !database.ask(locks).is_empty()
+}
+
+#[test]
+fn a_server_without_a_sandbox_shows_real_time() {
+    let plane = Plane::open();
+    let shown = plane.get("/clock").send().ok();
+    assert_eq!(shown["sandbox"], false);
+    let to = plus_days(&shown["now"], 1);
+    let refused = plane.post("/clock/advance", json!({ "to": to })).fails(409);
+    assert!(refused.contains("its database is no sandbox"), "{refused}");
+    let refused = plane.post("/clock/advance", json!({})).fails(400);
+    assert!(refused.contains("body.to"), "{refused}");
+    let refused = plane.call_as("unknown", "POST", "/clock/advance").json(json!({ "to": to })).send().fails(401);
+    assert!(refused.contains("the session or token is unknown"), "{refused}");
+    let refused = plane.desk.server.database.fails_with(
+        &[("COUNTERPART_SETTINGS_TOKEN", "unknown")],
+        &["clock", "advance", "--to", &to, "--url", &format!("http://{}", plane.desk.server.address)],
+    );
+    assert!(refused.contains("answered 401: the session or token is unknown"), "{refused}");
+    let refused = plane.desk.server.database.fails(&["clock"]);
+    assert!(refused.contains("set COUNTERPART_SETTINGS_TOKEN"), "{refused}");
+    let refused = plane.desk.server.database.fails(&["clock", "advance", "--to", "tomorrow"]);
+    assert!(refused.contains("must be an instant with a time zone"), "{refused}");
+}

@@ -50,7 +50,7 @@ use crate::{
     tools::{self, Api, HttpTools, Narrowing, Permits, ToolServer},
 };
 
-pub use database::{Opened, open, open_migrated, open_served, report_secrets};
+pub use database::{ServedDatabase, open, open_migrated, open_served, report_secrets};
 
 /// One process.
 #[derive(Clone)]

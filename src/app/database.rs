@@ -28,7 +28,7 @@ pub async fn open_migrated(config: &Config) -> store::Result<(Db, World)> {
 }
 
 /// What a server needs of a database.
-pub struct Opened {
+pub struct ServedDatabase {
     pub db: Db,
     pub world: World,
     /// Keeps other servers from the same sandbox.
@@ -37,7 +37,7 @@ pub struct Opened {
 
 /// Opens the database for a server: migrates its schema, and encrypts secrets that are stored in plain text. `metrics` count its
 /// statements. An ordinary database is refused where a sandbox is asked for, and a sandbox where it is not.
-pub async fn open_served(config: &Config, metrics: &Metrics, as_sandbox: bool) -> store::Result<Opened> {
+pub async fn open_served(config: &Config, metrics: &Metrics, as_sandbox: bool) -> store::Result<ServedDatabase> {
     let db = connect(config, Some(metrics)).await?;
     if as_sandbox {
         db.migrate_sandbox_up().await?;
@@ -52,7 +52,7 @@ pub async fn open_served(config: &Config, metrics: &Metrics, as_sandbox: bool) -
     let lock = if as_sandbox { Some(db.lock_for_server().await?) } else { None };
     // Under the lock: no other server moves the clock after this.
     let world = world_of(&db).await?;
-    Ok(Opened { db: prepared(config, db).await?, world, lock })
+    Ok(ServedDatabase { db: prepared(config, db).await?, world, lock })
 }
 
 /// The real world, or that of a sandbox.

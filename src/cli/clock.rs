@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(660);
 
 #[derive(Args, Debug)]
 #[command(args_conflicts_with_subcommands = true)]
-pub struct Clock {
+pub struct ClockCommand {
     #[command(subcommand)]
     action: Option<ClockAction>,
     #[command(flatten)]
@@ -61,7 +61,7 @@ fn instant(text: &str) -> Result<Timestamp, String> {
     text.parse().map_err(|_| "must be an instant with a time zone, such as 2026-12-01T09:00:00Z".to_owned())
 }
 
-impl Clock {
+impl ClockCommand {
     pub async fn run(self) -> CliResult {
         match self.action {
             None => show(&self.server).await,

@@ -11,7 +11,7 @@ use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 
 use super::{CliResult, demo_data, print, serve::Listen, settings};
 use crate::{
-    app::{App, Callers, Opened, ToolSettings, open_served, service},
+    app::{App, Callers, ServedDatabase, ToolSettings, open_served, service},
     config::Config,
     delivery::{connector::Connectors, simulator::Simulator},
     domain::{
@@ -61,7 +61,7 @@ impl Demo {
         let url = format!("sqlite://{}", utf8_percent_encode(path, NOT_IN_PATHS));
         let config = Config { database_url: url, secret_key_file: None, secret_key: None, index_dir: None, ..config.clone() };
         let metrics = Metrics::default();
-        let Opened { db, world, lock: _ } = open_served(&config, &metrics, false).await?;
+        let ServedDatabase { db, world, lock: _ } = open_served(&config, &metrics, false).await?;
         let (key, link) = fill(&db, &world).await?;
         let callers = Callers { bounds: config.bounds(), ..Callers::default() };
         let connectors = Connectors::every(Arc::new(Simulator));

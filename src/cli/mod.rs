@@ -90,7 +90,7 @@ pub enum Command {
     #[command(subcommand)]
     Settings(settings::SettingsCommand),
     /// Show the clock of a running server, or advance that of a sandbox
-    Clock(clock::Clock),
+    Clock(clock::ClockCommand),
     /// List or rotate the keys that encrypt the stored secrets of webhooks, bridges and the server
     #[command(subcommand)]
     Secrets(secrets::SecretsCommand),

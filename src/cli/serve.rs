@@ -8,7 +8,7 @@ use url::Url;
 
 use super::{CliResult, Failed, print};
 use crate::{
-    app::{Addresses, App, Callers, Opened, ToolSettings, open_served, report_secrets},
+    app::{Addresses, App, Callers, ServedDatabase, ToolSettings, open_served, report_secrets},
     config::{Config, switch},
     delivery::{connector::Connectors, simulator::Simulator},
     domain::clock::Clock,
@@ -79,7 +79,7 @@ pub struct Listen {
 impl Serve {
     pub async fn run(self, config: &Config) -> CliResult {
         let metrics = Metrics::default();
-        let Opened { mut db, world, lock } = open_served(config, &metrics, self.sandbox).await?;
+        let ServedDatabase { mut db, world, lock } = open_served(config, &metrics, self.sandbox).await?;
         if db.is_one_writer() {
             // A SQLite file that is not writable stays so. PostgreSQL is not checked, since it may be failing over.
             db.prove_usable(world.now()).await.map_err(|error| Failed(format!("the database cannot be used: {error}")))?;

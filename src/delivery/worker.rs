@@ -74,13 +74,13 @@ pub struct Worker<Q: Queue> {
     busy: HashMap<Q::Place, usize>,
     /// Absent: nothing orders the worker to drain its queue.
     orders: Option<DrainOrders>,
-    /// The attempts that ended since the last order, if there are orders.
-    ended_attempts: Attempts,
+    /// While the worker follows orders: the attempts that ended since the last one.
+    ended_attempts: Option<Attempts>,
 }
 
 impl<Q: Queue> Worker<Q> {
     pub fn new(queue: Q) -> Self {
-        let (attempts, ended_attempts) = (JoinSet::new(), Attempts::new());
+        let (attempts, ended_attempts) = (JoinSet::new(), None);
         Self { queue, attempts, places: HashMap::new(), busy: HashMap::new(), orders: None, ended_attempts }
     }
 
@@ -131,20 +131,22 @@ impl<Q: Queue> Worker<Q> {
 
     /// Follows orders until one releases the worker.
     async fn obey(&mut self, first: DrainOrder, orders: &mut UnboundedReceiver<DrainOrder>, pulse: &Pulse) {
+        self.ended_attempts = Some(Attempts::new());
         let mut order = first;
         while let DrainOrder::Drain { until, done } = order {
             let drained = self.drain_until(Some(until), pulse).await;
             // An advance that has ended needs no answer.
-            _ = done.send(drained.map(|()| std::mem::take(&mut self.ended_attempts)));
+            _ = done.send(drained.map(|()| self.ended_attempts.replace(Attempts::new()).unwrap_or_default()));
             order = loop {
                 pulse.beat();
                 match tokio::time::timeout(REST, orders.recv()).await {
                     Ok(Some(next)) => break next,
-                    Ok(None) => return,
+                    Ok(None) => break DrainOrder::Release,
                     Err(_) => {}
                 }
             };
         }
+        self.ended_attempts = None;
     }
 
     /// Makes all due attempts, including those that become due meanwhile.
@@ -209,8 +211,8 @@ impl<Q: Queue> Worker<Q> {
             }
         };
         let Some(place) = self.places.remove(&id) else { return };
-        if self.orders.is_some() {
-            *self.ended_attempts.entry(Q::store(&place).clone()).or_default() += 1;
+        if let Some(ended) = &mut self.ended_attempts {
+            *ended.entry(Q::store(&place).clone()).or_default() += 1;
         }
         if let Some(attempts) = self.busy.get_mut(&place) {
             *attempts -= 1;

@@ -193,22 +193,25 @@ impl Service {
 
     /// Lets the workers do all that is due, in turns: a message that was sent is an event for webhooks, and their receivers may send
     /// messages.
-    async fn drain(&self, sandbox: &Sandbox, until: Instant, attempts: &mut [Attempts; 2]) -> Result<()> {
+    async fn drain(&self, sandbox: &Sandbox, until: Instant, [messages, events]: &mut [Attempts; 2]) -> Result<()> {
         loop {
-            let mut is_quiet = true;
-            for (queue, total) in [&sandbox.messages, &sandbox.webhooks].into_iter().zip(attempts.iter_mut()) {
-                let (done, drained) = oneshot::channel();
-                let ended = |what: &str| Error::Unavailable { reason: format!("the clock stands still: {what}"), retry_after: 5 };
-                queue.send(DrainOrder::Drain { until, done }).map_err(|_| ended("the server is being stopped"))?;
-                let made = drained.await.map_err(|_| ended("a delivery worker was started again; advance the clock again"))??;
-                for (store, count) in made {
-                    is_quiet &= count == 0;
-                    *total.entry(store).or_default() += count;
-                }
-            }
-            if is_quiet {
+            drain_queue(&sandbox.messages, until, messages).await?;
+            if drain_queue(&sandbox.webhooks, until, events).await? == 0 {
                 return Ok(());
             }
         }
     }
+}
+
+/// Lets one worker do all that is due; returns how many attempts it made.
+async fn drain_queue(worker: &mpsc::UnboundedSender<DrainOrder>, until: Instant, total: &mut Attempts) -> Result<u64> {
+    let ended = |what: &str| Error::Unavailable { reason: format!("the advance of the clock ended early: {what}"), retry_after: 5 };
+    let (done, drained) = oneshot::channel();
+    worker.send(DrainOrder::Drain { until, done }).map_err(|_| ended("the server is being stopped"))?;
+    let made = drained.await.map_err(|_| ended("a delivery worker was stopped; advance the clock again to go on"))??;
+    let count = made.values().sum();
+    for (store, attempts) in made {
+        *total.entry(store).or_default() += attempts;
+    }
+    Ok(count)
 }

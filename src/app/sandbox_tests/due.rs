@@ -6,7 +6,7 @@ use poem::http::Method;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
-use super::shop::{DAY, HOUR, MINUTE, Shop};
+use super::shop::{ClockedShop, DAY, HOUR, MINUTE};
 use crate::{
     delivery::{
         connector::{Accepted, Capabilities, Connector, Connectors, Sending},
@@ -42,7 +42,7 @@ impl Connector for Gate {
 
 #[tokio::test]
 async fn a_snooze_ends_at_its_time() {
-    let mut shop = Shop::in_sandbox().await;
+    let mut shop = ClockedShop::in_sandbox().await;
     let (_, secret) = shop.key("reader").await;
     let (_, ticket) = shop.receive("a1", "thread", "message").await;
     shop.snooze(&ticket, 3 * HOUR).await;
@@ -56,7 +56,7 @@ async fn a_snooze_ends_at_its_time() {
 
 #[tokio::test]
 async fn a_key_expires_and_a_former_secret_ends_after_two_hours() {
-    let mut shop = Shop::in_sandbox().await;
+    let mut shop = ClockedShop::in_sandbox().await;
     let (id, former) = shop.key("rotated").await;
     let rotated = shop.set(Method::POST, "/keys/rotate", json!({ "keyId": id })).await;
     let secret = rotated["secret"].as_str().unwrap();
@@ -72,7 +72,7 @@ async fn a_key_expires_and_a_former_secret_ends_after_two_hours() {
 
 #[tokio::test]
 async fn the_window_of_whatsapp_closes_and_an_idempotency_key_is_forgotten_after_a_day() {
-    let mut shop = Shop::in_sandbox().await;
+    let mut shop = ClockedShop::in_sandbox().await;
     let (_, secret) = shop.key("sender").await;
     let (conversation, _) = shop.receive("wa", "+66812345678", "message").await;
     let once = [(IDEMPOTENCY_KEY, "first")];
@@ -95,13 +95,13 @@ async fn the_window_of_whatsapp_closes_and_an_idempotency_key_is_forgotten_after
 
 #[tokio::test]
 async fn a_draft_expires_after_seven_days() {
-    let mut shop = Shop::in_sandbox().await;
+    let mut shop = ClockedShop::in_sandbox().await;
     let (key, _) = shop.key("assistant").await;
     let (conversation, _) = shop.receive("a1", "thread", "message").await;
     let send = Send::Text { conversation_id: conversation.as_str().into(), text: "Good morning!".to_owned() };
     let by = WriteContext::alone(&shop.fixture.store, Actor::System);
     shop.service.make_draft(&by, &key.as_str().into(), "assistant", send).await.unwrap();
-    let states = async |shop: &Shop| {
+    let states = async |shop: &ClockedShop| {
         let count =
             async |state: &str| shop.set(Method::GET, &format!("/drafts?state={state}"), Value::Null).await.as_array().map(Vec::len);
         (count("pending").await, count("expired").await)
@@ -115,7 +115,7 @@ async fn a_draft_expires_after_seven_days() {
 
 #[tokio::test]
 async fn failed_deliveries_keep_to_their_schedule_and_disable_a_webhook_after_five_days() {
-    let shop = Shop::in_sandbox().await;
+    let shop = ClockedShop::in_sandbox().await;
     let endpoint = TestEndpoint::says("500 Broken").await;
     let hook = shop.webhook(&endpoint).await;
     let (conversation, _) = shop.receive("a1", "thread", "message").await;
@@ -130,6 +130,10 @@ async fn failed_deliveries_keep_to_their_schedule_and_disable_a_webhook_after_fi
     let mut at: Vec<i64> = log.iter().map(|attempt| attempt.started_at.millis() - began.millis()).collect();
     at.dedup();
     assert_eq!(at, [0, 5_000, 5_000 + 5 * MINUTE], "without jitter");
+    let retried = advance(began.plus_millis(HOUR)).await;
+    let grown = shop.service.attempts(&shop.fixture.store, &hook.as_str().into(), Along::After(0), 500).await.unwrap().len() - log.len();
+    assert!(grown > 0);
+    assert_eq!((&retried["webhookAttempts"], &retried["messageAttempts"]), (&json!(grown), &json!(0)), "{retried}");
     shop.set(Method::POST, "/conversations/escalate", json!({ "conversationId": conversation })).await;
     advance(began.plus_millis(5 * DAY - 1)).await;
     assert_eq!(shop.shown_webhook(&hook).await["enabled"], true);
@@ -142,7 +146,7 @@ async fn failed_deliveries_keep_to_their_schedule_and_disable_a_webhook_after_fi
 
 #[tokio::test]
 async fn people_stay_signed_in_while_the_clock_is_advanced() {
-    let mut shop = Shop::in_sandbox().await;
+    let mut shop = ClockedShop::in_sandbox().await;
     shop.pass(700 * DAY).await;
     shop.set(Method::GET, "/session", Value::Null).await;
     // Real time ends a token.
@@ -152,7 +156,7 @@ async fn people_stay_signed_in_while_the_clock_is_advanced() {
 
 #[tokio::test]
 async fn an_advance_refuses_what_is_no_instant_ahead() {
-    let mut shop = Shop::in_sandbox().await;
+    let mut shop = ClockedShop::in_sandbox().await;
     shop.pass(DAY).await;
     let now = shop.now();
     let far = shop.real.clone();
@@ -184,7 +188,7 @@ async fn an_advance_refuses_what_is_no_instant_ahead() {
 
 #[tokio::test]
 async fn real_time_cannot_be_advanced() {
-    let shop = Shop::on_moved_clock().await;
+    let shop = ClockedShop::on_moved_clock().await;
     let (status, answer) = shop.request_advance(json!({ "to": shop.now().plus_millis(DAY) })).await;
     assert_eq!(status, 409, "{answer}");
     assert!(answer["error"]["message"].as_str().unwrap().contains("its database is no sandbox; `counterpart serve --sandbox`"), "{answer}");
@@ -194,7 +198,7 @@ async fn real_time_cannot_be_advanced() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_advance_runs_at_a_time_goes_on_without_its_client_and_waits_for_attempts_under_way() {
     let gate = Arc::new(Semaphore::new(0));
-    let shop = Shop::over(Connectors::every(Arc::new(Gate(gate.clone())))).await;
+    let shop = ClockedShop::over(Connectors::every(Arc::new(Gate(gate.clone())))).await;
     let (_, secret) = shop.key("sender").await;
     let (conversation, _) = shop.receive("a1", "thread", "message").await;
     assert_eq!(shop.send(&secret, &conversation, "Good morning!", &[]).await.0, 200);
@@ -220,7 +224,7 @@ async fn one_advance_runs_at_a_time_goes_on_without_its_client_and_waits_for_att
 
 #[tokio::test]
 async fn the_clock_of_two_servers_does_not_move() {
-    let shop = Shop::in_sandbox().await;
+    let shop = ClockedShop::in_sandbox().await;
     let db = &shop.fixture.db;
     let lock = db.lock_for_server().await.unwrap();
     let other = crate::store::Db::open(&shop.fixture.url, 2, None).await.unwrap();

@@ -5,7 +5,7 @@ use std::time::Instant;
 use poem::http::Method;
 use serde_json::{Value, json};
 
-use super::shop::{DAY, HOUR, Shop};
+use super::shop::{ClockedShop, DAY, HOUR};
 use crate::delivery::testing::TestEndpoint;
 
 /// What happened in a shop.
@@ -20,7 +20,7 @@ struct Happened {
 
 /// Half a year, and the week after it: a contact writes each week and gets an answer, whose channel fails at times, and the ticket is
 /// snoozed. One key is rotated and one expires. One receiver of events is well, one fails for two days, and one fails for good.
-async fn live(mut shop: Shop) -> Happened {
+async fn live(mut shop: ClockedShop) -> Happened {
     let receivers = [TestEndpoint::says("200 OK").await, TestEndpoint::says("200 OK").await, TestEndpoint::says("200 OK").await];
     let [_, recovers, fails] = &receivers;
     let (kept, mut secret) = shop.key("kept").await;
@@ -86,9 +86,9 @@ async fn live(mut shop: Shop) -> Happened {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn six_months_in_a_sandbox_are_what_they_are_on_the_clock_of_the_test_suite() {
     let began = Instant::now();
-    let sandbox = live(Shop::in_sandbox().await).await;
+    let sandbox = live(ClockedShop::in_sandbox().await).await;
     let took = began.elapsed();
-    let moved = live(Shop::on_moved_clock().await).await;
+    let moved = live(ClockedShop::on_moved_clock().await).await;
     println!("six months in a sandbox took {took:?}, with {:?} requests to receivers", sandbox.received);
     assert_eq!(sandbox.shown, moved.shown);
     assert_eq!(sandbox.history.len(), moved.history.len());

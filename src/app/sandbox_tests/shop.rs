@@ -46,7 +46,7 @@ enum Passage {
     Moved { clock: Arc<MovableClock>, messages: Box<Worker<Messages>>, webhooks: Box<Worker<WebhookQueue>> },
 }
 
-pub struct Shop {
+pub struct ClockedShop {
     pub fixture: Fixture,
     pub service: Service,
     endpoint: BoxEndpoint<'static, Response>,
@@ -56,7 +56,7 @@ pub struct Shop {
     passage: Passage,
 }
 
-impl Shop {
+impl ClockedShop {
     pub async fn in_sandbox() -> Self {
         Self::over(Connectors::every(Arc::new(Simulator))).await
     }

@@ -28,6 +28,7 @@ use crate::{
             cors::Cors,
             cursor::Seal,
             fair_share::Turns,
+            long_poll::LongPolls,
             middleware::{Middleware, Served},
             rate_limits::RateLimit,
             routing::Operations,
@@ -140,8 +141,16 @@ impl App {
         // others. On PostgreSQL half of the connections are for pages.
         let share = if service.db().is_one_writer() { Handle::current().metrics().num_workers() - 1 } else { callers.connections / 4 };
         let turns = Turns::new(share);
-        let state =
-            Arc::new(SharedState { service, replica, seal, metrics, rate: callers.rate, under_way: UnsentAnswers::default(), turns });
+        let state = Arc::new(SharedState {
+            service,
+            replica,
+            seal,
+            metrics,
+            rate: callers.rate,
+            under_way: UnsentAnswers::default(),
+            turns,
+            long_polls: LongPolls::default(),
+        });
         let Callers { public_url, cors, .. } = callers;
         Ok(Self {
             state,
@@ -281,6 +290,10 @@ impl App {
         let workers = self.start(&stopped)?;
         let serving = async {
             let server = Server::new_with_acceptor(acceptor).name("counterpart");
+            let stop = async {
+                stop.await;
+                self.state.long_polls.stop();
+            };
             let served = server.run_with_graceful_shutdown(self.endpoint(), stop, Some(GRACE)).await;
             drop(stop_workers);
             served
@@ -365,7 +378,8 @@ const FAILED_CHORES: Duration = Duration::from_secs(5);
 const FORMER_PLACES: u64 = 60;
 
 /// Maintenance, repeated periodically and once more at the end: writes the last uses of keys, folds partial totals, forgets expired
-/// signatures, and prunes the oldest entries of the change log and, more rarely, the oldest former places of rows.
+/// signatures, and prunes the oldest entries of the change log and of the feeds of changes and, more rarely, the oldest former places of
+/// rows.
 async fn chores(service: Service, stopped: impl Future<Output = ()>, pulse: Pulse) {
     let mut stopped = std::pin::pin!(stopped);
     let mut forgetting = RetentionPass::default();
@@ -387,6 +401,11 @@ async fn chores(service: Service, stopped: impl Future<Output = ()>, pulse: Puls
                 &pulse,
                 "the oldest of the change log could not be forgotten",
                 service.db().forget_changes(service.world().now(), service.world().ahead(), &mut forgetting).await,
+            ),
+            chore(
+                &pulse,
+                "the oldest entries of the feeds of changes could not be removed",
+                service.db().forget_record_changes(service.world().now()).await,
             ),
         ];
         if stop {

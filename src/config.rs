@@ -37,10 +37,11 @@ pub fn api_key() -> Option<String> {
     std::env::var("COUNTERPART_API_KEY").ok().map(|key| key.trim().to_owned()).filter(|key| !key.is_empty())
 }
 
-/// The token of a command that uses the settings of a running server. Like an API key, it comes from the environment alone.
+/// The settings token of a command that uses a running server. Only the environment can name it, since other users of the machine see
+/// arguments.
 #[expect(clippy::disallowed_methods, reason = "this file reads the environment")]
 pub fn settings_token() -> Option<String> {
-    std::env::var("COUNTERPART_SETTINGS_TOKEN").ok().map(|token| token.trim().to_owned()).filter(|token| !token.is_empty())
+    std::env::var("COUNTERPART_TOKEN").ok().map(|token| token.trim().to_owned()).filter(|token| !token.is_empty())
 }
 
 /// The format of log lines.

@@ -30,6 +30,7 @@ mod m0016_channel_sent_at;
 mod m0017_drafts;
 mod m0018_narrow_tokens;
 mod m0019_sandbox;
+mod m0020_record_changes;
 mod m0021_former_places;
 
 pub use sea_orm_migration::{MigrationStatus, MigratorTrait};
@@ -59,6 +60,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0017_drafts::Migration),
             Box::new(m0018_narrow_tokens::Migration),
             Box::new(m0019_sandbox::Migration),
+            Box::new(m0020_record_changes::Migration),
             Box::new(m0021_former_places::Migration),
         ]
     }

@@ -49,7 +49,7 @@ enum ClockAction {
 
 #[derive(Args, Debug)]
 struct ServerArgs {
-    /// The base URL of the server. COUNTERPART_SETTINGS_TOKEN holds a token, which `counterpart settings token` prints
+    /// The base URL of the server. COUNTERPART_TOKEN holds a token, which `counterpart settings token` prints
     #[arg(long, env = "COUNTERPART_URL", value_name = "URL", value_parser = public_url, default_value = "http://127.0.0.1:8080")]
     url: String,
     /// Print the server's answer as one JSON object
@@ -104,7 +104,7 @@ impl ServerArgs {
     /// The `data` of the server's answer.
     async fn ask(&self, method: Method, path: &str, body: Option<Value>) -> Result<Value, Failed> {
         let token = settings_token().ok_or_else(|| {
-            Failed("there is no token; set COUNTERPART_SETTINGS_TOKEN to one, which `counterpart settings token` prints".to_owned())
+            Failed("there is no token; set COUNTERPART_TOKEN to one, which `counterpart settings token` prints".to_owned())
         })?;
         let url = format!("{}{SETTINGS_PREFIX}{path}", self.url.trim_end_matches('/'));
         let unreachable = |error: reqwest::Error| Failed(format!("{url} cannot be asked: {}", explained(&error)));

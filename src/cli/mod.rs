@@ -7,6 +7,7 @@ mod backup;
 mod bridge;
 mod clock;
 mod contract;
+mod copy;
 mod demo;
 mod events;
 mod export;
@@ -68,6 +69,8 @@ pub enum Command {
     Import(import::ImportArgs),
     /// Export a store's records as NDJSON, in the format of `import`
     Export(export::ExportArgs),
+    /// Keep a copy of a store's records current: in a file, or in a PostgreSQL database
+    Copy(copy::CopyArgs),
     /// Copy a SQLite database into a file; a server may run meanwhile
     Backup(backup::Backup),
     /// Replace a SQLite database by a back-up, and keep the former database under another name; stop the server first
@@ -161,6 +164,7 @@ impl Command {
             Self::User(command) => command.run(config).await,
             Self::Import(command) => command.run(config).await,
             Self::Export(command) => command.run(config).await,
+            Self::Copy(command) => command.run().await,
             Self::Backup(command) => command.run(config),
             Self::Restore(command) => command.run(config),
             Self::Message(command) => command.run(config).await,

@@ -29,7 +29,7 @@ fn survive_file_size_limits() -> io::Result<()> {
 fn may_create_database(command: &Command) -> bool {
     match command {
         Command::Serve(_) | Command::Demo(_) | Command::Openapi(_) | Command::Contract(_) | Command::Restore(_) => true,
-        Command::Health(_) | Command::Clock(_) | Command::Completions(_) | Command::Man(_) => true,
+        Command::Health(_) | Command::Clock(_) | Command::Copy(_) | Command::Completions(_) | Command::Man(_) => true,
         Command::Migrate(command) => command.is_up(),
         Command::Store(command) => matches!(command, store::StoreCommand::Create { .. }),
         Command::Import(command) => command.only_prints(),

@@ -5,12 +5,13 @@ use clap::{ArgAction, ArgMatches, Command, error::ErrorKind, parser::ValueSource
 use crate::config::is_switched_on;
 
 /// The commands on which some of the shared options have no effect: the command, these options, and the reason.
-const UNUSED: [(&str, &[&str], &str); 7] = [
+const UNUSED: [(&str, &[&str], &str); 8] = [
     ("demo", &["database_url", "connections", "allow_private_targets", "secret_key_file", "secret_key", "index_dir"], DEMO),
     ("openapi", DATABASE, NO_DATABASE),
     ("contract", DATABASE, NO_DATABASE),
     ("health", DATABASE, NO_DATABASE),
     ("clock", DATABASE, NO_DATABASE),
+    ("copy", DATABASE, COPY),
     ("completions", DATABASE, NO_DATABASE),
     ("man", DATABASE, NO_DATABASE),
 ];
@@ -26,6 +27,7 @@ const DATABASE: &[&str] = &[
     "index_dir",
 ];
 const DEMO: &str = "the demo creates a separate database, which `--keep FILE` stores in a file";
+const COPY: &str = "the copy is read from a server (`--url`) and written to `--to`";
 const NO_DATABASE: &str = "this command uses no database";
 
 /// Refuses options on the command line that have no effect on the command, and switches of other commands that the environment turns on.

@@ -18,6 +18,9 @@ pub enum Error {
     /// The caller is not permitted to do this. `field` is a path in the request.
     #[error("`{field}` {reason}")]
     Forbidden { field: String, reason: String },
+    /// What was asked for is no longer kept. `field` is the request property that asks for it.
+    #[error("`{field}` {reason}")]
+    Gone { field: String, reason: String },
     /// The store has reached a limit.
     #[error("{0}")]
     Full(String),

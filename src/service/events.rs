@@ -11,29 +11,63 @@ pub struct RecordedEvent {
     pub text: String,
 }
 
+/// Recorded events of some kinds, in their order.
+#[derive(Debug)]
+pub struct EventPage {
+    pub events: Vec<RecordedEvent>,
+    /// The sequence number up to which there are no other events of these kinds. The next page begins behind it.
+    pub reached: i64,
+}
+
 impl Service {
+    /// At most `limit` events of these kinds after a sequence number, in order. No kinds: all kinds. Events without a number get one, as by
+    /// [`Self::events_after`].
+    pub async fn events_of_kinds(&self, store: &StoreId, after: i64, kinds: &[&str], limit: i64) -> Result<EventPage> {
+        if kinds.is_empty() {
+            let events = self.events_after(store, after, limit).await?;
+            let reached = events.last().map_or(after, |last| last.sequence);
+            return Ok(EventPage { events, reached });
+        }
+        self.number_events().await?;
+        let (events, reached) = self.db().events_of_kinds(store, after, kinds, limit).await?;
+        if events.is_empty() {
+            self.must_exist(store).await?;
+        }
+        Ok(EventPage { events: told(store, events)?, reached })
+    }
+
     /// At most `limit` events after a sequence number, in order; empty at the end. Events without a number get one first,
     /// unless another process holds the write lock for too long; then only numbered events are returned.
     pub async fn events_after(&self, store: &StoreId, sequence: i64, limit: i64) -> Result<Vec<RecordedEvent>> {
         let db = self.db();
         let mut events = db.events_after(store, sequence, limit).await?;
         if i64::try_from(events.len()).is_ok_and(|found| found < limit) {
-            match db.number_events(self.world().now()).await {
-                Ok(()) => events = db.events_after(store, sequence, limit).await?,
-                Err(store::Error::Busy) => {
-                    tracing::warn!("other writers hold the write lock; events without a sequence number are left out")
-                }
-                Err(error) => return Err(error.into()),
-            }
+            self.number_events().await?;
+            events = db.events_after(store, sequence, limit).await?;
         }
         if events.is_empty() {
             self.must_exist(store).await?;
         }
-        let told = |event: store::events::Recorded| {
-            let text = numbered(event.sequence, &event.body).and_then(|bytes| String::from_utf8(bytes).ok());
-            let damaged = || Error::Internal(format!("the recorded event {} of the store `{store}` is damaged", event.sequence));
-            Ok(RecordedEvent { sequence: event.sequence, text: text.ok_or_else(damaged)? })
-        };
-        events.into_iter().map(told).collect()
+        told(store, events)
     }
+
+    async fn number_events(&self) -> Result<()> {
+        match self.db().number_events(self.world().now()).await {
+            Err(store::Error::Busy) => {
+                tracing::warn!("other writers hold the write lock; events without a sequence number are left out");
+                Ok(())
+            }
+            outcome => Ok(outcome?),
+        }
+    }
+}
+
+/// The events with their numbers put in.
+fn told(store: &StoreId, events: Vec<store::events::Recorded>) -> Result<Vec<RecordedEvent>> {
+    let one = |event: store::events::Recorded| {
+        let text = numbered(event.sequence, &event.body).and_then(|bytes| String::from_utf8(bytes).ok());
+        let damaged = || Error::Internal(format!("the recorded event {} of the store `{store}` is damaged", event.sequence));
+        Ok(RecordedEvent { sequence: event.sequence, text: text.ok_or_else(damaged)? })
+    };
+    events.into_iter().map(one).collect()
 }

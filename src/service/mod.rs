@@ -3,6 +3,9 @@
 
 pub mod accounts;
 pub mod bridges;
+#[cfg(test)]
+mod change_tests;
+pub mod changes;
 pub mod contact_writes;
 pub mod contacts;
 pub mod conversation_writes;
@@ -85,6 +88,8 @@ pub struct Service {
     deliveries: Arc<Notify>,
     /// Present if this process serves a sandbox.
     sandbox: Option<Arc<Sandbox>>,
+    /// Wakes all that wait for a change: notified of each commit of this process that changes records or records events.
+    commits: Arc<Notify>,
 }
 
 impl Service {
@@ -102,6 +107,7 @@ impl Service {
             parcels: Arc::default(),
             deliveries: Arc::default(),
             sandbox: None,
+            commits: Arc::default(),
         }
     }
 
@@ -136,6 +142,11 @@ impl Service {
 
     pub fn db(&self) -> &Db {
         &self.db
+    }
+
+    /// Wakes its waiters at each commit of this process. Other processes that write to the database do not notify it.
+    pub fn commits(&self) -> &Notify {
+        &self.commits
     }
 
     pub fn world(&self) -> &World {

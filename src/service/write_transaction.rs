@@ -302,6 +302,7 @@ impl WriteTransaction<'_> {
             self.write.audit(editor, &self.entries).await?;
         }
         self.write.commit().await?;
+        self.service.commits.notify_waiters();
         if self.dispatched {
             self.service.parcels.notify_one();
         }

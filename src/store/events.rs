@@ -23,6 +23,9 @@ const UNNUMBERED: &str = "SELECT 1 FROM events WHERE sequence IS NULL LIMIT 1";
 /// The most events that are numbered in one transaction.
 const BATCH: i64 = 500;
 
+/// The most events that one statement looks at for some kinds.
+const SPAN: i64 = 10_000;
+
 /// A recorded event with its number.
 #[derive(Clone, Debug)]
 pub struct Recorded {
@@ -56,6 +59,26 @@ impl Db {
         let mut sql = Sql::of(store, "SELECT sequence, body FROM events WHERE store_id = $1 AND sequence IS NOT NULL AND sequence > ");
         sql.integer(after).push(" ORDER BY sequence").limit(limit);
         self.all(sql, |cells| Ok(Recorded { sequence: cells.take()?, body: cells.bytes()? })).await
+    }
+
+    /// At most `limit` events of these kinds after a number, in their order, and the number up to which there are no others of them.
+    pub async fn events_of_kinds(&self, store: &StoreId, after: i64, kinds: &[&str], limit: i64) -> Result<(Vec<Recorded>, i64)> {
+        let last = Sql::of(store, "SELECT COALESCE(MAX(sequence), 0) FROM events WHERE store_id = $1 AND sequence IS NOT NULL");
+        let last = self.first(last, |cells| cells.take::<i64>()).await?.unwrap_or(0);
+        let mut reached = after;
+        while reached < last {
+            let end = reached.saturating_add(SPAN).min(last);
+            let mut sql = Sql::of(store, "SELECT sequence, body FROM events WHERE store_id = $1 AND sequence IS NOT NULL AND sequence > ");
+            sql.integer(reached).push(" AND sequence <= ").integer(end).push(" AND type IN ").texts(kinds.iter().copied());
+            sql.push(" ORDER BY sequence").limit(limit);
+            let found = self.all(sql, |cells| Ok(Recorded { sequence: cells.take()?, body: cells.bytes()? })).await?;
+            let full = i64::try_from(found.len()).is_ok_and(|found| found >= limit);
+            reached = found.last().filter(|_| full).map_or(end, |last| last.sequence);
+            if !found.is_empty() {
+                return Ok((found, reached));
+            }
+        }
+        Ok((Vec::new(), reached))
     }
 }
 

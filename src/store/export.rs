@@ -51,34 +51,61 @@ impl Db {
     }
 }
 
-/// One page of a table: the store's rows behind an id.
-macro_rules! page {
-    ($export:expr, $table:ident, $after:expr, $size:expr) => {{
-        let mut rows = $table::Entity::find().filter($table::Column::StoreId.eq($export.store.as_str()));
-        if let Some(after) = $after {
-            rows = rows.filter($table::Column::Id.gt(after));
-        }
-        rows.order_by_asc($table::Column::Id).limit($size).all(&$export.tx).await?
+/// Rows of a table, of the store, by id.
+macro_rules! rows {
+    ($export:expr, $table:ident, $which:expr) => {{
+        let rows = $table::Entity::find().filter($table::Column::StoreId.eq($export.store.as_str())).order_by_asc($table::Column::Id);
+        let rows = match $which {
+            Which::Page { after: None, size } => rows.limit(size),
+            Which::Page { after: Some(after), size } => rows.filter($table::Column::Id.gt(after)).limit(size),
+            Which::Named(ids) => rows.filter($table::Column::Id.is_in(ids.iter().map(String::as_str))),
+        };
+        rows.all(&$export.tx).await?
     }};
+}
+
+/// Which records of a kind are read.
+#[derive(Clone, Copy)]
+enum Which<'a> {
+    Page { after: Option<&'a str>, size: u64 },
+    Named(&'a [String]),
 }
 
 impl Export {
     /// At most `size` records of a kind, by id, behind `after`.
     pub async fn page(&self, kind: RecordKind, after: Option<&str>, size: u64) -> Result<Vec<Record>> {
+        self.records(kind, Which::Page { after, size }).await
+    }
+
+    /// The records of a kind with these ids, by id, as far as they exist.
+    pub async fn named(&self, kind: RecordKind, ids: &[String]) -> Result<Vec<Record>> {
+        self.records(kind, Which::Named(ids)).await
+    }
+
+    /// The transaction in which everything is read.
+    pub(in crate::store) fn snapshot(&self) -> &DatabaseTransaction {
+        &self.tx
+    }
+
+    pub(in crate::store) fn store(&self) -> &str {
+        &self.store
+    }
+
+    async fn records(&self, kind: RecordKind, which: Which<'_>) -> Result<Vec<Record>> {
         Ok(match kind {
-            RecordKind::Role => page!(self, roles, after, size).into_iter().map(|row| Record::Role(role(row))).collect(),
-            RecordKind::User => page!(self, users, after, size).into_iter().map(|row| Record::User(user(row))).collect(),
-            RecordKind::Team => self.teams(page!(self, teams, after, size)).await?,
-            RecordKind::Account => self.accounts(page!(self, accounts, after, size)).await?,
-            RecordKind::Template => page!(self, templates, after, size).into_iter().map(template).collect::<Result<_>>()?,
-            RecordKind::Label => page!(self, labels, after, size).into_iter().map(|row| Record::Label(label(row))).collect(),
-            RecordKind::ContactField => page!(self, contact_fields, after, size).into_iter().map(contact_field).collect::<Result<_>>()?,
-            RecordKind::TicketField => page!(self, ticket_fields, after, size).into_iter().map(ticket_field).collect::<Result<_>>()?,
-            RecordKind::Contact => page!(self, contacts, after, size).into_iter().map(contact).collect::<Result<_>>()?,
-            RecordKind::Conversation => page!(self, conversations, after, size).into_iter().map(conversation).collect::<Result<_>>()?,
-            RecordKind::Ticket => page!(self, tickets, after, size).into_iter().map(ticket).collect::<Result<_>>()?,
-            RecordKind::Message => page!(self, messages, after, size).into_iter().map(message).collect::<Result<_>>()?,
-            RecordKind::Comment => page!(self, comments, after, size).into_iter().map(|row| Record::Comment(comment(row))).collect(),
+            RecordKind::Role => rows!(self, roles, which).into_iter().map(|row| Record::Role(role(row))).collect(),
+            RecordKind::User => rows!(self, users, which).into_iter().map(|row| Record::User(user(row))).collect(),
+            RecordKind::Team => self.teams(rows!(self, teams, which)).await?,
+            RecordKind::Account => self.accounts(rows!(self, accounts, which)).await?,
+            RecordKind::Template => rows!(self, templates, which).into_iter().map(template).collect::<Result<_>>()?,
+            RecordKind::Label => rows!(self, labels, which).into_iter().map(|row| Record::Label(label(row))).collect(),
+            RecordKind::ContactField => rows!(self, contact_fields, which).into_iter().map(contact_field).collect::<Result<_>>()?,
+            RecordKind::TicketField => rows!(self, ticket_fields, which).into_iter().map(ticket_field).collect::<Result<_>>()?,
+            RecordKind::Contact => rows!(self, contacts, which).into_iter().map(contact).collect::<Result<_>>()?,
+            RecordKind::Conversation => rows!(self, conversations, which).into_iter().map(conversation).collect::<Result<_>>()?,
+            RecordKind::Ticket => rows!(self, tickets, which).into_iter().map(ticket).collect::<Result<_>>()?,
+            RecordKind::Message => rows!(self, messages, which).into_iter().map(message).collect::<Result<_>>()?,
+            RecordKind::Comment => rows!(self, comments, which).into_iter().map(|row| Record::Comment(comment(row))).collect(),
         })
     }
 

@@ -27,6 +27,7 @@
 //! - **Bloom filter**: bits beside a ticket that prove that it lacks a label or a value.
 //! - **Driving index**: the index that a filtered list is read from.
 //! - **Change log**: a row for each changed record, which the search index follows.
+//! - **Change feed**: the log of changed records of all kinds, which copies of a store follow.
 //! - **Outbox**: rows for messages or events that still have to be delivered. A **lease** is a claim that ends by itself.
 //! - **Idempotency key**: a client's name for a write; the answer is kept and repeated.
 //! - **Hold**: lock a row until the end of the transaction (`FOR NO KEY UPDATE`); SQLite's one writer holds all rows.
@@ -44,6 +45,7 @@
 mod accounts;
 pub mod api_key_auth;
 pub mod backup;
+pub mod change_feed;
 pub mod change_log;
 mod contacts;
 mod conversations;
@@ -68,6 +70,7 @@ mod postgres;
 pub mod queues;
 #[cfg(test)]
 mod read_tests;
+pub mod record_copy;
 mod request_rows;
 mod rows;
 pub mod sandbox;

@@ -1,7 +1,7 @@
 //! Crash tests: SIGKILL ends a server under load, again and again on one database. Each time the database must contain every answered write
 //! and no part of an unfinished one, and every event must belong to a change that is in the database.
 //!
-//! - [`index`] does the same with the search index.
+//! - [`feed`] does the same with the feeds and a copy, [`index`] with the search index.
 //! - [`load`] runs the writers until the connection breaks; [`model`] holds the state that the database must then have.
 //! - `COUNTERPART_CRASH_CYCLES=100 cargo test --test crash -- --nocapture` is the long run; without it the cycles are few.
 //! - A failure shows the seed; `COUNTERPART_CRASH_SEED` repeats the same choices, though not the same timing.
@@ -22,6 +22,7 @@ mod fixture;
 #[allow(dead_code, unused_imports, reason = "shared with the suite, which uses all of it")]
 mod harness;
 
+mod feed;
 mod index;
 mod load;
 mod model;

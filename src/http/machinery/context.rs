@@ -4,8 +4,12 @@
 use std::{
     future::poll_fn,
     pin::pin,
-    sync::{Arc, OnceLock},
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
     task::Poll,
+    time::Duration,
 };
 
 use poem::http::HeaderMap;
@@ -33,6 +37,9 @@ struct ContextState {
     received_at_form: ReceivedAt,
     caller: OnceLock<Authenticated>,
     turn: OnceLock<StoreTurn>,
+    /// Whether the request is allowed to wait for something to answer, and the milliseconds that it has waited.
+    may_wait: AtomicBool,
+    waited: AtomicU64,
 }
 
 /// The result of authentication.
@@ -69,6 +76,8 @@ impl Context {
             received_at_form,
             caller: OnceLock::new(),
             turn: OnceLock::new(),
+            may_wait: AtomicBool::new(false),
+            waited: AtomicU64::new(0),
         }))
     }
 
@@ -132,6 +141,26 @@ impl Context {
             Some(done) => done,
             None => block_in_place(|| Handle::current().block_on(work)),
         }
+    }
+
+    /// Records that the request may wait, as `long_poll` defines it.
+    pub fn may_wait(&self) {
+        self.0.may_wait.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the request may wait.
+    pub fn is_waiting(&self) -> bool {
+        self.0.may_wait.load(Ordering::Relaxed)
+    }
+
+    /// Adds to the time that the request has waited.
+    pub fn waited(&self, time: Duration) {
+        self.0.waited.fetch_add(u64::try_from(time.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
+    /// The time that the request has waited.
+    pub fn waiting_time(&self) -> Duration {
+        Duration::from_millis(self.0.waited.load(Ordering::Relaxed))
     }
 
     /// Records the length of the answer.

@@ -111,6 +111,7 @@ impl From<service::Error> for ApiError {
                 StatusCode::CONFLICT
             }
             service::Error::Forbidden { .. } => StatusCode::FORBIDDEN,
+            service::Error::Gone { .. } => StatusCode::GONE,
             service::Error::InProgress { reason, retry_after } => {
                 return Self { retry_after: Some(*retry_after), ..Self::new(StatusCode::CONFLICT, reason.clone()) };
             }
@@ -225,6 +226,8 @@ documented! {
     SettingsCatalog = &[401, 403], "", Session;
     /// A read of the settings that names no record.
     SettingsListing = &[400, 401, 403], "", Session;
+    /// A read of a feed whose entries are kept for a limited time.
+    SettingsFeed = &[400, 401, 403, 410], "", Session;
     /// A read of the settings, or a removal, that names a record.
     SettingsLookup = &[400, 401, 403, 404], "", Session;
     /// A change of settings that creates a record.
@@ -332,10 +335,11 @@ fn describe(status: u16, credential: Credential) -> &'static str {
         401 => "`x-api-key` is missing, unrecognised, inactive, expired or deleted.",
         403 => "The key lacks the scope of this operation.",
         404 => "There is no such record in the store, or two ids do not belong together.",
+        410 => "What the request asks for is no longer kept; `error.message` says how to go on.",
         413 => "The body is larger than 1 MiB.",
         415 => "The body is not declared as JSON.",
         429 if credential != Credential::ApiKey => {
-            "A limit is used up: the server's rate limit of unknown sessions, tokens and links from one address, if it has one, or the limit of long answers that were not read. `error.message` says which."
+            "A limit is used up: the server's rate limit of unknown sessions, tokens and links from one address, if it has one, the limit of long answers that were not read, or that of waiting requests. `error.message` says which."
         }
         429 => {
             "A limit is used up: the server's rate limit, if it has one, of the key, of its store or of refused keys from one address, or the limit of long answers that were not read. `error.message` says which."

@@ -1,7 +1,7 @@
 //! The outermost layer. It gives each request its context, and brings each rejection, panic and time-out of the layers below into the
 //! form of the envelope. It measures and logs each request once.
 
-use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
+use std::{panic::AssertUnwindSafe, pin::pin, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use futures_util::{
@@ -14,7 +14,10 @@ use poem::{
     http::{HeaderName, HeaderValue, Method, StatusCode, header},
 };
 use poem_openapi::OperationId;
-use tokio::task::spawn_blocking;
+use tokio::{
+    task::spawn_blocking,
+    time::{error::Elapsed, timeout},
+};
 use tracing::Instrument;
 
 use super::{
@@ -36,6 +39,10 @@ use crate::domain::rules::ReceivedAt;
 
 /// The longest time that a request may take, including its body.
 const REQUEST_LIMIT: Duration = Duration::from_secs(30);
+
+/// The time in addition that a request may take which waits for something to answer (`long_poll`). With it a request still ends before
+/// its connection does (`connection_timeouts`).
+const WAITING_LIMIT: Duration = Duration::from_secs(5);
 
 /// The operations and pages of the server.
 pub struct Served {
@@ -88,7 +95,7 @@ impl Endpoint for Middleware {
         let served = AssertUnwindSafe(served).catch_unwind();
         // Lines that are logged during the request carry its id.
         let span = tracing::error_span!("request", request_id = context.request_id());
-        let answer = context.beside(tokio::time::timeout(REQUEST_LIMIT, served)).instrument(span).await;
+        let answer = context.beside(limited(&context, served)).instrument(span).await;
         let (mut operation, mut too_late) = (None, false);
         let mut response = match answer {
             Ok(Ok(Ok(response))) => {
@@ -134,7 +141,7 @@ impl Endpoint for Middleware {
         }
         let status = response.status();
         let (operation, took) = (operation.unwrap_or("none"), started.elapsed());
-        self.state.metrics.request(operation, status.as_u16(), took);
+        self.state.metrics.request(operation, status.as_u16(), took.saturating_sub(context.waiting_time()));
         log(&context, operation, &path, status, took, idempotency_key.as_deref());
         // Nothing is awaited from here on, so that the answer goes out before the rest of the request body is read.
         if let Some(rest) = unread.and_then(Unread::rest) {
@@ -144,6 +151,15 @@ impl Endpoint for Middleware {
             tokio::spawn(rest.read_away());
         }
         Ok(response)
+    }
+}
+
+/// The outcome of a request, unless it takes too long.
+async fn limited<T>(context: &Context, served: impl Future<Output = T>) -> Result<T, Elapsed> {
+    let mut served = pin!(served);
+    match timeout(REQUEST_LIMIT, served.as_mut()).await {
+        Err(_) if context.is_waiting() => timeout(WAITING_LIMIT, served).await,
+        outcome => outcome,
     }
 }
 

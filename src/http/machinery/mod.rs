@@ -18,6 +18,7 @@ pub mod expand;
 pub mod fair_share;
 pub mod idempotency;
 pub mod json_shape;
+pub mod long_poll;
 pub mod middleware;
 pub mod paging;
 pub mod params;

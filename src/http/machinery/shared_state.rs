@@ -1,6 +1,6 @@
 //! The state that all requests share.
 
-use super::{cursor::Seal, fair_share::Turns, rate_limits::RateLimit, unsent_answers::UnsentAnswers};
+use super::{cursor::Seal, fair_share::Turns, long_poll::LongPolls, rate_limits::RateLimit, unsent_answers::UnsentAnswers};
 use crate::{service::Service, telemetry::metrics::Metrics};
 
 /// The use-cases, and the state of the HTTP layer.
@@ -14,6 +14,7 @@ pub struct SharedState {
     pub rate: Option<RateLimit>,
     pub under_way: UnsentAnswers,
     pub turns: Turns,
+    pub long_polls: LongPolls,
 }
 
 impl std::fmt::Debug for SharedState {

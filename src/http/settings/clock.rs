@@ -3,7 +3,7 @@
 use poem_openapi::{Object, OpenApi};
 use serde::{Deserialize, Serialize};
 
-use super::auth::Managed;
+use super::{auth::Permitted, grants};
 use crate::{
     domain::time::Timestamp,
     http::machinery::{
@@ -94,7 +94,7 @@ impl ClockOperations {
     ///
     /// Returns what the clock of the server shows, and whether the server serves a sandbox.
     #[oai(path = "/clock", method = "get", operation_id = "getClock")]
-    async fn get_clock(&self, managed: Managed) -> Result<Reply<One<ClockView>>, Failure<SettingsCatalog>> {
+    async fn get_clock(&self, managed: Permitted<grants::AnyGrant>) -> Result<Reply<One<ClockView>>, Failure<SettingsCatalog>> {
         Ok(Reply::of(&managed.context, &ClockView::from(managed.state.service.shown_clock()), vec![]))
     }
 
@@ -107,7 +107,7 @@ impl ClockOperations {
     #[oai(path = "/clock/advance", method = "post", operation_id = "advanceClock")]
     async fn advance_clock(
         &self,
-        managed: Managed,
+        managed: Permitted<grants::All>,
         body: Body<ClockAdvance>,
     ) -> Result<Reply<One<AdvancedClock>>, Failure<SettingsAdvance>> {
         let to = body.parse()?.to;

@@ -4,15 +4,17 @@ use poem_openapi::OpenApi;
 
 use super::{
     auth::Permitted,
+    feeds::{Fed, next_after},
     grants,
-    params::{LimitParam, PositionParam},
+    params::{LimitParam, PositionParam, Several},
 };
 use crate::http::{
-    events::Event,
+    events::{Event, EventKinds},
     machinery::{
         error::{Failure, SettingsListing},
+        long_poll::WaitParam,
         params::Query,
-        reply::{All, Reply},
+        reply::Reply,
     },
     schemas::value_types::StoredJson,
 };
@@ -25,20 +27,34 @@ pub struct EventOperations;
 impl EventOperations {
     /// List events
     ///
-    /// Lists recorded events in the order of their `sequence`. A client that sends the last `sequence` it received as `after` misses no
-    /// event.
+    /// Lists recorded events in the order of their `sequence`, which is the order in which changes were committed. A client that sends the
+    /// last `sequence` it received as `after` gets every event once. With `wait`, the answer comes as soon as there is an event. With
+    /// `kinds`, a client sends `x-next-after` as the next `after`, and so does not have events of other kinds looked through again.
     #[oai(path = "/events", method = "get", operation_id = "listEvents")]
     async fn list_events(
         &self,
         managed: Permitted<grants::Events>,
         /// Only events with a greater `sequence` than this one.
         after: Query<Option<PositionParam>>,
+        /// Only events of these kinds, separated by commas or repeated. Absent or empty: events of all kinds.
+        kinds: Query<Several<EventKinds>>,
+        /// For how many seconds to wait for an event if there is none. 0: the answer comes at once. After that time the answer is an empty
+        /// list. At most 16 requests of a user wait at a time.
+        wait: Query<WaitParam>,
         /// The largest number of events to return.
         limit: Query<LimitParam>,
-    ) -> Result<Reply<All<Event>>, Failure<SettingsListing>> {
-        let after = after.0.map_or(0, |position| position.0);
-        let events = managed.state.service.events_after(managed.store(), after, limit.0.0).await?;
+    ) -> Result<Reply<Fed<Event>>, Failure<SettingsListing>> {
+        let (service, kinds, limit) = (&managed.state.service, kinds.0.0, limit.0.0);
+        let mut reached = after.0.map_or(0, |position| position.0);
+        let mut poll = managed.state.long_polls.begin(&managed.context, wait.0.0, service.commits());
+        let events = loop {
+            let page = service.events_of_kinds(managed.store(), reached, &kinds, limit).await?;
+            reached = page.reached;
+            if !page.events.is_empty() || !poll.look_again().await? {
+                break page.events;
+            }
+        };
         let events: Vec<StoredJson<Event>> = events.into_iter().filter_map(|event| StoredJson::new(event.text)).collect();
-        Ok(Reply::of(&managed.context, &events, vec![]))
+        Ok(Reply::of(&managed.context, &events, next_after(reached)))
     }
 }

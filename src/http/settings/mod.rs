@@ -12,9 +12,11 @@
 mod audit;
 mod auth;
 mod bridges;
+mod changes;
 mod clock;
 mod drafts;
 mod events;
+mod feeds;
 mod grants;
 mod inbound_caller;
 mod inbox;

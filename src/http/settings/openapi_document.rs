@@ -26,6 +26,7 @@ pub fn plane() -> impl OpenApi {
         super::keys::KeyOperations,
         super::webhooks::WebhookOperations,
         super::events::EventOperations,
+        super::changes::ChangeOperations,
         super::drafts::DraftOperations,
         super::inbox::InboxOperations,
         super::seats_and_access::TeamOperations,

@@ -1,6 +1,6 @@
 //! Query parameters and body members that only the settings plane has.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, marker::PhantomData};
 
 use poem_openapi::{
     registry::{MetaSchema, MetaSchemaRef, Registry},
@@ -10,10 +10,10 @@ use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
 use crate::{
-    domain::settings::Subject,
+    domain::{ids::MAX_ID_CHARS, settings::Subject},
     http::{
-        machinery::params::{Choice, QueryParam, ScalarParam, single},
-        schemas::value_types::plain_type,
+        machinery::params::{Choice, List, QueryParam, ScalarParam, single},
+        schemas::value_types::{EnumValue, ValueSet, plain_type},
     },
 };
 
@@ -78,6 +78,43 @@ impl Choice for SubjectKind {
         }
         names
     };
+}
+
+/// A list parameter whose values are of a closed set: separated by commas, or repeated. Absent or empty: all of the set.
+#[derive(Debug)]
+pub struct Several<S>(pub Vec<&'static str>, PhantomData<S>);
+
+impl<S: ValueSet> QueryParam for Several<S> {
+    const REQUIRED: bool = false;
+    const IS_LIST: bool = true;
+
+    fn schema() -> MetaSchema {
+        MetaSchema { items: Some(Box::new(EnumValue::<S>::schema_ref())), ..MetaSchema::new("array") }
+    }
+
+    fn register(registry: &mut Registry) {
+        <EnumValue<S> as Type>::register(registry);
+    }
+
+    fn read(values: &[&str]) -> Result<Self, String> {
+        let mut named = Vec::new();
+        for value in values.iter().filter(|value| !value.is_empty()).flat_map(|value| value.split(',')) {
+            let known = S::VALUES.iter().find(|known| **known == value);
+            let known = known.ok_or_else(|| format!("names `{}`; there are {}", shortened(value), List(S::VALUES)))?;
+            if !named.contains(known) {
+                named.push(*known);
+            }
+        }
+        Ok(Self(named, PhantomData))
+    }
+}
+
+/// A value as an error text repeats it.
+fn shortened(value: &str) -> String {
+    match value.char_indices().nth(MAX_ID_CHARS) {
+        Some((end, _)) => format!("{}…", &value[..end]),
+        None => value.to_owned(),
+    }
 }
 
 /// A member of a change: absent leaves the property as it is, `null` removes the property.

@@ -13,6 +13,8 @@ pub enum SettingsTag {
     Webhooks,
     /// Recorded events.
     Events,
+    /// Changed records, for a copy that is kept current.
+    Changes,
     /// Messages to contacts that an assistant proposed, and that a person releases, edits or discards.
     Drafts,
     /// State changes of tickets and conversations, and inbound messages from a bridge.

@@ -11,6 +11,7 @@ pub mod attempts;
 pub mod audit;
 pub mod bridge_secrets;
 pub mod bridges;
+pub mod change_feeds;
 pub mod changes;
 pub mod comments;
 pub mod contact_fields;
@@ -29,6 +30,7 @@ pub mod labelled_tickets;
 pub mod labels;
 pub mod messages;
 pub mod outbound;
+pub mod record_changes;
 pub mod roles;
 pub mod sandbox;
 pub mod server_secrets;
@@ -60,8 +62,7 @@ pub(in crate::store) fn is_there(backend: DbBackend, table: &str, column: &str) 
 macro_rules! for_each_entity {
     ($function:ident, $argument:expr) => {
         for_each_entity! { $function($argument):
-            accepted_signatures account_users accounts api_key_secrets api_keys attempts audit bridge_secrets bridges changes comments contact_fields contacts conversation_labels conversations counters deliveries drafts events forgotten_changes former_places grants idempotency_keys labelled_tickets labels messages outbound roles sandbox server_secrets stores team_members teams
-            templates ticket_field_values ticket_fields tickets totals transaction_numbers users webhook_kinds webhook_secrets webhooks
+            accepted_signatures account_users accounts api_key_secrets api_keys attempts audit bridge_secrets bridges change_feeds changes comments contact_fields contacts conversation_labels conversations counters deliveries drafts events forgotten_changes former_places grants idempotency_keys labelled_tickets labels messages outbound record_changes roles sandbox server_secrets stores team_members teams templates ticket_field_values ticket_fields tickets totals transaction_numbers users webhook_kinds webhook_secrets webhooks
             write_probes
         }
     };

@@ -71,7 +71,7 @@ impl SystemTransaction {
 
     /// Runs statements without values, for tests.
     #[cfg(test)]
-    pub(in crate::store) async fn script(&self, statements: &str) -> Result<()> {
+    pub(crate) async fn script(&self, statements: &str) -> Result<()> {
         match &self.on {
             SystemConnection::Sqlite(turn) => turn.script(statements),
             SystemConnection::Postgres(begun) => begun.script(statements).await,

@@ -43,7 +43,7 @@ fn plus_days(text: &Value, days: i64) -> String {
 #[track_caller]
 fn clock(server: &Server, token: &str, arguments: &[&str]) -> String {
     let url = format!("http://{}", server.address);
-    server.database.run_with(&[("COUNTERPART_SETTINGS_TOKEN", token), ("COUNTERPART_URL", &url)], &[&["clock"], arguments].concat())
+    server.database.run_with(&[("COUNTERPART_TOKEN", token), ("COUNTERPART_URL", &url)], &[&["clock"], arguments].concat())
 }
 
 /// With a standby the harness starts two servers, and a sandbox has one.
@@ -139,12 +139,12 @@ fn a_server_without_a_sandbox_shows_real_time() {
     let refused = plane.call_as("unknown", "POST", "/clock/advance").json(json!({ "to": to })).send().fails(401);
     assert!(refused.contains("the session or token is unknown"), "{refused}");
     let refused = plane.desk.server.database.fails_with(
-        &[("COUNTERPART_SETTINGS_TOKEN", "unknown")],
+        &[("COUNTERPART_TOKEN", "unknown")],
         &["clock", "advance", "--to", &to, "--url", &format!("http://{}", plane.desk.server.address)],
     );
     assert!(refused.contains("answered 401: the session or token is unknown"), "{refused}");
     let refused = plane.desk.server.database.fails(&["clock"]);
-    assert!(refused.contains("set COUNTERPART_SETTINGS_TOKEN"), "{refused}");
+    assert!(refused.contains("set COUNTERPART_TOKEN"), "{refused}");
     let refused = plane.desk.server.database.fails(&["clock", "advance", "--to", "tomorrow"]);
     assert!(refused.contains("must be an instant with a time zone"), "{refused}");
 }

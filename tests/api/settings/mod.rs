@@ -4,6 +4,7 @@
 mod access;
 mod audit;
 mod bridges;
+mod changes;
 mod clock;
 mod drafts;
 mod grants;

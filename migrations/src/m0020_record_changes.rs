@@ -1,0 +1,147 @@
+//! Log of changed records for the feed of changes, and the state of each store's feed.
+//!
+//! Triggers write the log, so every writer is covered: requests, imports, chores, earlier versions, and manual changes by an operator.
+//! They write nothing for a store whose feed is not active: a write then pays one look-up in a table of few rows. On PostgreSQL the
+//! triggers fire once for each statement. Keys are assumed never to change.
+//!
+//! On PostgreSQL a concurrent writer may fail with a retryable error during this migration: it may hold a lock on one of the tables and
+//! wait for another.
+
+use sea_orm_migration::{prelude::*, sea_orm::DbBackend};
+
+use crate::run_all;
+
+pub struct Migration;
+
+impl MigrationName for Migration {
+    fn name(&self) -> &str {
+        "m0020_record_changes"
+    }
+}
+
+const TABLES: &str = r#"
+CREATE TABLE change_feeds (
+    store_id {text} NOT NULL PRIMARY KEY REFERENCES stores (id),
+    -- Whether changes are recorded.
+    active BOOLEAN NOT NULL,
+    -- PostgreSQL: the transaction that activated the feed. Transactions that ran then may not have recorded their changes. 0 on SQLite.
+    activated_by BIGINT NOT NULL,
+    -- The greatest assigned sequence number.
+    last_sequence BIGINT NOT NULL,
+    -- The greatest sequence number whose entry may be gone.
+    forgotten BIGINT NOT NULL,
+    -- About when the feed was last read.
+    used_at BIGINT NOT NULL
+) {clustered};
+
+-- A row commits with its change and without a number; readers number committed rows, as they do with events.
+-- No foreign key to `stores`, as in `events`.
+CREATE TABLE record_changes (
+    position {serial},
+    store_id {text} NOT NULL,
+    kind {text} NOT NULL,
+    record_id {text} NOT NULL,
+    sequence BIGINT,
+    numbered_at BIGINT
+);
+CREATE UNIQUE INDEX record_changes_by_sequence ON record_changes (store_id, sequence) WHERE sequence IS NOT NULL;
+CREATE INDEX record_changes_to_number ON record_changes (position) WHERE sequence IS NULL
+"#;
+
+/// Each table whose rows are part of records: the kind of the record, and the column with the record's id.
+const RECORDS: [(&str, &str, &str); 15] = [
+    ("roles", "role", "id"),
+    ("users", "user", "id"),
+    ("teams", "team", "id"),
+    ("team_members", "team", "team_id"),
+    ("accounts", "account", "id"),
+    ("account_users", "account", "account_id"),
+    ("templates", "template", "id"),
+    ("labels", "label", "id"),
+    ("contact_fields", "contactField", "id"),
+    ("ticket_fields", "ticketField", "id"),
+    ("contacts", "contact", "id"),
+    ("conversations", "conversation", "id"),
+    ("tickets", "ticket", "id"),
+    ("messages", "message", "id"),
+    ("comments", "comment", "id"),
+];
+
+/// Each event that changes a row, and the version of the row that it has.
+const EVENTS: [(&str, &str); 3] = [("INSERT", "NEW"), ("UPDATE", "NEW"), ("DELETE", "OLD")];
+
+fn trigger_of(table: &str, event: &str) -> String {
+    format!("{table}_recorded_on_{}", event.to_lowercase())
+}
+
+fn function_of(table: &str) -> String {
+    format!("{table}_recorded")
+}
+
+fn up_on_sqlite() -> Vec<String> {
+    let mut statements = Vec::new();
+    for (table, kind, id) in RECORDS {
+        for (event, row) in EVENTS {
+            statements.push(format!(
+                "CREATE TRIGGER {} AFTER {event} ON {table} \
+                 WHEN EXISTS (SELECT 1 FROM change_feeds f WHERE f.store_id = {row}.store_id AND f.active = TRUE) \
+                 BEGIN INSERT INTO record_changes (store_id, kind, record_id) VALUES ({row}.store_id, '{kind}', {row}.{id}); END",
+                trigger_of(table, event)
+            ));
+        }
+    }
+    statements
+}
+
+fn up_on_postgres() -> Vec<String> {
+    let mut statements = Vec::new();
+    for (table, kind, id) in RECORDS {
+        // The first condition spares a statement the look at its rows while no store has an active feed.
+        statements.push(format!(
+            "CREATE FUNCTION {}() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN \
+             IF EXISTS (SELECT 1 FROM change_feeds WHERE active) THEN \
+             INSERT INTO record_changes (store_id, kind, record_id) \
+             SELECT DISTINCT c.store_id, '{kind}', c.{id} FROM changed c JOIN change_feeds f ON f.store_id = c.store_id AND f.active; \
+             END IF; RETURN NULL; END$$",
+            function_of(table)
+        ));
+        for (event, row) in EVENTS {
+            statements.push(format!(
+                "CREATE TRIGGER {} AFTER {event} ON {table} REFERENCING {row} TABLE AS changed \
+                 FOR EACH STATEMENT EXECUTE FUNCTION {}()",
+                trigger_of(table, event),
+                function_of(table)
+            ));
+        }
+    }
+    statements
+}
+
+#[sea_orm_migration::async_trait::async_trait]
+impl MigrationTrait for Migration {
+    fn use_transaction(&self) -> Option<bool> {
+        Some(true)
+    }
+
+    async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
+        crate::run(manager, TABLES).await?;
+        let sqlite = manager.get_database_backend() == DbBackend::Sqlite;
+        run_all(manager, if sqlite { up_on_sqlite() } else { up_on_postgres() }).await
+    }
+
+    async fn down(&self, manager: &SchemaManager) -> Result<(), DbErr> {
+        let sqlite = manager.get_database_backend() == DbBackend::Sqlite;
+        let mut statements = Vec::new();
+        for (table, _, _) in RECORDS {
+            for (event, _) in EVENTS {
+                let on = if sqlite { String::new() } else { format!(" ON {table}") };
+                statements.push(format!("DROP TRIGGER {}{on}", trigger_of(table, event)));
+            }
+            if !sqlite {
+                statements.push(format!("DROP FUNCTION {}()", function_of(table)));
+            }
+        }
+        run_all(manager, statements).await?;
+        crate::drop_all(manager, &["change_feeds", "record_changes"]).await
+    }
+}

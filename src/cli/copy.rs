@@ -1,0 +1,213 @@
+//! `counterpart copy`: keeps a copy of a store's records current, from the feed of changes of a running server.
+//!
+//! The copy begins with a snapshot and goes on with every change. Its records and its position commit together, so it resumes where it was,
+//! however this process or the server ended.
+
+mod copied_file;
+mod feed_client;
+
+use std::{
+    path::PathBuf,
+    time::{Duration, Instant},
+};
+
+use clap::Args;
+use reqwest::redirect::Policy;
+
+use self::feed_client::{FeedClient, FetchError, FetchedPage};
+use super::{CliResult, Failed, http_client::client, note, serve::public_url};
+use crate::{
+    config::{settings_token, switch},
+    domain::{ids::StoreId, records::RecordKind},
+    store::{Db, record_copy::CopyPosition},
+};
+
+/// Records, or changes, per request.
+const PAGE: usize = 500;
+/// For how many seconds a request waits for a change.
+const WAIT: u64 = 30;
+/// The pause after a failure, which doubles with each further failure.
+const FIRST_PAUSE: Duration = Duration::from_millis(250);
+const LONGEST_PAUSE: Duration = Duration::from_secs(15);
+/// After how many failures in a row `--once` gives up.
+const FAILURES: u32 = 10;
+/// A file is written again no sooner than after this many times the time that the last writing took.
+const RESTS: u32 = 10;
+
+#[derive(Args, Debug)]
+pub struct CopyArgs {
+    /// The copy: a file, in the format of `export`, or the URL of a PostgreSQL database, postgres://…
+    ///
+    /// Beside FILE, FILE.copy-state keeps the position. In PostgreSQL the records are in the table `counterpart_records`.
+    #[arg(long, env = "COUNTERPART_COPY_TO", value_name = "FILE|URL")]
+    to: String,
+
+    /// The base URL of the server; the variable COUNTERPART_TOKEN has a token of `counterpart settings token`
+    #[arg(long, env = "COUNTERPART_COPY_URL", value_name = "URL", value_parser = public_url, default_value = "http://127.0.0.1:8080")]
+    url: String,
+
+    /// End once the copy is current [default: follow the changes until interrupted]
+    #[arg(long, env = "COUNTERPART_COPY_ONCE", value_parser = switch())]
+    once: bool,
+}
+
+impl CopyArgs {
+    pub async fn run(self) -> CliResult {
+        let token = settings_token().ok_or_else(|| {
+            Failed("there is no token; set COUNTERPART_TOKEN to what `counterpart settings token` prints for an owner or admin".to_owned())
+        })?;
+        let feed = FeedClient { client: client(Policy::none()).map_err(Failed)?, url: self.url, token };
+        let is_database = ["postgres://", "postgresql://"].iter().any(|scheme| self.to.starts_with(scheme));
+        let file = (!is_database).then(|| PathBuf::from(&self.to));
+        let url = file.as_ref().map_or(self.to.clone(), |file| format!("sqlite://{}", copied_file::state_of(file).display()));
+        let db = Db::open(&url, 1, None).await?;
+        db.prepare_copy().await?;
+        let mut copying = Copying { feed, db, file, store: None, unwritten: true, written: None, is_current: false };
+        let mut failures = 0;
+        loop {
+            match copying.step(self.once).await {
+                Ok(()) if self.once && copying.is_current => break,
+                Ok(()) => failures = 0,
+                Err(StepError::Lasting(reason)) => return Err(Failed(reason)),
+                Err(StepError::Passing(reason, pause)) => {
+                    failures += 1;
+                    if self.once && failures >= FAILURES {
+                        return Err(Failed(reason));
+                    }
+                    let doubled = FIRST_PAUSE.saturating_mul(1 << failures.min(16)).min(LONGEST_PAUSE);
+                    let pause = pause.unwrap_or_default().max(doubled);
+                    note(&format!("{reason}; trying again in {} s", pause.as_secs_f64().ceil()));
+                    tokio::time::sleep(pause).await;
+                }
+            }
+        }
+        Ok(copying.db.close().await?)
+    }
+}
+
+/// Why a step failed.
+enum StepError {
+    Passing(String, Option<Duration>),
+    Lasting(String),
+}
+
+impl<E: Into<Failed>> From<E> for StepError {
+    fn from(error: E) -> Self {
+        Self::Lasting(error.into().0)
+    }
+}
+
+/// A copy in progress.
+struct Copying {
+    feed: FeedClient,
+    db: Db,
+    /// Absent: the copy is a database.
+    file: Option<PathBuf>,
+    /// The store of the token, once it is known.
+    store: Option<StoreId>,
+    /// Whether the file lacks a change.
+    unwritten: bool,
+    /// When the file was last written, and how long that took.
+    written: Option<(Instant, Duration)>,
+    /// Whether the copy is equal to the store as it was a moment ago.
+    is_current: bool,
+}
+
+impl Copying {
+    /// Reads a page and applies it.
+    async fn step(&mut self, once: bool) -> Result<(), StepError> {
+        let known = match &self.store {
+            Some(store) => self.db.copy_position(store).await?.map(|position| (store.clone(), position)),
+            None => match &self.db.copied_stores().await?[..] {
+                // A file is the copy of one store. A database may have several; the first answer says which one is meant.
+                [store] if self.file.is_some() => self.db.copy_position(store).await?.map(|position| (store.clone(), position)),
+                _ => None,
+            },
+        };
+        let Some((store, position)) = known else { return self.begin().await };
+        let fetched = match &position.walk {
+            Some((kind, after)) => self.feed.records(*kind, after.as_deref(), PAGE).await,
+            None => self.feed.changes(position.sequence, if once { 0 } else { self.wait() }, PAGE).await,
+        };
+        match fetched {
+            Ok(page) if page.store != store => Err(self.of_another(&store, &page)),
+            Ok(page) => self.apply(store, &position, page).await,
+            Err(FetchError::Gone) => {
+                note("the server no longer keeps the changes behind this copy; it begins anew with a snapshot");
+                let first = self.first_page().await?;
+                Ok(self.db.restart_copy(&store, first.next_after).await?)
+            }
+            Err(FetchError::Passing(reason, pause)) => Err(StepError::Passing(reason, pause)),
+            Err(FetchError::Lasting(reason)) => Err(StepError::Lasting(reason)),
+        }
+    }
+
+    /// Learns the store of the token, and begins a copy of it if there is none.
+    async fn begin(&mut self) -> Result<(), StepError> {
+        let first = self.first_page().await?;
+        if self.db.copy_position(&first.store).await?.is_none() {
+            self.db.restart_copy(&first.store, first.next_after).await?;
+        }
+        self.store = Some(first.store);
+        Ok(())
+    }
+
+    /// The first page of a snapshot, for its store and its start.
+    async fn first_page(&self) -> Result<FetchedPage, StepError> {
+        self.feed.records(RecordKind::ALL[0], None, 1).await.map_err(|error| match error {
+            FetchError::Passing(reason, pause) => StepError::Passing(reason, pause),
+            FetchError::Lasting(reason) => StepError::Lasting(reason),
+            FetchError::Gone => StepError::Lasting("the server refuses to begin a snapshot".to_owned()),
+        })
+    }
+
+    fn of_another(&self, store: &StoreId, page: &FetchedPage) -> StepError {
+        let to = self.file.as_ref().map_or("the database".to_owned(), |file| format!("`{}`", file.display()));
+        StepError::Lasting(format!("{to} is a copy of the store `{store}`, and the token belongs to `{}`; name another file", page.store))
+    }
+
+    async fn apply(&mut self, store: StoreId, position: &CopyPosition, page: FetchedPage) -> Result<(), StepError> {
+        let next = match &position.walk {
+            Some((kind, _)) if page.records.len() >= PAGE => {
+                position.moved(position.sequence, Some((*kind, page.records.last().map(|last| last.id.clone()))))
+            }
+            Some((kind, _)) => position.moved(position.sequence, after_kind(*kind)),
+            None => position.moved(page.next_after, None),
+        };
+        if next != *position && !self.db.apply_to_copy(&store, &page.records, &next).await? {
+            return Err(StepError::Lasting("another `counterpart copy` writes to the same copy; end one of them".to_owned()));
+        }
+        self.unwritten |= !page.records.is_empty();
+        self.is_current = position.walk.is_none() && page.is_last;
+        if self.is_current && self.unwritten && self.rest().is_zero() {
+            self.write(&store).await?;
+        }
+        self.store = Some(store);
+        Ok(())
+    }
+
+    /// For how long the file is not to be written.
+    fn rest(&self) -> Duration {
+        self.written.map_or(Duration::ZERO, |(at, took)| took.saturating_mul(RESTS).saturating_sub(at.elapsed()))
+    }
+
+    /// For how many seconds the next request waits for a change.
+    fn wait(&self) -> u64 {
+        if self.file.is_some() && self.unwritten { self.rest().as_secs().saturating_add(1).min(WAIT) } else { WAIT }
+    }
+
+    async fn write(&mut self, store: &StoreId) -> CliResult {
+        if let Some(file) = &self.file {
+            let begun = Instant::now();
+            copied_file::write(&self.db, store, file).await?;
+            self.written = Some((Instant::now(), begun.elapsed()));
+        }
+        self.unwritten = false;
+        Ok(())
+    }
+}
+
+/// Where a snapshot goes on after the last record of a kind.
+fn after_kind(kind: RecordKind) -> Option<(RecordKind, Option<String>)> {
+    RecordKind::ALL.into_iter().find(|next| *next > kind).map(|next| (next, None))
+}

@@ -1,0 +1,238 @@
+//! Long polling: a request that waits until there is something to answer, or until the time is up that its caller gave it.
+//!
+//! Guarantees: between two looks at the database a request occupies no connection and no thread. It ends when its caller hangs up, and is
+//! answered at once when the server stops. Its waiting counts neither as the time of the request in the metrics nor against the time limit
+//! of requests. A caller has a bounded number of waiting requests.
+//!
+//! Looks are repeated at an interval, since other processes write as well. A commit of this process makes the next look earlier.
+
+use std::{
+    collections::HashMap,
+    pin::Pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use poem::http::StatusCode;
+use poem_openapi::registry::MetaSchema;
+use tokio::{
+    sync::{Notify, futures::Notified, watch},
+    time::{Instant, sleep, sleep_until, timeout},
+};
+
+use super::{
+    context::{Context, Recipient},
+    error::ApiError,
+    params::{QueryParam, single},
+};
+
+/// The longest time that a request waits, in seconds.
+pub const MAX_WAIT: u64 = 30;
+
+/// The interval between two looks, while no commit of this process is noticed.
+const INTERVAL: Duration = Duration::from_millis(250);
+
+/// The shortest pause between two looks, so that many commits do not cause as many looks.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// The most requests of one caller that wait at a time.
+const MOST: usize = 16;
+
+/// `wait`: how long a request may wait, in whole seconds.
+#[derive(Debug, Clone, Copy)]
+pub struct WaitParam(pub Duration);
+
+impl QueryParam for WaitParam {
+    const REQUIRED: bool = false;
+
+    fn schema() -> MetaSchema {
+        MetaSchema { minimum: Some(0.0), maximum: Some(MAX_WAIT as f64), default: Some(0.into()), ..MetaSchema::new("integer") }
+    }
+
+    fn read(values: &[&str]) -> Result<Self, String> {
+        let Some(text) = single(values)? else { return Ok(Self(Duration::ZERO)) };
+        let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        let seconds = digits.then(|| text.parse().ok()).flatten().filter(|seconds| *seconds <= MAX_WAIT);
+        seconds.map(|seconds| Self(Duration::from_secs(seconds))).ok_or_else(|| format!("must be a whole number from 0 to {MAX_WAIT}"))
+    }
+}
+
+/// The waiting requests of this process.
+#[derive(Debug)]
+pub struct LongPolls {
+    waiting: Arc<Mutex<HashMap<Recipient, usize>>>,
+    stopping: watch::Sender<bool>,
+}
+
+impl Default for LongPolls {
+    fn default() -> Self {
+        Self { waiting: Arc::default(), stopping: watch::Sender::new(false) }
+    }
+}
+
+/// Counts a waiting request until it is dropped.
+struct Waiting {
+    of: Recipient,
+    all: Arc<Mutex<HashMap<Recipient, usize>>>,
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        let mut all = lock(&self.all);
+        if let Some(count) = all.get_mut(&self.of) {
+            *count -= 1;
+            if *count == 0 {
+                all.remove(&self.of);
+            }
+        }
+    }
+}
+
+/// A poisoned map only holds numbers, so it is still valid.
+fn lock(all: &Mutex<HashMap<Recipient, usize>>) -> MutexGuard<'_, HashMap<Recipient, usize>> {
+    all.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl LongPolls {
+    /// Answers every waiting request, and lets no later one wait: the server stops.
+    pub fn stop(&self) {
+        self.stopping.send_replace(true);
+    }
+
+    /// Begins a request that may wait for so long. `commits` is notified of the commits of this process.
+    pub fn begin<'a>(&'a self, context: &'a Context, wait: Duration, commits: &'a Notify) -> LongPoll<'a> {
+        let (stopping, next) = (self.stopping.subscribe(), Box::pin(commits.notified()));
+        LongPoll { polls: self, context, end: Instant::now() + wait, commits, next, stopping, waiting: None }
+    }
+
+    fn one_more(&self, of: Recipient) -> Result<Waiting, ApiError> {
+        let mut all = lock(&self.waiting);
+        let count = all.entry(of.clone()).or_default();
+        if *count >= MOST {
+            let reason = format!("{MOST} requests of this caller wait already (`wait`); end one of them, or send `wait=0`");
+            return Err(ApiError { retry_after: Some(1), ..ApiError::new(StatusCode::TOO_MANY_REQUESTS, reason) });
+        }
+        *count += 1;
+        drop(all);
+        Ok(Waiting { of, all: self.waiting.clone() })
+    }
+}
+
+/// A request that looks for something to answer, and waits between its looks.
+pub struct LongPoll<'a> {
+    polls: &'a LongPolls,
+    context: &'a Context,
+    end: Instant,
+    commits: &'a Notify,
+    /// Made before each look, so that a commit during the look is noticed.
+    next: Pin<Box<Notified<'a>>>,
+    stopping: watch::Receiver<bool>,
+    /// Present once the request has begun to wait.
+    waiting: Option<Waiting>,
+}
+
+impl LongPoll<'_> {
+    /// To be called after a look that found nothing: waits for the next look. `false`: the time is up, or the server stops.
+    pub async fn look_again(&mut self) -> Result<bool, ApiError> {
+        if Instant::now() >= self.end || *self.stopping.borrow() {
+            return Ok(false);
+        }
+        if let (None, Some(caller)) = (&self.waiting, self.context.recipient()) {
+            self.waiting = Some(self.polls.one_more(caller.clone())?);
+            self.context.may_wait();
+        }
+        let begun = Instant::now();
+        let woken = async {
+            _ = timeout(INTERVAL, self.next.as_mut()).await;
+            sleep(PAUSE.saturating_sub(begun.elapsed())).await;
+        };
+        tokio::select! {
+            () = woken => {}
+            () = sleep_until(self.end) => {}
+            _ = self.stopping.wait_for(|stopping| *stopping) => {}
+        }
+        self.context.waited(begun.elapsed());
+        self.next = Box::pin(self.commits.notified());
+        Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+    use poem::http::HeaderMap;
+
+    use super::*;
+    use crate::domain::{clock::World, rules::ReceivedAt};
+
+    fn context() -> Context {
+        let context = Context::arrive(&HeaderMap::new(), &World::real(), ReceivedAt::Timestamp);
+        context.authenticated(Recipient::Manager("s".into(), "u".into()), None, true);
+        context
+    }
+
+    /// Looks until it has looked `enough` times; returns the looks, and the waiting time that was counted.
+    async fn polled(polls: &LongPolls, wait: u64, commits: &Notify, enough: usize) -> Result<(usize, Duration), ApiError> {
+        let context = context();
+        let (mut poll, mut looks) = (polls.begin(&context, Duration::from_secs(wait), commits), 1);
+        while looks < enough && poll.look_again().await? {
+            looks += 1;
+        }
+        Ok((looks, context.waiting_time()))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_waits_for_what_comes_or_for_its_time() {
+        let (polls, commits) = (LongPolls::default(), Notify::new());
+        assert_eq!(polled(&polls, 0, &commits, 9).await.unwrap(), (1, Duration::ZERO));
+        assert_eq!(polled(&polls, 30, &commits, 1).await.unwrap(), (1, Duration::ZERO));
+        let (looks, waited) = polled(&polls, 30, &commits, 5).await.unwrap();
+        assert!(looks == 5 && waited >= 4 * INTERVAL && waited < 5 * INTERVAL, "{looks} {waited:?}");
+        let (_, waited) = polled(&polls, 2, &commits, usize::MAX).await.unwrap();
+        assert!(waited >= Duration::from_secs(2) && waited < Duration::from_secs(3), "{waited:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_commit_of_this_process_wakes_it_and_many_are_gathered() {
+        let (polls, commits) = (LongPolls::default(), Notify::new());
+        let begun = Instant::now();
+        let many = async {
+            loop {
+                sleep(Duration::from_millis(1)).await;
+                commits.notify_waiters();
+            }
+        };
+        let (looks, _) = tokio::select! {
+            done = polled(&polls, 30, &commits, 10) => done.unwrap(),
+            () = many => unreachable!(),
+        };
+        let took = begun.elapsed();
+        assert!(looks == 10 && took >= 9 * PAUSE && took < 9 * INTERVAL, "{took:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_end_of_the_server_answers_every_waiting_request() {
+        let (polls, commits) = (LongPolls::default(), Notify::new());
+        let mut waits = Box::pin(polled(&polls, 30, &commits, usize::MAX));
+        assert!(waits.as_mut().now_or_never().is_none());
+        polls.stop();
+        assert_eq!(waits.await.unwrap().0, 2);
+        assert_eq!(polled(&polls, 30, &commits, usize::MAX).await.unwrap().0, 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_caller_has_a_bounded_number_of_waiting_requests() {
+        let (polls, commits) = (LongPolls::default(), Notify::new());
+        let mut waits: Vec<_> = (0..MOST).map(|_| Box::pin(polled(&polls, 30, &commits, usize::MAX))).collect();
+        for wait in &mut waits {
+            assert!(wait.as_mut().now_or_never().is_none());
+        }
+        let refused = polled(&polls, 1, &commits, 2).await.unwrap_err();
+        assert_eq!((refused.status, refused.retry_after), (StatusCode::TOO_MANY_REQUESTS, Some(1)));
+        // A request that is dropped, since its caller hung up, leaves its place.
+        waits.pop();
+        assert_eq!(polled(&polls, 1, &commits, 2).await.unwrap().0, 2);
+        drop(waits);
+        assert!(lock(&polls.waiting).is_empty());
+    }
+}

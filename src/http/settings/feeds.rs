@@ -1,0 +1,57 @@
+//! What the feeds of events and of changes have in common: the header that says where the next page begins.
+
+use std::marker::PhantomData;
+
+use poem::http::HeaderValue;
+use poem_openapi::{
+    registry::{MetaHeader, MetaSchema, MetaSchemaRef, Registry},
+    types::Type,
+};
+
+use crate::http::machinery::{
+    envelope::header,
+    reply::{All, ReplyShape},
+};
+
+/// The header with the `after` of the next page.
+const NEXT_AFTER: &str = "x-next-after";
+
+/// A page of a feed.
+#[derive(Debug)]
+pub struct Fed<T>(PhantomData<fn() -> T>);
+
+/// The headers of a page after which a client goes on behind `reached`.
+pub fn next_after(reached: i64) -> Vec<(&'static str, HeaderValue)> {
+    vec![(NEXT_AFTER, HeaderValue::from(reached))]
+}
+
+/// The documentation of [`NEXT_AFTER`].
+pub fn next_after_header() -> MetaHeader {
+    let schema = MetaSchema { minimum: Some(0.0), ..MetaSchema::new_with_format("integer", "int64") };
+    header(
+        NEXT_AFTER,
+        "Send it as `after` for the next page. With `kinds` it may be greater than the last `sequence` of the page.",
+        true,
+        schema,
+    )
+}
+
+impl<T: Type + 'static> ReplyShape for Fed<T> {
+    const DATA: &'static str = All::<T>::DATA;
+
+    fn envelope() -> String {
+        All::<T>::envelope()
+    }
+
+    fn data() -> MetaSchemaRef {
+        All::<T>::data()
+    }
+
+    fn headers() -> Vec<MetaHeader> {
+        vec![next_after_header()]
+    }
+
+    fn register(registry: &mut Registry) {
+        T::register(registry);
+    }
+}

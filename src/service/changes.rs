@@ -1,0 +1,96 @@
+//! The feed of changed records, and the snapshot that a reader of the feed begins with.
+//!
+//! A reader walks the snapshot, kind by kind, and then reads the feed from the sequence number that the first page of the snapshot named.
+//! The snapshot is not of one moment. A record that changes during the walk comes again in the feed, and so the reader's copy becomes equal
+//! to the store. The first page of a snapshot activates the feed: before, a store pays nothing for it.
+
+use std::time::Duration;
+
+use super::{Error, Result, Service};
+use crate::{
+    domain::{
+        ids::StoreId,
+        records::{Record, RecordKind},
+    },
+    store::{self, change_feed::ChangeFeed},
+};
+
+pub use crate::store::change_feed::{ChangedRecord, FeedPage};
+
+/// How often, and at which interval, it is looked whether the transactions have ended that ran when a feed was activated.
+const LOOKS: u32 = 100;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
+
+/// A page of a snapshot.
+#[derive(Debug)]
+pub struct SnapshotPage {
+    /// Records of one kind, by id.
+    pub records: Vec<Record>,
+    /// The feed's sequence number before the page was read.
+    pub start: i64,
+}
+
+impl Service {
+    /// The changes after a sequence number, at most `limit` entries of the feed; none: the reader has seen all. Without kinds: of all kinds.
+    pub async fn changes_after(&self, store: &StoreId, after: i64, kinds: &[RecordKind], limit: u64) -> Result<FeedPage> {
+        let db = self.db();
+        let all_numbered = match db.number_record_changes(self.world().now()).await {
+            Ok(()) => true,
+            Err(store::Error::Busy) => {
+                tracing::warn!("other writers hold the write lock; changes without a sequence number come later");
+                false
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let known = |feed: &ChangeFeed| feed.is_active && (feed.forgotten..=feed.last).contains(&after);
+        let feed = db.change_feed(store).await?.filter(known).ok_or_else(|| gone(after))?;
+        db.note_feed_use(store, &feed, self.world().now()).await?;
+        if feed.last == after {
+            return Ok(FeedPage { changes: vec![], reached: after, is_last: all_numbered });
+        }
+        let export = db.begin_export(store).await?.ok_or_else(|| gone(after))?;
+        export.changes_after(after, kinds, limit).await?.ok_or_else(|| gone(after))
+    }
+
+    /// At most `limit` records of a kind behind an id. The first call for a store activates its feed.
+    pub async fn snapshot_page(&self, store: &StoreId, kind: RecordKind, after_id: Option<&str>, limit: u64) -> Result<SnapshotPage> {
+        let start = self.active_feed(store).await?.last;
+        let export = self.db().begin_export(store).await?.ok_or_else(|| no_store(store))?;
+        Ok(SnapshotPage { records: export.page(kind, after_id, limit).await?, start })
+    }
+
+    /// The feed of a store, activated if it was not, once it records every change.
+    async fn active_feed(&self, store: &StoreId) -> Result<ChangeFeed> {
+        let db = self.db();
+        for look in 0..LOOKS {
+            match db.change_feed(store).await?.filter(|feed| feed.is_active) {
+                Some(feed) if feed.is_ready => {
+                    db.note_feed_use(store, &feed, self.world().now()).await?;
+                    return Ok(feed);
+                }
+                Some(_) => tokio::time::sleep(BETWEEN_LOOKS).await,
+                None if look == 0 => {
+                    self.must_exist(store).await?;
+                    db.activate_feed(store, self.world().now()).await?;
+                }
+                None => {}
+            }
+        }
+        let reason = "a database transaction that began before the feed of changes still runs; try again".to_owned();
+        Err(Error::Unavailable { reason, retry_after: 5 })
+    }
+}
+
+fn no_store(store: &StoreId) -> Error {
+    Error::not_found("store", format!("there is no store `{store}`"))
+}
+
+fn gone(after: i64) -> Error {
+    Error::Gone {
+        field: "after".to_owned(),
+        reason: format!(
+            "is {after}, and the changes after it are not kept: changes are recorded from the first GET /changes/snapshot on, for 7 days, as \
+             long as they are read. Read a new snapshot, and go on with its `x-next-after`; `counterpart copy` does so by itself"
+        ),
+    }
+}

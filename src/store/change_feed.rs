@@ -1,0 +1,275 @@
+//! The feed of changed records: its state, the numbers of its entries, its pages, and their retention.
+//!
+//! Triggers of the database append an entry to `record_changes` for each changed record of a store whose feed is active. A reader numbers
+//! the committed entries before it reads, one process at a time, as with events: a reader that has seen a number has seen all numbers
+//! below it. A page has the records as they are in one snapshot, not as they were after each change.
+//!
+//! Entries are kept for a week. A feed that was not read for a week becomes inactive; its numbers go on when it is activated again.
+
+use std::{collections::HashMap, time::Duration};
+
+use sea_orm::{ColumnTrait, DbBackend, EntityTrait, QueryFilter, QueryOrder, QuerySelect};
+
+use crate::{
+    domain::{
+        ids::StoreId,
+        records::{Record, RecordKind},
+        time::Timestamp,
+    },
+    store::{
+        Db, Error, Result,
+        entity::{change_feeds, record_changes},
+        export::Export,
+        sql::{Param, Sql},
+    },
+};
+
+/// The advisory lock of the transaction that numbers entries on PostgreSQL. The number is this program's own.
+const NUMBER_LOCK: &str = "SELECT pg_advisory_xact_lock(7305809155955062)";
+
+const UNNUMBERED: &str = "SELECT 1 FROM record_changes WHERE sequence IS NULL LIMIT 1";
+
+/// The most entries that are numbered, or removed, in one transaction.
+const BATCH: i64 = 500;
+
+/// The most entries that one statement looks at for some kinds.
+const SPAN: i64 = 10_000;
+
+/// How long entries are kept, and how long a feed stays active that is not read.
+const KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
+
+/// How exactly it is known when a feed was last read.
+const USES: Duration = Duration::from_secs(3600);
+
+/// A store's feed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChangeFeed {
+    /// Whether changes are recorded.
+    pub is_active: bool,
+    /// Whether every transaction has ended that ran when the feed was activated: such a transaction may record nothing.
+    pub is_ready: bool,
+    /// The greatest assigned number.
+    pub last: i64,
+    /// The greatest number whose entry may be gone.
+    pub forgotten: i64,
+    used_at: i64,
+}
+
+/// A record that changed.
+#[derive(Debug)]
+pub struct ChangedRecord {
+    /// The number of its last entry on the page.
+    pub sequence: i64,
+    pub kind: RecordKind,
+    pub id: String,
+    /// `None`: the record was deleted.
+    pub record: Option<Record>,
+}
+
+/// A page of a feed.
+#[derive(Debug)]
+pub struct FeedPage {
+    /// Each record once, in the order of their numbers.
+    pub changes: Vec<ChangedRecord>,
+    /// The number that the next page begins behind.
+    pub reached: i64,
+    /// Whether the snapshot of the page shows no change behind it.
+    pub is_last: bool,
+}
+
+impl Db {
+    /// The state of a store's feed, if it was ever activated.
+    pub async fn change_feed(&self, store: &StoreId) -> Result<Option<ChangeFeed>> {
+        let is_ready = match self.backend() {
+            DbBackend::Sqlite => "TRUE",
+            _ => "activated_by < pg_snapshot_xmin(pg_current_snapshot())::text::bigint",
+        };
+        let text = format!("SELECT active, {is_ready}, last_sequence, forgotten, used_at FROM change_feeds WHERE store_id = $1");
+        self.first(Sql::of(store, &text), |cells| {
+            let (is_active, is_ready) = (cells.flag()?, cells.flag()?);
+            Ok(ChangeFeed { is_active, is_ready, last: cells.take()?, forgotten: cells.take()?, used_at: cells.take()? })
+        })
+        .await
+    }
+
+    /// Has the changes of a store recorded from now on. Numbers of an earlier time are not known then.
+    pub async fn activate_feed(&self, store: &StoreId, now: Timestamp) -> Result<()> {
+        let transaction = match self.backend() {
+            DbBackend::Sqlite => "0",
+            _ => "pg_current_xact_id()::text::bigint",
+        };
+        let mut sql = Sql::of(store, "INSERT INTO change_feeds (store_id, active, activated_by, last_sequence, forgotten, used_at) ");
+        sql.push(&format!("VALUES ($1, TRUE, {transaction}, 0, 0, ")).integer(now.millis());
+        sql.push(
+            ") ON CONFLICT (store_id) DO UPDATE SET active = TRUE, activated_by = excluded.activated_by, used_at = excluded.used_at, \
+             last_sequence = change_feeds.last_sequence + 1, forgotten = change_feeds.last_sequence + 1 WHERE change_feeds.active = FALSE",
+        );
+        let tx = self.begin().await?;
+        tx.run(&sql).await?;
+        tx.commit().await
+    }
+
+    /// Notes that a feed was read.
+    pub async fn note_feed_use(&self, store: &StoreId, feed: &ChangeFeed, now: Timestamp) -> Result<()> {
+        if now.millis().saturating_sub(feed.used_at) < millis(USES) {
+            return Ok(());
+        }
+        let mut sql = Sql::of(store, "UPDATE change_feeds SET used_at = ");
+        sql.integer(now.millis()).push(" WHERE store_id = $1");
+        let tx = self.begin().await?;
+        tx.run(&sql).await?;
+        tx.commit().await
+    }
+
+    /// Numbers the entries that were committed without a number.
+    pub async fn number_record_changes(&self, now: Timestamp) -> Result<()> {
+        while self.first(Sql::fixed(UNNUMBERED), |cells| cells.take::<i32>()).await?.is_some() {
+            let tx = self.begin().await?;
+            if self.backend() == DbBackend::Postgres {
+                tx.all(&Sql::fixed(NUMBER_LOCK), |_| Ok(())).await?;
+            }
+            let mut select = Sql::fixed("SELECT position FROM record_changes WHERE sequence IS NULL ORDER BY position");
+            select.limit(BATCH);
+            let positions: Vec<i64> = tx.all(&select, |cells| cells.take()).await?;
+            if !positions.is_empty() {
+                tx.run(&number(&positions, now)).await?;
+                tx.run(&count(&positions)).await?;
+            }
+            tx.commit().await?;
+        }
+        Ok(())
+    }
+
+    /// Removes the entries that are older than the time for which they are kept, and those of inactive feeds; returns how many. A feed that
+    /// was not read for that time becomes inactive.
+    pub async fn forget_record_changes(&self, now: Timestamp) -> Result<u64> {
+        let before = now.millis().saturating_sub(millis(KEPT));
+        let feeds = Sql::fixed("SELECT store_id, active, used_at FROM change_feeds ORDER BY store_id");
+        let feeds: Vec<(StoreId, bool, i64)> = self.all(feeds, |cells| Ok((cells.id()?, cells.flag()?, cells.take()?))).await?;
+        if feeds.is_empty() {
+            return Ok(0);
+        }
+        self.number_record_changes(now).await?;
+        let mut forgotten = 0;
+        for (store, is_active, used_at) in feeds {
+            if is_active && used_at < before {
+                let mut sql = Sql::of(&store, "UPDATE change_feeds SET active = FALSE WHERE store_id = $1 AND used_at < ");
+                sql.integer(before);
+                let tx = self.begin().await?;
+                tx.run(&sql).await?;
+                tx.commit().await?;
+            }
+            let before = if is_active && used_at >= before { before } else { i64::MAX };
+            while let Some(end) = self.end_of_old(&store, before).await? {
+                forgotten += self.forget_through(&store, end).await?;
+            }
+        }
+        Ok(forgotten)
+    }
+
+    /// The number up to which entries are to be removed next, a batch of them.
+    async fn end_of_old(&self, store: &StoreId, before: i64) -> Result<Option<i64>> {
+        let mut sql = Sql::of(
+            store,
+            "SELECT sequence, numbered_at FROM record_changes WHERE store_id = $1 AND sequence IS NOT NULL ORDER BY sequence",
+        );
+        sql.limit(BATCH);
+        let oldest: Vec<(i64, Option<i64>)> = self.all(sql, |cells| Ok((cells.take()?, cells.take()?))).await?;
+        let old = oldest.into_iter().take_while(|(_, at)| at.is_none_or(|at| at < before));
+        Ok(old.last().map(|(sequence, _)| sequence))
+    }
+
+    async fn forget_through(&self, store: &StoreId, end: i64) -> Result<u64> {
+        let tx = self.begin().await?;
+        // The mark and the removal show in the same snapshot. The mark only grows, whichever of two processes comes later.
+        let mut mark = Sql::of(store, "UPDATE change_feeds SET forgotten = ");
+        mark.integer(end).push(" WHERE store_id = $1 AND forgotten < ").integer(end);
+        tx.run(&mark).await?;
+        let mut delete = Sql::of(store, "DELETE FROM record_changes WHERE store_id = $1 AND sequence IS NOT NULL AND sequence <= ");
+        delete.integer(end);
+        let forgotten = tx.run(&delete).await?;
+        tx.commit().await?;
+        Ok(forgotten)
+    }
+}
+
+impl Export {
+    /// At most `limit` entries after a number, each record once and as this snapshot shows it. Without kinds: of all kinds. `None` if
+    /// entries after the number may be gone.
+    pub async fn changes_after(&self, after: i64, kinds: &[RecordKind], limit: u64) -> Result<Option<FeedPage>> {
+        let feed = change_feeds::Entity::find_by_id(self.store()).one(self.snapshot()).await?;
+        let Some(feed) = feed.filter(|feed| feed.active && (feed.forgotten..=feed.last_sequence).contains(&after)) else { return Ok(None) };
+        let (mut entries, mut reached) = (Vec::new(), after);
+        while entries.is_empty() && reached < feed.last_sequence {
+            let end = reached.saturating_add(SPAN).min(feed.last_sequence);
+            let mut query = record_changes::Entity::find()
+                .filter(record_changes::Column::StoreId.eq(self.store()))
+                .filter(record_changes::Column::Sequence.is_not_null())
+                .filter(record_changes::Column::Sequence.gt(reached))
+                .filter(record_changes::Column::Sequence.lte(end));
+            if !kinds.is_empty() {
+                query = query.filter(record_changes::Column::Kind.is_in(kinds.iter().map(|kind| kind.name())));
+            }
+            entries = query.order_by_asc(record_changes::Column::Sequence).limit(limit).all(self.snapshot()).await?;
+            let full = u64::try_from(entries.len()).is_ok_and(|found| found >= limit);
+            reached = entries.last().filter(|_| full).and_then(|last| last.sequence).unwrap_or(end);
+        }
+        let unnumbered = record_changes::Entity::find()
+            .filter(record_changes::Column::Sequence.is_null())
+            .filter(record_changes::Column::StoreId.eq(self.store()));
+        let is_last = reached == feed.last_sequence && unnumbered.one(self.snapshot()).await?.is_none();
+        Ok(Some(FeedPage { changes: self.as_they_are(entries).await?, reached, is_last }))
+    }
+
+    /// The records of entries, each once.
+    async fn as_they_are(&self, entries: Vec<record_changes::Model>) -> Result<Vec<ChangedRecord>> {
+        let mut latest: HashMap<(RecordKind, String), i64> = HashMap::new();
+        for entry in entries {
+            let unknown = || Error::Damaged(format!("the log of changes names the unknown kind `{}`", entry.kind));
+            let kind = RecordKind::of(&entry.kind).ok_or_else(unknown)?;
+            latest.insert((kind, entry.record_id), entry.sequence.unwrap_or_default());
+        }
+        let mut ids: HashMap<RecordKind, Vec<String>> = HashMap::new();
+        for (kind, id) in latest.keys() {
+            ids.entry(*kind).or_default().push(id.clone());
+        }
+        let mut records: HashMap<(RecordKind, String), Record> = HashMap::new();
+        for (kind, ids) in ids {
+            let found = self.named(kind, &ids).await?;
+            records.extend(found.into_iter().map(|record| ((kind, record.id().to_owned()), record)));
+        }
+        let changed = latest.into_iter().map(|(key, sequence)| {
+            let record = records.remove(&key);
+            ChangedRecord { sequence, kind: key.0, id: key.1, record }
+        });
+        let mut changes: Vec<ChangedRecord> = changed.collect();
+        changes.sort_unstable_by_key(|change| change.sequence);
+        Ok(changes)
+    }
+}
+
+fn millis(time: Duration) -> i64 {
+    i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
+}
+
+fn number(positions: &[i64], now: Timestamp) -> Sql {
+    let mut sql = Sql::fixed("UPDATE record_changes SET sequence = numbered.sequence, numbered_at = $1 FROM (");
+    sql = sql.with(Param::Integer(now.millis()));
+    sql.push(
+        "SELECT r.position, ROW_NUMBER() OVER (PARTITION BY r.store_id ORDER BY r.position) + f.last_sequence AS sequence \
+         FROM record_changes r JOIN change_feeds f ON f.store_id = r.store_id WHERE r.position IN ",
+    );
+    sql.integers(positions).push(") AS numbered WHERE record_changes.position = numbered.position");
+    sql
+}
+
+/// Stores the greatest numbers of the stores whose entries were numbered.
+fn count(positions: &[i64]) -> Sql {
+    let mut sql = Sql::fixed(
+        "UPDATE change_feeds SET last_sequence = (SELECT MAX(m.sequence) FROM record_changes m \
+         WHERE m.store_id = change_feeds.store_id AND m.sequence IS NOT NULL) \
+         WHERE store_id IN (SELECT r.store_id FROM record_changes r WHERE r.position IN ",
+    );
+    sql.integers(positions).push(")");
+    sql
+}

@@ -1,0 +1,20 @@
+//! The state of each store's feed of changes.
+
+use sea_orm::entity::prelude::*;
+
+#[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+#[sea_orm(table_name = "change_feeds")]
+pub struct Model {
+    #[sea_orm(primary_key, auto_increment = false)]
+    pub store_id: String,
+    pub active: bool,
+    pub activated_by: i64,
+    pub last_sequence: i64,
+    pub forgotten: i64,
+    pub used_at: i64,
+}
+
+#[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
+pub enum Relation {}
+
+impl ActiveModelBehavior for ActiveModel {}

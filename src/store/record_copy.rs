@@ -1,0 +1,140 @@
+//! A copy of stores' records in a database of its own, SQLite or PostgreSQL: what `counterpart copy` keeps. It is no database of a server,
+//! and its two tables are made here instead of by migrations.
+//!
+//! Guarantees: the records and the position of the copy in the feed commit together. A copy that two processes write to refuses the one
+//! that comes later.
+
+use sea_orm::DbBackend;
+
+use crate::{
+    domain::{ids::StoreId, records::RecordKind},
+    store::{
+        Db, Error, Result,
+        sql::{Param, Sql},
+    },
+};
+
+/// The most rows of one statement.
+const ROWS: usize = 200;
+
+/// How far a copy has come.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CopyPosition {
+    /// The number in the feed that the copy goes on behind.
+    pub sequence: i64,
+    /// While the snapshot is read: the kind that is read, and the id behind which to go on.
+    pub walk: Option<(RecordKind, Option<String>)>,
+    /// Counts the changes of this position.
+    version: i64,
+}
+
+impl CopyPosition {
+    /// The position after this one.
+    #[must_use]
+    pub fn moved(&self, sequence: i64, walk: Option<(RecordKind, Option<String>)>) -> Self {
+        Self { sequence, walk, version: self.version }
+    }
+}
+
+/// A record of the copy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CopiedRecord {
+    pub kind: RecordKind,
+    pub id: String,
+    /// The record as JSON, to the byte as an export has it. `None`: it was deleted.
+    pub record: Option<String>,
+    /// Whether an export marks the record as one that breaks a later rule.
+    pub as_stored: bool,
+}
+
+impl Db {
+    /// Makes the tables of a copy where they are missing.
+    pub async fn prepare_copy(&self) -> Result<()> {
+        let text = if self.backend() == DbBackend::Sqlite { "TEXT" } else { "TEXT COLLATE \"C\"" };
+        let tx = self.begin().await?;
+        for table in [
+            format!(
+                "CREATE TABLE IF NOT EXISTS counterpart_records (store_id {text} NOT NULL, kind {text} NOT NULL, id {text} NOT NULL, \
+                 record TEXT NOT NULL, as_stored BOOLEAN NOT NULL, PRIMARY KEY (store_id, kind, id))"
+            ),
+            format!(
+                "CREATE TABLE IF NOT EXISTS counterpart_copies (store_id {text} NOT NULL PRIMARY KEY, sequence BIGINT NOT NULL, \
+                 walked_kind TEXT, walked_id TEXT, version BIGINT NOT NULL)"
+            ),
+        ] {
+            tx.run(&Sql::fixed(&table)).await?;
+        }
+        tx.commit().await
+    }
+
+    /// The stores that are copied here.
+    pub async fn copied_stores(&self) -> Result<Vec<StoreId>> {
+        self.all(Sql::fixed("SELECT store_id FROM counterpart_copies ORDER BY store_id"), |cells| cells.id()).await
+    }
+
+    /// How far the copy of a store has come; `None` if there is none.
+    pub async fn copy_position(&self, store: &StoreId) -> Result<Option<CopyPosition>> {
+        let sql = Sql::of(store, "SELECT sequence, walked_kind, walked_id, version FROM counterpart_copies WHERE store_id = $1");
+        self.first(sql, |cells| {
+            let (sequence, kind, id): (i64, Option<String>, Option<String>) = (cells.take()?, cells.take()?, cells.take()?);
+            let unknown = |kind: String| Error::Damaged(format!("`counterpart_copies` names the unknown kind `{kind}`"));
+            let kind = kind.map(|name| RecordKind::of(&name).ok_or_else(|| unknown(name))).transpose()?;
+            Ok(CopyPosition { sequence, walk: kind.map(|kind| (kind, id)), version: cells.take()? })
+        })
+        .await
+    }
+
+    /// Empties the copy of a store, to begin anew with a snapshot that starts at this number.
+    pub async fn restart_copy(&self, store: &StoreId, sequence: i64) -> Result<()> {
+        let tx = self.begin().await?;
+        tx.run(&Sql::of(store, "DELETE FROM counterpart_records WHERE store_id = $1")).await?;
+        let mut sql = Sql::of(store, "INSERT INTO counterpart_copies (store_id, sequence, walked_kind, walked_id, version) VALUES ($1, ");
+        sql.integer(sequence).push(", ").text(RecordKind::ALL[0].name()).push(
+            ", NULL, 0) ON CONFLICT (store_id) DO UPDATE SET sequence = excluded.sequence, walked_kind = excluded.walked_kind, \
+             walked_id = NULL, version = counterpart_copies.version + 1",
+        );
+        tx.run(&sql).await?;
+        tx.commit().await
+    }
+
+    /// Puts a page of records into the copy, and moves its position. `false`: another process has moved the position meanwhile, and nothing
+    /// was written.
+    pub async fn apply_to_copy(&self, store: &StoreId, page: &[CopiedRecord], position: &CopyPosition) -> Result<bool> {
+        let tx = self.begin().await?;
+        let (kind, id) = position.walk.as_ref().map_or((None, None), |(kind, id)| (Some(kind.name()), id.as_deref()));
+        let mut moved = Sql::of(store, "UPDATE counterpart_copies SET sequence = ");
+        moved.integer(position.sequence).push(", walked_kind = ").optional_text(kind).push(", walked_id = ").optional_text(id);
+        moved.push(", version = version + 1 WHERE store_id = $1 AND version = ").integer(position.version);
+        if tx.run(&moved).await? == 0 {
+            return Ok(false);
+        }
+        let deleted: Vec<&CopiedRecord> = page.iter().filter(|one| one.record.is_none()).collect();
+        for one in deleted {
+            let sql = Sql::of(store, "DELETE FROM counterpart_records WHERE store_id = $1 AND kind = $2 AND id = $3");
+            tx.run(&sql.with(Param::Text(one.kind.name().to_owned())).with(Param::Text(one.id.clone()))).await?;
+        }
+        let written: Vec<(&CopiedRecord, &str)> = page.iter().filter_map(|one| Some((one, one.record.as_deref()?))).collect();
+        for rows in written.chunks(ROWS) {
+            let mut sql = Sql::of(store, "INSERT INTO counterpart_records (store_id, kind, id, record, as_stored) VALUES ");
+            for (number, (one, record)) in rows.iter().enumerate() {
+                sql.push(if number == 0 { "($1, " } else { ", ($1, " }).text(one.kind.name()).push(", ").text(&one.id).push(", ");
+                sql.text(record).push(", ").flag(one.as_stored).push(")");
+            }
+            sql.push(" ON CONFLICT (store_id, kind, id) DO UPDATE SET record = excluded.record, as_stored = excluded.as_stored");
+            tx.run(&sql).await?;
+        }
+        tx.commit().await?;
+        Ok(true)
+    }
+
+    /// At most `limit` records of a kind behind an id, in the order of an export.
+    pub async fn copied_records(&self, store: &StoreId, kind: RecordKind, after: Option<&str>, limit: i64) -> Result<Vec<CopiedRecord>> {
+        let mut sql = Sql::of(store, "SELECT id, record, as_stored FROM counterpart_records WHERE store_id = $1 AND kind = ");
+        sql.text(kind.name()).push(" AND id > ").text(after.unwrap_or_default()).push(" ORDER BY id").limit(limit);
+        self.all(sql, move |cells| {
+            let (id, record): (String, String) = (cells.take()?, cells.take()?);
+            Ok(CopiedRecord { kind, id, record: Some(record), as_stored: cells.flag()? })
+        })
+        .await
+    }
+}

@@ -1,0 +1,215 @@
+//! The feeds that clients follow: events with a long poll, changed records, and the copy that `counterpart copy` keeps.
+
+use std::{collections::BTreeMap, fs, thread, time::Duration};
+
+use serde_json::{Value, json};
+
+use super::{Plane, text};
+use crate::fixture::line;
+
+/// The kinds of records, parents first.
+const KINDS: [&str; 13] = [
+    "role",
+    "user",
+    "team",
+    "account",
+    "template",
+    "label",
+    "contactField",
+    "ticketField",
+    "contact",
+    "conversation",
+    "ticket",
+    "message",
+    "comment",
+];
+
+fn rows(value: &Value) -> Vec<Value> {
+    value.as_array().cloned().unwrap_or_default()
+}
+
+/// Walks a snapshot; returns the `after` of its first page, and the number of records of each kind.
+fn snapshot(plane: &Plane) -> (i64, BTreeMap<String, usize>) {
+    let (mut start, mut counts) = (None, BTreeMap::new());
+    for kind in KINDS {
+        let mut after: Option<String> = None;
+        loop {
+            let mut call = plane.get("/changes/snapshot").query("kind", kind).query("limit", 3);
+            if let Some(after) = &after {
+                call = call.query("afterId", after);
+            }
+            let answer = call.send();
+            let page = rows(&answer.ok());
+            let next: i64 = answer.header("x-next-after").and_then(|text| text.parse().ok()).expect("a number");
+            start.get_or_insert(next);
+            assert!(page.iter().all(|item| item["kind"] == kind && item["record"]["id"] == item["id"]));
+            *counts.entry(kind.to_owned()).or_default() += page.len();
+            after = page.last().map(|last| text(&last["id"]));
+            if page.len() < 3 {
+                break;
+            }
+        }
+    }
+    (start.unwrap_or_default(), counts)
+}
+
+#[test]
+fn a_feed_of_events_waits_and_selects_kinds() {
+    let plane = Plane::open();
+    let desk = &plane.desk;
+    assert_eq!(plane.get("/events").query("wait", 1).send().ok(), json!([]));
+    for bad in ["31", "-1", "1.5", "x", ""] {
+        plane.get("/events").query("wait", bad).send().refuses("wait");
+    }
+    plane.get("/events").raw_query("wait=0&wait=1").send().refuses("wait");
+    plane.get("/events").query("kinds", "ticket.opened,ticket.shut").send().refuses("kinds");
+    plane.get("/events").query("kinds", "Ticket.opened").send().refuses("kinds");
+    plane.get("/events").raw_query("kinds[]=ticket.opened").send().fails(400);
+    // An event wakes the request, one that another process records as well.
+    let waiting = |kinds: &'static str| plane.get("/events").query("wait", 30).query("kinds", kinds).exchange();
+    thread::scope(|scope| {
+        let any = scope.spawn(|| waiting(""));
+        let closed = scope.spawn(|| waiting("ticket.closed,ticket.opened"));
+        thread::sleep(Duration::from_millis(300));
+        desk.set("t-free", "f-text", json!("now")).ok();
+        let any = any.join().expect("an answer");
+        assert_eq!((rows(&any.ok()).len(), any.header("x-next-after")), (1, Some("1")));
+        assert!(!closed.is_finished(), "this event is not of interest");
+        desk.close(json!({"ticketId": "t-free"})).ok();
+        let closed = closed.join().expect("an answer");
+        assert_eq!(rows(&closed.ok())[0]["type"], "ticket.closed");
+    });
+    let all = rows(&plane.get("/events").send().ok());
+    let of = |kinds: &str, after: i64| {
+        let answer = plane.get("/events").raw_query(kinds).query("after", after).send();
+        let sequences: Vec<i64> = rows(&answer.ok()).iter().filter_map(|event| event["sequence"].as_i64()).collect();
+        (sequences, answer.header("x-next-after").and_then(|text| text.parse::<i64>().ok()))
+    };
+    let last = all.len() as i64;
+    assert_eq!(of("kinds=ticket.ticket_field_updated&kinds=ticket.closed", 0).0.len(), all.len());
+    assert_eq!(of("kinds=ai.escalated", 0), (vec![], Some(last)), "there is nothing to go back to");
+    assert_eq!(of("kinds=ticket.ticket_field_updated&limit=1", 0), (vec![1], Some(1)));
+    assert_eq!(of("kinds=ticket.ticket_field_updated", last), (vec![], Some(last)));
+}
+
+#[test]
+fn requests_that_wait_end_with_the_server() {
+    let plane = Plane::open();
+    let call = plane.get("/events").query("wait", 30);
+    let waiting = thread::spawn(move || call.exchange());
+    thread::sleep(Duration::from_millis(500));
+    drop(plane);
+    // A request that went on waiting would be cut off, and have no answer.
+    assert_eq!(waiting.join().expect("an answer").ok(), json!([]));
+}
+
+#[test]
+fn every_change_of_a_record_is_in_the_feed() {
+    let plane = Plane::open();
+    let desk = &plane.desk;
+    plane.get("/changes").query("after", 0).send().fails(410);
+    plane.get("/changes").send().refuses("after");
+    plane.get("/changes/snapshot").send().refuses("kind");
+    plane.get("/changes/snapshot").query("kind", "tickets").send().refuses("kind");
+    plane.get("/changes/snapshot").query("kind", "ticket").query("afterId", "").send().refuses("afterId");
+    let (start, counts) = snapshot(&plane);
+    assert!(["role", "user", "account", "label", "ticketField", "contact", "conversation", "ticket"].iter().all(|kind| counts[*kind] > 0));
+    let mut after = start;
+    // What changed since it was last called: kinds and ids, with a minus before what was deleted.
+    let mut told = || -> Vec<String> {
+        let answer = plane.get("/changes").query("after", after).send();
+        let changes = rows(&answer.ok());
+        assert_eq!(answer.header("x-up-to-date"), Some("true"));
+        after = answer.header("x-next-after").and_then(|text| text.parse().ok()).expect("a number");
+        assert!(changes.iter().all(|change| change["record"].is_null() == (change["deleted"] == true)));
+        let sign = |change: &Value| if change["deleted"] == true { "-" } else { "" };
+        let mut told: Vec<_> = changes.iter().map(|one| format!("{}{} {}", sign(one), text(&one["kind"]), text(&one["id"]))).collect();
+        told.sort();
+        told
+    };
+    assert_eq!(told(), [""; 0]);
+    let contact = text(&desk.api.post("/contacts", json!({"firstName": "New"})).send().ok()["id"]);
+    assert_eq!(told(), [format!("contact {contact}")]);
+    desk.read("conv-free").ok();
+    assert_eq!(told(), ["conversation conv-free"]);
+    desk.comment("conv-free", "seen").ok();
+    assert!(told()[0].starts_with("comment "));
+    desk.label("conv-free", &["lab-0"], &[]).ok();
+    assert!(told().contains(&"conversation conv-free".to_owned()));
+    desk.set("t-free", "f-text", json!("now")).ok();
+    assert_eq!(told(), ["ticket t-free"]);
+    plane
+        .call("PUT", "/accounts/users")
+        .json(json!({"accountId": "acc-ann", "userIds": [crate::fixture::ANN, crate::fixture::BO]}))
+        .send()
+        .ok();
+    assert!(told().contains(&"account acc-ann".to_owned()));
+    plane.call("DELETE", "/users").query("id", "seat-invited").send().ok();
+    assert_eq!(told(), ["-user seat-invited"]);
+    desk.server.database.import(
+        "desk",
+        &[
+            line("role", json!({"id": "role-new", "name": "New", "kind": "agent"})),
+            line("label", json!({"id": "lab-new", "label": "New", "color": "#123456"})),
+            line("team", json!({"id": "team-new", "name": "New", "users": [crate::fixture::ANN]})),
+        ],
+    );
+    let imported = told();
+    assert!(["label lab-new", "role role-new", "team team-new"].iter().all(|one| imported.contains(&(*one).to_owned())), "{imported:?}");
+    // A refused write leaves nothing.
+    assert_ne!(desk.set("t-free", "f-none", json!("x")).status, 200);
+    assert_eq!(told(), [""; 0]);
+    let end = after;
+    plane.get("/changes").query("after", end + 1).send().fails(410);
+    let labels = rows(&plane.get("/changes").query("after", start).query("kinds", "label,role").send().ok());
+    assert_eq!(labels.len(), 2);
+    plane.get("/changes").query("after", start).query("kinds", "labels").send().refuses("kinds");
+    // A change wakes a request that waits.
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| plane.get("/changes").query("after", end).query("wait", 30).exchange());
+        thread::sleep(Duration::from_millis(300));
+        desk.comment("conv-free", "again").ok();
+        assert_eq!(rows(&waiting.join().expect("an answer").ok())[0]["kind"], "comment");
+    });
+}
+
+#[test]
+fn a_copy_is_equal_to_an_export() {
+    let plane = Plane::open();
+    let (desk, database) = (&plane.desk, &plane.desk.server.database);
+    let (file, url) = (database.folder().join("copy.ndjson"), format!("http://{}", desk.server.address));
+    let to = file.to_string_lossy().into_owned();
+    let arguments = ["copy", "--to", &to, "--url", &url, "--once"];
+    let copy = |token: &str| database.run_with(&[("COUNTERPART_TOKEN", token)], &arguments);
+    let equal = || {
+        let (copied, exported) = (fs::read_to_string(&file).expect("the copy"), database.run(&["export", "--store", "desk"]));
+        assert!(copied.trim_end() == exported, "the copy differs:\n{copied}\n{exported}");
+    };
+    copy(&plane.token);
+    equal();
+    desk.comment("conv-free", "seen").ok();
+    desk.api.post("/contacts", json!({"firstName": "New"})).send().ok();
+    plane.call("DELETE", "/users").query("id", "seat-invited").send().ok();
+    copy(&plane.token);
+    equal();
+    // A copy whose place is no longer kept begins anew.
+    database.sql("UPDATE change_feeds SET last_sequence = last_sequence + 1000, forgotten = last_sequence + 1000");
+    desk.comment("conv-free", "later").ok();
+    copy(&plane.token);
+    equal();
+    // The copy of one store is not overwritten by that of another.
+    let refused = database.fails_with(&[("COUNTERPART_TOKEN", "nonsense")], &arguments);
+    assert!(refused.contains("COUNTERPART_TOKEN") && refused.contains("settings token"), "{refused}");
+    let refused = database.fails(&arguments);
+    assert!(refused.contains("COUNTERPART_TOKEN"), "{refused}");
+    equal();
+    if let (false, Some((base, _))) = (database.url.starts_with("sqlite:"), database.url.rsplit_once('/')) {
+        // Into PostgreSQL: here into the same database, in tables of the copy's own.
+        assert!(!base.is_empty());
+        let arguments = ["copy", "--to", &database.url, "--url", &url, "--once"];
+        database.run_with(&[("COUNTERPART_TOKEN", &plane.token)], &arguments);
+        let records = database.ask("SELECT record FROM counterpart_records WHERE kind = 'comment' ORDER BY id");
+        let exported = database.run(&["export", "--store", "desk"]);
+        assert!(!records.is_empty() && records.iter().all(|record| exported.contains(record)));
+    }
+}

@@ -193,6 +193,9 @@ impl Copying {
 
     /// For how many seconds the next request waits for a change.
     fn wait(&self) -> u64 {
+        if !self.is_current {
+            return 0;
+        }
         if self.file.is_some() && self.unwritten { self.rest().as_secs().saturating_add(1).min(WAIT) } else { WAIT }
     }
 

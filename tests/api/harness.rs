@@ -294,7 +294,7 @@ pub struct Process {
 const WARDEN: &str = r#"
 # The files of the server are readable only by their owner, whatever the umask of the environment.
 umask 0
-"$1" serve --listen 127.0.0.1:0 </dev/null &
+"$1" serve --listen "${COUNTERPART_LISTEN:-127.0.0.1:0}" </dev/null &
 pid=$!
 echo "$pid"
 exec >/dev/null

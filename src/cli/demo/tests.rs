@@ -176,7 +176,11 @@ impl Bench {
 }
 
 fn query_of(pairs: &Map<String, Value>) -> String {
-    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let one = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let text = |value: &Value| match value {
+        Value::Array(values) => values.iter().map(one).collect::<Vec<_>>().join(","),
+        value => one(value),
+    };
     url::form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs.iter().map(|(name, value)| (name, text(value)))).finish()
 }
 

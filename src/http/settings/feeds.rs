@@ -30,7 +30,8 @@ pub fn next_after_header() -> MetaHeader {
     let schema = MetaSchema { minimum: Some(0.0), ..MetaSchema::new_with_format("integer", "int64") };
     header(
         NEXT_AFTER,
-        "Send it as `after` for the next page. With `kinds` it may be greater than the last `sequence` of the page.",
+        "Send it as `after` for the next page of the feed. With `kinds` it may be greater than the last `sequence` of the page. On a page of \
+         a snapshot: where the feed was before that page was read.",
         true,
         schema,
     )

@@ -98,7 +98,7 @@ impl<S: ValueSet> QueryParam for Several<S> {
 
     fn read(values: &[&str]) -> Result<Self, String> {
         let mut named = Vec::new();
-        for value in values.iter().filter(|value| !value.is_empty()).flat_map(|value| value.split(',')) {
+        for value in values.iter().filter(|value| !str::is_empty(value)).flat_map(|value| value.split(',')) {
             let known = S::VALUES.iter().find(|known| **known == value);
             let known = known.ok_or_else(|| format!("names `{}`; there are {}", shortened(value), List(S::VALUES)))?;
             if !named.contains(known) {

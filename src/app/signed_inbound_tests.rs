@@ -47,7 +47,7 @@ impl Bench {
     async fn new() -> Self {
         let fixture = Fixture::new().await;
         let clock = MovableClock::at(NOW * 1000);
-        let world = World { clock: clock.clone(), ids: Arc::new(RandomIds) };
+        let world = World::of(clock.clone(), Arc::new(RandomIds));
         let (db, index) = (fixture.db.clone(), tempfile::tempdir().unwrap());
         let (callers, folder) = (Callers::default(), index.path().join("index"));
         let app = App::new(db, world, Metrics::default(), callers, Connectors::none(), Targets::Any, folder).await.unwrap();

@@ -17,7 +17,7 @@ use crate::{
         events::Actor,
         outbound::Parcel,
         sends::Send,
-        settings::GrantKind,
+        settings::CredentialKind,
         webhooks::Along,
     },
     http::machinery::{idempotency::IDEMPOTENCY_KEY, routing::SETTINGS_PREFIX},
@@ -150,7 +150,7 @@ async fn people_stay_signed_in_while_the_clock_is_advanced() {
     shop.pass(700 * DAY).await;
     shop.set(Method::GET, "/session", Value::Null).await;
     // Real time ends a token.
-    shop.real.pass(GrantKind::Token.lifetime());
+    shop.real.pass(CredentialKind::Token.lifetime());
     assert_eq!(shop.ask(Method::GET, &format!("{SETTINGS_PREFIX}/session"), None, &[], Value::Null).await.0, 401);
 }
 

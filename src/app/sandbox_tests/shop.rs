@@ -19,7 +19,7 @@ use crate::{
     domain::{
         clock::{RandomIds, World},
         fixture::MovableClock,
-        settings::{Editor, GrantKind},
+        settings::{CredentialKind, Editor},
         targets::Targets,
         team::RoleKind,
         time::Timestamp,
@@ -89,7 +89,7 @@ impl ClockedShop {
         let new = NewUser { name: "Mali".to_owned(), email: "mali@example.com".to_owned(), role: RoleKind::Owner };
         let owner = users::create(&fixture.db, &world, &fixture.store, new).await.unwrap();
         let editor = Editor::command_line(fixture.store.clone());
-        let (token, _) = service.grant(&editor, &owner, GrantKind::Token).await.unwrap();
+        let (token, _) = service.issue(&editor, &owner, CredentialKind::Token, GrantSet::EVERYTHING).await.unwrap();
         let passage = if in_sandbox {
             let (stop, stopped) = watch::channel(());
             app.start(&stopped).unwrap();

@@ -95,7 +95,8 @@ impl GrantSet {
 
 impl FromIterator<Grant> for GrantSet {
     fn from_iter<I: IntoIterator<Item = Grant>>(grants: I) -> Self {
-        Self(grants.into_iter().fold(0, |set, grant| set | grant.bit()))
+        let set = Self(grants.into_iter().fold(0, |set, grant| set | grant.bit()));
+        if set.is_all() { Self::EVERYTHING } else { set }
     }
 }
 

@@ -145,7 +145,7 @@ mod tests {
     fn the_tolerance_is_five_minutes_both_ways() {
         let now = Timestamp::from_millis(1_780_300_800_000);
         for (seconds, is_current) in [(0, true), (300, true), (301, false), (-300, true), (-301, false), (1_000_000_000, false)] {
-            let time = (1_780_300_800 + seconds).to_string();
+            let time = (1_780_300_800_i64 + seconds).to_string();
             assert_eq!(read("a", &time, SIGNED).unwrap().is_current(now), is_current, "{seconds}");
         }
         let digest = |id: &str, time: &str| read(id, time, SIGNED).unwrap().accepted("a".into()).digest;

@@ -42,8 +42,7 @@ fn service() -> OpenApiService<impl OpenApi, ()> {
         .description(format!(
             "The settings of a store: API keys, webhooks, recorded events, and what the contract has no operation for. The callers are the \
              store's owners and admins, who authenticate with a browser's session or a machine's token, which may be limited to some \
-             operations; bridges sign what they bring in. The settings API is the same in \
-             both revisions of the contract. {UNENVELOPED}"
+             operations; bridges sign what they bring in. The settings API is the same in both revisions of the contract. {UNENVELOPED}"
         ))
         .license(poem_openapi::LicenseObject::new("MIT OR Apache-2.0").url("https://spdx.org/licenses/MIT.html"))
         .contact(poem_openapi::ContactObject::new().name("The operator of this server"))
@@ -53,13 +52,14 @@ fn service() -> OpenApiService<impl OpenApi, ()> {
 /// The OpenAPI document of the plane.
 pub fn document() -> Value {
     let mut document = canonical(&service().spec());
-    for schema in document.pointer_mut("/components/schemas").and_then(Value::as_object_mut).into_iter().flat_map(|all| all.values_mut()) {
+    let schemas = document.pointer_mut("/components/schemas").and_then(Value::as_object_mut).into_iter().flatten();
+    for (_, schema) in schemas.filter(|(name, _)| name.ends_with("Envelope")) {
         // `envelope` describes the form of the compiled revision; on the settings plane the form is the same in both.
         if let Some(received_at) = schema.pointer_mut("/properties/requestReceivedAt") {
             *received_at = json!({ "description": "When the request arrived, in UTC.", "format": "date-time", "type": "string" });
         }
         if let Some(store) = schema.pointer_mut("/properties/storeId/description") {
-            *store = "The store of the session or token; empty where no store is known.".into();
+            *store = "The store of the session, token or signature; empty where no store is known.".into();
         }
     }
     operations_mut(&mut document).for_each(required_grant);

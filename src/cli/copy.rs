@@ -62,7 +62,7 @@ impl CopyArgs {
         let url = file.as_ref().map_or(self.to.clone(), |file| format!("sqlite://{}", copied_file::state_of(file).display()));
         let db = Db::open(&url, 1, None).await?;
         db.prepare_copy().await?;
-        let mut copying = Copying { feed, db, file, store: None, unwritten: true, written: None, is_current: false };
+        let mut copying = FollowingCopy { feed, db, file, store: None, unwritten: true, written: None, is_current: false };
         let mut failures = 0;
         loop {
             match copying.step(self.once).await {
@@ -98,7 +98,7 @@ impl<E: Into<Failed>> From<E> for StepError {
 }
 
 /// A copy in progress.
-struct Copying {
+struct FollowingCopy {
     feed: FeedClient,
     db: Db,
     /// Absent: the copy is a database.
@@ -113,7 +113,7 @@ struct Copying {
     is_current: bool,
 }
 
-impl Copying {
+impl FollowingCopy {
     /// Reads a page and applies it.
     async fn step(&mut self, once: bool) -> Result<(), StepError> {
         let known = match &self.store {

@@ -161,7 +161,7 @@ async fn what_changes_during_a_snapshot_comes_again() {
 #[tokio::test]
 async fn transactions_that_run_when_a_feed_begins_and_those_that_commit_late_are_not_missed() {
     let bench = Bench::new().await;
-    if bench.fixture.db.backend() == sea_orm::DbBackend::Sqlite {
+    if bench.fixture.db.is_one_writer() {
         // SQLite has one writer at a time.
         return;
     }

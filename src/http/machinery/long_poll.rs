@@ -14,7 +14,6 @@ use std::{
 };
 
 use poem::http::StatusCode;
-use poem_openapi::registry::MetaSchema;
 use tokio::{
     sync::{Notify, futures::Notified, watch},
     time::{Instant, sleep, sleep_until, timeout},
@@ -23,7 +22,6 @@ use tokio::{
 use super::{
     context::{Context, Recipient},
     error::ApiError,
-    params::{QueryParam, single},
 };
 
 /// The longest time that a request waits, in seconds.
@@ -37,25 +35,6 @@ const PAUSE: Duration = Duration::from_millis(20);
 
 /// The most requests of one caller that wait at a time.
 const MOST: usize = 16;
-
-/// `wait`: how long a request may wait, in whole seconds.
-#[derive(Debug, Clone, Copy)]
-pub struct WaitParam(pub Duration);
-
-impl QueryParam for WaitParam {
-    const REQUIRED: bool = false;
-
-    fn schema() -> MetaSchema {
-        MetaSchema { minimum: Some(0.0), maximum: Some(MAX_WAIT as f64), default: Some(0.into()), ..MetaSchema::new("integer") }
-    }
-
-    fn read(values: &[&str]) -> Result<Self, String> {
-        let Some(text) = single(values)? else { return Ok(Self(Duration::ZERO)) };
-        let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-        let seconds = digits.then(|| text.parse().ok()).flatten().filter(|seconds| *seconds <= MAX_WAIT);
-        seconds.map(|seconds| Self(Duration::from_secs(seconds))).ok_or_else(|| format!("must be a whole number from 0 to {MAX_WAIT}"))
-    }
-}
 
 /// The waiting requests of this process.
 #[derive(Debug)]
@@ -71,12 +50,12 @@ impl Default for LongPolls {
 }
 
 /// Counts a waiting request until it is dropped.
-struct Waiting {
+struct WaitingRequest {
     of: Recipient,
     all: Arc<Mutex<HashMap<Recipient, usize>>>,
 }
 
-impl Drop for Waiting {
+impl Drop for WaitingRequest {
     fn drop(&mut self) {
         let mut all = lock(&self.all);
         if let Some(count) = all.get_mut(&self.of) {
@@ -105,7 +84,7 @@ impl LongPolls {
         LongPoll { polls: self, context, end: Instant::now() + wait, commits, next, stopping, waiting: None }
     }
 
-    fn one_more(&self, of: Recipient) -> Result<Waiting, ApiError> {
+    fn one_more(&self, of: Recipient) -> Result<WaitingRequest, ApiError> {
         let mut all = lock(&self.waiting);
         let count = all.entry(of.clone()).or_default();
         if *count >= MOST {
@@ -114,7 +93,7 @@ impl LongPolls {
         }
         *count += 1;
         drop(all);
-        Ok(Waiting { of, all: self.waiting.clone() })
+        Ok(WaitingRequest { of, all: self.waiting.clone() })
     }
 }
 
@@ -128,7 +107,7 @@ pub struct LongPoll<'a> {
     next: Pin<Box<Notified<'a>>>,
     stopping: watch::Receiver<bool>,
     /// Present once the request has begun to wait.
-    waiting: Option<Waiting>,
+    waiting: Option<WaitingRequest>,
 }
 
 impl LongPoll<'_> {

@@ -13,7 +13,7 @@ use super::{
     auth::Permitted,
     feeds::{Fed, next_after, next_after_header},
     grants,
-    params::{LimitParam, PositionParam, Several},
+    params::{LimitParam, PositionParam, Several, WaitParam},
 };
 use crate::{
     domain::records::{Record, RecordKind},
@@ -21,7 +21,6 @@ use crate::{
         machinery::{
             envelope::header,
             error::{ApiError, Failure, SettingsFeed, SettingsListing},
-            long_poll::WaitParam,
             params::{Choice, Id, OneOf, Query, Required},
             reply::{All, Reply, ReplyShape},
         },
@@ -54,9 +53,9 @@ impl Choice for RecordKinds {
 
 /// A record of the store as it is now, or the note that it was deleted.
 #[derive(Debug, Object, Serialize)]
-#[oai(rename_all = "camelCase", skip_serializing_if_is_none)]
+#[oai(rename = "RecordChange", rename_all = "camelCase", skip_serializing_if_is_none)]
 #[serde(rename_all = "camelCase")]
-pub struct RecordChange {
+pub struct RecordChangeView {
     /// The place of the change in the feed: increases in the order in which changes were committed. Absent in a snapshot.
     #[serde(skip_serializing_if = "Option::is_none")]
     sequence: Option<i64>,
@@ -75,7 +74,7 @@ pub struct RecordChange {
     deleted: Option<bool>,
 }
 
-impl RecordChange {
+impl RecordChangeView {
     fn of(sequence: Option<i64>, kind: RecordKind, id: String, record: Option<&Record>) -> Result<Self, ApiError> {
         let raw = record.map(to_raw_value).transpose().map_err(|error| {
             tracing::error!(%error, kind = kind.name(), id, "a record cannot be written as JSON");
@@ -100,14 +99,14 @@ const UP_TO_DATE: &str = "x-up-to-date";
 pub struct Changes;
 
 impl ReplyShape for Changes {
-    const DATA: &'static str = All::<RecordChange>::DATA;
+    const DATA: &'static str = All::<RecordChangeView>::DATA;
 
     fn envelope() -> String {
-        All::<RecordChange>::envelope()
+        All::<RecordChangeView>::envelope()
     }
 
     fn data() -> MetaSchemaRef {
-        All::<RecordChange>::data()
+        All::<RecordChangeView>::data()
     }
 
     fn headers() -> Vec<MetaHeader> {
@@ -117,7 +116,7 @@ impl ReplyShape for Changes {
     }
 
     fn register(registry: &mut Registry) {
-        RecordChange::register(registry);
+        RecordChangeView::register(registry);
     }
 }
 
@@ -159,8 +158,8 @@ impl ChangeOperations {
             }
         };
         let changes = page.changes.into_iter();
-        let changes = changes.map(|change| RecordChange::of(Some(change.sequence), change.kind, change.id, change.record.as_ref()));
-        let changes: Vec<RecordChange> = changes.collect::<Result<_, _>>()?;
+        let changes = changes.map(|change| RecordChangeView::of(Some(change.sequence), change.kind, change.id, change.record.as_ref()));
+        let changes: Vec<RecordChangeView> = changes.collect::<Result<_, _>>()?;
         let mut headers = next_after(reached);
         headers.push((UP_TO_DATE, HeaderValue::from_static(if page.is_last { "true" } else { "false" })));
         Ok(Reply::of(&managed.context, &changes, headers))
@@ -181,12 +180,12 @@ impl ChangeOperations {
         after_id: Query<Option<Id<String>>>,
         /// The largest number of records to return. A page with fewer records is the last one of its kind.
         limit: Query<LimitParam>,
-    ) -> Result<Reply<Fed<RecordChange>>, Failure<SettingsListing>> {
+    ) -> Result<Reply<Fed<RecordChangeView>>, Failure<SettingsListing>> {
         let kind = RecordKind::of(&kind.0.0.0).ok_or_else(ApiError::internal)?;
         let after_id = after_id.0.map(|id| id.0);
         let page = managed.state.service.snapshot_page(managed.store(), kind, after_id.as_deref(), limit.0.0.unsigned_abs()).await?;
-        let records = page.records.iter().map(|record| RecordChange::of(None, kind, record.id().to_owned(), Some(record)));
-        let records: Vec<RecordChange> = records.collect::<Result<_, _>>()?;
+        let records = page.records.iter().map(|record| RecordChangeView::of(None, kind, record.id().to_owned(), Some(record)));
+        let records: Vec<RecordChangeView> = records.collect::<Result<_, _>>()?;
         Ok(Reply::of(&managed.context, &records, next_after(page.start)))
     }
 }

@@ -6,13 +6,12 @@ use super::{
     auth::Permitted,
     feeds::{Fed, next_after},
     grants,
-    params::{LimitParam, PositionParam, Several},
+    params::{LimitParam, PositionParam, Several, WaitParam},
 };
 use crate::http::{
     events::{Event, EventKinds},
     machinery::{
         error::{Failure, SettingsListing},
-        long_poll::WaitParam,
         params::Query,
         reply::Reply,
     },

@@ -1,6 +1,6 @@
 //! Query parameters and body members that only the settings plane has.
 
-use std::{borrow::Cow, marker::PhantomData};
+use std::{borrow::Cow, marker::PhantomData, time::Duration};
 
 use poem_openapi::{
     registry::{MetaSchema, MetaSchemaRef, Registry},
@@ -12,7 +12,10 @@ use serde_json::Value;
 use crate::{
     domain::{ids::MAX_ID_CHARS, settings::Subject},
     http::{
-        machinery::params::{Choice, List, QueryParam, ScalarParam, single},
+        machinery::{
+            long_poll::MAX_WAIT,
+            params::{Choice, List, QueryParam, ScalarParam, single},
+        },
         schemas::value_types::{EnumValue, ValueSet, plain_type},
     },
 };
@@ -46,6 +49,25 @@ impl QueryParam for LimitParam {
                 .map(|limit| Self(limit.0))
                 .ok_or_else(range),
         }
+    }
+}
+
+/// `wait`: how long a request may wait, in whole seconds.
+#[derive(Debug, Clone, Copy)]
+pub struct WaitParam(pub Duration);
+
+impl QueryParam for WaitParam {
+    const REQUIRED: bool = false;
+
+    fn schema() -> MetaSchema {
+        MetaSchema { minimum: Some(0.0), maximum: Some(MAX_WAIT as f64), default: Some(0.into()), ..MetaSchema::new("integer") }
+    }
+
+    fn read(values: &[&str]) -> Result<Self, String> {
+        let Some(text) = single(values)? else { return Ok(Self(Duration::ZERO)) };
+        let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        let seconds = digits.then(|| text.parse().ok()).flatten().filter(|seconds| *seconds <= MAX_WAIT);
+        seconds.map(|seconds| Self(Duration::from_secs(seconds))).ok_or_else(|| format!("must be a whole number from 0 to {MAX_WAIT}"))
     }
 }
 

@@ -395,7 +395,7 @@ async fn chores(service: Service, stopped: impl Future<Output = ()>, pulse: Puls
             chore(
                 &pulse,
                 "the expired signatures of bridges could not be forgotten",
-                service.db().forget_signatures(service.world().now()).await,
+                service.db().forget_signatures(service.world().real.now()).await,
             ),
             chore(
                 &pulse,

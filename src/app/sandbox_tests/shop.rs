@@ -19,6 +19,7 @@ use crate::{
     domain::{
         clock::{RandomIds, World},
         fixture::MovableClock,
+        grants::GrantSet,
         settings::{CredentialKind, Editor},
         targets::Targets,
         team::RoleKind,

@@ -116,7 +116,7 @@ impl<'a> ApiExtractor<'a> for InboundCaller {
         // A header that is no text is refused as an empty one is.
         let [id, time, signature] = [id, time, signature].map(|value| value.map(|value| value.to_str().unwrap_or_default()));
         let signature = RequestSignature::read(id, time, signature).and_then(|signature| {
-            let now = context.received_at();
+            let now = state.service.world().real.now();
             let late = || format!("`{TIME}` must be within five minutes of the server's time, which is {}", now.millis() / 1000);
             signature.is_current(now).then_some(signature).ok_or_else(late)
         });

@@ -215,7 +215,7 @@ database = sqlite3.connect(sys.argv[1], timeout=30)
 database.execute("UPDATE webhook_secrets SET ends_at = 1 WHERE ends_at IS NOT NULL")
 database.commit()
 END
-"$binary" webhook replay --store shop --id "$hook" >/dev/null
+"$binary" webhook replay --store shop --id "$hook" --all >/dev/null
 until_lines "$scratch/deliveries" 4
 verifies "after the rotation" "$scratch/deliveries" 4 010 "$first" "$second" "$stranger"
 

@@ -93,7 +93,7 @@ fn a_token_brings_messages_into_its_own_store_alone() {
 fn refused_signatures_count_against_their_address() {
     let plane = Plane::with(&[("COUNTERPART_RATE_LIMIT", "1/s")]);
     let secret = format!("whsec_{}", BASE64.encode([7; 32]));
-    let status = |n: usize| signed(&plane, &secret, "m", now(), &message("acc-line", &n.to_string())).send().status;
+    let status = |n: usize| signed(&plane, &secret, "m", now(), &message("acc-line", &n.to_string())).exchange().status;
     assert_eq!(status(0), 401);
     assert!((1..50).any(|n| status(n) == 429), "no refusal counted");
     plane.get("/session").send().ok();

@@ -30,8 +30,8 @@ mod m0016_channel_sent_at;
 mod m0017_drafts;
 mod m0018_narrow_tokens;
 mod m0019_sandbox;
-mod m0020_record_changes;
-mod m0021_former_places;
+mod m0020_former_places;
+mod m0021_record_changes;
 
 pub use sea_orm_migration::{MigrationStatus, MigratorTrait};
 
@@ -60,8 +60,8 @@ impl MigratorTrait for Migrator {
             Box::new(m0017_drafts::Migration),
             Box::new(m0018_narrow_tokens::Migration),
             Box::new(m0019_sandbox::Migration),
-            Box::new(m0020_record_changes::Migration),
-            Box::new(m0021_former_places::Migration),
+            Box::new(m0020_former_places::Migration),
+            Box::new(m0021_record_changes::Migration),
         ]
     }
 }

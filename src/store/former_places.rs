@@ -16,7 +16,7 @@ const KEPT: i64 = 8 * 24 * 60 * 60 * 1000;
 /// How many are looked at, and removed, at a time: few, since other writers wait meanwhile on SQLite.
 const BATCH: u64 = 500;
 
-/// What tells the numbers of this database's transactions from those of another. Migration `m0021_former_places` stores the first.
+/// What tells the numbers of this database's transactions from those of another. Migration `m0020_former_places` stores the first.
 const ORIGIN: &str = "CONCAT((SELECT system_identifier FROM pg_control_system()), ' ', \
      (SELECT oid FROM pg_database WHERE datname = current_database()))";
 

@@ -41,7 +41,7 @@ pub struct Cursor {
     pub position: Position,
     pub total: Option<u64>,
     pub binding: Binding,
-    /// When the first page was read, by the clock of the server.
+    /// When the first page was read, by the clock of the server. Without [`Position::as_of`] it is not kept.
     pub began: Timestamp,
 }
 
@@ -86,7 +86,9 @@ impl Seal {
         bytes.extend_from_slice(&cursor.binding.0.to_be_bytes());
         bytes.extend_from_slice(&cursor.total.unwrap_or(NO_TOTAL).to_be_bytes());
         bytes.extend_from_slice(&cursor.position.at.to_be_bytes());
-        bytes.extend_from_slice(&cursor.began.millis().to_be_bytes());
+        // Left out where no walk has a moment, so that equal positions have equal cursors.
+        let began = if cursor.position.as_of.is_some() { cursor.began.millis() } else { 0 };
+        bytes.extend_from_slice(&began.to_be_bytes());
         let rank = cursor.position.rank.as_ref().map(|rank| [&rank.score.to_be_bytes(), rank.weights.as_slice()].concat());
         push_part(&mut bytes, rank.as_deref());
         push_part(&mut bytes, cursor.position.as_of.as_ref().map(|as_of| as_of.0.as_bytes()));
@@ -192,10 +194,10 @@ mod tests {
         let as_of = option::of(any::<String>().prop_map(AsOf));
         let (position, walk) = ((any::<i64>(), any::<String>(), option::of(rank), as_of), (option::of(0..NO_TOTAL), any::<i64>()));
         (position, walk, any::<String>(), any::<u32>()).prop_map(|((at, id, rank, as_of), (total, began), filters, size)| Cursor {
+            began: Timestamp::from_millis(as_of.as_ref().map_or(0, |_| began)),
             position: Position { at, id, rank, as_of },
             total,
             binding: Binding::of(&filters, size),
-            began: Timestamp::from_millis(began),
         })
     }
 

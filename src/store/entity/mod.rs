@@ -62,8 +62,12 @@ pub(in crate::store) fn is_there(backend: DbBackend, table: &str, column: &str) 
 macro_rules! for_each_entity {
     ($function:ident, $argument:expr) => {
         for_each_entity! { $function($argument):
-            accepted_signatures account_users accounts api_key_secrets api_keys attempts audit bridge_secrets bridges change_feeds changes comments contact_fields contacts conversation_labels conversations counters deliveries drafts events forgotten_changes former_places grants idempotency_keys labelled_tickets labels messages outbound record_changes roles sandbox server_secrets stores team_members teams templates ticket_field_values ticket_fields tickets totals transaction_numbers users webhook_kinds webhook_secrets webhooks
-            write_probes
+            accepted_signatures account_users accounts api_key_secrets api_keys attempts audit bridge_secrets bridges
+            change_feeds changes comments contact_fields contacts conversation_labels conversations counters
+            deliveries drafts events forgotten_changes former_places grants idempotency_keys labelled_tickets labels
+            messages outbound record_changes roles sandbox server_secrets stores team_members teams templates
+            ticket_field_values ticket_fields tickets totals transaction_numbers users webhook_kinds webhook_secrets
+            webhooks write_probes
         }
     };
     ($function:ident($argument:expr): $($table:ident)*) => { [$($function::<$crate::store::entity::$table::Entity>($argument)),*] };

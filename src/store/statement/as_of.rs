@@ -5,7 +5,7 @@
 //! missing.
 //!
 //! A page behind a cursor merges two lists: the rows that stand where they stood, and those that left a place on this page since. Triggers
-//! keep both apart (migration `m0021_former_places`): `placed_by` of a row, and the table `former_places`. The cost of a page grows with
+//! keep both apart (migration `m0020_former_places`): `placed_by` of a row, and the table `former_places`. The cost of a page grows with
 //! the number of moves since the walk began, of which only the table's narrow rows are read.
 
 use sea_orm::DbBackend;

@@ -10,8 +10,8 @@ use crate::{contract, fixture::ANN};
 const GRANTS: [&str; 7] = ["events", "inbound", "keys", "webhooks", "team", "audit", "all"];
 
 /// The operations of each grant. Those that concern the caller's own session need none.
-const OPERATIONS: [(&str, &[&str]); 7] = [
-    ("events", &["listEvents"]),
+const OPERATIONS: [(&str, &[&str]); 8] = [
+    ("events", &["listChanges", "listEvents", "listRecords"]),
     ("inbound", &["receiveMessage"]),
     ("keys", &["listKeys", "createKey", "editKey", "rotateKey", "activateKey", "deactivateKey", "deleteKey"]),
     (
@@ -51,7 +51,8 @@ const OPERATIONS: [(&str, &[&str]); 7] = [
         ],
     ),
     ("audit", &["listAuditEntries"]),
-    ("", &["openSession", "getSession", "endSession"]),
+    ("all", &["advanceClock"]),
+    ("", &["openSession", "getSession", "endSession", "getClock"]),
 ];
 
 fn token(plane: &Plane, can: &str) -> String {

@@ -15,7 +15,7 @@ pub struct Migration;
 
 impl MigrationName for Migration {
     fn name(&self) -> &str {
-        "m0021_former_places"
+        "m0020_former_places"
     }
 }
 

@@ -15,7 +15,7 @@ pub struct Migration;
 
 impl MigrationName for Migration {
     fn name(&self) -> &str {
-        "m0020_record_changes"
+        "m0021_record_changes"
     }
 }
 
@@ -78,13 +78,18 @@ fn function_of(table: &str) -> String {
     format!("{table}_recorded")
 }
 
+/// The tables whose rows note where they stand in their list.
+const PLACED: [&str; 3] = ["tickets", "conversations", "contacts"];
+
 fn up_on_sqlite() -> Vec<String> {
     let mut statements = Vec::new();
     for (table, kind, id) in RECORDS {
         for (event, row) in EVENTS {
+            // The triggers of `m0020_former_places` note in the row itself where it stands, which is no change of the record.
+            let of_record = if event == "UPDATE" && PLACED.contains(&table) { "OLD.placed_by = NEW.placed_by AND " } else { "" };
             statements.push(format!(
                 "CREATE TRIGGER {} AFTER {event} ON {table} \
-                 WHEN EXISTS (SELECT 1 FROM change_feeds f WHERE f.store_id = {row}.store_id AND f.active = TRUE) \
+                 WHEN {of_record}EXISTS (SELECT 1 FROM change_feeds f WHERE f.store_id = {row}.store_id AND f.active = TRUE) \
                  BEGIN INSERT INTO record_changes (store_id, kind, record_id) VALUES ({row}.store_id, '{kind}', {row}.{id}); END",
                 trigger_of(table, event)
             ));

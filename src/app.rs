@@ -262,7 +262,8 @@ impl App {
     /// Answers the orders to the workers of a sandbox as if nothing were due, for tests without a server.
     #[cfg(test)]
     pub fn rest(&self) {
-        for orders in self.orders.iter().flatten().cloned() {
+        for orders in self.orders.iter().flatten() {
+            let orders = orders.clone();
             tokio::spawn(async move {
                 while let Some(order) = orders.lock().await.recv().await {
                     if let DrainOrder::Drain { done, .. } = order {

@@ -116,6 +116,9 @@ fn one_server_has_the_clock_which_outlasts_its_death_and_which_commands_go_by() 
     let shown = api.raw("GET", "/settings/v1/clock").header("authorization", &format!("Bearer {token}")).send().ok();
     assert!(millis(&shown["now"]) >= millis(&json!(later)), "{shown}");
     assert_eq!(shown.get("advancingTo"), None);
+    let on = plus_days(&shown["now"], 1);
+    let advance = api.raw("POST", "/settings/v1/clock/advance").header("authorization", &format!("Bearer {token}"));
+    assert_eq!(advance.json(json!({ "to": on })).send().ok()["now"], json!(on));
     let keyed = Api { key: key["secret"].as_str().map(str::to_owned), ..api };
     keyed.post("/tickets/list", json!({})).send().ok();
 }

@@ -20,12 +20,10 @@ use crate::{
         Db, Error, Result,
         entity::{change_feeds, record_changes},
         export::Export,
+        postgres::advisory_locks::AdvisoryLock,
         sql::{Param, Sql},
     },
 };
-
-/// The advisory lock of the transaction that numbers entries on PostgreSQL. The number is this program's own.
-const NUMBER_LOCK: &str = "SELECT pg_advisory_xact_lock(7305809155955062)";
 
 const UNNUMBERED: &str = "SELECT 1 FROM record_changes WHERE sequence IS NULL LIMIT 1";
 
@@ -126,7 +124,7 @@ impl Db {
         while self.first(Sql::fixed(UNNUMBERED), |cells| cells.take::<i32>()).await?.is_some() {
             let tx = self.begin().await?;
             if self.backend() == DbBackend::Postgres {
-                tx.all(&Sql::fixed(NUMBER_LOCK), |_| Ok(())).await?;
+                tx.all(&Sql::fixed(&AdvisoryLock::ChangeNumbers.of_transaction()), |_| Ok(())).await?;
             }
             let mut select = Sql::fixed("SELECT position FROM record_changes WHERE sequence IS NULL ORDER BY position");
             select.limit(BATCH);

@@ -7,11 +7,8 @@ use sea_orm::DbBackend;
 
 use crate::{
     domain::{ids::StoreId, time::Timestamp},
-    store::{Db, Result, sql::Sql},
+    store::{Db, Result, postgres::advisory_locks::AdvisoryLock, sql::Sql},
 };
-
-/// The advisory lock of the transaction that numbers events on PostgreSQL. The number is this program's own.
-const NUMBER_LOCK: &str = "SELECT pg_advisory_xact_lock(7305809155955061)";
 
 /// The condition, to be added to others, that the event `e` is of interest to the subscription `w`.
 pub(super) const OF_INTEREST: &str = " AND (w.account_id IS NULL OR w.account_id = e.account_id) \
@@ -40,7 +37,7 @@ impl Db {
         while self.first(Sql::fixed(UNNUMBERED), |cells| cells.take::<i32>()).await?.is_some() {
             let tx = self.begin().await?;
             if self.backend() == DbBackend::Postgres {
-                tx.all(&Sql::fixed(NUMBER_LOCK), |_| Ok(())).await?;
+                tx.all(&Sql::fixed(&AdvisoryLock::EventNumbers.of_transaction()), |_| Ok(())).await?;
             }
             let mut select = Sql::fixed("SELECT position FROM events WHERE sequence IS NULL ORDER BY position");
             select.limit(BATCH);

@@ -6,10 +6,7 @@ use sea_orm::{
     ActiveValue::Set, ConnectionTrait, DbBackend, EntityTrait, SqliteTransactionMode, Statement, TransactionOptions, TransactionTrait,
 };
 
-use crate::store::{Db, Error, Result, entity::sandbox};
-
-/// The advisory lock of the transaction that migrates a PostgreSQL database. The number is this program's own.
-const MIGRATION_LOCK: &str = "SELECT pg_advisory_xact_lock(7305809155955060)";
+use crate::store::{Db, Error, Result, entity::sandbox, postgres::advisory_locks::AdvisoryLock};
 
 /// SeaORM's record of the migrations that were applied.
 pub(in crate::store) const RECORD: &str = "seaql_migrations";
@@ -45,7 +42,7 @@ impl Db {
             }
             let tx = connection.begin_with_options(options).await?;
             if self.backend() == DbBackend::Postgres {
-                tx.execute_unprepared(MIGRATION_LOCK).await?;
+                tx.execute_unprepared(&AdvisoryLock::Migration.of_transaction()).await?;
             }
             // Another process may have made the tables while this one waited.
             let names = applied(&tx).await?;

@@ -15,6 +15,7 @@ use crate::{
         Db, Error, Result,
         entity::{api_keys, audit, deliveries, drafts, outbound, sandbox, tickets},
         migrate::MARK,
+        postgres::advisory_locks::AdvisoryLock,
     },
 };
 
@@ -43,9 +44,6 @@ enum Lock {
     Session { _connection: PgConnection },
 }
 
-/// The advisory lock of the server of a sandbox. The number is this program's own.
-const SERVER_LOCK: &str = "SELECT pg_try_advisory_lock(7305809155955061)";
-
 impl Db {
     /// Locks the sandbox for this server. Fails while another server has the lock.
     pub async fn lock_for_server(&self) -> Result<ServerLock> {
@@ -68,7 +66,8 @@ impl Db {
             }
             None => {
                 let mut connection = self.connect_alone().await?;
-                let is_ours: bool = sqlx::query_scalar(SERVER_LOCK).fetch_one(&mut connection).await?;
+                let lock = sqlx::query_scalar("SELECT pg_try_advisory_lock($1)").bind(AdvisoryLock::SandboxServer.number());
+                let is_ours: bool = lock.fetch_one(&mut connection).await?;
                 if !is_ours {
                     _ = connection.close().await;
                     return Err(taken());
@@ -145,4 +144,44 @@ impl Db {
 
 fn within(column: impl ColumnTrait, from: Timestamp, until: Timestamp) -> Condition {
     Condition::all().add(column.gt(from)).add(column.lte(until))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use sea_orm::ActiveValue::Set;
+
+    use crate::store::{entity::events, fixture::Fixture};
+
+    #[tokio::test]
+    async fn the_lock_of_a_server_leaves_other_work_alone() {
+        let fixture = Fixture::alone().await;
+        let (Fixture { db, url, store, .. }, now) = (&fixture, Timestamp::from_millis(1));
+        db.activate_feed(store, now).await.unwrap();
+        fixture.contact("new", 1).await;
+        let event = events::ActiveModel {
+            store_id: Set(store.to_string()),
+            id: Set("e".to_owned()),
+            kind: Set("contact.created".to_owned()),
+            occurred_at: Set(1),
+            body: Set(b"{}".to_vec()),
+            ..Default::default()
+        };
+        fixture.put(event).await;
+        let lock = db.lock_for_server().await.unwrap();
+        let other = Db::open(url, 1, None).await.unwrap();
+        assert!(other.lock_for_server().await.is_err());
+        let work = async {
+            db.number_events(now).await.unwrap();
+            db.number_record_changes(now).await.unwrap();
+            db.fold_totals().await.unwrap();
+            db.migrate_up().await.unwrap();
+        };
+        tokio::time::timeout(Duration::from_secs(20), work).await.expect("the work waits for the lock of the server");
+        assert_eq!(db.events_after(store, 0, 10).await.unwrap().len(), 1);
+        drop(lock);
+        other.close().await.unwrap();
+    }
 }

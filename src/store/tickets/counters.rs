@@ -7,12 +7,8 @@ use sea_orm::DbBackend;
 
 use crate::{
     domain::{filters::ShownTickets, ids::StoreId, time::Timestamp},
-    store::{Db, Result, sql::Sql},
+    store::{Db, Result, postgres::advisory_locks::AdvisoryLock, sql::Sql},
 };
-
-/// The advisory lock of the transaction that adds parts up: two such transactions that took parts in different orders would wait for each
-/// other. The number is this program's own.
-const FOLD_LOCK: &str = "SELECT pg_advisory_xact_lock(7305809155955062)";
 
 /// How many parts one total may have before they are added up.
 const PARTS: i64 = 8;
@@ -57,7 +53,7 @@ impl Db {
     pub async fn fold_totals(&self) -> Result<()> {
         if self.backend() == DbBackend::Postgres {
             let tx = self.begin().await?;
-            tx.all(&Sql::fixed(FOLD_LOCK), |_| Ok(())).await?;
+            tx.all(&Sql::fixed(&AdvisoryLock::Totals.of_transaction()), |_| Ok(())).await?;
             tx.run(&Sql::fixed(&fold_sql(PARTS))).await?;
             tx.commit().await?;
         }

@@ -6,6 +6,9 @@
 //!
 //! Triggers write both, so every writer is covered: requests, imports, an older server process, and manual changes by an operator.
 //! Existing rows have `placed_by` 0: they have been at their places since before any walk.
+//!
+//! On PostgreSQL a concurrent writer may fail with a retryable error during this migration: it may hold a lock on one of the tables and
+//! wait for another.
 
 use sea_orm_migration::{prelude::*, sea_orm::DbBackend};
 
@@ -20,7 +23,7 @@ impl MigrationName for Migration {
 }
 
 /// The lists whose rows move, each with the column that it is ordered by.
-const LISTS: [(&str, &str); 3] = [("tickets", "sort_at"), ("conversations", "sort_at"), ("contacts", "updated_at")];
+pub(crate) const LISTS: [(&str, &str); 3] = [("tickets", "sort_at"), ("conversations", "sort_at"), ("contacts", "updated_at")];
 
 // No foreign keys: a row of a list may be deleted, and its former places expire by themselves.
 const TABLE: &str = "
@@ -39,15 +42,11 @@ CREATE TABLE former_places (
     PRIMARY KEY (store_id, list, left_by, row_id)
 ) {clustered};
 
--- One row: which server and database numbered the transactions on PostgreSQL. A database that was restored from a dump has another. Empty
--- on SQLite, whose numbers are in the file.
+-- At most one row: which server and database numbered the transactions on PostgreSQL. The program writes it at its first start; in a
+-- database that was restored from a dump it names another server. Empty on SQLite, whose numbers are in the file.
 CREATE TABLE transaction_numbers (
     origin TEXT NOT NULL
 )";
-
-/// On PostgreSQL, what tells the numbers of this database's transactions from those of another.
-const ORIGIN: &str = "INSERT INTO transaction_numbers (origin) SELECT CONCAT((SELECT system_identifier FROM pg_control_system()), ' ', \
-     (SELECT oid FROM pg_database WHERE datname = current_database()))";
 
 fn up_on_sqlite() -> Vec<String> {
     let count = "INSERT INTO counters (store_id, name, value) VALUES (NEW.store_id, 'moves', 1) \
@@ -89,7 +88,7 @@ fn up_on_postgres() -> Vec<String> {
             ),
         ]
     };
-    [ORIGIN.to_owned()].into_iter().chain(LISTS.into_iter().flat_map(triggers)).collect()
+    LISTS.into_iter().flat_map(triggers).collect()
 }
 
 fn down_on(backend: DbBackend) -> Vec<String> {

@@ -9,7 +9,7 @@
 
 use sea_orm_migration::{prelude::*, sea_orm::DbBackend};
 
-use crate::run_all;
+use crate::{m0020_former_places::LISTS, run_all};
 
 pub struct Migration;
 
@@ -78,15 +78,13 @@ fn function_of(table: &str) -> String {
     format!("{table}_recorded")
 }
 
-/// The tables whose rows note where they stand in their list.
-const PLACED: [&str; 3] = ["tickets", "conversations", "contacts"];
-
 fn up_on_sqlite() -> Vec<String> {
     let mut statements = Vec::new();
     for (table, kind, id) in RECORDS {
         for (event, row) in EVENTS {
             // The triggers of `m0020_former_places` note in the row itself where it stands, which is no change of the record.
-            let of_record = if event == "UPDATE" && PLACED.contains(&table) { "OLD.placed_by = NEW.placed_by AND " } else { "" };
+            let of_record =
+                if event == "UPDATE" && LISTS.iter().any(|(list, _)| *list == table) { "OLD.placed_by = NEW.placed_by AND " } else { "" };
             statements.push(format!(
                 "CREATE TRIGGER {} AFTER {event} ON {table} \
                  WHEN {of_record}EXISTS (SELECT 1 FROM change_feeds f WHERE f.store_id = {row}.store_id AND f.active = TRUE) \

@@ -7,6 +7,7 @@ use sea_orm::{ColumnTrait, Condition, DbBackend, EntityName, EntityTrait, QueryF
 
 use crate::store::{
     Db, Result,
+    change_log::log::WITNESS,
     entity::{contacts, conversations, former_places, stores, tickets},
     sql::Sql,
 };
@@ -15,10 +16,6 @@ use crate::store::{
 const KEPT: i64 = 8 * 24 * 60 * 60 * 1000;
 /// How many are looked at, and removed, at a time: few, since other writers wait meanwhile on SQLite.
 const BATCH: u64 = 500;
-
-/// What tells the numbers of this database's transactions from those of another. Migration `m0020_former_places` stores the first.
-const ORIGIN: &str = "CONCAT((SELECT system_identifier FROM pg_control_system()), ' ', \
-     (SELECT oid FROM pg_database WHERE datname = current_database()))";
 
 impl Db {
     /// Removes the former places that no cursor needs any more; returns how many.
@@ -38,25 +35,29 @@ impl Db {
     }
 
     /// Forgets the places of rows if their transaction numbers are of another server, as in a database that was restored from a dump: a
-    /// later transaction here may have the same number. Walks that began there lose their order.
+    /// later transaction here may have the same number. Walks that began there lose their order. A database that names no server yet has
+    /// numbers of its own alone.
     pub async fn adopt_places(&self) -> Result<()> {
         if self.backend() == DbBackend::Sqlite {
             return Ok(());
         }
-        let is_own = format!("SELECT origin = {ORIGIN} FROM transaction_numbers");
-        if self.first(Sql::fixed(&is_own), |cells| cells.flag()).await? == Some(true) {
+        let is_own = format!("SELECT origin = {WITNESS} FROM transaction_numbers");
+        let is_own = self.first(Sql::fixed(&is_own), |cells| cells.flag()).await?;
+        if is_own == Some(true) {
             return Ok(());
         }
         let tx = self.begin().await?;
-        // Of two processes that start at the same time the second waits here, and does the same again.
-        tx.run(&Sql::fixed("DELETE FROM transaction_numbers")).await?;
-        tx.execute(&former_places::Entity::delete_many()).await?;
-        let none = Expr::value(0_i64);
-        tx.execute(&tickets::Entity::update_many().col_expr(tickets::Column::PlacedBy, none.clone())).await?;
-        tx.execute(&conversations::Entity::update_many().col_expr(conversations::Column::PlacedBy, none.clone())).await?;
-        tx.execute(&contacts::Entity::update_many().col_expr(contacts::Column::PlacedBy, none)).await?;
-        tx.run(&Sql::fixed(&format!("INSERT INTO transaction_numbers (origin) SELECT {ORIGIN}"))).await?;
-        tracing::info!("the database was restored from another server; walks over lists begin anew");
+        if is_own == Some(false) {
+            // Of two processes that start at the same time the second waits here, and does the same again.
+            tx.run(&Sql::fixed("DELETE FROM transaction_numbers")).await?;
+            tx.execute(&former_places::Entity::delete_many()).await?;
+            let none = Expr::value(0_i64);
+            tx.execute(&tickets::Entity::update_many().col_expr(tickets::Column::PlacedBy, none.clone())).await?;
+            tx.execute(&conversations::Entity::update_many().col_expr(conversations::Column::PlacedBy, none.clone())).await?;
+            tx.execute(&contacts::Entity::update_many().col_expr(contacts::Column::PlacedBy, none)).await?;
+            tracing::info!("the database was restored from another server; walks over lists begin anew");
+        }
+        tx.run(&Sql::fixed(&format!("INSERT INTO transaction_numbers (origin) SELECT {WITNESS}"))).await?;
         tx.commit().await
     }
 

@@ -37,7 +37,7 @@ pub const RETITLED: &str = "retitled";
 pub(in crate::store) const BETWEEN_IDS: &str = "\n";
 
 /// [`Mark::witness`] of this database on PostgreSQL.
-const WITNESS: &str = "CONCAT((SELECT system_identifier FROM pg_control_system()), ' ', \
+pub(in crate::store) const WITNESS: &str = "CONCAT((SELECT system_identifier FROM pg_control_system()), ' ', \
      (SELECT oid FROM pg_database WHERE datname = current_database()), ' ', 'changes'::regclass::oid)";
 
 /// Whether, on PostgreSQL, the mark's snapshot `$1` is not ahead of this database, and no change that came after it was removed.

@@ -28,8 +28,8 @@ pub(in crate::store) trait MovingRow: PagedRow {
     const BY_ID: &'static str;
 }
 
-/// A statement of the list at the time of the statement: on SQLite how many moves the store has counted. On PostgreSQL the snapshot. A
-/// standby does not name the transactions that still run in it, so there the store's newest ones that are visible are named instead.
+/// The moment of a statement: on SQLite the number of moves that the store has counted, on PostgreSQL the snapshot. A snapshot on a standby
+/// does not name the transactions that still run; there it names the store's newest transactions that are visible.
 const NUMBER: &str = "(SELECT CAST(COALESCE((SELECT value FROM counters WHERE store_id = $1 AND name = 'moves'), 0) AS TEXT))";
 const SNAPSHOT: &str = "(SELECT CASE WHEN pg_is_in_recovery() THEN \
      CONCAT('standby:', pg_snapshot_xmin(pg_current_snapshot()), ':', \
@@ -95,7 +95,7 @@ impl Committed {
     }
 }
 
-/// The column of a source that the list is ordered by.
+/// The column by which rows from a source are ordered.
 fn place<'a>(source: &PageSource<'_>, sort: &'a str) -> &'a str {
     source.order.map_or(sort, |(at, _)| at)
 }
@@ -145,15 +145,14 @@ impl Db {
         T: MovingRow + Send + 'static,
         M: FnOnce(&mut Sql),
     {
-        if !page.count {
-            return self.walk(list, page).await;
-        }
-        // A page behind a cursor may have no row to bring the total.
-        if page.after.is_some() {
-            let mut sql = Sql::of(store, "SELECT ");
-            push_total(&mut sql);
-            let total = self.count(sql).await?;
-            return Ok(Page { total: Some(total), ..self.walk(list, page).await? });
+        if !page.count || page.after.is_some() {
+            // A page behind a cursor may have no row to bring the total.
+            let count = || {
+                let mut sql = Sql::of(store, "SELECT ");
+                push_total(&mut sql);
+                sql
+            };
+            return self.walk_beside(list, page, count).await;
         }
         let end = list.conditions.as_str().len();
         push_total(&mut list.conditions);
@@ -168,16 +167,22 @@ impl Db {
         T: MovingRow + Send + 'static,
         M: FnOnce(&mut Sql),
     {
-        if !page.count {
-            return self.walk(list, page).await;
-        }
-        if page.after.is_some() {
-            let total = self.count(count).await?;
-            return Ok(Page { total: Some(total), ..self.walk(list, page).await? });
+        if !page.count || page.after.is_some() {
+            return self.walk_beside(list, page, || count).await;
         }
         let MovingList { source, mut conditions, .. } = list;
         conditions.unbounded();
         self.first_page(&source, conditions, page, Some(Total::Counted(count.as_str()))).await
+    }
+
+    /// [`Db::walk`] with a total, if wanted, that a statement of its own counts.
+    async fn walk_beside<T, M>(&self, list: MovingList<'_, M>, page: &PageRequest, count: impl FnOnce() -> Sql) -> Result<Page<T>>
+    where
+        T: MovingRow + Send + 'static,
+        M: FnOnce(&mut Sql),
+    {
+        let total = if page.count { Some(self.count(count()).await?) } else { None };
+        Ok(Page { total, ..self.walk(list, page).await? })
     }
 
     /// The first page of a walk, with its moment.
@@ -186,20 +191,21 @@ impl Db {
         T: MovingRow + Send + 'static,
     {
         let moment = if self.backend() == DbBackend::Sqlite { NUMBER } else { SNAPSHOT };
-        let beside = match total {
-            Some(Total::Kept(total)) => format!("{moment}, {total}"),
-            _ => moment.to_owned(),
-        };
         let (size, is_counted) = (page.size, total.is_some());
-        let mut sql = page_sql::<T>(source, conditions, page, Some(&format!("{beside}, {} AS place_at", place(source, T::SORT))));
-        if let Some(Total::Counted(count)) = total {
-            let columns = T::COLUMNS;
-            sql.text = format!(
-                "WITH page AS MATERIALIZED ({}) SELECT {columns}, {moment}, (SELECT CASE WHEN COUNT(*) > {size} THEN ({count}) \
-                 ELSE COUNT(*) END FROM page) FROM page ORDER BY place_at DESC, id DESC",
-                sql.text
-            );
-        }
+        let sql = match total {
+            None => page_sql::<T>(source, conditions, page, Some(moment)),
+            Some(Total::Kept(total)) => page_sql::<T>(source, conditions, page, Some(&format!("{moment}, {total}"))),
+            Some(Total::Counted(count)) => {
+                let mut sql = page_sql::<T>(source, conditions, page, Some(&format!("{} AS place_at", place(source, T::SORT))));
+                let columns = T::COLUMNS;
+                sql.text = format!(
+                    "WITH page AS MATERIALIZED ({}) SELECT {columns}, {moment}, (SELECT CASE WHEN COUNT(*) > {size} THEN ({count}) \
+                     ELSE COUNT(*) END FROM page) FROM page ORDER BY place_at DESC, id DESC",
+                    sql.text
+                );
+                sql
+            }
+        };
         let rows = self
             .all(sql, move |cells| Ok((T::decode(cells)?, cells.take::<String>()?, if is_counted { cells.take::<i64>()? } else { 0 })))
             .await?;
@@ -232,7 +238,8 @@ impl Db {
         committed.push(&mut sql, "placed_by");
         // Only what belongs on this page, unless the page is the last.
         sql.push(" AND (place_at, row_id) < (").integer(after.at).push(", ").text(&after.id);
-        sql.push(&format!(") AND place_at >= (SELECT CASE WHEN COUNT(*) > {size} THEN MIN(place_at) ELSE {} END FROM standing)", i64::MIN));
+        sql.push(&format!(") AND place_at >= (SELECT CASE WHEN COUNT(*) > {size} THEN MIN(place_at) ELSE "));
+        sql.integer(i64::MIN).push(" END FROM standing)");
         let found = if self.backend() == DbBackend::Sqlite {
             format!(") listed CROSS JOIN {} ON id = listed_id WHERE ", T::BY_ID)
         } else {

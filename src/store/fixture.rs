@@ -467,10 +467,11 @@ impl Fixture {
         let told = tickets().await;
         self.execute(&format!("{DERIVE_TICKETS} WHERE store_id = '{}'", self.store)).await.unwrap();
         assert_eq!(told, tickets().await);
-        let overtaken = sql("SELECT COUNT(*) FROM outbound o JOIN messages m ON m.store_id = o.store_id AND m.id = o.message_id \
-             JOIN outbound p ON p.store_id = o.store_id AND p.conversation_id = o.conversation_id AND p.position < o.position \
-             JOIN messages n ON n.store_id = p.store_id AND n.id = p.message_id \
-             WHERE o.store_id = $1 AND o.conversation_id = $2 AND n.sent_at > m.sent_at");
+        // Not by pairs: without statistics PostgreSQL takes minutes for those of a thousand parcels.
+        let overtaken = sql("SELECT COUNT(*) FROM (SELECT m.sent_at, MAX(m.sent_at) OVER (ORDER BY o.position \
+             ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS latest_before FROM outbound o \
+             JOIN messages m ON m.store_id = o.store_id AND m.id = o.message_id WHERE o.store_id = $1 AND o.conversation_id = $2) parcels \
+             WHERE latest_before > sent_at");
         assert_eq!(self.db.first(overtaken, |cells| cells.take::<i64>()).await.unwrap(), Some(0), "parcels overtake each other");
         rows
     }

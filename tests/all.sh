@@ -92,7 +92,7 @@ for revision in rev-a rev-b; do
     for database in sqlite postgres; do
         where=()
         if [ "$database" = postgres ]; then
-            quietly "create a database" psql -q "$postgres" -c "CREATE DATABASE walks_${revision/-/_}"
+            quietly "create a database" psql -q "$postgres" -c "DROP DATABASE IF EXISTS walks_${revision/-/_}" -c "CREATE DATABASE walks_${revision/-/_}"
             where=(--database "${postgres%/*}/walks_${revision/-/_}")
         fi
         quietly "walks, $revision, $database" tests/walks.sh "$scratch/$revision" "${where[@]}"

@@ -34,7 +34,7 @@ struct Bench {
     _index: tempfile::TempDir,
 }
 
-/// A request, as a bridge or somebody else sends it.
+/// A signed request, genuine or forged.
 #[derive(Clone, Debug)]
 struct Signed {
     id: String,

@@ -95,19 +95,20 @@ def memory(pid):
 
 
 class Shop:
-    """A server on a database with this number of tickets."""
+    """A server of this build on a database with this number of tickets."""
 
-    def __init__(self, args, tickets, scratch):
-        self.tickets, self.folder, self.notes = tickets, scratch / str(tickets), []
+    def __init__(self, args, binary, tickets, scratch):
+        self.tickets, self.notes = tickets, []
+        self.folder = scratch / f"{tickets}_{'current' if binary == args.binary else 'other'}"
         self.folder.mkdir()
         self.database = None
         url = f"sqlite://{self.folder}/counterpart.db"
         if args.postgres:
-            self.database, self.server = f"counterpart_cases_{tickets}", args.postgres
+            self.database, self.server = f"counterpart_cases_{self.folder.name}", args.postgres
             self.sql(f"drop database if exists {self.database}", f"create database {self.database}")
             url = args.postgres.rsplit("/", 1)[0] + "/" + self.database
         self.env = dict(os.environ, DATABASE_URL=url, COUNTERPART_INDEX_DIR=str(self.folder / "index"))
-        self.binary = args.binary
+        self.binary = binary
         self.run("store", "create", "--id", "bench", "--name", "Bench")
         lines = self.folder / "shop.ndjson"
         with open(lines, "w") as file: shop(tickets, file.write)
@@ -199,6 +200,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--connections", type=int, default=16)
     parser.add_argument("--postgres")
+    parser.add_argument("--against", help="another build, for which the ratio of the CPU time is printed")
     parser.add_argument("--only", default="", help="only cases whose names contain this text, and the list for comparison")
     args = parser.parse_args()
     revision = subprocess.run([args.binary, "--version"], capture_output=True, text=True, check=True).stdout.strip()
@@ -207,8 +209,11 @@ def main():
     shops = []
     try:
         for size in args.sizes.split(","):
-            shops.append(Shop(args, int(size), scratch))
-            print(f"{int(size):,} tickets: " + "; ".join(shops[-1].notes), flush=True)
+            for binary in filter(None, [args.binary, args.against]):
+                shops.append(Shop(args, binary, int(size), scratch))
+                print(f"{int(size):,} tickets: " + "; ".join(shops[-1].notes), flush=True)
+        others = {shop.tickets: number for number, shop in enumerate(shops) if shop.binary == args.against}
+        if others: print("\nFor each number of tickets: this build, then the other; in brackets the medians of the CPU time as a multiple of the other's.")
         print("\n| Case | " + " | ".join(f"{shop.tickets:,}: CPU ms, p50 / p99 ms, a second" for shop in shops) + " | grows by | of the list |\n|---|" + "---|" * (len(shops) + 2), flush=True)
         cases = {"get": lambda _: ("GET", "/v1/tickets?ticketId=t%d"), "list": lambda _: ("POST", LIST, "{}")}
         cases["deep page"] = lambda shop: ("POST", "/v1/tickets/list?pageSize=50&cursor=" + shop.deep(), '{"statuses":["closed"]}')
@@ -233,11 +238,15 @@ def main():
                     one = wrk(shop, request, warm if number < 0 else args.seconds, 32 if name == "insert" else args.connections, number + 2)
                     if number >= 0: rounds.append(one)
         def ratio(ones, others): return f"{statistics.median(one['cpu'] / other['cpu'] for one, other in zip(ones, others)):.2f}"
+        def against(rounds, number):
+            other = others.get(shops[number].tickets, number)
+            return "" if other == number else f" ({ratio(rounds[number], rounds[other])})"
+        own = [number for number, shop in enumerate(shops) if shop.binary == args.binary]
         for name, shops_rounds in measured.items():
             def middle(one, key): return statistics.median(round[key] for round in one)
-            told = [f"{middle(one, 'cpu'):.3f}, {middle(one, 'p50'):.1f} / {middle(one, 'p99'):.1f}, {middle(one, 'rate'):,.0f}" for one in shops_rounds]
+            told = [f"{middle(one, 'cpu'):.3f}, {middle(one, 'p50'):.1f} / {middle(one, 'p99'):.1f}, {middle(one, 'rate'):,.0f}{against(shops_rounds, number)}" for number, one in enumerate(shops_rounds)]
             beside = " / ".join(map(ratio, shops_rounds, measured["list"])) if name != "insert" else "–"
-            print(f"| {name} | " + " | ".join(told) + f" | {ratio(shops_rounds[-1], shops_rounds[0])} | {beside} |", flush=True)
+            print(f"| {name} | " + " | ".join(told) + f" | {ratio(shops_rounds[own[-1]], shops_rounds[own[0]])} | {beside} |", flush=True)
         for shop in shops:
             print(f"\n{shop.tickets:,} tickets, afterwards: {memory(shop.process.pid)}")
     finally:

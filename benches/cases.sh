@@ -6,6 +6,7 @@
 #   benches/cases.sh --rev-a                           revision A, whose first pages have the total
 #   --postgres postgres://…                           in databases created on this server; its processes are included in the CPU
 #                                                      time, so it must run on this machine with a readable data folder
+#   --against BINARY                                   beside another build, with the ratio of the CPU time
 #   --only filters (and the list, for comparison)  --rounds 3  --seconds 3  --connections 16
 #
 # Needs wrk and python3. The data is in TMPDIR, which must be on a disk, not in memory.
@@ -15,7 +16,7 @@ features=() rest=()
 for argument in "$@"; do
     case $argument in
     --rev-a) features=(--features rev-a) ;;
-    -h | --help) sed -n '2,11s/^# \{0,1\}//p' "$0"; exit ;;
+    -h | --help) sed -n '2,12s/^# \{0,1\}//p' "$0"; exit ;;
     *) rest+=("$argument") ;;
     esac
 done

@@ -33,7 +33,7 @@ coverage='valid requests [0-9]+$'
 suite() {
     local what=$1 log="$scratch/suite.log"
     shift
-    printf '%s\n' "== tests, $what"
+    printf '%s\n' "== tests, $what, after $SECONDS s"
     if "${bounded[@]}" "${runner[@]}" "$@" >"$log" 2>&1; then
         grep -E "$totals" "$log" | tee -a "$scratch/totals" || fail "the output of the test runner has no totals"
     else
@@ -115,7 +115,7 @@ done
 COUNTERPART_BIN="$scratch/rev-b" quietly "alert rules" tests/alerts.sh
 grep -E '^(skipped|alert rules):' "$scratch/step.log" || fail "the output of tests/alerts.sh does not mention alert rules"
 
-# The Debian package, installed and purged in a root of its own; the container where Rust's musl target and musl-gcc are installed.
+# The Debian package, installed and purged in a root of its own. The container is built with --long alone.
 COUNTERPART_BIN="$scratch/rev-b" quietly "packages" tests/packages.sh
 grep -E '^(skipped: packages|packages):' "$scratch/step.log" || fail "the output of tests/packages.sh does not mention packages"
 

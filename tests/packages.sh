@@ -4,8 +4,10 @@
 # its server runs with a read-only root file system. A check that cannot run on this machine prints a line that begins with
 # `skipped: packages:`.
 #
+#   --long                     also builds a static binary for the container, which compiles all dependencies once more
 #   COUNTERPART_BIN=…          the binary for the Debian package (default: the debug build)
-#   COUNTERPART_STATIC_BIN=…   a static binary for the container (default: a debug build, where Rust's musl target is installed)
+#   COUNTERPART_STATIC_BIN=…   a static binary for the container (default with --long: a debug build, where Rust's musl target is
+#                              installed)
 #   COUNTERPART_TOOLS=…        the folder of the tools, where cargo-deb is installed if it is missing (default: counterpart-tools in the
 #                              user's cache)
 #
@@ -401,6 +403,8 @@ if [ "$(id -u)" -ne 0 ]; then
     :
 elif ! command -v buildah >/dev/null; then
     skip "container: no buildah"
+elif [ -z "$static" ] && [ "${1:-}" != --long ]; then
+    skip "container: no static binary (COUNTERPART_STATIC_BIN), and none is built without --long"
 elif [ -z "$static" ] && ! can_build_static; then
     skip "container: no static binary (COUNTERPART_STATIC_BIN), and none can be built: no target $musl, or no musl-gcc"
 else

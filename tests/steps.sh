@@ -14,7 +14,7 @@ bounded=()
 quietly() {
     local what=$1 log="$scratch/step.log" bound=()
     shift
-    printf '%s\n' "== $what"
+    printf '%s\n' "== $what, after $SECONDS s"
     # A function runs without the limit, in this shell, since it may set variables of the script.
     [ "$(type -t "$1")" = function ] || bound=("${bounded[@]}")
     if ! "${bound[@]}" "$@" >"$log" 2>&1; then

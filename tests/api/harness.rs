@@ -2,12 +2,13 @@
 //! database when `COUNTERPART_TEST_POSTGRES` names a server.
 
 use std::{
+    collections::HashMap,
     io::{BufRead, BufReader, Write},
     net::{Shutdown, TcpListener, TcpStream},
     path::PathBuf,
     process::{Child, ChildStdin, ChildStdout, Command, Stdio},
     sync::{
-        OnceLock,
+        Mutex, OnceLock,
         atomic::{AtomicU32, Ordering},
     },
     time::{Duration, Instant},
@@ -50,10 +51,18 @@ pub struct Database {
 }
 
 impl Database {
-    /// A database with a schema and no data: a copy of one that is migrated once, since nearly every test wants one.
+    /// A database with a schema and no data.
     pub fn fresh() -> Self {
-        static TEMPLATE: OnceLock<Template> = OnceLock::new();
-        let template = TEMPLATE.get_or_init(Template::new);
+        Self::with(&[])
+    }
+
+    /// A database with these stores: a copy of one that is migrated and filled once, since nearly every test wants one that another has.
+    pub fn with(stores: &[(&str, Vec<Value>)]) -> Self {
+        static TEMPLATES: OnceLock<Mutex<HashMap<String, &'static OnceLock<Template>>>> = OnceLock::new();
+        let content = stores.iter().map(|(id, lines)| format!("{id}: {}\n", Value::from(lines.clone()))).collect();
+        let template =
+            *TEMPLATES.get_or_init(Mutex::default).lock().expect("no panic").entry(content).or_insert_with(|| Box::leak(Box::default()));
+        let template = template.get_or_init(|| Template::new(stores));
         let Some((admin, original)) = &template.database.postgres else { return template.database.copied(BINARY) };
         let name = free_name();
         // Faster than the default, which logs every page of the copy.
@@ -85,15 +94,6 @@ impl Database {
             std::fs::copy(self.home.path().join(name), copy.home.path().join(name)).expect("the file is copied");
         }
         copy
-    }
-
-    /// A database with these stores.
-    pub fn with(stores: &[(&str, Vec<Value>)]) -> Self {
-        let database = Self::fresh();
-        for (id, lines) in stores {
-            database.store(id, lines);
-        }
-        database
     }
 
     /// Runs a command on this database; returns its output. A failure of the command fails the test.
@@ -233,7 +233,7 @@ impl Drop for Database {
     }
 }
 
-/// A migrated database that tests copy. No value of a static is dropped when the test process ends: a shell waits for the end and removes
+/// A database that tests copy. No value of a static is dropped when the test process ends: a shell waits for the end and removes
 /// the database.
 struct Template {
     database: Database,
@@ -247,7 +247,7 @@ rm -rf -- "$1"
 "#;
 
 impl Template {
-    fn new() -> Self {
+    fn new(stores: &[(&str, Vec<Value>)]) -> Self {
         let admin = std::env::var("COUNTERPART_TEST_POSTGRES").ok();
         let name = free_name();
         let database = admin.as_ref().map_or_else(
@@ -258,6 +258,9 @@ impl Template {
             },
         );
         database.run(&["migrate", "up"]);
+        for (id, lines) in stores {
+            database.store(id, lines);
+        }
         let mut shell = Command::new("sh")
             .args(["-c", REMOVE, "sh", &database.home.path().to_string_lossy(), &admin.unwrap_or_default(), &name])
             .stdin(Stdio::piped())

@@ -71,6 +71,11 @@ def sql(statement, database="postgres", url=None):
     return done.stdout.strip()
 
 
+def postmaster():
+    """The process id of PostgreSQL's first process."""
+    with open(os.path.join(PG_FOLDER, "data", "postmaster.pid")) as file: return int(file.readline())
+
+
 def check(condition, what):
     if not condition: raise AssertionError(what)
 
@@ -542,17 +547,21 @@ def type_changed(bench):
 @experiment("processes stopped and continued", "postgres", needs_root)
 def pg_stopped(bench):
     server = bench.server()
-    def all_processes(how):
-        pids = sql(f"SELECT pid FROM pg_stat_activity WHERE datname = '{bench.name}'").split()
-        return pids
-    pids = []
+    stopped = []
+    def stop(pid):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGSTOP)
+            stopped.append(pid)
     def cause():
-        pids[:] = all_processes(None)
-        for pid in pids:
-            with contextlib.suppress(ProcessLookupError): os.kill(int(pid), signal.SIGSTOP)
+        # The postmaster first: it would start processes for new connections, to which writes could turn.
+        stop(postmaster())
+        for pid in map(int, filter(str.isdigit, os.listdir("/proc"))):
+            with contextlib.suppress(OSError):
+                with open(f"/proc/{pid}/cmdline") as line: title = line.read()
+                if title.startswith("postgres: ") and f" {bench.name} " in title: stop(pid)
     def end():
-        for pid in pids:
-            with contextlib.suppress(ProcessLookupError): os.kill(int(pid), signal.SIGCONT)
+        for pid in reversed(stopped):
+            with contextlib.suppress(ProcessLookupError): os.kill(pid, signal.SIGCONT)
     return through(server, cause, end, during=3)
 
 

@@ -215,7 +215,7 @@ impl<'a> Side<'a> {
     }
 }
 
-/// References that lead to equal values in both documents, including all references behind them.
+/// The references whose values are equal in both documents, as are the values of all references that can be reached from them.
 pub(super) fn unchanged(old: &Side, new: &Side) -> HashSet<String> {
     let mut all: BTreeSet<_> = old.all_references().union(new.all_references()).cloned().collect();
     all.extend([old, new].into_iter().flat_map(|side| side.children.values().flatten().cloned()));

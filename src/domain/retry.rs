@@ -6,8 +6,9 @@ use super::time::Timestamp;
 pub const LONGEST_ASKED: i64 = 24 * 60 * 60 * 1000;
 
 /// The time of the attempt that follows `attempts` attempts, the last of which ended at `ended`; `None` at the end of the schedule.
-/// `pauses` and `asked` are in milliseconds. `jitter` in 0..1 varies a pause by a fifth, so that attempts that failed together are not
-/// repeated together.
+/// `pauses` is the schedule, and `asked` the pause that the receiver asked for, both in milliseconds; the longer pause counts. `jitter`,
+/// between 0 and 1, makes a pause of the schedule up to 20 % shorter or longer, so that attempts that failed together are not repeated
+/// together.
 pub fn next_attempt(pauses: &[i64], attempts: i64, ended: Timestamp, asked: Option<i64>, jitter: f64) -> Option<Timestamp> {
     let pause = usize::try_from(attempts).ok().and_then(|attempts| pauses.get(attempts.checked_sub(1)?))?;
     Some(ended.plus_millis(spread(*pause, jitter).max(asked.unwrap_or(0).clamp(0, LONGEST_ASKED))))

@@ -56,7 +56,8 @@ impl Bench {
         KeptCopy { after: start.unwrap(), ..copy }
     }
 
-    /// Applies pages until there is no change behind them; returns what came: kinds and ids, with a minus before what was deleted.
+    /// Reads and applies pages until no further change is left. Returns the kind and id of each change, with a minus before a deleted
+    /// record.
     async fn follow(&self, copy: &mut KeptCopy, limit: u64) -> Vec<String> {
         let mut told = Vec::new();
         loop {

@@ -33,7 +33,8 @@ impl Service {
         };
         let Page { rows, next, total } = self.db().messages(store, &window, &page).await?;
         let thread = match expand.conversation || expand.account || rows.is_empty() {
-            // All rows belong to one conversation. Without rows, only its existence is checked.
+            // All messages belong to one conversation, so that it is read once. If there is no message, it is read to find out whether it
+            // exists.
             true => Some(self.thread(store, &window.conversation_id).await?),
             false => None,
         };

@@ -80,7 +80,7 @@ pub struct Service {
     targets: Targets,
     in_progress: InProgress,
     uses: Uses,
-    /// Absent where there is no search.
+    /// `None` in a process that has no search index, such as most commands.
     searches: Option<SearchService>,
     /// Notified of each queued message.
     parcels: Arc<Notify>,
@@ -134,7 +134,7 @@ impl Service {
         Self { db: self.db.on_replica(), ..self.clone() }
     }
 
-    /// A copy that is limited to a store's share of the database.
+    /// A copy whose statements count towards the share of a store: how many of them may run at the same time.
     #[must_use]
     pub fn within(&self, share: Share) -> Self {
         Self { db: self.db.within(share), ..self.clone() }

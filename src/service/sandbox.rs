@@ -55,9 +55,9 @@ pub struct Sandbox {
     clock: Arc<SandboxClock>,
     messages: mpsc::UnboundedSender<DrainOrder>,
     webhooks: mpsc::UnboundedSender<DrainOrder>,
-    /// How far ahead the clock is according to the database, as this process stored it last.
+    /// How far the clock is ahead of the real one, in milliseconds, as this process last wrote it to the database.
     stored: AtomicI64,
-    /// Where the advance goes that is under way.
+    /// The time to which an advance in progress moves the clock.
     advancing_to: Mutex<Option<Timestamp>>,
 }
 
@@ -80,7 +80,7 @@ impl Sandbox {
 pub struct ShownClock {
     pub now: Timestamp,
     pub is_sandbox: bool,
-    /// Where the advance goes that is under way.
+    /// The time to which an advance in progress moves the clock.
     pub advancing_to: Option<Timestamp>,
 }
 

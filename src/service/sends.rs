@@ -137,7 +137,7 @@ impl Service {
         let mut change = begin!(self, by);
         let account = change.account(id).await?.ok_or_else(|| Error::missing("body.accountId", "account", id))?;
         let channel = account.channel.as_str();
-        // A new conversation has no ticket.
+        // There is no ticket beside them: a new conversation has none.
         let (thread, content) = match first {
             First::Mail(letter) => {
                 if !is_mail(channel) {

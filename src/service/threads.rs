@@ -48,7 +48,8 @@ pub(super) struct Opening {
 }
 
 impl Service {
-    /// Creates a conversation for an unknown thread, of a contact that may exist.
+    /// Creates the conversation of a channel's thread that is not stored yet, and its contact, unless a contact with the same e-mail
+    /// address or phone number exists.
     pub(super) async fn open_thread(
         &self,
         change: &WriteTransaction<'_>,

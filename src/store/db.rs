@@ -52,9 +52,9 @@ use crate::store::{
 /// start.
 const FOR_ENTITIES: u32 = 2;
 
-/// The length, in pages, from which on the log of a SQLite file is copied into the file: 64 MB, since a page that many writes change is
-/// copied only once each time. With a quarter of that a send costs 4 to 6 in 100 more. (If the file has larger pages, the log is longer
-/// in proportion.)
+/// The length of SQLite's write-ahead log, in pages, above which a checkpoint copies it into the file. It is large (64 MB at the usual page
+/// size), since a checkpoint copies a page that many writes changed only once: with a quarter of this length a send takes 4 to 6 % more
+/// CPU time. With larger pages the length in bytes grows in proportion.
 pub(in crate::store) const LOG_PAGES: u32 = 32_000;
 
 /// Connections for the statements of `sql` that only read.

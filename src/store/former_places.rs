@@ -34,9 +34,9 @@ impl Db {
         Ok(forgotten)
     }
 
-    /// Forgets the places of rows if their transaction numbers are of another server, as in a database that was restored from a dump: a
-    /// later transaction here may have the same number. Walks that began there lose their order. A database that names no server yet has
-    /// numbers of its own alone.
+    /// Deletes the former places of rows if their transaction numbers are from another PostgreSQL server, as in a database that was
+    /// restored from a dump: a later transaction of this server may have the same number. Walks that began on the other server may then
+    /// repeat or skip rows. If the database does not name a server yet, all its numbers are from this one.
     pub async fn adopt_places(&self) -> Result<()> {
         if self.backend() == DbBackend::Sqlite {
             return Ok(());

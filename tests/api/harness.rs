@@ -237,7 +237,7 @@ impl Drop for Database {
 /// the database.
 struct Template {
     database: Database,
-    _leash: ChildStdin,
+    _shell: Child,
 }
 
 const REMOVE: &str = r#"
@@ -248,7 +248,7 @@ rm -rf -- "$1"
 
 impl Template {
     fn new(stores: &[(&str, Vec<Value>)]) -> Self {
-        let admin = std::env::var("COUNTERPART_TEST_POSTGRES").ok();
+        let admin = std::env::var_os("COUNTERPART_TEST_POSTGRES").map(|admin| admin.to_string_lossy().into_owned());
         let name = free_name();
         let database = admin.as_ref().map_or_else(
             || Database::of(BINARY),
@@ -261,12 +261,12 @@ impl Template {
         for (id, lines) in stores {
             database.store(id, lines);
         }
-        let mut shell = Command::new("sh")
+        let shell = Command::new("sh")
             .args(["-c", REMOVE, "sh", &database.home.path().to_string_lossy(), &admin.unwrap_or_default(), &name])
             .stdin(Stdio::piped())
             .spawn()
             .expect("sh starts");
-        Self { _leash: shell.stdin.take().expect("a pipe"), database }
+        Self { database, _shell: shell }
     }
 }
 

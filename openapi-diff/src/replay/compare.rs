@@ -184,8 +184,8 @@ impl Comparison {
                 let place = if ["", "/data"].contains(&place) { "rows" } else { place };
                 found.push(Difference { place: place.to_owned(), sides: [json!(first), json!(second)] });
             }
-            // Records that are in both lists are compared in any case. All ids that a server made have the same placeholder, and keep
-            // their order.
+            // Records with the same id are compared wherever they are in their lists. Ids that a server made are all replaced by one
+            // placeholder; such records are compared in the order of their lists.
             let mut rest: Vec<_> = second.iter().zip(two).collect();
             for (key, value) in first.iter().zip(one) {
                 if let Some(at) = rest.iter().position(|(other, _)| *other == key) {

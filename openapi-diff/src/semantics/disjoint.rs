@@ -89,7 +89,7 @@ impl<'a> Semantics<'_, 'a> {
     }
 }
 
-/// Two schemas without choices, for which each common type is examined.
+/// Two schemas without `oneOf` and `anyOf`, for which it is decided, by each JSON type that both permit, whether a value can satisfy both.
 struct Pair<'c, 'd, 'a> {
     semantics: &'c Semantics<'d, 'a>,
     one: &'c SideSchema<'a>,

@@ -28,9 +28,9 @@ pub enum FetchError {
 pub struct FetchedPage {
     pub store: StoreId,
     pub records: Vec<CopiedRecord>,
-    /// What the feed goes on behind.
+    /// The value of `after` with which the next page is read.
     pub next_after: i64,
-    /// Whether the server had no change behind the page.
+    /// Whether the server had no further change after this page.
     pub is_last: bool,
 }
 

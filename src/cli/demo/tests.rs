@@ -127,7 +127,7 @@ impl Bench {
         self.answer_with(route, example, None).await
     }
 
-    /// The answer to a request with an idempotency key, if there is one.
+    /// Sends a request, with the idempotency key if one is given, and returns the response.
     async fn answer_with(&self, route: &Route, example: &ExampleRequest, idempotency_key: Option<&str>) -> Value {
         self.ids.begin(&route.operation_id);
         if route.operation_id == "listAttempts" {

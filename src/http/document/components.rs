@@ -114,7 +114,8 @@ mod tests {
         );
         assert_eq!(operation["responses"]["400"], json!({ "description": "c" }));
         assert_eq!(operation["responses"]["429"], json!({ "$ref": "#/components/responses/TooManyRequests" }));
-        // The optional header is repeated too, but the required one has more uses, and both have the same name.
+        // Both the optional and the required header occur several times. They have the same name, so that only one can be a component: the
+        // required one, which occurs more often. The optional one stays where it is.
         assert_eq!(operation["responses"]["409"]["headers"]["Retry-After"], json!({ "required": false }));
         assert_eq!(document["components"]["parameters"], json!({ "Cursor": cursor }));
         assert_eq!(

@@ -127,9 +127,9 @@ pub struct TimedStream<S> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Awaits {
     Request,
-    /// The rest of a request, or the server's own answer.
+    /// The client sends the rest of a request, or this server produces its response.
     Rest,
-    /// The operating system accepts more of an answer.
+    /// The operating system accepts more bytes of a response.
     Taking,
 }
 
@@ -272,7 +272,7 @@ mod tests {
         while let Ok(more) = timeout(Duration::from_millis(200), server.write(&[b'x'; 1 << 14])).await {
             written += more.unwrap();
         }
-        // Once the client has taken a fraction of that, the operating system accepts more.
+        // After the client has read a part of these bytes, the operating system accepts more.
         let mut taken = vec![0; SEND_BUFFER as usize];
         client.read_exact(&mut taken).await.unwrap();
         let more = timeout(SECOND, server.write(b"x")).await;

@@ -41,7 +41,7 @@ pub struct Cursor {
     pub position: Position,
     pub total: Option<u64>,
     pub binding: Binding,
-    /// When the first page was read, by the clock of the server. Without [`Position::as_of`] it is not kept.
+    /// When the first page was read, by the clock of the server. The text of a cursor has it only beside [`Position::as_of`].
     pub began: Timestamp,
 }
 

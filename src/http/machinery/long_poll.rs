@@ -78,7 +78,7 @@ impl LongPolls {
         self.stopping.send_replace(true);
     }
 
-    /// Begins a request that may wait for so long. `commits` is notified of the commits of this process.
+    /// Begins a long-poll request, which waits for at most `wait`. `commits` is notified of each commit of this process.
     pub fn begin<'a>(&'a self, context: &'a Context, wait: Duration, commits: &'a Notify) -> LongPoll<'a> {
         let (stopping, next) = (self.stopping.subscribe(), Box::pin(commits.notified()));
         LongPoll { polls: self, context, end: Instant::now() + wait, commits, next, stopping, waiting: None }

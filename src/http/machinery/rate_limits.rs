@@ -39,7 +39,8 @@ pub struct RateLimit {
     paid: Mutex<Paid>,
 }
 
-/// For each payer, the instant until which its requests have used up its rate, in microseconds.
+/// The state of the rate limits: for each payer (the key, store or address whose limit a request counts towards) the time until which its
+/// requests so far use up its rate, in microseconds.
 #[derive(Debug)]
 struct Paid {
     until: HashMap<Payer, i64>,

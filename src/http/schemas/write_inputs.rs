@@ -1,5 +1,5 @@
-//! Write inputs: the request bodies that both revisions share (section 4.3). This file checks shape and limits; the service checks the
-//! inputs against the store's definitions and the states of records.
+//! Write inputs: the request bodies of writes, which both revisions of the contract share. This file checks shape and limits; the service
+//! checks the inputs against the store's definitions and the states of records.
 
 use poem_openapi::Object;
 use serde::Deserialize;

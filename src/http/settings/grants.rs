@@ -1,5 +1,5 @@
-//! Grants as types: each operation of the settings plane names in its signature the grant that a token needs for it. `openapi/settings.routes`
-//! lists every operation with its grant.
+//! Grants as types: each operation of the settings plane names in its signature the grant that a token needs for it.
+//! `openapi/settings.routes` lists every operation with its grant.
 
 use crate::domain::grants::Grant;
 
@@ -41,7 +41,7 @@ required_grants! {
     All = "all",
 }
 
-/// For what concerns only the caller's own credential.
+/// The requirement of operations on the caller's own credential: any grant is enough.
 #[derive(Debug)]
 pub struct AnyGrant;
 

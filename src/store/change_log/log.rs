@@ -110,7 +110,7 @@ impl Db {
     }
 
     async fn sqlite_changes(&self, mark: &Mark, limit: i64) -> Result<Option<Behind>> {
-        // Includes the mark's own entry, unless that was removed.
+        // One more, since the first row is the entry that the mark names, unless that was removed.
         let places = limit.saturating_add(1);
         let sql = Sql::fixed(&format!(
             "SELECT f.through, c.position IS NOT NULL, CAST(c.changed_at AS TEXT), c.position, c.store_id, c.kind, c.record_ids \

@@ -155,14 +155,14 @@ impl Write {
         Ok(!self.select(query, model::<users::Entity>).await?.is_empty())
     }
 
-    /// Holds a user until the end of the transaction; does nothing if there is no such user.
+    /// Locks the row of a user until the end of the transaction; does nothing if there is no such user.
     pub async fn hold_user(&self, user: &UserId) -> Result<()> {
         let query = users::Entity::find().filter(users::Column::StoreId.eq(self.store())).filter(users::Column::UserId.eq(user));
         self.select_held(query, |_| Ok(())).await?;
         Ok(())
     }
 
-    /// Holds the conversations of these tickets, in the order of their ids.
+    /// Locks the rows of the conversations of these tickets, in the order of their ids.
     pub async fn hold_conversations_of(&self, tickets: &[TicketId]) -> Result<()> {
         if !self.on_postgres() {
             return Ok(());

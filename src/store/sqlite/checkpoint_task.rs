@@ -19,7 +19,7 @@ use crate::store::{
 const BETWEEN_WARNINGS: Duration = Duration::from_secs(10);
 
 impl Writer {
-    /// Starts a copy of the log if the log is long. To be called after a commit.
+    /// Starts a checkpoint, which copies the write-ahead log into the file, if the log is long. To be called after a commit.
     pub fn copy_if_due(&self, seat: &mut WriterSeat) {
         if seat.connection.as_ref().is_some_and(|connection| seat.copying.is_due(connection)) {
             seat.copying.underway = true;

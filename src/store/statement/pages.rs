@@ -101,7 +101,8 @@ impl Db {
     }
 }
 
-/// Counts the rows of a whole list. The list's fences are left out: they are for pages, which end early.
+/// Counts the rows of a whole list. Fences (see [`FENCE`](crate::store::sql::FENCE)) are left out: they help only statements that end after
+/// one page.
 pub(in crate::store) fn count_sql(table: &str, mut conditions: Sql) -> Sql {
     conditions.unbounded();
     conditions.fences.clear();

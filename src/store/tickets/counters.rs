@@ -61,7 +61,7 @@ impl Db {
     }
 }
 
-/// The statement that adds up every total with more parts than this.
+/// The statement that replaces the rows of each total that has more than `parts` rows by one row with their sum.
 fn fold_sql(parts: i64) -> String {
     format!(
         "WITH parts AS (DELETE FROM totals t USING (SELECT store_id, name FROM totals GROUP BY store_id, name \

@@ -40,13 +40,14 @@ pub(in crate::store) enum Start<'a> {
     Assignees(BTreeSet<&'a str>),
 }
 
-/// A list starts from a condition that at most this many tickets fulfil.
+/// If at most this many tickets fulfil a condition, the statement reads them by that condition's index instead of reading the list in
+/// order.
 const FEW: i64 = 200;
-/// On PostgreSQL a step through the list is dearer, since no marks in the index spare it the row.
+/// [`FEW`] on PostgreSQL. Reading the list in order costs more per ticket there, since each row has to be fetched: the index has no marks.
 const FEW_ON_POSTGRES: i64 = 1000;
 
-/// How many times dearer it is to look a ticket up than to pass over it in its list: by its marks in the index on SQLite, by its row on
-/// PostgreSQL.
+/// How many times more it costs to look a ticket up by its id than to skip it while the list is read in order. It is skipped by its marks
+/// in the index on SQLite, by its row on PostgreSQL.
 const DEARER: i64 = 40;
 const DEARER_ON_POSTGRES: i64 = 10;
 

@@ -327,7 +327,7 @@ async fn what_a_label_does_not_have_is_not_looked_at() {
     assert!(led * 3 < walked * 2, "{led} and {walked}");
 }
 
-/// Tests the order of the look-ups that SQLite reports.
+/// Tests the order of the look-ups in the query plan of SQLite.
 #[tokio::test]
 async fn values_are_looked_up_before_the_ticket_and_the_looser_mark_first() {
     let fixture = open_shop(1_000).await;

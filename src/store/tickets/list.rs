@@ -79,7 +79,8 @@ impl Db {
         self.row_by_id(store, id.as_str()).await
     }
 
-    /// A page of tickets, newest message first. `tests` stand for `filter.fields`, checked against the definitions.
+    /// A page of tickets, in the order of their last messages, newest first. `tests` are the conditions of `filter.fields` after their
+    /// check against the definitions of the fields, and are used in their place.
     pub async fn tickets(
         &self,
         store: &StoreId,

@@ -201,7 +201,8 @@ fn a_dry_run_counts_a_replay() {
     assert_eq!(plane.changes(), before, "what does not exist is no change");
     let events = plane.get("/events").send().ok();
     let event = events[0]["id"].clone();
-    // An instant with digits below a millisecond: the events of this millisecond are before it, and none is at or after it.
+    // A timestamp with digits below a millisecond. Events have whole milliseconds, so that an event of the same millisecond is earlier:
+    // `since` excludes it, and `until` includes it.
     let finer = |event: &Value| text(&event["timestamp"]).replace('Z', "0001Z");
     assert_eq!(replay(json!({"dryRun": true, "until": events[1]["timestamp"], "since": finer(&events[0])})), 0);
     assert_eq!(replay(json!({"dryRun": true, "until": finer(&events[1])})), 2);

@@ -1,8 +1,8 @@
 //! Grants of tokens, and the signed requests of bridges that were accepted.
 //!
-//! A token that was there, or that a build before this migration makes, may do everything. A token that may do less is stored under the kind
-//! `narrow_token`, for which such a build does not look: it refuses the token. Rolling this migration back deletes these tokens, since they
-//! would come back with every grant if it were applied again.
+//! A token that existed before this migration, or that an older build creates, may do everything. A token with fewer grants is stored
+//! under the kind `narrow_token`. Older builds do not look for this kind, so they refuse the token. Rolling this migration back deletes
+//! the tokens with fewer grants: otherwise they would have every grant if the migration were applied again.
 
 use sea_orm_migration::prelude::*;
 

@@ -25,9 +25,10 @@ use super::{
     values::{Object, bare, both_same, canonical, empty, is_annotation, items, keys, members},
 };
 
-/// Most schemas of one body that are compared at each place. Beyond it, the body is compared again, with each pair reported only once.
+/// The maximum number of schemas of one body that are compared at each place. If a body has more, it is compared again, and each pair is
+/// reported only once.
 const EVERYWHERE: usize = 3_000;
-/// Most schemas of one body that are compared with each pair reported only once.
+/// The maximum number of schemas of one body that are compared if each pair is reported only once.
 const ONCE: usize = 20_000;
 /// The nesting of references after which each pair is reported only once.
 const DEEP: usize = 64;

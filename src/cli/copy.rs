@@ -119,7 +119,8 @@ impl FollowingCopy {
         let known = match &self.store {
             Some(store) => self.db.copy_position(store).await?.map(|position| (store.clone(), position)),
             None => match &self.db.copied_stores().await?[..] {
-                // A file is the copy of one store. A database may have several; the first answer says which one is meant.
+                // A file holds the copy of one store, so its store is known. A database may hold copies of several stores; the server's
+                // first answer tells which of them the token belongs to.
                 [store] if self.file.is_some() => self.db.copy_position(store).await?.map(|position| (store.clone(), position)),
                 _ => None,
             },

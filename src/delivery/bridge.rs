@@ -32,7 +32,7 @@ const MAX_ERROR_CHARS: usize = 200;
 #[derive(Clone)]
 pub struct BridgeConnectors {
     poster: Poster,
-    /// Stamps signatures: real time, with which bridges compare it.
+    /// The clock for the timestamps of signatures. It shows real time even in a sandbox, since bridges check the timestamps against it.
     clock: Arc<dyn Clock>,
     targets: Targets,
 }

@@ -30,7 +30,7 @@ impl Capabilities {
 pub struct Accepted {
     /// The channel's id of the message.
     pub external_id: Option<String>,
-    /// The channel's id of the thread, if it differs from the parcel's.
+    /// The channel's id of the thread, if it differs from the one in the [`Parcel`].
     pub reference_id: Option<String>,
 }
 

@@ -129,8 +129,8 @@ impl World {
         Self { real: clock.clone(), clock, ids, sandbox: None, has_even_pauses: false }
     }
 
-    /// The same world as a sandbox whose clock is `ahead` milliseconds ahead. Its retries keep exactly to their schedule, so that tests
-    /// can be repeated.
+    /// Turns this into the world of a sandbox, whose clock is `ahead` milliseconds ahead of real time. Retries in a sandbox keep exactly
+    /// to their schedule, so that tests can be repeated.
     #[must_use]
     pub fn in_sandbox(self, ahead: i64) -> Self {
         let clock = SandboxClock::new(self.real.clone(), ahead);

@@ -67,7 +67,7 @@ pub struct Draft {
     /// The name of the key when the draft was made.
     pub key_name: String,
     pub send: Send,
-    /// The conversation that the message goes to, as far as there was one when the draft was made.
+    /// The conversation that the message goes to, if it existed when the draft was made.
     pub conversation_id: Option<ConversationId>,
     /// The account that the request names.
     pub account_id: Option<AccountId>,

@@ -99,7 +99,7 @@ records! {
     Role {
         id: RoleId,
         name: String,
-        /// What its users may do in the settings: `owner`, `admin` or `agent`.
+        /// What users with this role may do in the settings: `owner`, `admin` or `agent`.
         kind: String,
     }
 
@@ -268,16 +268,16 @@ records! {
         email_subject: Option<String>,
         created_at: Timestamp,
         updated_at: Timestamp,
-        // Read so that records in the shape of the contract can be imported.
-        /// Not used: counted from the messages.
+        // The next three are accepted so that records in the shape of the contract can be imported.
+        /// Ignored: the messages are counted instead.
         #[serde(default, skip_serializing)]
         #[schemars(with = "Option<Value>")]
         all_msg_cnt: Option<de::IgnoredAny>,
-        /// Not used: read from the messages.
+        /// Ignored: read from the messages instead.
         #[serde(default, skip_serializing)]
         #[schemars(with = "Option<Value>")]
         last_recipient_msg_date: Option<de::IgnoredAny>,
-        /// Not used: read from the messages.
+        /// Ignored: read from the messages instead.
         #[serde(default, skip_serializing)]
         #[schemars(with = "Option<Value>")]
         last_msg: Option<de::IgnoredAny>,

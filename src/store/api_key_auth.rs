@@ -65,8 +65,8 @@ fn decode(cells: &mut Cells<'_>) -> Result<(Timestamp, Caller)> {
 }
 
 impl Db {
-    /// The caller behind a secret; `None` when it is unknown, superseded, expired or its key inactive at `now`. Every request asks, so
-    /// that a changed key counts at once in every process.
+    /// The caller that a secret belongs to; `None` if the secret is unknown, superseded or expired at `now`, or if its key is inactive.
+    /// Every request does this look-up, so that a change of a key takes effect at once in every process.
     pub async fn find_caller(&self, hash: &SecretHash, now: Timestamp) -> Result<Option<LookedUpCaller>> {
         let with_newest = self.has_replica();
         let found = self.by_key(Sought::Listed(if with_newest { CALLERS_AND_NEWEST } else { CALLERS }), hash.as_str(), move |cells| {

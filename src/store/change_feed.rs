@@ -165,7 +165,7 @@ impl Db {
         Ok(forgotten)
     }
 
-    /// The number up to which entries are to be removed next, a batch of them.
+    /// The sequence number of the last entry in the next batch to remove. `None` if no entry is old enough.
     async fn end_of_old(&self, store: &StoreId, before: i64) -> Result<Option<i64>> {
         let mut sql = Sql::of(
             store,

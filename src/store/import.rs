@@ -97,8 +97,8 @@ pub type ImportResult = std::result::Result<(), Fault>;
 /// with it.
 const PARKED: &str = "\u{1}";
 
-/// Foreign keys that PostgreSQL tests at once: these rows come right behind the record that they belong to. Otherwise PostgreSQL would
-/// keep a note of each row until the commit, and look each up among rows that were replaced since.
+/// Foreign keys that PostgreSQL checks immediately, since their rows are inserted right after the record that they refer to. At the
+/// commit PostgreSQL would have to remember every row, and to find its record among row versions that were replaced meanwhile.
 const WITH_PARENT: &str = "conversation_labels_store_id_conversation_id_fkey, ticket_field_values_store_id_ticket_id_fkey";
 
 /// An import in progress.
@@ -240,8 +240,8 @@ impl Import {
         Ok(())
     }
 
-    /// Frees the values that the records with these ids hold in unique indexes, before the records that replace them come. The order of
-    /// lines says nothing: two records may exchange an e-mail address, or an open ticket may make room for another.
+    /// Frees the values that the records with these ids hold in unique indexes, before the records that replace them are written. This
+    /// makes the order of the lines irrelevant when two records exchange an e-mail address, or another ticket becomes the open one.
     pub async fn park(&self, kind: RecordKind, ids: &[String]) -> Result<()> {
         if ids.is_empty() || !self.held(kind) {
             return Ok(());

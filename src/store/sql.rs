@@ -139,7 +139,8 @@ impl Sql {
         self.push(&format!(" LIMIT {rows}"))
     }
 
-    /// Notes that a subquery ends here. For a page it is better looked up row by row; for the total of a whole list it is better joined.
+    /// Marks the end of a subquery. The statement of a page gets a [`FENCE`] here, so that the subquery is evaluated for each row; most
+    /// statements that count a whole list do not, since joining the subquery is faster for them.
     pub fn fence(&mut self) -> &mut Self {
         self.fences.push((self.text.len(), FENCE));
         self

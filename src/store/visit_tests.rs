@@ -76,8 +76,8 @@ async fn a_deep_page_looks_at_as_much_as_the_first() {
         labels: Some(LabelFilter { operator: LabelOperator::ContainsAny, label_ids: vec!["l".into()] }),
         ..TicketFilter::default()
     };
-    // Each filter with the most that its page may look at, in steps of SQLite and rows of PostgreSQL. It would be more without the index
-    // of the list, and for labels and values without their marks.
+    // Each filter with the limit on the work of its first page: in steps on SQLite, in rows on PostgreSQL. Without the index of the list,
+    // or without the Bloom filters of labels and values, a page would exceed it.
     for (filter, tests, most) in [
         (&TicketFilter::default(), vec![], [700, 30]),
         (&labelled, vec![], [1_600, 200]),

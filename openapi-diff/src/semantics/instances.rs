@@ -19,7 +19,7 @@ use super::{
 const DEEP: usize = 6;
 /// The greatest length of generated lists and texts.
 const LONG: usize = 300;
-/// Limit on the values named in schemas that are tried unchanged.
+/// Once this many values have been collected from the `enum`s, `const`s, defaults and examples of schemas, no more are searched for.
 const HINTS: usize = 20;
 
 /// A small generator of pseudo-random numbers (xorshift64*).

@@ -7,7 +7,8 @@ use serde_json::json;
 use super::{Change, Report, base, committed, compared, lines};
 use crate::report::unnamed;
 
-/// Counts the changes by what a change and its mirror have in common.
+/// Counts equal changes, by what a change shares with its counterpart in the comparison in the other direction. `mirrored`: counts the
+/// counterparts, which have the opposite rule, and the old and the new value exchanged.
 fn counted(report: &Report, mirrored: bool) -> BTreeMap<String, usize> {
     let mut counted = BTreeMap::new();
     for change in &report.changes {

@@ -15,7 +15,7 @@ use crate::{
 /// Why a page could not be read.
 #[derive(Debug)]
 pub enum FetchError {
-    /// The server is away or busy: a later attempt may succeed, not before so many seconds if the server said so.
+    /// The server is unreachable or busy, and a later attempt may succeed. The duration is the pause that the server asked for, if any.
     Passing(String, Option<Duration>),
     /// The position is older than what the server keeps.
     Gone,

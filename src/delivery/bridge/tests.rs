@@ -43,7 +43,7 @@ impl Renderer for Kinds {
     }
 }
 
-/// A store on a database of its own, since claims read all stores.
+/// A store on a database of its own, since a worker claims the due messages of all stores in a database.
 struct Bench {
     fixture: Fixture,
     hands: Arc<MovableClock>,

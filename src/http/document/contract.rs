@@ -68,7 +68,7 @@ pub fn yaml(document: &Value) -> String {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Route {
     pub method: String,
-    /// Without the prefix under which the document is served, such as [`PREFIX`].
+    /// The path without the prefix (such as [`PREFIX`]) under which the document's operations are served.
     pub path: String,
     pub operation_id: String,
     /// The scope of a key, or the grant of a token on the settings plane, that the operation requires; empty if it requires none.

@@ -149,7 +149,7 @@ pub fn body(mut bytes: Bytes) -> Body {
     Body::from_bytes_stream(stream::iter(slices))
 }
 
-/// The memory of an answer, which counts until it is dropped.
+/// The bytes of an answer. They count against the limits until this value is dropped.
 struct CountedBytes {
     bytes: Bytes,
     recipient: Recipient,

@@ -39,7 +39,7 @@ impl Wrong {
 pub trait Check {
     fn id(&self) -> &str;
 
-    /// Applies the rules to a new record that are younger than records in stores (`domain::later_rules`).
+    /// Applies to a new record the rules that older stored records may break, because they were introduced later (`domain::later_rules`).
     fn follow_later_rules(&mut self) -> Result<(), Breach> {
         Ok(())
     }

@@ -46,7 +46,7 @@ impl Relay {
                 folder.display()
             ))
         };
-        // For the owner of this process alone, whatever the mask says.
+        // Only the owner of this process may use the folder, whatever the umask is.
         let private = Permissions::from_mode(0o700);
         let folder = tempfile::Builder::new().prefix("counterpart-").permissions(private).tempdir().map_err(unusable)?;
         let listener = UnixListener::bind(folder.path().join(format!(".s.PGSQL.{port}"))).map_err(unusable)?;

@@ -213,7 +213,7 @@ fn tests_again(sql: &mut Sql, webhook: &WebhookId, replay: &Replay, now: i64) {
 }
 
 impl Db {
-    /// The greatest number of the store's events; 0 where there are none.
+    /// The highest sequence number among the store's events; 0 if no event has a number.
     pub async fn last_sequence(&self, store: &StoreId) -> Result<i64> {
         let newest = events::Entity::find()
             .select_only()

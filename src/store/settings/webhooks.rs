@@ -125,7 +125,8 @@ impl Write {
                 $table::Entity::delete_many().filter($table::Column::StoreId.eq(self.store())).filter($table::Column::WebhookId.eq(id))
             };
         }
-        // Attempts are removed after deliveries: a worker that ends an attempt just now logs it before its delivery can be removed.
+        // Attempts are removed after deliveries. A worker that is just ending an attempt locks the delivery and logs the attempt in one
+        // transaction; removing the delivery waits for that transaction, so the logged attempt is removed too.
         self.execute(&rows!(deliveries)).await?;
         self.execute(&rows!(attempts)).await?;
         self.execute(&rows!(webhook_secrets)).await?;

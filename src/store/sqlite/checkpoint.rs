@@ -24,7 +24,7 @@ use crate::store::{
     },
 };
 
-/// The most rounds beside the writers, and the number of remaining pages that is small enough to end the rounds.
+/// The maximum number of rounds, during which writers go on, and the number of remaining pages that is small enough to end the rounds.
 const ROUNDS: u32 = 4;
 const LITTLE: i64 = 400;
 

@@ -82,7 +82,7 @@ pub(in crate::store) struct WriterSeat {
     group: Option<Group>,
     /// The task that commits the group. If it has ended and there is still a group, it panicked.
     ending: Option<JoinHandle<()>>,
-    /// When the first of the groups that follow each other without a pause began, and when the last of them ended.
+    /// When the current series of groups without a pause between them began, and when the latest group in it ended.
     stretch: Option<(Instant, Instant)>,
     last_failure: LastFailure,
 }

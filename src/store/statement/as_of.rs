@@ -160,8 +160,9 @@ impl Db {
         self.first_page(&list.source, list.conditions, page, Some(Total::Kept(&total))).await
     }
 
-    /// [`Db::walk`] with a total, if wanted, that `count` counts unless the first page is the whole list. Both are of the same moment. The
-    /// values of `count` are the first of those of the list's conditions.
+    /// [`Db::walk`] with a total, if the request wants one. The SQL `count` counts it, unless the first page is the whole list. The first
+    /// page and its total come from one statement, so that both show the same moment; the bound values of the list's conditions must
+    /// therefore begin with those of `count`.
     pub(in crate::store) async fn walk_counting<T, M>(&self, list: MovingList<'_, M>, page: &PageRequest, count: Sql) -> Result<Page<T>>
     where
         T: MovingRow + Send + 'static,

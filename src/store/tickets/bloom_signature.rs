@@ -426,8 +426,9 @@ mod tests {
         assert!(Sieve::of(&field, &Test::AnyOf((0..21).map(spread).collect())).next().is_none());
         let breadths = |values: Vec<Comparable>| Sieve::of(&field, &Test::AnyOf(values)).map(|sieve| sieve.breadth()).collect::<Vec<_>>();
         let numbers = |least: u32, most: u32| breadths((least..=most).map(number).collect());
-        // Few other whole numbers are like 0 to 99, 0 to 19 or 16 to 24, so the sieve by magnitude stands alone. Eight values or fewer
-        // are compared one by one. Many numbers from a million on, and many fractions, are alike.
+        // Few other whole numbers have the magnitudes of 0 to 99, 0 to 19 or 16 to 24, so only the sieve by magnitude is used. Up to
+        // eight values are also compared one by one. So are numbers from a million on, and fractions, since too many others share their
+        // magnitudes.
         assert_eq!((numbers(0, 99), numbers(0, 19), numbers(16, 24), numbers(1, 3)), (vec![8], vec![6], vec![1], vec![3]));
         assert_eq!((numbers(16, 23), numbers(2_000_000, 2_000_008)), (vec![8, 1], vec![12, 1]));
         assert_eq!(breadths((0..9).map(|n| Comparable::Number(f64::from(n) / 10.0)).collect()), [12, 1]);

@@ -46,8 +46,8 @@ const FEW: i64 = 200;
 /// [`FEW`] on PostgreSQL. Reading the list in order costs more per ticket there, since each row has to be fetched: the index has no marks.
 const FEW_ON_POSTGRES: i64 = 1000;
 
-/// How many times more it costs to look a ticket up by its id than to skip it while the list is read in order. It is skipped by its marks
-/// in the index on SQLite, by its row on PostgreSQL.
+/// How many times as much it costs to look a ticket up by its id as to skip it while the list is read in order. To skip it, SQLite reads
+/// only the ticket's Bloom filters in the index; PostgreSQL has to fetch its row.
 const DEARER: i64 = 40;
 const DEARER_ON_POSTGRES: i64 = 10;
 

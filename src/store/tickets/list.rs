@@ -101,7 +101,7 @@ impl Db {
             None
         };
         if let Some(total) = &total {
-            // The page's statement holds the total's; its own values are numbered after those.
+            // The statement of the first page contains that of the total, whose values are numbered first.
             conditions.values.clone_from(&total.values);
         }
         let source = self.ticket_source(filter, shown, tests, start.as_ref(), &mut conditions);

@@ -261,7 +261,7 @@ impl Write {
         sql
     }
 
-    /// Holds the rows that a SELECT finds. SQLite's one writer holds all rows anyway.
+    /// Makes a SELECT lock the rows that it finds. SQLite needs no row locks, since it has only one writer at a time.
     pub(in crate::store) fn hold(&self, sql: &mut Sql) {
         if self.on_postgres() {
             sql.hold();

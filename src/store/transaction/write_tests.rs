@@ -202,7 +202,7 @@ async fn a_send_that_is_given_up_is_whole() {
         return;
     }
     let before = written(&fixture).await;
-    // Its last flight waits for a lock that the insert of the message takes.
+    // This lock makes the last statements of the send wait, which insert the message.
     let other = meddler(&fixture, "LOCK TABLE messages IN SHARE MODE").await;
     let write = fixture.db.write(&fixture.store, &clock()).await.unwrap();
     send(&write, "m1").await.unwrap();

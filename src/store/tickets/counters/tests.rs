@@ -157,7 +157,7 @@ async fn what_is_there_already_is_counted() {
         fixture.execute(&insert(&fixture, id, open, false, None)).await.unwrap();
     }
     if fixture.db.backend() == DbBackend::Postgres {
-        // Wrong totals, as a migration beside writers once left them.
+        // Wrong totals, such as `m0008_totals` once left if rows were written while it ran.
         fixture.execute("UPDATE totals SET value = value + 7").await.unwrap();
         fixture.migrate_again("m0011_recounted").await;
         agree(&fixture).await;

@@ -88,8 +88,8 @@ impl Readiness {
             Ok(Ok(Err(error))) => (Some(reason(&error)), error.to_string()),
             Ok(Err(panicked)) => (Some("the check of the database panicked or was cancelled"), panicked.to_string()),
             Err(_) => {
-                // On SQLite another process, such as an import, may be writing; requests that write wait equally long for it. Until the
-                // check ends or `LINE` has passed, the former result remains.
+                // On SQLite another process, such as an import, may be writing. A request that writes would wait just as long as the check,
+                // so the former result is kept until the check ends or `LINE` has passed.
                 let waits = self.service.db().is_one_writer() && since.elapsed() < LINE;
                 looked.under_way = Some((since, look));
                 (if waits { before } else { Some("the database does not answer") }, format!("no answer for {:?}", since.elapsed()))

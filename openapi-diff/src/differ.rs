@@ -145,9 +145,10 @@ pub(super) struct Differ<'a> {
     pub new: Side<'a>,
     unchanged: HashSet<String>,
     pub found: Vec<Finding>,
-    /// Budget of pairs of schemas to compare at each place where they are used. Once it is spent, each pair is compared once in a body.
+    /// How many more pairs of schemas may be compared at every place where they are used. At zero, each pair is compared only once within
+    /// one body or parameter.
     pub left: usize,
-    /// Budget of pairs of schemas to compare once in a body.
+    /// How many more pairs of schemas may be compared only once within one body or parameter.
     pub left_once: usize,
     memory: Memory<'a>,
     /// Witnesses of pairs of schemas, by their addresses.

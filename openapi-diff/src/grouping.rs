@@ -5,8 +5,8 @@
 //! operation names the entries that affect it, with the statuses of the affected responses.
 //!
 //! The same change in responses with different statuses counts as one change, since one schema usually describes them. An entry covers at
-//! least two operations and at least three places. An entry for every answer is not mentioned by each operation. New operations and
-//! removed ones are listed together.
+//! least two operations and at least three places. Only an entry that covers every response is not named by the operations. New
+//! operations and removed ones are listed together.
 
 use std::collections::{BTreeMap, BTreeSet};
 

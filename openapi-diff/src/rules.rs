@@ -74,7 +74,7 @@ impl PartialEq for Rule {
 
 use Class::{Breaking as B, Compatible as C, Unknown as U};
 
-/// Name, identifier, mirror, class in a request, class in a response, text.
+/// The columns of the table: name, identifier, name of the mirror rule, class in a request, class in a response, text.
 macro_rules! rules {
     ($($name:ident $id:literal $mirror:ident $request:ident $response:ident $says:literal)*) => {
         $(pub static $name: Rule = Rule { id: $id, mirror: &$mirror, request: $request, response: $response, says: $says };)*
@@ -250,8 +250,8 @@ rules! {
     FORBIDDEN                 "value-forbidden"            PERMITTED                  B C "no value is allowed any longer"
     PERMITTED                 "value-permitted"            FORBIDDEN                  C B "values are allowed, none was"
 
-    // Objects. "closed": where other properties were refused (`additionalProperties: false`), a new one in an answer does
-    // not fit what was promised.
+    // Objects. The rules `closed-…` are for an object that refuses undeclared properties (`additionalProperties: false`). There a new
+    // property breaks responses, since the old document excluded it.
     PROPERTY_ADDED            "property-optional-added"    PROPERTY_REMOVED           C C "an optional property is new"
     PROPERTY_REMOVED          "property-optional-removed"  PROPERTY_ADDED             B B "the property is gone"
     REQUIRED_PROPERTY_ADDED   "property-required-added"    REQUIRED_PROPERTY_REMOVED  B C "a required property is new"
@@ -285,7 +285,7 @@ rules! {
     VARIANTS_SEPARATED        "variants-separated"         VARIANTS_OVERLAP           C B "exactly one variant of `oneOf` accepts a value that was refused because several accepted it"
     VARIANTS_MAY_OVERLAP      "variants-may-overlap"       VARIANTS_MAY_SEPARATE      U C "variants of `oneOf` may overlap where they did not; values that several variants accept are refused"
     VARIANTS_MAY_SEPARATE     "variants-may-separate"      VARIANTS_MAY_OVERLAP       C U "variants of `oneOf` may no longer overlap; values that several variants accepted were refused"
-    // A discriminator is a property that has to be present. Where the variants require it anyway, no value changes.
+    // A discriminator makes its property required. Where all variants require that property anyway, the same values stay valid.
     DISCRIMINATOR_ADDED       "discriminator-added"        DISCRIMINATOR_REMOVED      B C "variants are distinguished by {detail}, which has to be present"
     DISCRIMINATOR_REMOVED     "discriminator-removed"      DISCRIMINATOR_ADDED        C B "variants are no longer distinguished by {detail}, which may be missing"
     DISCRIMINATOR_NAMED       "discriminator-named"        DISCRIMINATOR_UNNAMED      C C "variants are distinguished by {detail}, which was required before"

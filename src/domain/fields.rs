@@ -178,7 +178,7 @@ pub const TICKET_DISPLAY_TYPES: [(&str, &[&str]); 11] = [
     ("url", &["string"]),
 ];
 
-/// The display types of contact fields: those of ticket fields without the last two.
+/// How many display types contact fields have: the first ones of [`TICKET_DISPLAY_TYPES`], without its last two.
 pub const CONTACT_DISPLAY_TYPES: usize = 9;
 
 /// The type of one value.

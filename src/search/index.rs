@@ -116,7 +116,8 @@ fn often(term: &str, times: u32) -> String {
     format!("{OFTEN}{term}{TIMES}{}", char::from_u32(times.min(MANY)).unwrap_or(TIMES))
 }
 
-/// The common prefix of the `often` terms for all frequencies: of one term (`whole`), or of all terms with this prefix.
+/// The common prefix of the terms that `often` returns for all frequencies: for `term` itself if `whole`, else for all terms that begin
+/// with it.
 pub fn oftens(term: &str, whole: bool) -> String {
     if whole { format!("{OFTEN}{term}{TIMES}") } else { format!("{OFTEN}{term}") }
 }

@@ -47,7 +47,7 @@ const FRESH_BYTES: usize = 64 * 1024 * 1024;
 /// The limit of log positions per read, and of changes per update; more changes than that do not fit into the overlay.
 pub const PLACES: i64 = 500;
 pub const PART: usize = 500;
-/// Records whose texts one statement reads, since a text may have a megabyte.
+/// The most records whose texts one statement reads. It is small, since a text may be a megabyte long.
 pub const READ_AT_ONCE: usize = 100;
 /// Up to this many bytes of text are analysed on the caller's thread. More text is analysed on another thread, where it delays no
 /// request.
@@ -252,7 +252,7 @@ impl Followed {
     }
 
     fn is_ahead(&mut self) {
-        // A change whose position is forgotten here is applied a second time.
+        // A change whose position is forgotten here is applied again when the log lists it. That is harmless: its record is read anew.
         if self.ahead.len() > REMEMBERED {
             self.ahead.clear();
         }

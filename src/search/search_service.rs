@@ -298,7 +298,8 @@ impl Follower {
     async fn open_view(&self) -> Result<()> {
         let mut followed = self.shared.front.followed.lock().await;
         followed.go_on_from(self.committed.clone());
-        // The changes of this epoch are behind the mark, or the build has read them.
+        // The queued changes of this process are dropped: the log lists those after the mark, and the index contains the others. A new
+        // epoch begins, since the build may also have read messages whose writes have not queued them yet.
         self.shared.front.db.end_own_epoch();
         drop(self.shared.front.db.own_changes());
         let index = self.index.lock().unwrap_or_else(PoisonError::into_inner);

@@ -111,7 +111,8 @@ struct Limits {
     fresh: usize,
     /// Words that prefixes expand to.
     words: usize,
-    /// Candidates of the rarest condition, each of which costs a step in all other lists; and candidates of all conditions.
+    /// `candidates`: those of the rarest condition, each of which costs a step in the lists of all other conditions. `lists`: the sum of
+    /// the candidates of all conditions.
     candidates: u64,
     lists: u64,
     /// Beyond a limit: whether to search in part, or not at all.

@@ -30,8 +30,8 @@ const fn server_place(name: &str) -> SecretRow<'_> {
     SecretRow { table: SECRETS.table, store: "", owner: name }
 }
 
-/// The statement that finds callers by the hashes of their secrets, whether or not they are expired, up to the list of hashes. Written by
-/// hand, since nearly every request runs it. With a standby it also returns the newest transaction that changed the store.
+/// The statement that finds callers by the hashes of their secrets, expired ones too. It ends where the list of hashes follows. It is
+/// written by hand, since nearly every request runs it. With a standby it also returns the newest transaction that changed the store.
 macro_rules! callers {
     ($newest:literal) => {
         concat!(

@@ -277,7 +277,8 @@ impl Fixture {
         }
     }
 
-    /// An open ticket in a conversation of its own, of the same name with a `c` before it, unless `change` says else.
+    /// Inserts a ticket. Unless `change` sets other values, it is open, and its conversation, `c` followed by the ticket's id, is inserted
+    /// with it.
     pub async fn ticket(&self, id: &str, change: impl FnOnce(&mut tickets::Model)) {
         let mut row = tickets::Model {
             store_id: self.id(),

@@ -58,8 +58,8 @@ impl Db {
         Ok(connection.close().await?)
     }
 
-    /// Takes the newest `steps` migrations back, and their data with them. Refuses to take the mark of a sandbox away: its records would
-    /// lie in the future of the ordinary database that it became.
+    /// Reverts the newest `steps` migrations; the data in what they added is lost. Refuses to remove the mark of a sandbox: the database
+    /// would count as an ordinary one, with records that may be dated in the future.
     pub async fn migrate_down(&self, steps: u32) -> Result<()> {
         let connection = self.connect().await?;
         let names = applied(&connection).await?;

@@ -65,7 +65,7 @@ pub fn limited(mut result: Value) -> Value {
             return result;
         }
         match result.as_object_mut() {
-            // The list itself was cut to what fits; its cursors and notes stay.
+            // The number of records was limited before. Only the records are cut here; the cursor and the note stay whole.
             Some(list) if list.contains_key("items") => {
                 for name in ["items", "comments"] {
                     let records = list.get_mut(name).and_then(Value::as_array_mut);

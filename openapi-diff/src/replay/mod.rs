@@ -51,7 +51,8 @@ pub struct Replay<'d> {
 }
 
 impl<'d> Replay<'d> {
-    /// `report` compares the two documents; [`Report::annotate`] gives it the differences that no document shows.
+    /// `report` is the comparison of the two documents. Differences that no document shows are permitted only if [`Report::annotate`] has
+    /// added them to the report before.
     pub fn new(documents: [&'d Document; 2], report: &Report, comparison: Comparison) -> Self {
         let documented = Documented::new(documents, report);
         let found = Replayed { unseen: documented.keys(), ..Replayed::default() };

@@ -427,7 +427,7 @@ fn references_to_other_files_are_followed_inside_the_folder() {
     };
     let direct = |kind: &str| with_files("./pet.json", &[("pet.json", &format!("{{\"type\":\"{kind}\"}}"))]);
     assert_eq!(rules(&direct("string"), &direct("integer")), [("response 200".to_owned(), "type-changed")]);
-    // Through a second file, relative to the first one, and back into the document.
+    // References from a second file: to a third file, relative to the second one; within the second file; and back into the document.
     let chained = |kind: &str| {
         with_files(
             "schemas/pet.yaml#/Pet",

@@ -107,8 +107,8 @@ pub fn events() -> BTreeMap<String, Value> {
     parsed(revision::EVENTS)
 }
 
-/// The content of a file with examples. These files are part of the program: the tests find one that cannot be parsed, since an operation
-/// then lacks its example.
+/// Parses a file with examples, which is compiled into the program. A file that cannot be parsed counts as empty; the tests notice that,
+/// since its operations then lack their examples.
 fn parsed<T: DeserializeOwned + Default>(text: &str) -> T {
     serde_json::from_str(text).unwrap_or_default()
 }

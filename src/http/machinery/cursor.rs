@@ -210,7 +210,7 @@ mod tests {
             let text = seal.close(&store, &operation, &cursor);
             prop_assert!(text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_'));
             prop_assert_eq!(seal.open(&store, &operation, &text), Some(cursor));
-            // Nor can the store's name and the operation's be split at another place.
+            // It does not open for another store and operation, even if both names joined give the same text.
             let shifted = StoreId::from(format!("{store}{operation}"));
             prop_assert_eq!(seal.open(&shifted, "", &text).is_some(), operation.is_empty());
         }

@@ -161,8 +161,8 @@ impl DraftOperations {
 
     /// Edit a draft
     ///
-    /// Changes what a pending draft says. The new text is checked as if it were sent now, and stands in place of the former one for every
-    /// later release. Editing confirms no message of the contact: a release may still need `confirmedMessageId`.
+    /// Replaces the content of a pending draft. The new content is checked as if it were sent now, and a later release sends it. An edit
+    /// does not prove that the contact's newest message was read: a release may still need `confirmedMessageId`.
     #[oai(path = "/drafts", method = "patch", operation_id = "editDraft")]
     async fn edit_draft(
         &self,

@@ -62,7 +62,7 @@ const QUERIES: &[(&str, &[&str])] = &[
     ("๕๐", &["th6"]),
     ("50", &["th6"]),
     ("ๆ", &[]),
-    // Chinese: two characters, one, compounds cut anywhere, traditional is another character.
+    // Chinese: two characters, a single character, text cut at any place. A traditional character does not match its simplified form.
     ("你好", &["zh1"]),
     ("发货", &["zh1"]),
     ("候发", &["zh1"]),

@@ -35,7 +35,8 @@ const UNSEEN: &str = "(SELECT pg_snapshot_xmax(pg_current_snapshot())::text::big
 /// The database's clock, in milliseconds: of several servers one may have a clock that is ahead.
 const CLOCK: &str = "(SELECT (extract(epoch FROM now()) * 1000)::bigint)";
 
-/// How far the pass through the log has come. Entries that stay are not looked at again before the rest of the log was.
+/// The position that the current pass through the log has reached. Entries that it did not remove are looked at again only by the next
+/// pass, after the rest of the log.
 #[derive(Debug, Default)]
 pub struct RetentionPass(i64);
 

@@ -32,8 +32,8 @@ pub(super) fn rows(backend: DbBackend, rows: Vec<Vec<Value>>) -> Bulk {
     if backend != DbBackend::Postgres || rows.is_empty() {
         return Bulk { sql: format!("VALUES ({})", list(width)), runs: rows };
     }
-    // The `UNNEST`s stand beside each other in the select list. With one `UNNEST` of several arguments, in place of a table, all rows
-    // would be written down before the first is taken, which costs three times as much.
+    // Each column has its own `UNNEST` in the select list. One `UNNEST` of all columns in the FROM clause costs three times as much:
+    // PostgreSQL would materialise all rows before it returns the first.
     let column = |(value, number)| format!("UNNEST(?::text::{}[]) AS column{number}", type_of(value));
     let selected: Vec<String> = rows.first().into_iter().flatten().zip(1..).map(column).collect();
     let mut columns: Vec<Array> = (0..width).map(|_| Array::default()).collect();

@@ -1,8 +1,8 @@
 //! Derives the columns that follow from all records together, anew for the conversations that the import touched.
 //!
 //! A statement that walks a temporary table in its order, chunk by chunk, joins it by `CROSS JOIN`: SQLite then keeps the order of the
-//! tables, and need not read and sort all remaining rows for each chunk. The statement gives both tables the beginning of the chunk:
-//! PostgreSQL would otherwise walk the second from its first row on.
+//! tables, and need not read and sort all remaining rows for each chunk. Where both tables are walked in the order of the same id, the
+//! statement bounds the ids of both by the beginning of the chunk: PostgreSQL would otherwise read the second from its first row on.
 
 use sea_orm::{DbBackend, Value};
 

@@ -145,8 +145,8 @@ where
         let (ending, ended) = oneshot::channel();
         newest.insert(kind.clone(), Newest { asked: asked.clone(), ended });
         drop(newest);
-        // Forgets the look-up however its task ends. A runtime that has ended drops the task at once, which is why the lock is free by
-        // now.
+        // This guard forgets the look-up, however its task ends, and takes the lock on `newest` for that. The lock is released above, since
+        // `spawn` on a runtime that has shut down drops the task, and the guard with it, at once.
         let forgotten = guard((self.clone(), kind, asked, ending), |(gather, kind, asked, _)| gather.forget(&kind, &asked));
         tokio::spawn(async move {
             let (gather, _, asked, _) = &*forgotten;

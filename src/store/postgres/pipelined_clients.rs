@@ -178,7 +178,7 @@ impl PipelinedConnections {
 }
 
 impl PipelinedConnection {
-    /// The connection of the line, unless it is lost, old, or has not answered for `rest`; and whether it has served before.
+    /// The open connection, and whether it has answered a statement. `None` if it is lost or too old, or has not answered for `rest`.
     fn open_since(&self, rest: Duration) -> Option<(Arc<Connection>, bool)> {
         let open = lock(&self.open);
         let usable = |open: &&Open| !open.connection.is_closed() && open.since.elapsed() < rest && open.made.elapsed() < OLD;

@@ -159,8 +159,8 @@ impl ConnectionPool {
         drop(permit);
     }
 
-    /// Takes back a connection whose statement failed, or for which no caller waits any more, once it has answered a last command. The
-    /// server may still run the statement; until that has ended, the connection counts as one of those that are allowed.
+    /// Takes back a connection whose statement failed, or whose caller no longer waits, once it has answered the command `last`. Until then
+    /// the server may still run the statement, so the connection keeps its permit and counts towards the limit.
     pub fn recover(&self, lent: Lent, last: &'static str) {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         let kept = self.clone();

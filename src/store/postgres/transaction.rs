@@ -58,7 +58,7 @@ impl BegunTransaction {
     }
 
     /// Runs statements one after the other in one flight. The first flight is repeated if its connection was idle and turns out to be
-    /// lost, and once if the schema has changed since its statements were prepared: in both cases nothing of it is left.
+    /// lost, and once if the schema has changed since its statements were prepared. In both cases the failed attempt changed nothing.
     pub async fn flight(&self, statements: &[Sql]) -> Result<Vec<QueryResult>> {
         let mut place = self.lent.lock().await;
         let mut prepared_anew = false;

@@ -179,7 +179,7 @@ impl Write {
     }
 }
 
-/// Appends, behind `… w.id = `, the conditions for the recorded events of a replay.
+/// Appends the conditions for the recorded events of a replay to a statement that ends with `… w.id = `.
 fn recorded_again(sql: &mut Sql, webhook: &WebhookId, replay: &Replay, now: i64) {
     sql.text(webhook.as_str()).push(OF_INTEREST).push(" WHERE e.store_id = $1 AND e.sequence IS NOT NULL");
     if let Some(event) = &replay.event {

@@ -248,8 +248,8 @@ mod tests {
             synced.set(synced.get() + 1);
             if synced.get() == 1 { Ok(()) } else { Err(crate::store::Error::Damaged("input/output error".to_owned())) }
         };
-        // SQLite itself syncs a log that was copied as a whole. The reader keeps the round from reaching the end of the log, as writers
-        // do.
+        // A checkpoint that reaches the end of the log syncs the file by itself, without `refuses`. The open snapshot of the reader keeps
+        // it from reaching the end, as concurrent writers do.
         let reader = Connection::open(&path).unwrap();
         reader.execute_batch("BEGIN; SELECT * FROM t").unwrap();
         write(&writer, 0).await;

@@ -62,7 +62,7 @@ pub(in crate::store) struct FileIdentity {
 /// The state of the files at a check.
 #[derive(Clone, Copy, PartialEq)]
 struct FileState {
-    /// The length of the database, in bytes. A checkpoint behind a VACUUM shortens the file and writes the new length into its header.
+    /// The length of the database, in bytes. A checkpoint after a VACUUM shortens the file and writes the new length into its header.
     length: u64,
     /// When the database was last changed, in seconds and nanoseconds.
     changed: (i64, i64),

@@ -194,7 +194,7 @@ impl Readers {
 fn open(path: &Path) -> Result<Connection> {
     let connection = open_file(path)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
-    // Never through a memory mapping: a read error of the disk, or a file that was cut short, would end the process.
+    // No memory mapping is set up: with one, a read error of the disk, or a file that was cut short, would end the process.
     connection.execute_batch(&format!("PRAGMA query_only = ON; PRAGMA cache_size = -{CACHE_KIB}; PRAGMA busy_timeout = 10000;"))?;
     Ok(connection)
 }

@@ -112,8 +112,8 @@ enum Total<'a> {
 pub(in crate::store) struct MovingList<'a, M> {
     pub source: PageSource<'a>,
     pub conditions: Sql,
-    /// Adds the conditions of the list for rows that are looked up by their ids. In these, `listed.listed_id` is the id of a row that has
-    /// not been fetched yet.
+    /// Adds the conditions of the list to the statement that looks up rows by their ids. `listed.listed_id` is the id of such a row; a
+    /// condition can use it before the row is fetched.
     pub moved: M,
 }
 

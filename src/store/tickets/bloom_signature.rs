@@ -34,8 +34,8 @@ pub(in crate::store) struct ValueMarks {
     pub text_marks: Marks,
 }
 
-/// What the marks of a ticket in one column must contain for the ticket to be looked up: all bits of one of these choices, or of a rare
-/// choice. There is at least one choice.
+/// A test of the Bloom filters in one column: a ticket is looked up only if its filter has all bits of one of `choices`, or of a choice in
+/// `rare`. `choices` is never empty.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::store) struct Sieve {
     pub column: &'static str,

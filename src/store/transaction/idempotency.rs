@@ -7,7 +7,8 @@ use crate::{
     store::{Result, entity::idempotency_keys, transaction::write::Write},
 };
 
-/// The most rows that one write removes: several times what is added until another write removes some, and too few to be felt.
+/// The most rows that one write removes: several times as many as are added between two removals, and too few to delay the write
+/// noticeably.
 const BATCH: u64 = 50;
 
 impl Write {

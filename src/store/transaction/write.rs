@@ -359,7 +359,7 @@ impl Write {
         Ok(self.first(sql, |cells| cells.flag()).await?.unwrap_or(false))
     }
 
-    /// Runs the statements that wait for another one, to find out whether they fail.
+    /// Runs the statements that were held back to leave with a later one (see `run_along`), to find out whether they fail.
     pub async fn run_waiting(&self) -> Result<()> {
         let WriteConnection::Postgres(begun) = &self.on else { return Ok(()) };
         let waiting = self.waiting();

@@ -26,7 +26,7 @@ const REMEMBERED: Duration = Duration::from_secs(1);
 const PROBE: Duration = Duration::from_secs(2);
 
 /// How long the check may wait for other writers before the database counts as unavailable: as long as a request waits.
-const LINE: Duration = Duration::from_secs(10);
+const WRITE_WAIT: Duration = Duration::from_secs(10);
 
 const FAILING: &str = "the database cannot do its work: its disk is full or failing, or it is read-only";
 
@@ -89,8 +89,8 @@ impl Readiness {
             Ok(Err(panicked)) => (Some("the check of the database panicked or was cancelled"), panicked.to_string()),
             Err(_) => {
                 // On SQLite another process, such as an import, may be writing. A request that writes would wait just as long as the check,
-                // so the former result is kept until the check ends or `LINE` has passed.
-                let waits = self.service.db().is_one_writer() && since.elapsed() < LINE;
+                // so the former result is kept until the check ends or `WRITE_WAIT` has passed.
+                let waits = self.service.db().is_one_writer() && since.elapsed() < WRITE_WAIT;
                 looked.under_way = Some((since, look));
                 (if waits { before } else { Some("the database does not answer") }, format!("no answer for {:?}", since.elapsed()))
             }

@@ -36,7 +36,7 @@ use crate::{
         self, Db,
         change_log::{
             Inserted, LoggedChange,
-            log::{Behind, Mark, RETITLED},
+            log::{ChangesSince, Mark, RETITLED},
         },
     },
 };
@@ -127,7 +127,7 @@ impl Front {
     }
 
     /// The changes behind the mark; `None` if the log does not know them, since it was pruned or the mark is of another database.
-    pub async fn behind(&self, followed: &Followed) -> Result<Option<Behind>> {
+    pub async fn behind(&self, followed: &Followed) -> Result<Option<ChangesSince>> {
         in_time(self.db.changes_since(&followed.mark, PLACES)).await
     }
 
@@ -266,7 +266,7 @@ fn newest(before: i64, logged: &[LoggedChange]) -> i64 {
 
 /// Whether there are too many changes for the overlay, or for a search to wait for. A changed subject of a conversation concerns all of
 /// its messages, which may be many.
-pub fn is_much(behind: &Behind) -> bool {
+pub fn is_much(behind: &ChangesSince) -> bool {
     behind.more || behind.changes.len() > PART || behind.changes.iter().any(|change| change.kind == RETITLED)
 }
 

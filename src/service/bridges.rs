@@ -26,7 +26,7 @@ impl Service {
         check(&checked_url(url, self.targets)?)?;
         let secret = fresh_secret()?;
         let mut change = self.begin_edit(editor).await?;
-        let found = change.held_account(account).await?.ok_or_else(|| Error::missing("accountId", "account", account))?;
+        let found = change.locked_account(account).await?.ok_or_else(|| Error::missing("accountId", "account", account))?;
         let channel = found.channel.as_str();
         if accepts_at_once(channel) {
             let reason = format!("is of the channel `{channel}`, which is our own; no message of it would go over a bridge");

@@ -41,7 +41,7 @@ impl Service {
         let mut change = begin!(self, by);
         let id = &update.conversation_id;
         let mut conversation = change.conversation(id).await?.ok_or_else(|| Error::missing("body.conversationId", "conversation", id))?;
-        change.hold_tickets_of(id).await?;
+        change.lock_tickets_of(id).await?;
         let named: Vec<&LabelId> = update.add.iter().chain(&update.remove).collect();
         let texts: HashMap<LabelId, String> = change.label_texts(&named).await?.into_iter().collect();
         if self.rules().unknown_labels_refused {

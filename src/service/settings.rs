@@ -98,7 +98,7 @@ impl Service {
     pub async fn revoke_credentials(&self, editor: &Editor, user: &UserId) -> Result<u64> {
         self.must_exist(&editor.store_id).await?;
         let mut change = self.begin_edit(editor).await?;
-        change.hold_user(user).await?;
+        change.lock_user(user).await?;
         let count = change.delete_credentials(user).await?;
         if count > 0 {
             let detail = json!({ "count": count });
@@ -164,7 +164,7 @@ impl Service {
         }
         let mut change = self.begin_edit(editor).await?;
         let known: HashSet<UserId> = change.known_users(&users.iter().collect::<Vec<_>>()).await?.into_iter().collect();
-        let account = change.held_account(id).await?.ok_or_else(|| Error::missing("body.accountId", "account", id))?;
+        let account = change.locked_account(id).await?.ok_or_else(|| Error::missing("body.accountId", "account", id))?;
         if let Some(i) = users.iter().position(|user| !known.contains(user)) {
             return Err(Error::invalid(format!("body.userIds[{i}]"), "names nobody in this store"));
         }
@@ -187,7 +187,7 @@ impl Service {
 /// Removes the assignee of those tickets whose assignee loses access; returns their number. A ticket that was reassigned
 /// meanwhile keeps its new assignee. Lock order: conversations before their tickets, as for an inbound message.
 async fn unassign(change: &mut WriteTransaction<'_>, tickets: Vec<TicketId>, loses: impl Fn(&UserId) -> bool) -> Result<usize> {
-    change.hold_conversations_of(&tickets).await?;
+    change.lock_conversations_of(&tickets).await?;
     let mut count = 0;
     for id in tickets {
         let Some(mut ticket) = change.ticket(&id).await? else { continue };

@@ -109,7 +109,7 @@ impl Service {
             Some(user) => !change.known_users(&[user]).await?.is_empty(),
             None => true,
         };
-        change.hold_tickets_beside(&closing.ticket_id).await?;
+        change.lock_tickets_beside(&closing.ticket_id).await?;
         let mut ticket =
             change.ticket(&closing.ticket_id).await?.ok_or_else(|| Error::missing("body.ticketId", "ticket", &closing.ticket_id))?;
         if !handler_known {

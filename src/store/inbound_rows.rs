@@ -70,7 +70,7 @@ impl Write {
     }
 
     /// The conversation of a thread by the thread's name, else the latest conversation that still has a former name of the thread. It is
-    /// held until the end of the transaction.
+    /// locked until the end of the transaction.
     pub async fn conversation_of_thread(&self, account: &AccountId, name: &str, former: &[String]) -> Result<Option<Conversation>> {
         let mut sql = self.sql("SELECT ");
         sql.push(Conversation::COLUMNS).push(" FROM conversations WHERE store_id = $1 AND account_id = ").text(account.as_str());
@@ -78,29 +78,29 @@ impl Write {
         if !former.is_empty() {
             sql.push(" ORDER BY CASE WHEN reference_id = ").text(name).push(" THEN 0 ELSE 1 END, sort_at DESC, id DESC LIMIT 1");
         }
-        self.hold(&mut sql);
+        self.lock_rows(&mut sql);
         self.first(sql, Conversation::decode).await
     }
 
-    /// The conversation on an account whose contact has this primary phone, the latest where there are several, held until the end
+    /// The conversation on an account whose contact has this primary phone, the latest where there are several, locked until the end
     /// of the transaction.
     pub async fn conversation_with_phone(&self, account: &AccountId, phone: &str) -> Result<Option<Conversation>> {
         let mut sql = self.sql("SELECT ");
         sql.push(Conversation::COLUMNS).push(" FROM conversations WHERE store_id = $1 AND account_id = ").text(account.as_str());
         sql.push(" AND contact_id = (SELECT id FROM contacts WHERE store_id = $1 AND phone = ").text(phone);
         sql.push(") ORDER BY sort_at DESC, id DESC LIMIT 1");
-        self.hold(&mut sql);
+        self.lock_rows(&mut sql);
         self.first(sql, Conversation::decode).await
     }
 
-    /// The contact with this primary e-mail, else with this primary phone. It is held now, since the thread that is made for it refers to
+    /// The contact with this primary e-mail, else with this primary phone. It is locked now, since the thread that is made for it refers to
     /// it: waiting for the contact only then would mean waiting with the counter of tickets locked.
     pub async fn contact_known_by(&self, email: Option<&str>, phone: Option<&str>) -> Result<Option<Contact>> {
         for (column, value) in [("email_key", email.map(str::to_lowercase)), ("phone", phone.map(str::to_owned))] {
             let Some(value) = value else { continue };
             let mut sql = self.sql("SELECT ");
             sql.push(Contact::COLUMNS).push(" FROM contacts WHERE store_id = $1 AND ").push(column).push(" = ").text(&value);
-            self.hold(&mut sql);
+            self.lock_rows(&mut sql);
             if let Some(contact) = self.first(sql, Contact::decode).await? {
                 return Ok(Some(contact));
             }
@@ -184,13 +184,13 @@ impl Write {
         })
     }
 
-    /// The open ticket of a conversation, else its latest one, held until the end of the transaction.
+    /// The open ticket of a conversation, else its latest one, locked until the end of the transaction.
     pub async fn latest_ticket(&self, conversation: &ConversationId) -> Result<Option<Ticket>> {
         for condition in [" AND is_open = TRUE", " ORDER BY opened_at DESC, id DESC LIMIT 1"] {
             let mut sql = self.sql("SELECT ");
             sql.push(Ticket::COLUMNS).push(" FROM tickets WHERE store_id = $1 AND conversation_id = ").text(conversation.as_str());
             sql.push(condition);
-            self.hold(&mut sql);
+            self.lock_rows(&mut sql);
             if let Some(ticket) = self.first(sql, Ticket::decode).await? {
                 return Ok(Some(ticket));
             }
@@ -210,7 +210,7 @@ impl Write {
         value.map(|value| value.to_string()).ok_or_else(|| Error::Damaged("the counter of tickets".to_owned()))
     }
 
-    /// Inserts an open ticket without an assignee, of a conversation that is held.
+    /// Inserts an open ticket without an assignee, of a conversation that is locked.
     pub async fn insert_ticket(&self, ticket: &Ticket) -> Result<()> {
         let conversation = conversations::Entity::find()
             .select_only()

@@ -35,24 +35,24 @@ use crate::{
 };
 
 impl Write {
-    /// An account, held until the end of the transaction: of two transactions that change what belongs to it, the second finds what the
+    /// An account, locked until the end of the transaction: of two transactions that change what belongs to it, the second finds what the
     /// first did.
-    pub async fn held_account(&self, id: &AccountId) -> Result<Option<Account>> {
-        self.held("accounts", id.as_str()).await
+    pub async fn locked_account(&self, id: &AccountId) -> Result<Option<Account>> {
+        self.locked("accounts", id.as_str()).await
     }
 
     pub async fn ticket(&self, id: &TicketId) -> Result<Option<Ticket>> {
-        self.held("tickets", id.as_str()).await
+        self.locked("tickets", id.as_str()).await
     }
 
-    /// The tickets among `ids`, held in the order of their ids, so that two writers cannot wait for each other.
+    /// The tickets among `ids`, locked in the order of their ids, so that two writers cannot wait for each other.
     pub async fn tickets(&self, ids: &[&TicketId]) -> Result<Vec<Ticket>> {
         let mut sql = self.sql("SELECT ");
         sql.push(Ticket::COLUMNS)
             .push(" FROM tickets WHERE store_id = $1 AND id IN ")
             .texts(ids.iter().map(|id| id.as_str()))
             .push(" ORDER BY id");
-        self.hold(&mut sql);
+        self.lock_rows(&mut sql);
         self.all(sql, Ticket::decode).await
     }
 
@@ -84,15 +84,15 @@ impl Write {
     }
 
     /// Keeps the tickets of this ticket's conversation, this ticket too, from being changed by others.
-    pub async fn hold_tickets_beside(&self, id: &TicketId) -> Result<()> {
-        self.hold_tickets(|sql| {
+    pub async fn lock_tickets_beside(&self, id: &TicketId) -> Result<()> {
+        self.lock_tickets(|sql| {
             sql.push("(SELECT t.conversation_id FROM tickets t WHERE t.store_id = $1 AND t.id = ").text(id.as_str()).push(")");
         })
         .await
     }
 
     /// Derives the values of the ticket whose window begins where the window of this ticket, which was closed just now, ends. There is
-    /// such a ticket only where an import brought an older ticket that was still open. Both tickets are held.
+    /// such a ticket only where an import brought an older ticket that was still open. Both tickets are locked.
     pub async fn derive_ticket_after(&self, ticket: &Ticket) -> Result<()> {
         let mut sql = self.sql(DERIVE_TICKETS);
         sql.push(" WHERE store_id = $1 AND id = (SELECT n.id FROM tickets n WHERE n.store_id = $1 AND n.conversation_id = ");
@@ -102,7 +102,7 @@ impl Write {
         Ok(())
     }
 
-    /// Replaces the values that the filters compare for some fields of a ticket, which is held.
+    /// Replaces the values that the filters compare for some fields of a ticket, which is locked.
     pub async fn save_field_values(&self, ticket: &TicketId, fields: &[(FieldId, Vec<Comparable>)]) -> Result<()> {
         for (field, values) in fields {
             self.save_values_of(ticket, field, values).await?;
@@ -153,7 +153,7 @@ impl Write {
         Ok(self.select(query, |cells| cells.take()).await?.pop())
     }
 
-    /// Which of these are users of the store, held as they are until the end of the transaction.
+    /// Which of these are users of the store, locked as they are until the end of the transaction.
     pub async fn known_users(&self, ids: &[&UserId]) -> Result<Vec<UserId>> {
         let query = users::Entity::find()
             .select_only()
@@ -164,8 +164,8 @@ impl Write {
         self.select_shared(query, |cells| cells.id()).await
     }
 
-    /// Keeps the accounts of these tickets as they are, with the users that they list. To be called before the tickets are held: a write
-    /// that takes access away holds the account first and then the tickets.
+    /// Keeps the accounts of these tickets as they are, with the users that they list. To be called before the tickets are locked: a write
+    /// that takes access away locks the account first and then the tickets.
     pub async fn keep_accounts_of(&self, tickets: &[&TicketId]) -> Result<()> {
         // SQLite's one writer keeps them anyway.
         if !self.on_postgres() {
@@ -227,25 +227,25 @@ impl Write {
         .await
     }
 
-    /// Keeps the tickets of a conversation, which is held, from being changed by others.
-    pub async fn hold_tickets_of(&self, conversation: &ConversationId) -> Result<()> {
-        self.hold_tickets(|sql| _ = sql.text(conversation.as_str())).await
+    /// Keeps the tickets of a conversation, which is locked, from being changed by others.
+    pub async fn lock_tickets_of(&self, conversation: &ConversationId) -> Result<()> {
+        self.lock_tickets(|sql| _ = sql.text(conversation.as_str())).await
     }
 
-    /// Holds the tickets in the order in which every writer holds them.
-    async fn hold_tickets(&self, push_conversation: impl FnOnce(&mut Sql)) -> Result<()> {
+    /// Locks the tickets in the order in which every writer locks them.
+    async fn lock_tickets(&self, push_conversation: impl FnOnce(&mut Sql)) -> Result<()> {
         let mut sql = self.sql("SELECT id FROM tickets WHERE store_id = $1 AND conversation_id = ");
         push_conversation(&mut sql);
         sql.push(" ORDER BY id");
-        self.hold(&mut sql);
-        // SQLite's one writer holds them anyway.
-        if sql.holds() {
+        self.lock_rows(&mut sql);
+        // SQLite's one writer locks them anyway.
+        if sql.locks_rows() {
             self.all(sql, |cells| cells.id::<TicketId>()).await?;
         }
         Ok(())
     }
 
-    /// Writes the labels and stamp of a conversation whose tickets are held, and the marks of the labels on the conversation and its
+    /// Writes the labels and stamp of a conversation whose tickets are locked, and the marks of the labels on the conversation and its
     /// tickets.
     pub async fn save_labels(&self, conversation: &Conversation) -> Result<()> {
         let labels = serde_json::to_string(&conversation.label_ids).map_err(|error| crate::store::Error::Damaged(error.to_string()))?;
@@ -297,7 +297,7 @@ impl Write {
     }
 
     pub async fn contact(&self, id: &ContactId) -> Result<Option<Contact>> {
-        self.held("contacts", id.as_str()).await
+        self.locked("contacts", id.as_str()).await
     }
 
     pub async fn insert_contact(&self, contact: &Contact) -> Result<()> {
@@ -358,8 +358,8 @@ mod tests {
         store::fixture::Fixture,
     };
 
-    /// One transaction checks the reference to the conversation at its commit, while it holds the ticket; the other waits for the ticket,
-    /// while it holds the conversation.
+    /// One transaction checks the reference to the conversation at its commit, while it has the ticket locked; the other waits for the
+    /// ticket, while it has the conversation locked.
     #[tokio::test]
     async fn who_changes_a_ticket_and_who_changes_its_conversation_do_not_wait_for_each_other() {
         let fixture = Fixture::alone().await;
@@ -383,7 +383,7 @@ mod tests {
             }
             fields.commit().await
         };
-        let both = async { tokio::join!(labels.hold_tickets_of(&conversation.id), ended) };
+        let both = async { tokio::join!(labels.lock_tickets_of(&conversation.id), ended) };
         let (held, ended) = timeout(Duration::from_secs(60), both).await.unwrap();
         ended.unwrap();
         held.unwrap();

@@ -26,7 +26,7 @@ pub(in crate::store) struct Sql {
     pub(in crate::store) text: String,
     pub(in crate::store) values: Vec<Param>,
     reach: Reach,
-    holds: bool,
+    locks_rows: bool,
     /// The places in the text where a page adds a [`FENCE`] or an [`ASIDE`].
     pub(in crate::store) fences: Vec<(usize, &'static str)>,
 }
@@ -98,7 +98,7 @@ impl Sql {
     pub fn fixed(text: &str) -> Self {
         let mut whole = String::with_capacity(ROOM.max(text.len()));
         whole.push_str(text);
-        Self { text: whole, values: Vec::with_capacity(8), reach: Reach::Keys, holds: false, fences: Vec::new() }
+        Self { text: whole, values: Vec::with_capacity(8), reach: Reach::Keys, locks_rows: false, fences: Vec::new() }
     }
 
     /// Binds the next `$n` of a whole text.
@@ -119,18 +119,18 @@ impl Sql {
         self
     }
 
-    /// Holds the rows until the end of the transaction, waiting for transactions that hold them. PostgreSQL's own. Not `FOR UPDATE`: that
-    /// is for rows whose key goes, and keeps other transactions from referring to them. If a transaction changes a ticket twice, it
-    /// checks the ticket's reference to its conversation at the commit, while it holds the ticket; the transaction that holds the
+    /// Locks the rows until the end of the transaction, waiting for transactions that have locked them. PostgreSQL's own. Not `FOR UPDATE`:
+    /// that is for rows whose key goes, and keeps other transactions from referring to them. If a transaction changes a ticket twice, it
+    /// checks the ticket's reference to its conversation at the commit, while it has the ticket locked; the transaction that has locked the
     /// conversation may be waiting for that ticket.
-    pub fn hold(&mut self) -> &mut Self {
-        self.holds = true;
+    pub fn lock_rows(&mut self) -> &mut Self {
+        self.locks_rows = true;
         self.push(" FOR NO KEY UPDATE")
     }
 
-    /// Notes that the text holds its rows by itself.
-    pub fn note_held(&mut self) {
-        self.holds = true;
+    /// Notes that the text locks its rows by itself.
+    pub fn note_lock(&mut self) {
+        self.locks_rows = true;
     }
 
     /// Limits the number of rows. The number is a literal: for a bound number PostgreSQL expects a tenth of all rows, and therefore plans
@@ -167,8 +167,8 @@ impl Sql {
         self.text.split_off(at)
     }
 
-    pub fn holds(&self) -> bool {
-        self.holds
+    pub fn locks_rows(&self) -> bool {
+        self.locks_rows
     }
 
     pub fn reach(&self) -> Reach {

@@ -51,7 +51,7 @@ const RAN: &str = "transaction_id = ANY(ARRAY(SELECT x::text::bigint FROM pg_sna
 
 /// A page of the log.
 #[derive(Debug)]
-pub struct Behind {
+pub struct ChangesSince {
     pub changes: Vec<LoggedChange>,
     /// The mark after these changes.
     pub mark: Mark,
@@ -102,14 +102,14 @@ impl Db {
 
     /// The changes in at most `limit` entries of the log behind a mark. `None` if they are not known: some were removed, or the mark
     /// belongs to another database, as far as can be seen.
-    pub async fn changes_since(&self, mark: &Mark, limit: i64) -> Result<Option<Behind>> {
+    pub async fn changes_since(&self, mark: &Mark, limit: i64) -> Result<Option<ChangesSince>> {
         match self.backend() {
             DbBackend::Sqlite => self.sqlite_changes(mark, limit).await,
             _ => self.postgres_changes(mark, limit).await,
         }
     }
 
-    async fn sqlite_changes(&self, mark: &Mark, limit: i64) -> Result<Option<Behind>> {
+    async fn sqlite_changes(&self, mark: &Mark, limit: i64) -> Result<Option<ChangesSince>> {
         // One more, since the first row is the entry that the mark names, unless that was removed.
         let places = limit.saturating_add(1);
         let sql = Sql::fixed(&format!(
@@ -140,12 +140,12 @@ impl Db {
             (reached.position, reached.witness) = (last.position, at.clone());
         }
         let more = is_full(rows.len(), limit);
-        Ok(Some(Behind { changes: rows.into_iter().flat_map(|(_, logged)| each(logged)).collect(), mark: reached, more }))
+        Ok(Some(ChangesSince { changes: rows.into_iter().flat_map(|(_, logged)| each(logged)).collect(), mark: reached, more }))
     }
 
     /// The changes that the mark's snapshot did not show and the current one does. They include those of a transaction that ran then and
     /// has ended since, wherever its positions are.
-    async fn postgres_changes(&self, mark: &Mark, limit: i64) -> Result<Option<Behind>> {
+    async fn postgres_changes(&self, mark: &Mark, limit: i64) -> Result<Option<ChangesSince>> {
         let unseen = |which: &str| format!("SELECT * FROM changes WHERE transaction_id > 0 AND {which} AND position > $2");
         // A first look finds the changes behind the mark by transaction, where there are few. A round that has begun goes on by position.
         // If a first look could do so, too, it would walk the whole log to find nothing.
@@ -175,7 +175,7 @@ impl Db {
             Some(last) if more => Mark { position: last.position, next: Some(next), ..mark.clone() },
             _ => Mark { position: 0, snapshot: next, next: None, ..mark.clone() },
         };
-        Ok(Some(Behind { changes: rows.into_iter().flat_map(each).collect(), mark: reached, more }))
+        Ok(Some(ChangesSince { changes: rows.into_iter().flat_map(each).collect(), mark: reached, more }))
     }
 }
 

@@ -45,7 +45,7 @@ impl Write {
     pub async fn bridge(&self, account: &AccountId) -> Result<Option<Bridge>> {
         let bridge =
             bridges::Entity::find().filter(bridges::Column::StoreId.eq(self.store())).filter(bridges::Column::AccountId.eq(account));
-        Ok(self.select_held(bridge, model::<bridges::Entity>).await?.pop().map(Into::into))
+        Ok(self.select_for_update(bridge, model::<bridges::Entity>).await?.pop().map(Into::into))
     }
 
     pub async fn insert_bridge(&self, bridge: &Bridge, secret: &SigningSecret) -> Result<()> {

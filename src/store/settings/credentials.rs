@@ -116,9 +116,9 @@ impl Write {
         self.execute(&grants::Entity::delete_many().filter(of_user)).await
     }
 
-    /// The user on a seat, and every owner who has joined the store, each with the kind of the role, held until the end of the
-    /// transaction: of two removals at once the second sees what the first left. The rows are held in the order in which every writer
-    /// holds users.
+    /// The user on a seat, and every owner who has joined the store, each with the kind of the role, locked until the end of the
+    /// transaction: of two removals at once the second sees what the first left. The rows are locked in the order in which every writer
+    /// locks users.
     pub async fn seat_and_owners(&self, id: &SeatId) -> Result<Vec<(User, Option<String>)>> {
         let owners = Condition::all().add(users::Column::UserId.is_not_null()).add(Expr::from(role_kind()).eq(OWNER));
         let query = users::Entity::find()
@@ -126,7 +126,7 @@ impl Write {
             .filter(users::Column::StoreId.eq(self.store()))
             .filter(Condition::any().add(users::Column::Id.eq(id)).add(owners))
             .order_by_asc(users::Column::Id);
-        self.select_held(query, |cells| Ok((model::<users::Entity>(cells)?.into(), cells.take()?))).await
+        self.select_for_update(query, |cells| Ok((model::<users::Entity>(cells)?.into(), cells.take()?))).await
     }
 
     /// How many keys the store has. Two keys that are made at the same moment do not count each other.
@@ -156,14 +156,14 @@ impl Write {
     }
 
     /// Locks the row of a user until the end of the transaction; does nothing if there is no such user.
-    pub async fn hold_user(&self, user: &UserId) -> Result<()> {
+    pub async fn lock_user(&self, user: &UserId) -> Result<()> {
         let query = users::Entity::find().filter(users::Column::StoreId.eq(self.store())).filter(users::Column::UserId.eq(user));
-        self.select_held(query, |_| Ok(())).await?;
+        self.select_for_update(query, |_| Ok(())).await?;
         Ok(())
     }
 
     /// Locks the rows of the conversations of these tickets, in the order of their ids.
-    pub async fn hold_conversations_of(&self, tickets: &[TicketId]) -> Result<()> {
+    pub async fn lock_conversations_of(&self, tickets: &[TicketId]) -> Result<()> {
         if !self.on_postgres() {
             return Ok(());
         }
@@ -183,7 +183,7 @@ impl Write {
                 .filter(conversations::Column::StoreId.eq(self.store()))
                 .filter(among(conversations::Column::Id, ids))
                 .order_by_asc(conversations::Column::Id);
-            self.select_held(query, |_| Ok(())).await?;
+            self.select_for_update(query, |_| Ok(())).await?;
         }
         Ok(())
     }

@@ -83,7 +83,7 @@ impl Write {
     /// A draft, held until the end of the transaction. A write that needs its conversation too holds the draft first.
     pub async fn draft(&self, id: &DraftId) -> Result<Option<Draft>> {
         let found = drafts::Entity::find().filter(drafts::Column::StoreId.eq(self.store())).filter(drafts::Column::Id.eq(id));
-        let row = self.select_held(found, model::<drafts::Entity>).await?.pop();
+        let row = self.select_for_update(found, model::<drafts::Entity>).await?.pop();
         // The time is read after the wait for the row.
         row.map(|row| draft(row, self.now())).transpose()
     }

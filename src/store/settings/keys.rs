@@ -77,7 +77,7 @@ impl Write {
     /// The key, held until the end of the transaction.
     pub async fn key(&self, id: &KeyId) -> Result<Option<ApiKey>> {
         let found = api_keys::Entity::find().filter(self.of_key(id));
-        let Some(row) = self.select_held(found, model::<api_keys::Entity>).await?.pop() else { return Ok(None) };
+        let Some(row) = self.select_for_update(found, model::<api_keys::Entity>).await?.pop() else { return Ok(None) };
         // The secret is read only once the key is held: the transaction that held the key before may have given it another secret.
         let newest = api_key_secrets::Entity::find()
             .filter(api_key_secrets::Column::StoreId.eq(self.store()))

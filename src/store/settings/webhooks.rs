@@ -60,7 +60,7 @@ impl Write {
     /// The subscription, held until the end of the transaction.
     pub async fn webhook(&self, id: &WebhookId) -> Result<Option<Webhook>> {
         let found = webhooks::Entity::find().filter(self.of_webhook(id));
-        let Some(row) = self.select_held(found, model::<webhooks::Entity>).await?.pop() else { return Ok(None) };
+        let Some(row) = self.select_for_update(found, model::<webhooks::Entity>).await?.pop() else { return Ok(None) };
         let kinds = webhook_kinds::Entity::find()
             .select_only()
             .column(webhook_kinds::Column::Kind)

@@ -301,9 +301,9 @@ impl Write {
         self.all(select_sql(query, self.backend())?, decode).await
     }
 
-    /// [`Write::select`] that locks the rows until the end of the transaction, as [`Sql::hold`] does. On SQLite the only writer has all
-    /// rows locked anyway.
-    pub(in crate::store) async fn select_held<T>(
+    /// [`Write::select`] that locks the rows until the end of the transaction, as [`Sql::lock_rows`] does. On SQLite the only writer has
+    /// all rows locked anyway.
+    pub(in crate::store) async fn select_for_update<T>(
         &self,
         query: impl ReadStatement,
         decode: impl Fn(&mut Cells<'_>) -> Result<T>,
@@ -329,7 +329,7 @@ impl Write {
         let mut query = query.into_select();
         query.lock(lock);
         let mut sql = select_sql(query, self.backend())?;
-        sql.note_held();
+        sql.note_lock();
         self.all(sql, decode).await
     }
 }
@@ -349,6 +349,6 @@ mod tests {
         assert!(write.account_users(&[]).await.unwrap().is_empty());
         assert!(write.label_texts(&[]).await.unwrap().is_empty());
         write.keep_accounts_of(&[]).await.unwrap();
-        write.hold_conversations_of(&[]).await.unwrap();
+        write.lock_conversations_of(&[]).await.unwrap();
     }
 }

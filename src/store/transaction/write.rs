@@ -197,12 +197,12 @@ impl Write {
 
     /// Sends one flight: the waiting statements, then `statements`. Returns the answers to `statements` alone.
     async fn fly(&self, begun: &BegunTransaction, statements: Vec<Sql>) -> Result<Vec<QueryResult>> {
-        let holds = statements.iter().any(Sql::holds);
+        let locks = statements.iter().any(Sql::locks_rows);
         let mut flight = self.waiting();
         let before = flight.len();
         flight.extend(statements);
         let answers = begun.flight(&flight).await?;
-        if holds {
+        if locks {
             self.now.store(self.clock.now().millis(), Ordering::Relaxed);
         }
         Ok(answers.into_iter().skip(before).collect())
@@ -216,19 +216,19 @@ impl Write {
         if self.on_postgres() { DbBackend::Postgres } else { DbBackend::Sqlite }
     }
 
-    /// A conversation, held until the end of the transaction.
+    /// A conversation, locked until the end of the transaction.
     pub async fn conversation(&self, id: &ConversationId) -> Result<Option<Conversation>> {
-        self.held("conversations", id.as_str()).await
+        self.locked("conversations", id.as_str()).await
     }
 
-    /// A conversation and its open ticket, both held until the end of the transaction. The ticket is looked up once the conversation is
-    /// held: every write that opens or closes a ticket holds the conversation too.
+    /// A conversation and its open ticket, both locked until the end of the transaction. The ticket is looked up once the conversation is
+    /// locked: every write that opens or closes a ticket locks the conversation too.
     pub async fn conversation_with_ticket(&self, id: &ConversationId) -> Result<Option<(Conversation, Option<TicketId>)>> {
         let WriteConnection::Postgres(begun) = &self.on else {
             let Some(conversation) = self.conversation(id).await? else { return Ok(None) };
             return Ok(Some((conversation, self.open_ticket(id).await?)));
         };
-        let statements = vec![self.held_sql::<Conversation>("conversations", id.as_str()), self.open_ticket_sql(id)];
+        let statements = vec![self.locked_sql::<Conversation>("conversations", id.as_str()), self.open_ticket_sql(id)];
         statements.iter().for_each(|_| self.count_statement());
         let mut answers = self.fly(begun, statements).await?.into_iter();
         let (mut found, mut open) = (answers.next().unwrap_or_default().rows, answers.next().unwrap_or_default().rows);
@@ -237,7 +237,7 @@ impl Write {
         Ok(Some((Conversation::decode(&mut Cells::postgres(&row))?, ticket)))
     }
 
-    /// The open ticket of a conversation that is held. The ticket is held until the end of the transaction.
+    /// The open ticket of a conversation that is locked. The ticket is locked until the end of the transaction.
     pub async fn open_ticket(&self, conversation: &ConversationId) -> Result<Option<TicketId>> {
         self.first(self.open_ticket_sql(conversation), |cells| cells.id()).await
     }
@@ -245,26 +245,26 @@ impl Write {
     fn open_ticket_sql(&self, conversation: &ConversationId) -> Sql {
         let mut sql = self.sql("SELECT id FROM tickets WHERE store_id = $1 AND is_open = TRUE AND conversation_id = ");
         sql.text(conversation.as_str());
-        self.hold(&mut sql);
+        self.lock_rows(&mut sql);
         sql
     }
 
-    /// The row of a table with this id, held until the end of the transaction.
-    pub(in crate::store) async fn held<T: Row>(&self, table: &str, id: &str) -> Result<Option<T>> {
-        self.first(self.held_sql::<T>(table, id), T::decode).await
+    /// The row of a table with this id, locked until the end of the transaction.
+    pub(in crate::store) async fn locked<T: Row>(&self, table: &str, id: &str) -> Result<Option<T>> {
+        self.first(self.locked_sql::<T>(table, id), T::decode).await
     }
 
-    fn held_sql<T: Row>(&self, table: &str, id: &str) -> Sql {
+    fn locked_sql<T: Row>(&self, table: &str, id: &str) -> Sql {
         let mut sql = self.sql("SELECT ");
         sql.push(T::COLUMNS).push(" FROM ").push(table).push(" WHERE store_id = $1 AND id = ").text(id);
-        self.hold(&mut sql);
+        self.lock_rows(&mut sql);
         sql
     }
 
     /// Makes a SELECT lock the rows that it finds. SQLite needs no row locks, since it has only one writer at a time.
-    pub(in crate::store) fn hold(&self, sql: &mut Sql) {
+    pub(in crate::store) fn lock_rows(&self, sql: &mut Sql) {
         if self.on_postgres() {
-            sql.hold();
+            sql.lock_rows();
         }
     }
 

@@ -120,7 +120,7 @@ impl FollowingCopy {
             Some(store) => self.db.copy_position(store).await?.map(|position| (store.clone(), position)),
             None => match &self.db.copied_stores().await?[..] {
                 // A file holds the copy of one store, so its store is known. A database may hold copies of several stores; the server's
-                // first answer tells which of them the token belongs to.
+                // first response names the store of the token.
                 [store] if self.file.is_some() => self.db.copy_position(store).await?.map(|position| (store.clone(), position)),
                 _ => None,
             },

@@ -53,8 +53,8 @@ use crate::store::{
 const FOR_ENTITIES: u32 = 2;
 
 /// The length of SQLite's write-ahead log, in pages, above which a checkpoint copies it into the file. It is large (64 MB at the usual page
-/// size), since a checkpoint copies a page that many writes changed only once: with a quarter of this length a send takes 4 to 6 % more
-/// CPU time. With larger pages the length in bytes grows in proportion.
+/// size), since a checkpoint copies a page that many writes changed only once: with a quarter of this length a send costs 4 to 6 %
+/// more. With larger pages the length in bytes grows in proportion.
 pub(in crate::store) const LOG_PAGES: u32 = 32_000;
 
 /// Connections for the statements of `sql` that only read.

@@ -153,7 +153,7 @@ impl Write {
         Ok(self.select(query, |cells| cells.take()).await?.pop())
     }
 
-    /// Which of these are users of the store, locked as they are until the end of the transaction.
+    /// Which of these are users of the store, locked against changes until the end of the transaction.
     pub async fn known_users(&self, ids: &[&UserId]) -> Result<Vec<UserId>> {
         let query = users::Entity::find()
             .select_only()

@@ -8,7 +8,7 @@ use std::{
     path::PathBuf,
     process::{Child, ChildStdin, ChildStdout, Command, Stdio},
     sync::{
-        Mutex, OnceLock,
+        Arc, Mutex, OnceLock,
         atomic::{AtomicU32, Ordering},
     },
     time::{Duration, Instant},
@@ -58,10 +58,9 @@ impl Database {
 
     /// A database with these stores: a copy of one that is migrated and filled once, since nearly every test wants one that another has.
     pub fn with(stores: &[(&str, Vec<Value>)]) -> Self {
-        static TEMPLATES: OnceLock<Mutex<HashMap<String, &'static OnceLock<Template>>>> = OnceLock::new();
+        static TEMPLATES: OnceLock<Mutex<HashMap<String, Arc<OnceLock<Template>>>>> = OnceLock::new();
         let content = stores.iter().map(|(id, lines)| format!("{id}: {}\n", Value::from(lines.clone()))).collect();
-        let template =
-            *TEMPLATES.get_or_init(Mutex::default).lock().expect("no panic").entry(content).or_insert_with(|| Box::leak(Box::default()));
+        let template = Arc::clone(TEMPLATES.get_or_init(Mutex::default).lock().expect("no panic").entry(content).or_default());
         let template = template.get_or_init(|| Template::new(stores));
         let Some((admin, original)) = &template.database.postgres else { return template.database.copied(BINARY) };
         let name = free_name();
@@ -282,7 +281,7 @@ fn execute(url: &str, statement: &str) {
     runtime.block_on(async {
         let connection = sea_orm::Database::connect(url).await.expect("the database can be reached");
         sea_orm::ConnectionTrait::execute_unprepared(&connection, statement).await.unwrap_or_else(|error| panic!("{statement}: {error}"));
-        let _ = connection.close().await;
+        connection.close().await.expect("the connection is closed");
     });
 }
 

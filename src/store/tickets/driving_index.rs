@@ -43,7 +43,8 @@ pub(in crate::store) enum Start<'a> {
 /// If at most this many tickets fulfil a condition, the statement reads them by that condition's index instead of reading the list in
 /// order.
 const FEW: i64 = 200;
-/// [`FEW`] on PostgreSQL. Reading the list in order costs more per ticket there, since each row has to be fetched: the index has no marks.
+/// [`FEW`] on PostgreSQL. Reading the list in order costs more per ticket there, since the index has no Bloom filters, and each row has to
+/// be fetched.
 const FEW_ON_POSTGRES: i64 = 1000;
 
 /// How many times as much it costs to look a ticket up by its id as to skip it while the list is read in order. To skip it, SQLite reads

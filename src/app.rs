@@ -31,11 +31,11 @@ use crate::{
             long_poll::LongPolls,
             middleware::{Middleware, Served},
             rate_limits::RateLimit,
-            routing::Operations,
+            routing::{Operations, PREFIX, SETTINGS_PREFIX},
             shared_state::SharedState,
             unsent_answers::UnsentAnswers,
         },
-        pages::{api_reference, changes, home, static_content::Download},
+        pages::{changes, guides::GUIDES, home, layout, reference, static_content::Download},
         settings::{self, page},
     },
     readiness::Readiness,
@@ -185,17 +185,23 @@ impl App {
         let mut route = Route::new()
             .at("/", get(home::page(revision::NAME)))
             .at("/favicon.ico", get(home::icon()))
-            .at("/docs", get(api_reference::page(contract::page)))
-            .at("/docs/changes", get(changes_page))
-            .at("/docs/changes/events", get(event_changes_page))
+            .at("/docs", get(reference::download("/docs", PREFIX, contract::document)))
+            .at("/docs/changes", get(changes::page()))
+            .at("/docs/changes/events", get(changes::events_page()))
+            .at(changes::SCRIPT, get(changes::script()))
+            .at(layout::STYLE, get(layout::style()))
+            .at(layout::SCRIPT, get(layout::script()))
             .at("/openapi.yaml", get(Download::yaml(contract::document, address.clone())))
             .at("/openapi.json", get(Download::json(contract::document, address.clone())))
             .at("/openapi-3.1.json", get(Download::json(events::openapi_document::with_operations, address.clone())))
             .at("/openapi-events.json", get(Download::text("application/json", || contract::json(&events::openapi_document::document()))))
             .at("/healthz", get(healthz))
             .at("/readyz", get(readyz))
-            .at("/settings/docs", get(api_reference::page(settings::docs)))
+            .at("/settings/docs", get(reference::download("/settings/docs", SETTINGS_PREFIX, settings::document)))
             .at("/settings/openapi.json", get(Download::json(settings::document, address.clone())));
+        for guide in &GUIDES {
+            route = route.at(guide.path(), get(guide.page()));
+        }
         if self.metrics_listen.is_none() {
             route = route.at(METRICS, self.metrics());
         }
@@ -430,16 +436,6 @@ fn chore<T>(pulse: &Pulse, undone: &str, outcome: Result<T, impl Display>) -> bo
 
 fn text(media_type: &'static str, body: impl Into<poem::Body>) -> Response {
     Response::builder().content_type(media_type).header(header::X_CONTENT_TYPE_OPTIONS, "nosniff").body(body)
-}
-
-#[handler]
-fn changes_page() -> poem::Result<Response> {
-    changes::page().map_err(poem::error::InternalServerError)
-}
-
-#[handler]
-fn event_changes_page() -> poem::Result<Response> {
-    changes::events_page().map_err(poem::error::InternalServerError)
 }
 
 /// Liveness: the process is running.

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Contract tests: runs the published documents through the tools that integrators use: linters, generated clients that call a live server,
-# and a fuzzer. Stops at the first failure.
+# Contract tests: runs the published documents through the tools that integrators use: linters, generated clients and the examples of the
+# guides, which call a live server, and a fuzzer. Stops at the first failure.
 #
 #   tests/contract.sh                  as in tests/all.sh
 #   tests/contract.sh --long [SEED]    fuzzes ten times as much, from another seed
 #   COUNTERPART_REV_A=…, COUNTERPART_REV_B=…   the binaries of both revisions (default: built here)
 #   COUNTERPART_TOOLS=…                the folder of the tools (default: counterpart-tools in the user's cache)
 #
-# Needs python3 with venv, and access to PyPI, npm and crates.io for what is not in the cache.
+# Needs python3 with venv, jq and chromium, and access to PyPI, npm and crates.io for what is not in the cache.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export CARGO_TERM_COLOR="${CARGO_TERM_COLOR:-never}"
@@ -76,6 +76,18 @@ for revision in rev-a rev-b; do
     done
 done
 echo "10 generated clients of 5 generators, called" >>"$scratch/totals"
+for revision in rev-a rev-b; do
+    quietly "examples of the guides, $revision" tests/guides/run.py "$tools" "${binaries[$revision]}"
+    printf '%s on %s\n' "$(tail -n 1 "$scratch/step.log")" "$revision" >>"$scratch/totals"
+done
+# Modules are found beside the script that imports them.
+mkdir -p "$scratch/pages"
+cp tests/pages/check.mjs "$scratch/pages"
+ln -s "$tools/node/node_modules" "$scratch/pages/node_modules"
+for revision in rev-a rev-b; do
+    quietly "pages in a browser, $revision" "$tools/python/bin/node" "$scratch/pages/check.mjs" "${binaries[$revision]}"
+    printf '%s, %s\n' "$(tail -n 1 "$scratch/step.log")" "$revision" >>"$scratch/totals"
+done
 fuzz rev-a rev-a v1
 fuzz rev-b rev-b v1
 fuzz settings rev-b settings/v1

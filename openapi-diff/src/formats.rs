@@ -5,7 +5,6 @@ use std::{collections::BTreeMap, fmt::Write};
 use serde_json::{Value, json};
 
 use super::{
-    html::escaped,
     print::{class_name, plain},
     report::{Change, Report},
     rules::Class,
@@ -106,6 +105,23 @@ fn message(text: &str) -> String {
 /// A property of an annotation.
 fn property(text: &str) -> String {
     message(text).replace(':', "%3A").replace(',', "%2C")
+}
+
+/// Text as XML.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            c if c.is_control() => out.push('\u{fffd}'),
+            c => out.push(c),
+        }
+    }
+    out
 }
 
 #[cfg(test)]

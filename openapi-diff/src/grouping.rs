@@ -54,6 +54,8 @@ pub(super) struct SharedChange<'r> {
 /// An operation and the changes that only it has.
 pub(super) struct OperationGroup<'r> {
     pub heading: String,
+    /// The operation's identifier in the new document, or in the old one if it is gone.
+    pub id: Option<&'r str>,
     pub common: Vec<Mention>,
     pub changes: Vec<&'r Change>,
 }
@@ -189,6 +191,7 @@ impl Report {
 
 fn group<'r>(operation: Option<&str>, changes: Vec<&'r Change>, entered: &BTreeMap<&str, Option<(String, bool)>>) -> OperationGroup<'r> {
     let heading = heading(operation, &changes);
+    let id = changes.iter().find_map(|change| change.operation_id.as_deref());
     let mut mention: BTreeMap<(usize, &str), Mention> = BTreeMap::new();
     let mut own = Vec::new();
     for change in changes {
@@ -206,7 +209,7 @@ fn group<'r>(operation: Option<&str>, changes: Vec<&'r Change>, entered: &BTreeM
             mention.entry((label.len(), label)).or_insert_with(|| Mention { label: label.clone(), class: change.class, statuses: vec![] });
         entry.statuses.extend(split(&change.place).0.filter(|_| *several).map(str::to_owned));
     }
-    OperationGroup { heading, common: mention.into_values().collect(), changes: own }
+    OperationGroup { heading, id, common: mention.into_values().collect(), changes: own }
 }
 
 impl<'r> Grouping<'r> {
@@ -278,7 +281,7 @@ mod tests {
             assert_eq!(text.matches("is integer, was string").count(), 1, "{text}");
             assert_eq!(text.matches("see above: a (200, 400)").count(), 2, "{text}");
         }
-        assert_eq!(report.html(&[]).matches("see above: <a href=\"#there-a\">a</a> (200, 400)").count(), 2);
+        assert_eq!(report.html(&crate::Surroundings::default()).matches("see above: <a href=\"#there-a\">a</a> (200, 400)").count(), 2);
     }
 
     #[test]

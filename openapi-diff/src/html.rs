@@ -1,12 +1,15 @@
 //! Renders a report as one self-contained HTML page with both directions and a filter by class.
 //!
-//! The switch of the direction and the filters are form controls, and the style sheet hides what they exclude. The page works with
-//! keyboards and screen readers, and under a content security policy that forbids all scripts.
+//! Each direction begins with what to do, and a table of the operations that are concerned. The switch of the direction and the filters are
+//! form controls, and the style sheet hides what they exclude. The page works with keyboards and screen readers, and under a content
+//! security policy that forbids all scripts.
 
-use std::fmt::Write;
+use std::collections::{BTreeMap, BTreeSet};
+
+use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::{
-    grouping::{Grouping, Mention, OperationGroup},
+    grouping::{Grouping, OperationGroup},
     print::{ADDED, CLASSES, NEWS, REMOVED, UNSHOWN, class_name, described, heading, summed_once, titled},
     report::{Change, Report},
     rules::Class,
@@ -15,190 +18,264 @@ use super::{
 /// The style sheet of the page. A server can allow exactly this style sheet.
 pub const STYLE: &str = include_str!("html.css");
 
-impl Report {
-    /// Renders the page. `links` are the addresses and names of other pages, for the navigation.
-    pub fn html(&self, links: &[(&str, &str)]) -> String {
-        let back = self.mirrored();
-        let (old, new) = (escaped(&titled(&self.old)), escaped(&titled(&self.new)));
-        let mut out = String::with_capacity(400 * self.changes.len() + 8192);
-        _ = write!(
-            out,
-            "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta name=\"color-scheme\" content=\"light dark\">\n\
-             <title>Changes: {old} to {new}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<header>\n"
-        );
-        if !links.is_empty() {
-            let links: Vec<_> = links.iter().map(|(to, name)| format!("<a href=\"{}\">{}</a>", escaped(to), escaped(name))).collect();
-            _ = writeln!(out, "<nav>{}</nav>", links.join("\n"));
-        }
-        _ = write!(
-            out,
-            "<h1>Changes</h1>\n<form autocomplete=\"off\">\n<fieldset>\n<legend>Direction</legend>\n\
-             <label><input type=\"radio\" name=\"direction\" id=\"there\" checked> {old} <b>→</b> {new}</label>\n\
-             <label><input type=\"radio\" name=\"direction\" id=\"back\"> {new} <b>→</b> {old}</label>\n\
-             </fieldset>\n<fieldset>\n<legend>Show</legend>\n"
-        );
-        for class in CLASSES {
-            let name = class_name(class);
-            let (one, other) = (self.of_class(class).count(), back.of_class(class).count());
-            _ = writeln!(
-                out,
-                "<label><input type=\"checkbox\" id=\"{name}\" checked> <span class=\"class {name}\">{name}</span> \
-                 <span class=\"there\">{one}</span><span class=\"back\">{other}</span></label>"
-            );
-        }
-        out.push_str("</fieldset>\n</form>\n</header>\n");
-        for (direction, report) in [("there", self), ("back", &back)] {
-            report.body(&mut out, direction);
-        }
-        out.push_str("</body>\n</html>\n");
-        out
-    }
+/// What a server adds to the page.
+#[derive(Clone, Copy, Default)]
+pub struct Surroundings<'a> {
+    /// Addresses and names of other pages, for the navigation.
+    pub links: &'a [(&'a str, &'a str)],
+    /// The address where an operation with this identifier is documented.
+    pub documented_at: Option<&'a dyn Fn(&str) -> Option<String>>,
+    /// The address of a script.
+    pub script: Option<&'a str>,
+}
 
-    fn body(&self, out: &mut String, direction: &str) {
-        let grouping = self.grouping();
-        _ = writeln!(out, "<main class=\"{direction}\">\n<p>{}.</p>", escaped(&summed_once(grouping.distinct, self.summary)));
-        for notice in &self.notices {
-            _ = writeln!(out, "<p class=\"notice\">{}</p>", escaped(notice));
-        }
-        if !grouping.notes.is_empty() {
-            out.push_str("<section class=\"notes\">\n<h2>What to do</h2>\n<ol>\n");
-            for (number, note) in (1..).zip(&grouping.notes) {
-                _ = writeln!(out, "<li id=\"{direction}-{number}\">{}</li>", spans(note));
-            }
-            out.push_str("</ol>\n</section>\n");
-        }
-        self.unshown(out, &grouping, direction);
-        let list = |out: &mut String, title: &str, moved: &[&Change]| {
-            if moved.is_empty() {
-                return;
-            }
-            open(out, |class| moved.iter().any(|change| change.class == class), title);
-            out.push_str("<ul>\n");
-            for change in moved {
-                let end = format!("{} <span>{}</span>", change.rule.id, change.fingerprint);
-                item(out, &grouping, direction, change, ">", &heading(change.operation.as_deref(), &[change]), &end);
-            }
-            out.push_str("</ul>\n</section>\n");
-        };
-        list(out, REMOVED, &grouping.removed);
-        for extent in &grouping.common {
-            let has = |class| extent.entries.iter().any(|entry| entry.change.class == class);
-            open(out, has, &extent.title);
-            _ = writeln!(out, "<p>{}.</p>\n<ul>", escaped(&extent.reached));
-            for entry in &extent.entries {
-                let label = format!(" id=\"{direction}-{}\"><b>{}.</b>", entry.label, entry.label);
-                let end = format!("{} · {} places", entry.change.rule.id, entry.places);
-                item(out, &grouping, direction, entry.change, &label, &entry.place, &end);
-            }
-            out.push_str("</ul>\n</section>\n");
-        }
-        for group in &grouping.operations {
-            open(out, |class| group.has(class), &group.heading);
-            out.push_str("<ul>\n");
-            for class in CLASSES {
-                see_above(out, direction, group, class);
-                for change in group.of_class(class) {
-                    let end = format!("{} <span>{}</span>", change.rule.id, change.fingerprint);
-                    item(out, &grouping, direction, change, ">", &change.place, &end);
+impl std::fmt::Debug for Surroundings<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Surroundings").field("links", &self.links).field("script", &self.script).finish_non_exhaustive()
+    }
+}
+
+impl Report {
+    /// Renders the page.
+    pub fn html(&self, around: &Surroundings<'_>) -> String {
+        let back = self.mirrored();
+        let (old, new) = (titled(&self.old), titled(&self.new));
+        let counted = |class| (self.of_class(class).count(), back.of_class(class).count());
+        html! {
+            (DOCTYPE)
+            html lang="en" {
+                head {
+                    meta charset="utf-8";
+                    meta name="viewport" content="width=device-width, initial-scale=1";
+                    meta name="color-scheme" content="light dark";
+                    title { "Changes: " (old) " to " (new) }
+                    style { (PreEscaped(STYLE)) }
+                    @if let Some(script) = around.script { script type="module" src=(script) {} }
+                }
+                body {
+                    header {
+                        @if !around.links.is_empty() { nav { @for (to, name) in around.links { a href=(to) { (name) } "\n" } } }
+                        h1 { "Changes" }
+                        form autocomplete="off" {
+                            fieldset {
+                                legend { "Direction" }
+                                label { input type="radio" name="direction" id="there" checked; " " (old) " " b { "→" } " " (new) }
+                                label { input type="radio" name="direction" id="back"; " " (new) " " b { "→" } " " (old) }
+                            }
+                            fieldset {
+                                legend { "Show" }
+                                @for class in CLASSES {
+                                    @let (name, (one, other)) = (class_name(class), counted(class));
+                                    label {
+                                        input type="checkbox" id=(name) checked; " " span class={ "class " (name) } { (name) } " "
+                                        span.there { (one) } span.back { (other) }
+                                    }
+                                }
+                            }
+                        }
+                    }
+                    (Direction { report: self, name: "there", grouping: self.grouping(), around }.main())
+                    (Direction { report: &back, name: "back", grouping: back.grouping(), around }.main())
                 }
             }
-            out.push_str("</ul>\n</section>\n");
         }
-        list(out, ADDED, &grouping.added);
-        if !self.news.is_empty() {
-            _ = write!(out, "<section>\n<h2>{NEWS}</h2>\n<ul>\n");
-            self.news.iter().for_each(|new| _ = writeln!(out, "<li>{}</li>", spans(new)));
-            out.push_str("</ul>\n</section>\n");
-        }
-        out.push_str("</main>\n");
-    }
-
-    fn unshown(&self, out: &mut String, grouping: &Grouping, direction: &str) {
-        if self.unshown.is_empty() {
-            return;
-        }
-        let [old, new] = [&self.old, &self.new].map(|title| escaped(&titled(title)));
-        _ = writeln!(out, "<section>\n<h2>{UNSHOWN}</h2>\n<table>\n<tr><th>{old}</th><th>{new}</th></tr>");
-        for row in &self.unshown {
-            let number = row.note.as_deref().and_then(|note| grouping.number_of(note));
-            let link = number.map(|number| format!(" <a href=\"#{direction}-{number}\">what to do: {number}</a>")).unwrap_or_default();
-            _ = writeln!(out, "<tr><td>{}</td><td>{}{link}</td></tr>", spans(&row.old), spans(&row.new));
-        }
-        out.push_str("</table>\n</section>\n");
+        .into_string()
     }
 }
 
-/// Begins a section. Its CSS classes name the classes of its changes, so that it is hidden when all of them are excluded.
-fn open(out: &mut String, has: impl Fn(Class) -> bool, heading: &str) {
-    let classes: Vec<_> = CLASSES.into_iter().filter(|class| has(*class)).map(|class| format!("has-{}", class_name(class))).collect();
-    _ = writeln!(out, "<section class=\"{}\">\n<h2>{}</h2>", classes.join(" "), escaped(heading));
+/// One direction of the page.
+struct Direction<'r> {
+    report: &'r Report,
+    /// The CSS class of the direction, and the beginning of its anchors.
+    name: &'static str,
+    grouping: Grouping<'r>,
+    around: &'r Surroundings<'r>,
 }
 
-/// Writes a change as a list item. `label` completes the opening tag of the item.
-fn item(out: &mut String, grouping: &Grouping, direction: &str, change: &Change, label: &str, place: &str, end: &str) {
-    let name = class_name(change.class);
-    _ = write!(
-        out,
-        "<li class=\"{name}\"{label} <span class=\"class {name}\">{name}</span> <code>{}</code> {} ",
-        escaped(place),
-        spans(&Some(described(change)).filter(|about| !about.is_empty()).unwrap_or_else(|| change.says.clone()))
-    );
-    if let Some(witness) = &change.witness {
-        _ = write!(out, "<small>for example <code>{}</code></small> ", escaped(&witness.to_string()));
+impl Direction<'_> {
+    fn main(&self) -> Markup {
+        let Self { report, name, grouping, .. } = self;
+        html! {
+            main class=(name) {
+                p { (text(&summed_once(grouping.distinct, report.summary))) "." }
+                @for notice in &report.notices { p.notice { (text(notice)) } }
+                @if !grouping.notes.is_empty() {
+                    section.notes {
+                        h2 { "What to do" }
+                        ol { @for (number, note) in (1..).zip(&grouping.notes) { li id={ (name) "-" (number) } { (spans(note)) } } }
+                    }
+                }
+                @if !report.news.is_empty() {
+                    section { h2 { (NEWS) } ul { @for new in &report.news { li { (spans(new)) } } } }
+                }
+                (self.by_operation())
+                (self.unshown())
+                (self.list(REMOVED, &grouping.removed))
+                (self.list(ADDED, &grouping.added))
+                @for extent in &grouping.common {
+                    section class=(shown_with(|class| extent.entries.iter().any(|entry| entry.change.class == class))) {
+                        h2 { (text(&extent.title)) }
+                        p { (text(&extent.reached)) "." }
+                        ul {
+                            @for entry in &extent.entries {
+                                li class=(class_name(entry.change.class)) id={ (name) "-" (entry.label) } {
+                                    b { (entry.label) "." } " "
+                                    (self.item(entry.change, &entry.place, &html! { (entry.change.rule.id) " · " (entry.places) " places" }))
+                                }
+                            }
+                        }
+                    }
+                }
+                @for (number, group) in grouping.operations.iter().enumerate() {
+                    section class=(shown_with(|class| group.has(class))) id={ (name) "-operation-" (number) } {
+                        h2 { (text(&group.heading)) @if let Some(to) = self.documented_at(group) { " " a href=(to) { "documentation" } } }
+                        ul { @for class in CLASSES { (self.of_operation(group, class)) } }
+                    }
+                }
+            }
+        }
     }
-    if let Some(reason) = &change.approved {
-        _ = write!(out, "<small>approved: {}</small> ", escaped(reason));
-    }
-    if let Some(number) = grouping.number(change) {
-        _ = write!(out, "<a href=\"#{direction}-{number}\">what to do: {number}</a> ");
-    }
-    _ = writeln!(out, "<small>{end}</small></li>");
-}
 
-/// Writes links to the entries at the front that affect this operation.
-fn see_above(out: &mut String, direction: &str, group: &OperationGroup, class: Class) {
-    let link = |mention: &Mention| {
-        let link = format!("<a href=\"#{direction}-{0}\">{0}</a>", mention.label);
-        if mention.statuses.is_empty() { link } else { format!("{link} ({})", escaped(&mention.statuses.join(", "))) }
-    };
-    let mention: Vec<_> = group.common.iter().filter(|mention| mention.class == class).map(link).collect();
-    if !mention.is_empty() {
+    fn documented_at(&self, group: &OperationGroup<'_>) -> Option<String> {
+        self.around.documented_at?(group.id?)
+    }
+
+    /// The number of each operation's changes by class, and what to do about them.
+    fn by_operation(&self) -> Markup {
+        let Self { name, grouping, .. } = self;
+        let entries: BTreeMap<_, _> =
+            grouping.common.iter().flat_map(|extent| &extent.entries).map(|entry| (&entry.label, entry.change)).collect();
+        let counted = |changes: &[&Change], class| match changes.iter().filter(|change| change.class == class).count() {
+            0 => String::new(),
+            count => count.to_string(),
+        };
+        html! {
+            @if grouping.operations.len() > 1 {
+                section.operations {
+                    h2 { "By operation" }
+                    table {
+                        tr { th scope="col" { "Operation" } th scope="col" { "What to do" } @for class in CLASSES { th scope="col" class={ "class " (class_name(class)) } { (class_name(class)) } } }
+                        @for (number, group) in grouping.operations.iter().enumerate() {
+                            @let changes = changes_of(group, &entries);
+                            @let steps: BTreeSet<_> = changes.iter().filter_map(|change| grouping.number(change)).collect();
+                            tr {
+                                th scope="row" { a href={ "#" (name) "-operation-" (number) } { (text(&group.heading)) } }
+                                td { @for (at, step) in steps.iter().enumerate() { @if at > 0 { ", " } a href={ "#" (name) "-" (step) } { (step) } } }
+                                @for class in CLASSES { td { (counted(&changes, class)) } }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn unshown(&self) -> Markup {
+        let [old, new] = [&self.report.old, &self.report.new].map(titled);
+        html! {
+            @if !self.report.unshown.is_empty() {
+                section {
+                    h2 { (UNSHOWN) }
+                    table {
+                        tr { th scope="col" { (text(&old)) } th scope="col" { (text(&new)) } }
+                        @for row in &self.report.unshown {
+                            @let number = row.note.as_deref().and_then(|note| self.grouping.number_of(note));
+                            tr { td { (spans(&row.old)) } td { (spans(&row.new)) " " (self.step(number)) } }
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Operations that were added or removed.
+    fn list(&self, title: &str, moved: &[&Change]) -> Markup {
+        html! {
+            @if !moved.is_empty() {
+                section class=(shown_with(|class| moved.iter().any(|change| change.class == class))) {
+                    h2 { (title) }
+                    ul {
+                        @for change in moved {
+                            li class=(class_name(change.class)) { (self.item(change, &heading(change.operation.as_deref(), &[change]), &identified(change))) }
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// The changes of a class that an operation has, after links to the entries at the front that affect it.
+    fn of_operation(&self, group: &OperationGroup<'_>, class: Class) -> Markup {
+        let common: Vec<_> = group.common.iter().filter(|mention| mention.class == class).collect();
         let name = class_name(class);
-        _ = writeln!(out, "<li class=\"{name}\"><span class=\"class {name}\">{name}</span> see above: {}</li>", mention.join(", "));
-    }
-}
-
-pub(super) fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            c if c.is_control() => out.push('\u{fffd}'),
-            c => out.push(c),
+        html! {
+            @if !common.is_empty() {
+                li class=(name) {
+                    span class={ "class " (name) } { (name) } " see above: "
+                    @for (at, mention) in common.iter().enumerate() {
+                        @if at > 0 { ", " }
+                        a href={ "#" (self.name) "-" (mention.label) } { (mention.label) }
+                        @if !mention.statuses.is_empty() { " (" (text(&mention.statuses.join(", "))) ")" }
+                    }
+                }
+            }
+            @for change in group.of_class(class) { li class=(name) { (self.item(change, &change.place, &identified(change))) } }
         }
     }
-    out
+
+    /// A change. `end` identifies it.
+    fn item(&self, change: &Change, place: &str, end: &Markup) -> Markup {
+        let name = class_name(change.class);
+        let says = Some(described(change)).filter(|about| !about.is_empty()).unwrap_or_else(|| change.says.clone());
+        html! {
+            span class={ "class " (name) } { (name) } " " code { (text(place)) } " " (spans(&says)) " "
+            @if let Some(witness) = &change.witness { small { "for example " code { (text(&witness.to_string())) } } " " }
+            @if let Some(reason) = &change.approved { small { "approved: " (text(reason)) } " " }
+            (self.step(self.grouping.number(change)))
+            small { (end) }
+        }
+    }
+
+    /// A link to a step of what to do.
+    fn step(&self, number: Option<usize>) -> Markup {
+        html! { @if let Some(number) = number { a href={ "#" (self.name) "-" (number) } { "what to do: " (number) } " " } }
+    }
 }
 
-/// Escapes text and renders its code spans. A text with an unpaired backtick has no code spans.
-fn spans(text: &str) -> String {
-    let parts: Vec<_> = text.split('`').collect();
+/// Every change of an operation, those at the front included.
+fn changes_of<'r>(group: &'r OperationGroup<'r>, entries: &BTreeMap<&String, &'r Change>) -> Vec<&'r Change> {
+    let common = group.common.iter().filter_map(|mention| entries.get(&mention.label).copied());
+    common.chain(group.changes.iter().copied()).collect()
+}
+
+/// CSS classes of a section: the classes of its changes, so that it is hidden when all of them are excluded.
+fn shown_with(has: impl Fn(Class) -> bool) -> String {
+    CLASSES.into_iter().filter(|class| has(*class)).map(|class| format!("has-{}", class_name(class))).collect::<Vec<_>>().join(" ")
+}
+
+fn identified(change: &Change) -> Markup {
+    html! { (change.rule.id) " " span { (change.fingerprint) } }
+}
+
+/// A text without control characters, which a page must not contain.
+fn text(text: &str) -> String {
+    text.chars().map(|letter| if letter.is_control() { '\u{fffd}' } else { letter }).collect()
+}
+
+/// Renders the code spans of a text. A text with an unpaired backtick has none.
+fn spans(value: &str) -> Markup {
+    let parts: Vec<_> = value.split('`').collect();
     if parts.len() % 2 == 0 {
-        return escaped(text);
+        return html! { (text(value)) };
     }
-    let part = |(position, part): (usize, &&str)| if position % 2 == 0 { escaped(part) } else { format!("<code>{}</code>", escaped(part)) };
-    parts.iter().enumerate().map(part).collect()
+    html! { @for (at, part) in parts.iter().enumerate() { @if at % 2 == 0 { (text(part)) } @else { code { (text(part)) } } } }
 }
 
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
+    use super::Surroundings;
     use crate::{Document, diff};
 
     #[test]
@@ -209,12 +286,13 @@ mod tests {
             )
             .expect("a document")
         };
-        let page = diff(&document("/a"), &document("/b\"'>")).html(&[("/docs", "Documentation")]);
+        let page = diff(&document("/a"), &document("/b\"'>"))
+            .html(&Surroundings { links: &[("/docs", "Documentation")], ..Surroundings::default() });
         for (what, count) in
             [("the operation is gone", 2), ("the operation is new", 2), ("<main", 2), ("<script", 0), ("http", 0), ("src=", 0), ("url(", 0)]
         {
             assert_eq!(page.matches(what).count(), count, "{what}: {page}");
         }
-        assert!(page.contains("GET /b&quot;&#39;&gt;") && page.contains("href=\"/docs\""));
+        assert!(page.contains("GET /b&quot;'&gt;") && page.contains("href=\"/docs\""));
     }
 }

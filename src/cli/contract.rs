@@ -169,7 +169,7 @@ impl Diff {
             ReportFormat::Text => report.text(),
             ReportFormat::Md => report.markdown(),
             ReportFormat::Json => report.json(),
-            ReportFormat::Html => report.html(&[]),
+            ReportFormat::Html => report.html(&openapi_diff::Surroundings::default()),
             ReportFormat::Sarif => report.sarif(&self.new),
             ReportFormat::Junit => report.junit(mildest),
             ReportFormat::Github => report.github(&self.new),

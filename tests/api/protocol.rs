@@ -321,7 +321,7 @@ fn a_nul_in_a_value_finds_nothing_and_breaks_nothing() {
 #[test]
 fn pages_run_only_their_own_scripts_and_cannot_be_framed() {
     let anonymous = one().anonymous();
-    for path in ["/docs", "/settings/docs", "/docs/changes", "/docs/changes/events", "/settings"] {
+    for path in ["/", "/docs", "/docs/guides/paging", "/settings/docs", "/docs/changes", "/docs/changes/events", "/settings"] {
         let page = anonymous.raw("GET", path).exchange();
         assert_eq!((page.status, page.header("x-content-type-options")), (200, Some("nosniff")), "{path}");
         let policy = page.header("content-security-policy").unwrap_or_else(|| panic!("{path} has no policy"));

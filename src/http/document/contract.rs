@@ -99,23 +99,6 @@ pub fn routes_page(document: &Value) -> String {
     routes(document).into_iter().map(line).collect()
 }
 
-/// The documentation page, self-contained.
-pub fn page() -> String {
-    let service = service();
-    let page = page_of(&service.swagger_ui_html(), &service.spec(), &document(), &format!("counterpart API, revision {}", revision::NAME));
-    let ui = "\n<div id=\"ui\"></div>\n";
-    let link =
-        "\n<p style=\"margin: 1rem; font-family: sans-serif\"><a href=\"/docs/changes\">What differs between revisions A and B</a></p>";
-    page.replacen(ui, &format!("{link}{ui}"), 1)
-}
-
-/// A page of the generator, in which the generator's own document, `spec`, is replaced by `document`.
-pub fn page_of(page: &str, spec: &str, document: &Value, title: &str) -> String {
-    // Inside a script element, `</` would end the element.
-    let document = json(document).replace("</", "<\\/");
-    page.replace(spec, &document).replace("<title>Swagger UI</title>", &format!("<title>{title}</title>"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,64 +2,88 @@
 //! and in the events that subscribers receive. The pages are the same in both builds.
 //!
 //! The pages are rendered from the committed comparisons when they are first requested, which takes a few milliseconds. Before that they
-//! use no memory, and they do not delay the start of the server. Served by `app`.
+//! use no memory, and they do not delay the start of the server.
+
+use std::collections::BTreeSet;
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use poem::{Response, http::header};
+use openapi_diff::{Report, STYLE, Surroundings};
+use poem::http::HeaderValue;
 use sha2::{Digest, Sha256};
 
-use openapi_diff::{Report, STYLE};
+use super::static_content::Download;
+use crate::http::document::contract;
 
 /// The comparisons of the two revisions, with notes for those who adapt to the changes.
 const A_TO_B: &str = include_str!("../../../openapi/a-to-b.json");
 const EVENTS_A_TO_B: &str = include_str!("../../../openapi/events-a-to-b.json");
 
+/// The script of both pages.
+pub const SCRIPT: &str = "/docs/changes.js";
+
 /// The changes in requests and answers.
-pub fn page() -> serde_json::Result<Response> {
-    shown(A_TO_B, &[("/docs", "Documentation"), ("/docs/changes/events", "Changes of events")])
+pub fn page() -> Download {
+    Download::page(
+        || {
+            shown(
+                A_TO_B,
+                &[("/docs", "Documentation"), ("/docs/guides/moving-from-a-to-b", "Guide"), ("/docs/changes/events", "Changes of events")],
+            )
+        },
+        policy,
+    )
 }
 
 /// The changes in events.
-pub fn events_page() -> serde_json::Result<Response> {
-    shown(EVENTS_A_TO_B, &[("/docs", "Documentation"), ("/docs/changes", "Changes of requests and answers")])
+pub fn events_page() -> Download {
+    Download::page(|| shown(EVENTS_A_TO_B, &[("/docs", "Documentation"), ("/docs/changes", "Changes of requests and answers")]), policy)
 }
 
-/// The page of a comparison. Its content security policy allows the page's own style sheet and nothing else.
-fn shown(comparison: &str, links: &[(&str, &str)]) -> serde_json::Result<Response> {
-    let report: Report = serde_json::from_str(comparison)?;
+/// The script at [`SCRIPT`].
+pub fn script() -> Download {
+    Download::text("text/javascript; charset=utf-8", || include_str!("changes.js").to_owned())
+}
+
+/// The page of a comparison. Operations that this build serves are linked with their documentation.
+fn shown(comparison: &str, links: &[(&str, &str)]) -> String {
+    let served: BTreeSet<_> = contract::routes(&contract::document()).into_iter().map(|route| route.operation_id).collect();
+    let documented_at = |operation: &str| served.contains(operation).then(|| format!("/docs#{operation}"));
+    let around = Surroundings { links, documented_at: Some(&documented_at), script: Some(SCRIPT) };
+    // A test reads both comparisons.
+    serde_json::from_str(comparison).map_or_else(|error| error.to_string(), |report: Report| report.html(&around))
+}
+
+/// The content security policy of the pages: their style sheet and their script, and nothing else.
+fn policy(_: &str) -> HeaderValue {
     let style = BASE64_STANDARD.encode(Sha256::digest(STYLE.as_bytes()));
-    let policy = format!("default-src 'none'; style-src 'sha256-{style}'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'");
-    Ok(Response::builder()
-        .content_type("text/html; charset=utf-8")
-        .header(header::CONTENT_SECURITY_POLICY, policy)
-        .header(header::X_CONTENT_TYPE_OPTIONS, "nosniff")
-        .header(header::REFERRER_POLICY, "no-referrer")
-        .header(header::CACHE_CONTROL, "no-cache")
-        .body(report.html(links)))
+    let policy = format!(
+        "default-src 'none'; style-src 'sha256-{style}'; script-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
+    );
+    // A hash and keywords are visible ASCII. The fallback lets nothing run.
+    HeaderValue::from_str(&policy).unwrap_or(HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[tokio::test]
-    async fn the_pages_show_the_committed_comparisons() {
-        let text = shows(page()).await;
+    #[test]
+    fn the_pages_show_the_committed_comparisons() {
+        let text = shown(A_TO_B, &[("/docs/changes/events", "Changes of events")]);
         assert!(text.contains("counterpart, revision A 1.0.0 <b>→</b> counterpart, revision B 1.0.0"));
         assert!(text.contains("x-pagination-total") && text.contains("what to do: 1"));
         assert!(text.contains("a cursor with other filters") && text.contains("href=\"/docs/changes/events\""));
-        let text = shows(events_page()).await;
+        assert!(text.contains("href=\"/docs#listTickets\""));
+        let text = shown(EVENTS_A_TO_B, &[("/docs/changes", "Changes")]);
         assert!(text.contains("counterpart events, revision A 1.0.0 <b>→</b> counterpart events, revision B 1.0.0"));
         assert!(text.contains("webhook message.received POST") && text.contains("href=\"/docs/changes\""));
     }
 
-    async fn shows(page: serde_json::Result<Response>) -> String {
-        let response = page.expect("a page");
-        let policy = response.header(header::CONTENT_SECURITY_POLICY).expect("a policy").to_owned();
-        let text = response.into_body().into_string().await.expect("text");
+    #[test]
+    fn the_policy_allows_the_style_sheet_of_the_page() {
+        let text = shown(A_TO_B, &[]);
         let style = text.split_once("<style>").and_then(|(_, rest)| rest.split_once("</style>")).expect("a style sheet").0;
         let hash = BASE64_STANDARD.encode(Sha256::digest(style.as_bytes()));
-        assert!(policy.contains(&hash), "the browser would refuse the style sheet: {policy}");
-        text
+        assert!(policy("").to_str().unwrap().contains(&hash), "the browser would refuse the style sheet");
     }
 }

@@ -1,6 +1,11 @@
 //! The start page at `/`, which links to everything that is served, and its icon.
 
-use super::{api_reference, static_content::Download};
+use maud::html;
+
+use super::{
+    layout::{self, Page},
+    static_content::Download,
+};
 use crate::http::machinery::routing::PREFIX;
 
 const ICON: &str = "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 16 16\"><rect width=\"16\" height=\"16\" rx=\"4\" fill=\"#3355cc\"/>\
@@ -8,7 +13,28 @@ const ICON: &str = "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 16 1
 
 /// The start page, with the name of the revision that this build serves.
 pub fn page(revision: &'static str) -> Download {
-    api_reference::page(move || include_str!("home.html").replace("{revision}", revision).replace("{prefix}", PREFIX))
+    let content = move || {
+        html! {
+            h1 { "counterpart" }
+            p { "The data API of a customer-support inbox, revision " (revision) " of its contract, at " code { (PREFIX) } "." }
+            dl {
+                dt { a href="/docs" { "API reference" } }
+                dd { "Every operation, with an example. Begin with " a href="/docs/guides/authentication" { "the first guide" } "." }
+                dt { a href="/openapi.json" { "OpenAPI document" } }
+                dd {
+                    "For client generators and other tools, also " a href="/openapi.yaml" { "as YAML" } ". "
+                    a href="/openapi-events.json" { "The document of the events" } " that are sent to webhooks."
+                }
+                dt { a href="/settings" { "Settings" } }
+                dd {
+                    "API keys and webhooks of a store, for its owners and admins. " a href="/settings/docs" { "The settings API" } "."
+                }
+                dt { a href="/readyz" { "Health" } }
+                dd { "Whether the server is ready to answer requests. " a href="/metrics" { "Metrics" } "." }
+            }
+        }
+    };
+    layout::download(move || layout::page(&Page { path: "/", title: "Start", content: content(), outline: html! {} }))
 }
 
 /// The icon that browsers request from every server.

@@ -1,6 +1,10 @@
 //! HTML pages, and downloads such as the OpenAPI documents.
 
-pub mod api_reference;
 pub mod changes;
+pub mod guides;
 pub mod home;
+pub mod layout;
+pub mod markdown;
+pub mod reference;
+mod schema;
 pub mod static_content;

@@ -31,6 +31,6 @@ mod webhooks;
 
 pub use bridges::BridgeView;
 pub use keys::KeyView;
-pub use openapi_document::{docs, document, examples, plane};
+pub use openapi_document::{document, examples, plane};
 pub use session::LINK_FRAGMENT;
 pub use webhooks::{AttemptView, WebhookView};

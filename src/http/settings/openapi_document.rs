@@ -10,7 +10,6 @@ use crate::{
         document::{
             canonical::{canonical, sorted},
             components::{operations_mut, share},
-            contract::page_of,
             examples::{ExampleFiles, Examples},
             introduction::UNENVELOPED,
             merged_paths::Merged,
@@ -92,10 +91,4 @@ pub fn examples() -> Examples {
         errors: include_str!("errors.json"),
     };
     Examples::read(files, ReceivedAt::Timestamp)
-}
-
-/// The documentation page, self-contained.
-pub fn docs() -> String {
-    let service = service();
-    page_of(&service.swagger_ui_html(), &service.spec(), &document(), "counterpart settings API")
 }

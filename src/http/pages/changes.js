@@ -1,0 +1,24 @@
+// The script of the pages of changes: a search field that hides what does not contain the text. The pages can be read without it.
+
+const field = document.createElement("input");
+field.type = "search";
+const label = document.createElement("label");
+label.append("Search ", field);
+const box = document.createElement("fieldset");
+const legend = document.createElement("legend");
+legend.textContent = "Search";
+box.append(legend, label);
+document.querySelector("form").append(box);
+
+// Enter must not load the page again.
+document.querySelector("form").addEventListener("submit", (event) => event.preventDefault());
+field.addEventListener("input", () => {
+  const wanted = field.value.trim().toLowerCase();
+  const has = (element) => element.textContent.toLowerCase().includes(wanted);
+  for (const section of document.querySelectorAll("main > section")) {
+    const title = has(section.querySelector("h2"));
+    const rows = [...section.querySelectorAll("li, tr")];
+    for (const row of rows) row.hidden = !title && !has(row);
+    section.hidden = !title && rows.every((row) => row.hidden);
+  }
+});

@@ -1,0 +1,80 @@
+//! The frame of the documentation pages: head, navigation and files. The pages load nothing from other servers, and their content security
+//! policy allows nothing else.
+
+use maud::{DOCTYPE, Markup, html};
+use poem::http::HeaderValue;
+
+use super::{guides::GUIDES, static_content::Download};
+
+/// The style sheet of the pages.
+pub const STYLE: &str = "/docs/page.css";
+/// The script of the pages: the chosen language of examples, and buttons that copy an example.
+pub const SCRIPT: &str = "/docs/page.js";
+
+/// The pages that do not come from a list, by path and title.
+const REFERENCES: [(&str, &str); 3] =
+    [("/docs", "API reference"), ("/docs/changes", "Changes between revisions"), ("/settings/docs", "Settings API reference")];
+
+/// A documentation page.
+#[derive(Debug)]
+pub struct Page<'a> {
+    pub path: &'a str,
+    pub title: &'a str,
+    pub content: Markup,
+    /// Links to the parts of the page, which the navigation shows under the link to the page.
+    pub outline: Markup,
+}
+
+/// The HTML of a page.
+pub fn page(Page { path, title, content, outline }: &Page<'_>) -> String {
+    let link = |to: &str, text: &str| {
+        let is_here = to == *path;
+        html! { li { a href=(to) aria-current=[is_here.then_some("page")] { (text) } @if is_here { (outline) } } }
+    };
+    html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { (title) " – counterpart" }
+                link rel="icon" href="/favicon.ico" type="image/svg+xml";
+                link rel="stylesheet" href=(STYLE);
+                script type="module" src=(SCRIPT) {}
+            }
+            body {
+                a.skip href="#content" { "Skip to the content" }
+                header { a.brand href="/" { "counterpart" } " " a.menu href="#contents" { "Contents" } }
+                main #content tabindex="-1" { (content) }
+                nav #contents aria-label="Documentation" {
+                    h2 { "Guides" }
+                    ul { @for guide in &GUIDES { (link(&guide.path(), guide.title())) } }
+                    h2 { "Reference" }
+                    ul { @for (to, text) in REFERENCES { (link(to, text)) } }
+                }
+            }
+        }
+    }
+    .into_string()
+}
+
+/// A download of a page that [`page`] renders.
+pub fn download(html: impl Fn() -> String + Send + Sync + 'static) -> Download {
+    Download::page(html, |_| {
+        HeaderValue::from_static(
+            "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; form-action 'none'; base-uri 'none'; \
+             frame-ancestors 'none'",
+        )
+    })
+}
+
+/// The style sheet at [`STYLE`].
+pub fn style() -> Download {
+    Download::text("text/css; charset=utf-8", || include_str!("page.css").to_owned())
+}
+
+/// The script at [`SCRIPT`].
+pub fn script() -> Download {
+    Download::text("text/javascript; charset=utf-8", || include_str!("page.js").to_owned())
+}

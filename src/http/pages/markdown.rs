@@ -1,0 +1,113 @@
+//! Markdown as HTML. Headings get the ids that links name, and what may be wider than a phone scrolls by itself.
+//!
+//! An example may be written in several languages, one code block after the other. The page shows it as tabs.
+
+use maud::{Markup, PreEscaped, html};
+use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd, html::push_html};
+
+/// The languages of examples: the name of the code block, and the text of the tab.
+const LANGUAGES: [(&str, &str); 4] = [("sh", "curl"), ("python", "Python"), ("typescript", "TypeScript"), ("rust", "Rust")];
+
+/// One part of a text.
+enum Part<'a> {
+    Text(Vec<Event<'a>>),
+    /// The same example in several languages.
+    Example(Vec<(String, String)>),
+}
+
+/// The HTML of a text.
+pub fn rendered(markdown: &str) -> Markup {
+    let parts = parts(Parser::new_ext(markdown, Options::ENABLE_TABLES));
+    let mut examples = 0;
+    let mut shown = |part| match part {
+        Part::Text(events) => {
+            let mut text = String::new();
+            push_html(&mut text, events.into_iter());
+            PreEscaped(text)
+        }
+        Part::Example(versions) => {
+            examples += 1;
+            example(examples, &versions)
+        }
+    };
+    html! { @for part in parts { (shown(part)) } }
+}
+
+fn parts<'a>(mut events: Parser<'a>) -> Vec<Part<'a>> {
+    let mut parts = vec![];
+    while let Some(event) = events.next() {
+        if let Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(language))) = event {
+            let code =
+                events.by_ref().map_while(|event| if let Event::Text(text) = event { Some(text.into_string()) } else { None }).collect();
+            match parts.last_mut() {
+                Some(Part::Example(versions)) => versions.push((language.into_string(), code)),
+                _ => parts.push(Part::Example(vec![(language.into_string(), code)])),
+            }
+            continue;
+        }
+        if !matches!(parts.last(), Some(Part::Text(_))) {
+            parts.push(Part::Text(vec![]));
+        }
+        let Some(Part::Text(text)) = parts.last_mut() else { continue };
+        match event {
+            Event::Start(Tag::Heading { level, classes, attrs, .. }) => {
+                let inner: Vec<_> = events.by_ref().take_while(|event| !matches!(event, Event::End(TagEnd::Heading(_)))).collect();
+                let id = Some(anchor(&inner).into());
+                text.push(Event::Start(Tag::Heading { level, id, classes, attrs }));
+                text.extend(inner);
+                text.push(Event::End(TagEnd::Heading(level)));
+            }
+            // What may be wider than a phone scrolls by itself, and takes the focus so that a keyboard can scroll it.
+            Event::Start(Tag::Table(_)) => {
+                text.extend([Event::Html("<div class=\"wide\" role=\"region\" aria-label=\"Table\" tabindex=\"0\">".into()), event]);
+            }
+            Event::End(TagEnd::Table) => text.extend([event, Event::Html("</div>".into())]),
+            Event::Start(Tag::CodeBlock(_)) => text.push(Event::Html("<pre tabindex=\"0\"><code>".into())),
+            // Markup in a text is shown, and not part of the page.
+            Event::Html(markup) | Event::InlineHtml(markup) => text.push(Event::Text(markup)),
+            _ => text.push(event),
+        }
+    }
+    parts
+}
+
+/// The fragment of a link to a heading: its text, in lower case and with hyphens.
+fn anchor(heading: &[Event<'_>]) -> String {
+    let text: String =
+        heading.iter().filter_map(|event| if let Event::Text(text) | Event::Code(text) = event { Some(&**text) } else { None }).collect();
+    text.split(|letter: char| !letter.is_alphanumeric())
+        .filter(|word| !word.is_empty())
+        .map(str::to_lowercase)
+        .collect::<Vec<_>>()
+        .join("-")
+}
+
+/// An example, with a tab for each language.
+fn example(number: usize, versions: &[(String, String)]) -> Markup {
+    html! {
+        div.example {
+            fieldset {
+                legend.unseen { "Language of example " (number) }
+                @for (language, name) in LANGUAGES.iter().filter(|(language, _)| versions.iter().any(|(of, _)| of == language)) {
+                    label { input type="radio" name={ "example-" (number) } value=(language) checked[*language == versions[0].0]; (name) }
+                }
+            }
+            @for (language, code) in versions {
+                pre data-language=(language) tabindex="0" { code { (code) } }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn markup_in_an_example_stays_text() {
+        let page = rendered("# T\n\n```sh\necho '<b>&'\n```\n\n```rust\nx\n```\n\n## A `b` c\n").into_string();
+        assert!(page.contains("echo '&lt;b&gt;&amp;'") && page.contains("<h2 id=\"a-b-c\">"), "{page}");
+        assert_eq!(page.matches("type=\"radio\"").count(), 2);
+        assert_eq!(page.matches("checked").count(), 1);
+    }
+}

@@ -1,0 +1,54 @@
+// The script of the documentation pages: it keeps the chosen language of examples, and adds a button that copies an example. The pages
+// can be read without it.
+
+const KEY = "language of examples";
+const choices = (language) => document.querySelectorAll(`.example input[value="${language}"]`);
+
+// Storage may be forbidden in the browser; then the choice holds for the page.
+const stored = () => {
+  try {
+    return localStorage.getItem(KEY);
+  } catch {
+    return null;
+  }
+};
+const store = (language) => {
+  try {
+    localStorage.setItem(KEY, language);
+  } catch {
+    // See above.
+  }
+};
+
+function choose(language) {
+  for (const input of choices(language)) input.checked = true;
+}
+
+const known = stored();
+if (/^\w+$/.test(known ?? "")) choose(known);
+document.addEventListener("change", ({ target }) => {
+  if (!target.closest(".example")) return;
+  // The example that was used stays where it is, though others above it change their height.
+  const top = target.getBoundingClientRect().top;
+  choose(target.value);
+  scrollBy(0, target.getBoundingClientRect().top - top);
+  store(target.value);
+});
+
+for (const example of document.querySelectorAll(".example")) {
+  const button = document.createElement("button");
+  Object.assign(button, { type: "button", className: "copy", textContent: "Copy" });
+  button.addEventListener("click", async () => {
+    const code = [...example.querySelectorAll("pre")].find((pre) => getComputedStyle(pre).display !== "none");
+    try {
+      await navigator.clipboard.writeText(code.textContent);
+      button.textContent = "Copied";
+    } catch {
+      // Without TLS, browsers offer no clipboard.
+      getSelection().selectAllChildren(code);
+      button.textContent = "Selected";
+    }
+    setTimeout(() => (button.textContent = "Copy"), 2000);
+  });
+  example.querySelector("fieldset").append(button);
+}

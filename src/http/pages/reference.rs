@@ -1,0 +1,256 @@
+//! The reference pages at `/docs` and `/settings/docs`: every operation of an OpenAPI document and every object that requests and answers
+//! have, with an example of each request and answer.
+//!
+//! The pages are rendered on the server, from the document that is served. They need no script, and load nothing but the style sheet.
+
+use maud::{Markup, html};
+use serde_json::Value;
+
+use super::{
+    layout::{self, Page},
+    markdown::rendered,
+    schema::{inline, members, type_of},
+    static_content::Download,
+};
+
+/// The page at `path` of the document that `document` generates. Its operations are served under `prefix`.
+pub fn download(path: &'static str, prefix: &'static str, document: fn() -> Value) -> Download {
+    layout::download(move || page(path, prefix, &document()))
+}
+
+fn page(path: &str, prefix: &str, document: &Value) -> String {
+    let reference = Reference { document, prefix };
+    let title = document["info"]["title"].as_str().unwrap_or_default();
+    layout::page(&Page { path, title, content: reference.content(title), outline: reference.outline() })
+}
+
+/// An operation with its place in the document.
+struct Operation<'a> {
+    method: String,
+    path: &'a str,
+    about: &'a Value,
+}
+
+struct Reference<'a> {
+    document: &'a Value,
+    prefix: &'a str,
+}
+
+/// The members of an object; none for anything else.
+fn entries(value: &Value) -> impl Iterator<Item = (&String, &Value)> {
+    value.as_object().into_iter().flatten()
+}
+
+fn items(value: &Value) -> impl Iterator<Item = &Value> {
+    value.as_array().into_iter().flatten()
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+impl<'a> Reference<'a> {
+    /// What a reference names, or the value itself.
+    fn resolved(&self, value: &'a Value) -> &'a Value {
+        let target = value["$ref"].as_str().and_then(|reference| self.document.pointer(reference.strip_prefix('#')?));
+        target.unwrap_or(value)
+    }
+
+    fn operations(&self, tag: &str) -> Vec<Operation<'a>> {
+        let all = entries(&self.document["paths"]).flat_map(|(path, methods)| entries(methods).map(move |method| (path, method)));
+        all.filter(|(_, (_, about))| items(&about["tags"]).any(|of| of == tag))
+            .map(|(path, (method, about))| Operation { method: method.to_uppercase(), path, about })
+            .collect()
+    }
+
+    fn tags(&self) -> impl Iterator<Item = &'a Value> {
+        items(&self.document["tags"])
+    }
+
+    fn schemas(&self) -> impl Iterator<Item = (&'a String, &'a Value)> {
+        entries(&self.document["components"]["schemas"])
+    }
+
+    /// Links to every operation, by tag.
+    fn outline(&self) -> Markup {
+        html! {
+            ul.outline {
+                @for tag in self.tags() {
+                    li {
+                        a href={ "#" (text(&tag["name"])) } { (text(&tag["name"])) }
+                        ul {
+                            @for Operation { about, .. } in self.operations(text(&tag["name"])) {
+                                li { a href={ "#" (text(&about["operationId"])) } { (text(&about["summary"])) } }
+                            }
+                        }
+                    }
+                }
+                li { a href="#objects" { "Objects" } }
+            }
+        }
+    }
+
+    fn content(&self, title: &str) -> Markup {
+        html! {
+            div.reference {
+                section.introduction {
+                    h1 { (title) }
+                    (rendered(text(&self.document["info"]["description"])))
+                }
+                @for tag in self.tags() {
+                    h2.tag id=(text(&tag["name"])) { (text(&tag["name"])) }
+                    (rendered(text(&tag["description"])))
+                    @for operation in self.operations(text(&tag["name"])) { (self.operation(&operation)) }
+                }
+                h2.tag #objects { "Objects" }
+                p { "What requests and answers are made of. A member is always there unless it is marked as optional." }
+                @for (name, schema) in self.schemas() { (self.object(name, schema)) }
+            }
+        }
+    }
+
+    fn operation(&self, operation: &Operation<'a>) -> Markup {
+        let Operation { method, path, about } = operation;
+        let id = text(&about["operationId"]);
+        let needs = [("scope", "x-required-scope"), ("grant", "x-required-grant")];
+        let needs = needs.into_iter().find_map(|(what, key)| Some((what, about[key].as_str()?)));
+        html! {
+            section.operation id=(id) aria-labelledby={ (id) "-title" } {
+                div.about {
+                    h3 id={ (id) "-title" } { a href={ "#" (id) } { (text(&about["summary"])) } }
+                    p.request-line { code { b.method { (method) } " " (self.prefix) (path) } }
+                    @if about["deprecated"] == true { p { strong { "Deprecated." } } }
+                    (rendered(text(&about["description"])))
+                    @if let Some((what, name)) = needs { p { "Needs the " (what) " " code { (name) } "." } }
+                    (self.parameters(&about["parameters"]))
+                    @if let Some(content) = self.json(&about["requestBody"]) {
+                        h4 { "Body" }
+                        @let schema = &content["schema"];
+                        p { (type_of(schema)) @if about["requestBody"]["required"] != true { ", optional" } }
+                        (members(self.resolved(schema)))
+                    }
+                    (self.answers(&about["responses"]))
+                }
+                div.samples {
+                    h4 { "Request" }
+                    pre tabindex="0" aria-label={ "Request: " (text(&about["summary"])) } { code { (self.curl(operation)) } }
+                    @if let Some((status, example)) = self.success(&about["responses"]) {
+                        h4 { "Answer " (status) }
+                        pre tabindex="0" aria-label={ "Answer: " (text(&about["summary"])) } { code { (pretty(example)) } }
+                    }
+                }
+            }
+        }
+    }
+
+    fn parameters(&self, parameters: &'a Value) -> Markup {
+        html! {
+            @if items(parameters).next().is_some() {
+                h4 { "Parameters" }
+                dl.members {
+                    @for parameter in items(parameters).map(|parameter| self.resolved(parameter)) {
+                        dt {
+                            code { (text(&parameter["name"])) } " "
+                            span.type { (type_of(&parameter["schema"])) ", in the " (text(&parameter["in"])) }
+                            @if parameter["required"] == true { span.required { ", required" } }
+                        }
+                        dd { (rendered(text(&parameter["description"]))) (inline(&parameter["schema"])) }
+                    }
+                }
+            }
+        }
+    }
+
+    fn json(&self, body: &'a Value) -> Option<&'a Value> {
+        self.resolved(body)["content"].get("application/json")
+    }
+
+    fn answers(&self, answers: &'a Value) -> Markup {
+        html! {
+            h4 { "Answers" }
+            @for (status, answer) in entries(answers).map(|(status, answer)| (status, self.resolved(answer))) {
+                details {
+                    summary { b { (status) } " " (text(&answer["description"])) }
+                    @if let Some(content) = self.json(answer) {
+                        @let schema = &content["schema"];
+                        @let data = &self.resolved(schema)["properties"]["data"];
+                        p { "Body: " (type_of(schema)) @if !data.is_null() { ", whose " code { "data" } " is: " (type_of(data)) } }
+                    }
+                    @if entries(&answer["headers"]).next().is_some() {
+                        dl.members {
+                            @for (name, header) in entries(&answer["headers"]).map(|(name, header)| (name, self.resolved(header))) {
+                                dt { code { (name) } " " span.type { (type_of(&header["schema"])) ", header" } }
+                                dd { (rendered(text(&header["description"]))) (inline(&header["schema"])) }
+                            }
+                        }
+                    }
+                    @if !status.starts_with('2') { @for example in self.examples(answer) { pre tabindex="0" { code { (pretty(example)) } } } }
+                }
+            }
+        }
+    }
+
+    /// The examples of an answer.
+    fn examples(&self, answer: &'a Value) -> Vec<&'a Value> {
+        let Some(content) = self.json(answer) else { return vec![] };
+        let named = entries(&content["examples"]).map(|(_, example)| &self.resolved(example)["value"]);
+        content.get("example").into_iter().chain(named).collect()
+    }
+
+    fn success(&self, answers: &'a Value) -> Option<(&'a String, &'a Value)> {
+        let (status, answer) = entries(answers).find(|(status, _)| status.starts_with('2'))?;
+        Some((status, *self.examples(self.resolved(answer)).first()?))
+    }
+
+    /// A request of the operation for a shell, with the examples of the document.
+    fn curl(&self, Operation { method, path, about }: &Operation<'a>) -> String {
+        let credentials = if self.prefix.starts_with("/settings") {
+            "-H \"authorization: Bearer $COUNTERPART_TOKEN\""
+        } else {
+            "-H \"x-api-key: $COUNTERPART_KEY\""
+        };
+        let query: Vec<_> = items(&about["parameters"])
+            .map(|parameter| self.resolved(parameter))
+            .filter(|parameter| parameter["in"] == "query" && parameter["required"] == true)
+            .map(|parameter| (text(&parameter["name"]), example_of(parameter)))
+            .collect();
+        let query = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(&query).finish();
+        let query = if query.is_empty() { query } else { format!("?{query}") };
+        let mut lines = vec![format!("curl -X {method} \"$COUNTERPART_URL{}{path}{query}\"", self.prefix), credentials.to_owned()];
+        if let Some(content) = self.json(&about["requestBody"]) {
+            let body = content.get("example").or_else(|| Some(&entries(&content["examples"]).next()?.1["value"]));
+            lines.push("-H 'content-type: application/json'".to_owned());
+            // A quote ends the shell's text, and begins it again after an escaped one.
+            lines.push(format!("-d '{}'", body.map(pretty).unwrap_or_default().replace('\'', "'\\''")));
+        }
+        lines.join(" \\\n  ")
+    }
+
+    fn object(&self, name: &str, schema: &'a Value) -> Markup {
+        html! {
+            section.object id={ "schema-" (name) } {
+                h3 { a href={ "#schema-" (name) } { (name) } }
+                @if schema.get("properties").is_none() { p.type { (type_of(schema)) } }
+                (rendered(text(&schema["description"])))
+                (inline(schema))
+                (members(schema))
+            }
+        }
+    }
+}
+
+/// The example of a parameter, as the text of a query.
+fn example_of(parameter: &Value) -> String {
+    let schema = &parameter["schema"];
+    let example =
+        [&parameter["example"], &schema["example"], &schema["default"], &schema["enum"][0]].into_iter().find(|value| !value.is_null());
+    match example {
+        Some(Value::String(text)) => text.clone(),
+        Some(value) => value.to_string(),
+        None => "…".to_owned(),
+    }
+}
+
+fn pretty(value: &Value) -> String {
+    serde_json::to_string_pretty(value).unwrap_or_default()
+}

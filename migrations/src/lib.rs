@@ -32,6 +32,7 @@ mod m0018_narrow_tokens;
 mod m0019_sandbox;
 mod m0020_former_places;
 mod m0021_record_changes;
+mod m0022_moves_on_sqlite;
 
 pub use sea_orm_migration::{MigrationStatus, MigratorTrait};
 
@@ -62,6 +63,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0019_sandbox::Migration),
             Box::new(m0020_former_places::Migration),
             Box::new(m0021_record_changes::Migration),
+            Box::new(m0022_moves_on_sqlite::Migration),
         ]
     }
 }

@@ -26,7 +26,7 @@ impl MigrationName for Migration {
 pub(crate) const LISTS: [(&str, &str); 3] = [("tickets", "sort_at"), ("conversations", "sort_at"), ("contacts", "updated_at")];
 
 // No foreign keys: a row of a list may be deleted, and its former places expire by themselves.
-const TABLE: &str = "
+pub(crate) const TABLE: &str = "
 CREATE TABLE former_places (
     store_id {text} NOT NULL,
     -- The table of the list.
@@ -40,22 +40,22 @@ CREATE TABLE former_places (
     -- When the row left this place, by the clock of the database.
     left_at BIGINT NOT NULL,
     PRIMARY KEY (store_id, list, left_by, row_id)
-) {clustered};
+) {clustered}";
 
+const ORIGIN: &str = "
 -- At most one row: which server and database numbered the transactions on PostgreSQL. The program writes it at its first start; in a
 -- database that was restored from a dump it names another server. Empty on SQLite, whose numbers are in the file.
 CREATE TABLE transaction_numbers (
     origin TEXT NOT NULL
 )";
 
-fn up_on_sqlite() -> Vec<String> {
+pub(crate) fn triggers_on_sqlite() -> Vec<String> {
     let count = "INSERT INTO counters (store_id, name, value) VALUES (NEW.store_id, 'moves', 1) \
                  ON CONFLICT (store_id, name) DO UPDATE SET value = value + 1;";
     let number = "(SELECT value FROM counters WHERE store_id = NEW.store_id AND name = 'moves')";
     let triggers = |(table, place): (&str, &str)| {
         let placed = format!("UPDATE {table} SET placed_by = {number} WHERE rowid = NEW.rowid;");
         [
-            format!("ALTER TABLE {table} ADD COLUMN placed_by BIGINT NOT NULL DEFAULT 0"),
             format!("CREATE TRIGGER {table}_placed AFTER INSERT ON {table} BEGIN {count} {placed} END"),
             format!(
                 "CREATE TRIGGER {table}_moved AFTER UPDATE OF {place} ON {table} WHEN OLD.{place} <> NEW.{place} BEGIN {count} \
@@ -65,6 +65,11 @@ fn up_on_sqlite() -> Vec<String> {
         ]
     };
     LISTS.into_iter().flat_map(triggers).collect()
+}
+
+fn up_on_sqlite() -> Vec<String> {
+    let columns = LISTS.map(|(table, _)| format!("ALTER TABLE {table} ADD COLUMN placed_by BIGINT NOT NULL DEFAULT 0"));
+    columns.into_iter().chain(triggers_on_sqlite()).collect()
 }
 
 fn up_on_postgres() -> Vec<String> {
@@ -118,6 +123,7 @@ impl MigrationTrait for Migration {
 
     async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
         run(manager, TABLE).await?;
+        run(manager, ORIGIN).await?;
         let sqlite = manager.get_database_backend() == DbBackend::Sqlite;
         run_all(manager, if sqlite { up_on_sqlite() } else { up_on_postgres() }).await
     }

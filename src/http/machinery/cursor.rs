@@ -17,7 +17,7 @@ use crate::domain::{
 };
 
 /// The number of the layout. Cursors of builds that had another do not open.
-const VERSION: u8 = 3;
+const VERSION: u8 = 4;
 const CODE_BYTES: usize = 16;
 const HEAD_BYTES: usize = 1 + 4 * 8;
 

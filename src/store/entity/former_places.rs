@@ -1,4 +1,5 @@
-//! The places in lists that rows have left, for cursors of walks that began before.
+//! The places in lists that rows have left, for cursors of walks that began before. On SQLite `left_by` alone identifies an entry, and
+//! `placed_by` is 0.
 
 use sea_orm::entity::prelude::*;
 

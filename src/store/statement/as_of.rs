@@ -5,8 +5,9 @@
 //! missing.
 //!
 //! A page behind a cursor merges two lists: the rows that stand where they stood, and those that left a place on this page since. Triggers
-//! keep both apart (migration `m0020_former_places`): `placed_by` of a row, and the table `former_places`. The cost of a page grows with
-//! the number of moves since the walk began, of which only the table's narrow rows are read.
+//! keep both apart: `placed_by` of a row, and the table `former_places` (on PostgreSQL migration `m0020_former_places`, on SQLite
+//! `m0022_moves_on_sqlite`). The cost of a page grows with the number of moves since the walk began, of which only the table's narrow rows
+//! are read.
 
 use sea_orm::DbBackend;
 
@@ -28,9 +29,10 @@ pub(in crate::store) trait MovingRow: PagedRow {
     const BY_ID: &'static str;
 }
 
-/// The moment of a statement: on SQLite the number of moves that the store has counted, on PostgreSQL the snapshot. A snapshot on a standby
-/// does not name the transactions that still run; there it names the store's newest transactions that are visible.
-const NUMBER: &str = "(SELECT CAST(COALESCE((SELECT value FROM counters WHERE store_id = $1 AND name = 'moves'), 0) AS TEXT))";
+/// The moment of a statement: on SQLite the number of the last move and that of the store's last arrival, on PostgreSQL the snapshot. A
+/// snapshot on a standby does not name the transactions that still run; there it names the store's newest transactions that are visible.
+const NUMBERS: &str = "(SELECT 'numbers:' || COALESCE((SELECT seq FROM sqlite_sequence WHERE name = 'former_places'), 0) || ':' || \
+     COALESCE((SELECT value FROM counters WHERE store_id = $1 AND name = 'arrivals'), 0))";
 const SNAPSHOT: &str = "(SELECT CASE WHEN pg_is_in_recovery() THEN \
      CONCAT('standby:', pg_snapshot_xmin(pg_current_snapshot()), ':', \
          (SELECT STRING_AGG(DISTINCT transaction_id::text, ',') FROM changes \
@@ -41,8 +43,8 @@ const SNAPSHOT: &str = "(SELECT CASE WHEN pg_is_in_recovery() THEN \
 /// What had been committed at a moment.
 #[derive(Debug, PartialEq, Eq)]
 enum Committed {
-    /// Moves up to this number.
-    Moves(i64),
+    /// Moves and arrivals up to these numbers.
+    Through { move_number: i64, arrival: i64 },
     /// Transactions before `before`, except those in `others`.
     Except { before: i64, others: Vec<i64> },
     /// Transactions before `before`, and those in `others`.
@@ -51,8 +53,11 @@ enum Committed {
 
 impl Committed {
     fn read(as_of: &AsOf) -> Option<Self> {
-        let Some((server, rest)) = as_of.0.split_once(':') else { return Some(Self::Moves(as_of.0.parse().ok()?)) };
+        let (server, rest) = as_of.0.split_once(':')?;
         let (before, others) = rest.split_once(':')?;
+        if server == "numbers" {
+            return Some(Self::Through { move_number: before.parse().ok()?, arrival: others.parse().ok()? });
+        }
         let (before, others) = (before.parse().ok()?, others.split(',').filter(|id| !id.is_empty()).map(|id| id.parse().ok()));
         let others = others.collect::<Option<Vec<i64>>>()?;
         match server {
@@ -62,11 +67,37 @@ impl Committed {
         }
     }
 
-    /// Adds the test that what `column` names was committed.
+    /// Adds the test that a row of the list has stood at its place since the moment. `id` is its id in the source.
+    fn push_standing(&self, sql: &mut Sql, table: &str, id: &str) {
+        self.push(sql, "placed_by");
+        if let Self::Through { move_number, .. } = self {
+            sql.push(&format!(
+                " AND {id} NOT IN (SELECT row_id FROM former_places WHERE store_id = $1 AND list = '{table}' AND left_by > "
+            ));
+            sql.integer(*move_number).push(")");
+        }
+    }
+
+    /// Adds the text after `WHERE` that finds, of each row that left its place since the moment, the place that it had then.
+    fn push_left(&self, sql: &mut Sql, table: &str) {
+        let of_list = format!("store_id = $1 AND list = '{table}' AND left_by");
+        if let Self::Through { move_number, .. } = self {
+            // The first move since; the row's arrival is tested beside it.
+            sql.push(&format!("left_by IN (SELECT MIN(left_by) FROM former_places WHERE {of_list} > "));
+            sql.integer(*move_number).push(" GROUP BY row_id)");
+            return;
+        }
+        sql.push(&of_list).push(" >= ").integer(self.first_later()).push(" AND NOT ");
+        self.push(sql, "left_by");
+        sql.push(" AND ");
+        self.push(sql, "placed_by");
+    }
+
+    /// Adds the test that what `column` names was committed: an arrival on SQLite, a transaction on PostgreSQL.
     fn push(&self, sql: &mut Sql, column: &str) {
         match self {
-            Self::Moves(number) => {
-                sql.push(column).push(" <= ").integer(*number);
+            Self::Through { arrival, .. } => {
+                sql.push(column).push(" <= ").integer(*arrival);
             }
             Self::Except { before, others } => {
                 sql.push("(").push(column).push(" < ").integer(*before);
@@ -88,7 +119,7 @@ impl Committed {
     /// The first of what was not committed, from which an index is read.
     fn first_later(&self) -> i64 {
         match self {
-            Self::Moves(number) => number.saturating_add(1),
+            Self::Through { move_number, .. } => move_number.saturating_add(1),
             Self::Except { before, others } => others.iter().copied().min().unwrap_or(*before).min(*before),
             Self::And { before, .. } => *before,
         }
@@ -191,7 +222,7 @@ impl Db {
     where
         T: MovingRow + Send + 'static,
     {
-        let moment = if self.backend() == DbBackend::Sqlite { NUMBER } else { SNAPSHOT };
+        let moment = if self.backend() == DbBackend::Sqlite { NUMBERS } else { SNAPSHOT };
         let (size, is_counted) = (page.size, total.is_some());
         let sql = match total {
             None => page_sql::<T>(source, conditions, page, Some(moment)),
@@ -225,18 +256,15 @@ impl Db {
         let MovingList { source, mut conditions, moved } = list;
         let committed = Committed::read(as_of).ok_or_else(|| Error::Damaged("a cursor names no moment of this database".to_owned()))?;
         conditions.push(" AND ");
-        committed.push(&mut conditions, "placed_by");
+        committed.push_standing(&mut conditions, T::TABLE, source.order.map_or("id", |(_, id)| id));
         let mut sql = page_sql::<T>(&source, conditions, page, Some(&format!("{} AS place_at", place(&source, T::SORT))));
         let (columns, table, size) = (T::COLUMNS, T::TABLE, page.size);
         sql.text = format!(
             "WITH standing AS MATERIALIZED ({}) SELECT {columns}, place_at FROM standing UNION ALL SELECT {columns}, listed_at FROM \
-             (SELECT place_at AS listed_at, row_id AS listed_id FROM former_places WHERE store_id = $1 AND list = '{table}' AND left_by >= ",
+             (SELECT place_at AS listed_at, row_id AS listed_id FROM former_places WHERE ",
             sql.text
         );
-        sql.integer(committed.first_later()).push(" AND NOT ");
-        committed.push(&mut sql, "left_by");
-        sql.push(" AND ");
-        committed.push(&mut sql, "placed_by");
+        committed.push_left(&mut sql, table);
         // Only what belongs on this page, unless the page is the last.
         sql.push(" AND (place_at, row_id) < (").integer(after.at).push(", ").text(&after.id);
         sql.push(&format!(") AND place_at >= (SELECT CASE WHEN COUNT(*) > {size} THEN MIN(place_at) ELSE "));
@@ -251,6 +279,10 @@ impl Db {
             )
         };
         sql.push(&found);
+        if let Committed::Through { .. } = committed {
+            committed.push(&mut sql, "placed_by");
+            sql.push(" AND ");
+        }
         let text = std::mem::take(&mut sql.text);
         moved(&mut sql);
         sql.text = text + &sql.fenced();

@@ -1,0 +1,94 @@
+//! Cheaper moves on SQLite: a row that moves within its list leaves one entry, and is not written a second time.
+//!
+//! `m0020_former_places` counted moves and arrivals of a store with one counter, and wrote the number into the row. Now the table of
+//! former places numbers its entries itself (`left_by`), the counter `arrivals` numbers the rows that come, and `placed_by` is the number of
+//! the row's arrival, which does not change. The first entry after the beginning of a walk says where the row stood then.
+//!
+//! PostgreSQL keeps the form of `m0020_former_places`.
+//!
+//! Walks that began before this migration are refused afterwards, since their cursors have another layout. An older process that still
+//! runs beside a new one goes on, but its walks may repeat or skip rows that move.
+
+use sea_orm_migration::{prelude::*, sea_orm::DbBackend};
+
+use crate::{
+    m0020_former_places::{LISTS, TABLE as TABLE_BEFORE, triggers_on_sqlite},
+    run, run_all,
+};
+
+pub struct Migration;
+
+impl MigrationName for Migration {
+    fn name(&self) -> &str {
+        "m0022_moves_on_sqlite"
+    }
+}
+
+// AUTOINCREMENT: a number is not given again after the newest entries were deleted.
+const TABLE: &str = "
+CREATE TABLE former_places (
+    store_id TEXT NOT NULL,
+    list TEXT NOT NULL,
+    left_by INTEGER PRIMARY KEY AUTOINCREMENT NOT NULL,
+    row_id TEXT NOT NULL,
+    place_at BIGINT NOT NULL,
+    placed_by BIGINT NOT NULL DEFAULT 0,
+    left_at BIGINT NOT NULL
+)";
+
+fn up_on_sqlite() -> Vec<String> {
+    let mut statements = vec![
+        "INSERT INTO counters (store_id, name, value) SELECT store_id, 'arrivals', value FROM counters WHERE name = 'moves'".to_owned(),
+    ];
+    for (table, place) in LISTS {
+        statements.extend([
+            format!("DROP TRIGGER {table}_placed"),
+            format!("DROP TRIGGER {table}_moved"),
+            format!(
+                "CREATE TRIGGER {table}_placed AFTER INSERT ON {table} BEGIN \
+                 INSERT INTO counters (store_id, name, value) VALUES (NEW.store_id, 'arrivals', 1) \
+                 ON CONFLICT (store_id, name) DO UPDATE SET value = value + 1; \
+                 UPDATE {table} SET placed_by = (SELECT value FROM counters WHERE store_id = NEW.store_id AND name = 'arrivals') \
+                 WHERE rowid = NEW.rowid; END"
+            ),
+            format!(
+                "CREATE TRIGGER {table}_moved AFTER UPDATE OF {place} ON {table} WHEN OLD.{place} <> NEW.{place} BEGIN \
+                 INSERT INTO former_places (store_id, list, row_id, place_at, left_at) \
+                 VALUES (NEW.store_id, '{table}', NEW.id, OLD.{place}, unixepoch() * 1000); END"
+            ),
+        ]);
+    }
+    // The triggers are gone, so nothing refers to the table.
+    statements.extend(
+        ["DROP TABLE former_places", TABLE, "CREATE INDEX former_places_of_list ON former_places (store_id, list, left_by)"]
+            .map(str::to_owned),
+    );
+    statements
+}
+
+fn down_on_sqlite() -> Vec<String> {
+    let triggers = LISTS.into_iter().flat_map(|(table, _)| [format!("DROP TRIGGER {table}_placed"), format!("DROP TRIGGER {table}_moved")]);
+    let statements = ["DROP TABLE former_places", "DELETE FROM counters WHERE name = 'arrivals'"];
+    triggers.chain(statements.map(str::to_owned)).collect()
+}
+
+#[sea_orm_migration::async_trait::async_trait]
+impl MigrationTrait for Migration {
+    fn use_transaction(&self) -> Option<bool> {
+        Some(true)
+    }
+
+    async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
+        if manager.get_database_backend() == DbBackend::Sqlite { run_all(manager, up_on_sqlite()).await } else { Ok(()) }
+    }
+
+    async fn down(&self, manager: &SchemaManager) -> Result<(), DbErr> {
+        if manager.get_database_backend() == DbBackend::Sqlite {
+            run_all(manager, down_on_sqlite()).await?;
+            run(manager, TABLE_BEFORE).await?;
+            run_all(manager, triggers_on_sqlite()).await
+        } else {
+            Ok(())
+        }
+    }
+}

@@ -83,7 +83,7 @@ fn the_settings_have_a_separate_document_which_is_the_same_in_both_revisions() {
     let expected: Value = serde_json::from_str(&committed("json")).expect("the committed document is JSON");
     assert!(relative(served.body()) == expected, "the served document differs from the committed one");
     let page = one().anonymous().raw("GET", "/settings/docs").exchange();
-    assert!(page.text.contains("counterpart settings API") && page.text.contains("rotateKey"));
+    assert!(page.text.contains("counterpart, settings") && page.text.contains("rotateKey"));
 }
 
 #[test]

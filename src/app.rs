@@ -205,8 +205,8 @@ impl App {
         if self.metrics_listen.is_none() {
             route = route.at(METRICS, self.metrics());
         }
-        for asset in page::ASSETS {
-            route = route.at(asset.path, get(make_sync(move |_| asset.response())));
+        for (path, file) in page::downloads() {
+            route = route.at(path, get(file));
         }
         let mut operations = contract_operations();
         operations.add(settings::plane());

@@ -1,6 +1,6 @@
 //! Renders a report as one self-contained HTML page with both directions and a filter by class.
 //!
-//! Each direction begins with what to do, and a table of the operations that are concerned. The switch of the direction and the filters are
+//! Each direction begins with a table of the operations that are concerned, then says what to do. The switch of the direction and the filters are
 //! form controls, and the style sheet hides what they exclude. The page works with keyboards and screen readers, and under a content
 //! security policy that forbids all scripts.
 
@@ -99,6 +99,7 @@ impl Direction<'_> {
             main class=(name) {
                 p { (text(&summed_once(grouping.distinct, report.summary))) "." }
                 @for notice in &report.notices { p.notice { (text(notice)) } }
+                (self.by_operation())
                 @if !grouping.notes.is_empty() {
                     section.notes {
                         h2 { "What to do" }
@@ -108,7 +109,6 @@ impl Direction<'_> {
                 @if !report.news.is_empty() {
                     section { h2 { (NEWS) } ul { @for new in &report.news { li { (spans(new)) } } } }
                 }
-                (self.by_operation())
                 (self.unshown())
                 (self.list(REMOVED, &grouping.removed))
                 (self.list(ADDED, &grouping.added))

@@ -15,10 +15,16 @@ use crate::domain::{
     drafts::{DRAFT_KEPT_MILLIS, DRAFT_LIFETIME_MILLIS, Draft, DraftState, MAX_PENDING_DRAFTS, Release},
     events::Actor,
     ids::{ConversationId, DraftId, KeyId, MessageId, StoreId},
+    messages::Message,
+    paging::PageRequest,
     sends::Send,
     settings::{Editor, Entry, Subject},
     store::WHATSAPP,
+    tickets::TicketWindow,
 };
+
+/// The number of messages that are shown beside a draft.
+const MESSAGES_BEFORE: u32 = 20;
 
 /// The limit of old drafts that are deleted when a draft is made.
 const FORGOTTEN_AT_ONCE: u64 = 50;
@@ -83,6 +89,14 @@ impl Service {
 
     pub async fn draft(&self, store: &StoreId, id: &DraftId) -> Result<Draft> {
         self.db().draft(store, id, self.world().now()).await?.ok_or_else(|| unknown("draftId", id))
+    }
+
+    /// The newest messages of the conversation that a draft goes to, the newest first.
+    pub async fn messages_before_draft(&self, store: &StoreId, id: &DraftId) -> Result<Vec<Message>> {
+        let Some(conversation_id) = self.draft(store, id).await?.conversation_id else { return Ok(vec![]) };
+        let window = TicketWindow { conversation_id, after: None, until: None };
+        let page = PageRequest { size: MESSAGES_BEFORE, after: None, count: false };
+        Ok(self.db().messages(store, &window, &page).await?.rows)
     }
 
     /// Changes what a draft says. It stays a message to the same contact.

@@ -27,7 +27,7 @@ pub fn page(revision: &'static str) -> Download {
                 }
                 dt { a href="/settings" { "Settings" } }
                 dd {
-                    "API keys and webhooks of a store, for its owners and admins. " a href="/settings/docs" { "The settings API" } "."
+                    "Keys, webhooks, accounts, seats and drafts of a store, for its owners and admins. " a href="/settings/docs" { "The settings API" } "."
                 }
                 dt { a href="/readyz" { "Health" } }
                 dd { "Whether the server is ready to answer requests. " a href="/metrics" { "Metrics" } "." }

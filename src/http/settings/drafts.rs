@@ -8,12 +8,13 @@ use crate::{
     domain::{
         drafts::{Draft, DraftState},
         ids::DraftId,
+        messages::Message,
         time::Timestamp,
     },
     http::{
         machinery::{
             body::Body,
-            error::{ApiError, Failure, SettingsChange, SettingsListing, SettingsRemoval},
+            error::{ApiError, Failure, SettingsChange, SettingsListing, SettingsLookup, SettingsRemoval},
             idempotency::Acknowledgement,
             params::{Choice, Id, OneOf, Query, Required},
             reply::{All, One, Reply},
@@ -107,6 +108,31 @@ impl From<Draft> for DraftView {
     }
 }
 
+/// A message of the conversation that a draft goes to.
+#[derive(Debug, Object, Serialize)]
+#[oai(rename_all = "camelCase", skip_serializing_if_is_none)]
+#[serde(rename_all = "camelCase")]
+pub struct DraftMessage {
+    /// Identifies the message, as `confirmedMessageId` of a release.
+    id: String,
+    /// Whether the contact sent it.
+    from_contact: bool,
+    /// When it was sent, as the channel says.
+    sent_at: Timestamp,
+    /// Its text; absent where it has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<String>,
+    /// The addresses of its images; absent where it has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    images: Option<Vec<String>>,
+}
+
+impl From<Message> for DraftMessage {
+    fn from(Message { id, inbound, sent_at, text, images, .. }: Message) -> Self {
+        Self { id: id.into_string(), from_contact: inbound, sent_at, text, images }
+    }
+}
+
 /// A draft, and what it says from now on.
 #[derive(Debug, Object, Deserialize)]
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
@@ -157,6 +183,23 @@ impl DraftOperations {
         let drafts = managed.state.service.drafts(managed.store(), state, before.as_ref(), limit.0.0).await?;
         let drafts: Vec<DraftView> = drafts.into_iter().map(Into::into).collect();
         Ok(Reply::of(&managed.context, &drafts, vec![]))
+    }
+
+    /// List the messages before a draft
+    ///
+    /// Lists the 20 newest messages of the conversation that a draft goes to, the newest first, so that a person can judge the draft. There
+    /// are none if the draft opens a conversation.
+    #[oai(path = "/drafts/messages", method = "get", operation_id = "listDraftMessages")]
+    async fn list_draft_messages(
+        &self,
+        managed: Permitted<grants::Team>,
+        /// The draft.
+        #[oai(name = "draftId")]
+        draft_id: Query<Required<Id<DraftId>>>,
+    ) -> Result<Reply<All<DraftMessage>>, Failure<SettingsLookup>> {
+        let messages = managed.state.service.messages_before_draft(managed.store(), &draft_id.0.0.0).await?;
+        let messages: Vec<DraftMessage> = messages.into_iter().map(Into::into).collect();
+        Ok(Reply::of(&managed.context, &messages, vec![]))
     }
 
     /// Edit a draft

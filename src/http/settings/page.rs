@@ -3,34 +3,51 @@
 //! The page loads nothing from other servers, and its content security policy allows nothing else. So the page works without the internet,
 //! and the browser does not run a script that a name contains.
 
-use poem::{Response, http::header};
+use poem::http::HeaderValue;
 
-/// A file of the page.
-#[derive(Clone, Copy, Debug)]
-pub struct Asset {
-    /// The whole path at which the file is served.
-    pub path: &'static str,
-    pub media_type: &'static str,
-    pub body: &'static str,
+use crate::http::pages::static_content::Download;
+
+/// A file of the page: its path below `/settings`, and its content.
+type File = (&'static str, &'static str);
+
+macro_rules! files {
+    ($($path:literal),* $(,)?) => {
+        [$((concat!("/", $path), include_str!(concat!("page/", $path)))),*]
+    };
 }
 
-pub const ASSETS: [Asset; 3] = [
-    Asset { path: "/settings", media_type: "text/html; charset=utf-8", body: include_str!("page/index.html") },
-    Asset { path: "/settings/page.js", media_type: "text/javascript; charset=utf-8", body: include_str!("page/page.js") },
-    Asset { path: "/settings/page.css", media_type: "text/css; charset=utf-8", body: include_str!("page/page.css") },
+/// The scripts of the tabs, in the order of the navigation.
+const TABS: [File; 7] = files![
+    "tabs/keys.js",
+    "tabs/webhooks.js",
+    "tabs/deliveries.js",
+    "tabs/drafts.js",
+    "tabs/accounts.js",
+    "tabs/team.js",
+    "tabs/changes.js"
 ];
 
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; \
-     form-action 'none'; base-uri 'none'; frame-ancestors 'none'";
+/// The scripts that the tabs share, and the style sheet.
+const FILES: [File; 6] = files!["page.css", "page.js", "sections.js", "dialogs.js", "elements.js", "plane.js"];
 
-impl Asset {
-    pub fn response(self) -> Response {
-        Response::builder()
-            .content_type(self.media_type)
-            .header(header::CONTENT_SECURITY_POLICY, POLICY)
-            .header(header::X_CONTENT_TYPE_OPTIONS, "nosniff")
-            .header(header::REFERRER_POLICY, "no-referrer")
-            .header(header::CACHE_CONTROL, "no-cache")
-            .body(self.body)
-    }
+const PATH: &str = "/settings";
+
+/// Every file of the page with its whole path.
+pub fn downloads() -> impl Iterator<Item = (String, Download)> {
+    let files = FILES.into_iter().chain(TABS).map(|(path, content)| {
+        let media_type = if path.ends_with(".css") { "text/css; charset=utf-8" } else { "text/javascript; charset=utf-8" };
+        (format!("{PATH}{path}"), Download::text(media_type, || content.to_owned()))
+    });
+    let policy = |_: &str| {
+        HeaderValue::from_static(
+            "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; form-action 'none'; \
+             base-uri 'none'; frame-ancestors 'none'",
+        )
+    };
+    files.chain([(PATH.to_owned(), Download::page(html, policy))])
+}
+
+fn html() -> String {
+    let tabs: String = TABS.iter().map(|(path, _)| format!("<script type=\"module\" src=\"{PATH}{path}\"></script>\n")).collect();
+    include_str!("page/index.html").replace("{tabs}", &tabs)
 }

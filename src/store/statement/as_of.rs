@@ -9,6 +9,8 @@
 //! `m0022_moves_on_sqlite`). The cost of a page grows with the number of moves since the walk began, of which only the table's narrow rows
 //! are read.
 
+use std::collections::BTreeSet;
+
 use sea_orm::DbBackend;
 
 use crate::{
@@ -18,7 +20,7 @@ use crate::{
     },
     store::{
         Db, Error, Result,
-        sql::{FENCE, Sql},
+        sql::{FENCE, Param, Sql},
         statement::pages::{PageSource, PagedRow, page_sql},
     },
 };
@@ -248,6 +250,9 @@ impl Db {
     }
 
     /// A page behind a cursor, in the order of the moment `as_of`.
+    ///
+    /// The standing rows are read first. A row that moves before the second statement is read twice, and shown once; in the other order it
+    /// would be missed. The second statement is left out while no row of the list has moved.
     async fn next_page<T, M>(&self, list: MovingList<'_, M>, page: &PageRequest, after: &Position, as_of: &AsOf) -> Result<Page<T>>
     where
         T: MovingRow + Send + 'static,
@@ -257,39 +262,68 @@ impl Db {
         let committed = Committed::read(as_of).ok_or_else(|| Error::Damaged("a cursor names no moment of this database".to_owned()))?;
         conditions.push(" AND ");
         committed.push_standing(&mut conditions, T::TABLE, source.order.map_or("id", |(_, id)| id));
-        let mut sql = page_sql::<T>(&source, conditions, page, Some(&format!("{} AS place_at", place(&source, T::SORT))));
-        let (columns, table, size) = (T::COLUMNS, T::TABLE, page.size);
-        sql.text = format!(
-            "WITH standing AS MATERIALIZED ({}) SELECT {columns}, place_at FROM standing UNION ALL SELECT {columns}, listed_at FROM \
-             (SELECT place_at AS listed_at, row_id AS listed_id FROM former_places WHERE ",
-            sql.text
+        // A bound value, so that the statement has the same text for every walk.
+        let store = conditions.params().first().cloned();
+        let conditions = conditions.with(Param::Integer(committed.first_later()));
+        let beside = format!(
+            "{}, EXISTS (SELECT 1 FROM former_places WHERE store_id = $1 AND list = '{}' AND left_by >= ${})",
+            place(&source, T::SORT),
+            T::TABLE,
+            conditions.params().len()
         );
+        let sql = page_sql::<T>(&source, conditions, page, Some(&beside));
+        let standing = self.all(sql, |cells| Ok((T::decode(cells)?, cells.take::<i64>()?, cells.flag()?))).await?;
+        let has_moved = standing.first().is_none_or(|(_, _, has_moved)| *has_moved);
+        let mut rows: Vec<(T, i64)> = standing.into_iter().map(|(row, at, _)| (row, at)).collect();
+        if has_moved {
+            // Only what belongs on this page, unless the page is the last.
+            let from = if rows.len() > page.size as usize { rows.last().map_or(i64::MIN, |(_, at)| *at) } else { i64::MIN };
+            let left = self.all(self.left_rows::<T, _>(store, &committed, moved, page, after, from), |cells| {
+                Ok((T::decode(cells)?, cells.take::<i64>()?))
+            });
+            merge(&mut rows, left.await?);
+        }
+        let position = |(row, at): &(T, i64)| Position { at: *at, as_of: Some(as_of.clone()), ..row.position() };
+        Ok(Page::cut(rows, page.size, position).map(|(row, _)| row))
+    }
+
+    /// The statement that reads the rows which left a place behind `after`, and not before the instant `from`.
+    fn left_rows<T, M>(&self, store: Option<Param>, committed: &Committed, moved: M, page: &PageRequest, after: &Position, from: i64) -> Sql
+    where
+        T: MovingRow,
+        M: FnOnce(&mut Sql),
+    {
+        let (columns, table) = (T::COLUMNS, T::TABLE);
+        let mut sql = Sql::fixed("");
+        sql.unbounded();
+        sql.values.extend(store);
+        sql.push(&format!("SELECT {columns}, listed_at FROM (SELECT place_at AS listed_at, row_id AS listed_id FROM former_places WHERE "));
         committed.push_left(&mut sql, table);
-        // Only what belongs on this page, unless the page is the last.
-        sql.push(" AND (place_at, row_id) < (").integer(after.at).push(", ").text(&after.id);
-        sql.push(&format!(") AND place_at >= (SELECT CASE WHEN COUNT(*) > {size} THEN MIN(place_at) ELSE "));
-        sql.integer(i64::MIN).push(" END FROM standing)");
-        let found = if self.backend() == DbBackend::Sqlite {
-            format!(") listed CROSS JOIN {} ON id = listed_id WHERE ", T::BY_ID)
-        } else {
-            // Each row is looked up by itself: PostgreSQL does not know how few they are.
-            format!(
-                " ORDER BY place_at DESC, row_id DESC) listed \
-                 CROSS JOIN LATERAL (SELECT * FROM {table} WHERE store_id = $1 AND id = listed_id{FENCE}) {table} WHERE "
-            )
-        };
-        sql.push(&found);
-        if let Committed::Through { .. } = committed {
+        sql.push(" AND (place_at, row_id) < (").integer(after.at).push(", ").text(&after.id).push(") AND place_at >= ").integer(from);
+        if self.backend() == DbBackend::Sqlite {
+            sql.push(&format!(") listed CROSS JOIN {} ON id = listed_id WHERE ", T::BY_ID));
             committed.push(&mut sql, "placed_by");
             sql.push(" AND ");
+        } else {
+            // Each row is looked up by itself: PostgreSQL does not know how few they are.
+            sql.push(&format!(
+                " ORDER BY place_at DESC, row_id DESC) listed \
+                 CROSS JOIN LATERAL (SELECT * FROM {table} WHERE store_id = $1 AND id = listed_id{FENCE}) {table} WHERE "
+            ));
         }
         let text = std::mem::take(&mut sql.text);
         moved(&mut sql);
         sql.text = text + &sql.fenced();
         sql.fences.clear();
-        sql.push(" ORDER BY place_at DESC, id DESC").limit(i64::from(size) + 1);
-        let rows = self.all(sql, |cells| Ok((T::decode(cells)?, cells.take::<i64>()?))).await?;
-        let position = |(row, at): &(T, i64)| Position { at: *at, as_of: Some(as_of.clone()), ..row.position() };
-        Ok(Page::cut(rows, size, position).map(|(row, _)| row))
+        sql.push(" ORDER BY listed_at DESC, id DESC").limit(i64::from(page.size) + 1);
+        sql
     }
+}
+
+/// Puts rows that left their places between those that stand, by the places that they had. Both lists have the newest first.
+fn merge<T: PagedRow>(standing: &mut Vec<(T, i64)>, left: Vec<(T, i64)>) {
+    let key = |(row, at): &(T, i64)| std::cmp::Reverse((*at, row.position().id));
+    let ids: BTreeSet<String> = standing.iter().map(|(row, _)| row.position().id).collect();
+    standing.extend(left.into_iter().filter(|(row, _)| !ids.contains(&row.position().id)));
+    standing.sort_by_cached_key(key);
 }

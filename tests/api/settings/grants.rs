@@ -45,6 +45,7 @@ const OPERATIONS: [(&str, &[&str]); 8] = [
             "unsnoozeTicket",
             "escalateConversation",
             "listDrafts",
+            "listDraftMessages",
             "editDraft",
             "releaseDraft",
             "discardDraft",

@@ -1,0 +1,86 @@
+// Dialogs of the settings page.
+
+import { one, say } from "./elements.js";
+import { known } from "./plane.js";
+
+// The reason of a refusal for a person: the label of the input in place of the member's name in the request.
+export function readable(message, form) {
+  const [prefix, member] = /^`(?:body|query)\.([^`]+)`:? */.exec(message) ?? ["", ""];
+  const label = form?.elements[member.split(/[.[]/)[0]]?.labels?.[0]?.firstChild.textContent.trim();
+  const rest = message.slice(prefix.length);
+  return label ? `${label}: ${rest}` : rest.charAt(0).toUpperCase() + rest.slice(1);
+}
+
+// Opens a dialog. Resolves to the result of `perform` once that succeeds with the form's data, or to undefined if the user closes the
+// dialog. If `perform` fails, the reason is shown and the dialog stays open. The browser returns the focus to the element that had it
+// before.
+export function converse(dialog, perform) {
+  const form = one("form", dialog);
+  const failure = one(".failure", dialog);
+  const refuse = (text) => failure && (failure.textContent = text);
+  let busy = false;
+  refuse("");
+  return new Promise((done) => {
+    // Closing the dialog does not cancel a request that is under way: a secret in its answer must still be shown.
+    dialog.onclose = () => busy || done(undefined);
+    form.onsubmit = async (event) => {
+      event.preventDefault();
+      if (busy) return;
+      busy = true;
+      refuse("");
+      try {
+        const result = await perform(new FormData(form));
+        if (result !== undefined) {
+          done(result);
+          dialog.close();
+        }
+      } catch (refused) {
+        const reason = readable(refused.message, form);
+        refuse(reason);
+        if (!dialog.open && known.session) say(reason);
+        // A reason that begins with `body.url` names the input to correct.
+        form.elements[/^`body\.(\w+)/.exec(refused.message)?.[1]]?.focus?.();
+      } finally {
+        busy = false;
+        if (!dialog.open) done(undefined);
+      }
+    };
+    dialog.showModal();
+  });
+}
+
+// Asks for confirmation before an action, and afterwards shows the new secret, if there is one. Resolves to the result of the action, or to
+// undefined if the user does not confirm.
+export async function sure(title, text, yes, perform, { note, grave = false } = {}) {
+  one("#confirm-title").textContent = title;
+  one("#confirm-text").textContent = text;
+  one("#confirm-yes").textContent = yes;
+  one("#confirm-yes").classList.toggle("danger", grave);
+  const result = await converse(one("#confirm-dialog"), perform);
+  if (result?.secret) await tellSecret("New secret", result.secret, note);
+  return result;
+}
+
+export async function tellSecret(title, secret, note) {
+  one("#secret-title").textContent = title;
+  one("#secret").textContent = secret;
+  one("#secret-note").textContent = note;
+  one("#copied").textContent = "";
+  await converse(one("#secret-dialog"), () => true);
+  one("#secret").textContent = "";
+}
+
+// The secret is shown only once: a stray Escape must not close its dialog.
+one("#secret-dialog").addEventListener("keydown", (event) => event.key === "Escape" && event.preventDefault());
+one("#secret-dialog").addEventListener("cancel", (event) => event.preventDefault());
+
+export async function copy() {
+  try {
+    await navigator.clipboard.writeText(one("#secret").textContent);
+    one("#copied").textContent = "Copied.";
+  } catch {
+    // Without TLS, browsers offer no clipboard.
+    getSelection().selectAllChildren(one("#secret"));
+    one("#copied").textContent = "Selected; copy it with the keyboard.";
+  }
+}

@@ -1,0 +1,73 @@
+// Elements of the settings page: finding them, and showing records in them. Data from the settings plane is put into text nodes only, so
+// that a name cannot become markup.
+
+export const one = (selector, root = document) => root.querySelector(selector);
+export const all = (selector, root = document) => [...root.querySelectorAll(selector)];
+
+// Appends markup of the page's own files, which never contains data.
+export function append(parent, markup) {
+  const template = document.createElement("template");
+  template.innerHTML = markup;
+  parent.append(template.content);
+}
+
+export const clock = (instant, style) => new Intl.DateTimeFormat(undefined, style).format(new Date(instant));
+
+export function stamp(element, instant, otherwise = "–") {
+  element.textContent = instant ? clock(instant, { dateStyle: "medium", timeStyle: element.dataset.time }) : otherwise;
+  element.title = instant ?? "";
+  if (instant) element.dateTime = instant;
+  else element.removeAttribute("datetime");
+}
+
+export function badge(element, text, tone) {
+  element.textContent = text;
+  element.dataset.tone = tone;
+}
+
+const MESSAGE_MILLIS = 8000;
+let unsaying;
+export function say(text) {
+  one("#message").textContent = text;
+  clearTimeout(unsaying);
+  unsaying = setTimeout(() => (one("#message").textContent = ""), MESSAGE_MILLIS);
+}
+
+// Shows records as the rows of a list. A refresh reuses the row of a record, so that the row does not lose the focus.
+export function show(list, records, { id, label, fill }) {
+  const ids = new Set(records.map((record) => String(record[id])));
+  for (const row of [...list.children]) if (!ids.has(row.dataset.id)) row.remove();
+  const kept = new Map([...list.children].map((row) => [row.dataset.id, row]));
+  const template = document.getElementById(list.dataset.row).content.firstElementChild;
+  let next = list.firstElementChild;
+  for (const record of records) {
+    let row = kept.get(String(record[id]));
+    if (row && row === next) {
+      next = next.nextElementSibling;
+    } else {
+      row ??= template.cloneNode(true);
+      row.dataset.id = record[id];
+      list.insertBefore(row, next);
+    }
+    const slots = Object.fromEntries(all("[data-slot]", row).map((slot) => [slot.dataset.slot, slot]));
+    const text = (values) => Object.entries(values).forEach(([name, value]) => (slots[name].textContent = value ?? ""));
+    fill(record, slots, text, (act) => one(`[data-act=${act}]`, row));
+    // The buttons have the same text in every row. The label that a screen reader speaks also names the row's record.
+    for (const button of all("button", row)) button.ariaLabel = `${button.textContent} ${record[label]}`;
+  }
+}
+
+export function options(select, entries, chosen) {
+  select.replaceChildren(...entries.map(([value, text]) => new Option(text, value, false, value === chosen)));
+}
+
+export function boxes(container, name, values, ticked) {
+  container.replaceChildren(...values.map((value) => {
+    const label = document.createElement("label");
+    const box = document.createElement("input");
+    Object.assign(box, { type: "checkbox", name, value, checked: ticked.includes(value) });
+    label.className = "box";
+    label.append(box, ` ${value}`);
+    return label;
+  }));
+}

@@ -1,0 +1,126 @@
+// The sections of the settings page. Each is a tab: a file in `tabs` that describes it, and one line in `page.rs`.
+
+import { all, append, one, say, show } from "./elements.js";
+import { readable } from "./dialogs.js";
+import { known } from "./plane.js";
+
+export const PAGE_ROWS = 50;
+const HURRIED_MILLIS = 500;
+
+const views = {};
+export const acts = { reload: () => load(here()), older: () => load(here(), false, true) };
+
+// How many of the next refreshes come after the shorter pause, because the user has just caused a change that takes a moment.
+let hurried = 0;
+let refreshing;
+
+// Adds a tab:
+//   name, title: its address and its heading
+//   head, body: markup beside the heading, and below it with a `.list` of records; outside: templates and dialogs
+//   empty: the text without records
+//   id, label: the members that identify a record, and name it to a screen reader
+//   fetch: gets the records; more: gets those before a position; fill: shows a record in a row
+//   acts: functions of its buttons, by the name in `data-act`
+//   turn: called with the rest of the address when the tab is shown; of: what the records belong to; refresh: milliseconds
+export function add(view) {
+  const { name, title, head = "", body, outside = "" } = view;
+  append(one("#page main"), `<section id="${name}" aria-labelledby="${name}-title" hidden>
+    <div class="head"><h2 id="${name}-title" tabindex="-1">${title}</h2>${head}</div>
+    ${body.replace("<state>", '<div class="state" role="status"><span></span> <button type="button" class="quiet" data-act="reload" hidden>Try again</button></div>')}
+    ${view.more ? '<button type="button" class="older" data-act="older" hidden>Older</button>' : ""}
+  </section>`);
+  append(document.body, outside);
+  one("#tabs .docs").insertAdjacentHTML("beforebegin", `<a href="#${name}">${title}</a>`);
+  Object.assign(acts, view.acts);
+  views[name] = { records: [], ...view };
+  return views[name];
+}
+
+// A table for the body of a tab.
+export const table = (name, row, columns) => `<table role="table" aria-labelledby="${name}-title">
+  <thead role="rowgroup"><tr role="row">${columns.map((column) => `<th role="columnheader" scope="col">${column}</th>`).join("")}</tr></thead>
+  <tbody role="rowgroup" class="list" data-row="${row}"></tbody>
+</table>`;
+
+export const ACTIONS = '<span class="unseen">Actions</span>';
+
+export const here = () => {
+  const name = location.hash.slice(1).split("/")[0];
+  return Object.hasOwn(views, name) ? name : Object.keys(views)[0];
+};
+
+// Forgets the records shown so far, which may belong to another store.
+export function forget() {
+  clearTimeout(refreshing);
+  for (const view of Object.values(views)) Object.assign(view, { records: [], of: undefined });
+  for (const list of all(".list")) list.replaceChildren();
+}
+
+function keepRefreshing(view) {
+  clearTimeout(refreshing);
+  if (!known.session || !view.refresh || here() !== view.name || document.hidden) return;
+  refreshing = setTimeout(() => load(view.name, true), hurried > 0 ? HURRIED_MILLIS : view.refresh);
+  hurried -= 1;
+}
+
+export const hurry = () => (hurried = 6);
+
+// Fetches the records of a section again, or with `older` those that are older than its last row.
+export async function load(name, quietly = false, older = false) {
+  const view = views[name];
+  const section = document.getElementById(name);
+  const [state, again] = [one(".state span", section), one("[data-act=reload]", section)];
+  const turned = (view.turns = (view.turns ?? 0) + 1);
+  if (!quietly) state.textContent = "Loading …";
+  again.hidden = true;
+  try {
+    const shown = view.records;
+    const found = await (older ? view.more(shown.at(-1).position) : view.fetch());
+    // A newer fetch of the section has begun, or the session has ended.
+    if (turned !== view.turns || !known.session) return;
+    if (older) {
+      view.records = [...shown, ...found];
+    } else {
+      // Older rows stay if the fetched rows reach down to them; otherwise there would be a gap.
+      const reaches = view.more && found.length === PAGE_ROWS && view.of === view.shownOf ? found.at(-1).position : undefined;
+      const joins = shown.some(({ position }) => position === reaches);
+      view.records = joins ? [...found, ...shown.filter(({ position }) => position < reaches)] : found;
+    }
+    view.of = view.shownOf;
+    if (view.more && (older || found.length === view.records.length)) one(".older", section).hidden = found.length < PAGE_ROWS;
+    show(one(".list", section), view.records, view);
+    section.classList.toggle("empty", !view.records.length);
+    state.textContent = view.records.length ? "" : typeof view.empty === "function" ? view.empty() : view.empty;
+  } catch (refused) {
+    if (turned !== view.turns || !known.session) return;
+    state.textContent = readable(refused.message);
+    again.hidden = false;
+  } finally {
+    if (turned === view.turns) keepRefreshing(view);
+  }
+}
+
+// After a change: reloads the section, and moves the focus to its heading if the row that had the focus is gone.
+export async function changed(text) {
+  say(text);
+  hurry();
+  await load(here(), true);
+  if (known.session && document.activeElement === document.body) one(`#${here()} h2`).focus();
+}
+
+// Shows the section that the address names.
+export async function turn() {
+  clearTimeout(refreshing);
+  const name = here();
+  for (const section of all("section")) section.hidden = section.id !== name;
+  for (const link of all("nav a")) {
+    if (link.hash === `#${name}`) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+  views[name].turn?.(location.hash.split("/")[1]);
+  await load(name);
+}
+
+document.addEventListener("visibilitychange", () => {
+  if (known.session && views[here()].refresh && !document.hidden) load(here(), true);
+});

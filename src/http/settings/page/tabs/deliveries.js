@@ -1,0 +1,104 @@
+// The tab of the delivery log, of one webhook at a time.
+
+import { PAGE_ROWS, add, changed, table, ACTIONS } from "../sections.js";
+import { converse } from "../dialogs.js";
+import { badge, one, options, stamp } from "../elements.js";
+import { get, post } from "../plane.js";
+
+const ROW = `<template id="attempt-row"><tr role="row">
+  <td role="cell" data-label="Time"><time data-slot="startedAt" data-time="medium"></time></td>
+  <td role="cell" data-label="Event"><span data-slot="type"></span> <code data-slot="eventId"></code></td>
+  <td role="cell" data-label="Attempt" data-slot="attempt"></td>
+  <td role="cell" data-label="Answer"><span data-slot="answer"></span> <small data-slot="took"></small></td>
+  <td role="cell" data-label="Outcome"><span class="badge" data-slot="outcome"></span></td>
+  <td role="cell" data-label="Next attempt"><time data-slot="nextAttemptAt" data-time="medium"></time></td>
+  <td role="cell" class="actions"><button type="button" class="quiet" data-act="replay-one">Replay</button></td>
+</tr></template>`;
+
+const DIALOG = `<dialog id="replay-dialog" aria-labelledby="replay-title"><form method="dialog">
+  <h2 id="replay-title">Replay events</h2>
+  <label>From <input name="since" type="datetime-local" step="1" autofocus></label>
+  <label>Until <input name="until" type="datetime-local" step="1"></label>
+  <p class="hint">In your time zone. An empty field sets no limit.</p>
+  <label class="box"><input name="missing" type="checkbox" checked> Only events that were never delivered and are not waiting</label>
+  <p id="replay-count" role="status"></p>
+  <p class="failure" role="alert"></p>
+  <p class="buttons"><button type="button" data-act="close">Cancel</button> <button class="main" id="replay-go">Count</button></p>
+</form></dialog>`;
+
+const TONES = { delivered: "good", retrying: "warn", late: "warn", given_up: "bad", disabled: "bad" };
+
+function fillAttempt(attempt, slots, text) {
+  text({
+    type: attempt.type,
+    eventId: attempt.eventId,
+    attempt: attempt.attempt,
+    answer: attempt.status ?? attempt.reason ?? "no answer",
+    took: `${attempt.millis} ms`,
+  });
+  badge(slots.outcome, attempt.outcome.replace("_", " "), TONES[attempt.outcome] ?? "warn");
+  stamp(slots.startedAt, attempt.startedAt);
+  stamp(slots.nextAttemptAt, attempt.nextAttemptAt);
+}
+
+async function loadLog() {
+  const webhooks = await get("/webhooks");
+  if (!webhooks.some((webhook) => webhook.id === view.shownOf)) view.shownOf = webhooks[0]?.id;
+  options(one("#log-webhook"), webhooks.map((webhook) => [webhook.id, webhook.url]), view.shownOf);
+  one("#log-filter").hidden = one("[data-act=replay-range]").hidden = !view.shownOf;
+  return view.shownOf ? get("/webhooks/attempts", { webhookId: view.shownOf, limit: PAGE_ROWS }) : [];
+}
+
+const replayText = (count) => (count === 1 ? "1 event" : `${count} events`);
+
+const acts = {
+  async "replay-one"(position) {
+    const attempt = view.records.find((attempt) => String(attempt.position) === position);
+    const { count } = await post("/webhooks/replay", { webhookId: view.shownOf, eventId: attempt.eventId });
+    await changed(count ? "The event is on its way again." : "The event is being sent already, or the webhook no longer subscribes to it.");
+  },
+  async "replay-range"() {
+    const dialog = one("#replay-dialog");
+    const form = one("form", dialog);
+    const go = one("#replay-go");
+    const uncounted = () => {
+      go.textContent = "Count";
+      one("#replay-count").textContent = "";
+      counted = undefined;
+    };
+    let counted;
+    form.reset();
+    uncounted();
+    form.oninput = uncounted;
+    const instant = (local) => (local ? new Date(local).toISOString() : undefined);
+    const sent = await converse(dialog, async (data) => {
+      if (counted) return post("/webhooks/replay", counted);
+      const order = { webhookId: view.shownOf, since: instant(data.get("since")), until: instant(data.get("until")), missing: data.has("missing") };
+      const { count } = await post("/webhooks/replay", { ...order, dryRun: true });
+      one("#replay-count").textContent = count ? `${replayText(count)} would be sent.` : "There is nothing to send.";
+      if (count) {
+        counted = order;
+        go.textContent = `Send ${replayText(count)}`;
+      }
+    });
+    if (sent) await changed(`${replayText(sent.count)} queued.`);
+  },
+};
+
+const view = add({
+  name: "deliveries", title: "Delivery log", id: "position", label: "eventId", fill: fillAttempt, fetch: loadLog, acts, refresh: 3000,
+  more: (before) => get("/webhooks/attempts", { webhookId: view.shownOf, limit: PAGE_ROWS, before }),
+  empty: () => (view.shownOf ? "Nothing was sent yet." : "There are no webhooks yet."),
+  turn(webhook) {
+    const asked = webhook ?? view.shownOf;
+    if (asked !== view.shownOf) one("#deliveries .list").replaceChildren();
+    view.shownOf = asked;
+  },
+  head: '<button type="button" data-act="replay-range">Replay …</button>',
+  body: `<p class="filter" id="log-filter"><label for="log-webhook">Webhook</label> <select id="log-webhook"></select></p>
+    <p class="hint">Every delivery attempt, the newest first. The list refreshes itself while it is visible.</p>
+    <state>${table("deliveries", "attempt-row", ["Time", "Event", "Attempt", "Answer", "Outcome", "Next attempt", ACTIONS])}`,
+  outside: ROW + DIALOG,
+});
+
+one("#log-webhook").addEventListener("change", ({ target }) => (location.hash = `#deliveries/${target.value}`));

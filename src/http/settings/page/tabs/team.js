@@ -1,0 +1,43 @@
+// The tab of the seats of the store.
+
+import { add, changed, table, ACTIONS } from "../sections.js";
+import { sure } from "../dialogs.js";
+import { badge } from "../elements.js";
+import { get, known, remove } from "../plane.js";
+
+const ROW = `<template id="seat-row"><tr role="row">
+  <td role="cell" data-label="Name"><strong data-slot="name"></strong> <small data-slot="email"></small></td>
+  <td role="cell" data-label="Role" data-slot="role"></td>
+  <td role="cell" data-label="Status"><span class="badge" data-slot="status"></span></td>
+  <td role="cell" data-label="User id"><code data-slot="userId"></code></td>
+  <td role="cell" class="actions"><button type="button" class="quiet danger" data-act="remove-seat">Remove</button></td>
+</tr></template>`;
+
+const nameOfSeat = (seat) => seat.name ?? seat.email ?? seat.userId ?? seat.id;
+
+function fillSeat(seat, slots, text, button) {
+  const named = nameOfSeat(seat);
+  text({ name: named, email: seat.email === named ? "" : seat.email, role: seat.role, userId: seat.userId });
+  badge(slots.status, seat.userId ? "member" : "invited", seat.userId ? "good" : "warn");
+  // Who removes the own seat would be locked out.
+  button("remove-seat").hidden = seat.userId === known.session.userId;
+}
+
+const acts = {
+  async "remove-seat"(id) {
+    const seat = view.records.find((seat) => seat.id === id);
+    const named = nameOfSeat(seat);
+    const text = "The seat is removed at once and permanently. Tickets lose this assignee, sessions and tokens end, and API keys in this name "
+      + "act in the name of the store's oldest owner from then on.";
+    const done = await sure(`Remove ${named}?`, text, "Remove", () => remove("/users", { id }), { grave: true });
+    if (done) await changed(`${named} was removed. Tickets without an assignee now: ${done.unassignedTickets}.`);
+  },
+};
+
+const view = add({
+  name: "team", title: "Team", id: "id", label: "name", fill: fillSeat, fetch: () => get("/users"), acts, empty: "There are no seats yet.",
+  body: `<p class="hint">Everyone with a seat. To let a colleague into this page, give the seat a role of the kind owner or admin, and have the operator
+    of the server print a link: <code>counterpart settings link --store STORE --user USERID</code></p>
+    <state>${table("team", "seat-row", ["Name", "Role", "Status", "User id", ACTIONS])}`,
+  outside: ROW,
+});

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Contract tests: runs the published documents through the tools that integrators use: linters, generated clients and the examples of the
-# guides, which call a live server, and a fuzzer. Stops at the first failure.
+# guides, which call a live server, a browser for the pages, and a fuzzer. Stops at the first failure.
 #
 #   tests/contract.sh                  as in tests/all.sh
 #   tests/contract.sh --long [SEED]    fuzzes ten times as much, from another seed
@@ -92,5 +92,5 @@ fuzz rev-a rev-a v1
 fuzz rev-b rev-b v1
 fuzz settings rev-b settings/v1
 
-echo "== the documents hold: lint, generated clients, fuzzing"
+echo "== the documents hold: lint, generated clients, examples, pages, fuzzing"
 cat "$scratch/totals"

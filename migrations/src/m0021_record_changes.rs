@@ -82,7 +82,7 @@ fn up_on_sqlite() -> Vec<String> {
     let mut statements = Vec::new();
     for (table, kind, id) in RECORDS {
         for (event, row) in EVENTS {
-            // The triggers of `m0020_former_places` note in the row itself where it stands, which is no change of the record.
+            // The triggers of `m0020_former_places` and `m0022_moves_on_sqlite` write a number into the row, which is no change of the record.
             let of_record =
                 if event == "UPDATE" && LISTS.iter().any(|(list, _)| *list == table) { "OLD.placed_by = NEW.placed_by AND " } else { "" };
             statements.push(format!(

@@ -68,7 +68,13 @@ fn up_on_sqlite() -> Vec<String> {
 
 fn down_on_sqlite() -> Vec<String> {
     let triggers = LISTS.into_iter().flat_map(|(table, _)| [format!("DROP TRIGGER {table}_placed"), format!("DROP TRIGGER {table}_moved")]);
-    let statements = ["DROP TABLE former_places", "DELETE FROM counters WHERE name = 'arrivals'"];
+    let statements = [
+        "DROP TABLE former_places",
+        // The rows that came meanwhile count as placed.
+        "INSERT INTO counters (store_id, name, value) SELECT store_id, 'moves', value FROM counters WHERE name = 'arrivals' \
+         ON CONFLICT (store_id, name) DO UPDATE SET value = MAX(value, excluded.value)",
+        "DELETE FROM counters WHERE name = 'arrivals'",
+    ];
     triggers.chain(statements.map(str::to_owned)).collect()
 }
 

@@ -1,6 +1,6 @@
 //! Renders a report as one self-contained HTML page with both directions and a filter by class.
 //!
-//! Each direction begins with a table of the operations that are concerned, then says what to do. The switch of the direction and the filters are
+//! Each direction begins with a table of the operations that changed, then says what to do. The switch of the direction and the filters are
 //! form controls, and the style sheet hides what they exclude. The page works with keyboards and screen readers, and under a content
 //! security policy that forbids all scripts.
 

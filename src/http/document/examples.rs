@@ -8,7 +8,7 @@
 //! its data are relative to its start.
 //!
 //! Called by [`super::contract`], [`crate::http::settings`] and [`crate::http::events::openapi_document`]. A cursor has no example: it is sealed
-//! for one store of one server, so a documentation page that fills in the examples would have its request refused.
+//! for one store of one server, so a request with the example would be refused.
 
 use std::collections::BTreeMap;
 

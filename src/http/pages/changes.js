@@ -17,7 +17,7 @@ field.addEventListener("input", () => {
   const has = (element) => element.textContent.toLowerCase().includes(wanted);
   for (const section of document.querySelectorAll("main > section")) {
     const title = has(section.querySelector("h2"));
-    const rows = [...section.querySelectorAll("li, tr")];
+    const rows = [...section.querySelectorAll("li, tr:has(td)")];
     for (const row of rows) row.hidden = !title && !has(row);
     section.hidden = !title && rows.every((row) => row.hidden);
   }

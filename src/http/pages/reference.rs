@@ -1,7 +1,7 @@
 //! The reference pages at `/docs` and `/settings/docs`: every operation of an OpenAPI document and every object that requests and answers
 //! have, with an example of each request and answer.
 //!
-//! The pages are rendered on the server, from the document that is served. They need no script, and load nothing but the style sheet.
+//! The pages are rendered on the server, from the document that is served.
 
 use maud::{Markup, html};
 use serde_json::Value;
@@ -204,6 +204,7 @@ impl<'a> Reference<'a> {
 
     /// A request of the operation for a shell, with the examples of the document.
     fn curl(&self, Operation { method, path, about }: &Operation<'a>) -> String {
+        let is_open = about["security"].as_array().is_some_and(Vec::is_empty);
         let credentials = if self.prefix.starts_with("/settings") {
             "-H \"authorization: Bearer $COUNTERPART_TOKEN\""
         } else {
@@ -216,7 +217,10 @@ impl<'a> Reference<'a> {
             .collect();
         let query = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(&query).finish();
         let query = if query.is_empty() { query } else { format!("?{query}") };
-        let mut lines = vec![format!("curl -X {method} \"$COUNTERPART_URL{}{path}{query}\"", self.prefix), credentials.to_owned()];
+        let mut lines = vec![format!("curl -X {method} \"$COUNTERPART_URL{}{path}{query}\"", self.prefix)];
+        if !is_open {
+            lines.push(credentials.to_owned());
+        }
         if let Some(content) = self.json(&about["requestBody"]) {
             let body = content.get("example").or_else(|| Some(&entries(&content["examples"]).next()?.1["value"]));
             lines.push("-H 'content-type: application/json'".to_owned());

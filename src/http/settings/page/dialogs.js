@@ -6,9 +6,12 @@ import { known } from "./plane.js";
 // The reason of a refusal for a person: the label of the input in place of the member's name in the request.
 export function readable(message, form) {
   const [prefix, member] = /^`(?:body|query)\.([^`]+)`:? */.exec(message) ?? ["", ""];
-  const label = form?.elements[member.split(/[.[]/)[0]]?.labels?.[0]?.firstChild.textContent.trim();
+  const input = form?.elements[member.split(/[.[]/)[0]];
+  // Several boxes of one name have the legend of their group.
+  const label = input?.labels?.[0]?.firstChild ?? input?.[0]?.closest("fieldset")?.firstElementChild;
   const rest = message.slice(prefix.length);
-  return label ? `${label}: ${rest}` : rest.charAt(0).toUpperCase() + rest.slice(1);
+  const whole = label ? `${label.textContent.trim()}: ${rest}` : `${member} ${rest}`.trim();
+  return whole.charAt(0).toUpperCase() + whole.slice(1);
 }
 
 // Opens a dialog. Resolves to the result of `perform` once that succeeds with the form's data, or to undefined if the user closes the
@@ -29,7 +32,7 @@ export function converse(dialog, perform) {
       busy = true;
       refuse("");
       try {
-        const result = await perform(new FormData(form));
+        const result = await perform(new FormData(form, event.submitter));
         if (result !== undefined) {
           done(result);
           dialog.close();

@@ -53,7 +53,7 @@ export function show(list, records, { id, label, fill }) {
     const text = (values) => Object.entries(values).forEach(([name, value]) => (slots[name].textContent = value ?? ""));
     fill(record, slots, text, (act) => one(`[data-act=${act}]`, row));
     // The buttons have the same text in every row. The label that a screen reader speaks also names the row's record.
-    for (const button of all("button", row)) button.ariaLabel = `${button.textContent} ${record[label]}`;
+    for (const button of all("button", row)) button.ariaLabel = `${button.textContent} ${typeof label === "function" ? label(record) : record[label]}`;
   }
 }
 

@@ -3,7 +3,7 @@
 
 import { copy, readable } from "./dialogs.js";
 import { all, clock, one, say } from "./elements.js";
-import { Refused, fetched, get, known, nameOf, post, remove, whenUnwelcome } from "./plane.js";
+import { Refused, fetched, get, known, nameOf, namesOf, post, remove, whenUnwelcome } from "./plane.js";
 import { acts, forget, here, turn } from "./sections.js";
 
 // The secret of a link that has not opened a session yet.
@@ -33,7 +33,7 @@ async function enter() {
     known.accounts = channels;
     known.session = opened;
     say(opened.note ?? "");
-    known.names = new Map(seats.filter((seat) => seat.userId).map((seat) => [seat.userId, seat.name ?? seat.email ?? seat.userId]));
+    known.names = namesOf(seats);
   } catch (refused) {
     return leave(refused);
   }

@@ -6,6 +6,9 @@ const PLANE = "/settings/v1";
 // `kinds`: every scope and every kind of event, as the plane's OpenAPI document lists them.
 export const known = { session: undefined, names: new Map(), accounts: [], scopes: [], kinds: [] };
 
+// The names of users by `userId`, from the seats.
+export const namesOf = (seats) => new Map(seats.filter((seat) => seat.userId).map((seat) => [seat.userId, seat.name ?? seat.email ?? seat.userId]));
+
 export const nameOf = (user) => known.names.get(user) ?? user;
 
 export function accountText(id) {

@@ -57,8 +57,9 @@ export function forget() {
 }
 
 function keepRefreshing(view) {
+  if (here() !== view.name) return;
   clearTimeout(refreshing);
-  if (!known.session || !view.refresh || here() !== view.name || document.hidden) return;
+  if (!known.session || !view.refresh || document.hidden) return;
   refreshing = setTimeout(() => load(view.name, true), hurried > 0 ? HURRIED_MILLIS : view.refresh);
   hurried -= 1;
 }

@@ -36,7 +36,7 @@ const DIALOGS = `<dialog id="access-dialog" aria-labelledby="access-title"><form
 
 const account = (id) => view.records.find((account) => account.accountId === id);
 
-// Accounts with their bridges. The web chat is the server's own channel, and the others have no bridge until one is set.
+// Accounts, each with the address of its bridge if it has one.
 async function load() {
   const [accounts, bridges] = await Promise.all([get("/accounts"), get("/accounts/bridge")]);
   const bridgeOf = new Map(bridges.map((bridge) => [bridge.accountId, bridge.url]));
@@ -48,6 +48,8 @@ function fillAccount(account, slots, text, button) {
   const { name, channel, userIds, bridge } = account;
   text({ name, channel, users: userIds.length ? userIds.map(nameOf).join(", ") : "every user", bridge: bridge ?? "none" });
   button("set-bridge").textContent = bridge ? "Change bridge" : "Set bridge";
+  // The web chat is the server's own channel and takes no bridge.
+  button("set-bridge").hidden = channel === "widget";
   button("rotate-bridge").hidden = button("remove-bridge").hidden = !bridge;
 }
 

@@ -26,23 +26,26 @@ const DIALOG = `<dialog id="draft-dialog" aria-labelledby="draft-title"><form me
   <p class="hint" id="draft-fixed"></p>
   <p class="failure" role="alert"></p>
   <p class="buttons">
-    <button type="button" class="quiet danger" id="draft-discard">Discard</button>
+    <button class="main" name="act" value="send">Send</button>
     <button type="button" data-act="close">Cancel</button>
-    <button class="main" id="draft-release">Send</button>
+    <button class="quiet danger" name="act" value="discard" formnovalidate>Discard</button>
   </p>
 </form></dialog>`;
 
-const textOf = (draft) => draft.body.text ?? draft.body.body ?? "";
+// Only a text is edited here. Anything else, such as a letter with its recipients, is shown whole, and sent as it is or discarded.
+const isText = (draft) => draft.operation === "sendTextMessage";
+const contentOf = (draft) => (isText(draft) ? draft.body.text : JSON.stringify(draft.body, undefined, 2));
 
 function fillDraft(draft, slots, text) {
-  text({ message: textOf(draft) || draft.operation, conversation: draft.conversationId ?? draft.accountId, by: draft.keyName });
+  text({ message: contentOf(draft), conversation: draft.conversationId ?? draft.accountId, by: draft.keyName });
   stamp(slots.createdAt, draft.createdAt);
   stamp(slots.expiresAt, draft.expiresAt);
 }
 
-// Shows the messages of the conversation, the oldest first. Returns them.
-async function showMessages(draft) {
-  const messages = await get("/drafts/messages", { draftId: draft.id });
+const pending = () => get("/drafts", { limit: 500 });
+
+// Shows the messages of the conversation, the oldest first.
+function showMessages(messages) {
   const template = one("#draft-message-row").content.firstElementChild;
   one("#draft-messages").replaceChildren(...messages.toReversed().map((message) => {
     const row = template.cloneNode(true);
@@ -52,51 +55,72 @@ async function showMessages(draft) {
     stamp(one("[data-slot=sentAt]", row), message.sentAt);
     return row;
   }));
-  const list = one("#draft-messages");
-  list.scrollTop = list.scrollHeight;
-  return messages;
 }
+
+const scrollToNewest = () => (one("#draft-messages").scrollTop = one("#draft-messages").scrollHeight);
+
+function tellNews(text) {
+  one("#draft-news").textContent = text;
+  one("#draft-news").hidden = !text;
+}
+
+function showContent(draft) {
+  const { text } = one("#draft-dialog form").elements;
+  text.value = contentOf(draft);
+  text.readOnly = !isText(draft);
+  one("#draft-fixed").textContent = isText(draft) ? "" : "This message cannot be edited here.";
+}
+
+let reviews = 0;
 
 const acts = {
   async "review-draft"(id) {
+    const review = (reviews += 1);
     let draft = view.records.find((draft) => draft.id === id);
+    const messages = await get("/drafts/messages", { draftId: id });
     const dialog = one("#draft-dialog");
-    const { text } = one("form", dialog).elements;
-    // What is not a text is sent as the assistant wrote it, or discarded.
-    const isText = typeof draft.body.text === "string";
-    text.value = isText ? draft.body.text : JSON.stringify(draft.body, undefined, 2);
-    text.readOnly = !isText;
-    one("#draft-fixed").textContent = isText ? "" : "This message cannot be edited here.";
-    one("#draft-news").hidden = true;
-    await showMessages(draft);
-    // The newest message of the contact that the person was shown after the contact wrote again.
+    // Another review has begun meanwhile.
+    if (review !== reviews || dialog.open) return;
+    showMessages(messages);
+    showContent(draft);
+    tellNews("");
+    // The newest message of the contact, once the person was shown that there is one after the draft.
     let confirmed;
     const ended = converse(dialog, async (data) => {
-      if (isText && data.get("text") !== draft.body.text) {
+      if (data.get("act") === "discard") return { discard: true };
+      const now = (await pending()).find((draft) => draft.id === id);
+      if (now && now.updatedAt !== draft.updatedAt) {
+        draft = now;
+        showContent(draft);
+        tellNews("Somebody edited the draft meanwhile. This is how it reads now.");
+        return undefined;
+      }
+      if (isText(draft) && data.get("text") !== draft.body.text) {
         draft = await patch("/drafts", { draftId: id, body: { ...draft.body, text: data.get("text") } });
       }
       try {
         return await post("/drafts/release", { draftId: id, ...(confirmed && { confirmedMessageId: confirmed }) });
       } catch (refused) {
+        // The message that arrived last; the channel may give an earlier one a later time.
         const [, newest] = /wrote message `([^`]+)`.*`confirmedMessageId`/.exec(refused.message) ?? [];
         if (!newest) throw refused;
-        await showMessages(draft);
+        showMessages(await get("/drafts/messages", { draftId: id }));
+        scrollToNewest();
         confirmed = newest;
-        one("#draft-news").textContent = "The contact wrote after the draft was made. Read the last messages; if the draft still fits, send it.";
-        one("#draft-news").hidden = false;
+        tellNews("The contact wrote after the draft was made. Read the last messages; if the draft still fits, send it.");
+        return undefined;
       }
     });
-    one("#draft-discard").onclick = async () => {
-      dialog.close();
-      const perform = () => remove("/drafts", { draftId: id });
-      if (await sure("Discard the draft?", "Its message is never sent.", "Discard", perform, { grave: true })) await changed("The draft was discarded.");
-    };
-    if (await ended) await changed("The message was sent.");
+    scrollToNewest();
+    const result = await ended;
+    if (result && !result.discard) return changed("The message was sent.");
+    const perform = () => remove("/drafts", { draftId: id });
+    if (result && (await sure("Discard the draft?", "Its message is never sent.", "Discard", perform, { grave: true }))) await changed("The draft was discarded.");
   },
 };
 
 const view = add({
-  name: "drafts", title: "Drafts", id: "id", label: "conversationId", fill: fillDraft, fetch: () => get("/drafts"), acts, refresh: 5000,
+  name: "drafts", title: "Drafts", id: "id", label: (draft) => contentOf(draft).slice(0, 60), fill: fillDraft, fetch: pending, acts, refresh: 5000,
   empty: "There are no drafts to review.",
   body: `<p class="hint">Messages that an assistant proposes. Each is sent once a person releases it, and expires after seven days.</p>
     <state>${table("drafts", "draft-row", ["Message", "Conversation", "By", "Made", "Expires", ACTIONS])}`,

@@ -3,7 +3,7 @@
 import { add, changed, table, ACTIONS } from "../sections.js";
 import { sure } from "../dialogs.js";
 import { badge } from "../elements.js";
-import { get, known, remove } from "../plane.js";
+import { get, known, namesOf, remove } from "../plane.js";
 
 const ROW = `<template id="seat-row"><tr role="row">
   <td role="cell" data-label="Name"><strong data-slot="name"></strong> <small data-slot="email"></small></td>
@@ -19,8 +19,14 @@ function fillSeat(seat, slots, text, button) {
   const named = nameOfSeat(seat);
   text({ name: named, email: seat.email === named ? "" : seat.email, role: seat.role, userId: seat.userId });
   badge(slots.status, seat.userId ? "member" : "invited", seat.userId ? "good" : "warn");
-  // Who removes the own seat would be locked out.
+  // Users who remove their own seat lock themselves out.
   button("remove-seat").hidden = seat.userId === known.session.userId;
+}
+
+async function load() {
+  const seats = await get("/users");
+  known.names = namesOf(seats);
+  return seats;
 }
 
 const acts = {
@@ -35,7 +41,7 @@ const acts = {
 };
 
 const view = add({
-  name: "team", title: "Team", id: "id", label: "name", fill: fillSeat, fetch: () => get("/users"), acts, empty: "There are no seats yet.",
+  name: "team", title: "Team", id: "id", label: nameOfSeat, fill: fillSeat, fetch: load, acts, empty: "There are no seats yet.",
   body: `<p class="hint">Everyone with a seat. To let a colleague into this page, give the seat a role of the kind owner or admin, and have the operator
     of the server print a link: <code>counterpart settings link --store STORE --user USERID</code></p>
     <state>${table("team", "seat-row", ["Name", "Role", "Status", "User id", ACTIONS])}`,

@@ -35,8 +35,8 @@ use crate::{
             shared_state::SharedState,
             unsent_answers::UnsentAnswers,
         },
-        pages::{changes, guides::GUIDES, home, layout, reference, static_content::Download},
-        settings::{self, page},
+        pages::{changes, guide_page, guides::GUIDES, home, layout, reference, settings_page, static_content::Download},
+        settings,
     },
     readiness::Readiness,
     revision,
@@ -200,12 +200,12 @@ impl App {
             .at("/settings/docs", get(reference::download("/settings/docs", SETTINGS_PREFIX, settings::document)))
             .at("/settings/openapi.json", get(Download::json(settings::document, address.clone())));
         for guide in &GUIDES {
-            route = route.at(guide.path(), get(guide.page()));
+            route = route.at(guide.path(), get(guide_page::download(guide)));
         }
         if self.metrics_listen.is_none() {
             route = route.at(METRICS, self.metrics());
         }
-        for (path, file) in page::downloads() {
+        for (path, file) in settings_page::downloads() {
             route = route.at(path, get(file));
         }
         let mut operations = contract_operations();

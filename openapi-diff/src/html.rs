@@ -74,8 +74,8 @@ impl Report {
                             }
                         }
                     }
-                    (Direction { report: self, name: "there", grouping: self.grouping(), around }.main())
-                    (Direction { report: &back, name: "back", grouping: back.grouping(), around }.main())
+                    (ReportDirection { report: self, name: "there", grouping: self.grouping(), around }.main())
+                    (ReportDirection { report: &back, name: "back", grouping: back.grouping(), around }.main())
                 }
             }
         }
@@ -84,7 +84,7 @@ impl Report {
 }
 
 /// One direction of the page.
-struct Direction<'r> {
+struct ReportDirection<'r> {
     report: &'r Report,
     /// The CSS class of the direction, and the beginning of its anchors.
     name: &'static str,
@@ -92,7 +92,7 @@ struct Direction<'r> {
     around: &'r Surroundings<'r>,
 }
 
-impl Direction<'_> {
+impl ReportDirection<'_> {
     fn main(&self) -> Markup {
         let Self { report, name, grouping, .. } = self;
         html! {

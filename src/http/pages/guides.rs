@@ -1,20 +1,11 @@
-//! The guides at `/docs/guides`: pages about what concerns all operations, rendered from the Markdown files in `docs/guides`.
-//! `tests/guides/run.py` runs the examples in them.
-
-use maud::html;
-
-use super::{
-    layout::{self, Page},
-    markdown::rendered,
-    static_content::Download,
-};
-use crate::revision;
+//! The guides: texts about what concerns all operations, in the Markdown files of `docs/guides`. `tests/guides/run.py` runs the examples in
+//! them.
 
 /// A guide, in Markdown. The first line is the title.
 #[derive(Debug)]
 pub struct Guide {
     name: &'static str,
-    markdown: &'static str,
+    pub markdown: &'static str,
 }
 
 macro_rules! guides {
@@ -35,20 +26,12 @@ impl Guide {
     pub fn title(&self) -> &'static str {
         self.markdown.lines().next().unwrap_or_default().trim_start_matches("# ")
     }
-
-    /// The page of the guide.
-    pub fn page(&'static self) -> Download {
-        layout::download(|| {
-            let markdown = self.markdown.replace("{revision}", revision::NAME);
-            let content = html! { article { (rendered(&markdown)) } };
-            layout::page(&Page { path: &self.path(), title: self.title(), content, outline: html! {} })
-        })
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::http::pages::markdown::rendered;
 
     #[test]
     fn every_guide_shows_its_examples_in_every_language() {

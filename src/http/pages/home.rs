@@ -3,7 +3,7 @@
 use maud::html;
 
 use super::{
-    layout::{self, Page},
+    layout::{self, DocumentationPage},
     static_content::Download,
 };
 use crate::http::machinery::routing::PREFIX;
@@ -34,7 +34,7 @@ pub fn page(revision: &'static str) -> Download {
             }
         }
     };
-    layout::download(move || layout::page(&Page { path: "/", title: "Start", content: content(), outline: html! {} }))
+    layout::download(move || layout::page(&DocumentationPage { path: "/", title: "Start", content: content(), outline: html! {} }))
 }
 
 /// The icon that browsers request from every server.

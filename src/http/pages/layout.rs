@@ -17,7 +17,7 @@ const REFERENCES: [(&str, &str); 3] =
 
 /// A documentation page.
 #[derive(Debug)]
-pub struct Page<'a> {
+pub struct DocumentationPage<'a> {
     pub path: &'a str,
     pub title: &'a str,
     pub content: Markup,
@@ -26,7 +26,7 @@ pub struct Page<'a> {
 }
 
 /// The HTML of a page.
-pub fn page(Page { path, title, content, outline }: &Page<'_>) -> String {
+pub fn page(DocumentationPage { path, title, content, outline }: &DocumentationPage<'_>) -> String {
     let link = |to: &str, text: &str| {
         let is_here = to == *path;
         html! { li { a href=(to) aria-current=[is_here.then_some("page")] { (text) } @if is_here { (outline) } } }

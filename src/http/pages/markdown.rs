@@ -9,7 +9,7 @@ use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd, html::p
 const LANGUAGES: [(&str, &str); 4] = [("sh", "curl"), ("python", "Python"), ("typescript", "TypeScript"), ("rust", "Rust")];
 
 /// One part of a text.
-enum Part<'a> {
+enum TextPart<'a> {
     Text(Vec<Event<'a>>),
     /// The same example in several languages.
     Example(Vec<(String, String)>),
@@ -20,12 +20,12 @@ pub fn rendered(markdown: &str) -> Markup {
     let parts = parts(Parser::new_ext(markdown, Options::ENABLE_TABLES));
     let mut examples = 0;
     let mut shown = |part| match part {
-        Part::Text(events) => {
+        TextPart::Text(events) => {
             let mut text = String::new();
             push_html(&mut text, events.into_iter());
             PreEscaped(text)
         }
-        Part::Example(versions) => {
+        TextPart::Example(versions) => {
             examples += 1;
             example(examples, &versions)
         }
@@ -33,22 +33,22 @@ pub fn rendered(markdown: &str) -> Markup {
     html! { @for part in parts { (shown(part)) } }
 }
 
-fn parts<'a>(mut events: Parser<'a>) -> Vec<Part<'a>> {
+fn parts<'a>(mut events: Parser<'a>) -> Vec<TextPart<'a>> {
     let mut parts = vec![];
     while let Some(event) = events.next() {
         if let Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(language))) = event {
             let code =
                 events.by_ref().map_while(|event| if let Event::Text(text) = event { Some(text.into_string()) } else { None }).collect();
             match parts.last_mut() {
-                Some(Part::Example(versions)) => versions.push((language.into_string(), code)),
-                _ => parts.push(Part::Example(vec![(language.into_string(), code)])),
+                Some(TextPart::Example(versions)) => versions.push((language.into_string(), code)),
+                _ => parts.push(TextPart::Example(vec![(language.into_string(), code)])),
             }
             continue;
         }
-        if !matches!(parts.last(), Some(Part::Text(_))) {
-            parts.push(Part::Text(vec![]));
+        if !matches!(parts.last(), Some(TextPart::Text(_))) {
+            parts.push(TextPart::Text(vec![]));
         }
-        let Some(Part::Text(text)) = parts.last_mut() else { continue };
+        let Some(TextPart::Text(text)) = parts.last_mut() else { continue };
         match event {
             Event::Start(Tag::Heading { level, classes, attrs, .. }) => {
                 let inner: Vec<_> = events.by_ref().take_while(|event| !matches!(event, Event::End(TagEnd::Heading(_)))).collect();

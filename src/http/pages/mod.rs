@@ -1,10 +1,12 @@
 //! HTML pages, and downloads such as the OpenAPI documents.
 
 pub mod changes;
+pub mod guide_page;
 pub mod guides;
 pub mod home;
 pub mod layout;
 pub mod markdown;
 pub mod reference;
 mod schema;
+pub mod settings_page;
 pub mod static_content;

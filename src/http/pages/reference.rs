@@ -7,7 +7,7 @@ use maud::{Markup, html};
 use serde_json::Value;
 
 use super::{
-    layout::{self, Page},
+    layout::{self, DocumentationPage},
     markdown::rendered,
     schema::{inline, members, type_of},
     static_content::Download,
@@ -21,11 +21,11 @@ pub fn download(path: &'static str, prefix: &'static str, document: fn() -> Valu
 fn page(path: &str, prefix: &str, document: &Value) -> String {
     let reference = Reference { document, prefix };
     let title = document["info"]["title"].as_str().unwrap_or_default();
-    layout::page(&Page { path, title, content: reference.content(title), outline: reference.outline() })
+    layout::page(&DocumentationPage { path, title, content: reference.content(title), outline: reference.outline() })
 }
 
 /// An operation with its place in the document.
-struct Operation<'a> {
+struct DescribedOperation<'a> {
     method: String,
     path: &'a str,
     about: &'a Value,
@@ -56,10 +56,10 @@ impl<'a> Reference<'a> {
         target.unwrap_or(value)
     }
 
-    fn operations(&self, tag: &str) -> Vec<Operation<'a>> {
+    fn operations(&self, tag: &str) -> Vec<DescribedOperation<'a>> {
         let all = entries(&self.document["paths"]).flat_map(|(path, methods)| entries(methods).map(move |method| (path, method)));
         all.filter(|(_, (_, about))| items(&about["tags"]).any(|of| of == tag))
-            .map(|(path, (method, about))| Operation { method: method.to_uppercase(), path, about })
+            .map(|(path, (method, about))| DescribedOperation { method: method.to_uppercase(), path, about })
             .collect()
     }
 
@@ -79,7 +79,7 @@ impl<'a> Reference<'a> {
                     li {
                         a href={ "#" (text(&tag["name"])) } { (text(&tag["name"])) }
                         ul {
-                            @for Operation { about, .. } in self.operations(text(&tag["name"])) {
+                            @for DescribedOperation { about, .. } in self.operations(text(&tag["name"])) {
                                 li { a href={ "#" (text(&about["operationId"])) } { (text(&about["summary"])) } }
                             }
                         }
@@ -109,8 +109,8 @@ impl<'a> Reference<'a> {
         }
     }
 
-    fn operation(&self, operation: &Operation<'a>) -> Markup {
-        let Operation { method, path, about } = operation;
+    fn operation(&self, operation: &DescribedOperation<'a>) -> Markup {
+        let DescribedOperation { method, path, about } = operation;
         let id = text(&about["operationId"]);
         let needs = [("scope", "x-required-scope"), ("grant", "x-required-grant")];
         let needs = needs.into_iter().find_map(|(what, key)| Some((what, about[key].as_str()?)));
@@ -203,7 +203,7 @@ impl<'a> Reference<'a> {
     }
 
     /// A request of the operation for a shell, with the examples of the document.
-    fn curl(&self, Operation { method, path, about }: &Operation<'a>) -> String {
+    fn curl(&self, DescribedOperation { method, path, about }: &DescribedOperation<'a>) -> String {
         let is_open = about["security"].as_array().is_some_and(Vec::is_empty);
         let credentials = if self.prefix.starts_with("/settings") {
             "-H \"authorization: Bearer $COUNTERPART_TOKEN\""

@@ -22,7 +22,6 @@ mod inbound_caller;
 mod inbox;
 mod keys;
 mod openapi_document;
-pub mod page;
 mod params;
 mod seats_and_access;
 mod session;

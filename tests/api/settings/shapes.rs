@@ -46,17 +46,25 @@ fn unknown_paths_and_wrong_methods_are_distinguished() {
 #[test]
 fn the_settings_page_loads_nothing_from_other_hosts() {
     let plane = Plane::open();
-    for (path, media) in [("/settings", "text/html"), ("/settings/page.js", "text/javascript"), ("/settings/page.css", "text/css")] {
+    let page = plane.api.raw("GET", "/settings").exchange();
+    let policy = page.header("content-security-policy").unwrap_or_default();
+    assert!(
+        policy.starts_with("default-src 'none'") && policy.contains("frame-ancestors 'none'") && !policy.contains("unsafe"),
+        "{policy}"
+    );
+    let tabs: Vec<_> = page.text.split('"').filter(|path| path.starts_with("/settings/tabs/")).map(str::to_owned).collect();
+    assert!(tabs.len() > 5, "{tabs:?}");
+    let scripts = ["page", "sections", "dialogs", "elements", "plane"].map(|name| format!("/settings/{name}.js"));
+    let files = scripts.into_iter().chain(tabs).map(|path| (path, "text/javascript"));
+    for (path, media) in files.chain([("/settings".to_owned(), "text/html"), ("/settings/page.css".to_owned(), "text/css")]) {
+        let path = &path;
         let page = plane.api.raw("GET", path).exchange();
         assert_eq!(page.status, 200);
         assert!(page.header("content-type").is_some_and(|found| found.starts_with(media)), "{path}");
-        let policy = page.header("content-security-policy").unwrap_or_default();
-        assert!(
-            policy.starts_with("default-src 'none'") && policy.contains("frame-ancestors 'none'") && !policy.contains("unsafe"),
-            "{policy}"
-        );
-        // These two addresses are the namespace of SVG and an example.
-        let text = page.text.replace("http://www.w3.org/2000/svg", "").replace("https://example.com/hooks", "");
+        // These addresses are the namespace of SVG and examples.
+        let text = ["http://www.w3.org/2000/svg", "https://example.com/hooks", "https://example.com/bridge"]
+            .into_iter()
+            .fold(page.text, |text, address| text.replace(address, ""));
         assert!(!text.contains("http://") && !text.contains("https://") && !text.contains("//cdn"), "{path} names another host");
     }
     let document = &contract::settings(&plane.api).document;

@@ -1,4 +1,4 @@
-// The sections of the settings page. Each is a tab: a file in `tabs` that describes it, and one line in `page.rs`.
+// The sections of the settings page. Each is a tab: a file in `tabs` that describes it, and one line in `settings_page.rs`.
 
 import { all, append, one, say, show } from "./elements.js";
 import { readable } from "./dialogs.js";

@@ -5,14 +5,14 @@
 
 use poem::http::HeaderValue;
 
-use crate::http::pages::static_content::Download;
+use super::static_content::Download;
 
 /// A file of the page: its path below `/settings`, and its content.
 type File = (&'static str, &'static str);
 
 macro_rules! files {
     ($($path:literal),* $(,)?) => {
-        [$((concat!("/", $path), include_str!(concat!("page/", $path)))),*]
+        [$((concat!("/", $path), include_str!(concat!("settings_page/", $path)))),*]
     };
 }
 
@@ -49,5 +49,5 @@ pub fn downloads() -> impl Iterator<Item = (String, Download)> {
 
 fn html() -> String {
     let tabs: String = TABS.iter().map(|(path, _)| format!("<script type=\"module\" src=\"{PATH}{path}\"></script>\n")).collect();
-    include_str!("page/index.html").replace("{tabs}", &tabs)
+    include_str!("settings_page/index.html").replace("{tabs}", &tabs)
 }

@@ -192,7 +192,7 @@ fn every_format_goes_to_a_file_too() {
         ("text", "counterpart, revision A 1.0.0 -> "),
         ("md", "# counterpart"),
         ("json", "{"),
-        ("html", "<!doctype html>"),
+        ("html", "<!DOCTYPE html>"),
         ("sarif", "{"),
         ("junit", "<?xml"),
         ("github", "::error file=rev-b.json,"),

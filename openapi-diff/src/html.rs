@@ -18,13 +18,15 @@ use super::{
 /// The style sheet of the page. A server can allow exactly this style sheet.
 pub const STYLE: &str = include_str!("html.css");
 
+/// The address where an operation with an identifier is documented.
+pub type DocumentedAt<'a> = &'a dyn Fn(&str) -> Option<String>;
+
 /// What a server adds to the page.
 #[derive(Clone, Copy, Default)]
 pub struct Surroundings<'a> {
     /// Addresses and names of other pages, for the navigation.
     pub links: &'a [(&'a str, &'a str)],
-    /// The address where an operation with this identifier is documented.
-    pub documented_at: Option<&'a dyn Fn(&str) -> Option<String>>,
+    pub documented_at: Option<DocumentedAt<'a>>,
     /// The address of a script.
     pub script: Option<&'a str>,
 }

@@ -53,7 +53,7 @@ mod values;
 
 pub use compare::diff;
 pub use gate::{Approval, Approvals, Gate, Ignored, Severities};
-pub use html::{STYLE, Surroundings};
+pub use html::{DocumentedAt, STYLE, Surroundings};
 pub use migration_notes::{Gaps, Note, Notes};
 pub use read::{Document, Unreadable};
 pub use report::{Change, OperationName, Report, Shared, Summary, Title, Unshown};

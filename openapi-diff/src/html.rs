@@ -82,6 +82,7 @@ impl Report {
             }
         }
         .into_string()
+            + "\n"
     }
 }
 

@@ -100,6 +100,24 @@ fn a_newer_message_of_the_contact_has_to_be_confirmed() {
 }
 
 #[test]
+fn the_messages_before_a_draft_are_listed_newest_first() {
+    let plane = Plane::open();
+    draft(&plane, "d-1", 1000, "sendTextMessage", &to_free("Hi"), Some("m-1"));
+    let letter = json!({"accountId": "acc-ann", "to": [{"email": "mia@example.com"}], "subject": "Order 7", "text": "It is on its way."});
+    draft(&plane, "d-2", 1000, "sendEmailNew", &letter, None);
+    let messages = |id: &str| plane.get("/drafts/messages").query("draftId", id).send();
+    let listed = messages("d-1").ok();
+    assert_eq!((ids(&listed), &listed[0]["fromContact"]), (vec!["m-1"], &json!(true)));
+    plane.post("/drafts/release", json!({"draftId": "d-1"})).ok();
+    let listed = messages("d-1").ok();
+    assert_eq!((&listed[0]["text"], &listed[0]["fromContact"], ids(&listed)[1]), (&json!("Hi"), &json!(false), "m-1"));
+    assert_eq!(messages("d-2").ok(), json!([]), "the draft opens a conversation");
+    messages("d-9").fails(404);
+    messages("").fails(400);
+    plane.get("/drafts/messages").send().fails(400);
+}
+
+#[test]
 fn a_draft_whose_message_is_refused_stays_pending() {
     let plane = Plane::open();
     // The contact of this conversation has never written.

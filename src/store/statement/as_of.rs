@@ -252,7 +252,8 @@ impl Db {
     /// A page behind a cursor, in the order of the moment `as_of`.
     ///
     /// The standing rows are read first. A row that moves before the second statement is read twice, and shown once; in the other order it
-    /// would be missed. The second statement is left out while no row of the list has moved.
+    /// would be missed. So the second statement goes to the primary: a standby may show less than the first statement saw. It is left out
+    /// while no row of the list has moved.
     async fn next_page<T, M>(&self, list: MovingList<'_, M>, page: &PageRequest, after: &Position, as_of: &AsOf) -> Result<Page<T>>
     where
         T: MovingRow + Send + 'static,
@@ -277,11 +278,10 @@ impl Db {
         let mut rows: Vec<(T, i64)> = standing.into_iter().map(|(row, at, _)| (row, at)).collect();
         if has_moved {
             // Only what belongs on this page, unless the page is the last.
-            let from = if rows.len() > page.size as usize { rows.last().map_or(i64::MIN, |(_, at)| *at) } else { i64::MIN };
-            let left = self.all(self.left_rows::<T, _>(store, &committed, moved, page, after, from), |cells| {
-                Ok((T::decode(cells)?, cells.take::<i64>()?))
-            });
-            merge(&mut rows, left.await?);
+            let from = rows.get(page.size as usize).map_or(i64::MIN, |(_, at)| *at);
+            let sql = self.left_rows::<T, _>(store, &committed, moved, page, after, from);
+            let left = self.on_primary().all(sql, |cells| Ok((T::decode(cells)?, cells.take::<i64>()?))).await?;
+            merge(&mut rows, left);
         }
         let position = |(row, at): &(T, i64)| Position { at: *at, as_of: Some(as_of.clone()), ..row.position() };
         Ok(Page::cut(rows, page.size, position).map(|(row, _)| row))

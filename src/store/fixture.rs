@@ -131,10 +131,15 @@ impl Fixture {
 
     /// Takes a migration back, and all migrations after it, and migrates again.
     pub async fn migrate_again(&self, name: &str) {
+        self.migrate_back(name).await;
+        self.db.migrate_up().await.unwrap();
+    }
+
+    /// Takes a migration back, and all newer ones.
+    pub async fn migrate_back(&self, name: &str) {
         let all = self.db.migrations().await.unwrap();
         let at = all.iter().position(|(other, _)| other == name).unwrap();
         self.db.migrate_down((all.len() - at) as u32).await.unwrap();
-        self.db.migrate_up().await.unwrap();
     }
 
     /// Runs a statement as it stands.

@@ -12,7 +12,7 @@ use crate::{
         paging::{Page, PageRequest, Position},
         time::Timestamp,
     },
-    store::fixture::Fixture,
+    store::{fixture::Fixture, sql::Sql},
 };
 
 /// A list of the fixture's store, of rows with the ids `r0`, `r1`, …
@@ -194,4 +194,30 @@ async fn a_position_without_a_moment_is_read_as_rows_stand_now() {
     }
     let after = Some(Position { at: 1000, id: "r0".to_owned(), rank: None, as_of: None });
     assert_eq!(List::Contacts.page(&fixture, &request(2, after)).await.rows, ["r1", "r2"]);
+}
+
+/// Rows that come and move while the migration is taken back are in the walks after it was applied again.
+#[tokio::test]
+async fn a_walk_is_whole_after_m0022_was_taken_back_and_applied_again() {
+    let fixture = Fixture::alone().await;
+    let list = List::Contacts;
+    for number in 0..4 {
+        list.add(&fixture, &format!("r{number}"), 1000 - number).await;
+    }
+    fixture.migrate_back("m0022_moves_on_sqlite").await;
+    list.add(&fixture, "r4", 900).await;
+    list.shift(&fixture, &["r0".to_owned()], 2000).await;
+    if fixture.db.backend() == DbBackend::Sqlite {
+        let counted = "SELECT MAX(placed_by) <= (SELECT value FROM counters WHERE store_id = $1 AND name = 'moves') FROM contacts \
+             WHERE store_id = $1";
+        let counted = fixture.db.first(Sql::of(&fixture.store, counted), |cells| cells.flag()).await.unwrap();
+        assert_eq!(counted, Some(true), "the walks of the former form would leave rows out");
+    }
+    fixture.db.migrate_up().await.unwrap();
+    list.add(&fixture, "r5", 800).await;
+    let whole = list.page(&fixture, &request(100, None)).await.rows;
+    let first = list.page(&fixture, &request(2, None)).await;
+    list.shift(&fixture, &["r3".to_owned(), "r4".to_owned()], 3000).await;
+    let rest = list.page(&fixture, &request(100, first.next)).await;
+    assert_eq!([first.rows, rest.rows].concat(), whole);
 }

@@ -61,13 +61,14 @@ export function options(select, entries, chosen) {
   select.replaceChildren(...entries.map(([value, text]) => new Option(text, value, false, value === chosen)));
 }
 
-export function boxes(container, name, values, ticked) {
-  container.replaceChildren(...values.map((value) => {
+// Shows a box for each value and its text.
+export function boxes(container, name, entries, ticked) {
+  container.replaceChildren(...entries.map(([value, text]) => {
     const label = document.createElement("label");
     const box = document.createElement("input");
     Object.assign(box, { type: "checkbox", name, value, checked: ticked.includes(value) });
     label.className = "box";
-    label.append(box, ` ${value}`);
+    label.append(box, ` ${text}`);
     return label;
   }));
 }

@@ -1,7 +1,7 @@
 // The sections of the settings page. Each is a tab: a file in `tabs` that describes it, and one line in `settings_page.rs`.
 
 import { all, append, one, say, show } from "./elements.js";
-import { readable } from "./dialogs.js";
+import { readable, sure } from "./dialogs.js";
 import { known } from "./plane.js";
 
 export const PAGE_ROWS = 50;
@@ -21,7 +21,8 @@ let refreshing;
 //   id, label: the members that identify a record, and name it to a screen reader
 //   fetch: gets the records; more: gets those before a position; fill: shows a record in a row
 //   acts: functions of its buttons, by the name in `data-act`
-//   turn: called with the rest of the address when the tab is shown; of: what the records belong to; refresh: milliseconds
+//   turn: called with the rest of the address when the tab is shown; refresh: the pause in milliseconds, if the tab refreshes itself
+// A tab whose records belong to something else, such as a webhook, keeps the id of that in `shownOf`.
 export function add(view) {
   const { name, title, head = "", body, outside = "" } = view;
   append(one("#page main"), `<section id="${name}" aria-labelledby="${name}-title" hidden>
@@ -107,6 +108,11 @@ export async function changed(text) {
   hurry();
   await load(here(), true);
   if (known.session && document.activeElement === document.body) one(`#${here()} h2`).focus();
+}
+
+// Asks for confirmation before an action, and afterwards tells that it was done.
+export async function surely(question, text, yes, perform, done, more) {
+  if (await sure(question, text, yes, perform, more)) await changed(done);
 }
 
 // Shows the section that the address names.

@@ -1,8 +1,8 @@
 // The tab of channel accounts: who may work on each, and the bridge that attaches its channel.
 
-import { add, changed } from "../sections.js";
-import { converse, sure, tellSecret } from "../dialogs.js";
-import { one } from "../elements.js";
+import { add, changed, surely } from "../sections.js";
+import { converse, tellSecret } from "../dialogs.js";
+import { boxes, one } from "../elements.js";
 import { get, known, nameOf, post, put, remove } from "../plane.js";
 
 const ROW = `<template id="account-row"><li>
@@ -59,14 +59,7 @@ const acts = {
     // A user who has lost the seat stays in the list until unticked.
     const users = new Map([...known.names, ...userIds.filter((user) => !known.names.has(user)).map((user) => [user, user])]);
     one("#access-title").textContent = `Access to ${name}`;
-    one("#access-users").replaceChildren(...[...users].map(([value, label]) => {
-      const box = document.createElement("input");
-      Object.assign(box, { type: "checkbox", name: "userIds", value, checked: userIds.includes(value) });
-      const element = document.createElement("label");
-      element.className = "box";
-      element.append(box, ` ${label}`);
-      return element;
-    }));
+    boxes(one("#access-users"), "userIds", [...users], userIds);
     const save = (data) => put("/accounts/users", { accountId: id, userIds: data.getAll("userIds") });
     const done = await converse(one("#access-dialog"), save);
     if (done) await changed(`The access to ${name} was changed. Tickets without an assignee now: ${done.unassignedTickets}.`);
@@ -81,18 +74,18 @@ const acts = {
     if (done.secret) await tellSecret("Secret of the bridge", done.secret, "With it the bridge verifies messages, and signs those that it brings in.");
     await changed(`The bridge of ${name} was saved.`);
   },
-  async "rotate-bridge"(id) {
+  "rotate-bridge"(id) {
     const { name } = account(id);
     const text = "Messages are signed with a new secret. For 24 hours they are also signed with the current one.";
     const note = "For 24 hours messages are also signed with the former secret.";
     const perform = () => post("/accounts/bridge/rotate", { accountId: id });
-    if (await sure(`Rotate the secret of ${name}'s bridge?`, text, "Rotate", perform, { note })) await changed("The secret was rotated.");
+    return surely(`Rotate the secret of ${name}'s bridge?`, text, "Rotate", perform, "The secret was rotated.", { note });
   },
-  async "remove-bridge"(id) {
+  "remove-bridge"(id) {
     const { name } = account(id);
     const text = "Messages of the account are no longer handed over. Those that still wait fail.";
     const perform = () => remove("/accounts/bridge", { accountId: id });
-    if (await sure(`Remove the bridge of ${name}?`, text, "Remove", perform, { grave: true })) await changed(`The bridge of ${name} was removed.`);
+    return surely(`Remove the bridge of ${name}?`, text, "Remove", perform, `The bridge of ${name} was removed.`, { grave: true });
   },
 };
 

@@ -1,7 +1,7 @@
 // The tab of drafts: messages that an assistant proposes, each with the last messages of its conversation.
 
-import { add, changed, table, ACTIONS } from "../sections.js";
-import { converse, sure } from "../dialogs.js";
+import { add, changed, surely, table, ACTIONS } from "../sections.js";
+import { converse } from "../dialogs.js";
 import { one, stamp } from "../elements.js";
 import { get, patch, post, remove } from "../plane.js";
 
@@ -115,7 +115,7 @@ const acts = {
     const result = await ended;
     if (result && !result.discard) return changed("The message was sent.");
     const perform = () => remove("/drafts", { draftId: id });
-    if (result && (await sure("Discard the draft?", "Its message is never sent.", "Discard", perform, { grave: true }))) await changed("The draft was discarded.");
+    if (result) await surely("Discard the draft?", "Its message is never sent.", "Discard", perform, "The draft was discarded.", { grave: true });
   },
 };
 

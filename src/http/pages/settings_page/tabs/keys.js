@@ -1,7 +1,7 @@
 // The tab of API keys.
 
-import { add, changed, table, ACTIONS } from "../sections.js";
-import { converse, sure, tellSecret } from "../dialogs.js";
+import { add, changed, surely, table, ACTIONS } from "../sections.js";
+import { converse, tellSecret } from "../dialogs.js";
 import { badge, boxes, one, options, stamp } from "../elements.js";
 import { Refused, get, known, nameOf, patch, post, remove } from "../plane.js";
 
@@ -58,7 +58,7 @@ function fillKey(key, slots, text, button) {
 function keyForm(title, former, perform) {
   const dialog = one("#key-dialog");
   const form = one("form", dialog);
-  boxes(one("#scopes"), "scopes", known.scopes, former?.scopes ?? []);
+  boxes(one("#scopes"), "scopes", known.scopes.map((scope) => [scope, scope]), former?.scopes ?? []);
   options(form.elements.userId, [["", known.session.role === "owner" ? "the store's oldest owner" : "you"], ...known.names]);
   one("#key-dialog-title").textContent = title;
   form.elements.name.value = former?.name ?? "";
@@ -68,11 +68,6 @@ function keyForm(title, former, perform) {
     if (!granted.length) throw new Refused(0, "Choose at least one scope.");
     return perform({ name: data.get("name"), scopes: granted }, data.get("userId"));
   });
-}
-
-// Asks whether to do something to a key, and tells that it was done.
-async function surely(question, text, yes, perform, done, more) {
-  if (await sure(question, text, yes, perform, more)) await changed(done);
 }
 
 const acts = {

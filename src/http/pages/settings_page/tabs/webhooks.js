@@ -1,7 +1,7 @@
 // The tab of webhooks.
 
-import { add, changed, hurry } from "../sections.js";
-import { converse, sure, tellSecret } from "../dialogs.js";
+import { add, changed, surely, hurry } from "../sections.js";
+import { converse, tellSecret } from "../dialogs.js";
 import { badge, boxes, clock, one, options, say, stamp } from "../elements.js";
 import { Refused, accountText, get, known, patch, post, remove } from "../plane.js";
 
@@ -60,7 +60,7 @@ function fillWebhook(webhook, slots, text, button) {
 function webhookForm(title, former, perform) {
   const dialog = one("#webhook-dialog");
   const { url, accountId } = one("form", dialog).elements;
-  boxes(one("#kinds"), "events", known.kinds, former?.events ?? known.kinds);
+  boxes(one("#kinds"), "events", known.kinds.map((kind) => [kind, kind]), former?.events ?? known.kinds);
   // The webhook's own account can always be chosen, even if it was added after the list was fetched. Otherwise saving would select every
   // account.
   const ids = new Set([...known.accounts.map((account) => account.accountId), ...(former?.accountId ? [former.accountId] : [])]);
@@ -74,11 +74,6 @@ function webhookForm(title, former, perform) {
     const every = former ? null : undefined;
     return perform({ url: data.get("url"), events: events.length === known.kinds.length ? every : events, accountId: data.get("accountId") || null });
   });
-}
-
-// Asks whether to do something to a webhook, and tells that it was done.
-async function surely(question, text, yes, perform, done, more) {
-  if (await sure(question, text, yes, perform, more)) await changed(done);
 }
 
 const acts = {

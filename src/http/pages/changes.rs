@@ -30,13 +30,13 @@ pub fn page() -> Download {
                 &[("/docs", "Documentation"), ("/docs/guides/moving-from-a-to-b", "Guide"), ("/docs/changes/events", "Changes of events")],
             )
         },
-        policy,
+        policy(),
     )
 }
 
 /// The changes in events.
 pub fn events_page() -> Download {
-    Download::page(|| shown(EVENTS_A_TO_B, &[("/docs", "Documentation"), ("/docs/changes", "Changes of requests and answers")]), policy)
+    Download::page(|| shown(EVENTS_A_TO_B, &[("/docs", "Documentation"), ("/docs/changes", "Changes of requests and answers")]), policy())
 }
 
 /// The script at [`SCRIPT`].
@@ -54,7 +54,7 @@ fn shown(comparison: &str, links: &[(&str, &str)]) -> String {
 }
 
 /// The content security policy of the pages: their style sheet and their script, and nothing else.
-fn policy(_: &str) -> HeaderValue {
+fn policy() -> HeaderValue {
     let style = BASE64_STANDARD.encode(Sha256::digest(STYLE.as_bytes()));
     let policy = format!(
         "default-src 'none'; style-src 'sha256-{style}'; script-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
@@ -84,6 +84,6 @@ mod tests {
         let text = shown(A_TO_B, &[]);
         let style = text.split_once("<style>").and_then(|(_, rest)| rest.split_once("</style>")).expect("a style sheet").0;
         let hash = BASE64_STANDARD.encode(Sha256::digest(style.as_bytes()));
-        assert!(policy("").to_str().unwrap().contains(&hash), "the browser would refuse the style sheet");
+        assert!(policy().to_str().unwrap().contains(&hash), "the browser would refuse the style sheet");
     }
 }

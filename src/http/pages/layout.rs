@@ -11,7 +11,7 @@ pub const STYLE: &str = "/docs/page.css";
 /// The script of the pages: the chosen language of examples, and buttons that copy an example.
 pub const SCRIPT: &str = "/docs/page.js";
 
-/// The pages that do not come from a list, by path and title.
+/// The reference pages, by path and title.
 const REFERENCES: [(&str, &str); 3] =
     [("/docs", "API reference"), ("/docs/changes", "Changes between revisions"), ("/settings/docs", "Settings API reference")];
 
@@ -61,12 +61,9 @@ pub fn page(DocumentationPage { path, title, content, outline }: &DocumentationP
 
 /// A download of a page that [`page`] renders.
 pub fn download(html: impl Fn() -> String + Send + Sync + 'static) -> Download {
-    Download::page(html, |_| {
-        HeaderValue::from_static(
-            "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; form-action 'none'; base-uri 'none'; \
-             frame-ancestors 'none'",
-        )
-    })
+    let policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; form-action 'none'; base-uri 'none'; \
+         frame-ancestors 'none'";
+    Download::page(html, HeaderValue::from_static(policy))
 }
 
 /// The style sheet at [`STYLE`].

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::{
     layout::{self, DocumentationPage},
     markdown::rendered,
-    schema::{inline, members, type_of},
+    schema::{limits, members, type_of},
     static_content::Download,
 };
 
@@ -154,7 +154,7 @@ impl<'a> Reference<'a> {
                             span.type { (type_of(&parameter["schema"])) ", in the " (text(&parameter["in"])) }
                             @if parameter["required"] == true { span.required { ", required" } }
                         }
-                        dd { (rendered(text(&parameter["description"]))) (inline(&parameter["schema"])) }
+                        dd { (rendered(text(&parameter["description"]))) (limits(&parameter["schema"])) }
                     }
                 }
             }
@@ -180,7 +180,7 @@ impl<'a> Reference<'a> {
                         dl.members {
                             @for (name, header) in entries(&answer["headers"]).map(|(name, header)| (name, self.resolved(header))) {
                                 dt { code { (name) } " " span.type { (type_of(&header["schema"])) ", header" } }
-                                dd { (rendered(text(&header["description"]))) (inline(&header["schema"])) }
+                                dd { (rendered(text(&header["description"]))) (limits(&header["schema"])) }
                             }
                         }
                     }
@@ -236,7 +236,7 @@ impl<'a> Reference<'a> {
                 h3 { a href={ "#schema-" (name) } { (name) } }
                 @if schema.get("properties").is_none() { p.type { (type_of(schema)) } }
                 (rendered(text(&schema["description"])))
-                (inline(schema))
+                (limits(schema))
                 (members(schema))
             }
         }

@@ -48,21 +48,21 @@ fn type_without_null(schema: &Value) -> Markup {
 }
 
 /// The values and the limits of a schema, and its default.
-pub fn inline(schema: &Value) -> Markup {
+pub fn limits(schema: &Value) -> Markup {
     let schema = if schema["type"] == "array" && schema["items"].get("enum").is_some() { &schema["items"] } else { schema };
-    let limits: Vec<_> = LIMITS.into_iter().filter_map(|(keyword, words)| Some((schema.get(keyword)?, words))).collect();
+    let bounds: Vec<_> = LIMITS.into_iter().filter_map(|(keyword, words)| Some((schema.get(keyword)?, words))).collect();
     let default = &schema["default"];
     html! {
         @if let Some(values) = schema["enum"].as_array() {
             p.limits { "One of " @for (number, value) in values.iter().enumerate() { @if number > 0 { ", " } code { (shown(value)) } } "." }
         }
-        @if !limits.is_empty() || !default.is_null() {
+        @if !bounds.is_empty() || !default.is_null() {
             p.limits {
-                @for (number, (value, words)) in limits.iter().enumerate() {
+                @for (number, (value, words)) in bounds.iter().enumerate() {
                     @if number > 0 { "; " }
                     code { (shown(value)) } " " (words)
                 }
-                @if !default.is_null() { @if !limits.is_empty() { "; " } "default " code { (shown(default)) } }
+                @if !default.is_null() { @if !bounds.is_empty() { "; " } "default " code { (shown(default)) } }
             }
         }
     }
@@ -83,7 +83,7 @@ pub fn members(schema: &Value) -> Markup {
                         code { (name) } " " span.type { (type_of(member)) }
                         @if !required(name) { span.optional { ", optional" } }
                     }
-                    dd { (rendered(member["description"].as_str().unwrap_or_default())) (inline(member)) (members(member)) (members(&member["items"])) }
+                    dd { (rendered(member["description"].as_str().unwrap_or_default())) (limits(member)) (members(member)) (members(&member["items"])) }
                 }
             }
         }

@@ -38,13 +38,9 @@ pub fn downloads() -> impl Iterator<Item = (String, Download)> {
         let media_type = if path.ends_with(".css") { "text/css; charset=utf-8" } else { "text/javascript; charset=utf-8" };
         (format!("{PATH}{path}"), Download::text(media_type, || content.to_owned()))
     });
-    let policy = |_: &str| {
-        HeaderValue::from_static(
-            "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; form-action 'none'; \
-             base-uri 'none'; frame-ancestors 'none'",
-        )
-    };
-    files.chain([(PATH.to_owned(), Download::page(html, policy))])
+    let policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; form-action 'none'; \
+         base-uri 'none'; frame-ancestors 'none'";
+    files.chain([(PATH.to_owned(), Download::page(html, HeaderValue::from_static(policy)))])
 }
 
 fn html() -> String {

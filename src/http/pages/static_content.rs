@@ -27,8 +27,8 @@ const ADDRESSES: u64 = 4;
 /// The content at one path. It is rendered when it is first requested.
 pub struct Download {
     media_type: &'static str,
-    /// Computes the content security policy. Absent: nothing of the content runs in a browser.
-    policy: Option<fn(&str) -> HeaderValue>,
+    /// The content security policy. Absent: nothing of the content runs in a browser.
+    policy: Option<HeaderValue>,
     /// Renders the content for the address at which it is served, without a path.
     write: Box<dyn Fn(&str) -> String + Send + Sync>,
     address: PublicAddress,
@@ -44,7 +44,6 @@ enum PublicAddress {
 }
 
 struct RenderedContent {
-    policy: Option<HeaderValue>,
     plain: Bytes,
     /// Absent if compression failed.
     gzip: Option<Bytes>,
@@ -79,16 +78,12 @@ impl Download {
         Self::new(media_type, None, move |_| text())
     }
 
-    /// A page, and the function that computes the policy for its content.
-    pub fn page(html: impl Fn() -> String + Send + Sync + 'static, policy: fn(&str) -> HeaderValue) -> Self {
+    /// A page, and its content security policy.
+    pub fn page(html: impl Fn() -> String + Send + Sync + 'static, policy: HeaderValue) -> Self {
         Self::new("text/html; charset=utf-8", Some(policy), move |_| html())
     }
 
-    fn new(
-        media_type: &'static str,
-        policy: Option<fn(&str) -> HeaderValue>,
-        write: impl Fn(&str) -> String + Send + Sync + 'static,
-    ) -> Self {
+    fn new(media_type: &'static str, policy: Option<HeaderValue>, write: impl Fn(&str) -> String + Send + Sync + 'static) -> Self {
         Self { media_type, policy, write: Box::new(write), address: PublicAddress::Unused, written: Cache::new(ADDRESSES) }
     }
 
@@ -98,7 +93,7 @@ impl Download {
             PublicAddress::Public(Some(url)) => url.trim_end_matches('/').to_owned(),
             PublicAddress::Public(None) => asked_at(request).unwrap_or_default(),
         };
-        let written = self.written.get_with(address.clone(), || Arc::new(RenderedContent::new((self.write)(&address), self.policy)));
+        let written = self.written.get_with(address.clone(), || Arc::new(RenderedContent::new((self.write)(&address))));
         let packed = written.gzip.as_ref().filter(|_| accepts_gzip(request.headers()));
         let tag = format!("\"{}{}\"", written.hash, if packed.is_some() { "-gzip" } else { "" });
         let mut response = Response::default();
@@ -106,7 +101,7 @@ impl Download {
         headers.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
         headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-        if let Some(policy) = &written.policy {
+        if let Some(policy) = &self.policy {
             headers.insert(header::CONTENT_SECURITY_POLICY, policy.clone());
             headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
         }
@@ -127,11 +122,10 @@ impl Download {
 }
 
 impl RenderedContent {
-    fn new(text: String, policy: Option<fn(&str) -> HeaderValue>) -> Self {
-        let policy = policy.map(|policy| policy(&text));
+    fn new(text: String) -> Self {
         let plain = Bytes::from(text);
         let hash = Sha256::digest(&plain).iter().take(12).map(|byte| format!("{byte:02x}")).collect();
-        Self { gzip: gzip(&plain).ok().map(Bytes::from), policy, plain, hash }
+        Self { gzip: gzip(&plain).ok().map(Bytes::from), plain, hash }
     }
 }
 

@@ -36,6 +36,8 @@ pub(super) struct Grouping<'r> {
 /// Changes that affect the same operations.
 pub(super) struct SharedChanges<'r> {
     pub title: String,
+    /// Whether every answer has the changes; then no operation mentions them.
+    pub is_everywhere: bool,
     /// The affected operations, in words.
     pub reached: String,
     pub entries: Vec<SharedChange<'r>>,
@@ -173,7 +175,7 @@ impl Report {
                 count if count == self.shared.operations => ("In every operation".to_owned(), format!("{count} operations")),
                 count => (format!("In {count} operations"), operations.into_iter().collect::<Vec<_>>().join(", ")),
             };
-            common.push(SharedChanges { title, reached, entries });
+            common.push(SharedChanges { title, is_everywhere: everywhere, reached, entries });
         }
         let of_rule = |rule: &rules::Rule| self.changes.iter().filter(|change| change.rule == rule).collect::<Vec<_>>();
         let (added, removed) = (of_rule(&rules::OPERATION_ADDED), of_rule(&rules::OPERATION_REMOVED));

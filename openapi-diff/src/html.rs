@@ -156,6 +156,9 @@ impl ReportDirection<'_> {
             @if grouping.operations.len() > 1 {
                 section.operations {
                     h2 { "By operation" }
+                    @if let Some(extent) = grouping.common.iter().find(|extent| extent.is_everywhere) {
+                        p { "Without the changes in every answer: " @for entry in &extent.entries { a href={ "#" (name) "-" (entry.label) } { (entry.label) } " " } }
+                    }
                     table {
                         tr { th scope="col" { "Operation" } th scope="col" { "What to do" } @for class in CLASSES { th scope="col" class={ "class " (class_name(class)) } { (class_name(class)) } } }
                         @for (number, group) in grouping.operations.iter().enumerate() {

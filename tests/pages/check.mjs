@@ -11,8 +11,6 @@ import puppeteer from "puppeteer-core";
 
 const [binary, folder] = process.argv.slice(2);
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-const GUIDES = ["authentication", "paging", "errors", "idempotency", "expand", "rate-limits", "webhooks", "moving-from-a-to-b"];
-const DOCUMENTATION = ["/", "/docs", "/settings/docs", "/docs/changes", "/docs/changes/events", ...GUIDES.map((guide) => `/docs/guides/${guide}`)];
 const SCREENS = { phone: { width: 390, height: 844 }, desktop: { width: 1440, height: 900 } };
 
 const demo = spawn(binary, ["demo", "--listen", "127.0.0.1:0"], { stdio: ["ignore", "pipe", "inherit"] });
@@ -42,9 +40,17 @@ async function look(page, path, screen, theme) {
   if (folder) await page.screenshot({ path: `${folder}/${path.replace(/\W+/g, "_")}_${screen}_${theme}.png` });
 }
 
-const browser = await puppeteer.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox", "--disable-dev-shm-usage"] });
+let browser;
 let states = 0;
 try {
+  browser = await puppeteer.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox", "--disable-dev-shm-usage"] });
+  const start = await browser.newPage();
+  await start.goto(base);
+  const linked = await start.evaluate(() => [...document.querySelectorAll("nav a")].map((link) => link.pathname));
+  await start.close();
+  // The page of events is linked by the one of changes.
+  const documentation = ["/", ...new Set(linked), "/docs/changes/events"];
+  if (documentation.length < 10) throw new Error(`the navigation has only ${linked}`);
   let session;
   for (const screen of Object.keys(SCREENS)) {
     for (const theme of ["light", "dark"]) {
@@ -57,7 +63,7 @@ try {
       page.on("request", (request) => {
         if (!request.url().startsWith(`${base}/`) && !request.url().startsWith("data:")) faults.push(`${path}: a request to ${request.url()}`);
       });
-      for (path of DOCUMENTATION) {
+      for (path of documentation) {
         await page.goto(base + path, { waitUntil: "load" });
         const [{ duration, encodedBodySize }] = JSON.parse(await page.evaluate(() => JSON.stringify(performance.getEntriesByType("navigation"))));
         if (screen === "desktop" && theme === "light") sizes.push(`${path} ${Math.ceil(encodedBodySize / 1024)} KiB in ${Math.round(duration)} ms`);
@@ -79,7 +85,7 @@ try {
     }
   }
 } finally {
-  await browser.close();
+  await browser?.close();
   demo.kill();
 }
 if (faults.length) {

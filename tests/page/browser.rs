@@ -214,11 +214,22 @@ impl Browser {
     /// The text of an element, once it is visible.
     #[track_caller]
     pub fn text(&self, xpath: &str) -> String {
+        self.patiently("read", || self.text_at(xpath))
+    }
+
+    fn text_at(&self, xpath: &str) -> Result<String, String> {
+        let script = "return arguments[0].innerText";
+        let found = self.try_post("/execute/sync", json!({"script": script, "args": [{ELEMENT: self.element(xpath)?}]}))?;
+        Ok(found.as_str().unwrap_or_default().to_owned())
+    }
+
+    /// Waits until an element is visible and its text contains `part`.
+    #[track_caller]
+    pub fn reads(&self, xpath: &str, part: &str) {
         self.patiently("read", || {
-            let script = "return arguments[0].innerText";
-            let found = self.try_post("/execute/sync", json!({"script": script, "args": [{ELEMENT: self.element(xpath)?}]}))?;
-            Ok(found.as_str().unwrap_or_default().to_owned())
-        })
+            let text = self.text_at(xpath)?;
+            if text.contains(part) { Ok(()) } else { Err(format!("{xpath} reads {text:?} and lacks {part:?}")) }
+        });
     }
 
     /// Waits until an element is visible.

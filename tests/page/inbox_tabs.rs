@@ -25,7 +25,7 @@ fn drafts_are_reviewed_beside_their_conversation() {
     visit.click(&button(&draft("Second"), "Review"));
     visit.sees("//ol[@id='draft-messages']/li[contains(@class, 'inbound')]");
     visit.press("Send");
-    assert!(visit.text("//*[@id='draft-news']").contains("The contact wrote after the draft was made."));
+    visit.reads("//*[@id='draft-news']", "The contact wrote after the draft was made.");
     visit.press("Send");
     visit.misses(&draft("Second"));
 
@@ -39,7 +39,7 @@ fn drafts_are_reviewed_beside_their_conversation() {
     visit.click(&button(DIALOG, "Discard"));
     visit.click("//dialog[@id='confirm-dialog']//button[.='Discard']");
     visit.misses(&draft("Third"));
-    assert_eq!(visit.text("//section[@id='drafts']//*[@class='state']"), "There are no drafts to review.");
+    visit.reads("//section[@id='drafts']//*[@class='state']", "There are no drafts to review.");
     let api = visit.server.api(STORE, &["messages:read"]);
     let sent = api.get("/messages").query("conversationId", "conv-free").query("pageSize", 5).send().ok();
     let text = |n: usize| if REV_A { sent[n]["payload"]["text"].clone() } else { sent[n]["text"].clone() };
@@ -52,18 +52,18 @@ fn access_bridges_and_seats_are_kept_on_the_page() {
     let visit = Visit::of_owner();
     visit.turn_to("Accounts");
     let account = "//section[@id='accounts']//li[.//*[.='Account acc-line']]";
-    assert!(visit.text(account).contains("every user"));
+    visit.reads(account, "every user");
     visit.click(&button(account, "Change access"));
     visit.click(&box_of(ANN));
     visit.press("Save");
     visit.misses(DIALOG);
-    assert!(visit.text(account).contains("User seat-ann"));
+    visit.reads(account, "User seat-ann");
 
     visit.click(&button(account, "Set bridge"));
     visit.fill(ADDRESS, "https://bridge.example.com/line");
     visit.press("Save");
     let first = visit.take_secret();
-    assert!(visit.text(account).contains("https://bridge.example.com/line"));
+    visit.reads(account, "https://bridge.example.com/line");
     visit.click(&button(account, "Rotate bridge secret"));
     visit.click(&button(DIALOG, "Rotate"));
     assert_ne!(visit.take_secret(), first);

@@ -174,13 +174,13 @@ fn is_ticked(value: &str) -> String {
 fn a_link_opens_one_session_which_signing_out_ends() {
     let visit = Visit::begin();
     visit.go(&visit.page());
-    assert!(visit.text("//*[@id='gate-help']").contains("counterpart settings link"));
+    visit.reads("//*[@id='gate-help']", "counterpart settings link");
 
     let link = visit.link(ANN);
     visit.go("about:blank");
     visit.go(&link);
-    assert!(visit.text("//*[@id='who']").starts_with("User seat-ann, owner, until "));
-    assert_eq!(visit.text("//*[@id='store']"), STORE);
+    visit.reads("//*[@id='who']", "User seat-ann, owner, until ");
+    visit.reads("//*[@id='store']", STORE);
     assert_eq!(visit.script("return location.href"), visit.page(), "the address still contains the secret of the link");
     visit.reload();
     visit.sees("//h2[.='API keys']");
@@ -189,11 +189,11 @@ fn a_link_opens_one_session_which_signing_out_ends() {
     visit.go(&link);
     // The used link does not hide the session that is still open.
     visit.sees("//h2[.='API keys']");
-    assert!(visit.text("//*[@id='message']").contains("used up"));
+    visit.reads("//*[@id='message']", "used up");
 
     visit.go("about:blank");
     visit.go(&visit.link(BO));
-    assert!(visit.text("//*[@id='gate-message']").contains("nly owners and admins"));
+    visit.reads("//*[@id='gate-message']", "nly owners and admins");
     visit.misses("//*[@id='gate-help']");
 
     visit.reload();
@@ -202,7 +202,7 @@ fn a_link_opens_one_session_which_signing_out_ends() {
     let ask = || anonymous.raw("GET", "/settings/v1/session").header("cookie", &format!("counterpart_session={session}")).exchange().status;
     assert_eq!(ask(), 200);
     visit.press("Sign out");
-    assert_eq!(visit.text("//*[@id='gate-message']"), "You are signed out.");
+    visit.reads("//*[@id='gate-message']", "You are signed out.");
     assert_eq!(ask(), 401);
 
     // A link is opened in a window that already shows the page. Then a command ends the session.
@@ -210,7 +210,7 @@ fn a_link_opens_one_session_which_signing_out_ends() {
     visit.sees("//h2[.='API keys']");
     visit.server.database.run(&["settings", "revoke", "--store", STORE, "--user", ANN]);
     visit.click("//nav/a[.='Changes']");
-    assert!(visit.text("//*[@id='gate-message']").contains("has ended"));
+    visit.reads("//*[@id='gate-message']", "has ended");
     let session = "/settings/v1/session";
     visit.end(&[(session, 401), (session, 401), (session, 403), ("/settings/v1/audit?limit=50", 401)]);
 }
@@ -232,14 +232,14 @@ fn an_admin_sees_which_actions_need_an_owner() {
     visit.fill(NAME, "Sync");
     visit.click(&box_of("labels:read"));
     let choice = "//dialog[@open]//select[@name='userId']";
-    assert!(visit.text(choice).starts_with("you"), "{}", visit.text(choice));
+    visit.reads(choice, "you");
     visit.choose(choice, "User seat-ann");
     visit.press("Save");
-    assert!(visit.text("//dialog[@open]//p[@role='alert']").contains("names an owner"));
+    visit.reads("//dialog[@open]//p[@role='alert']", "names an owner");
     visit.choose(choice, "you");
     visit.press("Save");
     visit.take_secret();
-    assert!(visit.text(&key("Sync")).contains("as Dee"));
+    visit.reads(&key("Sync"), "as Dee");
     visit.end(&[("/settings/v1/keys", 403)]);
 }
 
@@ -274,25 +274,25 @@ fn a_key_is_created_rotated_edited_suspended_and_deleted_on_the_page() {
     visit.press("Create key");
     visit.fill(NAME, MARKUP);
     visit.press("Save");
-    assert_eq!(visit.text("//dialog[@open]//p[@role='alert']"), "Choose at least one scope.");
+    visit.reads("//dialog[@open]//p[@role='alert']", "Choose at least one scope.");
     visit.click(&box_of("users:write"));
     visit.until("a write scope ticks its read scope", &is_ticked("users:read"));
     visit.click(&box_of("users:read"));
     visit.until("unticking a read scope unticks its write scope", &format!("!{}", is_ticked("users:write")));
     visit.click(&box_of("users:write"));
     visit.press("Save");
-    assert!(visit.text("//*[@id='secret-warning']").starts_with("Copy it now."));
+    visit.reads("//*[@id='secret-warning']", "Copy it now.");
     visit.strike(ESCAPE);
     visit.strike(ESCAPE);
     visit.press("Copy");
-    assert_eq!(visit.text("//*[@id='copied']"), "Copied.");
+    visit.reads("//*[@id='copied']", "Copied.");
     let copied = visit.clipboard();
     let first = visit.take_secret();
     assert_eq!(copied, first);
     assert_eq!(visit.status(&first, "/users"), 200);
 
     let row = key(MARKUP);
-    assert!(visit.text(&row).contains("read and write users"));
+    visit.reads(&row, "read and write users");
     assert!(visit.text(&format!("{row}//code")).ends_with(&first[first.len() - 4..]));
     assert_eq!(visit.script("return window.owned === undefined && !document.querySelector('img')"), true);
     visit.until("focus is back", "document.activeElement.textContent === 'Create key'");
@@ -310,7 +310,7 @@ fn a_key_is_created_rotated_edited_suspended_and_deleted_on_the_page() {
     visit.click(&box_of("labels:read"));
     visit.press("Save");
     let row = key("Reports");
-    assert!(visit.text(&row).contains("read labels"));
+    visit.reads(&row, "read labels");
     assert_eq!((visit.status(&second, "/users"), visit.status(&second, "/labels")), (403, 200));
 
     visit.click(&button(&row, "Suspend"));
@@ -329,13 +329,13 @@ fn a_key_is_created_rotated_edited_suspended_and_deleted_on_the_page() {
     visit.click(&button(DIALOG, "Delete"));
     visit.misses(&row);
     assert_eq!((visit.status(&first, "/labels"), visit.status(&second, "/labels")), (401, 401));
-    assert_eq!(visit.text("//section[@id='keys']//*[@class='state']"), "There are no API keys yet.");
+    visit.reads("//section[@id='keys']//*[@class='state']", "There are no API keys yet.");
     visit.until("focus has a place", "document.activeElement.id === 'keys-title'");
 
     visit.turn_to("Changes");
     let entries = "//section[@id='changes']//tbody/tr";
     for action in ["created", "rotated", "edited", "deactivated", "activated", "deleted"] {
-        assert!(visit.text(&format!("{entries}[.//span[.='key.{action}']]")).contains("User seat-ann"));
+        visit.reads(&format!("{entries}[.//span[.='key.{action}']]"), "User seat-ann");
     }
     visit.end(&[]);
 }
@@ -367,13 +367,13 @@ fn a_key_is_created_with_the_keyboard_only() {
     visit.sees(SECRET);
     visit.until("the copy button has focus", &on("Copy"));
     visit.strike(SPACE);
-    assert_eq!(visit.text("//*[@id='copied']"), "Copied.");
+    visit.reads("//*[@id='copied']", "Copied.");
     let secret = visit.text(SECRET);
     tab_to("the way out", &on("I have stored it"));
     visit.strike(ENTER);
     visit.misses(DIALOG);
     visit.until("focus is back", &on("Create key"));
-    assert!(visit.text(&key("Typed")).contains("read and write tickets"));
+    visit.reads(&key("Typed"), "read and write tickets");
     assert_eq!(visit.status(&secret, "/tickets/fields"), 200);
 
     visit.strike(ENTER);
@@ -396,14 +396,14 @@ fn deliveries_are_watched_and_replayed() {
     visit.press("Add webhook");
     visit.fill(ADDRESS, "ftp://example.com");
     visit.press("Save");
-    assert!(visit.text("//dialog[@open]//p[@role='alert']").starts_with("Address: must begin with https://"));
+    visit.reads("//dialog[@open]//p[@role='alert']", "Address: must begin with https://");
     visit.until("the input to mend has focus", "document.activeElement.name === 'url'");
     visit.fill(ADDRESS, &endpoint.url);
     visit.script("document.querySelectorAll('#kinds input:not([value=\"ticket.closed\"])').forEach((box) => box.click())");
     visit.press("Save");
     assert!(visit.take_secret().starts_with("whsec_"));
     let card = webhook(&endpoint.url);
-    assert!(visit.text(&card).contains("ticket.closed"));
+    visit.reads(&card, "ticket.closed");
     visit.sees(&badge(&card, "enabled"));
 
     visit.press("Send test event");
@@ -417,10 +417,10 @@ fn deliveries_are_watched_and_replayed() {
     visit.sees(&attempt("ticket.closed", "200", "delivered"));
     visit.press("Replay …");
     visit.press("Count");
-    assert_eq!(visit.text("//*[@id='replay-count']"), "There is nothing to send.");
+    visit.reads("//*[@id='replay-count']", "There is nothing to send.");
     visit.click("//dialog[@open]//input[@name='missing']");
     visit.press("Count");
-    assert_eq!(visit.text("//*[@id='replay-count']"), "1 event would be sent.");
+    visit.reads("//*[@id='replay-count']", "1 event would be sent.");
     assert_eq!(endpoint.taken(), 3, "counting sends nothing");
     visit.press("Send 1 event");
     visit.attempts(4);
@@ -441,21 +441,21 @@ fn deliveries_are_watched_and_replayed() {
     visit.choose("//dialog[@open]//select[@name='accountId']", "Account acc-line");
     visit.press("Save");
     let card = webhook(&moved);
-    assert!(visit.text(&card).contains("Account acc-line (line)"));
+    visit.reads(&card, "Account acc-line (line)");
     visit.click(&button(&card, "Rotate secret"));
     visit.click(&button(DIALOG, "Rotate"));
     assert!(visit.take_secret().starts_with("whsec_"));
     visit.click(&button(&card, "Disable"));
     visit.click(&button(DIALOG, "Disable"));
     visit.sees(&badge(&card, "disabled"));
-    assert!(visit.text(&card).contains("Disabled: disabled by its owner."));
+    visit.reads(&card, "Disabled: disabled by its owner.");
     visit.misses(&button(&card, "Send test event"));
     visit.click(&button(&card, "Enable"));
     visit.sees(&badge(&card, "enabled"));
     visit.click(&button(&card, "Delete"));
     visit.click(&button(DIALOG, "Delete"));
     visit.misses(&card);
-    assert_eq!(visit.text("//section[@id='webhooks']//*[@class='state']"), "There are no webhooks yet.");
+    visit.reads("//section[@id='webhooks']//*[@class='state']", "There are no webhooks yet.");
     visit.end(&[("/settings/v1/webhooks", 400)]);
 }
 

@@ -24,6 +24,12 @@ fn shop() -> Database {
     Database::with(&[("shop", channels())])
 }
 
+/// Waits until the log has these words. A thread of the server writes the log, so a line can come after what it reports.
+#[track_caller]
+fn logs(server: &Server, words: &[&str]) {
+    until(&format!("{words:?} are logged"), || words.iter().all(|word| server.log().contains(word)));
+}
+
 /// A new webhook: its id and its secret.
 #[track_caller]
 fn hook(database: &Database, key: &str, url: &str) -> (String, String) {
@@ -123,8 +129,7 @@ fn a_wrong_key_affects_only_deliveries_with_secrets_that_it_cannot_decrypt() {
             || database.ask("SELECT message_id FROM outbound WHERE attempts > 0").len() == 1
     });
     assert!(endpoint.seen().is_empty());
-    let log = fs::read_to_string(database.folder().join("server.log")).expect("a log");
-    assert!(log.contains("secrets are encrypted with a key that this server does not have"), "{log}");
+    logs(&server, &["secrets are encrypted with a key that this server does not have"]);
     let listed = database.run_with(&[(SETTING, OTHER)], &["secrets", "list"]);
     assert!(listed.contains("\"readable\":false"), "{listed}");
     let complaint = database.fails_with(&[(SETTING, OTHER)], &["secrets", "rotate"]);
@@ -183,8 +188,7 @@ fn a_sqlite_file_without_a_configured_key_has_a_key_file_beside_it() {
         let made = database.run(&["webhook", "create", "--store", "shop", "--url", &endpoint.url()]);
         let server = Server::start(database);
         assert_eq!(stored(&server.database, "webhook_secrets"), [(hex(&made), String::new())]);
-        let log = fs::read_to_string(server.database.folder().join("server.log")).expect("a log");
-        assert!(log.contains("stored as they are") && log.contains("COUNTERPART_SECRET_KEY_FILE"), "{log}");
+        logs(&server, &["stored as they are", "COUNTERPART_SECRET_KEY_FILE"]);
         return;
     }
     let file = database.folder().join("counterpart.db.key");
@@ -321,8 +325,7 @@ fn a_lost_key_of_a_sqlite_file_leaves_everything_else_working() {
     let server = Server::start_with(database, PRIVATE);
     let (database, api) = (&server.database, server.api("shop", &ALL_SCOPES));
     api.post("/messages", json!({"conversationId": "conv-line", "text": "hello"})).send().ok();
-    let log = fs::read_to_string(database.folder().join("server.log")).expect("a log");
-    assert!(log.contains("a key that this server does not have"), "{log}");
+    logs(&server, &["a key that this server does not have"]);
     // The webhook signs again once it has a new secret, or once its key is back.
     let fresh = database.run(&["webhook", "rotate", "--store", "shop", "--id", id]);
     database.run(&["webhook", "test", "--store", "shop", "--id", id]);
@@ -384,11 +387,9 @@ fn files_that_others_may_read_are_reported_at_the_start() {
         return;
     }
     let server = Server::start(database);
-    let log = |server: &Server| fs::read_to_string(server.database.folder().join("server.log")).expect("a log");
-    assert!(!log(&server).contains("other accounts"), "{}", log(&server));
+    assert!(!server.log().contains("other accounts"), "{}", server.log());
     let database = server.kill();
     fs::set_permissions(database.folder().join("counterpart.db"), fs::Permissions::from_mode(0o644)).expect("a mode");
     let server = Server::start(database);
-    let log = log(&server);
-    assert!(log.contains("other accounts") && log.contains("counterpart.db") && log.contains("644"), "{log}");
+    logs(&server, &["other accounts", "counterpart.db", "644"]);
 }

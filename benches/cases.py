@@ -201,7 +201,7 @@ def main():
     parser.add_argument("--connections", type=int, default=16)
     parser.add_argument("--postgres")
     parser.add_argument("--against", help="another build, for which the ratio of the CPU time is printed")
-    parser.add_argument("--only", default="", help="only cases whose names contain this text, and the list for comparison")
+    parser.add_argument("--only", default="", help="only cases whose names contain one of these texts, separated by commas, and the list for comparison")
     args = parser.parse_args()
     revision = subprocess.run([args.binary, "--version"], capture_output=True, text=True, check=True).stdout.strip()
     print(f"{revision}, {'PostgreSQL' if args.postgres else 'SQLite'}, {os.cpu_count()} cores, {args.rounds} rounds of {args.seconds} s\n", flush=True)
@@ -224,7 +224,7 @@ def main():
             # The first page has the total, which is counted once and cached; a unique range of the same tickets misses the cache.
             if "revision A" in revision and LOW in filters: cases["filters: the same, counted anew"] = lambda _, body=body: ("POST", LIST, body.replace('"min": 0', '"min": -%u'))
         cases["insert"] = lambda _: ("POST", "/v1/messages", '{"conversationId":"c%d","text":"Where is my package? It is late, please help"}')
-        wanted = {name: [of(shop) for shop in shops] for name, of in cases.items() if args.only in name or name == "list"}
+        wanted = {name: [of(shop) for shop in shops] for name, of in cases.items() if name == "list" or any(part in name for part in args.only.split(","))}
         # Each round has every case, so that compared figures are from the same minute. Writes come last, since they change what reads return.
         groups = [[name for name in wanted if name != "insert"], [name for name in wanted if name == "insert"]]
         measured = {name: [[] for _ in shops] for name in wanted}

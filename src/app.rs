@@ -14,11 +14,21 @@ use poem::{
     web::Data,
 };
 use prometheus_client::metrics::gauge::Gauge;
-use tokio::{runtime::Handle, sync::watch, task::JoinHandle};
+use tokio::{
+    runtime::Handle,
+    sync::{Mutex, watch},
+    task::JoinHandle,
+};
 use url::Url;
 
 use crate::{
-    delivery::{connector::Connectors, outbound::Messages, webhooks::WebhookQueue, worker::Worker},
+    delivery::{
+        connector::Connectors,
+        outbound::Messages,
+        sign_in_mails::{Mailer, SignInMails},
+        webhooks::WebhookQueue,
+        worker::Worker,
+    },
     domain::{clock::World, settings::Bounds, targets::Targets},
     http::{
         document::contract,
@@ -33,6 +43,7 @@ use crate::{
             rate_limits::RateLimit,
             routing::{Operations, PREFIX, SETTINGS_PREFIX},
             shared_state::SharedState,
+            sign_in_requests::SignInRequests,
             unsent_answers::UnsentAnswers,
         },
         pages::{changes, guide_page, guides::GUIDES, home, layout, reference, settings_page, static_content::Download},
@@ -47,7 +58,7 @@ use crate::{
     },
     store::{self, Db, change_log::retention::RetentionPass},
     supervisor::{Pulse, Supervisor},
-    telemetry::metrics::{MESSAGES, Metrics, WEBHOOKS},
+    telemetry::metrics::{MAILS, MESSAGES, Metrics, WEBHOOKS},
     tools::{self, Api, HttpTools, Narrowing, Permits, ToolServer},
 };
 
@@ -68,6 +79,8 @@ pub struct App {
     metrics_listen: Option<String>,
     /// Absent: the assistant tools are not served.
     tools: Option<ToolSettings>,
+    /// Absent: the server sends no e-mail.
+    mails: Option<SignInMails>,
     /// In a sandbox: the orders to the workers of messages and of webhooks.
     orders: Option<[DrainOrders; 2]>,
 }
@@ -91,6 +104,8 @@ pub struct Callers {
     pub cors: Cors,
     /// Connections to PostgreSQL for reads.
     pub connections: usize,
+    /// Absent: the server sends no e-mail.
+    pub mailer: Option<Mailer>,
 }
 
 /// How long requests in progress may take once the server was asked to stop.
@@ -141,6 +156,12 @@ impl App {
         // others. On PostgreSQL half of the connections are for pages.
         let share = if service.db().is_one_writer() { Handle::current().metrics().num_workers() - 1 } else { callers.connections / 4 };
         let turns = Turns::new(share);
+        let (sign_in_requests, mails) = callers.mailer.map_or((None, None), |mailer| {
+            let ((requests, queue), metrics) = (SignInRequests::new(), metrics.clone());
+            let on_outcome = Arc::new(move |outcome| metrics.attempted(MAILS, outcome));
+            let mails = SignInMails { service: service.clone(), mailer, requests: Arc::new(Mutex::new(queue)), on_outcome };
+            (Some(requests), Some(mails))
+        });
         let state = Arc::new(SharedState {
             service,
             replica,
@@ -150,6 +171,7 @@ impl App {
             under_way: UnsentAnswers::default(),
             turns,
             long_polls: LongPolls::default(),
+            sign_in_requests,
         });
         let Callers { public_url, cors, .. } = callers;
         Ok(Self {
@@ -163,6 +185,7 @@ impl App {
             cors,
             metrics_listen: None,
             tools: None,
+            mails,
             orders,
         })
     }
@@ -205,7 +228,7 @@ impl App {
         if self.metrics_listen.is_none() {
             route = route.at(METRICS, self.metrics());
         }
-        for (path, file) in settings_page::downloads() {
+        for (path, file) in settings_page::downloads(self.mails.is_some()) {
             route = route.at(path, get(file));
         }
         let mut operations = contract_operations();
@@ -345,8 +368,8 @@ impl App {
         Ok(Some((url, Server::new_with_acceptor(acceptor).run_with_graceful_shutdown(page, stopped, Some(Duration::ZERO)))))
     }
 
-    /// Starts the background tasks: deliveries to channels and to webhooks, the chores, and the search follower.
-    fn start(&self, stop: &watch::Receiver<()>) -> io::Result<[JoinHandle<()>; 4]> {
+    /// Starts the background tasks: deliveries to channels and to webhooks, e-mails, the chores, and the search follower.
+    fn start(&self, stop: &watch::Receiver<()>) -> io::Result<Vec<JoinHandle<()>>> {
         let stopped = || {
             let stop = stop.clone();
             move || {
@@ -365,7 +388,7 @@ impl App {
         let [message_orders, webhook_orders] = self.orders.clone().map_or([None, None], |orders| orders.map(Some));
         let (searches, chored) = (self.searches.clone(), service.clone());
         let (a, b, c, d) = (stopped(), stopped(), stopped(), stopped());
-        Ok([
+        let mut tasks = vec![
             supervisor.run("delivery to channels", WORKER_SILENCE, stop.clone(), move |pulse| {
                 Worker::new(messages.clone()).ordered_by(message_orders.clone()).run(a(), pulse)
             }),
@@ -374,7 +397,12 @@ impl App {
             }),
             supervisor.run("chores", LONG_SILENCE, stop.clone(), move |pulse| chores(chored.clone(), c(), pulse)),
             supervisor.run("search index", LONG_SILENCE, stop.clone(), move |pulse| searches.clone().run(d(), pulse)),
-        ])
+        ];
+        if let Some(mails) = self.mails.clone() {
+            let stopped = stopped();
+            tasks.push(supervisor.run("e-mail", LONG_SILENCE, stop.clone(), move |pulse| mails.clone().run(stopped(), pulse)));
+        }
+        Ok(tasks)
     }
 }
 

@@ -5,7 +5,7 @@
 # (tests/walks.sh), alert rules and dashboard (tests/alerts.sh), packages (tests/packages.sh), dependencies
 # (tests/dependencies.sh), the replay of one corpus on both revisions, and the published documents in other tools
 # (tests/contract.sh). Stops at the first failure. Needs a Rust toolchain, git, PostgreSQL's server programs, openssl, curl,
-# Chromium with its chromedriver, and what tests/contract.sh needs; no running server.
+# Chromium with its chromedriver, an SMTP server (python3-aiosmtpd), and what tests/contract.sh needs; no running server.
 #
 #   tests/all.sh             everything
 #   CARGO_TARGET_DIR=…       one target folder for all of it (default: target)

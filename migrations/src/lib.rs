@@ -33,6 +33,8 @@ mod m0019_sandbox;
 mod m0020_former_places;
 mod m0021_record_changes;
 mod m0022_moves_on_sqlite;
+mod m0023_links_by_email;
+mod m0024_endpoint_answers;
 
 pub use sea_orm_migration::{MigrationStatus, MigratorTrait};
 
@@ -64,6 +66,8 @@ impl MigratorTrait for Migrator {
             Box::new(m0020_former_places::Migration),
             Box::new(m0021_record_changes::Migration),
             Box::new(m0022_moves_on_sqlite::Migration),
+            Box::new(m0023_links_by_email::Migration),
+            Box::new(m0024_endpoint_answers::Migration),
         ]
     }
 }

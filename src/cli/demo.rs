@@ -9,7 +9,7 @@ use std::{
 use clap::Args;
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 
-use super::{CliResult, demo_data, print, serve::Listen, settings};
+use super::{CliResult, demo_data, print, serve::Listen};
 use crate::{
     app::{App, Callers, ServedDatabase, ToolSettings, open_served, service},
     config::Config,
@@ -21,7 +21,7 @@ use crate::{
         ids::StoreId,
         keys::{ApiKey, Secret},
         scopes::Scope,
-        settings::{CredentialKind, Editor},
+        settings::{CredentialKind, Editor, link_url},
         targets::Targets,
     },
     http::{document::examples::STORE, machinery::routing::PREFIX},
@@ -120,7 +120,7 @@ fn welcome(base: &str, key: &Secret, link: &Secret, kept: Option<&Path>) -> Stri
          curl -H 'x-api-key: {key}' '{base}{PREFIX}/conversations?contactId={contact}&pageSize=2'",
         revision = revision::NAME,
         tools = tools::PATH,
-        settings = settings::link(base, link),
+        settings = link_url(base, link),
         contact = demo_data::FIRST_CONTACT,
     )
 }

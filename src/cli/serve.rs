@@ -3,6 +3,7 @@
 use std::{fs, os::unix::fs::PermissionsExt, sync::Arc};
 
 use clap::Args;
+use lettre::message::Mailbox;
 use poem::http::HeaderValue;
 use url::Url;
 
@@ -10,7 +11,7 @@ use super::{CliResult, Failed, print};
 use crate::{
     app::{Addresses, App, Callers, ServedDatabase, ToolSettings, open_served, report_secrets},
     config::{Config, switch},
-    delivery::{connector::Connectors, simulator::Simulator},
+    delivery::{connector::Connectors, sign_in_mails::Mailer, simulator::Simulator},
     domain::clock::Clock,
     http::machinery::{
         cors::{self, Cors},
@@ -59,6 +60,21 @@ pub struct Serve {
     #[arg(long, env = "COUNTERPART_SANDBOX", value_parser = switch())]
     sandbox: bool,
 
+    /// Send links to the settings page by e-mail through this SMTP server: `smtps://USER:PASSWORD@HOST`, or `smtp://HOST:PORT`, with
+    /// `?tls=required` for STARTTLS. A person enters the address on file on the settings page
+    #[arg(
+        long,
+        env = "COUNTERPART_SMTP_URL",
+        hide_env_values = true,
+        value_name = "URL",
+        requires_all = ["mail_from", "public_url"]
+    )]
+    smtp_url: Option<String>,
+
+    /// The sender of e-mails, such as `Inbox <inbox@example.com>`
+    #[arg(long, env = "COUNTERPART_MAIL_FROM", value_name = "MAILBOX", requires = "smtp_url")]
+    mail_from: Option<Mailbox>,
+
     /// Also serve the assistant tools (Model Context Protocol) at `/mcp`; messages that assistants send become drafts
     #[arg(long, env = "COUNTERPART_MCP", value_parser = switch())]
     mcp: bool,
@@ -92,8 +108,21 @@ impl Serve {
         let connectors = if self.simulate_channels { Connectors::every(Arc::new(Simulator)) } else { Connectors::none() };
         let rate = self.rate_limit.map(|key| RateLimit::new(key, self.store_rate_limit));
         let cors = Cors::new(self.cors_origin);
-        let callers =
-            Callers { rate, bounds: config.bounds(), public_url: self.public_url, cors, connections: config.connections.get() as usize };
+        let mailer = match (&self.smtp_url, self.mail_from, &self.public_url) {
+            (Some(url), Some(from), Some(public_url)) => {
+                let unusable = |error| Failed(format!("`--smtp-url` cannot be used: {error}"));
+                Some(Mailer::new(url, from, public_url.clone()).map_err(unusable)?)
+            }
+            _ => None,
+        };
+        let callers = Callers {
+            rate,
+            bounds: config.bounds(),
+            public_url: self.public_url,
+            cors,
+            connections: config.connections.get() as usize,
+            mailer,
+        };
         let sandbox_now = world.sandbox.as_ref().map(|clock| clock.now());
         let app = App::new(db, world, metrics, callers, connectors, config.targets(), config.index_folder()).await?;
         let mut app = app.with_metrics_at(self.metrics_listen);

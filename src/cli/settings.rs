@@ -11,9 +11,9 @@ use crate::{
         grants::GrantSet,
         ids::{StoreId, UserId},
         keys::Secret,
-        settings::{CredentialKind, Editor, Manager},
+        settings::{CredentialKind, Editor, Manager, link_url},
     },
-    http::{machinery::params::ScalarParam, settings::LINK_FRAGMENT},
+    http::machinery::params::ScalarParam,
     service::Service,
 };
 
@@ -81,7 +81,7 @@ impl SettingsCommand {
         match self {
             Self::Link { whose, public_url, output } => {
                 let (secret, manager) = whose.issue(service, CredentialKind::Link, GrantSet::EVERYTHING).await?;
-                output.print("link", link(&public_url, &secret), &manager)
+                output.print("link", link_url(&public_url, &secret), &manager)
             }
             Self::Token { whose, can, output } => {
                 let (secret, manager) = whose.issue(service, CredentialKind::Token, can).await?;
@@ -90,11 +90,6 @@ impl SettingsCommand {
             Self::Revoke { whose } => print(&service.revoke_credentials(&whose.editor(), &whose.user).await?.to_string()),
         }
     }
-}
-
-/// The URL of the settings page with a link's secret in the fragment, which browsers do not send to servers.
-pub fn link(public_url: &str, secret: &Secret) -> String {
-    format!("{}/settings{LINK_FRAGMENT}{}", public_url.trim_end_matches('/'), secret.reveal())
 }
 
 impl Whose {

@@ -2,14 +2,14 @@
 
 use clap::{ArgGroup, Args, Subcommand};
 
-use super::{CliResult, print, settings};
+use super::{CliResult, print};
 use crate::{
     app::{open_migrated, service},
     config::Config,
     domain::{
         grants::GrantSet,
         ids::StoreId,
-        settings::{CredentialKind, Editor},
+        settings::{CredentialKind, Editor, link_url},
         team::RoleKind,
     },
     service::{
@@ -108,7 +108,7 @@ impl StoreCommand {
                     let (link, _) = service(db.clone(), world)
                         .issue(&Editor::command_line(store.id), &user_id, CredentialKind::Link, GrantSet::EVERYTHING)
                         .await?;
-                    print(&settings::link(&owner.public_url, &link))?;
+                    print(&link_url(&owner.public_url, &link))?;
                 }
             }
             Self::Edit { id, name, settings } => {

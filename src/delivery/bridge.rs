@@ -96,7 +96,7 @@ fn judge(received: &EndpointResponse) -> Result<Accepted, NotTaken> {
     let answer = match &received.body {
         ResponseBody::Whole(body) => read(body).ok_or_else(|| "it is no JSON object".to_owned()),
         ResponseBody::Part(body, reason) => read(body).ok_or_else(|| reason.clone()),
-        ResponseBody::TooLong => Err(format!("it is longer than {MAX_ANSWER} bytes")),
+        ResponseBody::TooLong(_) => Err(format!("it is longer than {MAX_ANSWER} bytes")),
     };
     if (200..=299).contains(&status) {
         return answer

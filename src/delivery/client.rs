@@ -59,8 +59,8 @@ pub enum ResponseBody {
     Whole(Vec<u8>),
     /// The body ended too early or did not end: the bytes that arrived, and the reason why the rest did not.
     Part(Vec<u8>, String),
-    /// Longer than [`MAX_ANSWER`].
-    TooLong,
+    /// Longer than [`MAX_ANSWER`]: the bytes before the limit.
+    TooLong(Vec<u8>),
 }
 
 impl Poster {
@@ -117,7 +117,7 @@ impl Poster {
         let mut body = Vec::new();
         loop {
             match response.chunk().await {
-                Ok(Some(chunk)) if body.len() + chunk.len() > MAX_ANSWER => return ResponseBody::TooLong,
+                Ok(Some(chunk)) if body.len() + chunk.len() > MAX_ANSWER => return ResponseBody::TooLong(body),
                 Ok(Some(chunk)) => body.extend_from_slice(&chunk),
                 Ok(None) => return ResponseBody::Whole(body),
                 Err(error) => return ResponseBody::Part(body, reason(&error, self.timeout)),

@@ -5,6 +5,7 @@
 //! - [`outbound`]: the message queue. [`connector`]: the interface of a channel adapter. [`bridge`]: the connector to an
 //!   HTTP endpoint of the store's choice. [`simulator`]: a fake connector for development, the demo and tests.
 //! - [`webhooks`]: the event queue and its signed requests.
+//! - [`sign_in_mails`]: e-mails with links to the settings page, which need no queue in the database.
 //! - [`client`]: the HTTP client of both. [`guard`]: its SSRF guard.
 
 pub mod bridge;
@@ -12,6 +13,7 @@ mod client;
 pub mod connector;
 pub mod guard;
 pub mod outbound;
+pub mod sign_in_mails;
 pub mod simulator;
 #[cfg(test)]
 pub(crate) mod testing;

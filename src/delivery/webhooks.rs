@@ -9,7 +9,7 @@ use tokio::sync::Mutex;
 use url::Url;
 
 use super::{
-    client::{NoClient, Poster},
+    client::{NoClient, Poster, ResponseBody},
     worker::{OnOutcome, Queue, jitter, settle, uncounted},
 };
 use crate::{
@@ -17,7 +17,7 @@ use crate::{
         ids::StoreId,
         targets::Targets,
         time::Timestamp,
-        webhooks::{Attempted, EndpointAnswer, Shipment},
+        webhooks::{Attempted, EndpointAnswer, MAX_ANSWER_CHARS, Shipment},
     },
     service::{Result, Service},
     store::queues::{
@@ -67,8 +67,9 @@ impl WebhookQueue {
         Self { on_outcome, ..self }
     }
 
-    async fn answer(&self, shipment: &Shipment) -> EndpointAnswer {
-        let refused = |reason: &str| EndpointAnswer::None(reason.chars().take(MAX_REASON_CHARS).collect());
+    /// The answer of the endpoint, and the beginning of its body.
+    async fn answer(&self, shipment: &Shipment) -> (EndpointAnswer, Option<String>) {
+        let refused = |reason: &str| (EndpointAnswer::None(reason.chars().take(MAX_REASON_CHARS).collect()), None);
         let url = match Url::parse(&shipment.url) {
             Ok(url) => url,
             Err(error) => return refused(&error.to_string()),
@@ -84,10 +85,19 @@ impl WebhookQueue {
         let signed_at = self.service.world().real.now();
         match self.poster.post(url, &shipment.event_id, signed_at, secrets, shipment.body.clone()).await {
             // Only the status counts, even if the body is incomplete.
-            Ok(received) => EndpointAnswer::Status(received.status, received.pause),
+            Ok(received) => (EndpointAnswer::Status(received.status, received.pause), beginning(&received.body)),
             Err(reason) => refused(&reason),
         }
     }
+}
+
+/// The beginning of a body, as text that both databases can store.
+fn beginning(body: &ResponseBody) -> Option<String> {
+    let bytes = match body {
+        ResponseBody::Whole(bytes) | ResponseBody::Part(bytes, _) | ResponseBody::TooLong(bytes) => bytes,
+    };
+    let text: String = String::from_utf8_lossy(bytes).replace('\0', "\u{fffd}").chars().take(MAX_ANSWER_CHARS).collect();
+    (!text.is_empty()).then_some(text)
 }
 
 impl Queue for WebhookQueue {
@@ -125,8 +135,8 @@ impl Queue for WebhookQueue {
 
     async fn attempt(&self, claimed: ClaimedDelivery) {
         let started_at = self.now();
-        let answer = self.answer(&claimed.shipment).await;
-        let attempted = Attempted { started_at, ended_at: self.now(), answer };
+        let (answer, body) = self.answer(&claimed.shipment).await;
+        let attempted = Attempted { started_at, ended_at: self.now(), answer, body };
         let settled =
             settle(&claimed.shipment.event_id, || self.service.settle_delivery(&claimed, attempted.clone(), jitter(self.service.world())))
                 .await;

@@ -74,6 +74,10 @@ ids! {
     WebhookId,
     /// A send that waits for its release.
     DraftId,
+    /// A recorded event, or a test event.
+    EventId,
+    /// A link, session or token: the hash of its secret.
+    CredentialId,
 }
 
 /// The number of characters in a UUID.

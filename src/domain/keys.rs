@@ -6,7 +6,7 @@ use chrono::{DateTime, Months, Utc};
 use sha2::{Digest, Sha256};
 
 use super::{
-    ids::{KeyId, StoreId, UserId},
+    ids::{CredentialId, KeyId, StoreId, UserId},
     scopes::ScopeSet,
     time::Timestamp,
 };
@@ -108,6 +108,11 @@ impl SecretHash {
 
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// The id of the credential with this secret.
+    pub fn credential_id(&self) -> CredentialId {
+        self.0.as_str().into()
     }
 }
 

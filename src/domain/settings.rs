@@ -6,7 +6,8 @@ use serde_json::Value;
 use super::{
     events::Actor,
     grants::GrantSet,
-    ids::{StoreId, UserId},
+    ids::{CredentialId, StoreId, UserId},
+    keys::Secret,
     time::Timestamp,
 };
 
@@ -37,6 +38,48 @@ pub enum CredentialKind {
 /// The prefix of every credential's secret.
 pub const CREDENTIAL_PREFIX: &str = "cps_";
 
+/// The URL of the settings page with a link's secret in the fragment, which browsers do not send to servers.
+pub fn link_url(public_url: &str, secret: &Secret) -> String {
+    format!("{}/settings#link={}", public_url.trim_end_matches('/'), secret.reveal())
+}
+
+/// A credential to be created.
+#[derive(Debug)]
+pub struct NewCredential<'a> {
+    pub user: &'a UserId,
+    pub kind: CredentialKind,
+    pub can: GrantSet,
+    /// The e-mail address that a link is sent to: the link is valid only while this is the address of the user.
+    pub sent_to: Option<&'a str>,
+}
+
+/// A link, session or token as it is shown to those who manage the store.
+#[derive(Clone, Debug)]
+pub struct ListedCredential {
+    pub id: CredentialId,
+    pub user_id: UserId,
+    pub kind: CredentialKind,
+    pub can: GrantSet,
+    pub created_at: Timestamp,
+    pub expires_at: Timestamp,
+    /// Absent: not sent by e-mail.
+    pub sent_to: Option<String>,
+    /// Whether its user is an owner of the store.
+    pub is_owners: bool,
+}
+
+/// A user of one of the stores, found by e-mail address.
+#[derive(Clone, Debug)]
+pub struct Addressee {
+    pub store_id: StoreId,
+    pub store_name: String,
+    pub user_id: UserId,
+    /// As the store has it.
+    pub email: String,
+    /// Absent: the user has no role.
+    pub role: Option<String>,
+}
+
 const MINUTE: i64 = 60_000;
 const HOUR: i64 = 60 * MINUTE;
 const DAY: i64 = 24 * HOUR;
@@ -49,6 +92,8 @@ impl CredentialKind {
             Self::Token => "token",
         }
     }
+
+    pub const ALL: [Self; 3] = [Self::Link, Self::Session, Self::Token];
 
     /// The lifetime in milliseconds.
     pub const fn lifetime(self) -> i64 {
@@ -77,13 +122,18 @@ pub const OWNER: &str = "owner";
 /// The roles that may change settings.
 pub const MANAGING_ROLES: [&str; 2] = [OWNER, "admin"];
 
+/// Whether a role may change settings.
+pub fn manages(role: Option<&str>) -> bool {
+    role.is_some_and(|role| MANAGING_ROLES.contains(&role))
+}
+
 impl Manager {
     pub fn is_owner(&self) -> bool {
         self.role.as_deref() == Some(OWNER)
     }
 
     pub fn may_manage(&self) -> bool {
-        self.role.as_deref().is_some_and(|role| MANAGING_ROLES.contains(&role))
+        manages(self.role.as_deref())
     }
 }
 

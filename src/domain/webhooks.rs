@@ -124,7 +124,12 @@ pub struct Attempted {
     pub started_at: Timestamp,
     pub ended_at: Timestamp,
     pub answer: EndpointAnswer,
+    /// The beginning of the body of the response, at most [`MAX_ANSWER_CHARS`] characters. Absent: no response, or one without a body.
+    pub body: Option<String>,
 }
+
+/// The limit of what is kept of a response.
+pub const MAX_ANSWER_CHARS: usize = 1000;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EndpointAnswer {
@@ -161,6 +166,8 @@ pub struct LoggedAttempt {
     pub reason: Option<String>,
     pub outcome: String,
     pub next_at: Option<Timestamp>,
+    /// The beginning of the body of the response.
+    pub answer: Option<String>,
 }
 
 /// A direction of paging through the log.

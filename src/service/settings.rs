@@ -12,9 +12,12 @@ use super::{Error, Result, Service, keys::fresh_secret, write_transaction::Write
 use crate::domain::{
     events::Fact,
     grants::GrantSet,
-    ids::{AccountId, SeatId, StoreId, TicketId, UserId},
+    ids::{AccountId, CredentialId, SeatId, StoreId, TicketId, UserId},
     keys::{Secret, SecretHash},
-    settings::{Audited, CREDENTIAL_PREFIX, CredentialKind, Editor, Entry, Manager, OWNER, Subject, Via},
+    settings::{
+        Addressee, Audited, CREDENTIAL_PREFIX, CredentialKind, Editor, Entry, ListedCredential, Manager, NewCredential, OWNER, Subject,
+        Via, manages,
+    },
     store::Account,
     team::User,
 };
@@ -40,17 +43,39 @@ impl Service {
     /// Creates a link, or a token with these grants, for a user of the store. Its secret is returned only here.
     pub async fn issue(&self, editor: &Editor, user: &UserId, kind: CredentialKind, can: GrantSet) -> Result<(Secret, Manager)> {
         self.must_exist(&editor.store_id).await?;
+        let secret = self.grant(editor, &NewCredential { user, kind, can, sent_to: None }).await?;
+        let found = self.db().find_manager(&secret.hash(), kind, self.world().real.now()).await?;
+        Ok((secret, found.ok_or_else(|| Error::Internal("a credential that was made is gone".to_owned()))?))
+    }
+
+    /// Creates a link for each store in which a user with this e-mail address is an owner or admin. A link is valid only while the
+    /// address is the user's.
+    pub async fn links_for_address(&self, email: &str) -> Result<Vec<(Addressee, Secret)>> {
+        let mut links = Vec::new();
+        for addressee in self.db().users_by_email(email).await? {
+            if manages(addressee.role.as_deref()) {
+                let sent_to = Some(addressee.email.as_str());
+                let link = NewCredential { user: &addressee.user_id, kind: CredentialKind::Link, can: GrantSet::EVERYTHING, sent_to };
+                let secret = self.grant(&Editor::system(addressee.store_id.clone()), &link).await?;
+                links.push((addressee, secret));
+            }
+        }
+        Ok(links)
+    }
+
+    async fn grant(&self, editor: &Editor, credential: &NewCredential<'_>) -> Result<Secret> {
+        let NewCredential { user, kind, can, sent_to } = *credential;
         let secret = fresh_secret(CREDENTIAL_PREFIX)?;
         let mut change = self.begin_edit(editor).await?;
         if change.known_users(&[user]).await?.is_empty() {
             return Err(Error::invalid("userId", format!("`{user}` is not the userId of a user of the store")));
         }
-        let expires_at = change.insert_credential(&secret.hash(), user, kind, can, self.world().real.now()).await?;
-        let detail = json!({ "kind": kind.name(), "expiresAt": expires_at, "can": (kind == CredentialKind::Token).then(|| can.names()) });
+        let expires_at = change.insert_credential(&secret.hash(), credential, self.world().real.now()).await?;
+        let can = (kind == CredentialKind::Token).then(|| can.names());
+        let detail = json!({ "kind": kind.name(), "expiresAt": expires_at, "can": can, "sentTo": sent_to });
         change.audit(Entry { action: "session.granted", subject: Subject::Session, subject_id: user.to_string(), detail });
         change.end().await?;
-        let found = self.db().find_manager(&secret.hash(), kind, self.world().real.now()).await?;
-        Ok((secret, found.ok_or_else(|| Error::Internal("a credential that was made is gone".to_owned()))?))
+        Ok(secret)
     }
 
     /// Authenticates the secret of a credential of this kind.
@@ -73,12 +98,13 @@ impl Service {
         if change.known_users(&[&manager.user_id]).await?.is_empty() {
             return Ok(None);
         }
-        if !change.delete_credential(&SecretHash::of(link)).await? {
+        if !change.delete_credential(&SecretHash::of(link).credential_id()).await? {
             return Ok(None);
         }
         let now = self.world().real.now();
-        let expires_at =
-            change.insert_credential(&secret.hash(), &manager.user_id, CredentialKind::Session, GrantSet::EVERYTHING, now).await?;
+        let user = &manager.user_id;
+        let session = NewCredential { user, kind: CredentialKind::Session, can: GrantSet::EVERYTHING, sent_to: None };
+        let expires_at = change.insert_credential(&secret.hash(), &session, now).await?;
         let detail = json!({ "expiresAt": expires_at });
         change.audit(Entry { action: "session.opened", subject: Subject::Session, subject_id: manager.user_id.to_string(), detail });
         change.end().await?;
@@ -88,7 +114,7 @@ impl Service {
     /// Deletes the presented credential.
     pub async fn end_session(&self, editor: &Editor, secret: &str) -> Result<()> {
         let mut change = self.begin_edit(editor).await?;
-        change.delete_credential(&SecretHash::of(secret)).await?;
+        change.delete_credential(&SecretHash::of(secret).credential_id()).await?;
         let subject_id = editor.user_id.as_ref().map(ToString::to_string).unwrap_or_default();
         change.audit(Entry { action: "session.ended", subject: Subject::Session, subject_id, detail: json!({}) });
         change.end().await
@@ -106,6 +132,25 @@ impl Service {
         }
         change.end().await?;
         Ok(count)
+    }
+
+    /// The credentials of the store that have not ended, the newest first.
+    pub async fn credentials(&self, store: &StoreId) -> Result<Vec<ListedCredential>> {
+        Ok(self.db().credentials(store, self.world().real.now()).await?)
+    }
+
+    /// Ends a credential of any user of the store.
+    pub async fn end_credential(&self, editor: &Editor, id: &CredentialId) -> Result<()> {
+        let mut change = self.begin_edit(editor).await?;
+        let credential = change.credential(id, self.world().real.now()).await?;
+        let credential = credential.ok_or_else(|| Error::missing("credentialId", "link, session or token", id))?;
+        if credential.is_owners && !editor.is_owner {
+            return Err(Error::forbidden("credentialId", "names a credential of an owner, which only an owner may end"));
+        }
+        change.delete_credential(id).await?;
+        let detail = json!({ "kind": credential.kind.name(), "count": 1 });
+        change.audit(Entry { action: "session.revoked", subject: Subject::Session, subject_id: credential.user_id.to_string(), detail });
+        change.end().await
     }
 
     /// At most `limit` audit log entries before a position, newest first.

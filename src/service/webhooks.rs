@@ -14,7 +14,7 @@ use crate::{
     domain::{
         delivery_outcome::DeliveryOutcome,
         events::Actor,
-        ids::{AccountId, StoreId, WebhookId},
+        ids::{AccountId, EventId, StoreId, WebhookId},
         settings::{Editor, Entry, Subject},
         time::Timestamp,
         webhooks::{
@@ -227,6 +227,13 @@ impl Service {
             self.known_webhook(store, id).await?;
         }
         Ok(page)
+    }
+
+    /// The body of an event as a subscription receives it.
+    pub async fn sent_body(&self, store: &StoreId, id: &WebhookId, event: &EventId) -> Result<String> {
+        self.known_webhook(store, id).await?;
+        let body = self.db().sent_body(store, id, event).await?.ok_or_else(|| Error::missing("eventId", "event", event))?;
+        String::from_utf8(body).map_err(|_| Error::Internal("a recorded event is no text".to_owned()))
     }
 
     /// Resolves once this process has recorded or queued an event.

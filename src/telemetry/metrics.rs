@@ -52,6 +52,8 @@ type NoLabels = [(&'static str, &'static str); 0];
 /// The names of the two queues: messages to channels, and events to webhooks.
 pub const MESSAGES: &str = "messages";
 pub const WEBHOOKS: &str = "webhooks";
+/// E-mails with links. Their queue is in memory and has no gauges.
+pub const MAILS: &str = "mails";
 
 /// The metrics of one process.
 #[derive(Clone)]

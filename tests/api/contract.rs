@@ -308,7 +308,7 @@ pub fn check(call: &Call, answer: &Answer) {
     let received_at = if in_settings { is_timestamp } else { is_received_at };
     assert!(body["requestReceivedAt"].as_str().is_some_and(received_at), "requestReceivedAt\n{}", context());
     // A caller that opens a session belongs to no store yet, except when its role is refused.
-    let stranger = operation.is_some_and(|operation| operation.id == "openSession") && answer.status != 200;
+    let stranger = operation.is_some_and(|operation| operation.id == "sendLink" || (operation.id == "openSession" && answer.status != 200));
     let known = operation.is_some() && ![401, 405].contains(&answer.status) && !(stranger && body["storeId"] == "");
     assert_eq!(body["storeId"], if known { api.store.as_str() } else { "" }, "storeId\n{}", context());
     if answer.status != 200 {

@@ -133,7 +133,8 @@ fn a_429_names_the_limit_that_was_reached() {
 #[test]
 fn unknown_tokens_are_limited_by_their_address() {
     let plane = Plane::with(&[("COUNTERPART_RATE_LIMIT", "1/s")]);
-    for operation in crate::contract::settings(&plane.api).operations() {
+    // Links by e-mail have limits of their own.
+    for operation in crate::contract::settings(&plane.api).operations().into_iter().filter(|operation| operation.id != "sendLink") {
         let message = limited(20, || {
             let call = plane.call_as("cps_nobody", &operation.method, &operation.path);
             if operation.id == "openSession" { call.json(json!({"link": "cps_nobody"})).exchange() } else { call.exchange() }

@@ -68,6 +68,7 @@ impl Endpoint {
             self.faults.lock().expect("not poisoned").push(fault);
         }
         self.taken.fetch_add(1, Ordering::SeqCst);
-        write!(stream, "HTTP/1.1 {} Told\r\ncontent-length: 0\r\nconnection: close\r\n\r\n", self.status.load(Ordering::SeqCst))
+        let (status, answer) = (self.status.load(Ordering::SeqCst), "<b>noted</b>");
+        write!(stream, "HTTP/1.1 {status} Told\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{answer}", answer.len())
     }
 }

@@ -32,7 +32,7 @@ use browser::{Browser, ENTER, ESCAPE, SPACE, TAB};
 use client::Api;
 use endpoint::Endpoint;
 use fixture::{ANN, BO, desk};
-use harness::{Database, Server};
+use harness::{Database, Server, Settings};
 
 const STORE: &str = "desk";
 
@@ -60,8 +60,13 @@ impl Deref for Visit {
 impl Visit {
     /// A browser that has not opened any page yet.
     fn begin() -> Self {
+        Self::with(&[("COUNTERPART_ALLOW_PRIVATE_TARGETS", "true")])
+    }
+
+    /// The same, with these settings of the server.
+    fn with(settings: Settings<'_>) -> Self {
         let database = Database::with(&[(STORE, desk())]);
-        let server = Server::start_with(database, &[("COUNTERPART_ALLOW_PRIVATE_TARGETS", "true")]);
+        let server = Server::start_with(database, settings);
         let browser = Browser::open();
         // A new window sends requests by itself. Their log entries are discarded here.
         browser.go("about:blank");
@@ -431,6 +436,12 @@ fn deliveries_are_watched_and_replayed() {
     let failed = attempt("ticket.closed", "503", "retrying");
     visit.sees(&failed);
     assert_ne!(visit.text(&format!("{failed}/td[@data-label='Next attempt']")), "–");
+    visit.click(&button(&failed, "Details"));
+    visit.reads("//*[@id='attempt-sent']", "\"type\": \"ticket.closed\"");
+    visit.reads("//*[@id='attempt-outcome']", "Status 503, after ");
+    visit.reads("//*[@id='attempt-answer']", "<b>noted</b>");
+    visit.press("Close");
+    visit.misses(DIALOG);
     visit.turn_to("Webhooks");
     visit.sees(&badge(&card, "failing"));
 

@@ -18,7 +18,7 @@ mod errors;
 
 use super::*;
 use crate::{
-    delivery::{outbound::Messages, worker::Worker},
+    delivery::{outbound::Messages, sign_in_mails::Mailer, worker::Worker},
     domain::{
         clock::Ids,
         fixture::MovableClock,
@@ -68,7 +68,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// The demo store in a sandbox, whose clock can be advanced.
+    /// The demo store in a sandbox, whose clock can be advanced, on a server that sends e-mail.
     async fn new() -> Self {
         Self::made(true).await
     }
@@ -107,7 +107,10 @@ impl Bench {
     /// An application on the demo store.
     async fn app(&self, rate: Option<RateLimit>) -> App {
         let (connectors, index) = (Connectors::every(Arc::new(Simulator)), self.folder.path().join("demo.index"));
-        let callers = Callers { rate, ..Callers::default() };
+        // Nothing is sent: the task that sends e-mails does not run.
+        let mailer = Mailer::new("smtp://127.0.0.1", "inbox@example.com".parse().unwrap(), "http://127.0.0.1:8080".to_owned()).unwrap();
+        let mailer = self.service.world().sandbox.is_some().then_some(mailer);
+        let callers = Callers { rate, mailer, ..Callers::default() };
         let (db, world) = (self.service.db().clone(), self.service.world().clone());
         App::new(db, world, Metrics::default(), callers, connectors, Targets::Public, index).await.unwrap()
     }
@@ -133,7 +136,12 @@ impl Bench {
         if route.operation_id == "listAttempts" {
             self.deliver().await;
         }
-        let (query, body) = (query_of(&example.query), self.body(&route.operation_id, example));
+        let (mut query, body) = (query_of(&example.query), self.body(&route.operation_id, example));
+        if route.operation_id == "endCredential" {
+            let credentials = self.service.credentials(&STORE.into()).await.unwrap();
+            let session = credentials.iter().find(|credential| credential.kind == CredentialKind::Session).unwrap();
+            query = format!("credentialId={}", session.id);
+        }
         let request = || {
             let mut request = Request::builder()
                 .method(route.method.parse::<Method>().unwrap())
@@ -168,7 +176,8 @@ impl Bench {
         for claimed in self.service.claim_deliveries(Room { all: 99, each: 99, busy: &busy }).await.unwrap() {
             sent.push(serde_json::from_slice(&claimed.shipment.body).unwrap());
             let started_at = self.service.world().now();
-            let attempted = Attempted { started_at, ended_at: started_at.plus_millis(84), answer: EndpointAnswer::Status(204, None) };
+            let (ended_at, answer) = (started_at.plus_millis(84), EndpointAnswer::Status(200, None));
+            let attempted = Attempted { started_at, ended_at, answer, body: Some("thank you".to_owned()) };
             self.service.settle_delivery(&claimed, attempted, 0.5).await.unwrap();
         }
         sent
@@ -187,6 +196,8 @@ fn query_of(pairs: &Map<String, Value>) -> String {
 const SECRET: &str = "cp_0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcd";
 const SIGNING_SECRET: &str = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
 
+const CREDENTIAL_ID: &str = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
+
 /// Replaces by constants the random values of a response, and the revision, since the settings document is the same in both revisions.
 fn settle(value: &mut Value) {
     match value {
@@ -199,7 +210,10 @@ fn settle(value: &mut Value) {
                         let kept: String = masked.chars().take(masked.chars().count() - 4).collect();
                         *member = format!("{kept}{}", &SECRET[SECRET.len() - 4..]).into();
                     }
+                    ("credentialId", Some(_)) => *member = CREDENTIAL_ID.into(),
                     ("apiRevision", Some(_)) => *member = "B".into(),
+                    // The text of an event.
+                    ("body", Some(text)) => *member = text.replace("\"apiRevision\":\"A\"", "\"apiRevision\":\"B\"").into(),
                     _ => settle(member),
                 }
             }

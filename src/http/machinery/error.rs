@@ -232,6 +232,8 @@ documented! {
     SettingsLookup = &[400, 401, 403, 404], "", Session;
     /// A change of settings that creates a record.
     SettingsCreation = &[400, 401, 403, 413, 415], "", Session;
+    /// A request for links by e-mail.
+    SettingsMail = &[400, 403, 409, 413, 415], "The server sends no e-mail.", Session;
     /// The receipt of a message from a bridge.
     SettingsReceipt = &[400, 401, 403, 409, 413, 415], "The signed request was accepted before: `webhook-id` and `webhook-timestamp` are the same.", Signature;
     /// A change of settings that creates a record of which a store may have only a limited number.

@@ -27,5 +27,6 @@ pub mod rate_limits;
 pub mod reply;
 pub mod routing;
 pub mod shared_state;
+pub mod sign_in_requests;
 pub mod unread_bodies;
 pub mod unsent_answers;

@@ -149,7 +149,7 @@ impl RateLimit {
 }
 
 /// The addresses that belong to one caller: on IPv6 the /64 network.
-fn network(address: IpAddr) -> IpAddr {
+pub fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(six) => IpAddr::V6(Ipv6Addr::from_bits(six.to_bits() & !u128::from(u64::MAX))),
         four @ IpAddr::V4(_) => four,

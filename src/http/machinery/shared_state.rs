@@ -1,6 +1,9 @@
 //! The state that all requests share.
 
-use super::{cursor::Seal, fair_share::Turns, long_poll::LongPolls, rate_limits::RateLimit, unsent_answers::UnsentAnswers};
+use super::{
+    cursor::Seal, fair_share::Turns, long_poll::LongPolls, rate_limits::RateLimit, sign_in_requests::SignInRequests,
+    unsent_answers::UnsentAnswers,
+};
 use crate::{service::Service, telemetry::metrics::Metrics};
 
 /// The use-cases, and the state of the HTTP layer.
@@ -15,6 +18,8 @@ pub struct SharedState {
     pub under_way: UnsentAnswers,
     pub turns: Turns,
     pub long_polls: LongPolls,
+    /// Absent: the server sends no e-mail.
+    pub sign_in_requests: Option<SignInRequests>,
 }
 
 impl std::fmt::Debug for SharedState {

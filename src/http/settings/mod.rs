@@ -4,8 +4,8 @@
 //!
 //! Called by `app`; calls `service`. Guarantees:
 //! - The plane is the same in both revisions: an event's `data` is free-form here, and `requestReceivedAt` is always a date-time.
-//! - Every operation except the one that opens a session authenticates its caller. Users who are neither owner nor admin are refused, and
-//!   so are tokens without the grant of the operation.
+//! - Every operation authenticates its caller, except those that open a session and send links by e-mail. Users who are neither owner nor
+//!   admin are refused, and so are tokens without the grant of the operation.
 //! - Every change is recorded in the audit log, in the transaction that makes the change. Inbound messages are no changes: they are
 //!   recorded as events.
 
@@ -14,6 +14,8 @@ mod auth;
 mod bridges;
 mod changes;
 mod clock;
+mod credentials;
+mod deliveries;
 mod drafts;
 mod events;
 mod feeds;
@@ -29,7 +31,7 @@ mod tags;
 mod webhooks;
 
 pub use bridges::BridgeView;
+pub use deliveries::AttemptView;
 pub use keys::KeyView;
 pub use openapi_document::{document, examples, plane};
-pub use session::LINK_FRAGMENT;
-pub use webhooks::{AttemptView, WebhookView};
+pub use webhooks::WebhookView;

@@ -22,8 +22,10 @@ use crate::{
 pub fn plane() -> impl OpenApi {
     let groups = (
         super::session::SessionOperations,
+        super::credentials::CredentialOperations,
         super::keys::KeyOperations,
         super::webhooks::WebhookOperations,
+        super::deliveries::DeliveryOperations,
         super::events::EventOperations,
         super::changes::ChangeOperations,
         super::drafts::DraftOperations,

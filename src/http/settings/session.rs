@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use poem::{
     RequestBody,
-    http::{HeaderValue, header},
+    http::{HeaderValue, StatusCode, header},
     web::RemoteAddr,
 };
 use poem_openapi::{
@@ -24,6 +24,7 @@ use super::{
 };
 use crate::{
     domain::{
+        contacts::is_email,
         grants::Grant,
         settings::{CredentialKind, Manager},
         time::Timestamp,
@@ -34,25 +35,32 @@ use crate::{
             body::Body,
             context::{Context, Recipient, is_secure},
             envelope,
-            error::{ApiError, Failure, SettingsCatalog, SettingsCreation},
+            error::{ApiError, Failure, SettingsCatalog, SettingsCreation, SettingsMail},
             idempotency::Acknowledgement,
             reply::{One, Reply, ReplyShape},
             shared_state::SharedState,
         },
-        schemas::value_types::{EnumValue, UserIdText, ValueSet},
+        schemas::value_types::{EmailText, EnumValue, UserIdText, ValueSet},
     },
+    service::Error,
 };
-
-/// The text between the page's address and the secret in a link.
-pub const LINK_FRAGMENT: &str = "#link=";
 
 /// A request to open a session.
 #[derive(Debug, Object, Deserialize)]
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SessionOpening {
-    /// The secret of a link that `counterpart settings link` printed. It opens one session.
+    /// The secret of a link that `counterpart settings link` printed, or that came by e-mail. It opens one session.
     link: String,
+}
+
+/// A request for links by e-mail.
+#[derive(Debug, Object, Deserialize)]
+#[oai(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct LinkRequest {
+    /// The e-mail address of an owner or admin, as the store has it; the case does not matter.
+    email: EmailText,
 }
 
 /// The grants of credentials.
@@ -213,6 +221,26 @@ impl SessionOperations {
         let cookie = cookie(secret.reveal(), CredentialKind::Session.lifetime() / 1000, stranger.secure);
         let headers = cookie.map(|cookie| (header::SET_COOKIE.as_str(), cookie)).into_iter().collect();
         Ok(Reply::of(&stranger.context, &Session::from(manager), headers))
+    }
+
+    /// Send links by e-mail
+    ///
+    /// Sends a link to an e-mail address, for each store of which an owner or admin has the address. The answer is the same, and comes as
+    /// soon, if nobody has it. A link opens one session within 15 minutes, and only while the address is the user's. Within 15 minutes at
+    /// most 3 requests are accepted for an address, and 60 from a client.
+    #[oai(path = "/session/link", method = "post", operation_id = "sendLink")]
+    async fn send_link(&self, stranger: Stranger, body: Body<LinkRequest>) -> Result<Reply<One<Acknowledgement>>, Failure<SettingsMail>> {
+        let EmailText(email) = body.parse()?.email;
+        if !is_email(&email) {
+            return Err(Error::invalid("body.email", "must be an e-mail address, such as ann@example.com").into());
+        }
+        let Some(requests) = &stranger.state.sign_in_requests else {
+            let message =
+                "this server sends no e-mail; the operator starts it with `--smtp-url`, or prints a link with `counterpart settings link`";
+            return Err(ApiError::new(StatusCode::CONFLICT, message).into());
+        };
+        requests.accept(email, &stranger.from)?;
+        Ok(Reply::of(&stranger.context, &Acknowledgement::from(()), vec![]))
     }
 
     /// Get the session

@@ -19,6 +19,7 @@ pub struct Model {
     pub reason: Option<String>,
     pub outcome: String,
     pub next_at: Option<i64>,
+    pub answer: Option<String>,
 }
 
 #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]

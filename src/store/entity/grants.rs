@@ -13,6 +13,7 @@ pub struct Model {
     pub created_at: i64,
     pub expires_at: i64,
     pub can: String,
+    pub sent_to: Option<String>,
 }
 
 #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]

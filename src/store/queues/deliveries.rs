@@ -12,7 +12,7 @@ use sea_orm::{
 use crate::{
     domain::{
         events::numbered,
-        ids::{StoreId, WebhookId},
+        ids::{EventId, StoreId, WebhookId},
         time::Timestamp,
         webhooks::{Along, Attempted, EndpointAnswer, LoggedAttempt, Replay, Shipment},
     },
@@ -55,6 +55,7 @@ impl From<attempts::Model> for LoggedAttempt {
             reason: row.reason,
             outcome: row.outcome,
             next_at: row.next_at.map(Timestamp::from_millis),
+            answer: row.answer,
         }
     }
 }
@@ -174,6 +175,7 @@ impl Write {
             reason: Set(reason.map(str::to_owned)),
             outcome: Set(outcome.to_owned()),
             next_at: Set(next_at.map(Timestamp::millis)),
+            answer: Set(attempted.body.clone()),
         })
         .await
     }
@@ -237,6 +239,21 @@ impl Db {
             .filter(deliveries::Column::EventId.eq(event))
             .filter(deliveries::Column::Body.is_not_null());
         Ok(tests.one(self.read()).await?.is_some())
+    }
+
+    /// The body of an event as the subscription receives it. `None`: there is no such event, or it has no number yet.
+    pub async fn sent_body(&self, store: &StoreId, webhook: &WebhookId, event: &EventId) -> Result<Option<Vec<u8>>> {
+        let test = deliveries::Entity::find()
+            .filter(deliveries::Column::StoreId.eq(store))
+            .filter(deliveries::Column::WebhookId.eq(webhook))
+            .filter(deliveries::Column::EventId.eq(event))
+            .filter(deliveries::Column::Body.is_not_null());
+        if let Some(test) = test.one(self.read()).await? {
+            return Ok(test.body);
+        }
+        let recorded = events::Entity::find().filter(events::Column::StoreId.eq(store)).filter(events::Column::Id.eq(event));
+        let Some(event) = recorded.one(self.read()).await? else { return Ok(None) };
+        Ok(event.sequence.and_then(|sequence| numbered(sequence, &event.body)))
     }
 
     /// How many events a replay would queue.

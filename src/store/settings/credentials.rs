@@ -5,21 +5,22 @@ use std::collections::BTreeSet;
 use sea_orm::{
     ActiveValue::Set,
     ColumnTrait, Condition, EntityTrait, ExprTrait, QueryFilter, QueryOrder, QuerySelect,
-    sea_query::{Expr, JoinType, Query},
+    sea_query::{Expr, Func, JoinType, Order, Query, SelectStatement},
 };
 
 use crate::{
     domain::{
         grants::GrantSet,
-        ids::{AccountId, SeatId, StoreId, TicketId, UserId},
+        ids::{AccountId, CredentialId, SeatId, StoreId, TicketId, UserId},
         keys::SecretHash,
-        settings::{CredentialKind, Manager, OWNER},
+        settings::{Addressee, CredentialKind, ListedCredential, Manager, NewCredential, OWNER},
         team::User,
         time::Timestamp,
     },
     store::{
-        Db, Result,
-        entity::{account_users, api_keys, conversations, grants, tickets, users, webhooks},
+        Db, Error, Result,
+        entity::{account_users, api_keys, conversations, grants, stores, tickets, users, webhooks},
+        rows::Cells,
         sql::batches,
         statement::from_entities::{among, model},
         team::role_kind,
@@ -39,6 +40,13 @@ fn stored_kinds(kind: CredentialKind) -> Vec<&'static str> {
     }
 }
 
+/// Joins credentials to their users.
+fn same_user() -> Condition {
+    Condition::all()
+        .add(Expr::col((users::Entity, users::Column::StoreId)).equals((grants::Entity, grants::Column::StoreId)))
+        .add(Expr::col((users::Entity, users::Column::UserId)).equals((grants::Entity, grants::Column::UserId)))
+}
+
 impl Db {
     /// The user that a credential of that kind belongs to; `None` when it is unknown or has ended, or the user has left the store.
     pub async fn find_manager(&self, hash: &SecretHash, kind: CredentialKind, now: Timestamp) -> Result<Option<Manager>> {
@@ -49,21 +57,57 @@ impl Db {
             .expr(Expr::from(role_kind()))
             .columns([(grants::Entity, grants::Column::ExpiresAt), (grants::Entity, grants::Column::Can)])
             .from(grants::Entity)
-            .join(
-                JoinType::InnerJoin,
-                users::Entity,
-                Condition::all()
-                    .add(Expr::col((users::Entity, users::Column::StoreId)).equals((grants::Entity, grants::Column::StoreId)))
-                    .add(Expr::col((users::Entity, users::Column::UserId)).equals((grants::Entity, grants::Column::UserId))),
-            )
+            .join(JoinType::InnerJoin, users::Entity, same_user())
             .and_where(grants::Column::Hash.eq(hash.as_str()))
             .and_where(among(grants::Column::Kind, stored_kinds(kind)))
-            .and_where(grants::Column::ExpiresAt.gt(now));
+            .and_where(grants::Column::ExpiresAt.gt(now))
+            .cond_where(
+                Condition::any()
+                    .add(grants::Column::SentTo.is_null())
+                    .add(Expr::col((grants::Entity, grants::Column::SentTo)).equals((users::Entity, users::Column::Email))),
+            );
         let found = self.select(query, |cells| {
             let (store_id, user_id, role, expires_at) = (cells.id()?, cells.id()?, cells.take()?, cells.time()?);
             Ok(Manager { store_id, user_id, role, expires_at, can: GrantSet::from_stored(&cells.take::<String>()?) })
         });
         Ok(found.await?.pop())
+    }
+
+    /// The credentials of the store that have not ended, the newest first.
+    pub async fn credentials(&self, store: &StoreId, now: Timestamp) -> Result<Vec<ListedCredential>> {
+        self.select(credentials(store, now), credential).await
+    }
+
+    /// The users of every store with this e-mail address, whatever its case, who have joined their store.
+    pub async fn users_by_email(&self, email: &str) -> Result<Vec<Addressee>> {
+        let lower = |text: Expr| Expr::from(Func::lower(text));
+        // Without a condition on the store: the stores are what this query finds out.
+        let mut query = Query::select();
+        query
+            .columns([(users::Entity, users::Column::StoreId)])
+            .columns([(stores::Entity, stores::Column::Name)])
+            .columns([(users::Entity, users::Column::UserId), (users::Entity, users::Column::Email)])
+            .expr(Expr::from(role_kind()))
+            .from(users::Entity)
+            .join(
+                JoinType::InnerJoin,
+                stores::Entity,
+                Expr::col((stores::Entity, stores::Column::Id)).equals((users::Entity, users::Column::StoreId)),
+            )
+            .and_where(lower(Expr::col((users::Entity, users::Column::Email))).eq(lower(Expr::value(email))))
+            .and_where(users::Column::UserId.is_not_null())
+            .order_by((users::Entity, users::Column::StoreId), Order::Asc)
+            .order_by((users::Entity, users::Column::Id), Order::Asc);
+        let found = self.select(query, |cells| {
+            Ok(Addressee {
+                store_id: cells.id()?,
+                store_name: cells.take()?,
+                user_id: cells.id()?,
+                email: cells.take()?,
+                role: cells.take()?,
+            })
+        });
+        found.await
     }
 
     /// The users that each account of the store lists, in the order of their ids; an account that lists none is open to all.
@@ -77,17 +121,52 @@ impl Db {
     }
 }
 
+/// The credentials of a store that have not ended, the newest first.
+fn credentials(store: &StoreId, now: Timestamp) -> SelectStatement {
+    let mut query = Query::select();
+    query
+        .columns([(grants::Entity, grants::Column::Hash), (grants::Entity, grants::Column::UserId), (grants::Entity, grants::Column::Kind)])
+        .columns([
+            (grants::Entity, grants::Column::Can),
+            (grants::Entity, grants::Column::CreatedAt),
+            (grants::Entity, grants::Column::ExpiresAt),
+        ])
+        .column((grants::Entity, grants::Column::SentTo))
+        .expr(Expr::from(role_kind()))
+        .from(grants::Entity)
+        .join(JoinType::InnerJoin, users::Entity, same_user())
+        .and_where(grants::Column::StoreId.eq(store))
+        .and_where(grants::Column::ExpiresAt.gt(now))
+        // Those of a newer build are not known here.
+        .and_where(among(grants::Column::Kind, CredentialKind::ALL.into_iter().flat_map(stored_kinds).collect::<Vec<_>>()))
+        .order_by((grants::Entity, grants::Column::CreatedAt), Order::Desc)
+        .order_by((grants::Entity, grants::Column::Kind), Order::Asc)
+        .order_by((grants::Entity, grants::Column::Hash), Order::Asc);
+    query
+}
+
+fn credential(cells: &mut Cells<'_>) -> Result<ListedCredential> {
+    let (id, user_id, stored_kind) = (cells.id()?, cells.id()?, cells.take::<String>()?);
+    let kind = CredentialKind::ALL.into_iter().find(|kind| stored_kinds(*kind).contains(&stored_kind.as_str()));
+    let kind = kind.ok_or_else(|| Error::Damaged(format!("`{stored_kind}` is no kind of a credential")))?;
+    let can = GrantSet::from_stored(&cells.take::<String>()?);
+    let (created_at, expires_at, sent_to) = (cells.time()?, cells.time()?, cells.take()?);
+    let is_owners = cells.take::<Option<String>>()?.as_deref() == Some(OWNER);
+    Ok(ListedCredential { id, user_id, kind, can, created_at, expires_at, sent_to, is_owners })
+}
+
 impl Write {
+    /// The credential with this id, unless it has ended.
+    pub async fn credential(&self, id: &CredentialId, now: Timestamp) -> Result<Option<ListedCredential>> {
+        let mut query = credentials(self.store(), now);
+        query.and_where(grants::Column::Hash.eq(id));
+        Ok(self.select(query, credential).await?.pop())
+    }
+
     /// Stores a credential, and removes the store's credentials that have ended; returns when it ends. `now` is real time, by which
     /// credentials go in a sandbox as well.
-    pub async fn insert_credential(
-        &self,
-        hash: &SecretHash,
-        user: &UserId,
-        kind: CredentialKind,
-        can: GrantSet,
-        now: Timestamp,
-    ) -> Result<Timestamp> {
+    pub async fn insert_credential(&self, hash: &SecretHash, credential: &NewCredential<'_>, now: Timestamp) -> Result<Timestamp> {
+        let NewCredential { user, kind, can, sent_to } = *credential;
         let expires_at = now.plus_millis(kind.lifetime());
         let ended = Condition::all().add(grants::Column::StoreId.eq(self.store())).add(grants::Column::ExpiresAt.lte(now));
         self.execute(&grants::Entity::delete_many().filter(ended)).await?;
@@ -99,14 +178,15 @@ impl Write {
             created_at: Set(now.millis()),
             expires_at: Set(expires_at.millis()),
             can: Set(can.to_string()),
+            sent_to: Set(sent_to.map(str::to_owned)),
         };
         self.insert(row).await?;
         Ok(expires_at)
     }
 
     /// Ends a credential; `false` when it is not there, so that of two requests that use a link up only one does.
-    pub async fn delete_credential(&self, hash: &SecretHash) -> Result<bool> {
-        let grant = Condition::all().add(grants::Column::StoreId.eq(self.store())).add(grants::Column::Hash.eq(hash.as_str()));
+    pub async fn delete_credential(&self, id: &CredentialId) -> Result<bool> {
+        let grant = Condition::all().add(grants::Column::StoreId.eq(self.store())).add(grants::Column::Hash.eq(id));
         Ok(self.execute(&grants::Entity::delete_many().filter(grant)).await? == 1)
     }
 
@@ -274,8 +354,9 @@ mod tests {
         let write = fixture.db.write(&fixture.store, &clock).await.unwrap();
         let (user, ends) = (UserId::from("u1"), Timestamp::from_millis(1000));
         let few: GrantSet = "events,inbound".parse().unwrap();
-        write.insert_credential(&full, &user, CredentialKind::Token, GrantSet::EVERYTHING, ends).await.unwrap();
-        write.insert_credential(&narrow, &user, CredentialKind::Token, few, ends).await.unwrap();
+        let token = |can| NewCredential { user: &user, kind: CredentialKind::Token, can, sent_to: None };
+        write.insert_credential(&full, &token(GrantSet::EVERYTHING), ends).await.unwrap();
+        write.insert_credential(&narrow, &token(few), ends).await.unwrap();
         write.commit().await.unwrap();
         // The statement of a build that knows no grants.
         let insert = format!(

@@ -15,8 +15,8 @@ use sea_orm::{
 use crate::{
     domain::{
         ids::{
-            AccountId, CommentId, ContactId, ConversationId, DraftId, FieldId, KeyId, LabelId, MessageId, RoleId, SeatId, StoreId, TeamId,
-            TemplateId, TicketId, UserId, WebhookId,
+            AccountId, CommentId, ContactId, ConversationId, CredentialId, DraftId, EventId, FieldId, KeyId, LabelId, MessageId, RoleId,
+            SeatId, StoreId, TeamId, TemplateId, TicketId, UserId, WebhookId,
         },
         time::Timestamp,
     },
@@ -97,6 +97,8 @@ values!(
     ContactId,
     ConversationId,
     DraftId,
+    CredentialId,
+    EventId,
     FieldId,
     KeyId,
     LabelId,

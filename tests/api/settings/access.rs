@@ -1,19 +1,19 @@
 //! Authentication in the settings plane: links, sessions and tokens, and protection from requests that other sites forge (CSRF).
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::{DEE, Plane, grant, link};
+use super::{DEE, Plane, WITHOUT_CREDENTIAL, grant, link, text};
 use crate::{
-    client::{Answer, Call},
+    client::{Answer, Api, Call},
     contract,
     fixture::{ANN, BO, CAT, GHOST},
 };
 
-/// Every operation of the plane except the one that opens sessions.
+/// Every operation of the plane that needs a credential.
 fn operations(plane: &Plane) -> Vec<(String, String)> {
     let all = contract::settings(&plane.api).operations();
     assert!(all.len() >= 31, "{}", all.len());
-    all.into_iter().filter(|one| one.id != "openSession").map(|one| (one.method, one.path)).collect()
+    all.into_iter().filter(|one| !WITHOUT_CREDENTIAL.contains(&one.id.as_str())).map(|one| (one.method, one.path)).collect()
 }
 
 /// Opens the session of a link; returns the cookie's name and value.
@@ -251,4 +251,56 @@ fn a_token_gives_no_access_to_another_store() {
     call("POST", "/tickets/unassign").json(json!({"ticketId": "t-set"})).send().fails(404);
     call("POST", "/conversations/escalate").json(json!({"conversationId": "conv-free"})).send().fails(404);
     call("PUT", "/accounts/users").json(json!({"accountId": "acc-ann", "userIds": []})).send().fails(404);
+}
+
+#[test]
+fn credentials_are_listed_without_their_secrets_and_ended_one_by_one() {
+    let plane = Plane::open();
+    let session = session(&plane, DEE);
+    let narrow = plane.desk.server.database.run(&["settings", "token", "--store", "desk", "--user", DEE, "--can", "events"]);
+    let unused = link(&plane.desk, BO);
+    let listed = plane.get("/credentials").send().ok();
+    let all = listed.as_array().expect("a list");
+    let shown = |one: &Value| (one["kind"].clone(), one["userId"].clone(), one["can"].clone(), one["isCurrent"].clone());
+    let mut found: Vec<_> = all.iter().map(shown).collect();
+    found.sort_by_key(|one| format!("{one:?}"));
+    let everything = json!(["all"]);
+    let mut expected = vec![
+        (json!("link"), json!(BO), everything.clone(), json!(false)),
+        (json!("session"), json!(DEE), everything.clone(), json!(false)),
+        (json!("token"), json!(ANN), everything, json!(true)),
+        (json!("token"), json!(DEE), json!(["events"]), json!(false)),
+    ];
+    expected.sort_by_key(|one| format!("{one:?}"));
+    assert_eq!(found, expected);
+    for secret in [&plane.token, &narrow, &unused, &session] {
+        assert!(!listed.to_string().contains(secret.as_str()), "{listed}");
+    }
+    let id = |user: &str, kind: &str| {
+        let one = all.iter().find(|one| one["userId"] == user && one["kind"] == kind);
+        text(&one.unwrap_or_else(|| panic!("no {kind} of {user}: {listed}"))["credentialId"])
+    };
+
+    // An admin cannot end an owner's.
+    let end = |call: Call, id: &str| call.query("credentialId", id).send();
+    let admin = |method: &str| with_cookie(&plane, &session, method, "/credentials").header("sec-fetch-site", "same-origin");
+    assert!(end(admin("DELETE"), &id(ANN, "token")).fails(403).contains("only an owner"));
+    plane.get("/session").send().ok();
+    end(admin("DELETE"), &id(DEE, "token")).ok();
+    plane.call_as(&narrow, "GET", "/events").send().fails(401);
+    end(plane.call("DELETE", "/credentials"), &id(BO, "link")).ok();
+    open(&plane, &unused).fails(401);
+    end(plane.call("DELETE", "/credentials"), &id(DEE, "session")).ok();
+    admin("GET").send().fails(401);
+    let message = end(plane.call("DELETE", "/credentials"), &id(DEE, "session")).fails(404);
+    assert!(message.contains("credentialId"), "{message}");
+    let logged = plane.changes();
+    let last = plane.changes_since(logged - 3);
+    assert!(last.iter().all(|(action, _, _)| action == "session.revoked"), "{last:?}");
+    // Another store's credential is not there.
+    let foreign = plane.desk.server.database.run(&["settings", "token", "--store", "two", "--user", ANN]);
+    let two = Api { store: "two".to_owned(), ..plane.api.clone() };
+    let others = two.raw("GET", "/settings/v1/credentials").header("authorization", &format!("Bearer {foreign}")).send().ok();
+    let theirs = text(&others[0]["credentialId"]);
+    end(plane.call("DELETE", "/credentials"), &theirs).fails(404);
 }

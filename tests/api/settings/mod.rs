@@ -12,6 +12,7 @@ mod inbound;
 mod inbox;
 mod keys;
 mod shapes;
+mod sign_in;
 mod signed;
 mod team;
 mod webhooks;
@@ -24,6 +25,9 @@ use crate::{
     harness::Settings,
     writes::Desk,
 };
+
+/// The operations for people who have no session yet.
+pub const WITHOUT_CREDENTIAL: [&str; 2] = ["openSession", "sendLink"];
 
 /// An admin.
 pub const DEE: &str = "0a000000-0000-4000-8000-000000000005";

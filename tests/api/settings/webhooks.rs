@@ -177,6 +177,14 @@ fn every_kind_of_event_is_delivered() {
         let log = plane.get("/webhooks/attempts").query("webhookId", &id).send().ok();
         log.as_array().is_some_and(|log| log.len() >= expected.len() && log.iter().all(|attempt| attempt["status"] == 200))
     });
+    // What is shown of an event is what was sent of it.
+    let sent = |event: &str| plane.get("/webhooks/sent").query("webhookId", &id).query("eventId", event).send();
+    for seen in endpoint.seen() {
+        assert_eq!(sent(seen.id()).ok()["body"], seen.body);
+    }
+    sent("nobody").fails(404);
+    plane.get("/webhooks/sent").query("webhookId", "nobody").query("eventId", endpoint.seen()[0].id()).send().fails(404);
+    plane.get("/webhooks/sent").query("webhookId", &id).send().refuses("eventId");
 }
 
 #[test]
@@ -241,4 +249,23 @@ fn the_feed_misses_nothing_and_ends_with_the_newest() {
     }
     plane.get("/events").query("limit", 501).send().refuses("limit");
     plane.get("/events").raw_query("after=1&after=2").send().refuses("after");
+}
+
+#[test]
+fn the_log_shows_the_beginning_of_each_answer() {
+    let plane = Plane::with(PRIVATE);
+    let endpoint = Endpoint::replying(|_| ("500 Oops", format!("\0ผิด {}", "x".repeat(70_000))));
+    let id = text(&plane.post("/webhooks", json!({"url": endpoint.url()})).ok()["webhook"]["id"]);
+    let newest = |attempts: usize| {
+        let log = || plane.get("/webhooks/attempts").query("webhookId", &id).send().ok();
+        until("the attempt is in the log", || log().as_array().is_some_and(|log| log.len() == attempts));
+        log()[0].clone()
+    };
+    plane.post("/webhooks/test", json!({"webhookId": id})).ok();
+    let answer = text(&newest(1)["answer"]);
+    assert_eq!(answer, format!("\u{fffd}ผิด {}", "x".repeat(995)));
+    endpoint.replies(|_| ("200 OK", String::new()));
+    plane.post("/webhooks/test", json!({"webhookId": id})).ok();
+    let second = newest(2);
+    assert_eq!((second["status"].clone(), second.get("answer")), (json!(200), None));
 }

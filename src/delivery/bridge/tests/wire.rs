@@ -164,7 +164,7 @@ fn an_answer_is_judged_by_its_status_and_its_names() {
         assert!(refused.reason.contains(reason) && !refused.reason.ends_with('z'), "{status} {body}: {}", refused.reason);
     }
     assert_eq!(judge(&whole(400, None, b"{}")).unwrap_err().reason, "the bridge answered 400");
-    let long = |status| EndpointResponse { status, pause: None, body: ResponseBody::TooLong };
+    let long = |status| EndpointResponse { status, pause: None, body: ResponseBody::TooLong(Vec::new()) };
     assert!(judge(&long(200)).unwrap_err().reason.contains("longer than 65536 bytes"));
     assert_eq!(judge(&long(403)).unwrap_err().reason, "the bridge answered 403");
 }

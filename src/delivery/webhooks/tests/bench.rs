@@ -192,7 +192,7 @@ impl Bench {
     }
 
     pub(super) fn attempted(&self, answer: EndpointAnswer) -> Attempted {
-        Attempted { started_at: self.clock.now(), ended_at: self.clock.now(), answer }
+        Attempted { started_at: self.clock.now(), ended_at: self.clock.now(), answer, body: None }
     }
 }
 

@@ -58,7 +58,7 @@ async fn backoff_counts_from_the_end_of_the_attempt() {
     let claimed = bench.claim().await.remove(0);
     let started_at = bench.clock.now();
     bench.pass(12_000);
-    let attempted = Attempted { started_at, ended_at: bench.clock.now(), answer: EndpointAnswer::Status(503, None) };
+    let attempted = Attempted { started_at, ended_at: bench.clock.now(), answer: EndpointAnswer::Status(503, None), body: None };
     bench.service.settle_delivery(&claimed, attempted, 0.5).await.unwrap();
     assert_eq!(bench.due().await, Some(5_000));
     assert_eq!(bench.log(&claimed.shipment.webhook_id).await[0].took, 12_000);

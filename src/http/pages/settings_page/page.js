@@ -56,6 +56,8 @@ function leave({ status, message }) {
   one("#gate-message").textContent = readable(message);
   one("#gate-message").classList.toggle("failure", status !== 200);
   one("#gate-help").hidden = ![200, 401].includes(status);
+  const mail = document.getElementById("gate-mail");
+  if (mail) mail.hidden = ![200, 401].includes(status);
   const settled = [200, 401, 403].includes(status);
   one("#gate-again").hidden = settled;
   if (settled) link = undefined;
@@ -93,6 +95,21 @@ addEventListener("hashchange", async () => {
 });
 
 one("#gate-again").addEventListener("click", enter);
+
+// The form is there if the server sends e-mail.
+document.getElementById("gate-mail")?.addEventListener("submit", async (event) => {
+  event.preventDefault();
+  const { email } = event.target.elements;
+  const message = one("#gate-message");
+  try {
+    await post("/session/link", { email: email.value });
+    message.classList.remove("failure");
+    message.textContent = `If ${email.value} is the address of an owner or admin, a link is on its way. It works once, within 15 minutes.`;
+  } catch (refused) {
+    message.classList.add("failure");
+    message.textContent = readable(refused.message, event.target);
+  }
+});
 
 // The scripts of the tabs have run by then.
 document.addEventListener("DOMContentLoaded", enter);

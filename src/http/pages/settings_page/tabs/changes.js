@@ -13,7 +13,7 @@ const ROW = `<template id="change-row"><tr role="row">
 
 function fillChange(entry, slots, text) {
   text({
-    who: entry.userId ? nameOf(entry.userId) : "command line",
+    who: entry.userId ? nameOf(entry.userId) : entry.via === "system" ? "the server" : "command line",
     via: entry.userId && `by ${entry.via.replace("_", " ")}`,
     action: entry.action,
     subjectId: entry.subjectId,

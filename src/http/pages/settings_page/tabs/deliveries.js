@@ -12,7 +12,8 @@ const ROW = `<template id="attempt-row"><tr role="row">
   <td role="cell" data-label="Answer"><span data-slot="answer"></span> <small data-slot="took"></small></td>
   <td role="cell" data-label="Outcome"><span class="badge" data-slot="outcome"></span></td>
   <td role="cell" data-label="Next attempt"><time data-slot="nextAttemptAt" data-time="medium"></time></td>
-  <td role="cell" class="actions"><button type="button" class="quiet" data-act="replay-one">Replay</button></td>
+  <td role="cell" class="actions"><button type="button" class="quiet" data-act="show-attempt">Details</button>
+    <button type="button" class="quiet" data-act="replay-one">Replay</button></td>
 </tr></template>`;
 
 const DIALOG = `<dialog id="replay-dialog" aria-labelledby="replay-title"><form method="dialog">
@@ -24,6 +25,16 @@ const DIALOG = `<dialog id="replay-dialog" aria-labelledby="replay-title"><form 
   <p id="replay-count" role="status"></p>
   <p class="failure" role="alert"></p>
   <p class="buttons"><button type="button" data-act="close">Cancel</button> <button class="main" id="replay-go">Count</button></p>
+</form></dialog>`;
+
+const DETAILS = `<dialog id="attempt-dialog" aria-labelledby="attempt-title"><form method="dialog">
+  <h2 id="attempt-title"></h2>
+  <h3>Sent</h3>
+  <pre id="attempt-sent" tabindex="0"></pre>
+  <h3>Answer</h3>
+  <p id="attempt-outcome"></p>
+  <pre id="attempt-answer" tabindex="0"></pre>
+  <p class="buttons"><button class="main" autofocus>Close</button></p>
 </form></dialog>`;
 
 const TONES = { delivered: "good", retrying: "warn", late: "warn", given_up: "bad", disabled: "bad" };
@@ -51,7 +62,26 @@ async function loadLog() {
 
 const replayText = (count) => (count === 1 ? "1 event" : `${count} events`);
 
+// JSON with line breaks, for people; any other text as it is.
+function indented(text) {
+  try {
+    return JSON.stringify(JSON.parse(text), null, 2);
+  } catch {
+    return text;
+  }
+}
+
 const acts = {
+  async "show-attempt"(position) {
+    const attempt = view.records.find((attempt) => String(attempt.position) === position);
+    const { body } = await get("/webhooks/sent", { webhookId: view.shownOf, eventId: attempt.eventId });
+    one("#attempt-title").textContent = `Attempt ${attempt.attempt} of ${attempt.type}`;
+    one("#attempt-sent").textContent = indented(body);
+    one("#attempt-outcome").textContent = attempt.status ? `Status ${attempt.status}, after ${attempt.millis} ms.` : `There was none: ${attempt.reason}.`;
+    one("#attempt-answer").textContent = attempt.answer ?? "";
+    one("#attempt-answer").hidden = !attempt.answer;
+    one("#attempt-dialog").showModal();
+  },
   async "replay-one"(position) {
     const attempt = view.records.find((attempt) => String(attempt.position) === position);
     const { count } = await post("/webhooks/replay", { webhookId: view.shownOf, eventId: attempt.eventId });
@@ -98,7 +128,7 @@ const view = add({
   body: `<p class="filter" id="log-filter"><label for="log-webhook">Webhook</label> <select id="log-webhook"></select></p>
     <p class="hint">Every delivery attempt, the newest first. The list refreshes itself while it is visible.</p>
     <state>${table("deliveries", "attempt-row", ["Time", "Event", "Attempt", "Answer", "Outcome", "Next attempt", ACTIONS])}`,
-  outside: ROW + DIALOG,
+  outside: ROW + DIALOG + DETAILS,
 });
 
 one("#log-webhook").addEventListener("change", ({ target }) => (location.hash = `#deliveries/${target.value}`));

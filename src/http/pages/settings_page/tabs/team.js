@@ -13,6 +13,11 @@ const ROW = `<template id="seat-row"><tr role="row">
   <td role="cell" class="actions"><button type="button" class="quiet danger" data-act="remove-seat">Remove</button></td>
 </tr></template>`;
 
+// The form is there if the server sends links by e-mail.
+const WAY_IN = document.getElementById("gate-mail")
+  ? "a link that is sent to the e-mail address of the seat. It is asked for at the address of this page."
+  : "a link that the operator of the server prints: <code>counterpart settings link --store STORE --user USERID</code>";
+
 const nameOfSeat = (seat) => seat.name ?? seat.email ?? seat.userId ?? seat.id;
 
 function fillSeat(seat, slots, text, button) {
@@ -42,8 +47,7 @@ const acts = {
 
 const view = add({
   name: "team", title: "Team", id: "id", label: nameOfSeat, fill: fillSeat, fetch: load, acts, empty: "There are no seats yet.",
-  body: `<p class="hint">Everyone with a seat. To let a colleague into this page, give the seat a role of the kind owner or admin, and have the operator
-    of the server print a link: <code>counterpart settings link --store STORE --user USERID</code></p>
+  body: `<p class="hint">Everyone with a seat. A colleague whose role is of the kind owner or admin may use this page, and signs in with ${WAY_IN}</p>
     <state>${table("team", "seat-row", ["Name", "Role", "Status", "User id", ACTIONS])}`,
   outside: ROW,
 });

@@ -1,4 +1,4 @@
-//! The tabs of drafts, accounts and team on the settings page.
+//! The tabs of drafts, accounts, team and sessions on the settings page, and links by e-mail at its gate.
 
 use serde_json::json;
 
@@ -79,4 +79,46 @@ fn access_bridges_and_seats_are_kept_on_the_page() {
     visit.click(&button(DIALOG, "Remove"));
     visit.misses(&seat);
     visit.end(&[]);
+}
+
+#[test]
+fn sessions_tokens_and_links_are_listed_and_ended() {
+    let visit = Visit::of_owner();
+    visit.server.database.run(&["settings", "token", "--store", STORE, "--user", ANN, "--can", "events,audit"]);
+    visit.turn_to("Sessions");
+    let token = "//section[@id='sessions']//tr[.//span[.='token']]";
+    visit.reads(token, "events, audit");
+    visit.reads("//section[@id='sessions']//tr[.//span[.='this session']]", "everything");
+    visit.misses("//section[@id='sessions']//tr[.//span[.='this session']]//button");
+    visit.click(&button(token, "End"));
+    visit.click(&button(DIALOG, "End"));
+    visit.misses(token);
+    visit.turn_to("Changes");
+    visit.reads("//section[@id='changes']//tr[.//span[.='session.revoked']]", "kind: token");
+    visit.end(&[]);
+}
+
+/// Without a session, a person asks for a link by e-mail, by keyboard alone.
+#[test]
+fn a_link_by_e_mail_is_asked_for_at_the_gate() {
+    let plain = Visit::begin();
+    plain.go(&plain.page());
+    plain.sees("//*[@id='gate-help']");
+    plain.misses("//*[@id='gate-mail']");
+    let visit = Visit::with(&[
+        ("COUNTERPART_SMTP_URL", "smtp://127.0.0.1:9"),
+        ("COUNTERPART_MAIL_FROM", "inbox@example.com"),
+        ("COUNTERPART_PUBLIC_URL", "https://inbox.example.com"),
+    ]);
+    visit.go(&visit.page());
+    visit.sees("//*[@id='gate-mail']");
+    visit.strike("\u{e004}nobody\u{e007}");
+    visit.script("document.querySelector('#gate-mail input').select()");
+    visit.strike("nobody@example.com\u{e007}");
+    visit.reads("//*[@id='gate-message']", "If nobody@example.com is the address of an owner or admin, a link is on its way.");
+    for _ in 0..3 {
+        visit.press("Send me a link");
+    }
+    visit.reads("//*[@id='gate-message']", "E-mail: was given in too many requests; wait for 15 minutes");
+    visit.end(&[("/settings/v1/session", 401), ("/settings/v1/session/link", 429)]);
 }

@@ -1,0 +1,41 @@
+//! The e-mail address to which a link was sent.
+//!
+//! A link that existed before this migration, or that an older build creates, was sent to no address. An older build opens a link without
+//! comparing the address. Rolling this migration back deletes the links that were sent: they would be valid whatever the address is.
+
+use sea_orm_migration::prelude::*;
+
+use crate::{run, run_all};
+
+pub struct Migration;
+
+impl MigrationName for Migration {
+    fn name(&self) -> &str {
+        "m0023_links_by_email"
+    }
+}
+
+#[async_trait::async_trait]
+impl MigrationTrait for Migration {
+    fn use_transaction(&self) -> Option<bool> {
+        Some(true)
+    }
+
+    async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
+        run(
+            manager,
+            r"
+-- The link is valid while this is the e-mail address of the user. NULL: whatever the address is.
+ALTER TABLE grants ADD COLUMN sent_to TEXT;
+CREATE INDEX users_by_email ON users (LOWER(email))
+",
+        )
+        .await
+    }
+
+    async fn down(&self, manager: &SchemaManager) -> Result<(), DbErr> {
+        let statements =
+            ["DROP INDEX users_by_email", "DELETE FROM grants WHERE sent_to IS NOT NULL", "ALTER TABLE grants DROP COLUMN sent_to"];
+        run_all(manager, statements.map(str::to_owned).to_vec()).await
+    }
+}

@@ -1,0 +1,37 @@
+//! What an endpoint answered to an attempt to deliver an event.
+//!
+//! Attempts before this migration, and those of an older build, have no answer.
+
+use sea_orm_migration::prelude::*;
+
+use crate::{run, run_all};
+
+pub struct Migration;
+
+impl MigrationName for Migration {
+    fn name(&self) -> &str {
+        "m0024_endpoint_answers"
+    }
+}
+
+#[async_trait::async_trait]
+impl MigrationTrait for Migration {
+    fn use_transaction(&self) -> Option<bool> {
+        Some(true)
+    }
+
+    async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
+        run(
+            manager,
+            r"
+-- The beginning of the body of the response.
+ALTER TABLE attempts ADD COLUMN answer TEXT
+",
+        )
+        .await
+    }
+
+    async fn down(&self, manager: &SchemaManager) -> Result<(), DbErr> {
+        run_all(manager, vec!["ALTER TABLE attempts DROP COLUMN answer".to_owned()]).await
+    }
+}

@@ -1,0 +1,111 @@
+//! Requests for links by e-mail: a queue of addresses, and limits on how often anybody may ask.
+//!
+//! The limits count in memory, in each process: of one address, whether or not a user has it, and of one client. They keep people's
+//! mailboxes from being flooded, and are on whatever `--rate-limit` says.
+
+use std::{
+    net::IpAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
+
+use moka::sync::Cache;
+use poem::{Addr, http::StatusCode, web::RemoteAddr};
+use tokio::sync::mpsc;
+
+use super::{error::ApiError, rate_limits::network};
+use crate::service::Error;
+
+/// The time in which requests are counted, from the first one on. A link is valid for as long.
+const WINDOW: Duration = Duration::from_secs(15 * 60);
+
+const REQUESTS_OF_ADDRESS: u32 = 3;
+/// More than those of an address: a client may be the proxy of a whole office.
+const REQUESTS_OF_CLIENT: u32 = 60;
+
+/// The number of waiting requests. Each takes as long as the SMTP server does.
+const WAITING: usize = 100;
+
+/// The number of counters. Beyond it those that were used least are forgotten.
+const COUNTERS: u64 = 100_000;
+
+/// Whose requests are counted.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Asker {
+    Address(String),
+    Client(IpAddr),
+}
+
+/// Accepts requests for links by e-mail.
+#[derive(Debug)]
+pub struct SignInRequests {
+    queue: mpsc::Sender<String>,
+    counters: Cache<Asker, Arc<AtomicU32>>,
+}
+
+impl SignInRequests {
+    /// Also returns the end of the queue from which the addresses are taken.
+    pub fn new() -> (Self, mpsc::Receiver<String>) {
+        let (queue, requests) = mpsc::channel(WAITING);
+        (Self { queue, counters: Cache::builder().max_capacity(COUNTERS).time_to_live(WINDOW).build() }, requests)
+    }
+
+    /// Accepts a request of a client for links to an address.
+    pub fn accept(&self, address: String, client: &RemoteAddr) -> Result<(), ApiError> {
+        if let Addr::SocketAddr(client) = &client.0 {
+            self.count(
+                Asker::Client(network(client.ip())),
+                REQUESTS_OF_CLIENT,
+                "too many links were asked for from the address of this request",
+            )?;
+        }
+        self.count(Asker::Address(address.to_lowercase()), REQUESTS_OF_ADDRESS, "`body.email` was given in too many requests")?;
+        let full = "too many people ask for links at the moment".to_owned();
+        self.queue.try_send(address).map_err(|_| Error::Unavailable { reason: full, retry_after: 10 }.into())
+    }
+
+    fn count(&self, asker: Asker, limit: u32, refusal: &str) -> Result<(), ApiError> {
+        if self.counters.get_with(asker, Arc::default).fetch_add(1, Ordering::Relaxed) < limit {
+            return Ok(());
+        }
+        let message = format!("{refusal}; wait for {} minutes, or use the link that is on its way", WINDOW.as_secs() / 60);
+        Err(ApiError { retry_after: Some(WINDOW.as_secs() as u32), ..ApiError::new(StatusCode::TOO_MANY_REQUESTS, message) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn client(text: &str) -> RemoteAddr {
+        RemoteAddr(Addr::SocketAddr(text.parse().unwrap()))
+    }
+
+    #[test]
+    fn an_address_and_a_client_are_limited() {
+        let (requests, mut queue) = SignInRequests::new();
+        let one = client("192.0.2.1:1");
+        for spelling in ["ann@example.com", "Ann@example.com", "ANN@EXAMPLE.COM"] {
+            requests.accept(spelling.to_owned(), &one).unwrap();
+        }
+        let refused = requests.accept("ann@example.com".to_owned(), &client("192.0.2.2:1")).unwrap_err();
+        assert_eq!((refused.status, refused.retry_after), (StatusCode::TOO_MANY_REQUESTS, Some(900)));
+        for number in 3..REQUESTS_OF_CLIENT {
+            requests.accept(format!("u{number}@example.com"), &one).unwrap();
+        }
+        assert!(requests.accept("other@example.com".to_owned(), &client("192.0.2.1:9")).is_err());
+        requests.accept("other@example.com".to_owned(), &client("192.0.2.2:1")).unwrap();
+        assert_eq!(queue.try_recv().unwrap(), "ann@example.com");
+    }
+
+    #[test]
+    fn a_full_queue_is_unavailable() {
+        let (requests, _queue) = SignInRequests::new();
+        let accepted = |number: usize| requests.accept(format!("u{number}@example.com"), &client(&format!("192.0.2.{}:1", number / 50)));
+        assert!((0..WAITING).all(|number| accepted(number).is_ok()));
+        assert_eq!(accepted(WAITING).unwrap_err().status, StatusCode::SERVICE_UNAVAILABLE);
+    }
+}

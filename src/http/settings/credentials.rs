@@ -1,0 +1,109 @@
+//! Settings plane: the links, sessions and tokens of the store, which the operations of this file list and end.
+
+use poem_openapi::{Object, OpenApi};
+use serde::Serialize;
+
+use super::{
+    auth::{Managed, Permitted},
+    grants,
+    session::Grants,
+};
+use crate::{
+    domain::{
+        ids::CredentialId,
+        keys::SecretHash,
+        settings::{CredentialKind, ListedCredential},
+        time::Timestamp,
+    },
+    http::{
+        machinery::{
+            error::{Failure, SettingsCatalog, SettingsLookup},
+            idempotency::Acknowledgement,
+            params::{Id, Query, Required},
+            reply::{All, One, Reply},
+        },
+        schemas::value_types::{AddressText, EnumValue, UserIdText, ValueSet},
+    },
+};
+
+/// The kinds of credentials.
+#[derive(Debug)]
+pub struct CredentialKinds;
+
+impl ValueSet for CredentialKinds {
+    const NAME: &'static str = "CredentialKind";
+    const DESCRIPTION: &'static str = "`link` opens one session, `session` belongs to a browser, `token` to a program.";
+    const VALUES: &'static [&'static str] = &[CredentialKind::Link.name(), CredentialKind::Session.name(), CredentialKind::Token.name()];
+}
+
+/// A link, session or token that has not ended. Its secret is not shown.
+#[derive(Debug, Object, Serialize)]
+#[oai(rename = "Credential", rename_all = "camelCase", skip_serializing_if_is_none)]
+#[serde(rename_all = "camelCase")]
+pub struct CredentialView {
+    /// Identifies the credential: the hash of its secret.
+    credential_id: String,
+    /// What it is used for.
+    kind: EnumValue<CredentialKinds>,
+    /// The `userId` of the person to whom it was given.
+    user_id: UserIdText,
+    /// What it permits; a link or a session permits `all`.
+    can: Vec<EnumValue<Grants>>,
+    /// When it was made.
+    created_at: Timestamp,
+    /// When it ends.
+    expires_at: Timestamp,
+    /// The e-mail address to which the link was sent; absent if it was not sent by e-mail.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sent_to: Option<AddressText>,
+    /// Whether the request was authenticated with this credential.
+    is_current: bool,
+}
+
+impl CredentialView {
+    fn of(credential: ListedCredential, managed: &Managed) -> Self {
+        let ListedCredential { id, user_id, kind, can, created_at, expires_at, sent_to, is_owners: _ } = credential;
+        Self {
+            is_current: id == SecretHash::of(&managed.secret).credential_id(),
+            credential_id: id.into_string(),
+            kind: kind.name().to_owned().into(),
+            user_id: user_id.into(),
+            can: can.names().into_iter().map(|name| name.to_owned().into()).collect(),
+            created_at,
+            expires_at,
+            sent_to: sent_to.map(AddressText),
+        }
+    }
+}
+
+/// Listing and ending credentials.
+#[derive(Debug)]
+pub struct CredentialOperations;
+
+#[OpenApi(tag = "crate::http::settings::tags::SettingsTag::Session")]
+impl CredentialOperations {
+    /// List links, sessions and tokens
+    ///
+    /// Lists what gives access to the settings of the store at the moment, the newest first.
+    #[oai(path = "/credentials", method = "get", operation_id = "listCredentials")]
+    async fn list_credentials(&self, managed: Permitted<grants::Team>) -> Result<Reply<All<CredentialView>>, Failure<SettingsCatalog>> {
+        let found = managed.state.service.credentials(managed.store()).await?;
+        let views: Vec<CredentialView> = found.into_iter().map(|credential| CredentialView::of(credential, &managed)).collect();
+        Ok(Reply::of(&managed.context, &views, vec![]))
+    }
+
+    /// End a link, session or token
+    ///
+    /// Ends a credential of any user of the store, at once. An admin cannot end an owner's.
+    #[oai(path = "/credentials", method = "delete", operation_id = "endCredential")]
+    async fn end_credential(
+        &self,
+        managed: Permitted<grants::Team>,
+        /// The credential to end.
+        #[oai(name = "credentialId")]
+        credential_id: Query<Required<Id<CredentialId>>>,
+    ) -> Result<Reply<One<Acknowledgement>>, Failure<SettingsLookup>> {
+        managed.state.service.end_credential(&managed.editor, &credential_id.0.0.0).await?;
+        Ok(Reply::of(&managed.context, &Acknowledgement::from(()), vec![]))
+    }
+}

@@ -1,0 +1,196 @@
+//! Links by e-mail, through Debian's SMTP server in Python (package python3-aiosmtpd).
+
+use std::{
+    fs,
+    net::{TcpListener, TcpStream},
+    path::PathBuf,
+    process::{Child, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use serde_json::json;
+
+use super::Plane;
+use crate::{
+    client::{Answer, Api},
+    endpoint::until,
+    fixture::ANN,
+};
+
+/// An SMTP server, which stores each message as a file.
+struct SmtpServer {
+    process: Child,
+    url: String,
+    folder: tempfile::TempDir,
+}
+
+impl SmtpServer {
+    fn start() -> Self {
+        let free = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = free.local_addr().expect("an address").to_string();
+        drop(free);
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut command = Command::new("/usr/bin/python3");
+        command.args(["-m", "aiosmtpd", "-n", "-l", &address, "-c", "aiosmtpd.handlers.Mailbox"]).arg(folder.path().join("mail"));
+        let process = command.stdin(Stdio::null()).spawn().expect("python3 starts");
+        let server = Self { process, url: format!("smtp://{address}"), folder };
+        until("the SMTP server of the package python3-aiosmtpd listens", || TcpStream::connect(&address).is_ok());
+        server
+    }
+
+    /// The messages so far, without the line breaks of quoted-printable.
+    fn messages(&self) -> Vec<String> {
+        let files = fs::read_dir(self.folder.path().join("mail/new")).into_iter().flatten();
+        let mut paths: Vec<PathBuf> = files.map(|file| file.expect("a file").path()).collect();
+        paths.sort_by_key(|path| fs::metadata(path).and_then(|file| file.modified()).expect("a time"));
+        paths.iter().map(|path| fs::read_to_string(path).expect("a message").replace("=\n", "").replace("=3D", "=")).collect()
+    }
+
+    /// The only new message after the first `count`.
+    #[track_caller]
+    fn message(&self, count: usize) -> String {
+        until("a message came", || self.messages().len() > count);
+        self.messages().remove(count)
+    }
+}
+
+impl Drop for SmtpServer {
+    fn drop(&mut self) {
+        _ = self.process.kill();
+        _ = self.process.wait();
+    }
+}
+
+fn plane(url: &str) -> Plane {
+    let plane = Plane::with(&[
+        ("COUNTERPART_SMTP_URL", url),
+        ("COUNTERPART_MAIL_FROM", "Inbox <inbox@example.com>"),
+        ("COUNTERPART_PUBLIC_URL", "https://inbox.example.com/"),
+    ]);
+    plane.desk.server.database.sql(&format!("update users set email = 'Ann@Example.com' where user_id = '{ANN}' and store_id = 'desk'"));
+    plane
+}
+
+fn ask(plane: &Plane, email: &str) -> Answer {
+    plane.api.raw("POST", "/settings/v1/session/link").json(json!({"email": email})).send()
+}
+
+fn open(plane: &Plane, link: &str) -> Answer {
+    plane.api.raw("POST", "/settings/v1/session").json(json!({"link": link})).send()
+}
+
+#[track_caller]
+fn links(message: &str) -> Vec<String> {
+    message
+        .lines()
+        .filter_map(|line| line.strip_prefix("https://inbox.example.com/settings#link="))
+        .map(|line| line.trim().to_owned())
+        .collect()
+}
+
+#[test]
+fn a_link_comes_to_the_address_on_file_and_opens_one_session() {
+    let smtp = SmtpServer::start();
+    let plane = plane(&smtp.url);
+    ask(&plane, "ann@example.COM").ok();
+    let message = smtp.message(0);
+    assert!(message.contains("To: Ann@Example.com") && message.contains("From: Inbox <inbox@example.com>"), "{message}");
+    assert!(message.contains("Subject: Your link to the settings of "), "{message}");
+    let link = links(&message).remove(0);
+    let granted = &plane.get("/audit").query("limit", 1).send().ok()[0];
+    assert_eq!(
+        (&granted["action"], &granted["via"], &granted["detail"]["sentTo"]),
+        (&json!("session.granted"), &json!("system"), &json!("Ann@Example.com"))
+    );
+    let session = open(&plane, &link).ok();
+    assert_eq!((&session["userId"], &session["role"]), (&json!(ANN), &json!("owner")));
+    open(&plane, &link).fails(401);
+
+    // An owner of two stores gets a link for each.
+    plane.desk.server.database.sql(&format!("update users set email = 'ANN@example.com' where user_id = '{ANN}' and store_id = 'two'"));
+    ask(&plane, "ann@example.com").ok();
+    let message = smtp.message(1);
+    assert!(message.contains("Subject: Your links to the settings of 2 stores"), "{message}");
+    let both = links(&message);
+    open(&plane, &both[0]).ok();
+    let two = Api { store: "two".to_owned(), ..plane.api.clone() };
+    assert_eq!(two.raw("POST", "/settings/v1/session").json(json!({"link": both[1]})).send().ok()["storeId"], "two");
+}
+
+#[test]
+fn a_link_goes_with_its_address_and_its_time() {
+    let smtp = SmtpServer::start();
+    let plane = plane(&smtp.url);
+    let database = &plane.desk.server.database;
+    ask(&plane, "ann@example.com").ok();
+    let bound = links(&smtp.message(0)).remove(0);
+    database.sql(&format!("update users set email = 'new@example.com' where user_id = '{ANN}'"));
+    open(&plane, &bound).fails(401);
+    ask(&plane, "new@example.com").ok();
+    let late = links(&smtp.message(1)).remove(0);
+    database.sql("update grants set expires_at = 1 where sent_to = 'new@example.com'");
+    open(&plane, &late).fails(401);
+    ask(&plane, "new@example.com").ok();
+    open(&plane, &links(&smtp.message(2)).remove(0)).ok();
+}
+
+#[test]
+fn who_has_an_address_is_told_to_nobody() {
+    let smtp = SmtpServer::start();
+    let plane = plane(&smtp.url);
+    let database = &plane.desk.server.database;
+    database.sql("update users set email = 'bo@example.com' where id = 'seat-bo'");
+    // Unknown, an agent's, an invited seat's, and an owner's.
+    let addresses = ["nobody@example.com", "bo@example.com", "new@example.com", "ann@example.com"];
+    let mut millis = [const { Vec::new() }; 4];
+    let mut bodies = Vec::new();
+    for round in 0..3 {
+        for (address, millis) in addresses.iter().zip(&mut millis) {
+            let begun = Instant::now();
+            let answer = ask(&plane, address);
+            millis.push(begun.elapsed());
+            bodies.push((answer.ok(), answer.header("retry-after").is_some()));
+        }
+        until("the owner's message came", || smtp.messages().len() == round + 1);
+    }
+    assert!(bodies.iter().all(|body| *body == bodies[0]), "{bodies:?}");
+    // The fourth request of each is refused alike, and nothing is sent.
+    let refusals: Vec<_> = addresses
+        .iter()
+        .map(|address| ask(&plane, address))
+        .map(|answer| (answer.fails(429), answer.header("retry-after").map(str::to_owned)))
+        .collect();
+    assert!(refusals.iter().all(|refusal| *refusal == refusals[0] && refusal.1.as_deref() == Some("900")), "{refusals:?}");
+    assert_eq!(smtp.messages().len(), 3);
+    // An answer does not wait for the database, nor for the SMTP server.
+    let fastest = millis.each_ref().map(|all| *all.iter().min().expect("three"));
+    assert!(fastest.iter().all(|time| *time < Duration::from_millis(200)), "{millis:?}");
+}
+
+#[test]
+fn requests_are_checked_and_an_smtp_server_that_is_away_harms_nothing() {
+    let plane = plane("smtp://127.0.0.1:9");
+    for (body, complaint) in [
+        (json!({}), "body.email"),
+        (json!({"email": null}), "body.email"),
+        (json!({"email": 1}), "body.email"),
+        (json!({"email": ["ann@example.com", "eve@example.com"]}), "body.email"),
+        (json!({"email": "ann@example.com\r\nBcc: eve@example.com"}), "body.email"),
+        (json!({"email": "Ann <ann@example.com>"}), "body.email"),
+        (json!({"email": format!("{}@example.com", "a".repeat(300))}), "body.email"),
+        (json!({"email": "ann@example.com", "store": "desk"}), "store"),
+    ] {
+        let message = plane.api.raw("POST", "/settings/v1/session/link").json(body).send().fails(400);
+        assert!(message.contains(complaint), "{message}");
+    }
+    let foreign = plane.api.raw("POST", "/settings/v1/session/link").header("origin", "https://example.org");
+    foreign.json(json!({"email": "ann@example.com"})).send().fails(403);
+    ask(&plane, "ann@example.com").ok();
+    until("the failure is logged", || plane.desk.server.log().contains("could not be sent"));
+    let log = plane.desk.server.log();
+    assert!(!log.to_lowercase().contains("ann@example.com") && !log.contains("cps_"), "{log}");
+    plane.get("/session").send().ok();
+
+    let complaint = ask(&Plane::open(), "ann@example.com").fails(409);
+    assert!(complaint.contains("--smtp-url"), "{complaint}");
+}

@@ -221,3 +221,25 @@ async fn a_walk_is_whole_after_m0022_was_taken_back_and_applied_again() {
     let rest = list.page(&fixture, &request(100, first.next)).await;
     assert_eq!([first.rows, rest.rows].concat(), whole);
 }
+
+/// Planning takes longer than reading the page.
+#[tokio::test]
+async fn a_page_behind_a_cursor_is_planned_once() {
+    let fixture = Fixture::alone().await;
+    if fixture.db.backend() != DbBackend::Postgres {
+        return;
+    }
+    let list = List::Contacts;
+    for number in 0..2000 {
+        list.add(&fixture, &format!("r{number}"), number).await;
+    }
+    fixture.execute("ANALYZE contacts").await.unwrap();
+    let mut after = list.page(&fixture, &request(20, None)).await.next;
+    for _ in 0..20 {
+        after = list.page(&fixture, &request(20, after)).await.next;
+    }
+    let plans = "SELECT COUNT(*), CAST(SUM(custom_plans) AS BIGINT), CAST(SUM(generic_plans) AS BIGINT) FROM pg_prepared_statements \
+                 WHERE statement LIKE '%FROM contacts%placed_by%'";
+    let plans = fixture.db.first(Sql::fixed(plans), |cells| Ok([cells.take::<i64>()?, cells.take()?, cells.take()?])).await.unwrap();
+    assert_eq!(plans, Some([1, 5, 15]), "statements, planned and kept");
+}

@@ -22,7 +22,7 @@ mod harness;
 
 mod browser;
 mod endpoint;
-mod inbox_tabs;
+mod tabs;
 
 use std::ops::Deref;
 

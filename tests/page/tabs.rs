@@ -1,4 +1,4 @@
-//! The tabs of drafts, accounts, team and sessions on the settings page, and links by e-mail at its gate.
+//! The tabs of drafts, accounts, team and sessions on the settings page, links by e-mail at its gate, and its languages.
 
 use serde_json::json;
 
@@ -121,4 +121,24 @@ fn a_link_by_e_mail_is_asked_for_at_the_gate() {
     }
     visit.reads("//*[@id='gate-message']", "E-mail: was given in too many requests; wait for 15 minutes");
     visit.end(&[("/settings/v1/session", 401), ("/settings/v1/session/link", 429)]);
+}
+
+/// The page is in the language that the reader chooses, also the next time.
+#[test]
+fn the_page_is_read_in_thai() {
+    let visit = Visit::of_owner();
+    visit.reads("//*[@id='zone']", "Times are in the time zone ");
+    visit.script("const list = document.querySelector('#language'); list.value = 'th'; list.dispatchEvent(new Event('change'))");
+    visit.sees("//h2[.='คีย์ API']");
+    visit.reload();
+    visit.sees("//h2[.='คีย์ API']");
+    assert_eq!(visit.script("return document.documentElement.lang"), "th");
+    visit.press("สร้างคีย์");
+    visit.fill("//dialog[@open]//input[@name='name']", "กุญแจ");
+    visit.click(&box_of("labels:read"));
+    visit.press("บันทึก");
+    visit.press("เก็บไว้แล้ว");
+    visit.reads("//*[@id='message']", "สร้างคีย์ กุญแจ แล้ว");
+    visit.reads("//tr[.//strong[.='กุญแจ']]", "อ่าน labels");
+    visit.end(&[]);
 }

@@ -1,19 +1,24 @@
-// Checks every page of a demo in a browser: phone and desktop, light and dark. axe-core must find no violation, the console must stay
-// empty, no request may go to another host, and no page may scroll sideways.
+// Checks every page of a demo in a browser: phone and desktop, light and dark, and the settings page in each language, with names of 300
+// characters and with its dialogs open. axe-core must find no violation, the console must stay empty, no request may go to another host, and
+// no page may scroll sideways.
 //
 //   node check.mjs BINARY [FOLDER]      with FOLDER, screenshots are stored there
 //
 // Needs chromium.
-import { spawn } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { spawn, spawnSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import puppeteer from "puppeteer-core";
 
 const [binary, folder] = process.argv.slice(2);
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const SCREENS = { phone: { width: 390, height: 844 }, desktop: { width: 1440, height: 900 } };
 
-const demo = spawn(binary, ["demo", "--listen", "127.0.0.1:0"], { stdio: ["ignore", "pipe", "inherit"] });
+const home = mkdtempSync(join(tmpdir(), "pages-"));
+const database = join(home, "demo.db");
+const demo = spawn(binary, ["demo", "--keep", database, "--listen", "127.0.0.1:0"], { stdio: ["ignore", "pipe", "inherit"] });
 const [base, link] = await new Promise((found, failed) => {
   let text = "";
   demo.stdout.on("data", (data) => {
@@ -25,8 +30,40 @@ const [base, link] = await new Promise((found, failed) => {
 });
 demo.removeAllListeners("exit");
 
+// Names of 300 characters: one without spaces, and one in Thai.
+const LONG = ["x".repeat(300), "ร้านขายเสื้อผ้าและเครื่องประดับ".repeat(10).slice(0, 300)];
+const records = LONG.flatMap((name, number) => [
+  { kind: "user", record: { id: `seat-long-${number}`, userId: `0a000000-0000-4000-8000-00000000000${number}`, name, email: `long${number}@example.com` } },
+  { kind: "account", record: { id: `acc-long-${number}`, channel: "line", name, status: "healthy" } },
+]);
+const input = records.map((record) => JSON.stringify(record)).join("\n");
+const imported = spawnSync(binary, ["import", "--store", "demo", "--database-url", `sqlite://${database}`, "-"], { input, encoding: "utf8" });
+if (imported.status) throw new Error(imported.stderr);
+
+// A webhook that nobody answers, and an attempt; the address does not exist.
+const HOOK = { url: `https://hooks.invalid/${"y".repeat(250)}` };
+
+const LANGUAGES = ["en", "th"];
+// Buttons that act at once; all others open a dialog.
+const AT_ONCE = ["sign-out", "reload", "older", "test-webhook", "enable-webhook", "activate-key", "replay-one", "close", "copy"];
+
 const faults = [];
 const sizes = [];
+
+// Opens each dialog of a tab that is shown, and closes it again.
+async function lookAtDialogs(page, path, tab, screen, theme) {
+  const acts = await page.evaluate((tab) => [...document.querySelectorAll(`#${tab} [data-act]`)].filter((button) => button.checkVisibility()).map(({ dataset }) => dataset.act), tab);
+  let looked = 0;
+  for (const act of new Set(acts)) {
+    if (AT_ONCE.includes(act)) continue;
+    await page.evaluate((tab, act) => [...document.querySelectorAll(`#${tab} [data-act=${act}]`)].find((button) => button.checkVisibility()).click(), tab, act);
+    await page.waitForSelector("dialog[open]");
+    await look(page, `${path}/${act}`, screen, theme);
+    await page.evaluate(() => document.querySelector("dialog[open]").close());
+    looked += 1;
+  }
+  return looked;
+}
 
 async function look(page, path, screen, theme) {
   const where = `${path} (${screen}, ${theme})`;
@@ -70,16 +107,32 @@ try {
         await look(page, path, screen, theme);
         states += 1;
       }
-      session ? await page.goto(`${base}/settings`) : await page.goto(link);
-      await page.waitForSelector("#page:not([hidden])");
-      session = true;
-      for (const tab of await page.evaluate(() => [...document.querySelectorAll("section[id]")].map(({ id }) => id))) {
-        path = `/settings#${tab}`;
-        await page.goto(base + path);
-        await page.waitForSelector(`#${tab}:not([hidden])`);
-        await page.waitForNetworkIdle({ idleTime: 300 });
-        await look(page, path, screen, theme);
-        states += 1;
+      for (const language of LANGUAGES) {
+        session ? await page.goto(`${base}/settings`) : await page.goto(link);
+        await page.waitForSelector("#page:not([hidden])");
+        if (!session) {
+          const made = await page.evaluate(async (hook) => {
+            const post = (path, body) => fetch(`/settings/v1${path}`, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) });
+            const { data } = await (await post("/webhooks", hook)).json();
+            return (await post("/webhooks/test", { webhookId: data.webhook.id })).status;
+          }, HOOK);
+          if (made !== 200) throw new Error(`a test event was answered with ${made}`);
+        }
+        session = true;
+        await page.select("#language", language);
+        await page.waitForFunction((language) => document.documentElement.lang === language && !document.querySelector("#page").hidden, {}, language);
+        for (const tab of await page.evaluate(() => [...document.querySelectorAll("section[id]")].map(({ id }) => id))) {
+          path = `/settings#${tab}`;
+          await page.goto(base + path);
+          await page.waitForSelector(`#${tab}:not([hidden])`);
+          await page.waitForNetworkIdle({ idleTime: 300 });
+          await look(page, `${path}/${language}`, screen, theme);
+          states += 1;
+          // Dialogs once in each language, screen and theme, but not in every combination.
+          if ((screen === "phone") === (language === "th") && (theme === "dark") === (language === "th")) {
+            states += await lookAtDialogs(page, `${path}/${language}`, tab, screen, theme);
+          }
+        }
       }
       await page.close();
     }
@@ -87,10 +140,11 @@ try {
 } finally {
   await browser?.close();
   demo.kill();
+  rmSync(home, { recursive: true, force: true });
 }
 if (faults.length) {
   console.log([...new Set(faults)].join("\n"));
   process.exit(1);
 }
 console.log(sizes.join("\n"));
-console.log(`${states} states of ${states / 4} pages in a browser: no violation of axe-core, no request to another host`);
+console.log(`${states} states of the pages in a browser, phone and desktop, light and dark, English and Thai: no violation of axe-core, no request to another host`);

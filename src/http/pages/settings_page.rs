@@ -28,15 +28,30 @@ const TABS: [File; 8] = files![
     "tabs/changes.js"
 ];
 
-/// The scripts that the tabs share, and the style sheet.
-const FILES: [File; 6] = files!["page.css", "page.js", "sections.js", "dialogs.js", "elements.js", "plane.js"];
+/// The scripts that the tabs share, the texts in each language, the library that reads them, and the style sheet.
+const FILES: [File; 10] = files![
+    "page.css",
+    "page.js",
+    "sections.js",
+    "dialogs.js",
+    "elements.js",
+    "plane.js",
+    "texts.js",
+    "texts/en.ftl",
+    "texts/th.ftl",
+    "vendor/fluent-bundle.js"
+];
 
 const PATH: &str = "/settings";
 
 /// Every file of the page with its whole path. `sends_mail`: whether the server sends links by e-mail.
 pub fn downloads(sends_mail: bool) -> impl Iterator<Item = (String, Download)> {
     let files = FILES.into_iter().chain(TABS).map(|(path, content)| {
-        let media_type = if path.ends_with(".css") { "text/css; charset=utf-8" } else { "text/javascript; charset=utf-8" };
+        let media_type = match path.rsplit('.').next() {
+            Some("css") => "text/css; charset=utf-8",
+            Some("ftl") => "text/plain; charset=utf-8",
+            _ => "text/javascript; charset=utf-8",
+        };
         (format!("{PATH}{path}"), Download::text(media_type, || content.to_owned()))
     });
     let policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; form-action 'none'; \
@@ -46,13 +61,65 @@ pub fn downloads(sends_mail: bool) -> impl Iterator<Item = (String, Download)> {
 
 /// The form of a person who is not signed in.
 const MAIL: &str = r#"  <form id="gate-mail">
-    <label>E-mail <input name="email" type="email" required maxlength="254" autocomplete="email"></label>
-    <p class="hint">The address that your store has of you. If you are an owner or admin, a link is sent to it.</p>
-    <p class="buttons"><button class="main">Send me a link</button></p>
+    <label><span data-t="gate-email"></span> <input name="email" type="email" required maxlength="254" autocomplete="email"></label>
+    <p class="hint" data-t="gate-email-hint"></p>
+    <p class="buttons"><button class="main" data-t="gate-send"></button></p>
   </form>
 "#;
 
 fn html(sends_mail: bool) -> String {
-    let tabs: String = TABS.iter().map(|(path, _)| format!("<script type=\"module\" src=\"{PATH}{path}\"></script>\n")).collect();
+    let tabs: String = TABS.iter().map(|(path, _)| format!("<link rel=\"modulepreload\" href=\"{PATH}{path}\">\n")).collect();
     include_str!("settings_page/index.html").replace("{tabs}", &tabs).replace("{mail}", if sends_mail { MAIL } else { "" })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use regex::Regex;
+
+    use super::*;
+
+    /// The messages of a catalogue, and the arguments of each.
+    fn messages(language: &str) -> BTreeMap<&'static str, BTreeSet<&'static str>> {
+        let path = format!("/texts/{language}.ftl");
+        let (_, catalogue) = FILES.into_iter().find(|(file, _)| *file == path).unwrap();
+        let (name, argument) = (Regex::new(r"^([a-z][a-z_-]*) =").unwrap(), Regex::new(r"\{ \$([a-z]+)").unwrap());
+        let mut found = BTreeMap::new();
+        let mut current = "";
+        for line in catalogue.lines().filter(|line| !line.starts_with('#') && !line.is_empty()) {
+            if let Some(start) = name.captures(line) {
+                current = start.get(1).unwrap().as_str();
+                assert!(found.insert(current, BTreeSet::new()).is_none(), "{language}: {current} is there twice");
+            }
+            assert!(line.starts_with("    ") || name.is_match(line), "{language}: {line}");
+            found.entry(current).or_default().extend(argument.captures_iter(line).map(|one| one.get(1).unwrap().as_str()));
+        }
+        found
+    }
+
+    #[test]
+    fn the_catalogues_have_the_same_messages_and_the_page_uses_each() {
+        let english = messages("en");
+        assert!(english.len() > 200, "{}", english.len());
+        assert_eq!(english, messages("th"));
+        let own = FILES.into_iter().filter(|(path, _)| path.ends_with(".js") && !path.starts_with("/vendor"));
+        let sources: String = own.chain(TABS).map(|(_, source)| source).chain([include_str!("settings_page/index.html"), MAIL]).collect();
+        // A name in quotes, a name that begins with a fixed part, and the names that `sections.js` makes of a tab's name.
+        let quoted = Regex::new(r#""([a-z][a-z_-]*)""#).unwrap();
+        let begun = Regex::new(r"`([a-z-]+-)\$\{").unwrap();
+        let tab = Regex::new(r#"name: "([a-z]+)""#).unwrap();
+        let all = |regex: &Regex| regex.captures_iter(&sources).map(|one| one[1].to_owned()).collect::<BTreeSet<_>>();
+        let (quoted, begun, tabs) = (all(&quoted), all(&begun), all(&tab));
+        let of_tab = |name: &str| tabs.iter().any(|tab| name == format!("{tab}-hint") || name == format!("{tab}-empty"));
+        let used = |name: &str| quoted.contains(name) || begun.iter().any(|start| name.starts_with(start.as_str())) || of_tab(name);
+        let unused: Vec<_> = english.keys().filter(|name| !used(name)).collect();
+        assert!(unused.is_empty(), "no script uses {unused:?}");
+        let called = Regex::new(r#"\bt\("([a-z_-]+)""#).unwrap();
+        let missing: Vec<_> = all(&called).into_iter().filter(|name| !english.contains_key(name.as_str())).collect();
+        assert!(missing.is_empty(), "the catalogues lack {missing:?}");
+        for start in begun {
+            assert!(english.keys().any(|name| name.starts_with(&start)) || ["webhook-", "key-"].contains(&start.as_str()), "{start}");
+        }
+    }
 }

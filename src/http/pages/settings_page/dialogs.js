@@ -2,6 +2,7 @@
 
 import { one, say } from "./elements.js";
 import { known } from "./plane.js";
+import { t } from "./texts.js";
 
 // The reason of a refusal for a person: the label of the input in place of the member's name in the request.
 export function readable(message, form) {
@@ -60,7 +61,7 @@ export async function sure(title, text, yes, perform, { note, grave = false } = 
   one("#confirm-yes").textContent = yes;
   one("#confirm-yes").classList.toggle("danger", grave);
   const result = await converse(one("#confirm-dialog"), perform);
-  if (result?.secret) await tellSecret("New secret", result.secret, note);
+  if (result?.secret) await tellSecret(t("secret-new"), result.secret, note);
   return result;
 }
 
@@ -80,10 +81,10 @@ one("#secret-dialog").addEventListener("cancel", (event) => event.preventDefault
 export async function copy() {
   try {
     await navigator.clipboard.writeText(one("#secret").textContent);
-    one("#copied").textContent = "Copied.";
+    one("#copied").textContent = t("copied");
   } catch {
     // Without TLS, browsers offer no clipboard.
     getSelection().selectAllChildren(one("#secret"));
-    one("#copied").textContent = "Selected; copy it with the keyboard.";
+    one("#copied").textContent = t("selected");
   }
 }

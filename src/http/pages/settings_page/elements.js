@@ -1,6 +1,8 @@
 // Elements of the settings page: finding them, and showing records in them. Data from the settings plane is put into text nodes only, so
 // that a name cannot become markup.
 
+import { locale } from "./texts.js";
+
 export const one = (selector, root = document) => root.querySelector(selector);
 export const all = (selector, root = document) => [...root.querySelectorAll(selector)];
 
@@ -11,7 +13,7 @@ export function append(parent, markup) {
   parent.append(template.content);
 }
 
-export const clock = (instant, style) => new Intl.DateTimeFormat(undefined, style).format(new Date(instant));
+export const clock = (instant, style) => new Intl.DateTimeFormat(locale, style).format(new Date(instant));
 
 export function stamp(element, instant, otherwise = "–") {
   element.textContent = instant ? clock(instant, { dateStyle: "medium", timeStyle: element.dataset.time }) : otherwise;

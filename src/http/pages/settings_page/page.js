@@ -2,9 +2,16 @@
 // plane, and every change is made through it.
 
 import { copy, readable } from "./dialogs.js";
-import { all, clock, one, say } from "./elements.js";
+import { all, clock, one, options, say } from "./elements.js";
 import { Refused, fetched, get, known, nameOf, namesOf, post, remove, whenUnwelcome } from "./plane.js";
 import { acts, forget, here, turn } from "./sections.js";
+import { LANGUAGES, choose, language, localize, t, zone } from "./texts.js";
+
+localize(document);
+document.title = t("title");
+options(one("#language"), Object.entries(LANGUAGES), language);
+one("#language").addEventListener("change", ({ target }) => choose(target.value));
+one("#zone").textContent = t("zone", { zone });
 
 // The secret of a link that has not opened a session yet.
 let link;
@@ -13,7 +20,7 @@ let link;
 async function without(refused) {
   const open = refused.status === 401 && (await get("/session").catch(() => undefined));
   if (!open) throw refused;
-  return { ...open, note: `${readable(refused.message)} You are still signed in.` };
+  return { ...open, note: t("still-signed-in", { reason: readable(refused.message) }) };
 }
 
 async function enter() {
@@ -38,7 +45,8 @@ async function enter() {
     return leave(refused);
   }
   one("#store").textContent = known.session.storeId;
-  one("#who").textContent = `${nameOf(known.session.userId)}, ${known.session.role}, until ${clock(known.session.expiresAt, { timeStyle: "short" })}`;
+  const { userId, role, expiresAt } = known.session;
+  one("#who").textContent = t("who", { name: nameOf(userId), role, time: clock(expiresAt, { timeStyle: "short" }) });
   one("#gate").hidden = true;
   one("#page").hidden = false;
   await turn();
@@ -71,7 +79,7 @@ Object.assign(acts, {
   close: (_, button) => button.closest("dialog").close(),
   async "sign-out"() {
     await remove("/session");
-    leave({ status: 200, message: "You are signed out." });
+    leave({ status: 200, message: t("signed-out") });
   },
 });
 
@@ -104,12 +112,13 @@ document.getElementById("gate-mail")?.addEventListener("submit", async (event) =
   try {
     await post("/session/link", { email: email.value });
     message.classList.remove("failure");
-    message.textContent = `If ${email.value} is the address of an owner or admin, a link is on its way. It works once, within 15 minutes.`;
+    message.textContent = t("gate-sent", { email: email.value });
   } catch (refused) {
     message.classList.add("failure");
     message.textContent = readable(refused.message, event.target);
   }
 });
 
-// The scripts of the tabs have run by then.
-document.addEventListener("DOMContentLoaded", enter);
+// The tabs, in the order of the navigation.
+for (const { href } of all("link[rel=modulepreload]")) await import(href);
+await enter();

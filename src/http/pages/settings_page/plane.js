@@ -1,5 +1,7 @@
 // Requests to the settings plane (/settings/v1), and what the page knows of the session.
 
+import { t } from "./texts.js";
+
 const PLANE = "/settings/v1";
 
 // `session`: as the plane describes it; undefined without one. `names`: of users by `userId`. `accounts`: the channel accounts. `scopes` and
@@ -32,11 +34,11 @@ export async function fetched(address, request) {
   try {
     response = await fetch(address, { cache: "no-store", ...request });
   } catch {
-    throw new Refused(0, "The server cannot be reached.");
+    throw new Refused(0, t("unreachable"));
   }
   const answer = await response.json().catch(() => ({}));
   if (response.ok) return answer;
-  throw new Refused(response.status, answer.error?.message ?? `The server answered ${response.status}.`);
+  throw new Refused(response.status, answer.error?.message ?? t("answered", { status: response.status }));
 }
 
 async function ask(method, path, { query = {}, body } = {}) {

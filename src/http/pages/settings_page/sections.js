@@ -3,6 +3,7 @@
 import { all, append, one, say, show } from "./elements.js";
 import { readable, sure } from "./dialogs.js";
 import { known } from "./plane.js";
+import { t } from "./texts.js";
 
 export const PAGE_ROWS = 50;
 const HURRIED_MILLIS = 500;
@@ -15,35 +16,34 @@ let hurried = 0;
 let refreshing;
 
 // Adds a tab:
-//   name, title: its address and its heading
+//   name: its address, and the name of the message of its heading; the message `NAME-hint` stands below, or `hint`
 //   head, body: markup beside the heading, and below it with a `.list` of records; outside: templates and dialogs
-//   empty: the text without records
+//   empty: the message without records, by default `NAME-empty`
 //   id, label: the members that identify a record, and name it to a screen reader
 //   fetch: gets the records; more: gets those before a position; fill: shows a record in a row
 //   acts: functions of its buttons, by the name in `data-act`
 //   turn: called with the rest of the address when the tab is shown; refresh: the pause in milliseconds, if the tab refreshes itself
 // A tab whose records belong to something else, such as a webhook, keeps the id of that in `shownOf`.
 export function add(view) {
-  const { name, title, head = "", body, outside = "" } = view;
+  const { name, hint = `${name}-hint`, head = "", body, outside = "" } = view;
   append(one("#page main"), `<section id="${name}" aria-labelledby="${name}-title" hidden>
-    <div class="head"><h2 id="${name}-title" tabindex="-1">${title}</h2>${head}</div>
-    ${body.replace("<state>", '<div class="state" role="status"><span></span> <button type="button" class="quiet" data-act="reload" hidden>Try again</button></div>')}
-    ${view.more ? '<button type="button" class="older" data-act="older" hidden>Older</button>' : ""}
+    <div class="head"><h2 id="${name}-title" tabindex="-1">${t(name)}</h2>${head}</div>
+    <p class="hint">${t(hint)}</p>
+    ${body.replace("<state>", '<div class="state" role="status"><span></span> <button type="button" class="quiet" data-act="reload" hidden>' + t("try-again") + '</button></div>')}
+    ${view.more ? `<button type="button" class="older" data-act="older" hidden>${t("older")}</button>` : ""}
   </section>`);
   append(document.body, outside);
-  one("#tabs .docs").insertAdjacentHTML("beforebegin", `<a href="#${name}">${title}</a>`);
+  one("#tabs .docs").insertAdjacentHTML("beforebegin", `<a href="#${name}">${t(name)}</a>`);
   Object.assign(acts, view.acts);
   views[name] = { records: [], ...view };
   return views[name];
 }
 
-// A table for the body of a tab.
+// A table for the body of a tab, with columns by the names of their messages.
 export const table = (name, row, columns) => `<table role="table" aria-labelledby="${name}-title">
-  <thead role="rowgroup"><tr role="row">${columns.map((column) => `<th role="columnheader" scope="col">${column}</th>`).join("")}</tr></thead>
+  <thead role="rowgroup"><tr role="row">${columns.map((column) => `<th role="columnheader" scope="col">${column === "actions" ? `<span class="unseen">${t(column)}</span>` : t(column)}</th>`).join("")}</tr></thead>
   <tbody role="rowgroup" class="list" data-row="${row}"></tbody>
 </table>`;
-
-export const ACTIONS = '<span class="unseen">Actions</span>';
 
 export const here = () => {
   const name = location.hash.slice(1).split("/")[0];
@@ -73,7 +73,7 @@ export async function load(name, quietly = false, older = false) {
   const section = document.getElementById(name);
   const [state, again] = [one(".state span", section), one("[data-act=reload]", section)];
   const turned = (view.turns = (view.turns ?? 0) + 1);
-  if (!quietly) state.textContent = "Loading …";
+  if (!quietly) state.textContent = t("loading");
   again.hidden = true;
   try {
     const shown = view.records;
@@ -92,7 +92,7 @@ export async function load(name, quietly = false, older = false) {
     if (view.more && (older || found.length === view.records.length)) one(".older", section).hidden = found.length < PAGE_ROWS;
     show(one(".list", section), view.records, view);
     section.classList.toggle("empty", !view.records.length);
-    state.textContent = view.records.length ? "" : typeof view.empty === "function" ? view.empty() : view.empty;
+    state.textContent = view.records.length ? "" : t(view.empty?.() ?? `${name}-empty`);
   } catch (refused) {
     if (turned !== view.turns || !known.session) return;
     state.textContent = readable(refused.message);

@@ -1,40 +1,41 @@
 // The tab of the delivery log, of one webhook at a time.
 
-import { PAGE_ROWS, add, changed, table, ACTIONS } from "../sections.js";
+import { PAGE_ROWS, add, changed, table } from "../sections.js";
 import { converse } from "../dialogs.js";
 import { badge, one, options, stamp } from "../elements.js";
 import { get, post } from "../plane.js";
+import { t } from "../texts.js";
 
 const ROW = `<template id="attempt-row"><tr role="row">
-  <td role="cell" data-label="Time"><time data-slot="startedAt" data-time="medium"></time></td>
-  <td role="cell" data-label="Event"><span data-slot="type"></span> <code data-slot="eventId"></code></td>
-  <td role="cell" data-label="Attempt" data-slot="attempt"></td>
-  <td role="cell" data-label="Answer"><span data-slot="answer"></span> <small data-slot="took"></small></td>
-  <td role="cell" data-label="Outcome"><span class="badge" data-slot="outcome"></span></td>
-  <td role="cell" data-label="Next attempt"><time data-slot="nextAttemptAt" data-time="medium"></time></td>
-  <td role="cell" class="actions"><button type="button" class="quiet" data-act="show-attempt">Details</button>
-    <button type="button" class="quiet" data-act="replay-one">Replay</button></td>
+  <td role="cell" data-label="${t("delivery-time")}"><time data-slot="startedAt" data-time="medium"></time></td>
+  <td role="cell" data-label="${t("delivery-event")}"><span data-slot="type"></span> <code data-slot="eventId"></code></td>
+  <td role="cell" data-label="${t("delivery-attempt")}" data-slot="attempt"></td>
+  <td role="cell" data-label="${t("delivery-answer")}"><span data-slot="answer"></span> <small data-slot="took"></small></td>
+  <td role="cell" data-label="${t("delivery-outcome")}"><span class="badge" data-slot="outcome"></span></td>
+  <td role="cell" data-label="${t("delivery-next")}"><time data-slot="nextAttemptAt" data-time="medium"></time></td>
+  <td role="cell" class="actions"><button type="button" class="quiet" data-act="show-attempt">${t("delivery-details")}</button>
+    <button type="button" class="quiet" data-act="replay-one">${t("replay")}</button></td>
 </tr></template>`;
 
 const DIALOG = `<dialog id="replay-dialog" aria-labelledby="replay-title"><form method="dialog">
-  <h2 id="replay-title">Replay events</h2>
-  <label>From <input name="since" type="datetime-local" step="1" autofocus></label>
-  <label>Until <input name="until" type="datetime-local" step="1"></label>
-  <p class="hint">In your time zone. An empty field sets no limit.</p>
-  <label class="box"><input name="missing" type="checkbox" checked> Only events that were never delivered and are not waiting</label>
+  <h2 id="replay-title">${t("replay-title")}</h2>
+  <label>${t("replay-from")} <input name="since" type="datetime-local" step="1" autofocus></label>
+  <label>${t("replay-until")} <input name="until" type="datetime-local" step="1"></label>
+  <p class="hint">${t("replay-zone")}</p>
+  <label class="box"><input name="missing" type="checkbox" checked> ${t("replay-missing")}</label>
   <p id="replay-count" role="status"></p>
   <p class="failure" role="alert"></p>
-  <p class="buttons"><button type="button" data-act="close">Cancel</button> <button class="main" id="replay-go">Count</button></p>
+  <p class="buttons"><button type="button" data-act="close">${t("cancel")}</button> <button class="main" id="replay-go">${t("replay-count")}</button></p>
 </form></dialog>`;
 
 const DETAILS = `<dialog id="attempt-dialog" aria-labelledby="attempt-title"><form method="dialog">
   <h2 id="attempt-title"></h2>
-  <h3>Sent</h3>
+  <h3>${t("delivery-sent")}</h3>
   <pre id="attempt-sent" tabindex="0"></pre>
-  <h3>Answer</h3>
+  <h3>${t("delivery-answer")}</h3>
   <p id="attempt-outcome"></p>
   <pre id="attempt-answer" tabindex="0"></pre>
-  <p class="buttons"><button class="main" autofocus>Close</button></p>
+  <p class="buttons"><button class="main" autofocus>${t("close")}</button></p>
 </form></dialog>`;
 
 const TONES = { delivered: "good", retrying: "warn", late: "warn", given_up: "bad", disabled: "bad" };
@@ -44,10 +45,10 @@ function fillAttempt(attempt, slots, text) {
     type: attempt.type,
     eventId: attempt.eventId,
     attempt: attempt.attempt,
-    answer: attempt.status ?? attempt.reason ?? "no answer",
-    took: `${attempt.millis} ms`,
+    answer: attempt.status ?? attempt.reason ?? t("delivery-no-answer"),
+    took: t("delivery-millis", { millis: attempt.millis }),
   });
-  badge(slots.outcome, attempt.outcome.replace("_", " "), TONES[attempt.outcome] ?? "warn");
+  badge(slots.outcome, t(`outcome-${attempt.outcome}`), TONES[attempt.outcome] ?? "warn");
   stamp(slots.startedAt, attempt.startedAt);
   stamp(slots.nextAttemptAt, attempt.nextAttemptAt);
 }
@@ -59,8 +60,6 @@ async function loadLog() {
   one("#log-filter").hidden = one("[data-act=replay-range]").hidden = !view.shownOf;
   return view.shownOf ? get("/webhooks/attempts", { webhookId: view.shownOf, limit: PAGE_ROWS }) : [];
 }
-
-const replayText = (count) => (count === 1 ? "1 event" : `${count} events`);
 
 // JSON with line breaks, for people; any other text as it is.
 function indented(text) {
@@ -75,9 +74,9 @@ const acts = {
   async "show-attempt"(position) {
     const attempt = view.records.find((attempt) => String(attempt.position) === position);
     const { body } = await get("/webhooks/sent", { webhookId: view.shownOf, eventId: attempt.eventId });
-    one("#attempt-title").textContent = `Attempt ${attempt.attempt} of ${attempt.type}`;
+    one("#attempt-title").textContent = t("delivery-title", { number: attempt.attempt, kind: attempt.type });
     one("#attempt-sent").textContent = indented(body);
-    one("#attempt-outcome").textContent = attempt.status ? `Status ${attempt.status}, after ${attempt.millis} ms.` : `There was none: ${attempt.reason}.`;
+    one("#attempt-outcome").textContent = attempt.status ? t("delivery-status", attempt) : t("delivery-none", attempt);
     one("#attempt-answer").textContent = attempt.answer ?? "";
     one("#attempt-answer").hidden = !attempt.answer;
     one("#attempt-dialog").showModal();
@@ -85,14 +84,14 @@ const acts = {
   async "replay-one"(position) {
     const attempt = view.records.find((attempt) => String(attempt.position) === position);
     const { count } = await post("/webhooks/replay", { webhookId: view.shownOf, eventId: attempt.eventId });
-    await changed(count ? "The event is on its way again." : "The event is being sent already, or the webhook no longer subscribes to it.");
+    await changed(t(count ? "replay-one" : "replay-not"));
   },
   async "replay-range"() {
     const dialog = one("#replay-dialog");
     const form = one("form", dialog);
     const go = one("#replay-go");
     const uncounted = () => {
-      go.textContent = "Count";
+      go.textContent = t("replay-count");
       one("#replay-count").textContent = "";
       counted = undefined;
     };
@@ -105,29 +104,28 @@ const acts = {
       if (counted) return post("/webhooks/replay", counted);
       const order = { webhookId: view.shownOf, since: instant(data.get("since")), until: instant(data.get("until")), missing: data.has("missing") };
       const { count } = await post("/webhooks/replay", { ...order, dryRun: true });
-      one("#replay-count").textContent = count ? `${replayText(count)} would be sent.` : "There is nothing to send.";
+      one("#replay-count").textContent = count ? t("replay-counted", { count }) : t("replay-none");
       if (count) {
         counted = order;
-        go.textContent = `Send ${replayText(count)}`;
+        go.textContent = t("replay-go", { count });
       }
     });
-    if (sent) await changed(`${replayText(sent.count)} queued.`);
+    if (sent) await changed(t("replay-queued", { count: sent.count }));
   },
 };
 
 const view = add({
-  name: "deliveries", title: "Delivery log", id: "position", label: "eventId", fill: fillAttempt, fetch: loadLog, acts, refresh: 3000,
+  name: "deliveries", id: "position", label: "eventId", fill: fillAttempt, fetch: loadLog, acts, refresh: 3000,
   more: (before) => get("/webhooks/attempts", { webhookId: view.shownOf, limit: PAGE_ROWS, before }),
-  empty: () => (view.shownOf ? "Nothing was sent yet." : "There are no webhooks yet."),
+  empty: () => (view.shownOf ? "deliveries-empty" : "webhooks-empty"),
   turn(webhook) {
     const asked = webhook ?? view.shownOf;
     if (asked !== view.shownOf) one("#deliveries .list").replaceChildren();
     view.shownOf = asked;
   },
-  head: '<button type="button" data-act="replay-range">Replay …</button>',
-  body: `<p class="filter" id="log-filter"><label for="log-webhook">Webhook</label> <select id="log-webhook"></select></p>
-    <p class="hint">Every delivery attempt, the newest first. The list refreshes itself while it is visible.</p>
-    <state>${table("deliveries", "attempt-row", ["Time", "Event", "Attempt", "Answer", "Outcome", "Next attempt", ACTIONS])}`,
+  head: `<button type="button" data-act="replay-range">${t("replay-range")}</button>`,
+  body: `<p class="filter" id="log-filter"><label for="log-webhook">${t("delivery-webhook")}</label> <select id="log-webhook"></select></p>
+    <state>${table("deliveries", "attempt-row", ["delivery-time", "delivery-event", "delivery-attempt", "delivery-answer", "delivery-outcome", "delivery-next", "actions"])}`,
   outside: ROW + DIALOG + DETAILS,
 });
 

@@ -1,34 +1,35 @@
 // The tab of drafts: messages that an assistant proposes, each with the last messages of its conversation.
 
-import { add, changed, surely, table, ACTIONS } from "../sections.js";
+import { add, changed, surely, table } from "../sections.js";
 import { converse } from "../dialogs.js";
 import { one, stamp } from "../elements.js";
 import { get, patch, post, remove } from "../plane.js";
+import { t } from "../texts.js";
 
 const ROW = `<template id="draft-row"><tr role="row">
-  <td role="cell" data-label="Message"><span class="message" data-slot="message"></span></td>
-  <td role="cell" data-label="Conversation"><code data-slot="conversation"></code></td>
-  <td role="cell" data-label="By"><span data-slot="by"></span></td>
-  <td role="cell" data-label="Made"><time data-slot="createdAt" data-time="short"></time></td>
-  <td role="cell" data-label="Expires"><time data-slot="expiresAt" data-time="short"></time></td>
-  <td role="cell" class="actions"><button type="button" class="quiet" data-act="review-draft">Review</button></td>
+  <td role="cell" data-label="${t("draft-message")}"><span class="message" data-slot="message"></span></td>
+  <td role="cell" data-label="${t("draft-conversation")}"><code data-slot="conversation"></code></td>
+  <td role="cell" data-label="${t("draft-by")}"><span data-slot="by"></span></td>
+  <td role="cell" data-label="${t("draft-made")}"><time data-slot="createdAt" data-time="short"></time></td>
+  <td role="cell" data-label="${t("expires")}"><time data-slot="expiresAt" data-time="short"></time></td>
+  <td role="cell" class="actions"><button type="button" class="quiet" data-act="review-draft">${t("draft-review")}</button></td>
 </tr></template>`;
 
 const MESSAGE = `<template id="draft-message-row"><li><small><span data-slot="from"></span>, <time data-slot="sentAt" data-time="short"></time></small>
   <p class="message" data-slot="text"></p></li></template>`;
 
 const DIALOG = `<dialog id="draft-dialog" aria-labelledby="draft-title"><form method="dialog">
-  <h2 id="draft-title">Review a draft</h2>
+  <h2 id="draft-title">${t("draft-title")}</h2>
   <p class="trouble" id="draft-news" role="alert" hidden></p>
-  <h3 id="draft-before">The conversation</h3>
+  <h3 id="draft-before">${t("draft-talk")}</h3>
   <ol class="talk" id="draft-messages" data-row="draft-message-row" aria-labelledby="draft-before" tabindex="0"></ol>
-  <label>Message <textarea name="text" rows="5" required></textarea></label>
+  <label>${t("draft-message")} <textarea name="text" rows="5" required></textarea></label>
   <p class="hint" id="draft-fixed"></p>
   <p class="failure" role="alert"></p>
   <p class="buttons">
-    <button class="main" name="act" value="send">Send</button>
-    <button type="button" data-act="close">Cancel</button>
-    <button class="quiet danger" name="act" value="discard" formnovalidate>Discard</button>
+    <button class="main" name="act" value="send">${t("draft-send")}</button>
+    <button type="button" data-act="close">${t("cancel")}</button>
+    <button class="quiet danger" name="act" value="discard" formnovalidate>${t("draft-discard")}</button>
   </p>
 </form></dialog>`;
 
@@ -49,8 +50,8 @@ function showMessages(messages) {
   const template = one("#draft-message-row").content.firstElementChild;
   one("#draft-messages").replaceChildren(...messages.toReversed().map((message) => {
     const row = template.cloneNode(true);
-    one("[data-slot=from]", row).textContent = message.fromContact ? "Contact" : "Store";
-    one("[data-slot=text]", row).textContent = message.text ?? message.images?.join("\n") ?? "(no text)";
+    one("[data-slot=from]", row).textContent = t(message.fromContact ? "draft-contact" : "draft-store");
+    one("[data-slot=text]", row).textContent = message.text ?? message.images?.join("\n") ?? t("draft-no-text");
     row.classList.toggle("inbound", message.fromContact);
     stamp(one("[data-slot=sentAt]", row), message.sentAt);
     return row;
@@ -68,7 +69,7 @@ function showContent(draft) {
   const { text } = one("#draft-dialog form").elements;
   text.value = contentOf(draft);
   text.readOnly = !isText(draft);
-  one("#draft-fixed").textContent = isText(draft) ? "" : "This message cannot be edited here.";
+  one("#draft-fixed").textContent = isText(draft) ? "" : t("draft-fixed");
 }
 
 let reviews = 0;
@@ -92,7 +93,7 @@ const acts = {
       if (now && now.updatedAt !== draft.updatedAt) {
         draft = now;
         showContent(draft);
-        tellNews("Somebody edited the draft meanwhile. This is how it reads now.");
+        tellNews(t("draft-edited"));
         return undefined;
       }
       if (isText(draft) && data.get("text") !== draft.body.text) {
@@ -107,22 +108,20 @@ const acts = {
         showMessages(await get("/drafts/messages", { draftId: id }));
         scrollToNewest();
         confirmed = newest;
-        tellNews("The contact wrote after the draft was made. Read the last messages; if the draft still fits, send it.");
+        tellNews(t("draft-news"));
         return undefined;
       }
     });
     scrollToNewest();
     const result = await ended;
-    if (result && !result.discard) return changed("The message was sent.");
+    if (result && !result.discard) return changed(t("draft-was-sent"));
     const perform = () => remove("/drafts", { draftId: id });
-    if (result) await surely("Discard the draft?", "Its message is never sent.", "Discard", perform, "The draft was discarded.", { grave: true });
+    if (result) await surely(t("draft-discard-title"), t("draft-discard-text"), t("draft-discard"), perform, t("draft-discarded"), { grave: true });
   },
 };
 
 const view = add({
-  name: "drafts", title: "Drafts", id: "id", label: (draft) => contentOf(draft).slice(0, 60), fill: fillDraft, fetch: pending, acts, refresh: 5000,
-  empty: "There are no drafts to review.",
-  body: `<p class="hint">Messages that an assistant proposes. Each is sent once a person releases it, and expires after seven days.</p>
-    <state>${table("drafts", "draft-row", ["Message", "Conversation", "By", "Made", "Expires", ACTIONS])}`,
+  name: "drafts", id: "id", label: (draft) => contentOf(draft).slice(0, 60), fill: fillDraft, fetch: pending, acts, refresh: 5000,
+  body: `<state>${table("drafts", "draft-row", ["draft-message", "draft-conversation", "draft-by", "draft-made", "expires", "actions"])}`,
   outside: ROW + MESSAGE + DIALOG,
 });

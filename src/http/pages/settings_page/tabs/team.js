@@ -1,29 +1,25 @@
 // The tab of the seats of the store.
 
-import { add, changed, table, ACTIONS } from "../sections.js";
+import { add, changed, table } from "../sections.js";
 import { sure } from "../dialogs.js";
 import { badge } from "../elements.js";
 import { get, known, namesOf, remove } from "../plane.js";
+import { t } from "../texts.js";
 
 const ROW = `<template id="seat-row"><tr role="row">
-  <td role="cell" data-label="Name"><strong data-slot="name"></strong> <small data-slot="email"></small></td>
-  <td role="cell" data-label="Role" data-slot="role"></td>
-  <td role="cell" data-label="Status"><span class="badge" data-slot="status"></span></td>
-  <td role="cell" data-label="User id"><code data-slot="userId"></code></td>
-  <td role="cell" class="actions"><button type="button" class="quiet danger" data-act="remove-seat">Remove</button></td>
+  <td role="cell" data-label="${t("name")}"><strong data-slot="name"></strong> <small data-slot="email"></small></td>
+  <td role="cell" data-label="${t("team-role")}" data-slot="role"></td>
+  <td role="cell" data-label="${t("status")}"><span class="badge" data-slot="status"></span></td>
+  <td role="cell" data-label="${t("team-user-id")}"><code data-slot="userId"></code></td>
+  <td role="cell" class="actions"><button type="button" class="quiet danger" data-act="remove-seat">${t("remove")}</button></td>
 </tr></template>`;
-
-// The form is there if the server sends links by e-mail.
-const WAY_IN = document.getElementById("gate-mail")
-  ? "a link that is sent to the e-mail address of the seat. It is asked for at the address of this page."
-  : "a link that the operator of the server prints: <code>counterpart settings link --store STORE --user USERID</code>";
 
 const nameOfSeat = (seat) => seat.name ?? seat.email ?? seat.userId ?? seat.id;
 
 function fillSeat(seat, slots, text, button) {
   const named = nameOfSeat(seat);
   text({ name: named, email: seat.email === named ? "" : seat.email, role: seat.role, userId: seat.userId });
-  badge(slots.status, seat.userId ? "member" : "invited", seat.userId ? "good" : "warn");
+  badge(slots.status, t(seat.userId ? "team-member" : "team-invited"), seat.userId ? "good" : "warn");
   // Users who remove their own seat lock themselves out.
   button("remove-seat").hidden = seat.userId === known.session.userId;
 }
@@ -37,17 +33,16 @@ async function load() {
 const acts = {
   async "remove-seat"(id) {
     const seat = view.records.find((seat) => seat.id === id);
-    const named = nameOfSeat(seat);
-    const text = "The seat is removed at once and permanently. Tickets lose this assignee, sessions and tokens end, and API keys in this name "
-      + "act in the name of the store's oldest owner from then on.";
-    const done = await sure(`Remove ${named}?`, text, "Remove", () => remove("/users", { id }), { grave: true });
-    if (done) await changed(`${named} was removed. Tickets without an assignee now: ${done.unassignedTickets}.`);
+    const name = nameOfSeat(seat);
+    const done = await sure(t("team-remove", { name }), t("team-remove-text"), t("remove"), () => remove("/users", { id }), { grave: true });
+    if (done) await changed(t("team-removed", { name, count: done.unassignedTickets }));
   },
 };
 
 const view = add({
-  name: "team", title: "Team", id: "id", label: nameOfSeat, fill: fillSeat, fetch: load, acts, empty: "There are no seats yet.",
-  body: `<p class="hint">Everyone with a seat. A colleague whose role is of the kind owner or admin may use this page, and signs in with ${WAY_IN}</p>
-    <state>${table("team", "seat-row", ["Name", "Role", "Status", "User id", ACTIONS])}`,
+  name: "team", id: "id", label: nameOfSeat, fill: fillSeat, fetch: load, acts,
+  // The form is there if the server sends links by e-mail.
+  hint: document.getElementById("gate-mail") ? "team-hint-mail" : "team-hint-link",
+  body: `<state>${table("team", "seat-row", ["name", "team-role", "status", "team-user-id", "actions"])}`,
   outside: ROW,
 });

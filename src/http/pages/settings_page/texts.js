@@ -1,0 +1,35 @@
+// The texts of the settings page in the language of the reader: the catalogue `texts/LANGUAGE.ftl`, read by Project Fluent
+// (`vendor/fluent-bundle.js`). Messages of the server itself are in English.
+
+const { FluentBundle, FluentResource } = globalThis.FluentBundle;
+
+export const LANGUAGES = { en: "English", th: "ไทย" };
+const CHOICE = "counterpart-language";
+
+// The language that the reader chose here, or else the first of the browser's languages that has a catalogue.
+const wanted = [localStorage.getItem(CHOICE), ...navigator.languages.map((tag) => tag.split("-")[0]), "en"];
+export const language = wanted.find((name) => Object.hasOwn(LANGUAGES, name));
+// With the reader's region, for dates.
+export const locale = navigator.languages.find((tag) => tag.split("-")[0] === language) ?? language;
+export const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+
+export function choose(name) {
+  localStorage.setItem(CHOICE, name);
+  location.reload();
+}
+
+const bundle = new FluentBundle(locale, { useIsolating: false });
+bundle.addResource(new FluentResource(await (await fetch(`/settings/texts/${language}.ftl`)).text()));
+document.documentElement.lang = language;
+
+// A message of the catalogue. One with arguments goes into text nodes only, since its arguments are data. A missing message is shown by its
+// name.
+export function t(name, values) {
+  const message = bundle.getMessage(name);
+  return message?.value ? bundle.formatPattern(message.value, values, []) : name;
+}
+
+// Puts messages into the elements of a document that name one in `data-t`.
+export function localize(root) {
+  for (const element of root.querySelectorAll("[data-t]")) element.innerHTML = t(element.dataset.t);
+}

@@ -79,6 +79,8 @@ echo "10 generated clients of 5 generators, called" >>"$scratch/totals"
 for revision in rev-a rev-b; do
     quietly "examples of the guides, $revision" tests/guides/run.py "$tools" "${binaries[$revision]}"
     printf '%s on %s\n' "$(tail -n 1 "$scratch/step.log")" "$revision" >>"$scratch/totals"
+    quietly "requests of the reference, $revision" tests/guides/reference.py "${binaries[$revision]}"
+    printf '%s, %s\n' "$(tail -n 1 "$scratch/step.log")" "$revision" >>"$scratch/totals"
 done
 # Modules are found beside the script that imports them.
 mkdir -p "$scratch/pages"

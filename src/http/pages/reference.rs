@@ -210,11 +210,13 @@ impl<'a> Reference<'a> {
         } else {
             "-H \"x-api-key: $COUNTERPART_KEY\""
         };
-        let query: Vec<_> = items(&about["parameters"])
-            .map(|parameter| self.resolved(parameter))
-            .filter(|parameter| parameter["in"] == "query" && parameter["required"] == true)
-            .map(|parameter| (text(&parameter["name"]), example_of(parameter)))
-            .collect();
+        let queried: Vec<_> =
+            items(&about["parameters"]).map(|parameter| self.resolved(parameter)).filter(|parameter| parameter["in"] == "query").collect();
+        // The required parameters; without any, the first with an example: some operations require one of several.
+        let needed = queried.iter().any(|parameter| parameter["required"] == true);
+        let shown = queried.iter().filter(|parameter| parameter["required"] == true || (!needed && parameter.get("example").is_some()));
+        let shown = shown.take(if needed { usize::MAX } else { 1 });
+        let query: Vec<_> = shown.map(|parameter| (text(&parameter["name"]), example_of(parameter))).collect();
         let query = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(&query).finish();
         let query = if query.is_empty() { query } else { format!("?{query}") };
         let mut lines = vec![format!("curl -X {method} \"$COUNTERPART_URL{}{path}{query}\"", self.prefix)];

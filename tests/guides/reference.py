@@ -1,0 +1,62 @@
+#!/usr/bin/env python3
+"""Sends every curl line of /docs and /settings/docs to a demo store. An operation answers 200, or says that a record of its example is not in
+this store, or has changed: the examples were recorded in a store with other ids.
+
+    reference.py BINARY
+"""
+import collections, html, json, os, pathlib, re, subprocess, sys, tempfile
+
+BINARY = pathlib.Path(sys.argv[1]).resolve()
+# What an example may be told that was right in the store that it was recorded in.
+ELSEWHERE = re.compile(r"in this store|of the store|does not exist|it changed since|was changed|not kept|sends no e-mail|no sandbox|already|used up|is disabled")
+# These have to be refused: the link of the example opens nothing, and its snooze ends before today.
+REFUSED = {"openSession": "401", "snoozeTicket": "400"}
+# The request that ends the credential of the requests before it.
+LAST = ["endSession"]
+
+
+def lines(page):
+    """Returns the curl lines of a page, by operation."""
+    found = {}
+    for operation, section in re.findall(r'<section[^>]* id="(\w+)"[^>]*>(.*?)</section>', page, re.S):
+        line = re.search(r'<pre[^>]*aria-label="Request:[^"]*"[^>]*><code>(.*?)</code>', section, re.S)
+        if line: found[operation] = html.unescape(line[1])
+    return found
+
+
+def main(folder):
+    demo = subprocess.Popen([BINARY, "demo", "--listen", "127.0.0.1:0", "--keep", f"{folder}/demo.db"], stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True)
+    try:
+        text = ""
+        while not re.search(r"^Settings ", text, re.M):
+            line = demo.stdout.readline()
+            if not line: sys.exit(f"the demo ended:\n{text}")
+            text += line
+        url = re.search(r"^Base URL +(\S+)/v1$", text, re.M)[1]
+        env = {**os.environ, "DATABASE_URL": f"sqlite://{folder}/demo.db", "COUNTERPART_URL": url, "COUNTERPART_KEY": re.search(r"cp_\w+", text)[0]}
+        owner = "5eed0000-0000-4000-8000-000000000001"
+        token = subprocess.run([BINARY, "settings", "token", "--store", "demo", "--user", owner], env=env, capture_output=True, text=True, check=True)
+        env["COUNTERPART_TOKEN"] = token.stdout.strip()
+        faults, statuses = [], collections.Counter()
+        for page, least in [("/docs", 25), ("/settings/docs", 45)]:
+            of_page = lines(subprocess.run(["curl", "-sS", url + page], capture_output=True, text=True, check=True).stdout)
+            if len(of_page) < least: faults.append(f"{page} has only {len(of_page)} requests")
+            # Readers first, since a change may remove what others read.
+            for operation, line in sorted(of_page.items(), key=lambda one: (one[0] in LAST, not re.match("list|get", one[0]))):
+                done = subprocess.run(["bash", "-u", "-c", f"{line} -sS -o {folder}/answer -w '%{{http_code}}'"], env=env, capture_output=True, text=True)
+                answer = pathlib.Path(folder, "answer").read_text()
+                statuses[done.stdout] += 1
+                message = "" if done.stdout == "200" else json.loads(answer)["error"]["message"]
+                if operation in REFUSED:
+                    if done.stdout != REFUSED[operation]: faults.append(f"{page}#{operation} is no longer refused")
+                elif done.stdout != "200" and not (done.stdout in ("404", "409", "410") and ELSEWHERE.search(message)):
+                    faults.append(f"{page}#{operation}: {done.stdout} {done.stderr}{message}\n  {line}")
+    finally:
+        demo.terminate()
+        demo.wait(30)
+    if faults: sys.exit("\n".join(faults))
+    told = ", ".join(f"{count} times {status}" for status, count in sorted(statuses.items()))
+    print(f"{statuses.total()} requests of the reference pages, run with curl: {told}")
+
+
+with tempfile.TemporaryDirectory() as folder: main(folder)

@@ -8,18 +8,21 @@ use crate::{
     settings::Plane,
 };
 
-/// A request to each operation of the contract and of the settings plane, with a credential and nothing else.
-fn everything(plane: &Plane) -> Vec<Call> {
+/// Each operation of the contract and of the settings plane, and a request to it with a credential and nothing else.
+fn everything(plane: &Plane) -> Vec<(contract::Operation, Call)> {
     let contract = contract::contract(&plane.desk.api).operations().into_iter();
-    // A request for a link only enters a queue, and needs no database.
-    let settings = contract::settings(&plane.api).operations().into_iter().filter(|operation| operation.id != "sendLink");
-    let contract = contract.map(|operation| plane.desk.api.call(&operation.method, &operation.path));
-    let settings = settings.map(|operation| {
+    let contract = contract.map(|operation| (plane.desk.api.call(&operation.method, &operation.path), operation));
+    let settings = contract::settings(&plane.api).operations().into_iter().map(|operation| {
         let call = plane.call(&operation.method, &operation.path);
         // The operation that opens a session has no credential: it looks up the link in its body.
-        if operation.id == "openSession" { call.json(json!({"link": "cpl_x"})) } else { call }
+        (if operation.id == "openSession" { call.json(json!({"link": "cpl_x"})) } else { call }, operation)
     });
-    contract.chain(settings).collect()
+    contract.chain(settings).map(|(call, operation)| (operation, call)).collect()
+}
+
+/// The requests that need the database: all but that for a link, which only enters a queue.
+fn on_the_database(plane: &Plane) -> impl Iterator<Item = Call> {
+    everything(plane).into_iter().filter(|(operation, _)| operation.id != "sendLink").map(|(_, call)| call)
 }
 
 #[track_caller]
@@ -37,7 +40,7 @@ fn every_operation_reports_a_database_without_its_tables() {
     for table in ["api_keys", "grants"] {
         rename(table, &format!("lost_{table}"));
     }
-    for call in everything(&plane) {
+    for call in on_the_database(&plane) {
         let answer = call.exchange();
         answer.fails(503);
         assert!(answer.header("retry-after").is_some(), "{}", answer.described());
@@ -47,7 +50,7 @@ fn every_operation_reports_a_database_without_its_tables() {
     for table in ["api_keys", "grants"] {
         plane.desk.server.database.sql(&format!("CREATE VIEW {table} AS SELECT * FROM lost_{table} WHERE {fails}"));
     }
-    for call in everything(&plane) {
+    for call in on_the_database(&plane) {
         is_internal(&call.exchange());
     }
     // The server still runs, and works again once the tables are restored.
@@ -63,7 +66,7 @@ fn every_operation_reports_a_database_without_its_tables() {
 #[test]
 fn every_operation_reports_a_database_that_refuses_connections() {
     let plane = Plane::open();
-    let calls = everything(&plane);
+    let calls: Vec<Call> = on_the_database(&plane).collect();
     if !plane.desk.server.database.lets_in(false) {
         return;
     }
@@ -82,9 +85,7 @@ fn every_operation_with_a_body_refuses_one_that_is_too_large_or_no_json() {
     let plane = Plane::open();
     let large = vec![b' '; 1024 * 1024 + 1];
     let takes = |operation: &contract::Operation| operation.node.get("requestBody").is_some();
-    let calls = everything(&plane).into_iter();
-    let operations = contract::contract(&plane.desk.api).operations().into_iter().chain(contract::settings(&plane.api).operations());
-    let calls: Vec<Call> = calls.zip(operations).filter(|(_, operation)| takes(operation)).map(|(call, _)| call).collect();
+    let calls: Vec<Call> = everything(&plane).into_iter().filter(|(operation, _)| takes(operation)).map(|(_, call)| call).collect();
     assert!(calls.len() > 20, "{}", calls.len());
     for mut call in calls {
         call.headers.retain(|(name, _)| name != "content-type");

@@ -12,6 +12,7 @@ use super::{
     schema::{limits, members, type_of},
     static_content::Download,
 };
+use crate::http::machinery::routing::SETTINGS_PREFIX;
 
 /// The page at `path` of the document that `document` generates. Its operations are served under `prefix`.
 pub fn download(path: &'static str, prefix: &'static str, document: fn() -> Value) -> Download {
@@ -63,6 +64,10 @@ impl<'a> Reference<'a> {
             .collect()
     }
 
+    fn is_settings(&self) -> bool {
+        self.prefix == SETTINGS_PREFIX
+    }
+
     fn tags(&self) -> impl Iterator<Item = &'a Value> {
         items(&self.document["tags"])
     }
@@ -95,6 +100,12 @@ impl<'a> Reference<'a> {
             div.reference {
                 section.introduction {
                     h1 { (title) }
+                    p {
+                        "In the requests, " code { "$COUNTERPART_URL" } " is the address of this server, such as "
+                        code { "https://inbox.example.com" } ", and "
+                        @if self.is_settings() { code { "$COUNTERPART_TOKEN" } " a token" } @else { code { "$COUNTERPART_KEY" } " an API key" }
+                        ". Set both in your shell to run them."
+                    }
                     (rendered(text(&self.document["info"]["description"])))
                 }
                 @for tag in self.tags() {
@@ -205,11 +216,8 @@ impl<'a> Reference<'a> {
     /// A request of the operation for a shell, with the examples of the document.
     fn curl(&self, DescribedOperation { method, path, about }: &DescribedOperation<'a>) -> String {
         let is_open = about["security"].as_array().is_some_and(Vec::is_empty);
-        let credentials = if self.prefix.starts_with("/settings") {
-            "-H \"authorization: Bearer $COUNTERPART_TOKEN\""
-        } else {
-            "-H \"x-api-key: $COUNTERPART_KEY\""
-        };
+        let credentials =
+            if self.is_settings() { "-H \"authorization: Bearer $COUNTERPART_TOKEN\"" } else { "-H \"x-api-key: $COUNTERPART_KEY\"" };
         let queried: Vec<_> =
             items(&about["parameters"]).map(|parameter| self.resolved(parameter)).filter(|parameter| parameter["in"] == "query").collect();
         // The required parameters; without any, the first with an example: some operations require one of several.

@@ -6,7 +6,7 @@ import { t } from "./texts.js";
 
 // The reason of a refusal for a person: the label of the input in place of the member's name in the request.
 export function readable(message, form) {
-  const [prefix, member] = /^`(?:body|query)\.([^`]+)`:? */.exec(message) ?? ["", ""];
+  const [prefix, member] = /^`(?:body\.)?([\w.[\]]+)`:? */.exec(message) ?? ["", ""];
   const input = form?.elements[member.split(/[.[]/)[0]];
   // Several boxes of one name have the legend of their group.
   const label = input?.labels?.[0]?.firstChild ?? input?.[0]?.closest("fieldset")?.firstElementChild;
@@ -54,14 +54,14 @@ export function converse(dialog, perform) {
 }
 
 // Asks for confirmation before an action, and afterwards shows the new secret, if there is one. Resolves to the result of the action, or to
-// undefined if the user does not confirm.
-export async function sure(title, text, yes, perform, { note, grave = false } = {}) {
+// undefined if the user does not confirm. `secretOf` and `note`: the heading of the secret, and what is said about it.
+export async function sure(title, text, yes, perform, { secretOf, note, grave = false } = {}) {
   one("#confirm-title").textContent = title;
   one("#confirm-text").textContent = text;
   one("#confirm-yes").textContent = yes;
   one("#confirm-yes").classList.toggle("danger", grave);
   const result = await converse(one("#confirm-dialog"), perform);
-  if (result?.secret) await tellSecret(t("secret-new"), result.secret, note);
+  if (result?.secret) await tellSecret(secretOf, result.secret, note);
   return result;
 }
 

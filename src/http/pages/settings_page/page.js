@@ -42,7 +42,8 @@ async function enter() {
     say(opened.note ?? "");
     known.names = namesOf(seats);
   } catch (refused) {
-    return leave(refused);
+    // Whoever comes without a link has done nothing wrong.
+    return leave(refused.status === 401 && refused.message.startsWith("there is no session") ? { status: 200, message: t("not-signed-in") } : refused);
   }
   one("#store").textContent = known.session.storeId;
   const { userId, role, expiresAt } = known.session;

@@ -77,9 +77,9 @@ const acts = {
   },
   "rotate-bridge"(id) {
     const { name } = account(id);
-    const note = t("bridge-rotate-note");
+    const [secretOf, note] = [t("bridge-secret-of", { name }), t("bridge-rotate-note")];
     const perform = () => post("/accounts/bridge/rotate", { accountId: id });
-    return surely(t("bridge-rotate-title", { name }), t("bridge-rotate-text"), t("rotate"), perform, t("bridge-rotated"), { note });
+    return surely(t("bridge-rotate-title", { name }), t("bridge-rotate-text"), t("rotate"), perform, t("bridge-rotated"), { secretOf, note });
   },
   "remove-bridge"(id) {
     const { name } = account(id);

@@ -61,21 +61,12 @@ async function loadLog() {
   return view.shownOf ? get("/webhooks/attempts", { webhookId: view.shownOf, limit: PAGE_ROWS }) : [];
 }
 
-// JSON with line breaks, for people; any other text as it is.
-function indented(text) {
-  try {
-    return JSON.stringify(JSON.parse(text), null, 2);
-  } catch {
-    return text;
-  }
-}
-
 const acts = {
   async "show-attempt"(position) {
     const attempt = view.records.find((attempt) => String(attempt.position) === position);
     const { body } = await get("/webhooks/sent", { webhookId: view.shownOf, eventId: attempt.eventId });
     one("#attempt-title").textContent = t("delivery-title", { number: attempt.attempt, kind: attempt.type });
-    one("#attempt-sent").textContent = indented(body);
+    one("#attempt-sent").textContent = body;
     one("#attempt-outcome").textContent = attempt.status ? t("delivery-status", attempt) : t("delivery-none", attempt);
     one("#attempt-answer").textContent = attempt.answer ?? "";
     one("#attempt-answer").hidden = !attempt.answer;

@@ -85,7 +85,7 @@ const acts = {
   "rotate-key"(id) {
     const { name } = key(id);
     const perform = () => post("/keys/rotate", { keyId: id });
-    return surely(t("key-rotate", { name }), t("key-rotate-text"), t("rotate"), perform, t("key-rotated", { name }), { note: t("key-rotate-note") });
+    return surely(t("key-rotate", { name }), t("key-rotate-text"), t("rotate"), perform, t("key-rotated", { name }), { secretOf: t("key-secret", { name }), note: t("key-rotate-note") });
   },
   "suspend-key"(id) {
     const { name } = key(id);

@@ -2,7 +2,7 @@
 
 import { add, changed, table } from "../sections.js";
 import { sure } from "../dialogs.js";
-import { badge } from "../elements.js";
+import { badge, one } from "../elements.js";
 import { get, known, namesOf, remove } from "../plane.js";
 import { t } from "../texts.js";
 
@@ -13,6 +13,9 @@ const ROW = `<template id="seat-row"><tr role="row">
   <td role="cell" data-label="${t("team-user-id")}"><code data-slot="userId"></code></td>
   <td role="cell" class="actions"><button type="button" class="quiet danger" data-act="remove-seat">${t("remove")}</button></td>
 </tr></template>`;
+
+// Whether the server sends links by e-mail: then the gate has a form for it.
+const SENDS_MAIL = Boolean(document.getElementById("gate-mail"));
 
 const nameOfSeat = (seat) => seat.name ?? seat.email ?? seat.userId ?? seat.id;
 
@@ -27,6 +30,8 @@ function fillSeat(seat, slots, text, button) {
 async function load() {
   const seats = await get("/users");
   known.names = namesOf(seats);
+  one("#team-command code").textContent = `counterpart settings link --store ${known.session.storeId} --user USERID --public-url ${location.origin}`;
+  one("#team-command").hidden = SENDS_MAIL;
   return seats;
 }
 
@@ -41,8 +46,8 @@ const acts = {
 
 const view = add({
   name: "team", id: "id", label: nameOfSeat, fill: fillSeat, fetch: load, acts,
-  // The form is there if the server sends links by e-mail.
-  hint: document.getElementById("gate-mail") ? "team-hint-mail" : "team-hint-link",
-  body: `<state>${table("team", "seat-row", ["name", "team-role", "status", "team-user-id", "actions"])}`,
+  hint: SENDS_MAIL ? "team-hint-mail" : "team-hint-link",
+  body: `<p class="hint" id="team-command" hidden><code></code></p>
+    <state>${table("team", "seat-row", ["name", "team-role", "status", "team-user-id", "actions"])}`,
   outside: ROW,
 });

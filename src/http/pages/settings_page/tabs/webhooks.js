@@ -89,9 +89,10 @@ const acts = {
     if (await webhookForm(t("webhook-edit"), webhook(id), perform)) await changed(t("webhook-changed"));
   },
   "rotate-webhook"(id) {
-    const text = t("webhook-rotate-text", { url: webhook(id).url });
+    const { url } = webhook(id);
+    const text = t("webhook-rotate-text", { url });
     const perform = () => post("/webhooks/rotate", { webhookId: id });
-    return surely(t("webhook-rotate-title"), text, t("rotate"), perform, t("webhook-rotated"), { note: t("webhook-rotate-note") });
+    return surely(t("webhook-rotate-title"), text, t("rotate"), perform, t("webhook-rotated"), { secretOf: t("webhook-secret-of", { url }), note: t("webhook-rotate-note") });
   },
   async "test-webhook"(id) {
     await post("/webhooks/test", { webhookId: id });

@@ -3,7 +3,7 @@
 //! A link that existed before this migration, or that an older build creates, was sent to no address. An older build opens a link without
 //! comparing the address. Rolling this migration back deletes the links that were sent: they would be valid whatever the address is.
 
-use sea_orm_migration::prelude::*;
+use sea_orm_migration::{prelude::*, sea_orm::DbBackend};
 
 use crate::{run, run_all};
 
@@ -26,11 +26,13 @@ impl MigrationTrait for Migration {
             manager,
             r"
 -- The link is valid while this is the e-mail address of the user. NULL: whatever the address is.
-ALTER TABLE grants ADD COLUMN sent_to TEXT;
-CREATE INDEX users_by_email ON users (LOWER(email))
+ALTER TABLE grants ADD COLUMN sent_to TEXT
 ",
         )
-        .await
+        .await?;
+        // The case of ASCII letters alone is ignored, on both databases.
+        let email = if manager.get_database_backend() == DbBackend::Sqlite { "email" } else { "email COLLATE \"C\"" };
+        run_all(manager, vec![format!("CREATE INDEX users_by_email ON users (LOWER({email}))")]).await
     }
 
     async fn down(&self, manager: &SchemaManager) -> Result<(), DbErr> {

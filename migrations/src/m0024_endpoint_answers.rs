@@ -1,4 +1,4 @@
-//! What an endpoint answered to an attempt to deliver an event.
+//! What an endpoint answered to an attempt to deliver an event that failed.
 //!
 //! Attempts before this migration, and those of an older build, have no answer.
 
@@ -24,7 +24,7 @@ impl MigrationTrait for Migration {
         run(
             manager,
             r"
--- The beginning of the body of the response.
+-- The beginning of the body of a response that reports a failure.
 ALTER TABLE attempts ADD COLUMN answer TEXT
 ",
         )

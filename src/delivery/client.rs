@@ -117,7 +117,10 @@ impl Poster {
         let mut body = Vec::new();
         loop {
             match response.chunk().await {
-                Ok(Some(chunk)) if body.len() + chunk.len() > MAX_ANSWER => return ResponseBody::TooLong(body),
+                Ok(Some(chunk)) if body.len() + chunk.len() > MAX_ANSWER => {
+                    body.extend_from_slice(&chunk[..MAX_ANSWER - body.len()]);
+                    return ResponseBody::TooLong(body);
+                }
                 Ok(Some(chunk)) => body.extend_from_slice(&chunk),
                 Ok(None) => return ResponseBody::Whole(body),
                 Err(error) => return ResponseBody::Part(body, reason(&error, self.timeout)),

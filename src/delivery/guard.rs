@@ -12,7 +12,7 @@ use crate::domain::targets::Targets;
 /// The error of a name without a permitted address. It is the same whether or not the name exists, since users who may set
 /// an endpoint must not be able to probe internal names.
 #[derive(Debug, thiserror::Error)]
-#[error("the name cannot be resolved, or it leads to private addresses only")]
+#[error("the name cannot be resolved, or does not lead to a public address")]
 struct NoTarget;
 
 /// The system resolver.

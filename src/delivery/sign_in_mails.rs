@@ -4,13 +4,18 @@
 //! answered: so neither the answer nor its time shows whether a user has the address. Requests wait in memory. One that is lost with the
 //! process, or whose message the SMTP server refuses, is made again by the person; the failure is logged and counted.
 
-use std::{future::Future, pin::pin, sync::Arc, time::Duration};
+use std::{future::Future, net::IpAddr, pin::pin, sync::Arc, time::Duration};
 
 use lettre::{
     AsyncSmtpTransport, AsyncTransport, Message, Tokio1Executor,
-    message::{Mailbox, header::ContentType},
+    message::{
+        Mailbox,
+        header::{ContentType, HeaderName, HeaderValue},
+    },
+    transport::smtp::extension::ClientId,
 };
 use tokio::sync::{Mutex, mpsc};
+use url::Url;
 
 use super::worker::OnOutcome;
 use crate::{
@@ -23,8 +28,8 @@ use crate::{
     supervisor::Pulse,
 };
 
-/// How long the SMTP server may take for one step.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// How long the SMTP server may take for one message.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The interval at which an idle task reports.
 const BEAT: Duration = Duration::from_secs(10);
@@ -41,28 +46,52 @@ pub struct Mailer {
 impl Mailer {
     /// `url`: `smtp://` (with `?tls=required` for STARTTLS) or `smtps://`, then `USER:PASSWORD@HOST:PORT`.
     pub fn new(url: &str, from: Mailbox, public_url: String) -> Result<Self, String> {
-        let transport = AsyncSmtpTransport::<Tokio1Executor>::from_url(url).map_err(|error| error.to_string())?;
+        check_credentials(&Url::parse(url).map_err(|error| error.to_string())?)?;
+        let mut transport = AsyncSmtpTransport::<Tokio1Executor>::from_url(url).map_err(|error| error.to_string())?;
+        // By this name the SMTP server knows the client. Some refuse an address.
+        if let Some(host) = Url::parse(&public_url).ok().as_ref().and_then(Url::domain) {
+            transport = transport.hello_name(ClientId::Domain(host.to_owned()));
+        }
         Ok(Self { transport: transport.timeout(Some(PATIENCE)).build(), from, public_url })
     }
 
-    /// The message with the links of one person. All are sent to the same address, which the stores may spell differently.
-    fn message(&self, id: &str, links: &[(Addressee, Secret)]) -> Result<Option<Message>, String> {
-        let Some((first, _)) = links.first() else { return Ok(None) };
-        let to = Mailbox::new(None, first.email.parse().map_err(|error| format!("the address on file is not usable: {error}"))?);
+    /// The message with the links of one address, which are at least one.
+    fn message(&self, id: &str, address: &str, links: &[(Addressee, Secret)]) -> Result<Message, String> {
+        let to = Mailbox::new(None, address.parse().map_err(|error| format!("the address on file is not usable: {error}"))?);
         let subject = match links {
-            [(only, _)] => format!("Your link to the settings of {}", only.store_name),
+            [(only, _)] => format!("Your link to the settings of {}", one_line(&only.store_name)),
             _ => format!("Your links to the settings of {} stores", links.len()),
         };
         let mut text = "Somebody, probably you, asked for a link to the settings of your inbox.\n".to_owned();
-        for (addressee, secret) in links {
-            text += &format!("\n{}:\n{}\n", addressee.store_name, link_url(&self.public_url, secret));
+        for (Addressee { store_name, role, .. }, secret) in links {
+            let role = role.as_deref().unwrap_or_default();
+            text += &format!("\n{}, as {role}:\n{}\n", one_line(store_name), link_url(&self.public_url, secret));
         }
         text += "\nA link works once, and only within the next 15 minutes.\n\
-                 If you did not ask for it, you need do nothing: only who has this message can use it.\n";
+                 If you did not ask for it, you need do nothing: only someone who has this message can use it.\n";
         let id = format!("<{id}@{}>", self.from.email.domain());
-        let message = Message::builder().from(self.from.clone()).to(to).subject(subject).message_id(Some(id));
-        message.header(ContentType::TEXT_PLAIN).body(text).map(Some).map_err(|error| error.to_string())
+        let automatic = HeaderValue::new(HeaderName::new_from_ascii_str("Auto-Submitted"), "auto-generated".to_owned());
+        let message = Message::builder().from(self.from.clone()).to(to).subject(subject).message_id(Some(id)).raw_header(automatic);
+        message.header(ContentType::TEXT_PLAIN).body(text).map_err(|error| error.to_string())
     }
+}
+
+/// Refuses a user without a password, and a password that would be sent unencrypted to another machine.
+fn check_credentials(url: &Url) -> Result<(), String> {
+    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
+    let is_local = host == "localhost" || host.parse().is_ok_and(|address: IpAddr| address.is_loopback());
+    let is_encrypted = url.scheme() == "smtps" || url.query_pairs().any(|(name, value)| name == "tls" && value == "required");
+    match (url.username(), url.password()) {
+        ("", None) => Ok(()),
+        (_, None) => Err("it has a user and no password; write USER:PASSWORD@HOST".to_owned()),
+        (_, Some(_)) if is_local || is_encrypted => Ok(()),
+        (_, Some(_)) => Err("the password would be sent unencrypted; write smtps:// or add `?tls=required`".to_owned()),
+    }
+}
+
+/// A name without line breaks and other control characters.
+fn one_line(name: &str) -> String {
+    name.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
 /// Sends links to the addresses that are asked for.
@@ -80,7 +109,8 @@ impl SignInMails {
         let mut requests = self.requests.lock().await;
         let mut stopped = pin!(stopped);
         loop {
-            pulse.beat();
+            // The task itself works, even if the SMTP server is away: that must not make the process unready.
+            pulse.succeeded();
             let address = tokio::select! {
                 () = &mut stopped => return,
                 () = tokio::time::sleep(BEAT) => continue,
@@ -89,26 +119,71 @@ impl SignInMails {
                     None => return,
                 },
             };
-            match self.send(&address).await {
-                Ok(0) => {}
-                Ok(links) => {
+            match self.service.links_for_address(&address).await {
+                Ok(links) => self.send(links, &pulse).await,
+                Err(error) => self.failed(&error.to_string()),
+            }
+        }
+    }
+
+    /// Sends one message to each spelling of the address: in some mail systems they are different mailboxes.
+    async fn send(&self, mut links: Vec<(Addressee, Secret)>, pulse: &Pulse) {
+        while let Some((first, _)) = links.first() {
+            let address = first.email.clone();
+            let (own, others) = links.into_iter().partition(|(addressee, _)| addressee.email == address);
+            links = others;
+            pulse.beat();
+            match self.deliver(&address, &own).await {
+                Ok(()) => {
                     (self.on_outcome)(DeliveryOutcome::Delivered);
-                    tracing::info!(links, "a message with links to the settings was sent");
+                    tracing::info!(links = own.len(), "a message with links to the settings was sent");
                 }
-                // The task itself works, so this is no failure of the task: an SMTP server that is down must not make the process unready.
                 Err(reason) => {
-                    (self.on_outcome)(DeliveryOutcome::GivenUp);
-                    tracing::error!(reason, "a message with links to the settings could not be sent; the person has to ask again");
+                    self.failed(&reason);
+                    for (addressee, secret) in &own {
+                        if let Err(error) = self.service.withdraw_link(addressee, secret).await {
+                            tracing::error!(%error, store = %addressee.store_id, "a link that was not sent could not be ended");
+                        }
+                    }
                 }
             }
         }
     }
 
-    /// Returns the number of links that were sent.
-    async fn send(&self, address: &str) -> Result<usize, String> {
-        let links = self.service.links_for_address(address).await.map_err(|error| error.to_string())?;
-        let Some(message) = self.mailer.message(&self.service.world().ids.fresh(), &links)? else { return Ok(0) };
-        self.mailer.transport.send(message).await.map_err(|error| error.to_string())?;
-        Ok(links.len())
+    async fn deliver(&self, address: &str, links: &[(Addressee, Secret)]) -> Result<(), String> {
+        let message = self.mailer.message(&self.service.world().ids.fresh(), address, links)?;
+        // The transport's own limit is that of a new connection alone.
+        let sent = tokio::time::timeout(PATIENCE, self.mailer.transport.send(message)).await;
+        sent.map_err(|_| format!("the SMTP server took longer than {} seconds", PATIENCE.as_secs()))?.map_err(|error| error.to_string())?;
+        Ok(())
+    }
+
+    fn failed(&self, reason: &str) {
+        (self.on_outcome)(DeliveryOutcome::GivenUp);
+        tracing::error!(reason, "a message with links to the settings could not be sent; the person has to ask again");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_password_is_not_sent_unencrypted_to_another_machine() {
+        let mailer = |url: &str| Mailer::new(url, "inbox@example.com".parse().unwrap(), "https://inbox.example.com".to_owned()).map(|_| ());
+        for usable in [
+            "smtp://127.0.0.1:25",
+            "smtp://relay.example.com",
+            "smtp://u:p@localhost",
+            "smtp://u:p@[::1]:587",
+            "smtp://u:p@mail.example.com:587?tls=required",
+            "smtps://u:p@mail.example.com",
+        ] {
+            assert_eq!(mailer(usable), Ok(()), "{usable}");
+        }
+        for unusable in ["smtp://u:p@mail.example.com", "smtps://u@mail.example.com", "http://mail.example.com", "mail.example.com", ""] {
+            let error = mailer(unusable).unwrap_err();
+            assert!(!error.contains("u:p"), "{error}");
+        }
     }
 }

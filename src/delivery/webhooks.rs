@@ -67,7 +67,7 @@ impl WebhookQueue {
         Self { on_outcome, ..self }
     }
 
-    /// The answer of the endpoint, and the beginning of its body.
+    /// The answer of the endpoint, and the beginning of its body if the answer reports a failure.
     async fn answer(&self, shipment: &Shipment) -> (EndpointAnswer, Option<String>) {
         let refused = |reason: &str| (EndpointAnswer::None(reason.chars().take(MAX_REASON_CHARS).collect()), None);
         let url = match Url::parse(&shipment.url) {
@@ -85,7 +85,11 @@ impl WebhookQueue {
         let signed_at = self.service.world().real.now();
         match self.poster.post(url, &shipment.event_id, signed_at, secrets, shipment.body.clone()).await {
             // Only the status counts, even if the body is incomplete.
-            Ok(received) => (EndpointAnswer::Status(received.status, received.pause), beginning(&received.body)),
+            Ok(received) => {
+                let answer = EndpointAnswer::Status(received.status, received.pause);
+                let body = if answer.is_success() { None } else { beginning(&received.body) };
+                (answer, body)
+            }
             Err(reason) => refused(&reason),
         }
     }

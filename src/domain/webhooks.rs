@@ -124,7 +124,8 @@ pub struct Attempted {
     pub started_at: Timestamp,
     pub ended_at: Timestamp,
     pub answer: EndpointAnswer,
-    /// The beginning of the body of the response, at most [`MAX_ANSWER_CHARS`] characters. Absent: no response, or one without a body.
+    /// The beginning of the body of a response that reports a failure, at most [`MAX_ANSWER_CHARS`] characters. Absent: no such response,
+    /// or one without a body.
     pub body: Option<String>,
 }
 
@@ -166,7 +167,7 @@ pub struct LoggedAttempt {
     pub reason: Option<String>,
     pub outcome: String,
     pub next_at: Option<Timestamp>,
-    /// The beginning of the body of the response.
+    /// The beginning of the body of a response that reports a failure.
     pub answer: Option<String>,
 }
 

@@ -49,18 +49,25 @@ impl Service {
     }
 
     /// Creates a link for each store in which a user with this e-mail address is an owner or admin. A link is valid only while the
-    /// address is the user's.
+    /// address is the user's. A store that cannot be written to is left out.
     pub async fn links_for_address(&self, email: &str) -> Result<Vec<(Addressee, Secret)>> {
         let mut links = Vec::new();
         for addressee in self.db().users_by_email(email).await? {
             if manages(addressee.role.as_deref()) {
                 let sent_to = Some(addressee.email.as_str());
                 let link = NewCredential { user: &addressee.user_id, kind: CredentialKind::Link, can: GrantSet::EVERYTHING, sent_to };
-                let secret = self.grant(&Editor::system(addressee.store_id.clone()), &link).await?;
-                links.push((addressee, secret));
+                match self.grant(&Editor::system(addressee.store_id.clone()), &link).await {
+                    Ok(secret) => links.push((addressee, secret)),
+                    Err(error) => tracing::error!(%error, store = %addressee.store_id, "no link could be made for a request by e-mail"),
+                }
             }
         }
         Ok(links)
+    }
+
+    /// Ends a link that could not be sent.
+    pub async fn withdraw_link(&self, addressee: &Addressee, secret: &Secret) -> Result<()> {
+        self.end_credential(&Editor::system(addressee.store_id.clone()), &secret.hash().credential_id()).await
     }
 
     async fn grant(&self, editor: &Editor, credential: &NewCredential<'_>) -> Result<Secret> {
@@ -96,6 +103,10 @@ impl Service {
         let mut change = self.begin_edit(&editor).await?;
         // The user row is locked, so that a concurrent revocation of the user's credentials sees the session.
         if change.known_users(&[&manager.user_id]).await?.is_empty() {
+            return Ok(None);
+        }
+        // The user's address may have changed since the link was looked up. From now on it cannot.
+        if self.manager(link, CredentialKind::Link).await?.is_none() {
             return Ok(None);
         }
         if !change.delete_credential(&SecretHash::of(link).credential_id()).await? {

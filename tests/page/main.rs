@@ -437,7 +437,7 @@ fn deliveries_are_watched_and_replayed() {
     visit.sees(&failed);
     assert_ne!(visit.text(&format!("{failed}/td[@data-label='Next attempt']")), "–");
     visit.click(&button(&failed, "Details"));
-    visit.reads("//*[@id='attempt-sent']", "\"type\": \"ticket.closed\"");
+    visit.reads("//*[@id='attempt-sent']", "\"type\":\"ticket.closed\"");
     visit.reads("//*[@id='attempt-outcome']", "Status 503, after ");
     visit.reads("//*[@id='attempt-answer']", "<b>noted</b>");
     visit.press("Close");

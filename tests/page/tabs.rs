@@ -90,8 +90,8 @@ fn sessions_tokens_and_links_are_listed_and_ended() {
     visit.reads(token, "events, audit");
     visit.reads("//section[@id='sessions']//tr[.//span[.='this session']]", "everything");
     visit.misses("//section[@id='sessions']//tr[.//span[.='this session']]//button");
-    visit.click(&button(token, "End"));
-    visit.click(&button(DIALOG, "End"));
+    visit.click(&button(token, "Revoke"));
+    visit.click(&button(DIALOG, "Revoke"));
     visit.misses(token);
     visit.turn_to("Changes");
     visit.reads("//section[@id='changes']//tr[.//span[.='session.revoked']]", "kind: token");
@@ -113,6 +113,7 @@ fn a_link_by_e_mail_is_asked_for_at_the_gate() {
     visit.go(&visit.page());
     visit.sees("//*[@id='gate-mail']");
     visit.strike("\u{e004}nobody\u{e007}");
+    visit.reads("//*[@id='gate-message']", "E-mail: must be an e-mail address");
     visit.script("document.querySelector('#gate-mail input').select()");
     visit.strike("nobody@example.com\u{e007}");
     visit.reads("//*[@id='gate-message']", "If nobody@example.com is the address of an owner or admin, a link is on its way.");
@@ -120,7 +121,7 @@ fn a_link_by_e_mail_is_asked_for_at_the_gate() {
         visit.press("Send me a link");
     }
     visit.reads("//*[@id='gate-message']", "E-mail: was given in too many requests; wait for 15 minutes");
-    visit.end(&[("/settings/v1/session", 401), ("/settings/v1/session/link", 429)]);
+    visit.end(&[("/settings/v1/session", 401), ("/settings/v1/session/link", 400), ("/settings/v1/session/link", 429)]);
 }
 
 /// The page is in the language that the reader chooses, also the next time.

@@ -176,8 +176,8 @@ impl Bench {
         for claimed in self.service.claim_deliveries(Room { all: 99, each: 99, busy: &busy }).await.unwrap() {
             sent.push(serde_json::from_slice(&claimed.shipment.body).unwrap());
             let started_at = self.service.world().now();
-            let (ended_at, answer) = (started_at.plus_millis(84), EndpointAnswer::Status(200, None));
-            let attempted = Attempted { started_at, ended_at, answer, body: Some("thank you".to_owned()) };
+            let (ended_at, answer) = (started_at.plus_millis(84), EndpointAnswer::Status(204, None));
+            let attempted = Attempted { started_at, ended_at, answer, body: None };
             self.service.settle_delivery(&claimed, attempted, 0.5).await.unwrap();
         }
         sent

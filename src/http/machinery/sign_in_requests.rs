@@ -1,7 +1,8 @@
 //! Requests for links by e-mail: a queue of addresses, and limits on how often anybody may ask.
 //!
 //! The limits count in memory, in each process: of one address, whether or not a user has it, and of one client. They keep people's
-//! mailboxes from being flooded, and are on whatever `--rate-limit` says.
+//! mailboxes from being flooded, and are on whatever `--rate-limit` says. A client on this machine has no limit of its own: it is a proxy
+//! in front of the server, through which everybody comes.
 
 use std::{
     net::IpAddr,
@@ -17,13 +18,12 @@ use poem::{Addr, http::StatusCode, web::RemoteAddr};
 use tokio::sync::mpsc;
 
 use super::{error::ApiError, rate_limits::network};
-use crate::service::Error;
 
 /// The time in which requests are counted, from the first one on. A link is valid for as long.
 const WINDOW: Duration = Duration::from_secs(15 * 60);
 
 const REQUESTS_OF_ADDRESS: u32 = 3;
-/// More than those of an address: a client may be the proxy of a whole office.
+/// More than those of an address: a client may be a whole office.
 const REQUESTS_OF_CLIENT: u32 = 60;
 
 /// The number of waiting requests. Each takes as long as the SMTP server does.
@@ -55,16 +55,21 @@ impl SignInRequests {
 
     /// Accepts a request of a client for links to an address.
     pub fn accept(&self, address: String, client: &RemoteAddr) -> Result<(), ApiError> {
-        if let Addr::SocketAddr(client) = &client.0 {
+        if let Addr::SocketAddr(client) = &client.0
+            && !client.ip().to_canonical().is_loopback()
+        {
             self.count(
                 Asker::Client(network(client.ip())),
                 REQUESTS_OF_CLIENT,
                 "too many links were asked for from the address of this request",
             )?;
         }
-        self.count(Asker::Address(address.to_lowercase()), REQUESTS_OF_ADDRESS, "`body.email` was given in too many requests")?;
-        let full = "too many people ask for links at the moment".to_owned();
-        self.queue.try_send(address).map_err(|_| Error::Unavailable { reason: full, retry_after: 10 }.into())
+        self.count(Asker::Address(address.to_ascii_lowercase()), REQUESTS_OF_ADDRESS, "`body.email` was given in too many requests")?;
+        // A refusal would tell that messages are being sent, and so that somebody has one of the addresses before.
+        if self.queue.try_send(address).is_err() {
+            tracing::error!(waiting = WAITING, "a request for a link by e-mail is dropped: too many wait for the SMTP server");
+        }
+        Ok(())
     }
 
     fn count(&self, asker: Asker, limit: u32, refusal: &str) -> Result<(), ApiError> {
@@ -102,10 +107,11 @@ mod tests {
     }
 
     #[test]
-    fn a_full_queue_is_unavailable() {
-        let (requests, _queue) = SignInRequests::new();
-        let accepted = |number: usize| requests.accept(format!("u{number}@example.com"), &client(&format!("192.0.2.{}:1", number / 50)));
-        assert!((0..WAITING).all(|number| accepted(number).is_ok()));
-        assert_eq!(accepted(WAITING).unwrap_err().status, StatusCode::SERVICE_UNAVAILABLE);
+    fn a_full_queue_is_not_told() {
+        let (requests, mut queue) = SignInRequests::new();
+        for number in 0..WAITING + 5 {
+            requests.accept(format!("u{number}@example.com"), &client("127.0.0.1:1")).unwrap();
+        }
+        assert_eq!(std::iter::from_fn(|| queue.try_recv().ok()).count(), WAITING);
     }
 }

@@ -61,7 +61,7 @@ pub fn downloads(sends_mail: bool) -> impl Iterator<Item = (String, Download)> {
 
 /// The form of a person who is not signed in.
 const MAIL: &str = r#"  <form id="gate-mail">
-    <label><span data-t="gate-email"></span> <input name="email" type="email" required maxlength="254" autocomplete="email"></label>
+    <label><span data-t="gate-email"></span> <input name="email" inputmode="email" required maxlength="254" autocomplete="email" autocapitalize="off" spellcheck="false"></label>
     <p class="hint" data-t="gate-email-hint"></p>
     <p class="buttons"><button class="main" data-t="gate-send"></button></p>
   </form>
@@ -115,11 +115,17 @@ mod tests {
         let used = |name: &str| quoted.contains(name) || begun.iter().any(|start| name.starts_with(start.as_str())) || of_tab(name);
         let unused: Vec<_> = english.keys().filter(|name| !used(name)).collect();
         assert!(unused.is_empty(), "no script uses {unused:?}");
-        let called = Regex::new(r#"\bt\("([a-z_-]+)""#).unwrap();
-        let missing: Vec<_> = all(&called).into_iter().filter(|name| !english.contains_key(name.as_str())).collect();
+        let called = Regex::new(r#"(?:\bt\(|data-t=)"([a-z_-]+)""#).unwrap();
+        let columns = Regex::new(r#"table\("[a-z]+", "[a-z-]+", \[([^\]]*)\]"#).unwrap();
+        let columns: BTreeSet<_> =
+            all(&columns).iter().flat_map(|list| list.split(", ")).map(|name| name.trim_matches('"').to_owned()).collect();
+        assert!(columns.len() > 20, "{columns:?}");
+        let of_tabs = tabs.iter().flat_map(|tab| [tab.clone(), format!("{tab}-empty")]);
+        let needed = all(&called).into_iter().chain(columns).chain(of_tabs);
+        let missing: Vec<_> = needed.filter(|name| !english.contains_key(name.as_str())).collect();
         assert!(missing.is_empty(), "the catalogues lack {missing:?}");
         for start in begun {
-            assert!(english.keys().any(|name| name.starts_with(&start)) || ["webhook-", "key-"].contains(&start.as_str()), "{start}");
+            assert!(english.keys().any(|name| name.starts_with(&start)), "no message begins with {start}");
         }
     }
 }

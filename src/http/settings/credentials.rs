@@ -84,7 +84,8 @@ pub struct CredentialOperations;
 impl CredentialOperations {
     /// List links, sessions and tokens
     ///
-    /// Lists what gives access to the settings of the store at the moment, the newest first.
+    /// Lists the links, sessions and tokens of the store that have not ended, the newest first. One gives access only while its user is an
+    /// owner or admin.
     #[oai(path = "/credentials", method = "get", operation_id = "listCredentials")]
     async fn list_credentials(&self, managed: Permitted<grants::Team>) -> Result<Reply<All<CredentialView>>, Failure<SettingsCatalog>> {
         let found = managed.state.service.credentials(managed.store()).await?;
@@ -92,7 +93,7 @@ impl CredentialOperations {
         Ok(Reply::of(&managed.context, &views, vec![]))
     }
 
-    /// End a link, session or token
+    /// Revoke a link, session or token
     ///
     /// Ends a credential of any user of the store, at once. An admin cannot end an owner's.
     #[oai(path = "/credentials", method = "delete", operation_id = "endCredential")]

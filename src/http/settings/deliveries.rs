@@ -63,7 +63,7 @@ pub struct AttemptView {
     /// Why there was no answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// The beginning of the body of the endpoint's answer, at most 1,000 characters; absent: there was no answer, or it had no body.
+    /// The beginning of the body of an answer that is no 2xx, at most 1,000 characters; absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answer: Option<String>,
     /// The outcome of the attempt.
@@ -201,7 +201,7 @@ impl DeliveryOperations {
 
     /// Get what is sent
     ///
-    /// Returns the body that a webhook receives of an event, the same on every attempt.
+    /// Returns the body in which a webhook receives an event, the same on every attempt, also if the webhook does not subscribe to the event.
     #[oai(path = "/webhooks/sent", method = "get", operation_id = "getSentEvent")]
     async fn get_sent_event(
         &self,

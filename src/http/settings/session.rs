@@ -59,7 +59,7 @@ pub struct SessionOpening {
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct LinkRequest {
-    /// The e-mail address of an owner or admin, as the store has it; the case does not matter.
+    /// The e-mail address of an owner or admin, as the store has it; the case of ASCII letters does not matter.
     email: EmailText,
 }
 
@@ -227,7 +227,7 @@ impl SessionOperations {
     ///
     /// Sends a link to an e-mail address, for each store of which an owner or admin has the address. The answer is the same, and comes as
     /// soon, if nobody has it. A link opens one session within 15 minutes, and only while the address is the user's. Within 15 minutes at
-    /// most 3 requests are accepted for an address, and 60 from a client.
+    /// most 3 requests are accepted for an address, and 60 from a client that is no proxy on the server's machine.
     #[oai(path = "/session/link", method = "post", operation_id = "sendLink")]
     async fn send_link(&self, stranger: Stranger, body: Body<LinkRequest>) -> Result<Reply<One<Acknowledgement>>, Failure<SettingsMail>> {
         let EmailText(email) = body.parse()?.email;

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use sea_orm::{
     ActiveValue::Set,
-    ColumnTrait, Condition, EntityTrait, ExprTrait, QueryFilter, QueryOrder, QuerySelect,
-    sea_query::{Expr, Func, JoinType, Order, Query, SelectStatement},
+    ColumnTrait, Condition, DbBackend, EntityTrait, ExprTrait, QueryFilter, QueryOrder, QuerySelect,
+    sea_query::{Expr, JoinType, Order, Query, SelectStatement},
 };
 
 use crate::{
@@ -78,9 +78,10 @@ impl Db {
         self.select(credentials(store, now), credential).await
     }
 
-    /// The users of every store with this e-mail address, whatever its case, who have joined their store.
+    /// The users of every store with this e-mail address, whatever the case of its ASCII letters, who have joined their store.
     pub async fn users_by_email(&self, email: &str) -> Result<Vec<Addressee>> {
-        let lower = |text: Expr| Expr::from(Func::lower(text));
+        // `LOWER` of SQLite, and of the collation C, knows ASCII only.
+        let lower = if self.backend() == DbBackend::Sqlite { "LOWER(users.email)" } else { "LOWER(users.email COLLATE \"C\")" };
         // Without a condition on the store: the stores are what this query finds out.
         let mut query = Query::select();
         query
@@ -94,7 +95,7 @@ impl Db {
                 stores::Entity,
                 Expr::col((stores::Entity, stores::Column::Id)).equals((users::Entity, users::Column::StoreId)),
             )
-            .and_where(lower(Expr::col((users::Entity, users::Column::Email))).eq(lower(Expr::value(email))))
+            .and_where(Expr::cust(lower).eq(email.to_ascii_lowercase()))
             .and_where(users::Column::UserId.is_not_null())
             .order_by((users::Entity, users::Column::StoreId), Order::Asc)
             .order_by((users::Entity, users::Column::Id), Order::Asc);
@@ -381,5 +382,30 @@ mod tests {
         assert!(known.len() == 2 && !known.contains(&narrow.as_str().to_owned()), "{known:?}");
         fixture.migrate_again("m0018_narrow_tokens").await;
         assert_eq!(tokens().await, [of("all"), None, of("all")]);
+    }
+
+    #[tokio::test]
+    async fn a_link_that_was_sent_goes_with_its_address() {
+        let fixture = Fixture::alone().await;
+        fixture.role("r1", "Owner").await;
+        fixture.user("seat", Some("u1"), Some("Ann"), 0).await;
+        let clock: Arc<dyn Clock> = MovableClock::at(0);
+        let (user, link) = (UserId::from("u1"), SecretHash::of("link"));
+        let spelled = async |email: &str| {
+            fixture.execute(&format!("UPDATE users SET email = '{email}' WHERE store_id = '{}'", fixture.store)).await.unwrap();
+            let found = fixture.db.users_by_email("ÄNN@example.COM").await.unwrap();
+            (found.len(), fixture.db.find_manager(&link, CredentialKind::Link, Timestamp::from_millis(1)).await.unwrap().is_some())
+        };
+        let write = fixture.db.write(&fixture.store, &clock).await.unwrap();
+        let sent = NewCredential { user: &user, kind: CredentialKind::Link, can: GrantSet::EVERYTHING, sent_to: Some("Änn@example.com") };
+        write.insert_credential(&link, &sent, Timestamp::from_millis(0)).await.unwrap();
+        write.commit().await.unwrap();
+        // Who is found, and whether the link is valid: the case of ASCII letters matters for the latter alone.
+        assert_eq!(spelled("Änn@example.com").await, (1, true));
+        assert_eq!(spelled("ÄNN@Example.com").await, (1, false));
+        assert_eq!(spelled("änn@example.com").await, (0, false));
+        assert_eq!(spelled("Änn@example.com").await, (1, true));
+        fixture.migrate_again("m0023_links_by_email").await;
+        assert_eq!(spelled("Änn@example.com").await, (1, false));
     }
 }

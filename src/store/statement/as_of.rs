@@ -71,8 +71,8 @@ impl Committed {
 
     /// Adds the test that a row of the list has stood at its place since the moment. `id` is its id in the source.
     fn push_standing(&self, sql: &mut Sql, table: &str, id: &str) {
-        // An expression, for PostgreSQL: of a column it expects that many rows are below a known number, and a third of them below an
-        // unknown one. So it would take a plan for each number to be cheaper, and plan every page anew.
+        // An expression, since PostgreSQL has statistics for columns only: from them it would estimate a plan for each number to be cheaper
+        // than one for all, and plan every page anew.
         self.push(sql, "(placed_by + 0)");
         if let Self::Through { move_number, .. } = self {
             sql.push(&format!(

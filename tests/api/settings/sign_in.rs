@@ -107,7 +107,11 @@ fn a_link_comes_to_the_address_on_file_and_opens_one_session() {
     open(&plane, &link).fails(401);
 
     // An owner of two stores gets a link for each.
-    plane.desk.server.database.sql(&format!("update users set email = 'ANN@example.com' where user_id = '{ANN}' and store_id = 'two'"));
+    let of_two = |email: &str| {
+        let update = format!("update users set email = '{email}' where user_id = '{ANN}' and store_id = 'two'");
+        plane.desk.server.database.sql(&update);
+    };
+    of_two("Ann@Example.com");
     ask(&plane, "ann@example.com").ok();
     let message = smtp.message(1);
     assert!(message.contains("Subject: Your links to the settings of 2 stores"), "{message}");
@@ -115,6 +119,14 @@ fn a_link_comes_to_the_address_on_file_and_opens_one_session() {
     open(&plane, &both[0]).ok();
     let two = Api { store: "two".to_owned(), ..plane.api.clone() };
     assert_eq!(two.raw("POST", "/settings/v1/session").json(json!({"link": both[1]})).send().ok()["storeId"], "two");
+
+    // In some mail systems another case is another mailbox.
+    of_two("ANN@example.com");
+    ask(&plane, "ann@example.com").ok();
+    until("two messages came", || smtp.messages().len() == 4);
+    let last = smtp.messages().split_off(2);
+    assert!(last.iter().all(|message| links(message).len() == 1), "{last:?}");
+    assert!(["To: Ann@Example.com", "To: ANN@example.com"].iter().all(|to| last.iter().any(|message| message.contains(to))), "{last:?}");
 }
 
 #[test]
@@ -142,29 +154,37 @@ fn who_has_an_address_is_told_to_nobody() {
     database.sql("update users set email = 'bo@example.com' where id = 'seat-bo'");
     // Unknown, an agent's, an invited seat's, and an owner's.
     let addresses = ["nobody@example.com", "bo@example.com", "new@example.com", "ann@example.com"];
-    let mut millis = [const { Vec::new() }; 4];
-    let mut bodies = Vec::new();
+    let mut answers = Vec::new();
     for round in 0..3 {
-        for (address, millis) in addresses.iter().zip(&mut millis) {
-            let begun = Instant::now();
-            let answer = ask(&plane, address);
-            millis.push(begun.elapsed());
-            bodies.push((answer.ok(), answer.header("retry-after").is_some()));
+        for address in addresses {
+            answers.push(ask(&plane, address).ok());
         }
         until("the owner's message came", || smtp.messages().len() == round + 1);
     }
-    assert!(bodies.iter().all(|body| *body == bodies[0]), "{bodies:?}");
-    // The fourth request of each is refused alike, and nothing is sent.
-    let refusals: Vec<_> = addresses
-        .iter()
-        .map(|address| ask(&plane, address))
-        .map(|answer| (answer.fails(429), answer.header("retry-after").map(str::to_owned)))
-        .collect();
+    assert!(answers.iter().all(|answer| *answer == answers[0]), "{answers:?}");
+    // The fourth request of each is refused alike.
+    let refused = |address: &&str| {
+        let answer = ask(&plane, address);
+        (answer.fails(429), answer.header("retry-after").map(str::to_owned))
+    };
+    let refusals: Vec<_> = addresses.iter().map(refused).collect();
     assert!(refusals.iter().all(|refusal| *refusal == refusals[0] && refusal.1.as_deref() == Some("900")), "{refusals:?}");
-    assert_eq!(smtp.messages().len(), 3);
-    // An answer does not wait for the database, nor for the SMTP server.
-    let fastest = millis.each_ref().map(|all| *all.iter().min().expect("three"));
-    assert!(fastest.iter().all(|time| *time < Duration::from_millis(200)), "{millis:?}");
+    // A later message shows that none was sent for them.
+    plane.desk.server.database.sql("update users set email = 'later@example.com' where id = 'seat-ann' and store_id = 'desk'");
+    ask(&plane, "later@example.com").ok();
+    assert!(smtp.message(3).contains("To: later@example.com"));
+}
+
+/// The SMTP server accepts connections and says nothing.
+#[test]
+fn an_answer_waits_for_no_smtp_server() {
+    let silent = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let plane = plane(&format!("smtp://{}", silent.local_addr().expect("an address")));
+    let begun = Instant::now();
+    for _ in 0..3 {
+        ask(&plane, "ann@example.com").ok();
+    }
+    assert!(begun.elapsed() < Duration::from_secs(15), "{:?}; one message alone would take 30 s", begun.elapsed());
 }
 
 #[test]
@@ -187,6 +207,8 @@ fn requests_are_checked_and_an_smtp_server_that_is_away_harms_nothing() {
     foreign.json(json!({"email": "ann@example.com"})).send().fails(403);
     ask(&plane, "ann@example.com").ok();
     until("the failure is logged", || plane.desk.server.log().contains("could not be sent"));
+    // The link that nobody got is ended.
+    until("the link is ended", || plane.get("/audit").query("limit", 1).send().ok()[0]["action"] == "session.revoked");
     let log = plane.desk.server.log();
     assert!(!log.to_lowercase().contains("ann@example.com") && !log.contains("cps_"), "{log}");
     plane.get("/session").send().ok();

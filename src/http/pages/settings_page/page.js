@@ -10,6 +10,7 @@ import { LANGUAGES, choose, language, localize, t, zone } from "./texts.js";
 localize(document);
 document.title = t("title");
 options(one("#language"), Object.entries(LANGUAGES), language);
+for (const option of all("#language option")) option.lang = option.value;
 one("#language").addEventListener("change", ({ target }) => choose(target.value));
 one("#zone").textContent = t("zone", { zone });
 
@@ -110,6 +111,8 @@ document.getElementById("gate-mail")?.addEventListener("submit", async (event) =
   event.preventDefault();
   const { email } = event.target.elements;
   const message = one("#gate-message");
+  const button = one("button", event.target);
+  button.disabled = true;
   try {
     await post("/session/link", { email: email.value });
     message.classList.remove("failure");
@@ -117,6 +120,8 @@ document.getElementById("gate-mail")?.addEventListener("submit", async (event) =
   } catch (refused) {
     message.classList.add("failure");
     message.textContent = readable(refused.message, event.target);
+  } finally {
+    button.disabled = false;
   }
 });
 

@@ -6,11 +6,20 @@ const { FluentBundle, FluentResource } = globalThis.FluentBundle;
 export const LANGUAGES = { en: "English", th: "ไทย" };
 const CHOICE = "counterpart-language";
 
+// Browsers may refuse the storage.
+function chosen() {
+  try {
+    return localStorage.getItem(CHOICE);
+  } catch {
+    return undefined;
+  }
+}
+
 // The language that the reader chose here, or else the first of the browser's languages that has a catalogue.
-const wanted = [localStorage.getItem(CHOICE), ...navigator.languages.map((tag) => tag.split("-")[0]), "en"];
+const wanted = [chosen(), ...navigator.languages.map((tag) => tag.split("-")[0]), "en"];
 export const language = wanted.find((name) => Object.hasOwn(LANGUAGES, name));
-// With the reader's region, for dates.
-export const locale = navigator.languages.find((tag) => tag.split("-")[0] === language) ?? language;
+// With the reader's region, for dates, and the calendar of date inputs and of the API.
+export const locale = `${navigator.languages.find((tag) => tag.split("-")[0] === language) ?? language}-u-ca-gregory`;
 export const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 
 export function choose(name) {
@@ -18,8 +27,23 @@ export function choose(name) {
   location.reload();
 }
 
+async function catalogue() {
+  try {
+    const response = await fetch(`/settings/texts/${language}.ftl`);
+    if (!response.ok) throw new Error(`the server answered ${response.status}`);
+    return await response.text();
+  } catch (error) {
+    const [trouble, again] = ["p", "button"].map((name) => document.createElement(name));
+    trouble.textContent = `The page cannot be shown: ${error.message}.`;
+    again.textContent = "Try again";
+    again.addEventListener("click", () => location.reload());
+    document.body.replaceChildren(trouble, again);
+    throw error;
+  }
+}
+
 const bundle = new FluentBundle(locale, { useIsolating: false });
-bundle.addResource(new FluentResource(await (await fetch(`/settings/texts/${language}.ftl`)).text()));
+bundle.addResource(new FluentResource(await catalogue()));
 document.documentElement.lang = language;
 
 // A message of the catalogue. One with arguments goes into text nodes only, since its arguments are data. A missing message is shown by its

@@ -30,11 +30,11 @@ const DIALOG = `<dialog id="replay-dialog" aria-labelledby="replay-title"><form 
 
 const DETAILS = `<dialog id="attempt-dialog" aria-labelledby="attempt-title"><form method="dialog">
   <h2 id="attempt-title"></h2>
-  <h3>${t("delivery-sent")}</h3>
-  <pre id="attempt-sent" tabindex="0"></pre>
-  <h3>${t("delivery-answer")}</h3>
+  <h3 id="attempt-sent-title">${t("delivery-sent")}</h3>
+  <pre id="attempt-sent" tabindex="0" role="group" aria-labelledby="attempt-sent-title"></pre>
+  <h3 id="attempt-answer-title">${t("delivery-answer")}</h3>
   <p id="attempt-outcome"></p>
-  <pre id="attempt-answer" tabindex="0"></pre>
+  <pre id="attempt-answer" tabindex="0" role="group" aria-labelledby="attempt-answer-title"></pre>
   <p class="buttons"><button class="main" autofocus>${t("close")}</button></p>
 </form></dialog>`;
 

@@ -14,7 +14,7 @@ edit = Edit
 delete = Delete
 remove = Remove
 rotate = Rotate
-end = End
+end = Revoke
 older = Older
 try-again = Try again
 loading = Loading …
@@ -35,7 +35,7 @@ none = none
 gate-help = Owners and admins of a store sign in with a link that works once. The operator of the server prints one:
 gate-validity = The link is valid for 15 minutes, the session that it opens for 12 hours.
 gate-email = E-mail
-gate-email-hint = The address that your store has of you. If you are an owner or admin, a link is sent to it.
+gate-email-hint = Your address, as the store knows it. If you are an owner or admin, a link is sent to it.
 gate-send = Send me a link
 gate-sent = If { $email } is the address of an owner or admin, a link is on its way. It works once, within 15 minutes.
 signed-out = You are signed out.
@@ -159,7 +159,7 @@ outcome-given_up = given up
 outcome-disabled = disabled
 outcome-late = late
 delivery-details = Details
-delivery-title = Attempt { $number } of { $kind }
+delivery-title = { $kind }, attempt { $number }
 delivery-sent = Body of the request
 delivery-status = Status { $status }, after { $millis } ms.
 delivery-none = There was none: { $reason }.
@@ -263,13 +263,13 @@ team-removed = { $name } was removed. Tickets without an assignee now: { $count 
 ## Sessions
 
 sessions = Sessions
-sessions-hint = What gives access to these settings: sessions of browsers, tokens of programs, and links that were not used yet.
+sessions-hint = Sessions of browsers, tokens of programs, and links that were not used yet. Each ends at once when it is revoked.
 sessions-empty = Nobody has access at the moment.
 session-who = Who
 session-kind = Kind
 session-permits = Permits
-session-made = Made
-session-ends = Ends
+session-made = Created
+session-ends = Expires
 session-everything = everything
 session-sent-to = sent to { $email }
 session-this = this session
@@ -282,8 +282,8 @@ credential-of-token = token of { $name }
 credential-end-link = The link no longer opens a session.
 credential-end-session = Whoever uses it is signed out at once.
 credential-end-token = Programs that use it are refused at once.
-credential-end = End the { $credential }?
-credential-ended = The { $credential } was ended.
+credential-end = Revoke the { $credential }?
+credential-ended = The { $credential } was revoked.
 
 ## Changes
 

@@ -13,7 +13,7 @@ edit = แก้ไข
 delete = ลบ
 remove = นำออก
 rotate = เปลี่ยนรหัสลับ
-end = ยุติ
+end = เพิกถอน
 older = เก่ากว่านี้
 try-again = ลองอีกครั้ง
 loading = กำลังโหลด …
@@ -45,8 +45,8 @@ answered = เซิร์ฟเวอร์ตอบกลับด้วยร
 
 ## The head of the page
 
-who = { $name }, { $role }, ถึงเวลา { $time }
-zone = เวลาที่แสดงเป็นเวลาของเขต { $zone }
+who = { $name }, { $role }, ใช้ได้ถึง { $time } น.
+zone = เวลาที่แสดงเป็นเขตเวลา { $zone }
 language = ภาษา
 sign-out = ออกจากระบบ
 api-docs = เอกสาร API
@@ -67,7 +67,7 @@ keys-empty = ยังไม่มีคีย์ API
 key = คีย์
 key-last-used = ใช้ล่าสุด
 key-as = ในนามของ { $name }
-key-acts-as = ทำในนามของ
+key-acts-as = ดำเนินการในนามของ
 key-acts-as-owner = เจ้าของร้านที่อยู่นานที่สุด
 key-acts-as-you = คุณ
 key-scopes-hint = สิทธิ์เขียนรวมสิทธิ์อ่านของสิ่งเดียวกันไว้แล้ว
@@ -113,11 +113,11 @@ webhook-account-hint = หากเลือกบัญชีเดียว �
 webhook-no-kind = โปรดเลือกชนิดของเหตุการณ์อย่างน้อยหนึ่งชนิด
 webhook-every-kind = ทุกชนิด
 webhook-failing-since = ส่งไม่สำเร็จทุกครั้งตั้งแต่ { $time }
-webhook-disabled-reason = ปิดใช้งาน: { $reason }
+webhook-disabled-reason = ถูกปิดใช้งาน: { $reason }
 webhook-no-reason = ไม่มีบันทึกเหตุผล
 webhook-state-enabled = ใช้งานอยู่
 webhook-state-failing = ส่งไม่สำเร็จ
-webhook-state-disabled = ปิดใช้งาน
+webhook-state-disabled = ถูกปิดใช้งาน
 webhook-add = เพิ่มเว็บฮุก
 webhook-edit = แก้ไขเว็บฮุก
 webhook-secret = รหัสลับสำหรับลายเซ็น
@@ -155,7 +155,7 @@ delivery-millis = { $millis } มิลลิวินาที
 outcome-delivered = ส่งถึงแล้ว
 outcome-retrying = จะลองอีก
 outcome-given_up = เลิกส่ง
-outcome-disabled = ปิดใช้งาน
+outcome-disabled = ถูกปิดใช้งาน
 outcome-late = ช้าเกินไป
 delivery-details = รายละเอียด
 delivery-title = การส่ง { $kind } ครั้งที่ { $number }
@@ -236,23 +236,23 @@ bridge-removed = นำบริดจ์ของ { $name } ออกแล้�
 ## Team
 
 team = ทีม
-team-hint-link = ทุกคนที่มีที่นั่ง เพื่อนร่วมงานที่มีบทบาทเจ้าของร้านหรือผู้ดูแลใช้หน้านี้ได้ โดยเข้าสู่ระบบด้วยลิงก์ที่ใช้ได้ครั้งเดียว ผู้ดูแลเซิร์ฟเวอร์สร้างลิงก์ด้วยคำสั่งนี้ โดยใส่รหัสผู้ใช้ของเพื่อนร่วมงาน:
-team-hint-mail = ทุกคนที่มีที่นั่ง เพื่อนร่วมงานที่มีบทบาทเจ้าของร้านหรือผู้ดูแลใช้หน้านี้ได้ โดยเปิดหน้านี้แล้วขอลิงก์ด้วยอีเมลของที่นั่ง
-team-empty = ยังไม่มีที่นั่ง
+team-hint-link = สมาชิกทุกคนของร้าน เพื่อนร่วมงานที่มีบทบาทเจ้าของร้านหรือผู้ดูแลใช้หน้านี้ได้ โดยเข้าสู่ระบบด้วยลิงก์ที่ใช้ได้ครั้งเดียว ผู้ดูแลเซิร์ฟเวอร์สร้างลิงก์ด้วยคำสั่งนี้ โดยใส่รหัสผู้ใช้ของเพื่อนร่วมงาน:
+team-hint-mail = สมาชิกทุกคนของร้าน เพื่อนร่วมงานที่มีบทบาทเจ้าของร้านหรือผู้ดูแลใช้หน้านี้ได้ โดยเปิดหน้านี้แล้วขอลิงก์ด้วยอีเมลของสมาชิก
+team-empty = ยังไม่มีสมาชิก
 team-role = บทบาท
 team-user-id = รหัสผู้ใช้
 team-member = สมาชิก
 team-invited = ได้รับเชิญแล้ว
 team-remove = นำ { $name } ออกหรือไม่
-team-remove-text = ที่นั่งจะถูกนำออกทันทีและถาวร ทิกเก็ตจะไม่มีผู้รับผิดชอบคนนี้อีก เซสชันและโทเคนสิ้นสุดลง และคีย์ API ในนามนี้จะทำในนามของเจ้าของร้านที่อยู่นานที่สุดแทน
+team-remove-text = สมาชิกจะถูกนำออกทันทีและถาวร ทิกเก็ตจะไม่มีผู้รับผิดชอบคนนี้อีก เซสชันและโทเคนสิ้นสุดลง และเจ้าของร้านที่อยู่นานที่สุดจะเป็นผู้รับผิดชอบคีย์ API ของสมาชิกคนนี้แทน
 team-removed = นำ { $name } ออกแล้ว ทิกเก็ตที่ไม่มีผู้รับผิดชอบแล้ว: { $count }
 
 ## Sessions
 
 sessions = เซสชัน
-sessions-hint = สิ่งที่ให้สิทธิ์เข้าถึงการตั้งค่าเหล่านี้: เซสชันของเบราว์เซอร์ โทเคนของโปรแกรม และลิงก์ที่ยังไม่ได้ใช้
+sessions-hint = เซสชันของเบราว์เซอร์ โทเคนของโปรแกรม และลิงก์ที่ยังไม่ได้ใช้ รายการที่เพิกถอนจะสิ้นสุดทันที
 sessions-empty = ขณะนี้ไม่มีใครเข้าถึงได้
-session-who = ใคร
+session-who = ผู้ใช้
 session-kind = ชนิด
 session-permits = สิทธิ์
 session-made = สร้างเมื่อ
@@ -269,8 +269,8 @@ credential-of-token = โทเคนของ { $name }
 credential-end-link = ลิงก์จะเปิดเซสชันไม่ได้อีก
 credential-end-session = ผู้ที่ใช้อยู่จะออกจากระบบทันที
 credential-end-token = โปรแกรมที่ใช้อยู่จะถูกปฏิเสธทันที
-credential-end = ยุติ{ $credential }หรือไม่
-credential-ended = ยุติ{ $credential }แล้ว
+credential-end = เพิกถอน{ $credential } หรือไม่
+credential-ended = เพิกถอน{ $credential } แล้ว
 
 ## Changes
 
@@ -278,7 +278,7 @@ changes = การเปลี่ยนแปลง
 changes-hint = การเปลี่ยนแปลงบนหน้านี้ ด้วยโทเคนของโปรแกรม และจากบรรทัดคำสั่ง ครั้งล่าสุดอยู่บนสุด
 changes-empty = ยังไม่มีการเปลี่ยนแปลง
 change-time = เวลา
-change-who = ใคร
+change-who = ผู้ใช้
 change = การเปลี่ยนแปลง
 change-detail = รายละเอียด
 change-system = เซิร์ฟเวอร์

@@ -220,10 +220,11 @@ impl<'a> Reference<'a> {
             if self.is_settings() { "-H \"authorization: Bearer $COUNTERPART_TOKEN\"" } else { "-H \"x-api-key: $COUNTERPART_KEY\"" };
         let queried: Vec<_> =
             items(&about["parameters"]).map(|parameter| self.resolved(parameter)).filter(|parameter| parameter["in"] == "query").collect();
-        // The required parameters; without any, the first with an example: some operations require one of several.
-        let needed = queried.iter().any(|parameter| parameter["required"] == true);
-        let shown = queried.iter().filter(|parameter| parameter["required"] == true || (!needed && parameter.get("example").is_some()));
-        let shown = shown.take(if needed { usize::MAX } else { 1 });
+        // The required parameters. If no id is among them, also the first id that has an example: some operations require one of several.
+        let required = |parameter: &&&Value| parameter["required"] == true;
+        let is_id = |parameter: &&&Value| text(&parameter["name"]).ends_with("Id") && parameter.get("example").is_some();
+        let other = if queried.iter().filter(required).any(|parameter| is_id(&parameter)) { None } else { queried.iter().find(is_id) };
+        let shown = queried.iter().filter(required).chain(other);
         let query: Vec<_> = shown.map(|parameter| (text(&parameter["name"]), example_of(parameter))).collect();
         let query = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(&query).finish();
         let query = if query.is_empty() { query } else { format!("?{query}") };

@@ -118,7 +118,7 @@ def main():
     options.add_argument("--rows", type=int, default=10_000)
     options.add_argument("--walks", type=int, default=1000)
     options.add_argument("--rate", type=int, default=500)
-    options.add_argument("--page-size", type=int, default=100)
+    options.add_argument("--page-size", type=int, default=50)
     given = options.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         url = f"sqlite://{folder}/walks.db" if given.database == "sqlite" else given.database

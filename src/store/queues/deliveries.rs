@@ -5,7 +5,7 @@
 
 use sea_orm::{
     ActiveValue::{NotSet, Set},
-    ColumnTrait, Condition, DbBackend, EntityTrait, QueryFilter, QueryOrder, QuerySelect, QueryTrait,
+    ColumnTrait, Condition, DbBackend, EntityTrait, QueryFilter, QueryOrder, QuerySelect, QueryTrait, Select,
     sea_query::Expr,
 };
 
@@ -181,6 +181,20 @@ impl Write {
     }
 }
 
+/// The recorded event with this id.
+fn recorded_event(store: &StoreId, event: &str) -> Select<events::Entity> {
+    events::Entity::find().filter(events::Column::StoreId.eq(store)).filter(events::Column::Id.eq(event))
+}
+
+/// The test event with this id that was made for a subscription.
+fn test_event(store: &StoreId, webhook: &WebhookId, event: &str) -> Select<deliveries::Entity> {
+    deliveries::Entity::find()
+        .filter(deliveries::Column::StoreId.eq(store))
+        .filter(deliveries::Column::WebhookId.eq(webhook))
+        .filter(deliveries::Column::EventId.eq(event))
+        .filter(deliveries::Column::Body.is_not_null())
+}
+
 /// Appends the conditions for the recorded events of a replay to a statement that ends with `… w.id = `.
 fn recorded_again(sql: &mut Sql, webhook: &WebhookId, replay: &Replay, now: i64) {
     sql.text(webhook.as_str()).push(OF_INTEREST).push(" WHERE e.store_id = $1 AND e.sequence IS NOT NULL");
@@ -229,31 +243,17 @@ impl Db {
 
     /// Whether the store recorded an event of this id, or a test event of it was made for the subscription.
     pub async fn knows_event(&self, store: &StoreId, webhook: &WebhookId, event: &str) -> Result<bool> {
-        let recorded = events::Entity::find().filter(events::Column::StoreId.eq(store)).filter(events::Column::Id.eq(event));
-        if recorded.one(self.read()).await?.is_some() {
-            return Ok(true);
-        }
-        let tests = deliveries::Entity::find()
-            .filter(deliveries::Column::StoreId.eq(store))
-            .filter(deliveries::Column::WebhookId.eq(webhook))
-            .filter(deliveries::Column::EventId.eq(event))
-            .filter(deliveries::Column::Body.is_not_null());
-        Ok(tests.one(self.read()).await?.is_some())
+        Ok(recorded_event(store, event).one(self.read()).await?.is_some()
+            || test_event(store, webhook, event).one(self.read()).await?.is_some())
     }
 
     /// The body of an event as the subscription receives it. `None`: there is no such event, or it has no number yet.
     pub async fn sent_body(&self, store: &StoreId, webhook: &WebhookId, event: &EventId) -> Result<Option<Vec<u8>>> {
-        let test = deliveries::Entity::find()
-            .filter(deliveries::Column::StoreId.eq(store))
-            .filter(deliveries::Column::WebhookId.eq(webhook))
-            .filter(deliveries::Column::EventId.eq(event))
-            .filter(deliveries::Column::Body.is_not_null());
-        if let Some(test) = test.one(self.read()).await? {
+        if let Some(test) = test_event(store, webhook, event.as_str()).one(self.read()).await? {
             return Ok(test.body);
         }
-        let recorded = events::Entity::find().filter(events::Column::StoreId.eq(store)).filter(events::Column::Id.eq(event));
-        let Some(event) = recorded.one(self.read()).await? else { return Ok(None) };
-        Ok(event.sequence.and_then(|sequence| numbered(sequence, &event.body)))
+        let event = recorded_event(store, event.as_str()).one(self.read()).await?;
+        Ok(event.and_then(|event| numbered(event.sequence?, &event.body)))
     }
 
     /// How many events a replay would queue.

@@ -65,7 +65,8 @@ impl SignInRequests {
             )?;
         }
         self.count(Asker::Address(address.to_ascii_lowercase()), REQUESTS_OF_ADDRESS, "`body.email` was given in too many requests")?;
-        // A refusal would tell that messages are being sent, and so that somebody has one of the addresses before.
+        // A full queue gives the same answer. A refusal would show that earlier requests caused messages, and so that users have those
+        // addresses.
         if self.queue.try_send(address).is_err() {
             tracing::error!(waiting = WAITING, "a request for a link by e-mail is dropped: too many wait for the SMTP server");
         }
@@ -107,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_queue_is_not_told() {
+    fn a_full_queue_gives_the_same_answer() {
         let (requests, mut queue) = SignInRequests::new();
         for number in 0..WAITING + 5 {
             requests.accept(format!("u{number}@example.com"), &client("127.0.0.1:1")).unwrap();

@@ -225,8 +225,8 @@ impl SessionOperations {
 
     /// Send links by e-mail
     ///
-    /// Sends a link to an e-mail address, for each store of which an owner or admin has the address. The answer is the same, and comes as
-    /// soon, if nobody has it. A link opens one session within 15 minutes, and only while the address is the user's. Within 15 minutes at
+    /// Sends a link to an e-mail address, for each store of which an owner or admin has the address. The server answers before it looks the
+    /// address up. A link opens one session within 15 minutes, and only while the address is the user's. Within 15 minutes at
     /// most 3 requests are accepted for an address, and 60 from a client that is no proxy on the server's machine.
     #[oai(path = "/session/link", method = "post", operation_id = "sendLink")]
     async fn send_link(&self, stranger: Stranger, body: Body<LinkRequest>) -> Result<Reply<One<Acknowledgement>>, Failure<SettingsMail>> {

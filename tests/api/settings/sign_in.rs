@@ -207,7 +207,7 @@ fn requests_are_checked_and_an_smtp_server_that_is_away_harms_nothing() {
     foreign.json(json!({"email": "ann@example.com"})).send().fails(403);
     ask(&plane, "ann@example.com").ok();
     until("the failure is logged", || plane.desk.server.log().contains("could not be sent"));
-    // The link that nobody got is ended.
+    // The server ends the link that it could not send.
     until("the link is ended", || plane.get("/audit").query("limit", 1).send().ok()[0]["action"] == "session.revoked");
     let log = plane.desk.server.log();
     assert!(!log.to_lowercase().contains("ann@example.com") && !log.contains("cps_"), "{log}");

@@ -209,7 +209,7 @@ impl Recorder<'_> {
             let role = json!({ "kind": "role", "record": { "id": "owner", "name": "Owner", "kind": "agent" } }).to_string();
             let spool = Spool::copy(Cursor::new(role)).unwrap();
             import::run(bench.service.db(), bench.service.world(), &STORE.into(), spool, Options::default()).await.unwrap();
-            // Whoever asks for a link has no role yet, but may be a page of another origin.
+            // `sendLink` checks no role. It refuses the pages of other origins.
             let foreign =
                 |sent: Sent| if sent.route.operation_id == "sendLink" { sent.with("origin", "https://example.org") } else { sent };
             return self.of_every(&bench, &bench.endpoint, 403, foreign).await;

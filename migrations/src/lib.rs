@@ -35,6 +35,7 @@ mod m0021_record_changes;
 mod m0022_moves_on_sqlite;
 mod m0023_links_by_email;
 mod m0024_endpoint_answers;
+mod m0025_failed_messages;
 
 pub use sea_orm_migration::{MigrationStatus, MigratorTrait};
 
@@ -68,6 +69,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0022_moves_on_sqlite::Migration),
             Box::new(m0023_links_by_email::Migration),
             Box::new(m0024_endpoint_answers::Migration),
+            Box::new(m0025_failed_messages::Migration),
         ]
     }
 }

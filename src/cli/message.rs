@@ -135,7 +135,7 @@ struct UndeliveredLine {
     conversation_id: ConversationId,
     account_id: AccountId,
     sent_at: Timestamp,
-    state: String,
+    state: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -151,13 +151,13 @@ impl UndeliveredArgs {
         if !db.store_exists(&store).await? {
             return Err(Failed(format!("there is no store `{store}`")));
         }
-        for one in app::service(db.clone(), world).undelivered(&store).await? {
+        for one in app::service(db.clone(), world).all_undelivered(&store).await? {
             let line = UndeliveredLine {
                 message_id: one.message_id,
                 conversation_id: one.conversation_id,
                 account_id: one.account_id,
                 sent_at: one.sent_at,
-                state: one.state,
+                state: one.state.as_str(),
                 reason: one.reason,
                 attempts: one.attempts,
                 next_attempt_at: one.due_at,

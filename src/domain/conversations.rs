@@ -37,6 +37,13 @@ pub struct LastMessage {
     pub sent_at: Timestamp,
 }
 
+/// Whom the messages of a conversation go to, and over which account.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Destination {
+    pub account_id: AccountId,
+    pub contact_name: String,
+}
+
 /// Length of a snippet, in characters (decisions, section 5.16).
 pub const SNIPPET_CHARS: usize = 100;
 

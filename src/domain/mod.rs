@@ -42,6 +42,7 @@ pub mod text;
 pub mod ticket_states;
 pub mod tickets;
 pub mod time;
+pub mod undelivered;
 #[cfg(test)]
 mod value_properties;
 pub mod webhooks;

@@ -175,6 +175,11 @@ impl Delivery {
             Self::Failed => "failed",
         }
     }
+
+    /// A state as it is stored.
+    pub fn of(stored: &str) -> Option<Self> {
+        [Self::Pending, Self::Sent, Self::Failed].into_iter().find(|state| state.as_str() == stored)
+    }
 }
 
 /// The failure reason of a message that no connector serves.

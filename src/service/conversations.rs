@@ -1,15 +1,25 @@
 //! Reading conversations.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::{Error, Result, Service};
 use crate::domain::{
-    conversations::{Conversation, ConversationView},
+    conversations::{Conversation, ConversationView, Destination},
     ids::{ContactId, ConversationId, StoreId},
     paging::{Page, PageRequest},
 };
 
 impl Service {
+    /// The destinations of those conversations that exist.
+    pub async fn destinations<'i>(
+        &self,
+        store: &StoreId,
+        ids: impl Iterator<Item = &'i ConversationId>,
+    ) -> Result<HashMap<ConversationId, Destination>> {
+        let ids: HashSet<&ConversationId> = ids.collect();
+        Ok(self.db().destinations(store, &ids.into_iter().collect::<Vec<_>>()).await?)
+    }
+
     /// One conversation as a page of one item, or a contact's conversations, most recent last message first. With both ids: the
     /// one conversation, if it is the contact's.
     pub async fn conversations(

@@ -46,6 +46,7 @@ mod threads;
 pub mod ticket_states;
 pub mod ticket_writes;
 pub mod tickets;
+pub mod undelivered;
 pub mod users;
 pub mod webhooks;
 mod write_transaction;

@@ -5,14 +5,14 @@ use crate::{
     domain::{
         delivery_outcome::DeliveryOutcome,
         events::Fact,
-        ids::StoreId,
         outbound::{Delivery, next_attempt},
         receive::thread_name,
         time::Timestamp,
+        undelivered::FAILED_KEPT_MILLIS,
     },
     store::queues::{
         concurrency::Room,
-        outbound::{ClaimedMessage, StoreAccount, UndeliveredMessage},
+        outbound::{ClaimedMessage, StoreAccount},
     },
 };
 
@@ -37,6 +37,13 @@ pub const LEASE_MILLIS: i64 = 60_000;
 
 /// The limit of characters in a stored reason.
 const MAX_REASON_CHARS: usize = 500;
+
+/// The limit of entries of messages that failed long ago that are deleted when a message fails.
+const FORGOTTEN_AT_ONCE: u64 = 50;
+
+fn kept_reason(reason: &str) -> String {
+    reason.chars().filter(|c| *c != '\0').take(MAX_REASON_CHARS).collect()
+}
 
 impl Service {
     /// Resolves once this process has queued a message.
@@ -88,25 +95,22 @@ impl Service {
             Verdict::Again { reason, after } => match next_attempt(claimed.attempts, change.now(), after, jitter) {
                 Some(due_at) => {
                     tracing::info!(message_id = %parcel.message_id, reason, "a message was not accepted and will be retried");
-                    change.postpone_parcel(claimed, due_at).await?;
+                    change.postpone_parcel(claimed, due_at, &kept_reason(&reason)).await?;
                     change.end().await?;
                     return Ok(DeliveryOutcome::Retrying);
                 }
                 None => reason,
             },
         };
-        let reason: String = failure.chars().filter(|c| *c != '\0').take(MAX_REASON_CHARS).collect();
+        let reason = kept_reason(&failure);
         let taken = change.take_parcel(claimed).await?;
         if taken {
             tracing::warn!(message_id = %parcel.message_id, attempts = claimed.attempts, reason, "a message could not be sent");
             change.save_delivery(&parcel.message_id, Delivery::Failed, Some(&reason)).await?;
+            change.forget_failed_messages(change.now().plus_millis(-FAILED_KEPT_MILLIS), FORGOTTEN_AT_ONCE).await?;
+            change.insert_failed_message(claimed).await?;
         }
         change.end().await?;
         Ok(if taken { DeliveryOutcome::GivenUp } else { DeliveryOutcome::Late })
-    }
-
-    /// The messages of a store that their channel has not accepted: queued, or given up.
-    pub async fn undelivered(&self, store: &StoreId) -> Result<Vec<UndeliveredMessage>> {
-        Ok(self.db().undelivered(store).await?)
     }
 }

@@ -118,5 +118,5 @@ async fn a_text_that_lost_a_race_is_sent_once() {
     }
     let conversation = fixture.db.conversation(&fixture.store, &"ct".into()).await.unwrap().unwrap();
     assert_eq!((conversation.message_count, conversation.unread_count), (2, 5));
-    assert_eq!(service.undelivered(&fixture.store).await.unwrap().len(), 2);
+    assert_eq!(service.all_undelivered(&fixture.store).await.unwrap().len(), 2);
 }

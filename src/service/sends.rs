@@ -58,8 +58,8 @@ impl Service {
     async fn send_text(&self, by: &WriteContext<'_, ()>, id: ConversationId, text: String) -> Result<WriteOutcome<()>> {
         let mut change = begin!(self, by);
         let (conversation, ticket) = thread(&change, &id).await?;
-        let kind =
-            text_kind(conversation.channel.as_str(), conversation.last_inbound_at, change.now()).map_err(|closed| self.window(closed))?;
+        let kind = text_kind(conversation.channel.as_str(), conversation.last_inbound_at, change.now())
+            .map_err(|closed| Error::invalid("body.conversationId", format!("names {}", self.closed(closed))))?;
         let content = if is_mail(conversation.channel.as_str()) {
             let mails = change.thread_mails(&id).await?;
             let to = vec![correspondent(&change, &conversation, &mails).await?];
@@ -238,18 +238,18 @@ impl Service {
         change.dispatch(&parcel)
     }
 
-    fn window(&self, closed: Closed) -> Error {
-        let reason = match closed {
+    /// A conversation that takes no free text at the moment, and why.
+    pub(super) fn closed(&self, closed: Closed) -> String {
+        match closed {
             Closed::TemplateOnly => format!(
-                "names a WhatsApp conversation whose contact has not written for 24 hours; {}",
+                "a WhatsApp conversation whose contact has not written for 24 hours; {}",
                 self.rules().template_operation.map_or_else(
                     || "only an approved template can be sent to it".to_owned(),
                     |operation| format!("send an approved template with {operation}")
                 )
             ),
-            Closed::Until7Days => "names a conversation whose contact has not written for 7 days; its channel takes no message".to_owned(),
-        };
-        Error::invalid("body.conversationId", reason)
+            Closed::Until7Days => "a conversation whose contact has not written for 7 days; its channel takes no message".to_owned(),
+        }
     }
 
     /// An e-mail with a new Message-ID. `references`: the thread, oldest first; `answers`: the message among them to which it

@@ -18,7 +18,7 @@ use crate::{
     domain::{
         drafts::Release,
         events::{Actor, Event, Fact},
-        ids::StoreId,
+        ids::{MessageId, StoreId},
         outbound::Parcel,
         settings::{Editor, Entry},
     },
@@ -247,6 +247,12 @@ impl WriteTransaction<'_> {
     pub fn dispatch(&mut self, parcel: &Parcel) -> store::Result<()> {
         self.dispatched = true;
         self.write.put_parcel(parcel)
+    }
+
+    /// Makes the next attempt for a queued message due after the commit. False: the message is not queued.
+    pub async fn hasten(&mut self, id: &MessageId) -> store::Result<bool> {
+        self.dispatched = true;
+        self.write.hasten_parcel(id).await
     }
 
     /// Notes an event; events are recorded in the order of the notes.

@@ -1,10 +1,15 @@
 //! Conversations: one by id, a contact's, and what the records inside one refer to.
 
-use sea_orm::DbBackend;
+use std::collections::HashMap;
+
+use sea_orm::{
+    ColumnTrait, Condition, DbBackend,
+    sea_query::{Expr, ExprTrait, Query},
+};
 
 use crate::{
     domain::{
-        conversations::{Conversation, LastMessage, Thread},
+        conversations::{Conversation, Destination, LastMessage, Thread},
         ids::{ContactId, ConversationId, StoreId},
         paging::{Page, PageRequest, Position},
         store::{Channel, ChannelRef},
@@ -12,10 +17,12 @@ use crate::{
     },
     store::{
         Db, Result,
+        entity::{contacts, conversations},
         rows::{Cells, Row},
         sql::Sql,
         statement::{
             as_of::{MovingList, MovingRow},
+            from_entities::among,
             pages::{PagedRow, count_sql},
         },
     },
@@ -72,6 +79,26 @@ impl MovingRow for Conversation {
 }
 
 impl Db {
+    /// The destinations of conversations that exist.
+    pub async fn destinations(&self, store: &StoreId, ids: &[&ConversationId]) -> Result<HashMap<ConversationId, Destination>> {
+        if ids.is_empty() {
+            return Ok(HashMap::new());
+        }
+        let same = Condition::all()
+            .add(Expr::col((contacts::Entity, contacts::Column::StoreId)).equals((conversations::Entity, conversations::Column::StoreId)))
+            .add(Expr::col((contacts::Entity, contacts::Column::Id)).equals((conversations::Entity, conversations::Column::ContactId)));
+        let query = Query::select()
+            .columns([conversations::Column::Id, conversations::Column::AccountId].map(|column| (conversations::Entity, column)))
+            .column((contacts::Entity, contacts::Column::FullName))
+            .from(conversations::Entity)
+            .inner_join(contacts::Entity, same)
+            .and_where(conversations::Column::StoreId.eq(store))
+            .and_where(among(conversations::Column::Id, ids.iter().copied()))
+            .to_owned();
+        let destination = |cells: &mut Cells<'_>| Ok((cells.id()?, Destination { account_id: cells.id()?, contact_name: cells.take()? }));
+        Ok(self.select(query, destination).await?.into_iter().collect())
+    }
+
     pub async fn conversation(&self, store: &StoreId, id: &ConversationId) -> Result<Option<Conversation>> {
         self.row_by_id(store, id.as_str()).await
     }

@@ -2,10 +2,10 @@
 
 use serde_json::json;
 
-use super::{ADDRESS, ANN, BO, DIALOG, REV_A, STORE, Visit, box_of, button};
+use super::{ADDRESS, ANN, BO, DIALOG, REV_A, STORE, Visit, badge, box_of, button};
 
 /// An assistant's draft is edited and sent; another one, after which the contact wrote, is sent once the new message was shown; a third is
-/// discarded.
+/// discarded. The account has no bridge, so what was sent fails; it is sent again.
 #[test]
 fn drafts_are_reviewed_beside_their_conversation() {
     let visit = Visit::begin();
@@ -24,6 +24,7 @@ fn drafts_are_reviewed_beside_their_conversation() {
 
     visit.click(&button(&draft("Second"), "Review"));
     visit.sees("//ol[@id='draft-messages']/li[contains(@class, 'inbound')]");
+    visit.reads("//*[@id='draft-recipient']", "over Account acc-line (line).");
     visit.press("Send");
     visit.reads("//*[@id='draft-news']", "The contact wrote after the draft was made.");
     visit.press("Send");
@@ -44,6 +45,14 @@ fn drafts_are_reviewed_beside_their_conversation() {
     let sent = api.get("/messages").query("conversationId", "conv-free").query("pageSize", 5).send().ok();
     let text = |n: usize| if REV_A { sent[n]["payload"]["text"].clone() } else { sent[n]["text"].clone() };
     assert_eq!((text(0), text(1)), (json!("Hello"), json!("Second")));
+
+    visit.turn_to("Undelivered");
+    let failed = "//section[@id='undelivered']//tr[.//span[.='Hello']]";
+    visit.reads(failed, "The account has no bridge");
+    visit.reads(failed, "1 attempt");
+    visit.click(&button(failed, "Send again"));
+    visit.reads("//*[@id='message']", "The message is on its way to the channel.");
+    visit.sees(&badge(failed, "failed"));
     visit.end(&[("/settings/v1/drafts/release", 409)]);
 }
 

@@ -92,8 +92,8 @@ impl Bench {
 
     /// State and reason of each message that its channel has not accepted.
     async fn undelivered(&self) -> Vec<(String, String)> {
-        let all = self.service.undelivered(&self.fixture.store).await.unwrap();
-        all.into_iter().map(|one| (one.state, one.reason.unwrap_or_default())).collect()
+        let all = self.service.all_undelivered(&self.fixture.store).await.unwrap();
+        all.into_iter().map(|one| (one.state.as_str().to_owned(), one.reason.unwrap_or_default())).collect()
     }
 
     /// Milliseconds until the next attempt is due.
@@ -146,19 +146,23 @@ async fn the_response_decides_the_state_of_a_message() {
     for (reply, state, reason) in [
         (takes("x"), "sent", ""),
         (padded(MAX_ANSWER), "sent", ""),
-        (padded(MAX_ANSWER + 1), "pending", ""),
-        (answers("200 OK", "{}"), "pending", ""),
-        (redirect("302 Found"), "pending", ""),
-        (redirect("307 Again"), "pending", ""),
-        (redirect("308 For good"), "pending", ""),
-        (answers("429 Slow down", ""), "pending", ""),
-        (answers("503 Later", ""), "pending", ""),
-        (ScriptedReply::Hang, "pending", ""),
-        (ScriptedReply::Unended(""), "pending", ""),
-        (ScriptedReply::Unended(r#"{"externalId":"x"#), "pending", ""),
+        (padded(MAX_ANSWER + 1), "pending", "the bridge answered 200, but the answer is not understood: it is longer than 65536 bytes"),
+        (answers("200 OK", "{}"), "pending", "the bridge answered 200, but the answer is not understood: `externalId` is missing"),
+        (redirect("302 Found"), "pending", "the bridge answered 302"),
+        (redirect("307 Again"), "pending", "the bridge answered 307"),
+        (redirect("308 For good"), "pending", "the bridge answered 308"),
+        (answers("429 Slow down", ""), "pending", "the bridge answered 429"),
+        (answers("503 Later", ""), "pending", "the bridge answered 503"),
+        (ScriptedReply::Hang, "pending", "no answer within 0 seconds"),
+        (ScriptedReply::Unended(""), "pending", "the bridge answered 200, but the answer is not understood: no answer within 0 seconds"),
+        (
+            ScriptedReply::Unended(r#"{"externalId":"x"#),
+            "pending",
+            "the bridge answered 200, but the answer is not understood: no answer within 0 seconds",
+        ),
         // The response never ends, but all of its JSON arrives.
         (ScriptedReply::Unended(r#"{"externalId":"x"}"#), "sent", ""),
-        (ScriptedReply::Reset, "pending", ""),
+        (ScriptedReply::Reset, "pending", "Connection reset by peer (os error 104)"),
         (answers("403 No", r#"{"error":"blocked"}"#), "failed", "the bridge answered 403: blocked"),
         (answers("410 Gone", "gone"), "failed", "the bridge answered 410"),
     ] {

@@ -17,11 +17,12 @@ macro_rules! files {
 }
 
 /// The scripts of the tabs, in the order of the navigation.
-const TABS: [File; 8] = files![
+const TABS: [File; 9] = files![
     "tabs/keys.js",
     "tabs/webhooks.js",
     "tabs/deliveries.js",
     "tabs/drafts.js",
+    "tabs/undelivered.js",
     "tabs/accounts.js",
     "tabs/team.js",
     "tabs/sessions.js",

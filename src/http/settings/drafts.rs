@@ -1,13 +1,16 @@
 //! Drafts: messages to contacts that an assistant proposed with an API key, and that a person releases, edits or discards.
 
+use std::collections::HashMap;
+
 use poem_openapi::{Object, OpenApi};
 use serde::{Deserialize, Serialize};
 
 use super::{auth::Permitted, grants, params::LimitParam};
 use crate::{
     domain::{
+        conversations::Destination,
         drafts::{Draft, DraftState},
-        ids::DraftId,
+        ids::{ConversationId, DraftId},
         messages::Message,
         time::Timestamp,
     },
@@ -60,9 +63,12 @@ pub struct DraftView {
     /// The conversation that the message goes to; absent if there was none when the draft was made.
     #[serde(skip_serializing_if = "Option::is_none")]
     conversation_id: Option<String>,
-    /// The channel account that `body` names; absent if `body` names a conversation.
+    /// The channel account over which the message goes.
     #[serde(skip_serializing_if = "Option::is_none")]
     account_id: Option<String>,
+    /// The name of the contact whom the conversation is with; absent without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    contact_name: Option<String>,
     /// The API key that the draft was made with. The key may have been deleted since.
     key_id: String,
     /// The name of the API key when the draft was made.
@@ -87,14 +93,20 @@ pub struct DraftView {
     seen_message_id: Option<String>,
 }
 
-impl From<Draft> for DraftView {
-    fn from(draft: Draft) -> Self {
+impl DraftView {
+    fn of(draft: Draft, destinations: &HashMap<ConversationId, Destination>) -> Self {
+        let destination = draft.conversation_id.as_ref().and_then(|id| destinations.get(id)).cloned();
+        let (account_id, contact_name) = match destination {
+            Some(Destination { account_id, contact_name }) => (Some(account_id), Some(contact_name)),
+            None => (draft.account_id, None),
+        };
         Self {
             id: draft.id.into_string(),
             operation: draft.send.operation().to_owned(),
             body: AnyObject(draft.send.body()),
             conversation_id: draft.conversation_id.map(|id| id.into_string()),
-            account_id: draft.account_id.map(|id| id.into_string()),
+            account_id: account_id.map(|id| id.into_string()),
+            contact_name,
             key_id: draft.key_id.into_string(),
             key_name: draft.key_name,
             state: draft.state.name().to_owned().into(),
@@ -158,6 +170,17 @@ pub struct DraftRelease {
     confirmed_message_id: Option<String>,
 }
 
+/// Where drafts with a conversation go.
+async fn destinations(managed: &Permitted<grants::Team>, drafts: &[Draft]) -> Result<HashMap<ConversationId, Destination>, ApiError> {
+    let conversations = drafts.iter().filter_map(|draft| draft.conversation_id.as_ref());
+    Ok(managed.state.service.destinations(managed.store(), conversations).await?)
+}
+
+async fn shown(managed: &Permitted<grants::Team>, draft: Draft) -> Result<Reply<One<DraftView>>, Failure<SettingsChange>> {
+    let destinations = destinations(managed, std::slice::from_ref(&draft)).await?;
+    Ok(Reply::of(&managed.context, &DraftView::of(draft, &destinations), vec![]))
+}
+
 /// Drafts of messages.
 #[derive(Debug)]
 pub struct DraftOperations;
@@ -181,7 +204,8 @@ impl DraftOperations {
         let named = state.0.and_then(|name| DraftState::ALL.into_iter().find(|state| state.name() == name.0));
         let (state, before) = (named.unwrap_or(DraftState::Pending), before.0.map(|id| id.0));
         let drafts = managed.state.service.drafts(managed.store(), state, before.as_ref(), limit.0.0).await?;
-        let drafts: Vec<DraftView> = drafts.into_iter().map(Into::into).collect();
+        let destinations = destinations(&managed, &drafts).await?;
+        let drafts: Vec<DraftView> = drafts.into_iter().map(|draft| DraftView::of(draft, &destinations)).collect();
         Ok(Reply::of(&managed.context, &drafts, vec![]))
     }
 
@@ -217,7 +241,7 @@ impl DraftOperations {
         let operation = service.draft(managed.store(), &id).await.map_err(ApiError::in_body)?.send.operation();
         let send = wire::send_of(operation, &body.0).map_err(ApiError::within_body)?;
         let draft = service.edit_draft(&managed.editor, &id, send).await.map_err(ApiError::in_body)?;
-        Ok(Reply::of(&managed.context, &DraftView::from(draft), vec![]))
+        shown(&managed, draft).await
     }
 
     /// Release a draft
@@ -234,7 +258,7 @@ impl DraftOperations {
     ) -> Result<Reply<One<DraftView>>, Failure<SettingsChange>> {
         let DraftRelease { draft_id, confirmed_message_id } = body.parse()?;
         let draft = managed.state.service.release_draft(&managed.editor, &draft_id.into(), confirmed_message_id.map(Into::into)).await?;
-        Ok(Reply::of(&managed.context, &DraftView::from(draft), vec![]))
+        shown(&managed, draft).await
     }
 
     /// Discard a draft

@@ -28,6 +28,7 @@ mod params;
 mod seats_and_access;
 mod session;
 mod tags;
+mod undelivered;
 mod webhooks;
 
 pub use bridges::BridgeView;

@@ -29,6 +29,7 @@ pub fn plane() -> impl OpenApi {
         super::events::EventOperations,
         super::changes::ChangeOperations,
         super::drafts::DraftOperations,
+        super::undelivered::UndeliveredOperations,
         super::inbox::InboxOperations,
         super::seats_and_access::TeamOperations,
         super::bridges::BridgeOperations,

@@ -17,6 +17,8 @@ pub enum SettingsTag {
     Changes,
     /// Messages to contacts that an assistant proposed, and that a person releases, edits or discards.
     Drafts,
+    /// Messages that their channel has not accepted.
+    Undelivered,
     /// State changes of tickets and conversations, and inbound messages from a bridge.
     Inbox,
     /// Seats, and which users may work on which channel account.

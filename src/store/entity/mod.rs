@@ -22,6 +22,7 @@ pub mod counters;
 pub mod deliveries;
 pub mod drafts;
 pub mod events;
+pub mod failed_messages;
 pub mod forgotten_changes;
 pub mod former_places;
 pub mod grants;
@@ -64,7 +65,7 @@ macro_rules! for_each_entity {
         for_each_entity! { $function($argument):
             accepted_signatures account_users accounts api_key_secrets api_keys attempts audit bridge_secrets bridges
             change_feeds changes comments contact_fields contacts conversation_labels conversations counters
-            deliveries drafts events forgotten_changes former_places grants idempotency_keys labelled_tickets labels
+            deliveries drafts events failed_messages forgotten_changes former_places grants idempotency_keys labelled_tickets labels
             messages outbound record_changes roles sandbox server_secrets stores team_members teams templates
             ticket_field_values ticket_fields tickets totals transaction_numbers users webhook_kinds webhook_secrets
             webhooks write_probes

@@ -15,6 +15,7 @@ pub struct Model {
     pub attempts: i64,
     pub due_at: i64,
     pub claim: Option<String>,
+    pub reason: Option<String>,
 }
 
 #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]

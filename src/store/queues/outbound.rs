@@ -20,7 +20,7 @@ use crate::{
     },
     store::{
         Db, Error, Result,
-        entity::outbound,
+        entity::{messages, outbound},
         queues::concurrency::Room,
         rows::{Cells, Row},
         settings::bridges::endpoints,
@@ -56,17 +56,9 @@ pub struct ThreadMail {
     pub external_id: Option<String>,
 }
 
-/// A message that the channel does not have.
-#[derive(Clone, Debug)]
-pub struct UndeliveredMessage {
-    pub message_id: MessageId,
-    pub conversation_id: ConversationId,
-    pub account_id: AccountId,
-    pub sent_at: Timestamp,
-    pub state: String,
-    pub reason: Option<String>,
-    pub attempts: Option<i64>,
-    pub due_at: Option<Timestamp>,
+/// A parcel as it is stored.
+pub(super) fn parcel_text(parcel: &Parcel) -> Result<String> {
+    serde_json::to_string(parcel).map_err(|error| Error::Damaged(error.to_string()))
 }
 
 impl Write {
@@ -97,17 +89,17 @@ impl Write {
 
     /// Puts a message into the outbox.
     pub fn put_parcel(&self, parcel: &Parcel) -> Result<()> {
-        let text = serde_json::to_string(parcel).map_err(|error| Error::Damaged(error.to_string()))?;
         self.insert_along(outbound::ActiveModel {
             position: NotSet,
             store_id: Set(self.store().to_string()),
             message_id: Set(parcel.message_id.to_string()),
             conversation_id: Set(parcel.conversation_id.to_string()),
             account_id: Set(parcel.account_id.to_string()),
-            parcel: Set(text),
+            parcel: Set(parcel_text(parcel)?),
             attempts: Set(0),
             due_at: Set(self.now().millis()),
             claim: NotSet,
+            reason: NotSet,
         })
     }
 
@@ -124,11 +116,12 @@ impl Write {
         Ok(self.execute(&outbound::Entity::delete_many().filter(self.of_claim(claimed))).await? == 1)
     }
 
-    /// Ends an attempt; there will be another.
-    pub async fn postpone_parcel(&self, claimed: &ClaimedMessage, due_at: Timestamp) -> Result<()> {
+    /// Ends an attempt that did not succeed for a reason; there will be another.
+    pub async fn postpone_parcel(&self, claimed: &ClaimedMessage, due_at: Timestamp, reason: &str) -> Result<()> {
         let postponed = outbound::Entity::update_many()
             .col_expr(outbound::Column::Claim, Expr::value(None::<String>))
             .col_expr(outbound::Column::DueAt, Expr::value(due_at))
+            .col_expr(outbound::Column::Reason, Expr::value(reason))
             .filter(self.of_claim(claimed));
         self.execute(&postponed).await?;
         Ok(())
@@ -140,6 +133,18 @@ impl Write {
         sql.text(delivery.as_str()).push(", failure = ").optional_text(failure);
         sql.push(" WHERE store_id = $1 AND id = ").text(id.as_str()).push(" RETURNING ").push(Message::COLUMNS);
         self.first(sql, Message::decode).await
+    }
+
+    /// Writes that a message is queued again, to be sent as this kind of message.
+    pub async fn save_requeued(&self, parcel: &Parcel) -> Result<()> {
+        let requeued = messages::Entity::update_many()
+            .col_expr(messages::Column::Delivery, Expr::value(Delivery::Pending.as_str()))
+            .col_expr(messages::Column::Failure, Expr::value(None::<String>))
+            .col_expr(messages::Column::Kind, Expr::value(parcel.kind.clone()))
+            .filter(messages::Column::StoreId.eq(self.store()))
+            .filter(messages::Column::Id.eq(&parcel.message_id));
+        self.execute(&requeued).await?;
+        Ok(())
     }
 
     /// Notes the channel's own id of a message. False: another message has it.
@@ -220,29 +225,5 @@ impl Db {
         tx.commit().await?;
         claimed.sort_by_key(|one| one.position);
         Ok(claimed)
-    }
-
-    /// The messages of a store that the channel does not have, the oldest first.
-    pub async fn undelivered(&self, store: &StoreId) -> Result<Vec<UndeliveredMessage>> {
-        let mut sql = Sql::of(
-            store,
-            "SELECT m.id, m.conversation_id, m.account_id, m.sent_at, m.delivery, m.failure, o.attempts, o.due_at FROM messages m \
-             LEFT JOIN outbound o ON o.store_id = m.store_id AND o.message_id = m.id \
-             WHERE m.store_id = $1 AND m.delivery IN ('pending', 'failed') ORDER BY m.sent_at, m.id",
-        );
-        sql.unbounded();
-        self.all(sql, |cells| {
-            Ok(UndeliveredMessage {
-                message_id: cells.id()?,
-                conversation_id: cells.id()?,
-                account_id: cells.id()?,
-                sent_at: cells.time()?,
-                state: cells.take()?,
-                reason: cells.take()?,
-                attempts: cells.take()?,
-                due_at: cells.optional_time()?,
-            })
-        })
-        .await
     }
 }

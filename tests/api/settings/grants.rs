@@ -52,6 +52,8 @@ const OPERATIONS: [(&str, &[&str]); 8] = [
             "editDraft",
             "releaseDraft",
             "discardDraft",
+            "listUndeliveredMessages",
+            "retryMessage",
         ],
     ),
     ("audit", &["listAuditEntries"]),

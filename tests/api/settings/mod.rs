@@ -15,6 +15,7 @@ mod shapes;
 mod sign_in;
 mod signed;
 mod team;
+mod undelivered;
 mod webhooks;
 
 use serde_json::{Value, json};

@@ -60,7 +60,7 @@ fn failures_are_retried_and_refusals_are_not() {
     let refused = of("conv-fb");
     assert_eq!((refused.len(), &refused[0]["state"]), (1, &json!("failed")), "{refused:?}");
     assert!(refused[0]["reason"].as_str().is_some_and(|reason| reason.contains("refuses")), "{refused:?}");
-    assert_eq!(refused[0].get("attempts"), None);
+    assert_eq!(refused[0]["attempts"], 1);
     desk.until("the first was tried", || of("conv-line")[0]["attempts"] == 1);
     assert!(of("conv-line")[1]["attempts"] == 0, "no message overtakes another of its conversation");
     desk.until("the first is there", || {

@@ -3,12 +3,12 @@
 import { add, changed, surely, table } from "../sections.js";
 import { converse } from "../dialogs.js";
 import { one, stamp } from "../elements.js";
-import { get, patch, post, remove } from "../plane.js";
+import { accountText, get, patch, post, remove } from "../plane.js";
 import { t } from "../texts.js";
 
 const ROW = `<template id="draft-row"><tr role="row">
   <td role="cell" data-label="${t("draft-message")}"><span class="message" data-slot="message"></span></td>
-  <td role="cell" data-label="${t("draft-conversation")}"><code data-slot="conversation"></code></td>
+  <td role="cell" data-label="${t("draft-to")}"><span data-slot="to"></span> <small data-slot="account"></small></td>
   <td role="cell" data-label="${t("draft-by")}"><span data-slot="by"></span></td>
   <td role="cell" data-label="${t("draft-made")}"><time data-slot="createdAt" data-time="short"></time></td>
   <td role="cell" data-label="${t("expires")}"><time data-slot="expiresAt" data-time="short"></time></td>
@@ -20,6 +20,7 @@ const MESSAGE = `<template id="draft-message-row"><li><small><span data-slot="fr
 
 const DIALOG = `<dialog id="draft-dialog" aria-labelledby="draft-title"><form method="dialog">
   <h2 id="draft-title">${t("draft-title")}</h2>
+  <p id="draft-recipient"></p>
   <p class="trouble" id="draft-news" role="alert" hidden></p>
   <h3 id="draft-before">${t("draft-talk")}</h3>
   <ol class="talk" id="draft-messages" data-row="draft-message-row" aria-labelledby="draft-before" tabindex="0"></ol>
@@ -37,8 +38,11 @@ const DIALOG = `<dialog id="draft-dialog" aria-labelledby="draft-title"><form me
 const isText = (draft) => draft.operation === "sendTextMessage";
 const contentOf = (draft) => (isText(draft) ? draft.body.text : JSON.stringify(draft.body, undefined, 2));
 
+// A contact, or the addresses that a message without a conversation names.
+const recipientOf = ({ contactName, body }) => contactName ?? body.phoneNumber ?? (body.to ?? []).map((to) => to.email ?? to).join(", ");
+
 function fillDraft(draft, slots, text) {
-  text({ message: contentOf(draft), conversation: draft.conversationId ?? draft.accountId, by: draft.keyName });
+  text({ message: contentOf(draft), to: recipientOf(draft), account: accountText(draft.accountId), by: draft.keyName });
   stamp(slots.createdAt, draft.createdAt);
   stamp(slots.expiresAt, draft.expiresAt);
 }
@@ -84,6 +88,7 @@ const acts = {
     if (review !== reviews || dialog.open) return;
     showMessages(messages);
     showContent(draft);
+    one("#draft-recipient").textContent = t("draft-recipient", { contact: recipientOf(draft), account: accountText(draft.accountId) });
     tellNews("");
     // The newest message of the contact, once the person was shown that there is one after the draft.
     let confirmed;
@@ -122,6 +127,6 @@ const acts = {
 
 const view = add({
   name: "drafts", id: "id", label: (draft) => contentOf(draft).slice(0, 60), fill: fillDraft, fetch: pending, acts, refresh: 5000,
-  body: `<state>${table("drafts", "draft-row", ["draft-message", "draft-conversation", "draft-by", "draft-made", "expires", "actions"])}`,
+  body: `<state>${table("drafts", "draft-row", ["draft-message", "draft-to", "draft-by", "draft-made", "expires", "actions"])}`,
   outside: ROW + MESSAGE + DIALOG,
 });

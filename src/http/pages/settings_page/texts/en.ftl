@@ -196,7 +196,8 @@ drafts = Drafts
 drafts-hint = Messages that an assistant proposes. Each is sent once a person releases it, and expires after seven days.
 drafts-empty = There are no drafts to review.
 draft-message = Message
-draft-conversation = Conversation
+draft-to = To
+draft-recipient = To { $contact }, over { $account }.
 draft-by = By
 draft-made = Made
 draft-review = Review
@@ -214,6 +215,31 @@ draft-was-sent = The message is on its way to the channel.
 draft-discard-title = Discard the draft?
 draft-discard-text = Its message is never sent.
 draft-discarded = The draft was discarded.
+
+## Undelivered messages
+
+undelivered = Undelivered
+undelivered-hint = Messages that their channel has not accepted. Those that failed can be sent again for 30 days.
+undelivered-empty = Every message has reached its channel.
+undelivered-message = Message
+undelivered-contact = To
+undelivered-sent = Sent
+undelivered-state = State
+undelivered-reason = Reason
+undelivered-next = Next attempt
+undelivered-failed = failed
+undelivered-pending = waiting
+undelivered-attempts =
+    { $count ->
+        [one] { $count } attempt
+       *[other] { $count } attempts
+    }
+undelivered-no-bridge = The account has no bridge, so no channel is attached to it. An owner or admin can set one under Accounts.
+undelivered-no-text = (no text)
+undelivered-again = Send again
+undelivered-now = Try now
+undelivered-queued = The message is on its way to the channel.
+undelivered-more = The list shows { $limit } messages of a state at most.
 
 ## Accounts
 

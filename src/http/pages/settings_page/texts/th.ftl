@@ -183,7 +183,8 @@ drafts = ฉบับร่าง
 drafts-hint = ข้อความที่ผู้ช่วยเสนอ แต่ละข้อความส่งเมื่อมีคนอนุมัติ และหมดอายุหลังจากเจ็ดวัน
 drafts-empty = ไม่มีฉบับร่างให้ตรวจ
 draft-message = ข้อความ
-draft-conversation = การสนทนา
+draft-to = ถึง
+draft-recipient = ถึง { $contact } ผ่าน { $account }
 draft-by = โดย
 draft-made = สร้างเมื่อ
 draft-review = ตรวจ
@@ -201,6 +202,27 @@ draft-was-sent = กำลังส่งข้อความไปยังช
 draft-discard-title = ทิ้งฉบับร่างหรือไม่
 draft-discard-text = ข้อความนี้จะไม่ถูกส่ง
 draft-discarded = ทิ้งฉบับร่างแล้ว
+
+## Undelivered messages
+
+undelivered = ยังส่งไม่ถึง
+undelivered-hint = ข้อความที่ช่องทางยังไม่รับ ข้อความที่ส่งไม่สำเร็จส่งซ้ำได้ภายใน 30 วัน
+undelivered-empty = ทุกข้อความถึงช่องทางแล้ว
+undelivered-message = ข้อความ
+undelivered-contact = ถึง
+undelivered-sent = ส่งเมื่อ
+undelivered-state = สถานะ
+undelivered-reason = สาเหตุ
+undelivered-next = ครั้งถัดไป
+undelivered-failed = ส่งไม่สำเร็จ
+undelivered-pending = รอส่ง
+undelivered-attempts = ลองแล้ว { $count } ครั้ง
+undelivered-no-bridge = บัญชีนี้ไม่มีบริดจ์ จึงยังไม่ได้เชื่อมกับช่องทางใด เจ้าของหรือผู้ดูแลตั้งค่าบริดจ์ได้ในแท็บบัญชี
+undelivered-no-text = (ไม่มีข้อความ)
+undelivered-again = ส่งอีกครั้ง
+undelivered-now = ลองเดี๋ยวนี้
+undelivered-queued = ข้อความกำลังส่งไปยังช่องทาง
+undelivered-more = รายการแสดงไม่เกิน { $limit } ข้อความต่อสถานะ
 
 ## Accounts
 

@@ -1,0 +1,32 @@
+//! Undelivered messages: outbound messages that their channel has not accepted.
+
+use super::{
+    ids::{AccountId, ConversationId, MessageId},
+    outbound::Delivery,
+    time::Timestamp,
+};
+
+/// How long a message that failed can be sent again.
+pub const FAILED_KEPT_MILLIS: i64 = 30 * 24 * 60 * 60 * 1000;
+
+/// A message that its channel has not accepted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UndeliveredMessage {
+    pub message_id: MessageId,
+    pub conversation_id: ConversationId,
+    pub account_id: AccountId,
+    pub sent_at: Timestamp,
+    pub text: Option<String>,
+    /// Pending or failed.
+    pub state: Delivery,
+    /// Why the last attempt did not succeed; absent before it.
+    pub reason: Option<String>,
+    /// Absent: unknown.
+    pub attempts: Option<i64>,
+    /// Pending: when the next attempt is due. During an attempt: when it is repeated if its outcome is not known by then.
+    pub due_at: Option<Timestamp>,
+    /// Failed: when the last attempt ended.
+    pub failed_at: Option<Timestamp>,
+    /// Whether there can be another attempt.
+    pub can_be_retried: bool,
+}

@@ -1,0 +1,58 @@
+// The tab of undelivered messages: those that failed, and those that wait for their channel.
+
+import { add, changed, table } from "../sections.js";
+import { badge, one, stamp } from "../elements.js";
+import { accountText, get, post } from "../plane.js";
+import { t } from "../texts.js";
+
+const LIMIT = 200;
+
+const ROW = `<template id="undelivered-row"><tr role="row">
+  <td role="cell" data-label="${t("undelivered-message")}"><span class="message" data-slot="message"></span></td>
+  <td role="cell" data-label="${t("undelivered-contact")}"><span data-slot="contact"></span> <small data-slot="account"></small></td>
+  <td role="cell" data-label="${t("undelivered-sent")}"><time data-slot="sentAt" data-time="short"></time></td>
+  <td role="cell" data-label="${t("undelivered-state")}"><span class="badge" data-slot="state"></span> <small data-slot="attempts"></small></td>
+  <td role="cell" data-label="${t("undelivered-reason")}" data-slot="reason"></td>
+  <td role="cell" data-label="${t("undelivered-next")}"><time data-slot="nextAttemptAt" data-time="medium"></time></td>
+  <td role="cell" class="actions"><button type="button" class="quiet" data-act="retry-message"></button></td>
+</tr></template>`;
+
+// What the server calls a failure for which it has no words of a channel.
+const REASONS = { no_connector: t("undelivered-no-bridge") };
+
+const textOf = (message) => message.text ?? t("undelivered-no-text");
+
+function fillMessage(message, slots, text, button) {
+  text({
+    message: textOf(message),
+    contact: message.contactName,
+    account: accountText(message.accountId),
+    attempts: message.attempts === undefined ? "" : t("undelivered-attempts", { count: message.attempts }),
+    reason: REASONS[message.reason] ?? message.reason,
+  });
+  badge(slots.state, t(`undelivered-${message.state}`), message.state === "failed" ? "bad" : "warn");
+  stamp(slots.sentAt, message.sentAt);
+  stamp(slots.nextAttemptAt, message.nextAttemptAt);
+  button("retry-message").textContent = t(message.state === "failed" ? "undelivered-again" : "undelivered-now");
+  button("retry-message").hidden = !message.canBeRetried;
+}
+
+async function fetchMessages() {
+  const found = await Promise.all(["failed", "pending"].map((state) => get("/messages/undelivered", { state, limit: LIMIT })));
+  one("#undelivered-more").hidden = found.every((messages) => messages.length < LIMIT);
+  return found.flat();
+}
+
+const acts = {
+  async "retry-message"(messageId) {
+    await post("/messages/retry", { messageId });
+    await changed(t("undelivered-queued"));
+  },
+};
+
+add({
+  name: "undelivered", id: "messageId", label: (message) => textOf(message).slice(0, 60), fill: fillMessage, fetch: fetchMessages, acts, refresh: 5000,
+  body: `<state>${table("undelivered", "undelivered-row", ["undelivered-message", "undelivered-contact", "undelivered-sent", "undelivered-state", "undelivered-reason", "undelivered-next", "actions"])}
+    <p class="hint" id="undelivered-more" hidden>${t("undelivered-more", { limit: LIMIT })}</p>`,
+  outside: ROW,
+});

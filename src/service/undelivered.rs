@@ -1,0 +1,88 @@
+//! Undelivered messages: listed, and sent again on request.
+
+use serde_json::json;
+
+use super::{Error, Result, Service, write_transaction::WriteTransaction};
+use crate::domain::{
+    ids::{MessageId, StoreId},
+    outbound::{Content, Delivery, Parcel, text_kind},
+    receive::is_mail,
+    settings::{Editor, Entry, Subject},
+    undelivered::UndeliveredMessage,
+};
+
+/// The member that names the message to send again.
+const RETRIED: &str = "messageId";
+
+impl Service {
+    /// At most `limit` messages that are pending or failed, the newest first; `after`: only those after this one in the list.
+    pub async fn undelivered(
+        &self,
+        store: &StoreId,
+        state: Delivery,
+        after: Option<&MessageId>,
+        limit: u64,
+    ) -> Result<Vec<UndeliveredMessage>> {
+        Ok(match state {
+            Delivery::Pending => self.db().pending_messages(store, after, limit).await?,
+            Delivery::Failed => self.db().failed_messages(store, after, limit).await?,
+            Delivery::Sent => vec![],
+        })
+    }
+
+    /// Every undelivered message of a store, the oldest first.
+    pub async fn all_undelivered(&self, store: &StoreId) -> Result<Vec<UndeliveredMessage>> {
+        let everything = i64::MAX.cast_unsigned();
+        let mut all = self.undelivered(store, Delivery::Failed, None, everything).await?;
+        all.extend(self.undelivered(store, Delivery::Pending, None, everything).await?);
+        all.sort_by(|a, b| (a.sent_at, &a.message_id).cmp(&(b.sent_at, &b.message_id)));
+        Ok(all)
+    }
+
+    /// Sends a message again that failed, or makes the next attempt for one that is pending.
+    pub async fn retry_message(&self, editor: &Editor, id: &MessageId) -> Result<()> {
+        let mut change = self.begin_edit(editor).await?;
+        let hastened = change.hasten(id).await?;
+        if !hastened {
+            let parcel = failed(&change, id).await?;
+            self.queue_again(&mut change, parcel).await?;
+        }
+        change.audit(Entry {
+            action: "message.retried",
+            subject: Subject::Message,
+            subject_id: id.to_string(),
+            detail: json!({ "former": if hastened { Delivery::Pending } else { Delivery::Failed }.as_str() }),
+        });
+        change.end().await
+    }
+
+    async fn queue_again(&self, change: &mut WriteTransaction<'_>, mut parcel: Parcel) -> Result<()> {
+        // A text must still be permitted now; an e-mail or template is at any time.
+        if matches!(parcel.content, Content::Text(_)) && !is_mail(parcel.channel.as_str()) {
+            let conversation = change.conversation(&parcel.conversation_id).await?;
+            let conversation = conversation.ok_or_else(|| Error::Internal(format!("message {} has no conversation", parcel.message_id)))?;
+            let kind = text_kind(parcel.channel.as_str(), conversation.last_inbound_at, change.now())
+                .map_err(|closed| Error::conflict(RETRIED, format!("names a message in {}", self.closed(closed))))?;
+            parcel.kind = kind.map(str::to_owned);
+        }
+        change.save_requeued(&parcel).await?;
+        Ok(change.dispatch(&parcel)?)
+    }
+}
+
+/// The parcel of a message that failed, which is taken from those that failed.
+async fn failed(change: &WriteTransaction<'_>, id: &MessageId) -> Result<Parcel> {
+    if let Some(Some(parcel)) = change.take_failed_message(id).await? {
+        return Ok(parcel);
+    }
+    let state = change.delivery(id).await?.ok_or_else(|| Error::missing(RETRIED, "message", id))?;
+    Err(Error::conflict(
+        RETRIED,
+        match state {
+            Some(Delivery::Failed) => "names a message that failed too long ago to be sent again; write it anew",
+            Some(Delivery::Sent) => "names a message that its channel has accepted",
+            Some(Delivery::Pending) => "names a message that is being sent",
+            None => "names a message that this server did not send",
+        },
+    ))
+}

@@ -1,0 +1,20 @@
+//! Messages that could not be sent, each with the parcel that a further attempt needs. An export leaves them out: the message has its state.
+
+use sea_orm::entity::prelude::*;
+
+#[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+#[sea_orm(table_name = "failed_messages")]
+pub struct Model {
+    #[sea_orm(primary_key, auto_increment = false)]
+    pub store_id: String,
+    #[sea_orm(primary_key, auto_increment = false)]
+    pub message_id: String,
+    pub parcel: Option<String>,
+    pub attempts: Option<i64>,
+    pub failed_at: i64,
+}
+
+#[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
+pub enum Relation {}
+
+impl ActiveModelBehavior for ActiveModel {}

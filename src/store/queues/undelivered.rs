@@ -1,0 +1,175 @@
+//! Messages that their channel has not accepted: queued, or given up. A message that was given up keeps its parcel, so that it can be
+//! queued again.
+
+use sea_orm::{
+    ActiveValue::Set,
+    ColumnTrait, Condition, EntityTrait, QueryFilter, QuerySelect,
+    sea_query::{Expr, ExprTrait, Order, Query, SelectStatement},
+};
+
+use crate::{
+    domain::{
+        ids::{MessageId, StoreId},
+        outbound::{Delivery, Parcel},
+        time::Timestamp,
+        undelivered::UndeliveredMessage,
+    },
+    store::{
+        Db, Result,
+        entity::{failed_messages, messages, outbound},
+        queues::outbound::{ClaimedMessage, parcel_text},
+        rows::Cells,
+        statement::from_entities::among,
+        transaction::write::Write,
+    },
+};
+
+/// Selects the messages to which the rows of a queue belong.
+fn of_messages<C: ColumnTrait>(queue: impl EntityTrait, store: C, message: C) -> SelectStatement {
+    let same = Condition::all()
+        .add(Expr::col((messages::Entity, messages::Column::StoreId)).equals(store.as_column_ref()))
+        .add(Expr::col((messages::Entity, messages::Column::Id)).equals(message.as_column_ref()));
+    let columns = [
+        messages::Column::Id,
+        messages::Column::ConversationId,
+        messages::Column::AccountId,
+        messages::Column::SentAt,
+        messages::Column::Text,
+    ];
+    Query::select().columns(columns.map(|column| (messages::Entity, column))).from(queue).inner_join(messages::Entity, same).to_owned()
+}
+
+/// The message in the columns of [`of_messages`], of which `state` is known.
+fn undelivered(cells: &mut Cells<'_>, state: Delivery) -> Result<UndeliveredMessage> {
+    Ok(UndeliveredMessage {
+        message_id: cells.id()?,
+        conversation_id: cells.id()?,
+        account_id: cells.id()?,
+        sent_at: cells.time()?,
+        text: cells.take()?,
+        state,
+        reason: None,
+        attempts: None,
+        due_at: None,
+        failed_at: None,
+        can_be_retried: true,
+    })
+}
+
+impl Write {
+    /// Notes that no more attempts are made for a message whose attempt has just ended.
+    pub async fn insert_failed_message(&self, claimed: &ClaimedMessage) -> Result<()> {
+        self.insert(failed_messages::ActiveModel {
+            store_id: Set(self.store().to_string()),
+            message_id: Set(claimed.parcel.message_id.to_string()),
+            parcel: Set(Some(parcel_text(&claimed.parcel)?)),
+            attempts: Set(Some(claimed.attempts)),
+            failed_at: Set(self.now().millis()),
+        })
+        .await
+    }
+
+    /// Takes a message from those that failed. `None`: it is not among them; the inner `None`: its parcel was not kept.
+    pub async fn take_failed_message(&self, id: &MessageId) -> Result<Option<Option<Parcel>>> {
+        let named = Condition::all().add(failed_messages::Column::StoreId.eq(self.store())).add(failed_messages::Column::MessageId.eq(id));
+        let found = failed_messages::Entity::find().select_only().column(failed_messages::Column::Parcel).filter(named.clone());
+        let Some(parcel) = self.select_for_update(found, |cells| cells.optional_json()).await?.pop() else { return Ok(None) };
+        if parcel.is_some() {
+            self.execute(&failed_messages::Entity::delete_many().filter(named)).await?;
+        }
+        Ok(Some(parcel))
+    }
+
+    /// Makes the next attempt for a queued message due now, unless one is in progress. False: the message is not queued.
+    pub async fn hasten_parcel(&self, id: &MessageId) -> Result<bool> {
+        let queued = Condition::all().add(outbound::Column::StoreId.eq(self.store())).add(outbound::Column::MessageId.eq(id));
+        let waiting = queued.clone().add(outbound::Column::Claim.is_null()).add(outbound::Column::DueAt.gt(self.now()));
+        let hastened = outbound::Entity::update_many().col_expr(outbound::Column::DueAt, Expr::value(self.now())).filter(waiting);
+        if self.execute(&hastened).await? == 1 {
+            return Ok(true);
+        }
+        let found = outbound::Entity::find().select_only().column(outbound::Column::Position).filter(queued);
+        Ok(!self.select(found, |cells| cells.take::<i64>()).await?.is_empty())
+    }
+
+    /// Deletes at most `limit` entries of messages that failed before a time. The messages stay.
+    pub async fn forget_failed_messages(&self, before: Timestamp, limit: u64) -> Result<()> {
+        let old = failed_messages::Entity::find()
+            .select_only()
+            .column(failed_messages::Column::MessageId)
+            .filter(failed_messages::Column::StoreId.eq(self.store()))
+            .filter(failed_messages::Column::FailedAt.lt(before))
+            .limit(limit);
+        let old: Vec<MessageId> = self.select(old, |cells| cells.id()).await?;
+        if !old.is_empty() {
+            let deleted = failed_messages::Entity::delete_many()
+                .filter(failed_messages::Column::StoreId.eq(self.store()))
+                .filter(among(failed_messages::Column::MessageId, &old));
+            self.execute(&deleted).await?;
+        }
+        Ok(())
+    }
+
+    /// The state of delivery of an outbound message.
+    pub async fn delivery(&self, id: &MessageId) -> Result<Option<Option<Delivery>>> {
+        let found = messages::Entity::find()
+            .select_only()
+            .column(messages::Column::Delivery)
+            .filter(messages::Column::StoreId.eq(self.store()))
+            .filter(messages::Column::Id.eq(id));
+        let state = self.select(found, |cells| cells.take::<Option<String>>()).await?.pop();
+        Ok(state.map(|state| state.as_deref().and_then(Delivery::of)))
+    }
+}
+
+impl Db {
+    /// The messages of a store that failed, the last failure first, at most `limit` after one of them.
+    pub async fn failed_messages(&self, store: &StoreId, after: Option<&MessageId>, limit: u64) -> Result<Vec<UndeliveredMessage>> {
+        use failed_messages::{Column, Entity};
+        let mut query = of_messages(Entity, Column::StoreId, Column::MessageId);
+        query.column((messages::Entity, messages::Column::Failure));
+        query.columns([Column::Attempts, Column::FailedAt].map(|column| (Entity, column)));
+        query.expr(Expr::col((Entity, Column::Parcel)).is_not_null());
+        query.and_where(Column::StoreId.eq(store));
+        if let Some(after) = after {
+            let place = Entity::find()
+                .select_only()
+                .columns([Column::FailedAt, Column::MessageId])
+                .filter(Column::StoreId.eq(store))
+                .filter(Column::MessageId.eq(after));
+            let Some((failed_at, id)) = self.select(place, |cells| Ok((cells.time()?, cells.id::<MessageId>()?))).await?.pop() else {
+                return Ok(vec![]);
+            };
+            let same = Condition::all().add(Column::FailedAt.eq(failed_at)).add(Column::MessageId.lt(&id));
+            query.cond_where(Condition::any().add(Column::FailedAt.lt(failed_at)).add(same));
+        }
+        query.order_by((Entity, Column::FailedAt), Order::Desc).order_by((Entity, Column::MessageId), Order::Desc).limit(limit);
+        let decode = |cells: &mut Cells<'_>| {
+            let message = undelivered(cells, Delivery::Failed)?;
+            let (reason, attempts, failed_at) = (cells.take()?, cells.take()?, Some(cells.time()?));
+            Ok(UndeliveredMessage { reason, attempts, failed_at, can_be_retried: cells.take()?, ..message })
+        };
+        self.select(query, decode).await
+    }
+
+    /// The messages of a store that are queued, the last queued first, at most `limit` after one of them.
+    pub async fn pending_messages(&self, store: &StoreId, after: Option<&MessageId>, limit: u64) -> Result<Vec<UndeliveredMessage>> {
+        use outbound::{Column, Entity};
+        let mut query = of_messages(Entity, Column::StoreId, Column::MessageId);
+        query.columns([Column::Reason, Column::Attempts, Column::DueAt].map(|column| (Entity, column)));
+        query.and_where(Column::StoreId.eq(store));
+        if let Some(after) = after {
+            let place =
+                Entity::find().select_only().column(Column::Position).filter(Column::StoreId.eq(store)).filter(Column::MessageId.eq(after));
+            let Some(position) = self.select(place, |cells| cells.take::<i64>()).await?.pop() else { return Ok(vec![]) };
+            query.and_where(Column::Position.lt(position));
+        }
+        query.order_by((Entity, Column::Position), Order::Desc).limit(limit);
+        let decode = |cells: &mut Cells<'_>| {
+            let message = undelivered(cells, Delivery::Pending)?;
+            Ok(UndeliveredMessage { reason: cells.take()?, attempts: Some(cells.take()?), due_at: Some(cells.time()?), ..message })
+        };
+        // A store's whole queue is sorted.
+        self.scan(query, decode).await
+    }
+}

@@ -1,0 +1,78 @@
+//! Undelivered messages in the settings plane: listed with their reason, and sent again. How retries race is tested with the worker.
+
+use serde_json::{Value, json};
+
+use super::Plane;
+use crate::{client::Answer, harness::SIMULATED, writes::acknowledged};
+
+fn listed(plane: &Plane, state: &str) -> Vec<Value> {
+    plane.get("/messages/undelivered").query("state", state).send().ok().as_array().cloned().unwrap_or_default()
+}
+
+fn retry(plane: &Plane, id: &Value) -> Answer {
+    plane.call("POST", "/messages/retry").json(json!({"messageId": id})).send()
+}
+
+#[test]
+fn a_message_that_failed_is_listed_and_sent_again() {
+    let plane = Plane::with(SIMULATED);
+    plane.desk.text("conv-free", "simulate:refuse").is(acknowledged());
+    plane.desk.until("the refusal is known", || !listed(&plane, "failed").is_empty());
+    let failed = listed(&plane, "failed");
+    assert_eq!(failed.len(), 1);
+    let (found, id) = (&failed[0], &failed[0]["messageId"]);
+    assert_eq!(
+        (&found["conversationId"], &found["accountId"], &found["text"], &found["state"], &found["attempts"], &found["canBeRetried"]),
+        (&json!("conv-free"), &json!("acc-line"), &json!("simulate:refuse"), &json!("failed"), &json!(1), &json!(true))
+    );
+    assert_eq!(found["reason"], "the simulated channel refuses this message");
+    assert!(found["contactName"].as_str().is_some_and(|name| !name.is_empty()), "{found}");
+    assert!(found["failedAt"].is_string() && found.get("nextAttemptAt").is_none(), "{found}");
+    // The default state, and reading on after the last one.
+    assert_eq!(plane.get("/messages/undelivered").send().ok(), json!(failed));
+    assert_eq!(plane.get("/messages/undelivered").query("before", id.as_str().unwrap_or_default()).send().ok(), json!([]));
+
+    retry(&plane, id).is(acknowledged());
+    plane.desk.until("it failed again", || listed(&plane, "failed").first().is_some_and(|again| again["failedAt"] != found["failedAt"]));
+    let entries = plane.get("/audit").query("subjectType", "message").send().ok();
+    assert_eq!(
+        (&entries[0]["action"], &entries[0]["subjectId"], &entries[0]["detail"]),
+        (&json!("message.retried"), id, &json!({"former": "failed"}))
+    );
+}
+
+#[test]
+fn a_pending_message_is_listed_and_tried_at_once() {
+    let plane = Plane::with(SIMULATED);
+    plane.desk.text("conv-free", "simulate:down").is(acknowledged());
+    plane.desk.until("it was tried", || listed(&plane, "pending").first().is_some_and(|one| one["reason"].is_string()));
+    let pending = listed(&plane, "pending");
+    assert_eq!((pending.len(), &pending[0]["reason"]), (1, &json!("the simulated channel is down")));
+    assert!(pending[0]["nextAttemptAt"].is_string() && pending[0].get("failedAt").is_none(), "{pending:?}");
+    let attempts = pending[0]["attempts"].as_i64();
+    for _ in 0..3 {
+        retry(&plane, &pending[0]["messageId"]).is(acknowledged());
+    }
+    plane.desk.until("it was tried again", || listed(&plane, "pending").first().is_some_and(|one| one["attempts"].as_i64() > attempts));
+}
+
+#[test]
+fn what_cannot_be_sent_again_is_refused() {
+    let plane = Plane::with(SIMULATED);
+    plane.desk.text("conv-free", "delivered at once").is(acknowledged());
+    let delivered = plane.desk.newest("conv-free")["id"].clone();
+    plane.desk.until("it is delivered", || listed(&plane, "pending").is_empty());
+    retry(&plane, &delivered).fails(409);
+    // Received from the contact.
+    assert_eq!(retry(&plane, &json!("m-1")).fails(409), "`body.messageId` names a message that this server did not send");
+    // The other message belongs to another store.
+    for unknown in ["no-such", "two-message"] {
+        retry(&plane, &json!(unknown)).fails(404);
+    }
+    for body in [json!({}), json!({"messageId": null}), json!({"messageId": 5}), json!({"messageId": "m-1", "more": 1})] {
+        plane.call("POST", "/messages/retry").json(body).send().fails(400);
+    }
+    plane.get("/messages/undelivered").query("state", "sent").send().fails(400);
+    plane.get("/messages/undelivered").query("limit", "0").send().fails(400);
+    assert_eq!(listed(&plane, "failed"), Vec::<Value>::new());
+}

@@ -43,9 +43,12 @@ if (imported.status) throw new Error(imported.stderr);
 // A webhook that nobody answers, and an attempt; the address does not exist.
 const HOOK = { url: `https://hooks.invalid/${"y".repeat(250)}` };
 
+// A text that the demo's channels refuse, so that its message fails.
+const REFUSED = `simulate:refuse ${LONG[0]} ${LONG[1]}`;
+
 const LANGUAGES = ["en", "th"];
 // Buttons that act at once; all others open a dialog.
-const AT_ONCE = ["sign-out", "reload", "older", "test-webhook", "enable-webhook", "activate-key", "replay-one", "close", "copy"];
+const AT_ONCE = ["sign-out", "reload", "older", "test-webhook", "enable-webhook", "activate-key", "replay-one", "retry-message", "close", "copy"];
 
 const faults = [];
 const sizes = [];
@@ -112,18 +115,25 @@ try {
         session ? await page.goto(`${base}/settings`) : await page.goto(link);
         await page.waitForSelector("#page:not([hidden])");
         if (!session) {
-          const made = await page.evaluate(async (hook) => {
-            const post = (path, body) => fetch(`/settings/v1${path}`, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) });
-            const { data } = await (await post("/webhooks", hook)).json();
-            return (await post("/webhooks/test", { webhookId: data.webhook.id })).status;
-          }, HOOK);
-          if (made !== 200) throw new Error(`a test event was answered with ${made}`);
+          await page.evaluate(async (hook, text) => {
+            const ask = async (method, path, body) => {
+              const response = await fetch(`/settings/v1${path}`, { method, ...(body && { headers: { "content-type": "application/json" }, body: JSON.stringify(body) }) });
+              if (!response.ok) throw new Error(`${method} ${path} was answered with ${response.status}`);
+              return (await response.json()).data;
+            };
+            const { webhook } = await ask("POST", "/webhooks", hook);
+            await ask("POST", "/webhooks/test", { webhookId: webhook.id });
+            const [{ id, body }] = await ask("GET", "/drafts");
+            await ask("PATCH", "/drafts", { draftId: id, body: { ...body, text } });
+            await ask("POST", "/drafts/release", { draftId: id });
+            while (!(await ask("GET", "/messages/undelivered")).length) await new Promise((done) => setTimeout(done, 100));
+          }, HOOK, REFUSED);
         }
         session = true;
         if ((await page.evaluate(() => document.documentElement.lang)) !== language) await page.select("#language", language);
         await page.waitForFunction((language) => document.documentElement.lang === language && !document.querySelector("#page").hidden, {}, language);
         const tabs = await page.evaluate(() => [...document.querySelectorAll("section[id]")].map(({ id }) => id));
-        if (tabs.length !== 8) throw new Error(`the page has the tabs ${tabs}`);
+        if (tabs.length !== 9) throw new Error(`the page has the tabs ${tabs}`);
         for (const tab of tabs) {
           path = `/settings#${tab}`;
           await page.goto(base + path);

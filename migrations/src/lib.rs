@@ -36,6 +36,7 @@ mod m0022_moves_on_sqlite;
 mod m0023_links_by_email;
 mod m0024_endpoint_answers;
 mod m0025_failed_messages;
+mod m0026_cheaper_sends;
 
 pub use sea_orm_migration::{MigrationStatus, MigratorTrait};
 
@@ -70,6 +71,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0023_links_by_email::Migration),
             Box::new(m0024_endpoint_answers::Migration),
             Box::new(m0025_failed_messages::Migration),
+            Box::new(m0026_cheaper_sends::Migration),
         ]
     }
 }

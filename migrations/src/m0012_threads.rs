@@ -3,7 +3,7 @@
 //! Each message moves its conversation to the head of its contact's list. An index with the list position would be updated
 //! by each message: two searches, and a page that no other message of the commit touches, which measurably slows messages
 //! down. A contact has few conversations, and sorting them costs nothing measurable; only with thousands of them does a
-//! page cost milliseconds. On PostgreSQL messages are no faster without the position, so the index stays.
+//! page cost milliseconds. `m0026_cheaper_sends` does the same on PostgreSQL.
 
 use sea_orm_migration::{prelude::*, sea_orm::DbBackend};
 

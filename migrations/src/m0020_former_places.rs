@@ -72,21 +72,26 @@ fn up_on_sqlite() -> Vec<String> {
     columns.into_iter().chain(triggers_on_sqlite()).collect()
 }
 
+const TRANSACTION: &str = "pg_current_xact_id()::text::bigint";
+
+/// The function that notes the former place of a row. `now`: the time in milliseconds.
+pub(crate) fn moved_on_postgres(table: &str, place: &str, now: &str) -> String {
+    // A transaction that moves a row twice leaves one former place, the first.
+    format!(
+        "CREATE OR REPLACE FUNCTION {table}_moved() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN NEW.placed_by := {TRANSACTION}; \
+         IF OLD.placed_by <> NEW.placed_by THEN \
+         INSERT INTO former_places (store_id, list, left_by, row_id, place_at, placed_by, left_at) \
+         VALUES (NEW.store_id, '{table}', NEW.placed_by, NEW.id, OLD.{place}, OLD.placed_by, {now}); END IF; RETURN NEW; END$$"
+    )
+}
+
 fn up_on_postgres() -> Vec<String> {
-    let transaction = "pg_current_xact_id()::text::bigint";
     let triggers = |(table, place): (&str, &str)| {
         [
             format!("ALTER TABLE {table} ADD COLUMN placed_by BIGINT NOT NULL DEFAULT 0"),
             // Beside the column, a default that changes would write every row anew.
-            format!("ALTER TABLE {table} ALTER COLUMN placed_by SET DEFAULT ({transaction})"),
-            // A transaction that moves a row twice leaves one former place, the first.
-            format!(
-                "CREATE FUNCTION {table}_moved() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN NEW.placed_by := {transaction}; \
-                 IF OLD.placed_by <> NEW.placed_by THEN \
-                 INSERT INTO former_places (store_id, list, left_by, row_id, place_at, placed_by, left_at) \
-                 VALUES (NEW.store_id, '{table}', NEW.placed_by, NEW.id, OLD.{place}, OLD.placed_by, \
-                 (extract(epoch FROM now()) * 1000)::bigint); END IF; RETURN NEW; END$$"
-            ),
+            format!("ALTER TABLE {table} ALTER COLUMN placed_by SET DEFAULT ({TRANSACTION})"),
+            moved_on_postgres(table, place, "(extract(epoch FROM now()) * 1000)::bigint"),
             format!(
                 "CREATE TRIGGER {table}_moved BEFORE UPDATE OF {place} ON {table} FOR EACH ROW WHEN (OLD.{place} <> NEW.{place}) \
                  EXECUTE FUNCTION {table}_moved()"

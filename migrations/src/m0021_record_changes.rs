@@ -2,7 +2,7 @@
 //!
 //! Triggers write the log, so every writer is covered: requests, imports, chores, earlier versions, and manual changes by an operator.
 //! They write nothing for a store whose feed is not active: a write then pays one look-up in a table of few rows. On PostgreSQL the
-//! triggers fire once for each statement. Keys are assumed never to change.
+//! triggers fire once for each statement, until `m0026_cheaper_sends` changes those of large tables. Keys are assumed never to change.
 //!
 //! On PostgreSQL a concurrent writer may fail with a retryable error during this migration: it may hold a lock on one of the tables and
 //! wait for another.
@@ -24,7 +24,8 @@ CREATE TABLE change_feeds (
     store_id {text} NOT NULL PRIMARY KEY REFERENCES stores (id),
     -- Whether changes are recorded.
     active BOOLEAN NOT NULL,
-    -- PostgreSQL: the transaction that activated the feed. Transactions that ran then may not have recorded their changes. 0 on SQLite.
+    -- PostgreSQL: the first transaction number that was not given yet when the activation had committed; -1 until it is noted. A
+    -- transaction with a lower number may not have recorded its changes. 0 on SQLite.
     activated_by BIGINT NOT NULL,
     -- The greatest assigned sequence number.
     last_sequence BIGINT NOT NULL,
@@ -49,7 +50,7 @@ CREATE INDEX record_changes_to_number ON record_changes (position) WHERE sequenc
 "#;
 
 /// Each table whose rows are part of records: the kind of the record, and the column with the record's id.
-const RECORDS: [(&str, &str, &str); 15] = [
+pub(crate) const RECORDS: [(&str, &str, &str); 15] = [
     ("roles", "role", "id"),
     ("users", "user", "id"),
     ("teams", "team", "id"),
@@ -68,13 +69,13 @@ const RECORDS: [(&str, &str, &str); 15] = [
 ];
 
 /// Each event that changes a row, and the version of the row that it has.
-const EVENTS: [(&str, &str); 3] = [("INSERT", "NEW"), ("UPDATE", "NEW"), ("DELETE", "OLD")];
+pub(crate) const EVENTS: [(&str, &str); 3] = [("INSERT", "NEW"), ("UPDATE", "NEW"), ("DELETE", "OLD")];
 
-fn trigger_of(table: &str, event: &str) -> String {
+pub(crate) fn trigger_of(table: &str, event: &str) -> String {
     format!("{table}_recorded_on_{}", event.to_lowercase())
 }
 
-fn function_of(table: &str) -> String {
+pub(crate) fn function_of(table: &str) -> String {
     format!("{table}_recorded")
 }
 
@@ -96,26 +97,23 @@ fn up_on_sqlite() -> Vec<String> {
     statements
 }
 
-fn up_on_postgres() -> Vec<String> {
-    let mut statements = Vec::new();
-    for (table, kind, id) in RECORDS {
-        // The first condition spares a statement the look at its rows while no store has an active feed.
+/// The function and the triggers that record the changed rows of each statement.
+pub(crate) fn recorded_on_postgres(table: &str, kind: &str, id: &str) -> Vec<String> {
+    // The first condition spares a statement the look at its rows while no store has an active feed.
+    let mut statements = vec![format!(
+        "CREATE FUNCTION {}() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN \
+         IF EXISTS (SELECT 1 FROM change_feeds WHERE active) THEN \
+         INSERT INTO record_changes (store_id, kind, record_id) \
+         SELECT DISTINCT c.store_id, '{kind}', c.{id} FROM changed c JOIN change_feeds f ON f.store_id = c.store_id AND f.active; \
+         END IF; RETURN NULL; END$$",
+        function_of(table)
+    )];
+    for (event, row) in EVENTS {
         statements.push(format!(
-            "CREATE FUNCTION {}() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN \
-             IF EXISTS (SELECT 1 FROM change_feeds WHERE active) THEN \
-             INSERT INTO record_changes (store_id, kind, record_id) \
-             SELECT DISTINCT c.store_id, '{kind}', c.{id} FROM changed c JOIN change_feeds f ON f.store_id = c.store_id AND f.active; \
-             END IF; RETURN NULL; END$$",
+            "CREATE TRIGGER {} AFTER {event} ON {table} REFERENCING {row} TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION {}()",
+            trigger_of(table, event),
             function_of(table)
         ));
-        for (event, row) in EVENTS {
-            statements.push(format!(
-                "CREATE TRIGGER {} AFTER {event} ON {table} REFERENCING {row} TABLE AS changed \
-                 FOR EACH STATEMENT EXECUTE FUNCTION {}()",
-                trigger_of(table, event),
-                function_of(table)
-            ));
-        }
     }
     statements
 }
@@ -129,7 +127,8 @@ impl MigrationTrait for Migration {
     async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
         crate::run(manager, TABLES).await?;
         let sqlite = manager.get_database_backend() == DbBackend::Sqlite;
-        run_all(manager, if sqlite { up_on_sqlite() } else { up_on_postgres() }).await
+        let on_postgres = || RECORDS.into_iter().flat_map(|(table, kind, id)| recorded_on_postgres(table, kind, id)).collect();
+        run_all(manager, if sqlite { up_on_sqlite() } else { on_postgres() }).await
     }
 
     async fn down(&self, manager: &SchemaManager) -> Result<(), DbErr> {

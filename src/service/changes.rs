@@ -68,10 +68,15 @@ impl Service {
                     db.note_feed_use(store, &feed, self.world().now()).await?;
                     return Ok(feed);
                 }
-                Some(_) => tokio::time::sleep(BETWEEN_LOOKS).await,
+                Some(_) => {
+                    // The process that activated the feed may have ended before it did so.
+                    db.note_feed_activation(store).await?;
+                    tokio::time::sleep(BETWEEN_LOOKS).await;
+                }
                 None if look == 0 => {
                     self.must_exist(store).await?;
                     db.activate_feed(store, self.world().now()).await?;
+                    db.note_feed_activation(store).await?;
                 }
                 None => {}
             }

@@ -44,7 +44,7 @@ const USES: Duration = Duration::from_secs(3600);
 pub struct ChangeFeed {
     /// Whether changes are recorded.
     pub is_active: bool,
-    /// Whether every transaction has ended that ran when the feed was activated: such a transaction may record nothing.
+    /// Whether every transaction has ended that may have changed a record before it could see the activation: it did not record the change.
     pub is_ready: bool,
     /// The greatest assigned number.
     pub last: i64,
@@ -80,7 +80,7 @@ impl Db {
     pub async fn change_feed(&self, store: &StoreId) -> Result<Option<ChangeFeed>> {
         let is_ready = match self.backend() {
             DbBackend::Sqlite => "TRUE",
-            _ => "activated_by < pg_snapshot_xmin(pg_current_snapshot())::text::bigint",
+            _ => "activated_by <> -1 AND activated_by <= pg_snapshot_xmin(pg_current_snapshot())::text::bigint",
         };
         let text = format!("SELECT active, {is_ready}, last_sequence, forgotten, used_at FROM change_feeds WHERE store_id = $1");
         self.first(Sql::of(store, &text), |cells| {
@@ -92,10 +92,8 @@ impl Db {
 
     /// Has the changes of a store recorded from now on. Numbers of an earlier time are not known then.
     pub async fn activate_feed(&self, store: &StoreId, now: Timestamp) -> Result<()> {
-        let transaction = match self.backend() {
-            DbBackend::Sqlite => "0",
-            _ => "pg_current_xact_id()::text::bigint",
-        };
+        // On PostgreSQL the number follows after the commit.
+        let transaction = if self.backend() == DbBackend::Sqlite { "0" } else { "-1" };
         let mut sql = Sql::of(store, "INSERT INTO change_feeds (store_id, active, activated_by, last_sequence, forgotten, used_at) ");
         sql.push(&format!("VALUES ($1, TRUE, {transaction}, 0, 0, ")).integer(now.millis());
         sql.push(
@@ -104,6 +102,20 @@ impl Db {
         );
         let tx = self.begin().await?;
         tx.run(&sql).await?;
+        tx.commit().await
+    }
+
+    /// Notes which transactions see that a feed is active, once its activation has committed: those that are numbered from now on. A
+    /// transaction that got its number earlier may have changed a record before. It may have got it after the activation's own number, so
+    /// that number does not tell.
+    pub async fn note_feed_activation(&self, store: &StoreId) -> Result<()> {
+        if self.backend() == DbBackend::Sqlite {
+            return Ok(());
+        }
+        let text = "UPDATE change_feeds SET activated_by = pg_snapshot_xmax(pg_current_snapshot())::text::bigint \
+                    WHERE store_id = $1 AND activated_by = -1";
+        let tx = self.begin().await?;
+        tx.run(&Sql::of(store, text)).await?;
         tx.commit().await
     }
 
@@ -270,4 +282,52 @@ fn count(positions: &[i64]) -> Sql {
     );
     sql.integers(positions).push(")");
     sql
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::{
+        domain::clock::{Clock, SystemClock},
+        store::fixture::Fixture,
+    };
+
+    /// A transaction that got its number after the activation's, and changed a record before it could see the activation, did not record the
+    /// change. On SQLite there is one writer at a time.
+    #[tokio::test]
+    async fn a_feed_waits_for_transactions_that_could_not_see_its_activation() {
+        let fixture = Fixture::alone().await;
+        if fixture.is_sqlite() {
+            return;
+        }
+        let (db, store, now) = (fixture.db.clone(), fixture.store.clone(), Timestamp::from_millis(1));
+        db.activate_feed(&store, now).await.unwrap();
+        fixture.execute("UPDATE change_feeds SET active = FALSE").await.unwrap();
+        // Another process, since this one has two connections for writes.
+        let other = Db::open(&fixture.url, 1, None).await.unwrap();
+        let blocking = other.begin().await.unwrap();
+        blocking.script("UPDATE change_feeds SET used_at = used_at").await.unwrap();
+        let activation = tokio::spawn({
+            let (db, store) = (db.clone(), store.clone());
+            async move { db.activate_feed(&store, now).await }
+        });
+        let waiting = "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+        while db.first(Sql::fixed(waiting), |cells| cells.take::<i64>()).await.unwrap() == Some(0) {
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let unseeing = db.write(&store, &clock).await.unwrap();
+        unseeing.run(Sql::of(&store, "UPDATE contacts SET note = 'unseen' WHERE store_id = $1")).await.unwrap();
+        blocking.commit().await.unwrap();
+        activation.await.unwrap().unwrap();
+        other.close().await.unwrap();
+        let is_ready = async || db.change_feed(&store).await.unwrap().unwrap().is_ready;
+        assert!(!is_ready().await, "the moment of the activation is not known yet");
+        db.note_feed_activation(&store).await.unwrap();
+        assert!(!is_ready().await, "a transaction still runs that has changed a record and recorded nothing");
+        unseeing.commit().await.unwrap();
+        assert!(is_ready().await);
+    }
 }

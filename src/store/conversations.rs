@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use sea_orm::{
-    ColumnTrait, Condition, DbBackend,
+    ColumnTrait, Condition,
     sea_query::{Expr, ExprTrait, Query},
 };
 
@@ -105,20 +105,16 @@ impl Db {
 
     /// A page of a contact's conversations, most recent last message first.
     pub async fn conversations_of_contact(&self, store: &StoreId, contact: &ContactId, page: &PageRequest) -> Result<Page<Conversation>> {
-        let conditions = self.conversations_of(store, contact);
+        let conditions = Self::conversations_of(store, contact);
         let counted = count_sql(Conversation::TABLE, conditions.clone());
         let moved = |sql: &mut Sql| _ = sql.push("store_id = $1 AND contact_id = ").text(contact.as_str());
         self.walk_counting(MovingList { source: Conversation::TABLE.into(), conditions, moved }, page, counted).await
     }
 
-    /// The conversations of a contact. SQLite has no index in their order, since each message would change it: a page looks at all of
-    /// them.
-    pub(super) fn conversations_of(&self, store: &StoreId, contact: &ContactId) -> Sql {
+    /// The conversations of a contact. No index has them in their order, since each message would change it: a page looks at all of them.
+    pub(super) fn conversations_of(store: &StoreId, contact: &ContactId) -> Sql {
         let mut sql = Sql::of(store, "store_id = $1");
-        sql.push(" AND contact_id = ").text(contact.as_str());
-        if self.backend() == DbBackend::Sqlite {
-            sql.unbounded();
-        }
+        sql.push(" AND contact_id = ").text(contact.as_str()).unbounded();
         sql
     }
 

@@ -427,7 +427,7 @@ async fn plain_lists_are_read_in_the_order_of_an_index_at_any_depth() {
         }
     }
     // The conversations of a contact are the exception: each message would change their order in an index.
-    let conversations = db.conversations_of(store, &"k".into());
+    let conversations = crate::store::Db::conversations_of(store, &"k".into());
     assert!(matches!(conversations.reach(), Reach::Rows));
     let plan = db.page_plan::<Conversation>("conversations", conversations, &deep).await.unwrap();
     let by_contact = "SEARCH conversations USING INDEX conversations_by_contact (store_id=? AND contact_id=?)";

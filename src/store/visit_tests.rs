@@ -207,7 +207,8 @@ async fn a_contact_s_conversations_are_listed_from_its_own() {
     }
     let (mut page, mut walked) = (first(20), Vec::new());
     loop {
-        let visits = db.page_visits::<Conversation>(&"conversations".into(), db.conversations_of(store, &"few".into()), &page).await;
+        let visits =
+            db.page_visits::<Conversation>(&"conversations".into(), crate::store::Db::conversations_of(store, &"few".into()), &page).await;
         assert!(visits < 2_500, "{visits}");
         let read = db.conversations_of_contact(store, &"few".into(), &page).await.unwrap();
         walked.extend(read.rows.iter().map(|row| (row.sort_at, row.id.to_string())));

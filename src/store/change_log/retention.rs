@@ -116,8 +116,8 @@ impl Db {
         )))
         .await?;
         tx.run(&Sql::fixed(&format!("UPDATE forgotten_changes SET through = 0 WHERE through >= {RUNNING}"))).await?;
-        // A feed of changes waits for the transaction that activated it.
-        tx.run(&Sql::fixed(&format!("UPDATE change_feeds SET activated_by = 0 WHERE activated_by >= {UNSEEN}"))).await?;
+        // A feed of changes waits for the transactions before this one.
+        tx.run(&Sql::fixed(&format!("UPDATE change_feeds SET activated_by = 0 WHERE activated_by > {UNSEEN}"))).await?;
         tx.commit().await
     }
 }

@@ -1,0 +1,111 @@
+//! Cheaper messages on PostgreSQL: fewer index entries for a conversation, and triggers that cost next to nothing until a feed of changes is
+//! first read.
+//!
+//! - The index of a contact's conversations no longer has the time that each message changes, as on SQLite since `m0012_threads`. Without it
+//!   a message's update of its conversation touches no index, if the row's page has room (a HOT update). The price is the same as there: a
+//!   page of a contact with thousands of conversations sorts them.
+//! - The triggers that record changes of large tables are called for each row, and only once a feed of changes was ever activated in this
+//!   database. A sequence tells them, since that is all that the condition of a trigger can read without a query: it has a value from the
+//!   first activation on. It is set before the activation commits, and stays set if the activation is rolled back; whether a change is
+//!   recorded is still decided by `change_feeds`.
+//!
+//! Writers of conversations wait while the index is built. A concurrent process of an earlier version goes on. A concurrent writer may fail
+//! with a retryable error, as in `m0021_record_changes`.
+
+use sea_orm_migration::{prelude::*, sea_orm::DbBackend};
+
+use crate::{
+    m0020_former_places::{LISTS, moved_on_postgres},
+    m0021_record_changes::{EVENTS, RECORDS, function_of, recorded_on_postgres, trigger_of},
+    run_all,
+};
+
+pub struct Migration;
+
+impl MigrationName for Migration {
+    fn name(&self) -> &str {
+        "m0026_cheaper_sends"
+    }
+}
+
+/// The tables that grow with each message or ticket. Each has one row for a record, with its id in `id`.
+const LARGE: [&str; 5] = ["contacts", "conversations", "tickets", "messages", "comments"];
+
+fn large() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
+    RECORDS.into_iter().filter(|(table, ..)| LARGE.contains(table))
+}
+
+fn index_by_contact(columns: &str) -> [String; 2] {
+    ["DROP INDEX conversations_by_contact".to_owned(), format!("CREATE INDEX conversations_by_contact ON conversations ({columns})")]
+}
+
+fn up_on_postgres() -> Vec<String> {
+    let mut statements = Vec::from(index_by_contact("store_id, contact_id"));
+    // Room for the next version of a row on its page.
+    statements.push("ALTER TABLE conversations SET (fillfactor = 90)".to_owned());
+    statements
+        .extend(LISTS.into_iter().map(|(table, place)| moved_on_postgres(table, place, "(date_part('epoch', now()) * 1000)::bigint")));
+    statements.extend(
+        [
+            "CREATE SEQUENCE feed_activations",
+            "CREATE FUNCTION feed_activated() RETURNS trigger LANGUAGE plpgsql AS \
+             $$BEGIN PERFORM nextval('feed_activations'); RETURN NULL; END$$",
+            "CREATE TRIGGER change_feeds_activated AFTER INSERT OR UPDATE OF active ON change_feeds FOR EACH ROW WHEN (NEW.active) \
+             EXECUTE FUNCTION feed_activated()",
+            "SELECT nextval('feed_activations') FROM change_feeds WHERE active LIMIT 1",
+            "CREATE FUNCTION row_recorded() RETURNS trigger LANGUAGE plpgsql AS $$DECLARE changed record; BEGIN \
+             IF TG_OP = 'DELETE' THEN changed := OLD; ELSE changed := NEW; END IF; \
+             IF EXISTS (SELECT 1 FROM change_feeds f WHERE f.store_id = changed.store_id AND f.active) THEN \
+             INSERT INTO record_changes (store_id, kind, record_id) VALUES (changed.store_id, TG_ARGV[0], changed.id); END IF; \
+             RETURN NULL; END$$",
+        ]
+        .map(str::to_owned),
+    );
+    for (table, kind, _) in large() {
+        for (event, _) in EVENTS {
+            let trigger = trigger_of(table, event);
+            statements.push(format!("DROP TRIGGER {trigger} ON {table}"));
+            statements.push(format!(
+                "CREATE TRIGGER {trigger} AFTER {event} ON {table} FOR EACH ROW \
+                 WHEN (pg_sequence_last_value('feed_activations'::regclass) IS NOT NULL) EXECUTE FUNCTION row_recorded('{kind}')"
+            ));
+        }
+        statements.push(format!("DROP FUNCTION {}()", function_of(table)));
+    }
+    statements
+}
+
+fn down_on_postgres() -> Vec<String> {
+    let mut statements = Vec::new();
+    for (table, kind, id) in large() {
+        statements.extend(EVENTS.map(|(event, _)| format!("DROP TRIGGER {} ON {table}", trigger_of(table, event))));
+        statements.extend(recorded_on_postgres(table, kind, id));
+    }
+    statements.extend(
+        [
+            "DROP FUNCTION row_recorded()",
+            "DROP TRIGGER change_feeds_activated ON change_feeds",
+            "DROP FUNCTION feed_activated()",
+            "DROP SEQUENCE feed_activations",
+            "ALTER TABLE conversations RESET (fillfactor)",
+        ]
+        .map(str::to_owned),
+    );
+    statements.extend(index_by_contact("store_id, contact_id, sort_at, id"));
+    statements
+}
+
+#[sea_orm_migration::async_trait::async_trait]
+impl MigrationTrait for Migration {
+    fn use_transaction(&self) -> Option<bool> {
+        Some(true)
+    }
+
+    async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
+        if manager.get_database_backend() == DbBackend::Sqlite { Ok(()) } else { run_all(manager, up_on_postgres()).await }
+    }
+
+    async fn down(&self, manager: &SchemaManager) -> Result<(), DbErr> {
+        if manager.get_database_backend() == DbBackend::Sqlite { Ok(()) } else { run_all(manager, down_on_postgres()).await }
+    }
+}

@@ -1,4 +1,4 @@
-//! `counterpart message`: inbound messages, and undelivered outbound ones.
+//! `counterpart message`: inbound messages, and undelivered outbound ones, which are sent again on request.
 
 use std::{
     fs::File,
@@ -17,6 +17,7 @@ use crate::{
         entries::Object,
         ids::{AccountId, ConversationId, MessageId, StoreId, TicketId},
         receive::{Detail, Ignored, Inbound, InboundContact},
+        settings::Editor,
         text::whole_characters,
         time::Timestamp,
     },
@@ -30,6 +31,8 @@ pub enum MessageCommand {
     Receive(Receive),
     /// List messages that their channel has not accepted, whether queued or failed, with the reason; one JSON object per line
     Undelivered(UndeliveredArgs),
+    /// Send a message again that failed, or make the next attempt for one that waits; a running server makes the attempt
+    Retry(RetryArgs),
 }
 
 #[derive(Args, Debug)]
@@ -47,6 +50,16 @@ pub struct UndeliveredArgs {
     /// The sending store
     #[arg(long, env = "COUNTERPART_STORE", value_name = "ID")]
     store: String,
+}
+
+#[derive(Args, Debug)]
+pub struct RetryArgs {
+    /// The sending store
+    #[arg(long, env = "COUNTERPART_STORE", value_name = "ID")]
+    store: String,
+    /// The message, as `message undelivered` lists it
+    #[arg(long, value_name = "ID")]
+    message: String,
 }
 
 #[derive(Deserialize)]
@@ -104,6 +117,7 @@ impl MessageCommand {
         match self {
             Self::Receive(command) => command.run(config).await,
             Self::Undelivered(command) => command.run(config).await,
+            Self::Retry(command) => command.run(config).await,
         }
     }
 }
@@ -165,6 +179,20 @@ impl UndeliveredArgs {
             print(&serde_json::to_string(&line)?)?;
         }
         Ok(db.close().await?)
+    }
+}
+
+impl RetryArgs {
+    async fn run(self, config: &Config) -> CliResult {
+        let (db, world) = app::open_migrated(config).await?;
+        let store = StoreId::from(self.store);
+        if !db.store_exists(&store).await? {
+            return Err(Failed(format!("there is no store `{store}`")));
+        }
+        let retried = app::service(db.clone(), world).retry_message(&Editor::command_line(store), &self.message.into()).await;
+        let closed = db.close().await;
+        retried?;
+        Ok(closed?)
     }
 }
 

@@ -75,7 +75,7 @@ pub enum Command {
     Backup(backup::Backup),
     /// Replace a SQLite database by a back-up, and keep the former database under another name; stop the server first
     Restore(backup::Restore),
-    /// Receive messages of a channel, and list undelivered ones
+    /// Receive messages of a channel, list undelivered ones, and send them again
     #[command(subcommand)]
     Message(message::MessageCommand),
     /// Print the events of a store, one payload per line

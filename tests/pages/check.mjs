@@ -1,6 +1,6 @@
 // Checks every page of a demo in a browser: phone and desktop, light and dark, and the settings page in each language, with names of 300
 // characters and with its dialogs open. axe-core must find no violation, the console must stay empty, no request may go to another host, and
-// no page may scroll sideways.
+// no page may scroll sideways. On each tab of the settings page the tab key must reach every link and control, visibly.
 //
 //   node check.mjs BINARY [FOLDER]      with FOLDER, screenshots are stored there
 //
@@ -68,6 +68,33 @@ async function lookAtDialogs(page, path, tab, screen, theme) {
   return looked;
 }
 
+// The tab key must reach everything on a page that can be used, and show where it is.
+async function walkByKeyboard(page, path) {
+  const count = await page.evaluate(() => {
+    const usable = [...document.querySelectorAll("a[href], button, input, select, textarea, summary, [tabindex='0']")];
+    globalThis.unreached = new Set(usable.filter((element) => element.checkVisibility() && !element.disabled && !element.closest("dialog")));
+    globalThis.unseen = [];
+    document.activeElement.blur();
+    return globalThis.unreached.size;
+  });
+  // Twice as often, since lists refresh themselves meanwhile.
+  for (let press = 0; press < 2 * count + 5; press += 1) {
+    await page.keyboard.press("Tab");
+    const left = await page.evaluate(() => {
+      const focused = document.activeElement;
+      const { outlineStyle, boxShadow } = getComputedStyle(focused);
+      if (focused !== document.body && outlineStyle === "none" && boxShadow === "none") globalThis.unseen.push(focused.outerHTML);
+      globalThis.unreached.delete(focused);
+      return globalThis.unreached.size;
+    });
+    if (!left) break;
+  }
+  const [unreached, unseen] = await page.evaluate(() => [[...globalThis.unreached].filter((element) => element.isConnected).map((element) => element.outerHTML), globalThis.unseen]);
+  for (const html of unreached) faults.push(`${path}: the tab key does not reach ${html.slice(0, 200)}`);
+  for (const html of unseen) faults.push(`${path}: the focus cannot be seen at ${html.slice(0, 200)}`);
+  return count;
+}
+
 async function look(page, path, screen, theme) {
   const where = `${path} (${screen}, ${theme})`;
   // What is closed at first is read, too.
@@ -83,6 +110,7 @@ async function look(page, path, screen, theme) {
 let browser;
 let states = 0;
 let dialogs = 0;
+let reached = 0;
 try {
   browser = await puppeteer.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox", "--disable-dev-shm-usage"] });
   const start = await browser.newPage();
@@ -141,6 +169,7 @@ try {
           await page.waitForNetworkIdle({ idleTime: 300 });
           await look(page, `${path}/${language}`, screen, theme);
           states += 1;
+          if (screen === "desktop" && theme === "light" && language === "en") reached += await walkByKeyboard(page, path);
           // Dialogs once in each language, screen and theme, but not in every combination.
           if ((screen === "phone") === (language === "th") && (theme === "dark") === (language === "th")) {
             dialogs += await lookAtDialogs(page, `${path}/${language}`, tab, screen, theme);
@@ -161,4 +190,4 @@ if (faults.length) {
   process.exit(1);
 }
 console.log(sizes.join("\n"));
-console.log(`${states} states of the pages and ${dialogs} of dialogs in a browser, phone and desktop, light and dark, English and Thai: no violation of axe-core, no request to another host`);
+console.log(`${states} states of the pages and ${dialogs} of dialogs in a browser, phone and desktop, light and dark, English and Thai: no violation of axe-core, no request to another host; ${reached} links and controls of the settings page reached by keyboard`);

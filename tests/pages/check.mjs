@@ -50,6 +50,9 @@ const LANGUAGES = ["en", "th"];
 // Buttons that act at once; all others open a dialog.
 const AT_ONCE = ["sign-out", "reload", "older", "test-webhook", "enable-webhook", "activate-key", "replay-one", "retry-message", "close", "copy"];
 
+// Milliseconds; the machine may be busy with other checks.
+const PATIENCE = 120_000;
+
 const faults = [];
 const sizes = [];
 
@@ -112,7 +115,7 @@ let states = 0;
 let dialogs = 0;
 let reached = 0;
 try {
-  browser = await puppeteer.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox", "--disable-dev-shm-usage"] });
+  browser = await puppeteer.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox", "--disable-dev-shm-usage"], timeout: PATIENCE });
   const start = await browser.newPage();
   await start.goto(base);
   const linked = await start.evaluate(() => [...document.querySelectorAll("nav a")].map((link) => link.pathname));
@@ -124,6 +127,7 @@ try {
   for (const screen of Object.keys(SCREENS)) {
     for (const theme of ["light", "dark"]) {
       const page = await browser.newPage();
+      page.setDefaultTimeout(PATIENCE);
       await page.setViewport(SCREENS[screen]);
       await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: theme }]);
       let path = "";

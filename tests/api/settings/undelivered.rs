@@ -34,6 +34,9 @@ fn a_message_that_failed_is_listed_and_sent_again() {
 
     retry(&plane, id).is(acknowledged());
     plane.desk.until("it failed again", || listed(&plane, "failed").first().is_some_and(|again| again["failedAt"] != found["failedAt"]));
+    let again = listed(&plane, "failed")[0]["failedAt"].clone();
+    plane.desk.server.database.run(&["message", "retry", "--store", "desk", "--message", id.as_str().unwrap_or_default()]);
+    plane.desk.until("it failed a third time", || listed(&plane, "failed").first().is_some_and(|third| third["failedAt"] != again));
     let entries = plane.get("/audit").query("subjectType", "message").send().ok();
     assert_eq!(
         (&entries[0]["action"], &entries[0]["subjectId"], &entries[0]["detail"]),

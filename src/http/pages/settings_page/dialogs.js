@@ -1,6 +1,6 @@
 // Dialogs of the settings page.
 
-import { one, say } from "./elements.js";
+import { announce, one } from "./elements.js";
 import { known } from "./plane.js";
 import { t } from "./texts.js";
 
@@ -18,7 +18,7 @@ export function readable(message, form) {
 // Opens a dialog. Resolves to the result of `perform` once that succeeds with the form's data, or to undefined if the user closes the
 // dialog. If `perform` fails, the reason is shown and the dialog stays open. The browser returns the focus to the element that had it
 // before.
-export function converse(dialog, perform) {
+export function openDialog(dialog, perform) {
   const form = one("form", dialog);
   const failure = one(".failure", dialog);
   const refuse = (text) => failure && (failure.textContent = text);
@@ -41,7 +41,7 @@ export function converse(dialog, perform) {
       } catch (refused) {
         const reason = readable(refused.message, form);
         refuse(reason);
-        if (!dialog.open && known.session) say(reason);
+        if (!dialog.open && known.session) announce(reason);
         // A reason that begins with `body.url` names the input to correct.
         form.elements[/^`body\.(\w+)/.exec(refused.message)?.[1]]?.focus?.();
       } finally {
@@ -55,22 +55,22 @@ export function converse(dialog, perform) {
 
 // Asks for confirmation before an action, and afterwards shows the new secret, if there is one. Resolves to the result of the action, or to
 // undefined if the user does not confirm. `secretOf` and `note`: the heading of the secret, and what is said about it.
-export async function sure(title, text, yes, perform, { secretOf, note, grave = false } = {}) {
+export async function confirmDialog(title, text, yes, perform, { secretOf, note, grave = false } = {}) {
   one("#confirm-title").textContent = title;
   one("#confirm-text").textContent = text;
   one("#confirm-yes").textContent = yes;
   one("#confirm-yes").classList.toggle("danger", grave);
-  const result = await converse(one("#confirm-dialog"), perform);
-  if (result?.secret) await tellSecret(secretOf, result.secret, note);
+  const result = await openDialog(one("#confirm-dialog"), perform);
+  if (result?.secret) await showSecret(secretOf, result.secret, note);
   return result;
 }
 
-export async function tellSecret(title, secret, note) {
+export async function showSecret(title, secret, note) {
   one("#secret-title").textContent = title;
   one("#secret").textContent = secret;
   one("#secret-note").textContent = note;
   one("#copied").textContent = "";
-  await converse(one("#secret-dialog"), () => true);
+  await openDialog(one("#secret-dialog"), () => true);
   one("#secret").textContent = "";
 }
 

@@ -28,11 +28,11 @@ export function badge(element, text, tone) {
 }
 
 const MESSAGE_MILLIS = 8000;
-let unsaying;
-export function say(text) {
+let clearing;
+export function announce(text) {
   one("#message").textContent = text;
-  clearTimeout(unsaying);
-  unsaying = setTimeout(() => (one("#message").textContent = ""), MESSAGE_MILLIS);
+  clearTimeout(clearing);
+  clearing = setTimeout(() => (one("#message").textContent = ""), MESSAGE_MILLIS);
 }
 
 // Shows records as the rows of a list. A refresh reuses the row of a record, so that the row does not lose the focus.

@@ -2,7 +2,7 @@
 // plane, and every change is made through it.
 
 import { copy, readable } from "./dialogs.js";
-import { all, clock, one, options, say } from "./elements.js";
+import { all, announce, clock, one, options } from "./elements.js";
 import { Refused, fetched, get, known, nameOf, namesOf, post, remove, whenUnwelcome } from "./plane.js";
 import { acts, forget, here, turn } from "./sections.js";
 import { LANGUAGES, choose, language, localize, t, zone } from "./texts.js";
@@ -40,7 +40,7 @@ async function enter() {
     known.kinds = document.components.schemas.EventKind.enum;
     known.accounts = channels;
     known.session = opened;
-    say(opened.note ?? "");
+    announce(opened.note ?? "");
     known.names = namesOf(seats);
   } catch (refused) {
     // Whoever comes without a link has done nothing wrong.
@@ -61,7 +61,7 @@ function leave({ status, message }) {
   one("#secret").textContent = "";
   forget();
   one("#page").hidden = true;
-  say("");
+  announce("");
   one("#gate").hidden = false;
   one("#gate-message").textContent = readable(message);
   one("#gate-message").classList.toggle("failure", status !== 200);
@@ -92,7 +92,7 @@ document.addEventListener("click", async ({ target }) => {
     await acts[button.dataset.act](button.closest("[data-id]")?.dataset.id, button);
   } catch (refused) {
     if (!(refused instanceof Refused)) throw refused;
-    if (known.session) say(readable(refused.message));
+    if (known.session) announce(readable(refused.message));
   }
 });
 

@@ -1,7 +1,7 @@
 // The sections of the settings page. Each is a tab: a file in `tabs` that describes it, and one line in `settings_page.rs`.
 
-import { all, append, one, say, show } from "./elements.js";
-import { readable, sure } from "./dialogs.js";
+import { all, announce, append, one, show } from "./elements.js";
+import { confirmDialog, readable } from "./dialogs.js";
 import { known } from "./plane.js";
 import { t } from "./texts.js";
 
@@ -104,15 +104,15 @@ export async function load(name, quietly = false, older = false) {
 
 // After a change: reloads the section, and moves the focus to its heading if the row that had the focus is gone.
 export async function changed(text) {
-  say(text);
+  announce(text);
   hurry();
   await load(here(), true);
   if (known.session && document.activeElement === document.body) one(`#${here()} h2`).focus();
 }
 
 // Asks for confirmation before an action, and afterwards tells that it was done.
-export async function surely(question, text, yes, perform, done, more) {
-  if (await sure(question, text, yes, perform, more)) await changed(done);
+export async function confirmAndPerform(question, text, yes, perform, done, more) {
+  if (await confirmDialog(question, text, yes, perform, more)) await changed(done);
 }
 
 // Shows the section that the address names.

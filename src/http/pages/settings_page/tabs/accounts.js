@@ -1,7 +1,7 @@
 // The tab of channel accounts: who may work on each, and the bridge that attaches its channel.
 
-import { add, changed, surely } from "../sections.js";
-import { converse, tellSecret } from "../dialogs.js";
+import { add, changed, confirmAndPerform } from "../sections.js";
+import { openDialog, showSecret } from "../dialogs.js";
 import { boxes, one } from "../elements.js";
 import { get, known, nameOf, post, put, remove } from "../plane.js";
 import { t } from "../texts.js";
@@ -62,7 +62,7 @@ const acts = {
     one("#access-title").textContent = t("account-access-title", { name });
     boxes(one("#access-users"), "userIds", [...users], userIds);
     const save = (data) => put("/accounts/users", { accountId: id, userIds: data.getAll("userIds") });
-    const done = await converse(one("#access-dialog"), save);
+    const done = await openDialog(one("#access-dialog"), save);
     if (done) await changed(t("account-access-changed", { name, count: done.unassignedTickets }));
   },
   async "set-bridge"(id) {
@@ -70,21 +70,21 @@ const acts = {
     const dialog = one("#bridge-dialog");
     one("#bridge-title").textContent = t("bridge-title", { name });
     one("form", dialog).elements.url.value = bridge ?? "";
-    const done = await converse(dialog, (data) => put("/accounts/bridge", { accountId: id, url: data.get("url") }));
+    const done = await openDialog(dialog, (data) => put("/accounts/bridge", { accountId: id, url: data.get("url") }));
     if (!done) return;
-    if (done.secret) await tellSecret(t("bridge-secret"), done.secret, t("bridge-secret-note"));
+    if (done.secret) await showSecret(t("bridge-secret"), done.secret, t("bridge-secret-note"));
     await changed(t("bridge-saved", { name }));
   },
   "rotate-bridge"(id) {
     const { name } = account(id);
     const [secretOf, note] = [t("bridge-secret-of", { name }), t("bridge-rotate-note")];
     const perform = () => post("/accounts/bridge/rotate", { accountId: id });
-    return surely(t("bridge-rotate-title", { name }), t("bridge-rotate-text"), t("rotate"), perform, t("bridge-rotated"), { secretOf, note });
+    return confirmAndPerform(t("bridge-rotate-title", { name }), t("bridge-rotate-text"), t("rotate"), perform, t("bridge-rotated"), { secretOf, note });
   },
   "remove-bridge"(id) {
     const { name } = account(id);
     const perform = () => remove("/accounts/bridge", { accountId: id });
-    return surely(t("bridge-remove-title", { name }), t("bridge-remove-text"), t("remove"), perform, t("bridge-removed", { name }), { grave: true });
+    return confirmAndPerform(t("bridge-remove-title", { name }), t("bridge-remove-text"), t("remove"), perform, t("bridge-removed", { name }), { grave: true });
   },
 };
 

@@ -1,7 +1,7 @@
 // The tab of the delivery log, of one webhook at a time.
 
 import { PAGE_ROWS, add, changed, table } from "../sections.js";
-import { converse } from "../dialogs.js";
+import { openDialog } from "../dialogs.js";
 import { badge, one, options, stamp } from "../elements.js";
 import { get, post } from "../plane.js";
 import { t } from "../texts.js";
@@ -91,7 +91,7 @@ const acts = {
     uncounted();
     form.oninput = uncounted;
     const instant = (local) => (local ? new Date(local).toISOString() : undefined);
-    const sent = await converse(dialog, async (data) => {
+    const sent = await openDialog(dialog, async (data) => {
       if (counted) return post("/webhooks/replay", counted);
       const order = { webhookId: view.shownOf, since: instant(data.get("since")), until: instant(data.get("until")), missing: data.has("missing") };
       const { count } = await post("/webhooks/replay", { ...order, dryRun: true });

@@ -1,7 +1,7 @@
 // The tab of drafts: messages that an assistant proposes, each with the last messages of its conversation.
 
-import { add, changed, surely, table } from "../sections.js";
-import { converse } from "../dialogs.js";
+import { add, changed, confirmAndPerform, table } from "../sections.js";
+import { openDialog } from "../dialogs.js";
 import { one, stamp } from "../elements.js";
 import { accountText, get, patch, post, remove } from "../plane.js";
 import { t } from "../texts.js";
@@ -64,7 +64,7 @@ function showMessages(messages) {
 
 const scrollToNewest = () => (one("#draft-messages").scrollTop = one("#draft-messages").scrollHeight);
 
-function tellNews(text) {
+function showNotice(text) {
   one("#draft-news").textContent = text;
   one("#draft-news").hidden = !text;
 }
@@ -89,16 +89,16 @@ const acts = {
     showMessages(messages);
     showContent(draft);
     one("#draft-recipient").textContent = t("draft-recipient", { contact: recipientOf(draft), account: accountText(draft.accountId) });
-    tellNews("");
+    showNotice("");
     // The newest message of the contact, once the person was shown that there is one after the draft.
     let confirmed;
-    const ended = converse(dialog, async (data) => {
+    const ended = openDialog(dialog, async (data) => {
       if (data.get("act") === "discard") return { discard: true };
       const now = (await pending()).find((draft) => draft.id === id);
       if (now && now.updatedAt !== draft.updatedAt) {
         draft = now;
         showContent(draft);
-        tellNews(t("draft-edited"));
+        showNotice(t("draft-edited"));
         return undefined;
       }
       if (isText(draft) && data.get("text") !== draft.body.text) {
@@ -113,7 +113,7 @@ const acts = {
         showMessages(await get("/drafts/messages", { draftId: id }));
         scrollToNewest();
         confirmed = newest;
-        tellNews(t("draft-news"));
+        showNotice(t("draft-news"));
         return undefined;
       }
     });
@@ -121,7 +121,7 @@ const acts = {
     const result = await ended;
     if (result && !result.discard) return changed(t("draft-was-sent"));
     const perform = () => remove("/drafts", { draftId: id });
-    if (result) await surely(t("draft-discard-title"), t("draft-discard-text"), t("draft-discard"), perform, t("draft-discarded"), { grave: true });
+    if (result) await confirmAndPerform(t("draft-discard-title"), t("draft-discard-text"), t("draft-discard"), perform, t("draft-discarded"), { grave: true });
   },
 };
 

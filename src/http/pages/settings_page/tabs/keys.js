@@ -1,7 +1,7 @@
 // The tab of API keys.
 
-import { add, changed, surely, table } from "../sections.js";
-import { converse, tellSecret } from "../dialogs.js";
+import { add, changed, confirmAndPerform, table } from "../sections.js";
+import { openDialog, showSecret } from "../dialogs.js";
 import { badge, boxes, one, options, stamp } from "../elements.js";
 import { Refused, get, known, nameOf, patch, post, remove } from "../plane.js";
 import { t } from "../texts.js";
@@ -64,7 +64,7 @@ function keyForm(title, former, perform) {
   one("#key-dialog-title").textContent = title;
   form.elements.name.value = former?.name ?? "";
   one("#acts-as").hidden = Boolean(former);
-  return converse(dialog, (data) => {
+  return openDialog(dialog, (data) => {
     const granted = data.getAll("scopes");
     if (!granted.length) throw new Refused(0, t("key-no-scope"));
     return perform({ name: data.get("name"), scopes: granted }, data.get("userId"));
@@ -75,7 +75,7 @@ const acts = {
   async "create-key"() {
     const made = await keyForm(t("key-create"), undefined, (key, userId) => post("/keys", userId ? { ...key, userId } : key));
     if (!made) return;
-    await tellSecret(t("key-secret", { name: made.key.name }), made.secret, t("key-secret-note"));
+    await showSecret(t("key-secret", { name: made.key.name }), made.secret, t("key-secret-note"));
     await changed(t("key-created", { name: made.key.name }));
   },
   async "edit-key"(id) {
@@ -85,12 +85,12 @@ const acts = {
   "rotate-key"(id) {
     const { name } = key(id);
     const perform = () => post("/keys/rotate", { keyId: id });
-    return surely(t("key-rotate", { name }), t("key-rotate-text"), t("rotate"), perform, t("key-rotated", { name }), { secretOf: t("key-secret", { name }), note: t("key-rotate-note") });
+    return confirmAndPerform(t("key-rotate", { name }), t("key-rotate-text"), t("rotate"), perform, t("key-rotated", { name }), { secretOf: t("key-secret", { name }), note: t("key-rotate-note") });
   },
   "suspend-key"(id) {
     const { name } = key(id);
     const perform = () => post("/keys/deactivate", { keyId: id });
-    return surely(t("key-suspend-title", { name }), t("key-suspend-text"), t("key-suspend"), perform, t("key-suspended", { name }));
+    return confirmAndPerform(t("key-suspend-title", { name }), t("key-suspend-text"), t("key-suspend"), perform, t("key-suspended", { name }));
   },
   async "activate-key"(id) {
     const { name } = await post("/keys/activate", { keyId: id });
@@ -99,7 +99,7 @@ const acts = {
   "delete-key"(id) {
     const { name } = key(id);
     const perform = () => remove("/keys", { keyId: id });
-    return surely(t("key-delete", { name }), t("key-delete-text"), t("delete"), perform, t("key-deleted", { name }), { grave: true });
+    return confirmAndPerform(t("key-delete", { name }), t("key-delete-text"), t("delete"), perform, t("key-deleted", { name }), { grave: true });
   },
 };
 

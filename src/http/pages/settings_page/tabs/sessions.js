@@ -1,6 +1,6 @@
 // The tab of sessions, tokens, and links that were not used yet.
 
-import { add, surely, table } from "../sections.js";
+import { add, confirmAndPerform, table } from "../sections.js";
 import { badge, stamp } from "../elements.js";
 import { get, nameOf, remove } from "../plane.js";
 import { t } from "../texts.js";
@@ -37,7 +37,7 @@ const acts = {
     const found = view.records.find(({ credentialId }) => credentialId === id);
     const values = { credential: named(found) };
     const perform = () => remove("/credentials", { credentialId: id });
-    return surely(t("credential-end", values), t(`credential-end-${found.kind}`), t("end"), perform, t("credential-ended", values), { grave: true });
+    return confirmAndPerform(t("credential-end", values), t(`credential-end-${found.kind}`), t("end"), perform, t("credential-ended", values), { grave: true });
   },
 };
 

@@ -1,7 +1,7 @@
 // The tab of the seats of the store.
 
 import { add, changed, table } from "../sections.js";
-import { sure } from "../dialogs.js";
+import { confirmDialog } from "../dialogs.js";
 import { badge, one } from "../elements.js";
 import { get, known, namesOf, remove } from "../plane.js";
 import { t } from "../texts.js";
@@ -39,7 +39,7 @@ const acts = {
   async "remove-seat"(id) {
     const seat = view.records.find((seat) => seat.id === id);
     const name = nameOfSeat(seat);
-    const done = await sure(t("team-remove", { name }), t("team-remove-text"), t("remove"), () => remove("/users", { id }), { grave: true });
+    const done = await confirmDialog(t("team-remove", { name }), t("team-remove-text"), t("remove"), () => remove("/users", { id }), { grave: true });
     if (done) await changed(t("team-removed", { name, count: done.unassignedTickets }));
   },
 };

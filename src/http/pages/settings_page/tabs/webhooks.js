@@ -1,8 +1,8 @@
 // The tab of webhooks.
 
-import { add, changed, surely, hurry } from "../sections.js";
-import { converse, tellSecret } from "../dialogs.js";
-import { badge, boxes, clock, one, options, say, stamp } from "../elements.js";
+import { add, changed, confirmAndPerform, hurry } from "../sections.js";
+import { openDialog, showSecret } from "../dialogs.js";
+import { announce, badge, boxes, clock, one, options, stamp } from "../elements.js";
 import { Refused, accountText, get, known, patch, post, remove } from "../plane.js";
 import { t } from "../texts.js";
 
@@ -68,7 +68,7 @@ function webhookForm(title, former, perform) {
   options(accountId, [["", t("every-account")], ...[...ids].map((id) => [id, accountText(id)])], former?.accountId);
   one("#webhook-dialog-title").textContent = title;
   url.value = former?.url ?? "";
-  return converse(dialog, (data) => {
+  return openDialog(dialog, (data) => {
     const events = data.getAll("events");
     if (!events.length) throw new Refused(0, t("webhook-no-kind"));
     // If all kinds are ticked, kinds that are added later are included: a new webhook leaves `events` out, a change sends null.
@@ -81,7 +81,7 @@ const acts = {
   async "create-webhook"() {
     const made = await webhookForm(t("webhook-add"), undefined, (hook) => post("/webhooks", hook));
     if (!made) return;
-    await tellSecret(t("webhook-secret"), made.secret, t("webhook-secret-note"));
+    await showSecret(t("webhook-secret"), made.secret, t("webhook-secret-note"));
     await changed(t("webhook-added"));
   },
   async "edit-webhook"(id) {
@@ -92,18 +92,18 @@ const acts = {
     const { url } = webhook(id);
     const text = t("webhook-rotate-text", { url });
     const perform = () => post("/webhooks/rotate", { webhookId: id });
-    return surely(t("webhook-rotate-title"), text, t("rotate"), perform, t("webhook-rotated"), { secretOf: t("webhook-secret-of", { url }), note: t("webhook-rotate-note") });
+    return confirmAndPerform(t("webhook-rotate-title"), text, t("rotate"), perform, t("webhook-rotated"), { secretOf: t("webhook-secret-of", { url }), note: t("webhook-rotate-note") });
   },
   async "test-webhook"(id) {
     await post("/webhooks/test", { webhookId: id });
     hurry();
     location.hash = `#deliveries/${id}`;
-    say(t("webhook-tested"));
+    announce(t("webhook-tested"));
   },
   "disable-webhook"(id) {
     const text = t("webhook-disable-text", { url: webhook(id).url });
     const perform = () => post("/webhooks/disable", { webhookId: id });
-    return surely(t("webhook-disable-title"), text, t("webhook-disable"), perform, t("webhook-disabled"));
+    return confirmAndPerform(t("webhook-disable-title"), text, t("webhook-disable"), perform, t("webhook-disabled"));
   },
   async "enable-webhook"(id) {
     await post("/webhooks/enable", { webhookId: id });
@@ -112,7 +112,7 @@ const acts = {
   "delete-webhook"(id) {
     const text = t("webhook-delete-text", { url: webhook(id).url });
     const perform = () => remove("/webhooks", { webhookId: id });
-    return surely(t("webhook-delete-title"), text, t("delete"), perform, t("webhook-deleted"), { grave: true });
+    return confirmAndPerform(t("webhook-delete-title"), text, t("delete"), perform, t("webhook-deleted"), { grave: true });
   },
 };
 

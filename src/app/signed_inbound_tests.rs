@@ -12,7 +12,7 @@ use crate::{
         clock::RandomIds,
         fixture::MovableClock,
         ids::{AccountId, StoreId},
-        settings::Editor,
+        settings::{Editor, FormerSecrets},
         store::Store,
         time::Timestamp,
         webhooks::SigningSecret,
@@ -79,7 +79,11 @@ impl Bench {
     }
 
     async fn rotate(&self, account: &str) -> SigningSecret {
-        self.service.rotate_bridge(&Editor::command_line(self.fixture.store.clone()), &account.into()).await.unwrap().1
+        self.service
+            .rotate_bridge(&Editor::command_line(self.fixture.store.clone()), &account.into(), FormerSecrets::Overlap)
+            .await
+            .unwrap()
+            .1
     }
 
     fn message(&self, account: &str, n: usize) -> Value {

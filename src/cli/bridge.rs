@@ -10,7 +10,7 @@ use crate::{
     domain::{
         bridges::Bridge,
         ids::{AccountId, StoreId},
-        settings::Editor,
+        settings::{Editor, FormerSecrets},
         webhooks::SigningSecret,
     },
     http::settings::BridgeView,
@@ -39,6 +39,9 @@ pub enum BridgeCommand {
     Rotate {
         #[command(flatten)]
         place: BridgeArgs,
+        /// End the former secrets at once, since they leaked
+        #[arg(long, env = "COUNTERPART_END_FORMER", value_parser = switch())]
+        end_former: bool,
         #[command(flatten)]
         output: BridgeOutput,
     },
@@ -81,8 +84,8 @@ impl BridgeCommand {
             Self::List { store } => {
                 service.bridges(&StoreId::from(store.store)).await?.into_iter().try_for_each(|bridge| print(&shown(bridge)?.to_string()))
             }
-            Self::Rotate { place, output } => {
-                let (bridge, secret) = service.rotate_bridge(&place.editor(), &place.account()).await?;
+            Self::Rotate { place, end_former, output } => {
+                let (bridge, secret) = service.rotate_bridge(&place.editor(), &place.account(), FormerSecrets::of(end_former)).await?;
                 output.print(bridge, Some(&secret))
             }
             Self::Remove { place } => Ok(service.remove_bridge(&place.editor(), &place.account()).await?),

@@ -11,7 +11,7 @@ use crate::{
         ids::{KeyId, UserId},
         keys::{ApiKey, Secret},
         scopes::{Scope, ScopeError, ScopeSet},
-        settings::Editor,
+        settings::{Editor, FormerSecrets},
         time::Timestamp,
     },
     http::machinery::params::ScalarParam,
@@ -57,6 +57,9 @@ pub enum KeyCommand {
     Rotate {
         #[command(flatten)]
         key: KeyArgs,
+        /// End the former secrets at once, since they leaked
+        #[arg(long, env = "COUNTERPART_END_FORMER", value_parser = switch())]
+        end_former: bool,
         #[command(flatten)]
         output: KeyOutput,
     },
@@ -123,8 +126,8 @@ impl KeyCommand {
                 service.edit_key(&key.editor(), &key.id(), name, scopes).await?;
                 Ok(())
             }
-            Self::Rotate { key, output } => {
-                let (key, secret) = service.rotate_key(&key.editor(), &key.id()).await?;
+            Self::Rotate { key, end_former, output } => {
+                let (key, secret) = service.rotate_key(&key.editor(), &key.id(), FormerSecrets::of(end_former)).await?;
                 output.print(&key, &secret, now)
             }
             Self::Deactivate { key } => {

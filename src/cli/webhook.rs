@@ -9,7 +9,7 @@ use crate::{
     config::{Config, switch},
     domain::{
         ids::{AccountId, StoreId, WebhookId},
-        settings::Editor,
+        settings::{Editor, FormerSecrets},
         time::Bound,
         webhooks::{Along, Replay, SigningSecret, Webhook},
     },
@@ -78,6 +78,9 @@ pub enum WebhookCommand {
     Rotate {
         #[command(flatten)]
         hook: Hook,
+        /// End the former secrets at once, since they leaked
+        #[arg(long, env = "COUNTERPART_END_FORMER", value_parser = switch())]
+        end_former: bool,
         #[command(flatten)]
         output: WebhookOutput,
     },
@@ -169,8 +172,8 @@ impl WebhookCommand {
                 service.enable_webhook(&hook.editor(), &hook.id(), false).await?;
                 Ok(())
             }
-            Self::Rotate { hook, output } => {
-                let (webhook, secret) = service.rotate_webhook(&hook.editor(), &hook.id()).await?;
+            Self::Rotate { hook, end_former, output } => {
+                let (webhook, secret) = service.rotate_webhook(&hook.editor(), &hook.id(), FormerSecrets::of(end_former)).await?;
                 output.print(webhook, &secret)
             }
             Self::Test { hook } => print(&service.test_webhook(&hook.editor(), &hook.id()).await?),

@@ -80,6 +80,30 @@ pub struct Addressee {
     pub role: Option<String>,
 }
 
+/// What becomes of the former secrets when a secret is rotated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FormerSecrets {
+    /// They stay valid for a while, in which those who use them change over.
+    Overlap,
+    /// They end at once, since they leaked.
+    End,
+}
+
+impl FormerSecrets {
+    /// `end`: whether the request says that they end at once.
+    pub const fn of(end: bool) -> Self {
+        if end { Self::End } else { Self::Overlap }
+    }
+
+    /// When they end at the latest.
+    pub fn end(self, now: Timestamp, overlap_millis: i64) -> Timestamp {
+        match self {
+            Self::Overlap => now.plus_millis(overlap_millis),
+            Self::End => now,
+        }
+    }
+}
+
 const MINUTE: i64 = 60_000;
 const HOUR: i64 = 60 * MINUTE;
 const DAY: i64 = 24 * HOUR;

@@ -37,6 +37,8 @@ const INVITED: &str = "Invited user";
 pub struct Role {
     pub id: RoleId,
     pub name: String,
+    /// Absent: a kind without permissions on settings that this build does not know.
+    pub kind: Option<RoleKind>,
 }
 
 /// The role kinds, by their permissions on settings.

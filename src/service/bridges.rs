@@ -14,7 +14,7 @@ use crate::domain::{
     ids::{AccountId, MAX_ID_CHARS, StoreId},
     outbound::accepts_at_once,
     receive::is_name,
-    settings::{Editor, Entry, Subject},
+    settings::{Editor, Entry, FormerSecrets, Subject},
     signed_requests::{AcceptedSignature, RequestSignature},
     webhooks::{ROTATION_MILLIS, SECRET_BYTES, SigningSecret},
 };
@@ -58,13 +58,13 @@ impl Service {
         Ok(self.db().bridges(store).await?)
     }
 
-    /// Rotates the secret. The former one also signs for a day.
-    pub async fn rotate_bridge(&self, editor: &Editor, account: &AccountId) -> Result<(Bridge, SigningSecret)> {
+    /// Rotates the secret. A former one that overlaps also signs for a day.
+    pub async fn rotate_bridge(&self, editor: &Editor, account: &AccountId, former: FormerSecrets) -> Result<(Bridge, SigningSecret)> {
         let secret = fresh_secret()?;
         let mut change = self.begin_edit(editor).await?;
         let mut bridge = change.bridge(account).await?.ok_or_else(|| unknown(account))?;
         bridge.updated_at = change.now();
-        change.supersede_bridge_secrets(account, &secret, change.now().plus_millis(ROTATION_MILLIS)).await?;
+        change.supersede_bridge_secrets(account, &secret, former.end(change.now(), ROTATION_MILLIS)).await?;
         change.save_bridge(&bridge).await?;
         change.audit(entry("account.bridge_rotated", account, json!({ "url": bridge.url })));
         change.end().await?;

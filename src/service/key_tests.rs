@@ -14,7 +14,7 @@ use crate::{
         ids::KeyId,
         keys::{ApiKey, OVERLAP_MILLIS, Secret},
         scopes::{Scope, ScopeSet},
-        settings::Editor,
+        settings::{Editor, FormerSecrets},
         time::Timestamp,
     },
     store::{Db, fixture::Fixture},
@@ -55,7 +55,7 @@ impl Keyring {
     }
 
     async fn rotate(&self, id: &KeyId) -> Secret {
-        self.one.rotate_key(&self.editor(), id).await.unwrap().1
+        self.one.rotate_key(&self.editor(), id, FormerSecrets::Overlap).await.unwrap().1
     }
 
     fn go_to(&self, instant: Timestamp) {
@@ -93,6 +93,16 @@ impl Keyring {
 }
 
 #[tokio::test]
+async fn secrets_that_leaked_end_with_the_rotation() {
+    let ring = Keyring::at("2026-01-31T09:05:00.123Z").await;
+    let (key, first) = ring.key(&[Scope::TicketsRead]).await;
+    let second = ring.rotate(&key.id).await;
+    assert!(ring.opens(&first).await && ring.opens(&second).await);
+    let third = ring.one.rotate_key(&ring.editor(), &key.id, FormerSecrets::End).await.unwrap().1;
+    assert_eq!((ring.opens(&first).await, ring.opens(&second).await, ring.opens(&third).await), (false, false, true));
+}
+
+#[tokio::test]
 async fn a_key_ends_six_calendar_months_after_it_was_made() {
     for (made, end) in [
         ("2026-01-31T09:05:00.123Z", "2026-07-31T09:05:00.123Z"),
@@ -104,7 +114,10 @@ async fn a_key_ends_six_calendar_months_after_it_was_made() {
         assert_eq!((key.expires_at, key.status(ring.clock.now())), (instant(end), "active"));
         ring.opens_until(&secret, instant(end)).await;
         assert_eq!(ring.shown(&key.id).await.status(ring.clock.now()), "expired");
-        assert!(matches!(ring.one.rotate_key(&ring.editor(), &key.id).await, Err(Error::Conflict { .. })), "an expired key was rotated");
+        assert!(
+            matches!(ring.one.rotate_key(&ring.editor(), &key.id, FormerSecrets::Overlap).await, Err(Error::Conflict { .. })),
+            "an expired key was rotated"
+        );
     }
 }
 
@@ -172,7 +185,7 @@ async fn a_suspended_key_is_refused_and_its_expiry_runs_on() {
     ring.one.set_key_active(&ring.editor(), &key.id, false).await.unwrap();
     assert!(!ring.opens(&first).await && !ring.opens(&second).await);
     assert_eq!(ring.shown(&key.id).await.status(ring.clock.now()), "inactive");
-    let refused = ring.one.rotate_key(&ring.editor(), &key.id).await.unwrap_err();
+    let refused = ring.one.rotate_key(&ring.editor(), &key.id, FormerSecrets::Overlap).await.unwrap_err();
     assert!(matches!(&refused, Error::Conflict { reason, .. } if reason.contains("inactive")), "{refused}");
     ring.go_to(instant("2026-03-01T01:59:59.999Z"));
     ring.one.set_key_active(&ring.editor(), &key.id, true).await.unwrap();
@@ -213,7 +226,7 @@ async fn deletion_ends_every_secret_at_once_and_for_good() {
     let gone = |result: Result<(), Error>| assert!(matches!(result, Err(Error::NotFound { .. })));
     gone(ring.one.delete_key(&ring.editor(), &key.id).await);
     gone(ring.one.set_key_active(&ring.editor(), &key.id, true).await.map(drop));
-    gone(ring.one.rotate_key(&ring.editor(), &key.id).await.map(drop));
+    gone(ring.one.rotate_key(&ring.editor(), &key.id, FormerSecrets::Overlap).await.map(drop));
     gone(ring.one.edit_key(&ring.editor(), &key.id, Some("x".to_owned()), None).await.map(drop));
     assert_eq!(ring.actions().await, ["key.created", "key.rotated", "key.deleted"]);
 }
@@ -223,7 +236,10 @@ async fn concurrent_rotations_each_leave_a_secret() {
     let ring = Keyring::at("2026-03-01T00:00:00.000Z").await;
     let (key, first) = ring.key(&[Scope::LabelsRead]).await;
     let editor = ring.editor();
-    let (one, other) = tokio::join!(ring.one.rotate_key(&editor, &key.id), ring.other.rotate_key(&editor, &key.id));
+    let (one, other) = tokio::join!(
+        ring.one.rotate_key(&editor, &key.id, FormerSecrets::Overlap),
+        ring.other.rotate_key(&editor, &key.id, FormerSecrets::Overlap)
+    );
     let (one, other) = (one.unwrap().1, other.unwrap().1);
     ring.opens_until(&first, instant("2026-03-01T02:00:00.000Z")).await;
     let left = [ring.opens(&one).await, ring.opens(&other).await];
@@ -263,7 +279,7 @@ async fn a_refused_change_is_not_in_the_log_and_the_log_stays() {
     let (key, _) = ring.key(&[Scope::LabelsRead]).await;
     ring.one.set_key_active(&ring.editor(), &key.id, true).await.unwrap();
     ring.one.set_key_active(&ring.editor(), &key.id, false).await.unwrap();
-    ring.one.rotate_key(&ring.editor(), &key.id).await.unwrap_err();
+    ring.one.rotate_key(&ring.editor(), &key.id, FormerSecrets::Overlap).await.unwrap_err();
     assert_eq!(ring.actions().await, ["key.created", "key.deactivated"]);
     let on_sqlite = ring.fixture.url.starts_with("sqlite");
     let other = if on_sqlite { "INSERT OR REPLACE INTO audit SELECT * FROM audit" } else { "TRUNCATE audit" };

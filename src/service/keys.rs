@@ -14,7 +14,7 @@ use crate::{
         ids::{KeyId, StoreId, UserId},
         keys::{ApiKey, Caller, OVERLAP_MILLIS, PREFIX, Secret, SecretHash, expiry},
         scopes::ScopeSet,
-        settings::{Editor, Entry, Subject},
+        settings::{Editor, Entry, FormerSecrets, Subject},
         time::Timestamp,
     },
     store::{Write, api_key_auth::LookedUpCaller},
@@ -159,8 +159,8 @@ impl Service {
         Ok(key)
     }
 
-    /// Gives a key a new secret and six more months; each former secret stays valid for two hours, unless it expires earlier.
-    pub async fn rotate_key(&self, editor: &Editor, id: &KeyId) -> Result<(ApiKey, Secret)> {
+    /// Gives a key a new secret and six more months. Former secrets that overlap stay valid for two hours, unless they expire earlier.
+    pub async fn rotate_key(&self, editor: &Editor, id: &KeyId, former: FormerSecrets) -> Result<(ApiKey, Secret)> {
         let secret = fresh_secret(PREFIX)?;
         let mut change = self.begin_edit(editor).await?;
         let mut key = known(&change, id).await?;
@@ -174,7 +174,7 @@ impl Service {
         key.expires_at = expiry(now);
         key.last_four = secret.last_four().to_owned();
         change.save_key(&key).await?;
-        change.add_key_secret(&key, &secret.hash(), now.plus_millis(OVERLAP_MILLIS)).await?;
+        change.add_key_secret(&key, &secret.hash(), former.end(now, OVERLAP_MILLIS)).await?;
         change.audit(changed("key.rotated", &key));
         change.end().await?;
         Ok((key, secret))

@@ -15,7 +15,7 @@ use crate::{
         delivery_outcome::DeliveryOutcome,
         events::Actor,
         ids::{AccountId, EventId, StoreId, WebhookId},
-        settings::{Editor, Entry, Subject},
+        settings::{Editor, Entry, FormerSecrets, Subject},
         time::Timestamp,
         webhooks::{
             Along, Attempted, EndpointAnswer, KINDS, LoggedAttempt, PATIENCE_MILLIS, ROTATION_MILLIS, Replay, SigningSecret, TEST_KIND,
@@ -124,13 +124,13 @@ impl Service {
         Ok(webhook)
     }
 
-    /// Rotates the secret. The former one also signs for a day.
-    pub async fn rotate_webhook(&self, editor: &Editor, id: &WebhookId) -> Result<(Webhook, SigningSecret)> {
+    /// Rotates the secret. A former one that overlaps also signs for a day.
+    pub async fn rotate_webhook(&self, editor: &Editor, id: &WebhookId, former: FormerSecrets) -> Result<(Webhook, SigningSecret)> {
         let secret = fresh_secret()?;
         let mut change = self.begin_edit(editor).await?;
         let mut webhook = change.webhook(id).await?.ok_or_else(|| unknown(id))?;
         webhook.updated_at = change.now();
-        change.supersede_secrets(id, &secret, change.now().plus_millis(ROTATION_MILLIS)).await?;
+        change.supersede_secrets(id, &secret, former.end(change.now(), ROTATION_MILLIS)).await?;
         change.save_webhook(&webhook).await?;
         change.audit(changed("webhook.rotated", &webhook));
         change.end().await?;

@@ -94,16 +94,16 @@ impl Db {
         let query = users::Entity::find()
             .expr(role(roles::Column::Id))
             .expr(role(roles::Column::Name))
+            .expr(role(roles::Column::Kind))
             .filter(users::Column::StoreId.eq(store))
             .apply_if(user, |query, user| query.filter(users::Column::UserId.eq(user)))
             .order_by_asc(users::Column::CreatedAt)
             .order_by_asc(users::Column::Id);
         self.select(query, |cells| {
             let user = model::<users::Entity>(cells)?.into();
-            let role = match (cells.optional_id()?, cells.take()?) {
-                (Some(id), Some(name)) => Some(Role { id, name }),
-                _ => None,
-            };
+            let (id, name, kind): (_, _, Option<String>) = (cells.optional_id()?, cells.take()?, cells.take()?);
+            let kind = kind.and_then(|kind| RoleKind::of(&kind));
+            let role = id.zip(name).map(|(id, name)| Role { id, name, kind });
             Ok((user, role))
         })
         .await

@@ -194,7 +194,7 @@ fn a_link_opens_one_session_which_signing_out_ends() {
     visit.go(&link);
     // The used link does not hide the session that is still open.
     visit.sees("//h2[.='API keys']");
-    visit.reads("//*[@id='message']", "used up");
+    visit.reads("//*[@id='message']", "used already");
 
     visit.go("about:blank");
     visit.go(&visit.link(BO));

@@ -51,7 +51,7 @@ fn drafts_are_reviewed_beside_their_conversation() {
     visit.reads(failed, "The account has no bridge");
     visit.reads(failed, "1 attempt");
     visit.click(&button(failed, "Send again"));
-    visit.reads("//*[@id='message']", "The message is on its way to the channel.");
+    visit.reads("//*[@id='message']", "The message is being sent again.");
     visit.sees(&badge(failed, "failed"));
     visit.end(&[("/settings/v1/drafts/release", 409)]);
 }

@@ -21,7 +21,7 @@ use crate::{
         fixture::MovableClock,
         receive::{Inbound, Received},
         sends::{FilledTemplate, Letter, Send},
-        settings::Editor,
+        settings::{Editor, FormerSecrets},
         webhooks::{ROTATION_MILLIS, SigningSecret},
     },
     service::{Renderer, Service, WriteContext, outbound::LEASE_MILLIS},
@@ -264,17 +264,21 @@ async fn a_rotated_secret_also_signs_for_a_day() {
         let seen = local.last();
         assert_eq!(seen.signatures(), secrets.iter().map(|secret| seen.signed_by(secret)).collect::<Vec<_>>());
     };
-    let rotate = async || bench.service.rotate_bridge(&Editor::command_line(bench.fixture.store.clone()), &ACCOUNT.into()).await.unwrap().1;
+    let editor = Editor::command_line(bench.fixture.store.clone());
+    let rotate = async |former| bench.service.rotate_bridge(&editor, &ACCOUNT.into(), former).await.unwrap().1;
     signed(&[&first]).await;
-    let second = rotate().await;
+    let second = rotate(FormerSecrets::Overlap).await;
     signed(&[&second, &first]).await;
     bench.hands.pass(ROTATION_MILLIS / 2);
-    let third = rotate().await;
+    let third = rotate(FormerSecrets::Overlap).await;
     signed(&[&third, &second, &first]).await;
     bench.hands.pass(ROTATION_MILLIS / 2 - 1);
     signed(&[&third, &second, &first]).await;
     bench.hands.pass(1);
     signed(&[&third, &second]).await;
+    // Those that leaked end at once.
+    let third = rotate(FormerSecrets::End).await;
+    signed(&[&third]).await;
     // A new address does not change the secret.
     let moved = Local::new(takes("x")).await;
     assert_eq!(bench.bridge(ACCOUNT, &moved.url).await, None);
@@ -282,7 +286,7 @@ async fn a_rotated_secret_also_signs_for_a_day() {
     bench.text("x").await;
     worker.drain().await.unwrap();
     let seen = moved.last();
-    assert_eq!((seen.signatures(), local.count(), moved.count()), (vec![seen.signed_by(&third).as_str()], 5, 1));
+    assert_eq!((seen.signatures(), local.count(), moved.count()), (vec![seen.signed_by(&third).as_str()], 6, 1));
 }
 
 #[tokio::test]

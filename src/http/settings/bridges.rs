@@ -8,7 +8,7 @@ use super::{
     grants,
 };
 use crate::{
-    domain::{bridges, ids::AccountId, time::Timestamp, webhooks::SigningSecret},
+    domain::{bridges, ids::AccountId, settings::FormerSecrets, time::Timestamp, webhooks::SigningSecret},
     http::machinery::{
         body::Body,
         error::{ApiError, Failure, SettingsCatalog, SettingsEdit, SettingsLookup},
@@ -63,14 +63,16 @@ pub struct BridgeSetting {
     url: String,
 }
 
-/// The account whose bridge an operation applies to.
+/// A bridge whose secret is rotated.
 #[derive(Debug, Object, Deserialize)]
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct BridgeReference {
-    /// The channel account that the bridge belongs to.
+pub struct BridgeRotation {
+    /// The channel account of the bridge.
     #[oai(validator(max_length = 64))]
     account_id: String,
+    /// Whether the former secrets end at once, since they leaked; omitted: messages are also signed with them for 24 hours.
+    end_former_secrets: Option<bool>,
 }
 
 /// Bridges of channel accounts.
@@ -114,15 +116,17 @@ impl BridgeOperations {
     /// Rotate a bridge's secret
     ///
     /// Gives a bridge a new secret, which is in this answer and is not shown again. For 24 hours messages are signed with both the new and
-    /// the former secret.
+    /// the former secret, unless the request ends the former one.
     #[oai(path = "/accounts/bridge/rotate", method = "post", operation_id = "rotateBridge")]
     async fn rotate_bridge(
         &self,
         managed: Permitted<grants::Webhooks>,
-        body: Body<BridgeReference>,
+        body: Body<BridgeRotation>,
     ) -> Result<Reply<One<BridgeWithSecret>>, Failure<SettingsEdit>> {
-        let id: AccountId = body.parse()?.account_id.into();
-        let (bridge, secret) = managed.state.service.rotate_bridge(&managed.editor, &id).await.map_err(ApiError::in_body)?;
+        let BridgeRotation { account_id, end_former_secrets } = body.parse()?;
+        let former = FormerSecrets::of(end_former_secrets.unwrap_or_default());
+        let rotated = managed.state.service.rotate_bridge(&managed.editor, &account_id.into(), former).await;
+        let (bridge, secret) = rotated.map_err(ApiError::in_body)?;
         Ok(Self::with_secret(&managed, bridge, Some(&secret)))
     }
 

@@ -12,6 +12,7 @@ use crate::{
         ids::KeyId,
         keys::{ApiKey, Secret},
         scopes::{Scope, ScopeSet},
+        settings::FormerSecrets,
         time::Timestamp,
     },
     http::{
@@ -147,9 +148,21 @@ pub struct KeyChange {
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct KeyReference {
-    /// The key to rotate, suspend or activate.
+    /// The key to suspend or activate.
     #[oai(validator(max_length = 64))]
     key_id: String,
+}
+
+/// A key to rotate.
+#[derive(Debug, Object, Deserialize)]
+#[oai(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct KeyRotation {
+    /// The key to rotate.
+    #[oai(validator(max_length = 64))]
+    key_id: String,
+    /// Whether the former secrets end at once, since they leaked; omitted: they stay valid for two hours.
+    end_former_secrets: Option<bool>,
 }
 
 fn scopes(names: &[EnumValue<Scopes>]) -> Result<ScopeSet, ApiError> {
@@ -222,15 +235,17 @@ impl KeyOperations {
     /// Rotate a key
     ///
     /// Gives a key a new secret, and moves its expiry to six calendar months from now. The secret is in this answer and is not shown again.
-    /// Each former secret stays valid for two hours, unless it ends earlier.
+    /// Each former secret stays valid for two hours, unless it ends earlier or the request ends it.
     #[oai(path = "/keys/rotate", method = "post", operation_id = "rotateKey")]
     async fn rotate_key(
         &self,
         managed: Permitted<grants::Keys>,
-        body: Body<KeyReference>,
+        body: Body<KeyRotation>,
     ) -> Result<Reply<One<KeyWithSecret>>, Failure<SettingsChange>> {
-        let id: KeyId = body.parse()?.key_id.into();
-        Ok(Self::with_secret(&managed, managed.state.service.rotate_key(&managed.editor, &id).await.map_err(ApiError::in_body)?))
+        let KeyRotation { key_id, end_former_secrets } = body.parse()?;
+        let former = FormerSecrets::of(end_former_secrets.unwrap_or_default());
+        let rotated = managed.state.service.rotate_key(&managed.editor, &key_id.into(), former).await;
+        Ok(Self::with_secret(&managed, rotated.map_err(ApiError::in_body)?))
     }
 
     /// Suspend a key

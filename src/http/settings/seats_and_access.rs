@@ -7,7 +7,7 @@ use super::{auth::Permitted, grants};
 use crate::{
     domain::{
         ids::{SeatId, UserId},
-        team::UserView,
+        team::{RoleKind, UserView},
     },
     http::{
         machinery::{
@@ -16,7 +16,7 @@ use crate::{
             params::{Id, Query, Required, ScalarParam},
             reply::{All, One, Reply},
         },
-        schemas::value_types::{AddressText, UserIdText},
+        schemas::value_types::{AddressText, EnumValue, UserIdText, ValueSet},
     },
     service::settings::{AccountAccess, RemovedAccess},
 };
@@ -40,17 +40,33 @@ pub struct Seat {
     /// The name of the user's role.
     #[serde(skip_serializing_if = "Option::is_none")]
     role: Option<String>,
+    /// The kind of the user's role; absent without a role.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    role_kind: Option<EnumValue<RoleKinds>>,
+}
+
+/// The kinds of roles, by what they permit on the settings plane.
+#[derive(Debug, Clone)]
+pub struct RoleKinds;
+
+impl ValueSet for RoleKinds {
+    const NAME: &'static str = "RoleKind";
+    const DESCRIPTION: &'static str =
+        "`owner` and `admin`: the user manages settings; some changes are an owner's alone. `agent`: the user does not.";
+    const VALUES: &'static [&'static str] = &[RoleKind::Owner.name(), RoleKind::Admin.name(), RoleKind::Agent.name()];
 }
 
 impl From<UserView> for Seat {
     fn from(view: UserView) -> Self {
         let user = view.user;
+        let role_kind = view.role.as_ref().and_then(|role| role.kind).map(|kind| kind.name().to_owned().into());
         Self {
             id: user.id.into_string(),
             user_id: user.user_id.map(Into::into),
             name: user.name,
             email: user.email.map(AddressText),
             role: view.role.map(|role| role.name),
+            role_kind,
         }
     }
 }

@@ -11,6 +11,7 @@ use super::{
 use crate::{
     domain::{
         ids::WebhookId,
+        settings::FormerSecrets,
         time::Timestamp,
         webhooks::{KINDS, SigningSecret, Webhook},
     },
@@ -124,9 +125,21 @@ pub struct WebhookChange {
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct WebhookReference {
-    /// The webhook to enable, disable, rotate or test.
+    /// The webhook to enable, disable or test.
     #[oai(validator(max_length = 64))]
     pub(super) webhook_id: String,
+}
+
+/// A webhook whose secret is rotated.
+#[derive(Debug, Object, Deserialize)]
+#[oai(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct WebhookRotation {
+    /// The webhook.
+    #[oai(validator(max_length = 64))]
+    webhook_id: String,
+    /// Whether the former secrets end at once, since they leaked; omitted: deliveries are also signed with them for 24 hours.
+    end_former_secrets: Option<bool>,
 }
 
 fn names(kinds: AtLeastOne<EnumValue<EventKinds>>) -> Vec<String> {
@@ -220,15 +233,17 @@ impl WebhookOperations {
     /// Rotate a webhook's secret
     ///
     /// Gives a webhook a new secret, which is in this answer and is not shown again. For 24 hours deliveries are signed with both the new
-    /// and the former secret.
+    /// and the former secret, unless the request ends the former one.
     #[oai(path = "/webhooks/rotate", method = "post", operation_id = "rotateWebhook")]
     async fn rotate_webhook(
         &self,
         managed: Permitted<grants::Webhooks>,
-        body: Body<WebhookReference>,
+        body: Body<WebhookRotation>,
     ) -> Result<Reply<One<WebhookWithSecret>>, Failure<SettingsEdit>> {
-        let id = body.parse()?.webhook_id.into();
-        Ok(Self::with_secret(&managed, managed.state.service.rotate_webhook(&managed.editor, &id).await.map_err(ApiError::in_body)?))
+        let WebhookRotation { webhook_id, end_former_secrets } = body.parse()?;
+        let former = FormerSecrets::of(end_former_secrets.unwrap_or_default());
+        let rotated = managed.state.service.rotate_webhook(&managed.editor, &webhook_id.into(), former).await;
+        Ok(Self::with_secret(&managed, rotated.map_err(ApiError::in_body)?))
     }
 
     /// Delete a webhook

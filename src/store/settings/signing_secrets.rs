@@ -61,7 +61,8 @@ impl Write {
         self.run(sql).await?;
         let mut sql = self.sql("UPDATE ");
         sql.push(of.table).push(" SET ends_at = ").integer(ends_at.millis());
-        sql.push(" WHERE store_id = $1 AND ends_at IS NULL AND ").push(of.owner).push(" = ").text(owner);
+        sql.push(" WHERE store_id = $1 AND (ends_at IS NULL OR ends_at > ").integer(ends_at.millis());
+        sql.push(") AND ").push(of.owner).push(" = ").text(owner);
         self.run(sql).await?;
         self.insert_secret(of, owner, secret).await
     }

@@ -48,9 +48,14 @@ fn a_key_has_the_life_cycle_of_section_3_2() {
     assert!(message.contains("inactive"), "{message}");
     assert_eq!(plane.post("/keys/activate", json!({"keyId": id})).ok()["status"], "active");
     assert_eq!((answers(&first, "/users"), answers(&second, "/users")), (200, 200));
+    for not_a_flag in [json!(null), json!("true"), json!(1)] {
+        plane.post("/keys/rotate", json!({"keyId": id, "endFormerSecrets": not_a_flag})).fails(400);
+    }
+    let third = text(&plane.post("/keys/rotate", json!({"keyId": id, "endFormerSecrets": true})).ok()["secret"]);
+    assert_eq!((answers(&first, "/users"), answers(&second, "/users"), answers(&third, "/users")), (401, 401, 200));
     plane.desk.server.database.sql(&format!("update api_keys set expires_at = 1 where id = '{id}'"));
     assert_eq!(plane.get("/keys").send().row(&id)["status"], "expired");
-    assert_eq!(answers(&second, "/users"), 401);
+    assert_eq!(answers(&third, "/users"), 401);
     let message = plane.post("/keys/rotate", json!({"keyId": id})).fails(409);
     assert!(message.contains("expired"), "{message}");
     plane.call("DELETE", "/keys").query("keyId", &id).send().ok();

@@ -5,9 +5,26 @@ use super::{
     endpoint::TestEndpoint,
 };
 use crate::{
-    domain::webhooks::{ROTATION_MILLIS, Replay},
+    domain::{
+        settings::FormerSecrets,
+        webhooks::{ROTATION_MILLIS, Replay},
+    },
     service::{Error, webhooks::WebhookSettings},
 };
+
+#[tokio::test]
+async fn a_secret_that_leaked_signs_no_more_once_it_is_rotated() {
+    let bench = Bench::new().await;
+    let endpoint = TestEndpoint::says("200 OK").await;
+    let (id, _) = bench.hook(&endpoint.url).await;
+    bench.service.rotate_webhook(&bench.editor(), &id, FormerSecrets::Overlap).await.unwrap();
+    // The two that sign now both end.
+    let (_, third) = bench.service.rotate_webhook(&bench.editor(), &id, FormerSecrets::End).await.unwrap();
+    bench.event().await;
+    bench.worker().drain().await.unwrap();
+    let seen = endpoint.last();
+    assert_eq!(seen.signatures(), [seen.signed_by(&third)]);
+}
 
 #[tokio::test]
 async fn both_secrets_sign_for_a_day_after_a_rotation() {
@@ -15,7 +32,7 @@ async fn both_secrets_sign_for_a_day_after_a_rotation() {
     let endpoint = TestEndpoint::says("200 OK").await;
     let (id, first) = bench.hook(&endpoint.url).await;
     let mut worker = bench.worker();
-    let (_, second) = bench.service.rotate_webhook(&bench.editor(), &id).await.unwrap();
+    let (_, second) = bench.service.rotate_webhook(&bench.editor(), &id, FormerSecrets::Overlap).await.unwrap();
     assert_ne!(first.0, second.0);
     for pause in [0, ROTATION_MILLIS - 1] {
         bench.pass(pause);
@@ -25,7 +42,7 @@ async fn both_secrets_sign_for_a_day_after_a_rotation() {
         assert_eq!(seen.signatures(), [seen.signed_by(&second), seen.signed_by(&first)]);
     }
     // A second rotation does not shorten the period of the first.
-    let (_, third) = bench.service.rotate_webhook(&bench.editor(), &id).await.unwrap();
+    let (_, third) = bench.service.rotate_webhook(&bench.editor(), &id, FormerSecrets::Overlap).await.unwrap();
     bench.event().await;
     worker.drain().await.unwrap();
     assert_eq!(endpoint.last().signatures().len(), 3);

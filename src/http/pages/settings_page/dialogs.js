@@ -54,14 +54,19 @@ export function openDialog(dialog, perform) {
 }
 
 // Asks for confirmation before an action, and afterwards shows the new secret, if there is one. Resolves to the result of the action, or to
-// undefined if the user does not confirm. `secretOf` and `note`: the heading of the secret, and what is said about it.
-export async function confirmDialog(title, text, yes, perform, { secretOf, note, grave = false } = {}) {
+// undefined if the user does not confirm. `box`: the text of a box to tick; `perform` is told whether it is. `secretOf` and `note`: the heading
+// of the secret, and what is said about it, given whether the box was ticked.
+export async function confirmDialog(title, text, yes, perform, { secretOf, note, box, grave = false } = {}) {
   one("#confirm-title").textContent = title;
   one("#confirm-text").textContent = text;
+  one("#confirm-box").hidden = !box;
+  one("#confirm-box span").textContent = box ?? "";
+  one("#confirm-box input").checked = false;
   one("#confirm-yes").textContent = yes;
   one("#confirm-yes").classList.toggle("danger", grave);
-  const result = await openDialog(one("#confirm-dialog"), perform);
-  if (result?.secret) await showSecret(secretOf, result.secret, note);
+  let ticked;
+  const result = await openDialog(one("#confirm-dialog"), (data) => perform((ticked = data.has("box"))));
+  if (result?.secret) await showSecret(secretOf, result.secret, note(ticked));
   return result;
 }
 

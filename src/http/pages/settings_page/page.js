@@ -17,6 +17,11 @@ one("#zone").textContent = t("zone", { zone });
 // The secret of a link that has not opened a session yet.
 let link;
 
+// The server's message names a command, which is of no use to most of those who open a link.
+function linkRefused(refused) {
+  throw refused.status === 401 ? new Refused(401, t("gate-link-refused")) : refused;
+}
+
 // A link that is used up or expired does not hide a session that is still open.
 async function without(refused) {
   const open = refused.status === 401 && (await get("/session").catch(() => undefined));
@@ -32,15 +37,15 @@ async function enter() {
   }
   known.session = undefined;
   forget();
+  let opened;
   try {
-    const opened = await (link ? post("/session", { link }).catch(without) : get("/session"));
+    opened = await (link ? post("/session", { link }).catch(linkRefused).catch(without) : get("/session"));
     link = undefined;
     const [seats, channels, document] = await Promise.all([get("/users"), get("/accounts"), fetched("/settings/openapi.json")]);
     known.scopes = document.components.schemas.Scope.enum;
     known.kinds = document.components.schemas.EventKind.enum;
     known.accounts = channels;
     known.session = opened;
-    announce(opened.note ?? "");
     known.names = namesOf(seats);
   } catch (refused) {
     // Whoever comes without a link has done nothing wrong.
@@ -48,10 +53,11 @@ async function enter() {
   }
   one("#store").textContent = known.session.storeId;
   const { userId, role, expiresAt } = known.session;
-  one("#who").textContent = t("who", { name: nameOf(userId), role, time: clock(expiresAt, { timeStyle: "short" }) });
+  one("#who").textContent = t("who", { name: nameOf(userId), role: t(`role-${role}`), time: clock(expiresAt, { timeStyle: "short" }) });
   one("#gate").hidden = true;
   one("#page").hidden = false;
   await turn();
+  announce(opened.note ?? "");
 }
 
 // Shows the gate, which is the page without a session, in place of everything else.

@@ -90,7 +90,10 @@ export async function load(name, quietly = false, older = false) {
     }
     view.of = view.shownOf;
     if (view.more && (older || found.length === view.records.length)) one(".older", section).hidden = found.length < PAGE_ROWS;
+    const hadFocus = one(".list", section).contains(document.activeElement);
     show(one(".list", section), view.records, view);
+    // The row that had the focus may be gone.
+    if (hadFocus && document.activeElement === document.body) one("h2", section).focus();
     section.classList.toggle("empty", !view.records.length);
     state.textContent = view.records.length ? "" : t(view.empty?.() ?? `${name}-empty`);
   } catch (refused) {
@@ -118,6 +121,7 @@ export async function confirmAndPerform(question, text, yes, perform, done, more
 // Shows the section that the address names.
 export async function turn() {
   clearTimeout(refreshing);
+  announce("");
   const name = here();
   for (const section of all("section")) section.hidden = section.id !== name;
   for (const link of all("nav a")) {

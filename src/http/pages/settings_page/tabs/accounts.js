@@ -77,9 +77,10 @@ const acts = {
   },
   "rotate-bridge"(id) {
     const { name } = account(id);
-    const [secretOf, note] = [t("bridge-secret-of", { name }), t("bridge-rotate-note")];
-    const perform = () => post("/accounts/bridge/rotate", { accountId: id });
-    return confirmAndPerform(t("bridge-rotate-title", { name }), t("bridge-rotate-text"), t("rotate"), perform, t("bridge-rotated"), { secretOf, note });
+    const secretOf = t("bridge-secret-of", { name });
+    const note = (ended) => t(ended ? "former-secret-ended" : "bridge-rotate-note");
+    const perform = (endFormerSecrets) => post("/accounts/bridge/rotate", { accountId: id, endFormerSecrets });
+    return confirmAndPerform(t("bridge-rotate-title", { name }), t("bridge-rotate-text"), t("rotate"), perform, t("bridge-rotated"), { secretOf, note, box: t("end-former-secret") });
   },
   "remove-bridge"(id) {
     const { name } = account(id);

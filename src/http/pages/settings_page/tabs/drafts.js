@@ -28,9 +28,9 @@ const DIALOG = `<dialog id="draft-dialog" aria-labelledby="draft-title"><form me
   <p class="hint" id="draft-fixed"></p>
   <p class="failure" role="alert"></p>
   <p class="buttons">
-    <button class="main" name="act" value="send">${t("draft-send")}</button>
-    <button type="button" data-act="close">${t("cancel")}</button>
     <button class="quiet danger" name="act" value="discard" formnovalidate>${t("draft-discard")}</button>
+    <button type="button" data-act="close">${t("cancel")}</button>
+    <button class="main" name="act" value="send">${t("draft-send")}</button>
   </p>
 </form></dialog>`;
 

@@ -29,7 +29,8 @@ const DIALOG = `<dialog id="key-dialog" aria-labelledby="key-dialog-title"><form
   <label>${t("name")} <input name="name" required maxlength="100" autocomplete="off" autofocus></label>
   <fieldset><legend>${t("scopes")}</legend><div class="boxes" id="scopes"></div></fieldset>
   <p class="hint">${t("key-scopes-hint")}</p>
-  <label id="acts-as">${t("key-acts-as")} <select name="userId"></select></label>
+  <div id="acts-as"><label>${t("key-acts-as")} <select name="userId"></select></label>
+    <p class="hint">${t("key-acts-as-hint")}</p></div>
   <p class="failure" role="alert"></p>
   <p class="buttons"><button type="button" data-act="close">${t("cancel")}</button> <button class="main">${t("save")}</button></p>
 </form></dialog>`;
@@ -84,8 +85,9 @@ const acts = {
   },
   "rotate-key"(id) {
     const { name } = key(id);
-    const perform = () => post("/keys/rotate", { keyId: id });
-    return confirmAndPerform(t("key-rotate", { name }), t("key-rotate-text"), t("rotate"), perform, t("key-rotated", { name }), { secretOf: t("key-secret", { name }), note: t("key-rotate-note") });
+    const perform = (endFormerSecrets) => post("/keys/rotate", { keyId: id, endFormerSecrets });
+    const note = (ended) => t(ended ? "former-secret-ended" : "key-rotate-note");
+    return confirmAndPerform(t("key-rotate", { name }), t("key-rotate-text"), t("rotate"), perform, t("key-rotated", { name }), { secretOf: t("key-secret", { name }), note, box: t("end-former-secret") });
   },
   "suspend-key"(id) {
     const { name } = key(id);

@@ -8,7 +8,7 @@ import { t } from "../texts.js";
 
 const ROW = `<template id="seat-row"><tr role="row">
   <td role="cell" data-label="${t("name")}"><strong data-slot="name"></strong> <small data-slot="email"></small></td>
-  <td role="cell" data-label="${t("team-role")}" data-slot="role"></td>
+  <td role="cell" data-label="${t("team-role")}"><span data-slot="role"></span> <small data-slot="kind"></small></td>
   <td role="cell" data-label="${t("status")}"><span class="badge" data-slot="status"></span></td>
   <td role="cell" data-label="${t("team-user-id")}"><code data-slot="userId"></code></td>
   <td role="cell" class="actions"><button type="button" class="quiet danger" data-act="remove-seat">${t("remove")}</button></td>
@@ -19,12 +19,18 @@ const SENDS_MAIL = Boolean(document.getElementById("gate-mail"));
 
 const nameOfSeat = (seat) => seat.name ?? seat.email ?? seat.userId ?? seat.id;
 
+// What a role permits on this page, unless its name says the same.
+function kindOf({ role, roleKind }) {
+  if (!roleKind || role.toLowerCase() === t(`role-${roleKind}`)) return "";
+  return `(${t(`role-${roleKind}`)})`;
+}
+
 function fillSeat(seat, slots, text, button) {
   const named = nameOfSeat(seat);
-  text({ name: named, email: seat.email === named ? "" : seat.email, role: seat.role, userId: seat.userId });
+  text({ name: named, email: seat.email === named ? "" : seat.email, role: seat.role, kind: kindOf(seat), userId: seat.userId });
   badge(slots.status, t(seat.userId ? "team-member" : "team-invited"), seat.userId ? "good" : "warn");
-  // Users who remove their own seat lock themselves out.
-  button("remove-seat").hidden = seat.userId === known.session.userId;
+  // Users who remove their own seat lock themselves out, and an admin cannot remove an owner.
+  button("remove-seat").hidden = seat.userId === known.session.userId || (seat.roleKind === "owner" && known.session.role !== "owner");
 }
 
 async function load() {

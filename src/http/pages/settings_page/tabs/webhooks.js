@@ -91,8 +91,9 @@ const acts = {
   "rotate-webhook"(id) {
     const { url } = webhook(id);
     const text = t("webhook-rotate-text", { url });
-    const perform = () => post("/webhooks/rotate", { webhookId: id });
-    return confirmAndPerform(t("webhook-rotate-title"), text, t("rotate"), perform, t("webhook-rotated"), { secretOf: t("webhook-secret-of", { url }), note: t("webhook-rotate-note") });
+    const perform = (endFormerSecrets) => post("/webhooks/rotate", { webhookId: id, endFormerSecrets });
+    const note = (ended) => t(ended ? "former-secret-ended" : "webhook-rotate-note");
+    return confirmAndPerform(t("webhook-rotate-title"), text, t("rotate"), perform, t("webhook-rotated"), { secretOf: t("webhook-secret-of", { url }), note, box: t("end-former-secret") });
   },
   async "test-webhook"(id) {
     await post("/webhooks/test", { webhookId: id });

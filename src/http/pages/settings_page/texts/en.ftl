@@ -40,6 +40,7 @@ gate-send = Send me a link
 gate-sent = If { $email } is the address of an owner or admin, a link is on its way. It works once, within 15 minutes.
 signed-out = You are signed out.
 not-signed-in = You are not signed in.
+gate-link-refused = This link was used already, or is older than 15 minutes. Ask for a new one.
 still-signed-in = { $reason } You are still signed in.
 unreachable = The server cannot be reached.
 answered = The server answered { $status }.
@@ -47,11 +48,14 @@ answered = The server answered { $status }.
 ## The head of the page
 
 who = { $name }, { $role }, until { $time }
+role-owner = owner
+role-admin = admin
+role-agent = agent
 zone = Times are in the time zone { $zone }.
 language = Language
 sign-out = Sign out
 api-docs = API documentation
-settings-docs = Settings API documentation
+settings-docs = Settings API
 
 ## Dialogs
 
@@ -59,6 +63,11 @@ secret-warning = <strong>Copy it now. It is not shown again.</strong>
 secret-stored = I have stored it
 copied = Copied.
 selected = Selected; copy it with the keyboard.
+
+## Rotated secrets
+
+end-former-secret = The current secret has leaked: end it at once.
+former-secret-ended = The former secret no longer works.
 
 ## API keys
 
@@ -69,6 +78,7 @@ key = Key
 key-last-used = Last used
 key-as = as { $name }
 key-acts-as = Acts as
+key-acts-as-hint = What is written with the key is recorded in the name of this user. Only the scopes say what the key may do.
 key-acts-as-owner = the store's oldest owner
 key-acts-as-you = you
 key-scopes-hint = A write scope contains its read scope.
@@ -220,10 +230,10 @@ draft-discarded = The draft was discarded.
 
 undelivered = Undelivered
 undelivered-hint = Messages that their channel has not accepted. Those that failed can be sent again for 30 days.
-undelivered-empty = Every message has reached its channel.
+undelivered-empty = Every message was accepted by its channel.
 undelivered-message = Message
 undelivered-contact = To
-undelivered-sent = Sent
+undelivered-sent = Written
 undelivered-state = State
 undelivered-reason = Reason
 undelivered-next = Next attempt
@@ -238,7 +248,7 @@ undelivered-no-bridge = The account has no bridge, so no channel is attached to 
 undelivered-no-text = (no text)
 undelivered-again = Send again
 undelivered-now = Try now
-undelivered-queued = The message is on its way to the channel.
+undelivered-queued = The message is being sent again. It leaves this list once its channel has accepted it.
 undelivered-more = The list shows { $limit } messages of a state at most.
 
 ## Accounts
@@ -275,8 +285,8 @@ bridge-removed = The bridge of { $name } was removed.
 ## Team
 
 team = Team
-team-hint-link = Everyone with a seat. A colleague whose role is of the kind owner or admin may use this page, and signs in with a link that works once. Whoever operates the server prints it with this command, with the user id of the colleague:
-team-hint-mail = Everyone with a seat. A colleague whose role is of the kind owner or admin may use this page, and asks for a link at its address, with the e-mail address of the seat.
+team-hint-link = Everyone with a seat. An owner or admin may use this page, and signs in with a link that works once, within 15 minutes. The operator of the server prints it with this command, with the user id from the list:
+team-hint-mail = Everyone with a seat. An owner or admin may use this page: whoever opens its address asks for a link there, with the e-mail address of the seat.
 team-empty = There are no seats yet.
 team-role = Role
 team-user-id = User id

@@ -23,6 +23,10 @@ impl Db {
         let clock = if self.backend() == DbBackend::Sqlite { "unixepoch() * 1000" } else { "(extract(epoch FROM now()) * 1000)::bigint" };
         let now: Option<i64> = self.first(Sql::fixed(&format!("SELECT {clock}")), |cells| cells.take()).await?;
         let before = now.unwrap_or(0).saturating_sub(KEPT);
+        if self.backend() == DbBackend::Sqlite {
+            // Their numbers are in the order of time, whatever their list.
+            return self.forget_of_list(Condition::all(), before).await;
+        }
         let stores: Vec<String> = stores::Entity::find().select_only().column(stores::Column::Id).into_tuple().all(self.read()).await?;
         let mut forgotten = 0;
         for store in &stores {
@@ -61,7 +65,7 @@ impl Db {
         tx.commit().await
     }
 
-    /// The oldest of a list are first in its key, so that the first that stays ends the search.
+    /// The oldest of a list, or of all lists on SQLite, are first in the key, so that the first that stays ends the search.
     async fn forget_of_list(&self, of_list: Condition, before: i64) -> Result<u64> {
         let mut forgotten = 0;
         loop {

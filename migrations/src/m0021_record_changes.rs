@@ -24,7 +24,7 @@ CREATE TABLE change_feeds (
     store_id {text} NOT NULL PRIMARY KEY REFERENCES stores (id),
     -- Whether changes are recorded.
     active BOOLEAN NOT NULL,
-    -- PostgreSQL: the first transaction number that was not given yet when the activation had committed; -1 until it is noted. A
+    -- PostgreSQL: a transaction that began to write after the activation had committed; the greatest BIGINT until it is known. A
     -- transaction with a lower number may not have recorded its changes. 0 on SQLite.
     activated_by BIGINT NOT NULL,
     -- The greatest assigned sequence number.

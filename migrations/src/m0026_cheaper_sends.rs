@@ -3,7 +3,7 @@
 //! On SQLite:
 //!
 //! - The former places of rows lose the index by store and list, which cost more than the rest of a move. A page behind a cursor reads all
-//!   moves since its walk began, those of other stores and lists, too: less than 0.1 microseconds for each.
+//!   moves since its walk began, those of other stores and lists, too: some 0.1 microseconds for each.
 //!
 //! On PostgreSQL:
 //!
@@ -11,12 +11,11 @@
 //!   a message's update of its conversation touches no index, if the row's page has room (a HOT update). The price is the same as there: a
 //!   page of a contact with thousands of conversations sorts them.
 //! - The triggers that record changes of large tables are called for each row, and only once a feed of changes was ever activated in this
-//!   database. A sequence tells them, since that is all that the condition of a trigger can read without a query: it has a value from the
-//!   first activation on. It is set before the activation commits, and stays set if the activation is rolled back; whether a change is
+//!   database. The condition of a trigger cannot read a table, but a sequence: this one has a value from the first activation on. It is set before the activation commits, and stays set if the activation is rolled back; whether a change is
 //!   recorded is still decided by `change_feeds`.
 //!
-//! On PostgreSQL writers of conversations wait while the index is built. A concurrent process of an earlier version goes on. A concurrent writer may fail
-//! with a retryable error, as in `m0021_record_changes`.
+//! On PostgreSQL writers of conversations wait while the index is built, and readers for a moment at the end. A concurrent request may fail
+//! with a retryable error, as in `m0021_record_changes`. A process of an earlier version goes on beside it.
 
 use sea_orm_migration::{prelude::*, sea_orm::DbBackend};
 
@@ -41,15 +40,22 @@ fn large() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
     RECORDS.into_iter().filter(|(table, ..)| LARGE.contains(table))
 }
 
-fn index_by_contact(columns: &str) -> [String; 2] {
-    ["DROP INDEX conversations_by_contact".to_owned(), format!("CREATE INDEX conversations_by_contact ON conversations ({columns})")]
+/// Builds the new index beside the old one, so that readers go on meanwhile.
+fn built(columns: &str) -> String {
+    format!("CREATE INDEX conversations_by_contact_new ON conversations ({columns})")
+}
+
+/// Puts the new index in the place of the old one.
+fn exchanged() -> [String; 2] {
+    ["DROP INDEX conversations_by_contact", "ALTER INDEX conversations_by_contact_new RENAME TO conversations_by_contact"]
+        .map(str::to_owned)
 }
 
 const UP_ON_SQLITE: &str = "DROP INDEX former_places_of_list";
 const DOWN_ON_SQLITE: &str = "CREATE INDEX former_places_of_list ON former_places (store_id, list, left_by)";
 
 fn up_on_postgres() -> Vec<String> {
-    let mut statements = Vec::from(index_by_contact("store_id, contact_id"));
+    let mut statements = vec![built("store_id, contact_id")];
     // Room for the next version of a row on its page.
     statements.push("ALTER TABLE conversations SET (fillfactor = 90)".to_owned());
     statements
@@ -81,11 +87,12 @@ fn up_on_postgres() -> Vec<String> {
         }
         statements.push(format!("DROP FUNCTION {}()", function_of(table)));
     }
+    statements.extend(exchanged());
     statements
 }
 
 fn down_on_postgres() -> Vec<String> {
-    let mut statements = Vec::new();
+    let mut statements = vec![built("store_id, contact_id, sort_at, id")];
     for (table, kind, id) in large() {
         statements.extend(EVENTS.map(|(event, _)| format!("DROP TRIGGER {} ON {table}", trigger_of(table, event))));
         statements.extend(recorded_on_postgres(table, kind, id));
@@ -100,7 +107,7 @@ fn down_on_postgres() -> Vec<String> {
         ]
         .map(str::to_owned),
     );
-    statements.extend(index_by_contact("store_id, contact_id, sort_at, id"));
+    statements.extend(exchanged());
     statements
 }
 

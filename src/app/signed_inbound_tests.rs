@@ -78,12 +78,8 @@ impl Bench {
         self.service.set_bridge(&editor, &account, "https://bridge.example.com/").await.unwrap().1.unwrap()
     }
 
-    async fn rotate(&self, account: &str) -> SigningSecret {
-        self.service
-            .rotate_bridge(&Editor::command_line(self.fixture.store.clone()), &account.into(), FormerSecrets::Overlap)
-            .await
-            .unwrap()
-            .1
+    async fn rotate(&self, account: &str, former: FormerSecrets) -> SigningSecret {
+        self.service.rotate_bridge(&Editor::command_line(self.fixture.store.clone()), &account.into(), former).await.unwrap().1
     }
 
     fn message(&self, account: &str, n: usize) -> Value {
@@ -144,12 +140,18 @@ async fn a_bridge_brings_messages_in_with_its_own_secret() {
     assert_eq!((status, &again["data"]["duplicate"]), (200, &json!(true)), "{again}");
     assert_eq!(again["data"]["messageId"], answer["data"]["messageId"]);
     // During a rotation either secret signs, also beside signatures that are not known.
-    let second = bench.rotate("a1").await;
+    let second = bench.rotate("a1", FormerSecrets::Overlap).await;
     for (n, (secret, before)) in [(&first, "v1,AAAA "), (&second, "v1a,AAAA v9,x ")].into_iter().enumerate() {
         let mut signed = sign(secret, "rotated", NOW + 10 + n as i64, bench.message("a1", 10 + n).to_string());
         signed.signature.insert_str(0, before);
         assert_eq!(bench.send(&signed).await.0, 200);
     }
+    // Secrets that leaked end with the rotation.
+    let third = bench.rotate("a1", FormerSecrets::End).await;
+    for (n, secret, status) in [(15, &first, 401), (16, &second, 401), (17, &third, 200)] {
+        assert_eq!(bench.send(&sign(secret, "leaked", NOW + n, bench.message("a1", n as usize).to_string())).await.0, status);
+    }
+    let second = third;
     // The tolerance is five minutes by the server's clock.
     for (n, off, status) in [(20, 300, 200), (21, -300, 200), (22, 301, 401), (23, -301, 401)] {
         let signed = sign(&second, "time", NOW + off, bench.message("a1", n).to_string());
@@ -171,7 +173,7 @@ async fn a_bridge_brings_messages_in_with_its_own_secret() {
     let signed = sign(&second, "both", NOW, bench.message("a1", 33).to_string());
     assert_eq!(send(&bench.endpoint, &signed, &[("authorization", "Bearer cps_unknown")]).await.0, 401);
     assert_eq!(bench.send(&signed).await.0, 200);
-    assert_eq!(bench.fixture.rows_of("audit").await, 2, "the bridge and its rotation");
+    assert_eq!(bench.fixture.rows_of("audit").await, 3, "the bridge and its two rotations");
     // After a day only the new secret signs; without the bridge, none.
     bench.clock.pass(25 * HOUR);
     let later = NOW + 25 * 60 * 60;

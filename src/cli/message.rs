@@ -58,7 +58,7 @@ pub struct RetryArgs {
     #[arg(long, env = "COUNTERPART_STORE", value_name = "ID")]
     store: String,
     /// The message, as `message undelivered` lists it
-    #[arg(long, value_name = "ID")]
+    #[arg(long, env = "COUNTERPART_MESSAGE", value_name = "ID")]
     message: String,
 }
 

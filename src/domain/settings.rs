@@ -90,9 +90,16 @@ pub enum FormerSecrets {
 }
 
 impl FormerSecrets {
-    /// `end`: whether the request says that they end at once.
-    pub const fn of(end: bool) -> Self {
-        if end { Self::End } else { Self::Overlap }
+    pub const fn of(end_at_once: bool) -> Self {
+        if end_at_once { Self::End } else { Self::Overlap }
+    }
+
+    /// The audit log entry of the rotation, which says if they were ended.
+    pub fn noted(self, mut entry: Entry) -> Entry {
+        if self == Self::End {
+            entry.detail["formerSecretsEnded"] = true.into();
+        }
+        entry
     }
 
     /// When they end at the latest.

@@ -37,7 +37,7 @@ const INVITED: &str = "Invited user";
 pub struct Role {
     pub id: RoleId,
     pub name: String,
-    /// Absent: a kind without permissions on settings that this build does not know.
+    /// Absent: a kind that this build does not know.
     pub kind: Option<RoleKind>,
 }
 

@@ -66,7 +66,7 @@ impl Service {
         bridge.updated_at = change.now();
         change.supersede_bridge_secrets(account, &secret, former.end(change.now(), ROTATION_MILLIS)).await?;
         change.save_bridge(&bridge).await?;
-        change.audit(entry("account.bridge_rotated", account, json!({ "url": bridge.url })));
+        change.audit(former.noted(entry("account.bridge_rotated", account, json!({ "url": bridge.url }))));
         change.end().await?;
         Ok((bridge, secret))
     }

@@ -175,7 +175,7 @@ impl Service {
         key.last_four = secret.last_four().to_owned();
         change.save_key(&key).await?;
         change.add_key_secret(&key, &secret.hash(), former.end(now, OVERLAP_MILLIS)).await?;
-        change.audit(changed("key.rotated", &key));
+        change.audit(former.noted(changed("key.rotated", &key)));
         change.end().await?;
         Ok((key, secret))
     }

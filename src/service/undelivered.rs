@@ -39,20 +39,34 @@ impl Service {
         Ok(all)
     }
 
-    /// Sends a message again that failed, or makes the next attempt for one that is pending.
+    /// Sends a message again that failed, or makes the next attempt for one that is pending. A message that is already on its way stays so.
     pub async fn retry_message(&self, editor: &Editor, id: &MessageId) -> Result<()> {
         let mut change = self.begin_edit(editor).await?;
-        let hastened = change.hasten(id).await?;
-        if !hastened {
-            let parcel = failed(&change, id).await?;
-            self.queue_again(&mut change, parcel).await?;
+        let former = match change.hasten(id).await? {
+            Some(true) => Some(Delivery::Pending),
+            Some(false) => None,
+            None => match change.take_failed_message(id).await? {
+                Some(Some(parcel)) => {
+                    self.queue_again(&mut change, parcel).await?;
+                    Some(Delivery::Failed)
+                }
+                taken => {
+                    // Another request may just have queued it again.
+                    if taken.is_some() || change.hasten(id).await?.is_none() {
+                        return Err(refusal(&change, id).await?);
+                    }
+                    None
+                }
+            },
+        };
+        if let Some(former) = former {
+            change.audit(Entry {
+                action: "message.retried",
+                subject: Subject::Message,
+                subject_id: id.to_string(),
+                detail: json!({ "former": former.as_str() }),
+            });
         }
-        change.audit(Entry {
-            action: "message.retried",
-            subject: Subject::Message,
-            subject_id: id.to_string(),
-            detail: json!({ "former": if hastened { Delivery::Pending } else { Delivery::Failed }.as_str() }),
-        });
         change.end().await
     }
 
@@ -70,16 +84,13 @@ impl Service {
     }
 }
 
-/// The parcel of a message that failed, which is taken from those that failed.
-async fn failed(change: &WriteTransaction<'_>, id: &MessageId) -> Result<Parcel> {
-    if let Some(Some(parcel)) = change.take_failed_message(id).await? {
-        return Ok(parcel);
-    }
+/// Why a message cannot be sent again.
+async fn refusal(change: &WriteTransaction<'_>, id: &MessageId) -> Result<Error> {
     let state = change.delivery(id).await?.ok_or_else(|| Error::missing(RETRIED, "message", id))?;
-    Err(Error::conflict(
+    Ok(Error::conflict(
         RETRIED,
         match state {
-            Some(Delivery::Failed) => "names a message that failed too long ago to be sent again; write it anew",
+            Some(Delivery::Failed) => "names a message of which this server no longer has what a retry needs; write it anew",
             Some(Delivery::Sent) => "names a message that its channel has accepted",
             Some(Delivery::Pending) => "names a message that is being sent",
             None => "names a message that this server did not send",

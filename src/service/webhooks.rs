@@ -132,7 +132,7 @@ impl Service {
         webhook.updated_at = change.now();
         change.supersede_secrets(id, &secret, former.end(change.now(), ROTATION_MILLIS)).await?;
         change.save_webhook(&webhook).await?;
-        change.audit(changed("webhook.rotated", &webhook));
+        change.audit(former.noted(changed("webhook.rotated", &webhook)));
         change.end().await?;
         Ok((webhook, secret))
     }

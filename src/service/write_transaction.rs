@@ -249,10 +249,10 @@ impl WriteTransaction<'_> {
         self.write.put_parcel(parcel)
     }
 
-    /// Makes the next attempt for a queued message due after the commit. False: the message is not queued.
-    pub async fn hasten(&mut self, id: &MessageId) -> store::Result<bool> {
+    /// Makes the next attempt for a queued message due after the commit, as [`Write::hasten_parcels`] does.
+    pub async fn hasten(&mut self, id: &MessageId) -> store::Result<Option<bool>> {
         self.dispatched = true;
-        self.write.hasten_parcel(id).await
+        self.write.hasten_parcels(id).await
     }
 
     /// Notes an event; events are recorded in the order of the notes.

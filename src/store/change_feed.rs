@@ -39,12 +39,16 @@ const KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
 /// How exactly it is known when a feed was last read.
 const USES: Duration = Duration::from_secs(3600);
 
+/// In place of a transaction number: the activation is not noted yet. Greater than all numbers, so that the feed is not ready, for
+/// processes of an earlier version either.
+pub(in crate::store) const NOT_NOTED: i64 = i64::MAX;
+
 /// A store's feed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChangeFeed {
     /// Whether changes are recorded.
     pub is_active: bool,
-    /// Whether every transaction has ended that may have changed a record before it could see the activation: it did not record the change.
+    /// Whether every transaction has ended that might have missed the activation.
     pub is_ready: bool,
     /// The greatest assigned number.
     pub last: i64,
@@ -80,7 +84,7 @@ impl Db {
     pub async fn change_feed(&self, store: &StoreId) -> Result<Option<ChangeFeed>> {
         let is_ready = match self.backend() {
             DbBackend::Sqlite => "TRUE",
-            _ => "activated_by <> -1 AND activated_by <= pg_snapshot_xmin(pg_current_snapshot())::text::bigint",
+            _ => "activated_by <= pg_snapshot_xmin(pg_current_snapshot())::text::bigint",
         };
         let text = format!("SELECT active, {is_ready}, last_sequence, forgotten, used_at FROM change_feeds WHERE store_id = $1");
         self.first(Sql::of(store, &text), |cells| {
@@ -93,7 +97,7 @@ impl Db {
     /// Has the changes of a store recorded from now on. Numbers of an earlier time are not known then.
     pub async fn activate_feed(&self, store: &StoreId, now: Timestamp) -> Result<()> {
         // On PostgreSQL the number follows after the commit.
-        let transaction = if self.backend() == DbBackend::Sqlite { "0" } else { "-1" };
+        let transaction = if self.backend() == DbBackend::Sqlite { 0 } else { NOT_NOTED };
         let mut sql = Sql::of(store, "INSERT INTO change_feeds (store_id, active, activated_by, last_sequence, forgotten, used_at) ");
         sql.push(&format!("VALUES ($1, TRUE, {transaction}, 0, 0, ")).integer(now.millis());
         sql.push(
@@ -105,17 +109,18 @@ impl Db {
         tx.commit().await
     }
 
-    /// Notes which transactions see that a feed is active, once its activation has committed: those that are numbered from now on. A
-    /// transaction that got its number earlier may have changed a record before. It may have got it after the activation's own number, so
-    /// that number does not tell.
+    /// Notes which transactions cannot have missed the activation of a feed, once it has committed: those with a greater number than the
+    /// transaction of this note. A transaction with a smaller one may have changed a record before, without recording the change. The
+    /// activation's own number does not tell: others are numbered between it and its commit.
     pub async fn note_feed_activation(&self, store: &StoreId) -> Result<()> {
         if self.backend() == DbBackend::Sqlite {
             return Ok(());
         }
-        let text = "UPDATE change_feeds SET activated_by = pg_snapshot_xmax(pg_current_snapshot())::text::bigint \
-                    WHERE store_id = $1 AND activated_by = -1";
+        let text = format!(
+            "UPDATE change_feeds SET activated_by = pg_current_xact_id()::text::bigint WHERE store_id = $1 AND activated_by = {NOT_NOTED}"
+        );
         let tx = self.begin().await?;
-        tx.run(&Sql::of(store, text)).await?;
+        tx.run(&Sql::of(store, &text)).await?;
         tx.commit().await
     }
 
@@ -294,40 +299,38 @@ mod tests {
         store::fixture::Fixture,
     };
 
-    /// A transaction that got its number after the activation's, and changed a record before it could see the activation, did not record the
-    /// change. On SQLite there is one writer at a time.
+    /// A transaction that got its number between that of the activation and its commit may have changed a record without recording it. On
+    /// SQLite there is one writer at a time.
     #[tokio::test]
-    async fn a_feed_waits_for_transactions_that_could_not_see_its_activation() {
+    async fn a_feed_waits_for_transactions_that_might_have_missed_its_activation() {
         let fixture = Fixture::alone().await;
         if fixture.is_sqlite() {
             return;
         }
-        let (db, store, now) = (fixture.db.clone(), fixture.store.clone(), Timestamp::from_millis(1));
-        db.activate_feed(&store, now).await.unwrap();
-        fixture.execute("UPDATE change_feeds SET active = FALSE").await.unwrap();
-        // Another process, since this one has two connections for writes.
+        let (db, store) = (fixture.db.clone(), fixture.store.clone());
+        // Another process, since this one has two connections for writes. The activation has its number when it waits for the store.
         let other = Db::open(&fixture.url, 1, None).await.unwrap();
         let blocking = other.begin().await.unwrap();
-        blocking.script("UPDATE change_feeds SET used_at = used_at").await.unwrap();
+        blocking.script("SELECT 1 FROM stores FOR UPDATE").await.unwrap();
         let activation = tokio::spawn({
             let (db, store) = (db.clone(), store.clone());
-            async move { db.activate_feed(&store, now).await }
+            async move { db.activate_feed(&store, Timestamp::from_millis(1)).await }
         });
         let waiting = "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
         while db.first(Sql::fixed(waiting), |cells| cells.take::<i64>()).await.unwrap() == Some(0) {
             tokio::time::sleep(std::time::Duration::from_millis(10)).await;
         }
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        let unseeing = db.write(&store, &clock).await.unwrap();
-        unseeing.run(Sql::of(&store, "UPDATE contacts SET note = 'unseen' WHERE store_id = $1")).await.unwrap();
+        let missing = db.write(&store, &clock).await.unwrap();
+        missing.run(Sql::of(&store, "UPDATE contacts SET note = 'unseen' WHERE store_id = $1")).await.unwrap();
         blocking.commit().await.unwrap();
         activation.await.unwrap().unwrap();
         other.close().await.unwrap();
         let is_ready = async || db.change_feed(&store).await.unwrap().unwrap().is_ready;
-        assert!(!is_ready().await, "the moment of the activation is not known yet");
+        assert!(!is_ready().await, "the activation is not noted yet");
         db.note_feed_activation(&store).await.unwrap();
         assert!(!is_ready().await, "a transaction still runs that has changed a record and recorded nothing");
-        unseeing.commit().await.unwrap();
+        missing.commit().await.unwrap();
         assert!(is_ready().await);
     }
 }

@@ -412,6 +412,7 @@ fn deliveries_are_watched_and_replayed() {
     visit.sees(&badge(&card, "enabled"));
 
     visit.press("Send test event");
+    visit.reads("//*[@id='message']", "A test event is on its way.");
     visit.sees(&attempt("webhook.test", "200", "delivered"));
     assert_eq!(endpoint.taken(), 1);
     visit.press("Replay");

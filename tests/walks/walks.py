@@ -163,6 +163,8 @@ def run(server, given):
                 with lock:
                     walks, all_pages = totals.get(name, (0, 0))
                     totals[name] = walks + 1, all_pages + pages
+                    done = sum(walks for walks, _ in totals.values())
+                    if sys.stderr.isatty() and done % 20 == 0: print(f"{done} of {given.walks} walks", file=sys.stderr)
 
         walkers = [threading.Thread(target=walker) for _ in range(3)]
         for thread in walkers: thread.start()

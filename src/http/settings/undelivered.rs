@@ -60,7 +60,7 @@ pub struct UndeliveredMessageView {
     /// The number of attempts; absent if it is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     attempts: Option<i64>,
-    /// When the next attempt is made, or the current one is repeated if its outcome is unknown by then; absent if the message failed.
+    /// When the next attempt is due; absent if the message failed. During an attempt: when the attempt is given up.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_attempt_at: Option<Timestamp>,
     /// When the last attempt failed; absent while the message is pending.
@@ -115,8 +115,7 @@ impl UndeliveredOperations {
         managed: Permitted<grants::Team>,
         /// Only messages in this state; omitted: `failed` ones.
         state: Query<Option<OneOf<UndeliveredStates>>>,
-        /// Only messages after this one in the list. To read on, send the `messageId` of the last message received. The answer is empty if
-        /// the message is no longer in the list.
+        /// Reads on: send the `messageId` of the last message received. The answer is empty if that message is no longer in the list.
         before: Query<Option<Id<MessageId>>>,
         /// The largest number of messages to return.
         limit: Query<LimitParam>,
@@ -139,8 +138,8 @@ impl UndeliveredOperations {
     /// Retry a message
     ///
     /// Sends a message again that failed, with a new series of attempts. For a message that is pending the next attempt is made at once,
-    /// unless one is in progress. A text is refused, as it would be if it were new, if the contact has not written recently enough for its
-    /// channel. The channel recognizes a message that it has after all by its id, and does not show it twice if it honours that id.
+    /// after those for the messages before it in its conversation. A text is refused, as it would be if it were new, if the contact has not
+    /// written recently enough for its channel. A channel that did get the message before recognizes its id, and does not show it twice.
     #[oai(path = "/messages/retry", method = "post", operation_id = "retryMessage")]
     async fn retry_message(
         &self,

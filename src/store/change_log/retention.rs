@@ -16,6 +16,7 @@ use crate::{
     domain::time::Timestamp,
     store::{
         Db, Result,
+        change_feed::NOT_NOTED,
         db::Writes,
         sql::{Param, Sql},
     },
@@ -117,7 +118,8 @@ impl Db {
         .await?;
         tx.run(&Sql::fixed(&format!("UPDATE forgotten_changes SET through = 0 WHERE through >= {RUNNING}"))).await?;
         // A feed of changes waits for the transactions before this one.
-        tx.run(&Sql::fixed(&format!("UPDATE change_feeds SET activated_by = 0 WHERE activated_by > {UNSEEN}"))).await?;
+        let foreign = format!("activated_by >= {UNSEEN} AND activated_by < {NOT_NOTED}");
+        tx.run(&Sql::fixed(&format!("UPDATE change_feeds SET activated_by = 0 WHERE {foreign}"))).await?;
         tx.commit().await
     }
 }

@@ -1,4 +1,4 @@
-//! Messages that could not be sent, each with the parcel that a further attempt needs. An export leaves them out: the message has its state.
+//! Messages that could not be sent, each with the parcel that a further attempt needs. An export leaves them out, as it leaves out the state of delivery.
 
 use sea_orm::entity::prelude::*;
 

@@ -9,7 +9,7 @@ use sea_orm::{
 
 use crate::{
     domain::{
-        ids::{MessageId, StoreId},
+        ids::{ConversationId, MessageId, StoreId},
         outbound::{Delivery, Parcel},
         time::Timestamp,
         undelivered::UndeliveredMessage,
@@ -80,16 +80,24 @@ impl Write {
         Ok(Some(parcel))
     }
 
-    /// Makes the next attempt for a queued message due now, unless one is in progress. False: the message is not queued.
-    pub async fn hasten_parcel(&self, id: &MessageId) -> Result<bool> {
-        let queued = Condition::all().add(outbound::Column::StoreId.eq(self.store())).add(outbound::Column::MessageId.eq(id));
-        let waiting = queued.clone().add(outbound::Column::Claim.is_null()).add(outbound::Column::DueAt.gt(self.now()));
-        let hastened = outbound::Entity::update_many().col_expr(outbound::Column::DueAt, Expr::value(self.now())).filter(waiting);
-        if self.execute(&hastened).await? == 1 {
-            return Ok(true);
-        }
-        let found = outbound::Entity::find().select_only().column(outbound::Column::Position).filter(queued);
-        Ok(!self.select(found, |cells| cells.take::<i64>()).await?.is_empty())
+    /// Makes the next attempts due now for a queued message and those before it in its conversation, which are sent first; attempts in
+    /// progress go on. `None`: the message is not queued. False: nothing was to be done.
+    pub async fn hasten_parcels(&self, id: &MessageId) -> Result<Option<bool>> {
+        let found = outbound::Entity::find()
+            .select_only()
+            .columns([outbound::Column::Position, outbound::Column::ConversationId])
+            .filter(outbound::Column::StoreId.eq(self.store()))
+            .filter(outbound::Column::MessageId.eq(id));
+        let place = |cells: &mut Cells<'_>| Ok((cells.take::<i64>()?, cells.id::<ConversationId>()?));
+        let Some((position, conversation)) = self.select(found, place).await?.pop() else { return Ok(None) };
+        let hastened = outbound::Entity::update_many()
+            .col_expr(outbound::Column::DueAt, Expr::value(self.now()))
+            .filter(outbound::Column::StoreId.eq(self.store()))
+            .filter(outbound::Column::ConversationId.eq(&conversation))
+            .filter(outbound::Column::Position.lte(position))
+            .filter(outbound::Column::Claim.is_null())
+            .filter(outbound::Column::DueAt.gt(self.now()));
+        Ok(Some(self.execute(&hastened).await? > 0))
     }
 
     /// Deletes at most `limit` entries of messages that failed before a time. The messages stay.
@@ -104,6 +112,8 @@ impl Write {
         if !old.is_empty() {
             let deleted = failed_messages::Entity::delete_many()
                 .filter(failed_messages::Column::StoreId.eq(self.store()))
+                // One that was retried meanwhile may have failed again.
+                .filter(failed_messages::Column::FailedAt.lt(before))
                 .filter(among(failed_messages::Column::MessageId, &old));
             self.execute(&deleted).await?;
         }

@@ -53,6 +53,7 @@ fn a_key_has_the_life_cycle_of_section_3_2() {
     }
     let third = text(&plane.post("/keys/rotate", json!({"keyId": id, "endFormerSecrets": true})).ok()["secret"]);
     assert_eq!((answers(&first, "/users"), answers(&second, "/users"), answers(&third, "/users")), (401, 401, 200));
+    assert_eq!(plane.get("/audit").query("limit", 1).send().ok()[0]["detail"]["formerSecretsEnded"], true);
     plane.desk.server.database.sql(&format!("update api_keys set expires_at = 1 where id = '{id}'"));
     assert_eq!(plane.get("/keys").send().row(&id)["status"], "expired");
     assert_eq!(answers(&third, "/users"), 401);

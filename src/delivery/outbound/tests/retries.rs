@@ -70,6 +70,22 @@ async fn a_pending_message_is_attempted_at_once() {
 }
 
 #[tokio::test]
+async fn the_messages_before_a_pending_one_are_attempted_first() {
+    let bench = Bench::new().await;
+    let mut worker = bench.worker(Channel::new(|_, attempt| if attempt == 1 { Err(down(None)) } else { Ok(Accepted::default()) }));
+    for text in ["first", "second", "third"] {
+        bench.text("c0", text).await;
+    }
+    round(&mut worker).await;
+    let second = bench.service.all_undelivered(&bench.fixture.store).await.unwrap().remove(1).message_id;
+    bench.retry(&second).await.unwrap();
+    round(&mut worker).await;
+    // The first is delivered; the second was attempted, and failed for the first time.
+    let attempts: Vec<_> = bench.undelivered().await.into_iter().map(|(_, _, attempts)| attempts).collect();
+    assert_eq!((attempts, bench.events().await), (vec![Some(1), Some(0)], 1));
+}
+
+#[tokio::test]
 async fn an_attempt_in_progress_is_not_repeated() {
     let bench = Bench::new().await;
     bench.text("c0", "x").await;
@@ -116,5 +132,5 @@ async fn only_undelivered_messages_of_the_store_are_sent_again() {
     bench.text("c0", "new").await;
     round(&mut worker).await;
     assert_ne!(bench.only().await, old);
-    assert!(bench.refusal(&old).await.contains("failed too long ago"));
+    assert!(bench.refusal(&old).await.contains("no longer has what a retry needs"));
 }

@@ -11,6 +11,7 @@ localize(document);
 document.title = t("title");
 options(one("#language"), Object.entries(LANGUAGES), language);
 for (const option of all("#language option")) option.lang = option.value;
+one("#tabs").addEventListener("click", () => announce(""));
 one("#language").addEventListener("change", ({ target }) => choose(target.value));
 one("#zone").textContent = t("zone", { zone });
 

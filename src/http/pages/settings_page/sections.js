@@ -121,7 +121,6 @@ export async function confirmAndPerform(question, text, yes, perform, done, more
 // Shows the section that the address names.
 export async function turn() {
   clearTimeout(refreshing);
-  announce("");
   const name = here();
   for (const section of all("section")) section.hidden = section.id !== name;
   for (const link of all("nav a")) {

@@ -79,7 +79,7 @@ const acts = {
     const { name } = account(id);
     const secretOf = t("bridge-secret-of", { name });
     const note = (ended) => t(ended ? "former-secret-ended" : "bridge-rotate-note");
-    const perform = (endFormerSecrets) => post("/accounts/bridge/rotate", { accountId: id, endFormerSecrets });
+    const perform = (ended) => post("/accounts/bridge/rotate", { accountId: id, ...(ended && { endFormerSecrets: true }) });
     return confirmAndPerform(t("bridge-rotate-title", { name }), t("bridge-rotate-text"), t("rotate"), perform, t("bridge-rotated"), { secretOf, note, box: t("end-former-secret") });
   },
   "remove-bridge"(id) {

@@ -85,7 +85,7 @@ const acts = {
   },
   "rotate-key"(id) {
     const { name } = key(id);
-    const perform = (endFormerSecrets) => post("/keys/rotate", { keyId: id, endFormerSecrets });
+    const perform = (ended) => post("/keys/rotate", { keyId: id, ...(ended && { endFormerSecrets: true }) });
     const note = (ended) => t(ended ? "former-secret-ended" : "key-rotate-note");
     return confirmAndPerform(t("key-rotate", { name }), t("key-rotate-text"), t("rotate"), perform, t("key-rotated", { name }), { secretOf: t("key-secret", { name }), note, box: t("end-former-secret") });
   },

@@ -40,7 +40,8 @@ function fillMessage(message, slots, text, button) {
 async function fetchMessages() {
   const found = await Promise.all(["failed", "pending"].map((state) => get("/messages/undelivered", { state, limit: LIMIT })));
   one("#undelivered-more").hidden = found.every((messages) => messages.length < LIMIT);
-  return found.flat();
+  // A message that was retried between the two requests is in both.
+  return [...new Map(found.flat().map((message) => [message.messageId, message])).values()];
 }
 
 const acts = {

@@ -91,7 +91,7 @@ const acts = {
   "rotate-webhook"(id) {
     const { url } = webhook(id);
     const text = t("webhook-rotate-text", { url });
-    const perform = (endFormerSecrets) => post("/webhooks/rotate", { webhookId: id, endFormerSecrets });
+    const perform = (ended) => post("/webhooks/rotate", { webhookId: id, ...(ended && { endFormerSecrets: true }) });
     const note = (ended) => t(ended ? "former-secret-ended" : "webhook-rotate-note");
     return confirmAndPerform(t("webhook-rotate-title"), text, t("rotate"), perform, t("webhook-rotated"), { secretOf: t("webhook-secret-of", { url }), note, box: t("end-former-secret") });
   },

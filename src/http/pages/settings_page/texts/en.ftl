@@ -66,8 +66,8 @@ selected = Selected; copy it with the keyboard.
 
 ## Rotated secrets
 
-end-former-secret = The current secret has leaked: end it at once.
-former-secret-ended = The former secret no longer works.
+end-former-secret = A secret has leaked: end the current one and all former ones now.
+former-secret-ended = No former secret works any longer.
 
 ## API keys
 
@@ -96,7 +96,7 @@ key-secret-note = Anyone who has the secret can do what the key may do.
 key-created = The key { $name } was created.
 key-changed = The key { $name } was changed.
 key-rotate = Rotate { $name }?
-key-rotate-text = The key gets a new secret and expires six months from now. The current secret stays valid for two hours.
+key-rotate-text = The key gets a new secret and expires six months from now. The current secret stays valid for two hours, unless you end it now.
 key-rotate-note = The former secret stays valid for two hours.
 key-rotated = The key { $name } was rotated.
 key-suspend = Suspend
@@ -137,7 +137,7 @@ webhook-secret-note = With it the endpoint verifies that a delivery comes from t
 webhook-added = The webhook was added.
 webhook-changed = The webhook was changed.
 webhook-rotate-title = Rotate the signing secret?
-webhook-rotate-text = Deliveries to { $url } are signed with a new secret. For 24 hours they are also signed with the current one.
+webhook-rotate-text = Deliveries to { $url } are signed with a new secret. For 24 hours they are also signed with the current one, unless you end it now.
 webhook-rotate-note = For 24 hours deliveries are also signed with the former secret.
 webhook-rotated = The secret was rotated.
 webhook-tested = A test event is on its way.
@@ -275,7 +275,7 @@ bridge-secret-note = With it the bridge verifies messages, and signs those that 
 bridge-saved = The bridge of { $name } was saved.
 bridge-secret-of = Secret of the bridge of { $name }
 bridge-rotate-title = Rotate the secret of { $name }'s bridge?
-bridge-rotate-text = Messages are signed with a new secret. For 24 hours they are also signed with the current one.
+bridge-rotate-text = Messages are signed with a new secret. For 24 hours they are also signed with the current one, unless you end it now.
 bridge-rotate-note = For 24 hours messages are also signed with the former secret.
 bridge-rotated = The secret was rotated.
 bridge-remove-title = Remove the bridge of { $name }?

@@ -57,6 +57,9 @@ pub struct ExampleRequest {
     pub operation: String,
     #[serde(default)]
     pub query: Map<String, Value>,
+    /// Examples of further parameters, without which the recorded answer shows more.
+    #[serde(default)]
+    pub also: Map<String, Value>,
     pub body: Option<Value>,
 }
 
@@ -134,7 +137,7 @@ impl Examples {
             let Some(request) = self.requests.iter().find(|request| request.operation == id) else { continue };
             let answer = self.answers.get(&id).map(|data| self.envelope(STORE, "data", data.clone()));
             for parameter in operation.get_mut("parameters").and_then(Value::as_array_mut).into_iter().flatten() {
-                if let Some(value) = parameter["name"].as_str().and_then(|name| request.query.get(name)) {
+                if let Some(value) = parameter["name"].as_str().and_then(|name| request.query.get(name).or_else(|| request.also.get(name))) {
                     parameter["example"] = value.clone();
                 }
             }

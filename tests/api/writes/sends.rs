@@ -151,7 +151,7 @@ fn the_messaging_window_of_a_channel_is_enforced() {
     let first = desk.newest("conv-wa");
     let expected = json!({
         "messageId": first["id"], "conversationId": "conv-wa", "accountId": "acc-wa", "sentAt": first["sentAt"], "state": "failed",
-        "reason": "no_connector",
+        "reason": "no_connector", "attempts": 1,
     });
     assert_eq!(failed[0], expected);
     assert_eq!(desk.kinds(), Vec::<String>::new());

@@ -1,5 +1,5 @@
-//! Tests of the work behind a page, counted as rows or steps: pages cost the same at any depth (but for a contact's conversations on
-//! SQLite), and a lost index fails here.
+//! Tests of the work behind a page, counted as rows or steps: pages cost the same at any depth (but for a contact's conversations), and a
+//! lost index fails here.
 
 use sea_orm::DbBackend;
 

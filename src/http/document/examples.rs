@@ -137,7 +137,8 @@ impl Examples {
             let Some(request) = self.requests.iter().find(|request| request.operation == id) else { continue };
             let answer = self.answers.get(&id).map(|data| self.envelope(STORE, "data", data.clone()));
             for parameter in operation.get_mut("parameters").and_then(Value::as_array_mut).into_iter().flatten() {
-                if let Some(value) = parameter["name"].as_str().and_then(|name| request.query.get(name).or_else(|| request.also.get(name))) {
+                if let Some(value) = parameter["name"].as_str().and_then(|name| request.query.get(name).or_else(|| request.also.get(name)))
+                {
                     parameter["example"] = value.clone();
                 }
             }

@@ -23,11 +23,12 @@ impl Service {
         after: Option<&MessageId>,
         limit: u64,
     ) -> Result<Vec<UndeliveredMessage>> {
-        Ok(match state {
+        let found = match state {
             Delivery::Pending => self.db().pending_messages(store, after, limit).await?,
             Delivery::Failed => self.db().failed_messages(store, after, limit).await?,
-            Delivery::Sent => vec![],
-        })
+            Delivery::Sent => None,
+        };
+        found.ok_or_else(|| Error::not_found("before", "no message in this list has this id; the list begins without it"))
     }
 
     /// Every undelivered message of a store, the oldest first.

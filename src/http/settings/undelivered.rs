@@ -9,7 +9,7 @@ use crate::{
     http::{
         machinery::{
             body::Body,
-            error::{ApiError, Failure, SettingsChange, SettingsListing},
+            error::{ApiError, Failure, SettingsChange, SettingsLookup},
             idempotency::Acknowledgement,
             params::{Choice, Id, OneOf, Query},
             reply::{All, One, Reply},
@@ -115,11 +115,11 @@ impl UndeliveredOperations {
         managed: Permitted<grants::Team>,
         /// Only messages in this state; omitted: `failed` ones.
         state: Query<Option<OneOf<UndeliveredStates>>>,
-        /// Reads on: send the `messageId` of the last message received. The answer is empty if that message is no longer in the list.
+        /// Reads on: send the `messageId` of the last message received. It must still be in the list.
         before: Query<Option<Id<MessageId>>>,
         /// The largest number of messages to return.
         limit: Query<LimitParam>,
-    ) -> Result<Reply<All<UndeliveredMessageView>>, Failure<SettingsListing>> {
+    ) -> Result<Reply<All<UndeliveredMessageView>>, Failure<SettingsLookup>> {
         let (store, service) = (managed.store(), &managed.state.service);
         let state = state.0.and_then(|name| Delivery::of(&name.0)).unwrap_or(Delivery::Failed);
         let before = before.0.map(|id| id.0);

@@ -133,8 +133,8 @@ impl Write {
 }
 
 impl Db {
-    /// The messages of a store that failed, the last failure first, at most `limit` after one of them.
-    pub async fn failed_messages(&self, store: &StoreId, after: Option<&MessageId>, limit: u64) -> Result<Vec<UndeliveredMessage>> {
+    /// The messages of a store that failed, the last failure first, at most `limit` after one of them. `None`: that one is not in the list.
+    pub async fn failed_messages(&self, store: &StoreId, after: Option<&MessageId>, limit: u64) -> Result<Option<Vec<UndeliveredMessage>>> {
         use failed_messages::{Column, Entity};
         let mut query = of_messages(Entity, Column::StoreId, Column::MessageId);
         query.column((messages::Entity, messages::Column::Failure));
@@ -148,7 +148,7 @@ impl Db {
                 .filter(Column::StoreId.eq(store))
                 .filter(Column::MessageId.eq(after));
             let Some((failed_at, id)) = self.select(place, |cells| Ok((cells.time()?, cells.id::<MessageId>()?))).await?.pop() else {
-                return Ok(vec![]);
+                return Ok(None);
             };
             let same = Condition::all().add(Column::FailedAt.eq(failed_at)).add(Column::MessageId.lt(&id));
             query.cond_where(Condition::any().add(Column::FailedAt.lt(failed_at)).add(same));
@@ -159,11 +159,16 @@ impl Db {
             let (reason, attempts, failed_at) = (cells.take()?, cells.take()?, Some(cells.time()?));
             Ok(UndeliveredMessage { reason, attempts, failed_at, can_be_retried: cells.take()?, ..message })
         };
-        self.select(query, decode).await
+        Ok(Some(self.select(query, decode).await?))
     }
 
-    /// The messages of a store that are queued, the last queued first, at most `limit` after one of them.
-    pub async fn pending_messages(&self, store: &StoreId, after: Option<&MessageId>, limit: u64) -> Result<Vec<UndeliveredMessage>> {
+    /// The messages of a store that are queued, the last queued first, at most `limit` after one of them. `None`: that one is not in the list.
+    pub async fn pending_messages(
+        &self,
+        store: &StoreId,
+        after: Option<&MessageId>,
+        limit: u64,
+    ) -> Result<Option<Vec<UndeliveredMessage>>> {
         use outbound::{Column, Entity};
         let mut query = of_messages(Entity, Column::StoreId, Column::MessageId);
         query.columns([Column::Reason, Column::Attempts, Column::DueAt].map(|column| (Entity, column)));
@@ -171,7 +176,7 @@ impl Db {
         if let Some(after) = after {
             let place =
                 Entity::find().select_only().column(Column::Position).filter(Column::StoreId.eq(store)).filter(Column::MessageId.eq(after));
-            let Some(position) = self.select(place, |cells| cells.take::<i64>()).await?.pop() else { return Ok(vec![]) };
+            let Some(position) = self.select(place, |cells| cells.take::<i64>()).await?.pop() else { return Ok(None) };
             query.and_where(Column::Position.lt(position));
         }
         query.order_by((Entity, Column::Position), Order::Desc).limit(limit);
@@ -180,6 +185,6 @@ impl Db {
             Ok(UndeliveredMessage { reason: cells.take()?, attempts: Some(cells.take()?), due_at: Some(cells.time()?), ..message })
         };
         // A store's whole queue is sorted.
-        self.scan(query, decode).await
+        Ok(Some(self.scan(query, decode).await?))
     }
 }

@@ -78,6 +78,9 @@ fn what_cannot_be_sent_again_is_refused() {
         plane.call("POST", "/messages/retry").json(body).send().fails(400);
     }
     plane.get("/messages/undelivered").query("state", "sent").send().fails(400);
+    for state in ["failed", "pending"] {
+        plane.get("/messages/undelivered").query("state", state).query("before", "m-1").send().fails(404);
+    }
     plane.get("/messages/undelivered").query("limit", "0").send().fails(400);
     assert_eq!(listed(&plane, "failed"), Vec::<Value>::new());
 }

@@ -162,8 +162,11 @@ try {
           }, HOOK, REFUSED);
         }
         session = true;
-        if ((await page.evaluate(() => document.documentElement.lang)) !== language) await page.select("#language", language);
-        await page.waitForFunction((language) => document.documentElement.lang === language && !document.querySelector("#page").hidden, {}, language);
+        if ((await page.evaluate(() => document.documentElement.lang)) !== language) {
+          // The choice of a language reloads the page.
+          await Promise.all([page.waitForNavigation(), page.select("#language", language)]);
+        }
+        await page.waitForSelector(`html[lang=${language}] #page:not([hidden])`);
         const tabs = await page.evaluate(() => [...document.querySelectorAll("section[id]")].map(({ id }) => id));
         if (tabs.length !== 9) throw new Error(`the page has the tabs ${tabs}`);
         for (const tab of tabs) {

@@ -7,12 +7,13 @@
 //!
 //! On PostgreSQL:
 //!
-//! - The index of a contact's conversations no longer has the time that each message changes, as on SQLite since `m0012_threads`. Without it
+//! - The index of a contact's conversations no longer has the time that each message changes, as on SQLite since `m0012_threads`. So
 //!   a message's update of its conversation touches no index, if the row's page has room (a HOT update). The price is the same as there: a
 //!   page of a contact with thousands of conversations sorts them.
 //! - The triggers that record changes of large tables are called for each row, and only once a feed of changes was ever activated in this
-//!   database. The condition of a trigger cannot read a table, but a sequence: this one has a value from the first activation on. It is set before the activation commits, and stays set if the activation is rolled back; whether a change is
-//!   recorded is still decided by `change_feeds`.
+//!   database. The condition of a trigger cannot read a table, but a sequence: this one has a value from the first activation on. It is set
+//!   before the activation commits, and stays set if the activation is rolled back; whether a change is recorded is still decided by
+//!   `change_feeds`.
 //!
 //! On PostgreSQL writers of conversations wait while the index is built, and readers for a moment at the end. A concurrent request may fail
 //! with a retryable error, as in `m0021_record_changes`. A process of an earlier version goes on beside it.

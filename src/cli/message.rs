@@ -29,7 +29,8 @@ pub enum MessageCommand {
     /// Receive inbound messages, one per line; each is stored before the next is read. The output has one line per message, which lists
     /// under `ignored` the optional values that could not be stored
     Receive(Receive),
-    /// List messages that their channel has not accepted, whether queued or failed, with the reason; one JSON object per line
+    /// List messages that their channel has not accepted, with the reason: those that wait, and those that failed within the last 30 days at
+    /// least; one JSON object per line
     Undelivered(UndeliveredArgs),
     /// Send a message again that failed, or make the next attempt for one that waits; a running server makes the attempt
     Retry(RetryArgs),

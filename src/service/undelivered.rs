@@ -43,22 +43,16 @@ impl Service {
     /// Sends a message again that failed, or makes the next attempt for one that is pending. A message that is already on its way stays so.
     pub async fn retry_message(&self, editor: &Editor, id: &MessageId) -> Result<()> {
         let mut change = self.begin_edit(editor).await?;
-        let former = match change.hasten(id).await? {
-            Some(true) => Some(Delivery::Pending),
-            Some(false) => None,
-            None => match change.take_failed_message(id).await? {
-                Some(Some(parcel)) => {
-                    self.queue_again(&mut change, parcel).await?;
-                    Some(Delivery::Failed)
-                }
-                taken => {
-                    // Another request may just have queued it again.
-                    if taken.is_some() || change.hasten(id).await?.is_none() {
-                        return Err(refusal(&change, id).await?);
-                    }
-                    None
-                }
-            },
+        let former = if let Some(hastened) = change.hasten(id).await? {
+            hastened.then_some(Delivery::Pending)
+        } else if let Some(parcel) = change.take_failed_message(id).await? {
+            self.queue_again(&mut change, parcel).await?;
+            Some(Delivery::Failed)
+        } else if change.hasten(id).await?.is_some() {
+            // Another request has just queued it again.
+            None
+        } else {
+            return Err(refusal(&change, id).await?);
         };
         if let Some(former) = former {
             change.audit(Entry {

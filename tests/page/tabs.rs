@@ -53,6 +53,8 @@ fn drafts_are_reviewed_beside_their_conversation() {
     visit.click(&button(failed, "Send again"));
     visit.reads("//*[@id='message']", "The message is being sent again.");
     visit.sees(&badge(failed, "failed"));
+    visit.turn_to("Changes");
+    visit.reads("//section[@id='changes']//tbody", "message.retried");
     visit.end(&[("/settings/v1/drafts/release", 409)]);
 }
 

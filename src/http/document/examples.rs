@@ -57,7 +57,7 @@ pub struct ExampleRequest {
     pub operation: String,
     #[serde(default)]
     pub query: Map<String, Value>,
-    /// Examples of further parameters, without which the recorded answer shows more.
+    /// Examples of parameters that the recorded request leaves out, since its answer would be empty with them.
     #[serde(default)]
     pub also: Map<String, Value>,
     pub body: Option<Value>,

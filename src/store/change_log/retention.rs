@@ -117,7 +117,7 @@ impl Db {
         )))
         .await?;
         tx.run(&Sql::fixed(&format!("UPDATE forgotten_changes SET through = 0 WHERE through >= {RUNNING}"))).await?;
-        // A feed of changes waits for the transactions before this one.
+        // A feed whose number is of another server might never become ready.
         let foreign = format!("activated_by >= {UNSEEN} AND activated_by < {NOT_NOTED}");
         tx.run(&Sql::fixed(&format!("UPDATE change_feeds SET activated_by = 0 WHERE {foreign}"))).await?;
         tx.commit().await

@@ -69,15 +69,18 @@ impl Write {
         .await
     }
 
-    /// Takes a message from those that failed. `None`: it is not among them; the inner `None`: its parcel was not kept.
-    pub async fn take_failed_message(&self, id: &MessageId) -> Result<Option<Option<Parcel>>> {
-        let named = Condition::all().add(failed_messages::Column::StoreId.eq(self.store())).add(failed_messages::Column::MessageId.eq(id));
+    /// Takes a message from those that failed, if its parcel was kept.
+    pub async fn take_failed_message(&self, id: &MessageId) -> Result<Option<Parcel>> {
+        let named = Condition::all()
+            .add(failed_messages::Column::StoreId.eq(self.store()))
+            .add(failed_messages::Column::MessageId.eq(id))
+            .add(failed_messages::Column::Parcel.is_not_null());
         let found = failed_messages::Entity::find().select_only().column(failed_messages::Column::Parcel).filter(named.clone());
-        let Some(parcel) = self.select_for_update(found, |cells| cells.optional_json()).await?.pop() else { return Ok(None) };
+        let parcel = self.select_for_update(found, |cells| cells.json()).await?.pop();
         if parcel.is_some() {
             self.execute(&failed_messages::Entity::delete_many().filter(named)).await?;
         }
-        Ok(Some(parcel))
+        Ok(parcel)
     }
 
     /// Makes the next attempts due now for a queued message and those before it in its conversation, which are sent first; attempts in
@@ -120,7 +123,7 @@ impl Write {
         Ok(())
     }
 
-    /// The state of delivery of an outbound message.
+    /// The state of delivery of a message. `None`: there is no such message; the inner `None`: this server did not send it.
     pub async fn delivery(&self, id: &MessageId) -> Result<Option<Option<Delivery>>> {
         let found = messages::Entity::find()
             .select_only()

@@ -7,7 +7,7 @@
 //! A page behind a cursor merges two lists: the rows that stand where they stood, and those that left a place on this page since. Triggers
 //! keep both apart: `placed_by` of a row, and the table `former_places` (on PostgreSQL migration `m0020_former_places`, on SQLite
 //! `m0022_moves_on_sqlite`). The cost of a page grows with the number of moves since the walk began, of which only the table's narrow rows
-//! are read.
+//! are read: those of the store's list, or on SQLite all, since an index would cost each move more than it saves.
 
 use std::collections::BTreeSet;
 

@@ -71,7 +71,7 @@ fn what_cannot_be_sent_again_is_refused() {
     // Received from the contact.
     assert_eq!(retry(&plane, &json!("m-1")).fails(409), "`body.messageId` names a message that this server did not send");
     // The other message belongs to another store.
-    for unknown in ["no-such", "two-message"] {
+    for unknown in ["no-such", "m-two"] {
         retry(&plane, &json!(unknown)).fails(404);
     }
     for body in [json!({}), json!({"messageId": null}), json!({"messageId": 5}), json!({"messageId": "m-1", "more": 1})] {

@@ -230,7 +230,7 @@ draft-discarded = The draft was discarded.
 
 undelivered = Undelivered
 undelivered-hint = Messages that their channel has not accepted. Those that failed can be sent again for 30 days.
-undelivered-empty = Every message was accepted by its channel.
+undelivered-empty = No message waits, and none has failed within the last 30 days.
 undelivered-message = Message
 undelivered-contact = To
 undelivered-sent = Written

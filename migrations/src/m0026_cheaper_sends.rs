@@ -7,6 +7,9 @@
 //!
 //! On PostgreSQL:
 //!
+//! - The former positions of rows have an index with half the columns in place of their primary key, which nothing needs: a transaction
+//!   writes one for each row, and they are found by the store and the transaction. Logical replication identifies a deleted one by all its
+//!   columns.
 //! - The index of a contact's conversations no longer has the time that each message changes, as on SQLite since `m0012_threads`. So
 //!   a message's update of its conversation touches no index, if the row's page has room (a HOT update). The price is the same as there: a
 //!   page of a contact with thousands of conversations sorts them.
@@ -57,6 +60,14 @@ const DOWN_ON_SQLITE: &str = "CREATE INDEX former_places_of_list ON former_place
 
 fn up_on_postgres() -> Vec<String> {
     let mut statements = vec![built("store_id, contact_id")];
+    statements.extend(
+        [
+            "ALTER TABLE former_places DROP CONSTRAINT former_places_pkey",
+            "ALTER TABLE former_places REPLICA IDENTITY FULL",
+            "CREATE INDEX former_places_of_store ON former_places (store_id, left_by)",
+        ]
+        .map(str::to_owned),
+    );
     // Room for the next version of a row on its page.
     statements.push("ALTER TABLE conversations SET (fillfactor = 90)".to_owned());
     statements
@@ -105,6 +116,9 @@ fn down_on_postgres() -> Vec<String> {
             "DROP FUNCTION feed_activated()",
             "DROP SEQUENCE feed_activations",
             "ALTER TABLE conversations RESET (fillfactor)",
+            "DROP INDEX former_places_of_store",
+            "ALTER TABLE former_places REPLICA IDENTITY DEFAULT",
+            "ALTER TABLE former_places ADD PRIMARY KEY (store_id, list, left_by, row_id)",
         ]
         .map(str::to_owned),
     );

@@ -1,9 +1,10 @@
-//! Retention of the former places of rows, which as-of cursors need: those that rows left more than eight days ago are removed.
+//! Retention of former sort positions (table `former_places`): a position that a row left more than eight days ago is deleted.
 //!
-//! A cursor is accepted for seven days. The day between allows for clocks that differ: a cursor's age is told by the clock of the server, a
-//! former place's by that of the database.
+//! A cursor of an as-of page needs the positions that rows have left since its pagination began. A cursor is accepted for seven days. The
+//! extra day allows for a difference between clocks: the server's clock measures the age of a cursor, the database's clock that of a
+//! position.
 
-use sea_orm::{ColumnTrait, Condition, DbBackend, EntityName, EntityTrait, QueryFilter, QueryOrder, QuerySelect, sea_query::Expr};
+use sea_orm::{ColumnTrait, Condition, DbBackend, EntityTrait, QueryFilter, QueryOrder, QuerySelect, sea_query::Expr};
 
 use crate::store::{
     Db, Result,
@@ -12,35 +13,32 @@ use crate::store::{
     sql::Sql,
 };
 
-/// How long former places are kept, in milliseconds.
+/// How long former positions are kept, in milliseconds.
 const KEPT: i64 = 8 * 24 * 60 * 60 * 1000;
-/// How many are looked at, and removed, at a time: few, since other writers wait meanwhile on SQLite.
+/// How many former positions are read, and deleted, at a time. The number is small, since on SQLite other writers wait for the deletion.
 const BATCH: u64 = 500;
 
 impl Db {
-    /// Removes the former places that no cursor needs any more; returns how many.
+    /// Deletes the former positions that no valid cursor needs any more. Returns the number of deleted rows.
     pub async fn forget_former_places(&self) -> Result<u64> {
         let clock = if self.backend() == DbBackend::Sqlite { "unixepoch() * 1000" } else { "(extract(epoch FROM now()) * 1000)::bigint" };
         let now: Option<i64> = self.first(Sql::fixed(&format!("SELECT {clock}")), |cells| cells.take()).await?;
         let before = now.unwrap_or(0).saturating_sub(KEPT);
         if self.backend() == DbBackend::Sqlite {
-            // Their numbers are in the order of time, whatever their list.
-            return self.forget_of_list(Condition::all(), before).await;
+            // On SQLite `left_by` increases with time over all stores, so that one pass covers them.
+            return self.forget_places(Condition::all(), before).await;
         }
         let stores: Vec<String> = stores::Entity::find().select_only().column(stores::Column::Id).into_tuple().all(self.read()).await?;
         let mut forgotten = 0;
         for store in &stores {
-            for list in [tickets::Entity.table_name(), conversations::Entity.table_name(), contacts::Entity.table_name()] {
-                let of_list = Condition::all().add(former_places::Column::StoreId.eq(store)).add(former_places::Column::List.eq(list));
-                forgotten += self.forget_of_list(of_list, before).await?;
-            }
+            forgotten += self.forget_places(Condition::all().add(former_places::Column::StoreId.eq(store)), before).await?;
         }
         Ok(forgotten)
     }
 
-    /// Deletes the former places of rows if their transaction numbers are from another PostgreSQL server, as in a database that was
-    /// restored from a dump: a later transaction of this server may have the same number. Walks that began on the other server may then
-    /// repeat or skip rows. If the database does not name a server yet, all its numbers are from this one.
+    /// Deletes all former positions if their transaction ids come from another PostgreSQL server, as in a database that was restored from a
+    /// dump: later transactions of this server may get the same ids. A client that began its pagination on the other server may then see
+    /// rows twice or miss rows. If the database names no server yet, all its transaction ids come from this server.
     pub async fn adopt_places(&self) -> Result<()> {
         if self.backend() == DbBackend::Sqlite {
             return Ok(());
@@ -52,7 +50,8 @@ impl Db {
         }
         let tx = self.begin().await?;
         if is_own == Some(false) {
-            // Of two processes that start at the same time the second waits here, and does the same again.
+            // If two processes start at the same time, the second waits here for the first, and then does the same again, which is
+            // harmless.
             tx.run(&Sql::fixed("DELETE FROM transaction_numbers")).await?;
             tx.execute(&former_places::Entity::delete_many()).await?;
             let none = Expr::value(0_i64);
@@ -65,21 +64,21 @@ impl Db {
         tx.commit().await
     }
 
-    /// The oldest of a list, or of all lists on SQLite, are first in the key, so that the first that stays ends the search.
-    async fn forget_of_list(&self, of_list: Condition, before: i64) -> Result<u64> {
+    /// Deletes the former positions that are older than `before`, of one store or of all. The oldest are first in the index, so the first
+    /// one that is kept ends the search.
+    async fn forget_places(&self, of_stores: Condition, before: i64) -> Result<u64> {
         let mut forgotten = 0;
         loop {
             let oldest = former_places::Entity::find()
-                .filter(of_list.clone())
+                .filter(of_stores.clone())
                 .order_by_asc(former_places::Column::LeftBy)
-                .order_by_asc(former_places::Column::RowId)
                 .limit(BATCH)
                 .all(self.read())
                 .await?;
             let expired = oldest.iter().take_while(|place| place.left_at < before);
             let Some(last) = expired.last() else { return Ok(forgotten) };
             let through = Condition::all()
-                .add(of_list.clone())
+                .add(of_stores.clone())
                 .add(former_places::Column::LeftBy.lte(last.left_by))
                 .add(former_places::Column::LeftAt.lt(before));
             let tx = self.begin().await?;
@@ -101,7 +100,7 @@ mod tests {
         let now = if db.backend() == DbBackend::Sqlite { "unixepoch() * 1000" } else { "(extract(epoch FROM now()) * 1000)::bigint" };
         let now: i64 = db.first(Sql::fixed(&format!("SELECT {now}")), |cells| cells.take()).await.unwrap().unwrap();
         let minute = 60_000;
-        // More than one batch; what follows the first that stays is kept, too.
+        // More than one batch of old positions, followed by some that have to stay.
         for number in 0..BATCH as i64 + 10 {
             let old = number < BATCH as i64 + 5;
             let place = former_places::Model {

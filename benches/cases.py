@@ -77,7 +77,7 @@ def cpu(roots):
 
 
 def rest(roots):
-    """Waits until the processes are idle: deferred work belongs to the round that caused it."""
+    """Waits until the processes are idle, so that deferred work is measured in the round that caused it."""
     last = cpu(roots)
     for _ in range(100):
         time.sleep(0.2)
@@ -185,7 +185,7 @@ def wrk(shop, case, seconds, connections, seed):
 
 
 def answers(shop, case, rows):
-    """Checks that the response is complete: a fast incomplete one would not count."""
+    """Checks that the response is complete, since an incomplete response must not be measured."""
     method, path, *body = (part.replace("%d", "0").replace("%u", "0") for part in case)
     code, _, told = shop.call(method, path, json.loads(body[0]) if body else None)
     data = json.loads(told).get("data") if code == 200 else None

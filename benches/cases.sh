@@ -6,7 +6,7 @@
 #   benches/cases.sh --rev-a                           revision A, whose first pages have the total
 #   --postgres postgres://…                           in databases created on this server; its processes are included in the CPU
 #                                                      time, so it must run on this machine with a readable data folder
-#   --against BINARY                                   beside another build, with the ratio of the CPU time
+#   --against BINARY                                   also measures another build in the same rounds, with the ratio of the CPU time
 #   --only filters (and the list, for comparison)  --rounds 3  --seconds 3  --connections 16
 #
 # Needs wrk and python3. The data is in TMPDIR, which must be on a disk, not in memory.

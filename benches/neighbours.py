@@ -38,7 +38,7 @@ ALL = json.dumps({"statuses": ["open", "closed"]}).encode()
 
 
 def cases(revision):
-    """The heaviest requests of a revision: its longest pages, and the searches that it has."""
+    """Returns the heaviest requests of a revision: its longest pages, and the searches that it has."""
     old = revision == "A"
     page, mails = ("pageSize=50", "pageSize=15") if old else ("pageSize=100", "pageSize=100")
     found = {

@@ -1,4 +1,5 @@
-//! Composition root: assembles the parts of one process, and runs its servers and background tasks. [`database`] opens the database.
+//! Composition root: assembles the parts of one process, runs its servers and background tasks, and schedules the periodic maintenance
+//! jobs (`chores`). [`database`] opens the database.
 
 mod database;
 
@@ -81,7 +82,7 @@ pub struct App {
     tools: Option<ToolSettings>,
     /// Absent: the server sends no e-mail.
     mails: Option<SignInMails>,
-    /// In a sandbox: the orders to the workers of messages and of webhooks.
+    /// Present in a sandbox: the channels through which the delivery workers of messages and of webhooks are ordered to drain their queues.
     orders: Option<[DrainOrders; 2]>,
 }
 
@@ -110,24 +111,24 @@ pub struct Callers {
 
 /// How long requests in progress may take once the server was asked to stop.
 const GRACE: Duration = Duration::from_secs(10);
-/// How long a background task may report nothing: a delivery worker, whose longest wait is for the database, and a task that reads or
-/// writes more at a time.
+/// How long a background task may report nothing before it counts as hung. `WORKER_SILENCE` is for a delivery worker, whose longest wait
+/// is for the database. `LONG_SILENCE` is for a task that reads or writes more at a time.
 const WORKER_SILENCE: Duration = Duration::from_secs(60);
 const LONG_SILENCE: Duration = Duration::from_secs(600);
 
-/// The use-cases, with events serialised in the format of the compiled revision.
+/// Makes the use-cases service, with events serialised in the format of the compiled API revision.
 pub fn service(db: Db, world: World) -> Service {
     Service::new(db, world, revision::RULES, Arc::new(WireEvents))
 }
 
-/// The id by which the search index distinguishes this database from others.
+/// Returns the id by which the search index distinguishes this database from others.
 pub async fn database_id(service: &Service) -> service::Result<String> {
     let secret = service.server_secret("search").await?;
     Ok(secret.iter().take(8).map(|byte| format!("{byte:02x}")).collect())
 }
 
 impl App {
-    /// An application on an open and migrated database, with its search index below `index`.
+    /// Makes the application on an open and migrated database, with its search index in the folder `index`.
     pub async fn new(
         db: Db,
         world: World,
@@ -152,8 +153,8 @@ impl App {
         let replica = service.db().has_replica().then(|| service.on_replica());
         let supervisor = Supervisor::new(metrics.clone());
         let readiness = Readiness::new(service.clone(), supervisor.clone());
-        // The share limits the concurrent statements of one store. On SQLite each read occupies a thread, and one thread is left for
-        // others. On PostgreSQL half of the connections are for pages.
+        // The share limits the concurrent statements of one store. On SQLite each read occupies a thread, so a store may use all threads
+        // but one. On PostgreSQL half of the connections are for pages, and a store may use half of these connections.
         let share = if service.db().is_one_writer() { Handle::current().metrics().num_workers() - 1 } else { callers.connections / 4 };
         let turns = Turns::new(share);
         let (sign_in_requests, mails) = callers.mailer.map_or((None, None), |mailer| {
@@ -202,7 +203,7 @@ impl App {
         Self { metrics_listen, ..self }
     }
 
-    /// The endpoint with all pages and operations.
+    /// Returns the endpoint with all pages and operations.
     pub fn endpoint(&self) -> impl Endpoint<Output = Response> + 'static {
         let address = &self.public_url;
         let mut route = Route::new()
@@ -240,7 +241,7 @@ impl App {
         Middleware { served: Served { operations, pages }, state: self.state.clone(), cors: self.cors.clone() }
     }
 
-    /// The assistant tools over HTTP.
+    /// Makes the endpoint that serves the assistant tools over HTTP.
     fn http_tools(&self, ToolSettings { permits, hosts }: &ToolSettings) -> HttpTools {
         let public = self.public_url.as_deref().and_then(|url| Url::parse(url).ok());
         let local = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
@@ -251,17 +252,17 @@ impl App {
         HttpTools::new(server, *permits, hosts, origins)
     }
 
-    /// The assistant tools for the holder of one API key, over another transport than HTTP.
+    /// Makes the assistant tools for the holder of one API key, for a transport other than HTTP.
     pub fn tools_of_key(&self, key: String, permits: Permits, narrowing: Narrowing) -> ToolServer {
         ToolServer::of_key(self.api(), self.state.service.clone(), permits, key, narrowing)
     }
 
-    /// Whether an API key is valid.
+    /// Returns whether an API key is valid.
     pub async fn knows_key(&self, key: &str) -> service::Result<bool> {
         Ok(self.state.service.authenticate(key).await?.is_some())
     }
 
-    /// The operations of the contract, for callers in this process.
+    /// Returns the operations of the contract, for callers in this process.
     fn api(&self) -> Api {
         let nothing = make_sync(|_| StatusCode::NOT_FOUND).map_to_response().boxed();
         let served = Served { operations: contract_operations(), pages: nothing };
@@ -281,14 +282,14 @@ impl App {
         })
     }
 
-    /// Writes what is kept in memory, and closes the database.
+    /// Writes the last uses of API keys, which are kept in memory, and closes the database.
     pub async fn close(&self) -> service::Result<()> {
         let service = &self.state.service;
         service.save_key_uses().await?;
         Ok(service.db().clone().close().await?)
     }
 
-    /// Answers the orders to the workers of a sandbox as if nothing were due, for tests without a server.
+    /// Starts tasks that take the place of the sandbox's delivery workers and report each queue as drained, for tests without a server.
     #[cfg(test)]
     pub fn rest(&self) {
         for orders in self.orders.iter().flatten() {
@@ -368,7 +369,8 @@ impl App {
         Ok(Some((url, Server::new_with_acceptor(acceptor).run_with_graceful_shutdown(page, stopped, Some(Duration::ZERO)))))
     }
 
-    /// Starts the background tasks: deliveries to channels and to webhooks, e-mails, the chores, and the search follower.
+    /// Starts the background tasks: deliveries to channels and to webhooks, e-mails, the maintenance jobs (`chores`), and the
+    /// updates of the search index.
     fn start(&self, stop: &watch::Receiver<()>) -> io::Result<Vec<JoinHandle<()>>> {
         let stopped = || {
             let stop = stop.clone();
@@ -406,15 +408,15 @@ impl App {
     }
 }
 
-/// The interval of the chores, and the shorter interval after a failure.
+/// The interval of the maintenance jobs ([`chores`]), and the shorter interval after a failure.
 const CHORES: Duration = Duration::from_secs(60);
 const FAILED_CHORES: Duration = Duration::from_secs(5);
-/// Every how many intervals former places of rows are pruned, which takes three statements a store.
+/// Former sort positions of rows are pruned once in this many intervals, since that takes three statements a store.
 const FORMER_PLACES: u64 = 60;
 
-/// Maintenance, repeated periodically and once more at the end: writes the last uses of keys, folds partial totals, forgets expired
-/// signatures, and prunes the oldest entries of the change log and of the feeds of changes and, more rarely, the oldest former places of
-/// rows.
+/// Runs the maintenance jobs periodically, and once more at the end: writes the last uses of API keys, folds partial totals, deletes the
+/// expired signatures of bridges, and prunes the oldest entries of the change log and of the feeds of changes. Less often it prunes the
+/// oldest former sort positions of rows.
 async fn chores(service: Service, stopped: impl Future<Output = ()>, pulse: Pulse) {
     let mut stopped = std::pin::pin!(stopped);
     let mut forgetting = RetentionPass::default();
@@ -456,7 +458,8 @@ async fn chores(service: Service, stopped: impl Future<Output = ()>, pulse: Puls
     }
 }
 
-/// Whether a chore succeeded. A failure is logged with the text `undone`, which says what could not be done.
+/// Handles the outcome of a maintenance job: logs a failure with the text `undone`, which says what could not be done. Returns whether the
+/// job succeeded.
 fn chore<T>(pulse: &Pulse, undone: &str, outcome: Result<T, impl Display>) -> bool {
     pulse.beat();
     outcome.inspect_err(|error| tracing::warn!(%error, "{undone}")).is_ok()
@@ -466,14 +469,14 @@ fn text(media_type: &'static str, body: impl Into<poem::Body>) -> Response {
     Response::builder().content_type(media_type).header(header::X_CONTENT_TYPE_OPTIONS, "nosniff").body(body)
 }
 
-/// Liveness: the process is running.
+/// Liveness probe: responds while the process runs.
 #[handler]
 fn healthz() -> Response {
     let body = serde_json::json!({ "status": "ok", "revision": revision::NAME, "version": env!("CARGO_PKG_VERSION") });
     text("application/json", body.to_string())
 }
 
-/// Readiness: whether the process can do its work; if not, why.
+/// Readiness probe: responds whether the process can do its work, and if not, why.
 #[handler]
 async fn readyz(Data(readiness): Data<&Readiness>) -> Response {
     let (reasons, warnings) = (readiness.reasons().await, readiness.warnings());

@@ -3,16 +3,16 @@
 //! The top-level modules (`tests/architecture` calls them rooms), in the direction in which data flows:
 //!
 //! - [`cli`] is the command line, over [`config`], the settings of the process.
-//! - [`app`] puts everything together and serves it; [`telemetry`] logs and counts; [`supervisor`] restarts background tasks;
-//!   [`readiness`] reports whether the process can do its work.
+//! - [`app`] assembles the parts, serves requests, and starts the background tasks and the maintenance jobs; [`telemetry`] logs and counts;
+//!   [`supervisor`] restarts background tasks; [`readiness`] reports whether the process can do its work.
 //! - [`http`] is the part of the contract that both revisions share; [`revision`] is the part in which they differ, and the only module
 //!   that knows which revision this build serves.
 //! - [`tools`] serves assistants: each tool calls operations of [`http`].
-//! - [`service`] implements the use-cases, one file per noun of the domain; those that end in `_writes` change records.
+//! - [`service`] implements the use-cases, one file per kind of record; files that end in `_writes` change records.
 //! - [`delivery`] delivers messages to their channels, and events to webhooks.
 //! - [`search`] is the full-text search of messages and contacts.
 //! - [`store`] is the database layer, for SQLite and PostgreSQL: the only module that knows SQL.
-//! - [`domain`] defines the nouns and their rules, and imports none of the other modules.
+//! - [`domain`] defines the kinds of records and their rules, and imports none of the other modules.
 //!
 //! Comments cite a section of the contract, the specification that integrators have, as "section 4.3". They cite a decision of ours on
 //! which the contract is silent as "decisions, section 6"; `features.md`, "Our decisions", lists the results of these decisions.

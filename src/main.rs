@@ -1,4 +1,4 @@
-//! Entry point of the program: parses the command line, starts the log, runs the command.
+//! Entry point of the program: sets up the memory allocator, parses the command line, starts the log, runs the command.
 
 use std::process::ExitCode;
 
@@ -12,7 +12,7 @@ use counterpart::{
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 /// Settings of the memory allocator jemalloc. Free memory returns to the system within a tenth of a second, since a page of long texts
-/// briefly needs some 200 MB, and a server is idle for most of the day. Each thread caches free blocks of up to 128 KB, since each write to
+/// briefly needs much memory, and a server is idle for most of the day. Each thread caches free blocks of up to 128 KB, since each write to
 /// SQLite allocates a block of that size for the pages that its savepoint would restore (`store::sqlite::group_commit`). `MALLOC_CONF` in
 /// the environment overrides these settings.
 #[cfg(not(any(target_env = "msvc", target_env = "musl")))]

@@ -1,9 +1,9 @@
 //! Readiness: whether this process can do its work. `/readyz` returns it.
 //!
-//! The process is ready if a check within the last second found every table and column in the database and wrote to it, if no request has
-//! failed since because of the disk or a missing write permission, and if no background task is failing. The write proves what a read
-//! cannot: that the disk has room, that the process may write, and that the database file is still at its path. Concurrent probes share
-//! one check, so probes cost the database at most one write a second, however many there are.
+//! The process is ready if three conditions hold: A check within the last second found every table and column in the database and wrote to
+//! it. Since this check, no request has failed because of the disk or a missing write permission. No background task is failing.
+//! The write of the check proves what a read cannot: that the disk has room, that the process may write, and that the database file is
+//! still at its path. Concurrent probes share one check, so probes cost the database at most one write a second, however many there are.
 
 use std::{sync::Arc, time::Duration};
 
@@ -51,7 +51,7 @@ impl Readiness {
         Self { service, supervisor, looked: Arc::default() }
     }
 
-    /// Why the process is not ready; empty if it is ready.
+    /// Returns the reasons why the process is not ready. Empty if it is ready.
     pub async fn reasons(&self) -> Vec<String> {
         let mut reasons = self.supervisor.failing();
         reasons.extend(self.database().await.map(str::to_owned));
@@ -105,7 +105,7 @@ impl Readiness {
     }
 }
 
-/// A reason that a prober may see: without addresses, paths and statements. The log has the full error.
+/// Returns a reason that a prober may see: without addresses, paths and statements. The log has the full error.
 fn reason(error: &Error) -> &'static str {
     match error {
         Error::Busy => "another writer holds the database",

@@ -1,7 +1,7 @@
 //! Supervisor: runs the background tasks, restarts a task that ends or hangs, with exponential backoff, and reports a task that does not
 //! recover.
 //!
-//! `app` creates the supervisor and runs the delivery workers, the search service and the chores under it; `readiness` reads its state. A
+//! `app` creates the supervisor and runs the delivery workers, the search service and the maintenance jobs; `readiness` reads its state. A
 //! task reports progress, success and failure through its [`Pulse`]. Every end and every failure of a task is logged and counted. After a
 //! single panic, the task restarts after a pause of 100 ms. The process is unready while a task
 //!
@@ -66,7 +66,7 @@ struct State {
 pub struct Pulse(Option<(Arc<Task>, Metrics)>);
 
 impl Pulse {
-    /// A pulse whose reports have no effect, for a task that no supervisor runs.
+    /// Makes a pulse whose reports have no effect, for a task that no supervisor runs.
     pub fn unheard() -> Self {
         Self(None)
     }
@@ -132,7 +132,7 @@ impl Supervisor {
                         tracing::error!(task = name, silent_s = silent.as_secs(), "a background task hangs and is ended");
                         running.abort();
                         // A task that never yields its thread cannot be aborted. The supervisor waits for it, since a second instance
-                        // beside it would do the work twice.
+                        // that runs at the same time would do the work twice.
                         running.await
                     }
                 };
@@ -151,7 +151,7 @@ impl Supervisor {
         })
     }
 
-    /// Why the process is not ready: one line for each task that keeps ending, hangs, or keeps failing.
+    /// Returns why the process is not ready: one line for each task that keeps ending, hangs, or keeps failing.
     pub fn failing(&self) -> Vec<String> {
         let tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         tasks.iter().filter_map(|task| task.failing()).collect()

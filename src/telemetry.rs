@@ -24,8 +24,9 @@ use tracing_subscriber::{
 
 use crate::config::LogFormat;
 
-/// Added to every filter: the libraries that log secrets or what people wrote, and the level below which they do. The database driver logs
-/// the values of each statement, the protocol library of the assistant tools whole messages.
+/// Directives that are added to every log filter: libraries that log secrets or texts of people, and the most verbose level at which they
+/// do not. At more verbose levels, the database driver logs the values of each statement, and the protocol library of the assistant tools
+/// logs whole messages.
 const NO_VALUES: [(&str, &str); 2] = [("tokio_postgres", "info"), ("rmcp", "warn")];
 
 /// The capacity of the queue of log lines. When the queue is full, new lines are dropped.
@@ -102,7 +103,8 @@ fn without_values(filter: &str) -> Result<EnvFilter, BadFilter> {
         return Err(BadFilter::Level(word.to_owned()));
     }
     EnvFilter::try_new(filter)?;
-    // A directive for a module of such a library would be more specific than the added one and override it, so it is removed.
+    // A caller's directive for a module of such a library would be more specific than the added directive and override it, so
+    // directives that name such a library are removed.
     let others: Vec<&str> = filter.split(',').filter(|one| !NO_VALUES.iter().any(|(library, _)| one.contains(library))).collect();
     NO_VALUES.iter().try_fold(EnvFilter::try_new(others.join(","))?, |filter, (library, level)| {
         Ok(filter.add_directive(format!("{library}={level}").parse().map_err(BadFilter::Syntax)?))

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# The whole check before a change is merged: format, lints, the test suite for both revisions on both databases with its coverage
-# of the documents, two processes that read from a standby (tests/standby.sh), PostgreSQL over TLS (tests/tls.sh), fault injection
-# (tests/faults.sh), early responses (tests/early_answers.sh), assistant tools (tests/mcp.sh), walks over moving lists
-# (tests/walks.sh), alert rules and dashboard (tests/alerts.sh), packages (tests/packages.sh), dependencies
-# (tests/dependencies.sh), the replay of one corpus on both revisions, and the published documents in other tools
-# (tests/contract.sh). Stops at the first failure. Needs a Rust toolchain, git, PostgreSQL's server programs, openssl, curl,
-# Chromium with its chromedriver, an SMTP server (python3-aiosmtpd), and what tests/contract.sh needs; no running server.
+# The whole check before a change is merged: format, lints, the test suite for both revisions on both databases with its coverage of the
+# documents, two processes that read from a standby (tests/standby.sh), PostgreSQL over TLS (tests/tls.sh), fault injection
+# (tests/faults.sh), early responses (tests/early_answers.sh), assistant tools (tests/mcp.sh), pagination while rows move (tests/walks.sh),
+# alert rules and dashboard (tests/alerts.sh), packages (tests/packages.sh), dependencies (tests/dependencies.sh), the replay of one corpus
+# on both revisions, and the published documents in other tools (tests/contract.sh). Stops at the first failure. Needs a Rust toolchain,
+# git, PostgreSQL's server programs, openssl, curl, Chromium with its chromedriver, an SMTP server (python3-aiosmtpd), and what
+# tests/contract.sh needs; no running server.
 #
 #   tests/all.sh             everything
 #   CARGO_TARGET_DIR=…       one target folder for all of it (default: target)
@@ -24,7 +24,7 @@ at_the_end() {
     rm -rf -- "$cluster"
 }
 
-# Not nextest: it starts a process for each test, each with a separate server, while the tests of one process share a server.
+# `cargo nextest` is not used: it would start a process for each test, each with a separate server. The tests of one process share a server.
 runner=(cargo test --no-fail-fast --quiet)
 totals='^test result:'
 coverage='valid requests [0-9]+$'
@@ -51,7 +51,7 @@ done
 quietly "dependencies" tests/dependencies.sh
 grep -E '^(skipped:|advisories of)' "$scratch/step.log" || fail "the output of tests/dependencies.sh does not mention advisories"
 
-# Databases in memory where there is room: on disk a suite on PostgreSQL takes a third longer.
+# Puts the databases in memory if there is room, since a suite on PostgreSQL takes longer on disk.
 memory=$(df --output=avail /dev/shm 2>/dev/null | tail -n 1 || true)
 if [ "${memory:-0}" -gt 4000000 ] && [ -w /dev/shm ]; then
     export TMPDIR=/dev/shm
@@ -71,7 +71,7 @@ for features in "" "rev-a"; do
     export COUNTERPART_SEEN="$scratch/seen/${features:-rev-b}"
     (unset COUNTERPART_TEST_POSTGRES && suite "$revision on SQLite" "${packages[@]}" --features "$features")
     packages=(--workspace --exclude openapi-diff)
-    # Copied, since the build of the other revision overwrites it.
+    # Copies the binary, since the build of the other revision overwrites it.
     cp "${CARGO_TARGET_DIR:-target}/debug/counterpart" "$scratch/${features:-rev-b}"
     (export COUNTERPART_TEST_POSTGRES="$postgres" && suite "$revision on PostgreSQL" --features "$features" "${with_database[@]}")
     quietly "coverage of the documents, $revision" "${runner[@]}" --features "$features" --test api -- \
@@ -93,13 +93,13 @@ grep -E '^connections over TLS' "$scratch/step.log"
 COUNTERPART_BIN="$scratch/rev-b" quietly "answers before the body of their request" tests/early_answers.sh
 grep -E '^== (skipped|.*early answers:)' "$scratch/step.log"
 
-# The assistant tools with the protocol's conformance suite, two other clients, and hostile messages; each revision.
+# The assistant tools: the protocol's conformance suite, two other clients, and malformed messages; each revision.
 for revision in rev-a rev-b; do
     quietly "assistant tools, $revision" tests/mcp.sh "$scratch/$revision"
     grep -E '^== (conformance|Python|inspector|hostile)' "$scratch/step.log" || fail "the output of tests/mcp.sh has no totals"
 done
 
-# Walks over lists whose rows move; each revision, each database.
+# Pagination while rows move: each revision on each database.
 for revision in rev-a rev-b; do
     for database in sqlite postgres; do
         where=()
@@ -116,11 +116,11 @@ done
 COUNTERPART_BIN="$scratch/rev-b" quietly "alert rules" tests/alerts.sh
 grep -E '^(skipped|alert rules):' "$scratch/step.log" || fail "the output of tests/alerts.sh does not mention alert rules"
 
-# The Debian package, installed and purged in a root of its own. The container is built with --long alone.
+# The Debian package, installed and purged in a separate root file system. The container image is built only with --long.
 COUNTERPART_BIN="$scratch/rev-b" quietly "packages" tests/packages.sh
 grep -E '^(skipped: packages|packages):' "$scratch/step.log" || fail "the output of tests/packages.sh does not mention packages"
 
-# Faults of storage, log, process and PostgreSQL under load. They meet the code that both revisions share, so one revision is enough.
+# Faults of storage, log, process and PostgreSQL under load. They concern code that both revisions share, so one revision is enough.
 COUNTERPART_REV_B="$scratch/rev-b" quietly "fault experiments" tests/faults.sh
 grep -E '^fault experiments|skipped:' "$scratch/step.log" || fail "the output of tests/faults.sh has no totals"
 

@@ -9,7 +9,7 @@ use std::{
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// A folder without a database, and commands in it.
+/// A temporary folder without a database, in which commands run.
 struct Folder(TempDir);
 
 impl Folder {
@@ -42,7 +42,7 @@ impl Folder {
     }
 }
 
-/// The output of a command, or its error message.
+/// Asserts that a command succeeded or failed. Returns its output, or its error message.
 #[track_caller]
 fn text(output: Output, succeeds: bool, arguments: &[&str]) -> String {
     let (printed, complaint) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
@@ -277,13 +277,13 @@ fn a_health_check_succeeds_only_for_a_ready_server() {
     BufReader::new(server.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
     let address = line.trim().trim_start_matches("listening on http://").to_owned();
     assert_eq!(asked(&address, true).trim(), r#"{"status":"ready"}"#);
-    // The database is gone. The result of a check is cached for a moment.
+    // Moves the database away, and waits until the cached result of the readiness check expires.
     std::fs::rename(folder.path().join("counterpart.db"), folder.path().join("other.db")).unwrap();
     std::thread::sleep(std::time::Duration::from_millis(1500));
     assert!(asked(&address, false).contains("not ready"), "{address}");
 }
 
-/// A process that ends with the test.
+/// A child process that is killed when this value is dropped.
 struct Running(std::process::Child);
 
 impl Drop for Running {

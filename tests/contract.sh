@@ -26,7 +26,7 @@ at_the_end() {
 tools=${COUNTERPART_TOOLS:-${XDG_CACHE_HOME:-$HOME/.cache}/counterpart-tools}
 mkdir -p "$tools"
 tools=$(cd "$tools" && pwd)
-# Another clone may use the same folder.
+# Locks the folder of the tools, since another clone may use the same folder.
 exec 9>"$tools/lock"
 flock 9
 
@@ -43,7 +43,7 @@ for revision in rev-a rev-b; do
     fi
 done
 
-# served WHAT REVISION PLANE COMMAND…: runs a step against a fresh server; COUNTERPART_URL is the URL of its plane (v1 or settings/v1).
+# served WHAT REVISION PLANE COMMAND…: runs a step against a fresh server. PLANE is the API: v1 or settings/v1. COUNTERPART_URL is its URL.
 served() {
     local what=$1 revision=$2 plane=$3
     shift 3
@@ -53,7 +53,7 @@ served() {
     rm -rf -- "$scratch/server"
 }
 
-# fuzz DOCUMENT REVISION PLANE
+# fuzz DOCUMENT REVISION PLANE: fuzzes a document's API on a fresh server.
 fuzz() {
     served "fuzz $1 on $2" "$2" "$3" tests/fuzz/run.sh "$tools" "$1" "${examples[@]}"
     local met_404
@@ -82,7 +82,7 @@ for revision in rev-a rev-b; do
     quietly "requests of the reference, $revision" tests/guides/reference.py "${binaries[$revision]}"
     printf '%s, %s\n' "$(tail -n 1 "$scratch/step.log")" "$revision" >>"$scratch/totals"
 done
-# Modules are found beside the script that imports them.
+# Node.js looks for modules next to the script that imports them, so the script is copied next to the modules.
 mkdir -p "$scratch/pages"
 cp tests/pages/check.mjs "$scratch/pages"
 ln -s "$tools/node/node_modules" "$scratch/pages/node_modules"

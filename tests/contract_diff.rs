@@ -74,7 +74,7 @@ fn the_committed_comparisons_are_what_the_binary_prints() {
     }
 }
 
-/// The notes are the source of these rows; `features.md` shows them to readers.
+/// `features.md` has a table of the differences that no OpenAPI document shows. Its rows must equal the notes file.
 #[test]
 fn differences_that_no_document_shows_are_in_the_notes_and_in_features_md() {
     let features = read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("features.md"));
@@ -304,7 +304,7 @@ fn documents_come_from_revisions_and_urls_with_the_files_that_they_refer_to() {
         printed(&output)
     };
     assert!(typed("git:HEAD:api/openapi.json", "api/openapi.json").contains("is integer, was string"));
-    // A server that answers each request with a file of the folder.
+    // Starts a server that responds to each request with a file of the folder.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let root = repository.folder.path().to_owned();

@@ -18,7 +18,7 @@ original=https://github.com/RustSec/advisory-db
 advisories=${COUNTERPART_ADVISORIES:-$original}
 tools=${COUNTERPART_TOOLS:-${XDG_CACHE_HOME:-$HOME/.cache}/counterpart-tools}/dependencies
 
-# Prebuilt, since compiling both takes ten minutes. The list is copied last, so that an interrupted installation is repeated.
+# Installs prebuilt tools, since compiling them takes long. The list is copied last, so that an interrupted installation is repeated.
 install() {
     if ! cmp -s tests/dependencies.txt "$tools/installed.txt"; then
         rm -rf -- "$tools"
@@ -37,7 +37,7 @@ deny() {
     cargo deny --workspace check --deny unmatched-skip --deny license-not-encountered --deny advisory-not-detected "$@"
 }
 
-# Both tools use the same clone: `cargo deny` fetches by git, which is redirected there.
+# Both tools use the same clone: `cargo deny` fetches the database by git, which is redirected to the clone.
 vulnerabilities() {
     cargo audit --db "$scratch/advisories" --no-fetch
     CARGO_HOME=$scratch/home GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=url.$scratch/advisories.insteadOf GIT_CONFIG_VALUE_0=$original \

@@ -23,7 +23,7 @@ LARGE = b" " * (1024 * 1024 + 1)
 
 
 def early(key, random_source):
-    """An incomplete head, a body, and the permitted statuses."""
+    """Returns a request that the server must refuse: its incomplete head, its body, and the permitted statuses."""
     head, body, statuses = random_source.choice(
         [
             ("POST /v1/tickets/list", BODY, {401}),
@@ -46,7 +46,7 @@ class Connection:
         self.left = b""
 
     def answer(self):
-        """The status, and whether the connection will be closed."""
+        """Reads a response. Returns its status, and whether the server will close the connection."""
         while b"\r\n\r\n" not in self.left:
             self.receive()
         head, self.left = self.left.split(b"\r\n\r\n", 1)

@@ -35,7 +35,7 @@ PATH=$PATH:/usr/sbin
 start_server "${COUNTERPART_BIN:-${CARGO_TARGET_DIR:-target}/debug/counterpart}" "$scratch/store"
 server_address=${base#http://}
 
-# ask WHAT ADDRESS
+# ask WHAT ADDRESS: runs early_answers.py against the server or a proxy at this address.
 ask() {
     printf '== %s, %s ' "$1" "$server_address"
     python3 tests/early_answers.py "$2" "$key" "$count" || fail "early answers, $1"
@@ -45,7 +45,7 @@ free_port() {
     python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
 }
 
-# through NAME PROGRAM ARGUMENTS…: asks through a proxy on $port.
+# through NAME PROGRAM ARGUMENTS…: starts a proxy on $port, and runs early_answers.py through it.
 through() {
     local name=$1
     shift

@@ -84,8 +84,8 @@ impl World {
         self.ok(&["export", "--store", store])
     }
 
-    /// On SQLite: the names of all tables, indexes and triggers, after a comparison of the indexes with their tables. An import may build
-    /// some indexes at its end.
+    /// Checks on SQLite that the indexes match their tables, since an import may build some indexes at its end. Returns the names of all
+    /// tables, indexes and triggers, and on PostgreSQL an empty list.
     fn sound_schema(&self) -> Vec<String> {
         let Some(file) = self.url.strip_prefix("sqlite://") else { return Vec::new() };
         let connection = rusqlite::Connection::open(file).unwrap();
@@ -135,7 +135,7 @@ fn a_text_beyond_the_limit_is_accepted_only_from_an_export() {
         world.store("again");
         world.load("again", &exported);
         assert!(world.export("again") == exported, "an export imports to the same bytes");
-        // A line in the form of exports from a former build.
+        // A line in the form of exports from an older build.
         world.load("again", &exported.replace("asStored", "oversized"));
     });
 }
@@ -213,7 +213,7 @@ fn an_export_imports_to_the_same_bytes_in_any_order() {
     });
 }
 
-/// Values that writes now refuse; an export may still contain them.
+/// Imports values that writes now refuse. An export of an older store may still contain them.
 #[test]
 fn values_older_than_their_rule_import_again() {
     let sample = SAMPLE
@@ -264,7 +264,7 @@ fn an_upsert_replaces_and_unique_values_can_move_between_records() {
         let said = world.refused("one", &contact("c", r#","email":"b@X.io""#));
         assert!(said.contains("line 1: contact.email: `b@x.io` belongs to the contact `a` already"), "{said}");
 
-        // Within one import, closing a conversation's open ticket makes room for the next one, whichever line comes first.
+        // An import may close the open ticket of a conversation and open the next one, whichever line comes first.
         world.load("one", SAMPLE);
         let ticket = |rest: &str| format!("{{\"kind\":\"ticket\",\"record\":{{\"conversationId\":\"v1\",{rest}}}}}\n");
         let next = ticket(r#""id":"k3","isOpen":true,"openedAt":"2026-01-05T00:00:00Z""#);
@@ -410,7 +410,7 @@ fn several_faults_are_reported_together() {
         let found: Vec<_> = places.iter().filter_map(|place| said.find(place)).collect();
         assert!(found.len() == places.len() && found.is_sorted() && !said.contains("the first"), "{said}");
 
-        // Lines that are not text do not hide the errors of the others.
+        // Lines that are not UTF-8 do not hide the errors of other lines.
         let wrong = [b"\xff\n", SAMPLE.replacen("#ff0000", "#f00", 1).as_bytes(), b"\n\xff"].concat();
         let path = world.folder.path().join("wrong.ndjson");
         std::fs::write(&path, wrong).unwrap();

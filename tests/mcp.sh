@@ -15,18 +15,18 @@ cd "$(dirname "$0")/.."
 . tests/scratch.sh
 . tests/mcp/tools.sh
 
-# A copy, which a build meanwhile does not overwrite.
+# Copies the binary, since a build at the same time could overwrite it.
 binary=$scratch/counterpart
 cp "$given" "$binary"
 
-# The step that runs gets the signal that ends this script, and ends its own servers.
+# Passes the signal that ends this script to the running step, which then ends its own servers.
 running=
 at_the_end() {
     [ -z "$running" ] || { kill "$running" 2>/dev/null && wait "$running" || true; }
 }
 
 failed=()
-# step WHAT COMMAND…: its last line has the totals; the other ones are printed only if it fails.
+# step WHAT COMMAND…: runs a step and prints the last line of its output, which has the totals. If the step fails, prints the whole output.
 step() {
     local what=$1
     shift

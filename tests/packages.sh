@@ -45,7 +45,7 @@ seconds_since() {
     awk -v from="$1" -v to="$EPOCHREALTIME" 'BEGIN {printf "%.1f", to - from}'
 }
 
-# at_most MOST VALUE WHAT
+# at_most MOST VALUE WHAT: fails if VALUE is greater than MOST.
 at_most() {
     awk -v most="$1" -v value="$2" 'BEGIN {exit !(value <= most)}' || fail "$3: $2, more than $1"
 }
@@ -251,7 +251,7 @@ calls_are_allowed() {
     families=$(sed -n 's/^RestrictAddressFamilies=//p' "$unit" | tr ' ' '|')
     others=$(sed -n 's/^socket\(pair\)\?(\(AF_[A-Z0-9]*\).*/\2/p' "$scratch/server.calls" | sort -u | grep -vxE "$families" || true)
     [ -z "$others" ] || fail "the server opens sockets that the unit does not allow: $others"
-    # MemoryDenyWriteExecute
+    # Checks the unit's setting MemoryDenyWriteExecute.
     ! grep -E '^(mmap|mprotect)\(.*PROT_WRITE\|PROT_EXEC' "$scratch/server.calls" ||
         fail "the server maps memory that is writable and executable, which the unit forbids"
 }

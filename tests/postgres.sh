@@ -1,6 +1,6 @@
 # Starts and stops private PostgreSQL servers; to be sourced. Needs PostgreSQL's server programs, no running server.
 
-# PostgreSQL refuses to run as root.
+# Runs a command as the user postgres if this script runs as root, since PostgreSQL refuses to run as root.
 as_postgres() {
     if [ "$(id -u)" -ne 0 ]; then
         "$@"

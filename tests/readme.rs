@@ -39,7 +39,7 @@ impl Drop for Served {
 /// A delivery: its headers and its body.
 type Delivery = (HashMap<String, String>, String);
 
-/// A webhook endpoint that accepts deliveries until the process ends: its address, and the deliveries that it receives.
+/// Starts a webhook endpoint that accepts deliveries until the process ends. Returns its address, and a channel with the deliveries.
 fn endpoint() -> (String, Receiver<Delivery>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/hooks", listener.local_addr().unwrap());

@@ -219,7 +219,8 @@ END
 until_lines "$scratch/deliveries" 4
 verifies "after the rotation" "$scratch/deliveries" 4 010 "$first" "$second" "$stranger"
 
-# What the libraries sign with a bridge's secret: a stranger's signature, a changed body, the message, and the message once more.
+# Messages that the libraries sign with a bridge's secret: one signed with another secret, one with a changed body, a valid one, and the
+# valid one again.
 bridge=$("$binary" bridge set --store shop --account acc-line --url https://bridge.example.com/send)
 messages=$(sed -n 's/^listening on //p' "$scratch/served")/settings/v1/messages
 brought() {

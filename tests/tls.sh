@@ -20,7 +20,7 @@ counterpart=${COUNTERPART_BIN:-${CARGO_TARGET_DIR:-target}/debug/counterpart}
 certificates=$scratch/certificates
 mkdir "$certificates"
 
-# authority NAME; signed NAME AUTHORITY SUBJECT EXTENSION
+# authority NAME: creates a certificate authority. signed NAME AUTHORITY SUBJECT EXTENSION: creates a certificate of this authority.
 authority() {
     openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj "/CN=$1" \
         -keyout "$certificates/$1.key" -out "$certificates/$1.pem" 2>/dev/null
@@ -61,7 +61,7 @@ as_postgres "$postgres_programs/pg_ctl" -D "$scratch/data" -w -t 60 restart >"$s
 COUNTERPART_TEST_TLS_PORT=$port COUNTERPART_TEST_TLS_CERTIFICATES=$certificates \
     cargo test --quiet --lib -- --ignored --exact store::postgres::connection::tests::a_connection_is_made_only_if_the_tls_mode_accepts_the_server |
     tee "$scratch/tests"
-# A name that matches no test passes, too.
+# `cargo test` also succeeds if the name matches no test, so the number of passed tests is checked.
 grep -q '1 passed' "$scratch/tests"
 
 # The connections of a running server use TLS, too.

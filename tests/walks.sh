@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Walks over the pages of lists while their rows move and come: each walk must show every row that was there when it began once. Prints how
-# many walks and pages each list had.
+# Pagination test: clients read lists page by page while rows move and new rows are added. Each walk (one pass over all pages of a list)
+# must show every row that existed at its start exactly once. Prints how many walks and pages each list had.
 #
 #   tests/walks.sh BINARY [--long] [--database postgres://…]
-#   --long   1,000 walks of 10,000 rows beside 500 writes a second (default: 24 walks of 1,000 rows beside 100)
+#   --long   1,000 walks of 10,000 rows at 500 writes a second (default: 24 walks of 1,000 rows at 100 writes a second)
 #
-# Needs python3. The database must be empty; by default it is a SQLite file that the script makes.
+# Needs python3. The database must be empty; by default it is a SQLite file that the script creates.
 set -euo pipefail
 [ $# -ge 1 ] && [ -x "$1" ] || { echo "usage: $0 BINARY [--long] [--database postgres://…]" >&2 && exit 2; }
 binary=$(realpath "$1")

@@ -1,13 +1,43 @@
 //! Database schema migrations for SQLite and PostgreSQL, up and down.
 //!
 //! Rules for every table:
-//! - Primary keys begin with `store_id`, so that a store is one contiguous range and the schema can be sharded by it.
-//! - No table or column depends on a contract revision: a database written under one serves the other.
-//! - Instants are Unix milliseconds (`BIGINT`), exactly the precision of the contract.
+//! - Primary keys begin with `store_id`, so that a store is one contiguous range of keys and the schema can be sharded by store.
+//! - No table or column depends on a revision of the API contract: a database that was written under one revision serves another, too.
+//! - Instants are Unix milliseconds (`BIGINT`), exactly the precision of the API contract.
 //! - Text keys compare bytewise on both databases, so that keyset pages are equal.
 //! - JSON is stored as text: `JSONB` would reorder keys.
 //!
 //! Each migration runs in one transaction on both databases.
+//!
+//! The migrations:
+//! - `m0001_records` creates the tables of a store's records: users, channel accounts, contacts, conversations, tickets, messages and
+//!   others.
+//! - `m0002_access` creates the tables of API keys, of their secrets and of the server's own secrets.
+//! - `m0003_journal` creates the tables of counters, events (transactional outbox), the change log and idempotency keys.
+//! - `m0004_outbound` creates the outbox of messages to channels.
+//! - `m0005_webhooks` creates the tables of webhook subscriptions, their deliveries and the log of attempts.
+//! - `m0006_settings` creates the tables of credentials for the settings (`grants`) and of the audit log.
+//! - `m0007_bridges` creates the tables of bridges and their signing secrets.
+//! - `m0008_totals` creates counters of tickets and contacts, which triggers maintain.
+//! - `m0009_labelled` creates a covering index of open tickets by label, on SQLite.
+//! - `m0010_changed` creates a change counter that validates cached totals of filters (removed by `m0015_totals_unmarked`).
+//! - `m0011_recounted` counts the totals of `m0008_totals` again, on PostgreSQL.
+//! - `m0012_threads` removes the sort key from the index of a contact's conversations, on SQLite.
+//! - `m0013_write_probe` creates the row that `/readyz` updates to prove that the database accepts writes.
+//! - `m0014_sealed_secrets` adds the encryption key id of stored secrets.
+//! - `m0015_totals_unmarked` removes the change counter of `m0010_changed`.
+//! - `m0016_channel_sent_at` adds the channel's time of a message, for messages that cannot be sorted by it.
+//! - `m0017_drafts` creates the table of drafts.
+//! - `m0018_narrow_tokens` adds grants to tokens, and creates the table of accepted signed requests of bridges (replay protection).
+//! - `m0019_sandbox` creates the table that identifies a database as a sandbox.
+//! - `m0020_former_places` creates the table of former sort positions of rows, for as-of cursors.
+//! - `m0021_record_changes` creates the log of changed records for the feed of changes, and the state of each store's feed.
+//! - `m0022_moves_on_sqlite` reduces the writes of `m0020_former_places` when a row's sort position changes, on SQLite.
+//! - `m0023_links_by_email` adds the e-mail address to which a sign-in link was sent.
+//! - `m0024_endpoint_answers` adds the response of an endpoint to a failed delivery attempt.
+//! - `m0025_failed_messages` creates the table of failed messages (dead letters), and adds the reason why a queued message waits.
+//! - `m0026_cheaper_sends` makes writes of messages cheaper: fewer index entries, and on PostgreSQL cheaper triggers for the feed of
+//!   changes.
 
 use sea_orm_migration::{prelude::*, sea_orm::DbBackend};
 
@@ -76,9 +106,9 @@ impl MigratorTrait for Migrator {
     }
 }
 
-/// Runs a script in a common dialect: `;` ends a statement, a line that starts with `--` is a comment, and words in braces
-/// stand for what the databases spell differently. `APPEND ONLY table` makes the database refuse to change or delete the
-/// table's rows.
+/// Runs a script in an SQL dialect that is common to both databases. `;` ends a statement, and a line that starts with `--` is a comment.
+/// Words in braces are placeholders for SQL that differs between the databases. `APPEND ONLY table` makes the database refuse to change or
+/// delete the table's rows.
 pub(crate) async fn run(manager: &SchemaManager<'_>, script: &str) -> Result<(), DbErr> {
     let connection = manager.get_connection();
     let words: [(&str, &str); 5] = match connection.get_database_backend() {
@@ -88,7 +118,7 @@ pub(crate) async fn run(manager: &SchemaManager<'_>, script: &str) -> Result<(),
             ("{serial}", "INTEGER PRIMARY KEY AUTOINCREMENT"),
             // Small rows are stored in their primary key (clustered index): one search instead of two.
             ("{clustered}", "WITHOUT ROWID"),
-            // Covering columns behind the sort key of a list, for SQLite only: PostgreSQL does not test bits within an index.
+            // Covering columns after the sort key of a list, for SQLite only: PostgreSQL does not test bits within an index.
             ("{marks}", ", label_marks, field_marks, text_marks"),
         ],
         _ => [
@@ -112,7 +142,7 @@ pub(crate) async fn run(manager: &SchemaManager<'_>, script: &str) -> Result<(),
     Ok(())
 }
 
-/// Runs statements in the dialect of the database.
+/// Runs statements that are written in the SQL dialect of the database.
 pub(crate) async fn run_all(manager: &SchemaManager<'_>, statements: Vec<String>) -> Result<(), DbErr> {
     for statement in statements {
         manager.get_connection().execute_unprepared(&statement).await?;
@@ -120,10 +150,11 @@ pub(crate) async fn run_all(manager: &SchemaManager<'_>, statements: Vec<String>
     Ok(())
 }
 
+/// Creates triggers that make the database refuse to change or delete the rows of a table.
 async fn append_only(manager: &SchemaManager<'_>, table: &str) -> Result<(), DbErr> {
     let refusal = format!("rows of {table} stay as they are");
     let statements = match manager.get_database_backend() {
-        // A row that replaces another does not fire the delete trigger.
+        // `INSERT OR REPLACE` does not fire the delete trigger for the replaced row.
         DbBackend::Sqlite => [
             ("UPDATE", ""),
             ("DELETE", ""),
@@ -155,7 +186,7 @@ pub(crate) async fn drop_all(manager: &SchemaManager<'_>, tables: &[&str]) -> Re
     Ok(())
 }
 
-/// Defines a migration by its script: transactional on both databases.
+/// Defines a migration by its script, and by the tables that the script creates and `down` drops. It is transactional on both databases.
 macro_rules! migration {
     ($name:literal, tables: [$($table:literal),* $(,)?], $script:literal) => {
         pub struct Migration;

@@ -1,4 +1,4 @@
-//! Tables of a store's records: sections 2.2 to 2.12 of the contract, with derived columns for reads.
+//! Tables of a store's records (sections 2.2 to 2.12 of the API contract), with derived columns for reads.
 
 crate::migration!(
     "m0001_records",

@@ -1,4 +1,4 @@
-//! Tables of API keys (sections 3.2 and 5) with their secrets, and of the server's own secrets.
+//! Tables of API keys (sections 3.2 and 5 of the API contract) with their secrets, and of the server's own secrets.
 
 crate::migration!(
     "m0002_access",

@@ -1,4 +1,4 @@
-//! Outbox of messages to channels.
+//! Table of the outbox of messages to channels.
 
 crate::migration!(
     "m0004_outbound",

@@ -1,4 +1,4 @@
-//! Tables of settings access (grants) and the audit log.
+//! Tables of credentials for the settings (`grants`) and of the audit log.
 
 crate::migration!(
     "m0006_settings",

@@ -16,7 +16,7 @@ impl MigrationName for Migration {
     }
 }
 
-/// The name of the total to which a row of `tickets` belongs.
+/// Returns the SQL expression for the name of the total to which a row of `tickets` belongs.
 fn of_ticket(row: &str) -> String {
     format!(
         "CASE WHEN {row}is_open = TRUE THEN 'tickets.open' ELSE 'tickets.closed' END || \
@@ -24,7 +24,7 @@ fn of_ticket(row: &str) -> String {
     )
 }
 
-/// The totals of the existing rows.
+/// Returns the statement that inserts the totals of the existing rows.
 pub(crate) fn of_stored() -> String {
     format!(
         "INSERT INTO totals (store_id, name, value) SELECT store_id, {}, COUNT(*) FROM tickets GROUP BY 1, 2 \
@@ -33,7 +33,7 @@ pub(crate) fn of_stored() -> String {
     )
 }
 
-/// Partial index: snoozed tickets are few, and depend on the clock.
+/// Partial index of snoozed tickets. They are counted when a list is read: they are few, and a snooze ends without a write.
 const SNOOZED: &str =
     "CREATE INDEX tickets_snoozed ON tickets (store_id, is_spam, snoozed_until) WHERE is_open = TRUE AND snoozed_until IS NOT NULL";
 
@@ -62,7 +62,7 @@ fn up_on_sqlite() -> Vec<String> {
 }
 
 fn up_on_postgres() -> Vec<String> {
-    // One row per statement, for any number of inserted or deleted rows.
+    // A statement adds one row to each total, for any number of inserted or deleted rows.
     let many = |function: &str, name: &str, rows: &str, sign: &str| {
         format!(
             "CREATE FUNCTION {function}() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN \
@@ -98,13 +98,13 @@ fn up_on_postgres() -> Vec<String> {
         ),
         come("tickets"),
         go("tickets"),
-        // A row trigger with a condition: nearly every change of a ticket keeps both columns, and then costs nothing.
+        // A row trigger with a condition: nearly every update of a ticket keeps both columns, and then the trigger costs nothing.
         format!(
             "CREATE TRIGGER tickets_move AFTER UPDATE OF is_open, is_spam ON tickets FOR EACH ROW {MOVED} EXECUTE FUNCTION tickets_move()"
         ),
         come("contacts"),
         go("contacts"),
-        // After the triggers: creating them waits for other writers and blocks new ones until the commit.
+        // Rows are counted after the triggers exist: creating triggers waits for other writers and blocks new writers until the commit.
         of_stored(),
         SNOOZED.to_owned(),
     ]

@@ -1,11 +1,11 @@
-//! Materialised index of open tickets by label, in list order, on SQLite.
+//! Table that is a covering index of open tickets by label, in list order, on SQLite.
 //!
-//! Inboxes are viewed by label, and then by further conditions. Without this table, such a query walks the list of all open
-//! tickets and skips those of other labels one by one, which costs more than the page itself. Closed tickets are not
-//! included: there are many more of them, in lists that are seldom viewed.
+//! Users view the open tickets of a label, often with further conditions. Without this table, such a query scans the list of all open
+//! tickets and skips the tickets of other labels one by one, which costs more than the page itself. Closed tickets are not included: there
+//! are many more of them, in lists that are seldom viewed.
 //!
-//! Triggers maintain it, as they do totals, provided that the keys of tickets and labels never change. PostgreSQL has no
-//! such table: its writers run concurrently, and each would have to lock the conversation for it.
+//! Triggers maintain the table, as they do totals. They assume that the keys of tickets and labels never change. PostgreSQL has no such
+//! table: its writers run concurrently, and each would have to lock the conversation to maintain it.
 
 use sea_orm_migration::{prelude::*, sea_orm::DbBackend};
 
@@ -23,7 +23,8 @@ const TABLE: &str = "CREATE TABLE labelled_tickets (store_id TEXT NOT NULL, labe
      sort_at BIGINT NOT NULL, ticket_id TEXT NOT NULL, field_marks BIGINT NOT NULL, text_marks BIGINT NOT NULL, \
      PRIMARY KEY (store_id, label_id, is_spam, sort_at, ticket_id)) WITHOUT ROWID";
 
-/// A row for each label of an open ticket's conversation: `row` is the ticket, `label` the table with the label.
+/// Returns the statement that inserts a row for each label of a ticket's conversation. `row` is the alias of the ticket, and `label` the
+/// alias of the table with the label.
 fn put(row: &str, label: &str, from: &str) -> String {
     format!(
         "INSERT INTO labelled_tickets (store_id, label_id, is_spam, sort_at, ticket_id, field_marks, text_marks) \
@@ -33,12 +34,12 @@ fn put(row: &str, label: &str, from: &str) -> String {
 
 const LABELS_OF: &str = "conversation_labels l WHERE l.store_id = NEW.store_id AND l.conversation_id = NEW.conversation_id";
 
-/// The condition for the rows of a ticket's former version.
+/// The condition for the rows of `labelled_tickets` that belong to a ticket before its update or deletion.
 const OLD_ROWS: &str = "store_id = OLD.store_id AND label_id IN \
      (SELECT label_id FROM conversation_labels WHERE store_id = OLD.store_id AND conversation_id = OLD.conversation_id) \
      AND is_spam = OLD.is_spam AND sort_at = OLD.sort_at AND ticket_id = OLD.id";
 
-/// Opened, closed, or moved to another conversation.
+/// The condition that a ticket was opened, closed, or moved to another conversation.
 const TURNED: &str = "(OLD.is_open <> NEW.is_open OR OLD.conversation_id <> NEW.conversation_id)";
 
 fn up() -> Vec<String> {

@@ -2,8 +2,8 @@
 //! (`m0008_totals`) that only grows: to a reader of one database, equal values at two moments mean equal tickets, labels
 //! and field values, as far as filters read them.
 //!
-//! Triggers maintain it, as they do the others. Columns that every message changes are left out, or the counter would never
-//! rest: a ticket's position in its list, and since when it waits. Keys are assumed never to change.
+//! Triggers maintain it, as they do the other totals. Two columns of a ticket are left out, since every message changes them: its sort
+//! position, and since when it waits. Keys are assumed never to change.
 //!
 //! On PostgreSQL a concurrent writer may fail with a retryable error during this migration: it may hold a lock on one of
 //! the tables and wait for another.
@@ -37,15 +37,16 @@ const COLUMNS: [&str; 10] = [
 /// Other tables that filters read.
 const TABLES: [&str; 2] = ["conversation_labels", "ticket_field_values"];
 
-/// An update of a ticket that may change the result of a filter. A ticket without an account was inserted by the same
-/// import, which completes many at once: each would leave a partial total.
+/// Returns the trigger event of an update of a ticket that may change the result of a filter. It leaves out a ticket without an account,
+/// which was inserted by the import that completes it now. An import completes many tickets at once, and each would add a partial total.
 fn of_ticket(differ: &str) -> String {
     let columns = COLUMNS.join(", ");
     let differs = COLUMNS.map(|column| format!("OLD.{column} {differ} NEW.{column}")).join(" OR ");
     format!("UPDATE OF {columns} ON tickets FOR EACH ROW WHEN (OLD.account_id <> '' AND ({differs}))")
 }
 
-/// The triggers of whole rows, each with its name, its event, and the row version (NEW or OLD) that has the store.
+/// Returns the triggers for inserted and deleted rows of all tables, and for updated rows of [`TABLES`]. `trigger` gets the name of the
+/// trigger, its event, and the row version (NEW or OLD) that has the store.
 fn of_rows(trigger: impl Fn(&str, &str, &str) -> String) -> Vec<String> {
     let of = |table: &str| {
         [("come", "INSERT", "NEW"), ("go", "DELETE", "OLD")]
@@ -87,13 +88,13 @@ fn up_on_postgres() -> Vec<String> {
     statements
 }
 
-/// Creates the triggers.
+/// Creates the triggers that maintain the change counter.
 pub(crate) async fn keep(manager: &SchemaManager<'_>) -> Result<(), DbErr> {
     let sqlite = manager.get_database_backend() == DbBackend::Sqlite;
     run_all(manager, if sqlite { up_on_sqlite() } else { up_on_postgres() }).await
 }
 
-/// Drops the triggers.
+/// Drops the triggers and deletes the change counter.
 pub(crate) async fn drop(manager: &SchemaManager<'_>) -> Result<(), DbErr> {
     run_all(manager, down_on(manager.get_database_backend())).await
 }

@@ -25,7 +25,8 @@ impl MigrationTrait for Migration {
         if manager.get_database_backend() == DbBackend::Sqlite {
             return Ok(());
         }
-        // Totals too: a concurrent fold of partial totals would leave a sum that is neither seen nor removed here.
+        // `totals` is locked, too: a concurrent addition of partial totals would leave a sum that the statements below neither see nor
+        // delete.
         let alone = "LOCK TABLE tickets, contacts, totals IN SHARE ROW EXCLUSIVE MODE";
         // `tickets.changed` is a counter of changes and not of rows.
         let former = "DELETE FROM totals WHERE name <> 'tickets.changed'";

@@ -1,9 +1,9 @@
-//! Narrower index of a contact's conversations on SQLite: by contact only, sorted when listed.
+//! Narrower index of a contact's conversations on SQLite: the index has no sort key, and a list sorts the conversations.
 //!
-//! Each message moves its conversation to the head of its contact's list. An index with the list position would be updated
-//! by each message: two searches, and a page that no other message of the commit touches, which measurably slows messages
-//! down. A contact has few conversations, and sorting them costs nothing measurable; only with thousands of them does a
-//! page cost milliseconds. `m0026_cheaper_sends` does the same on PostgreSQL.
+//! Each message moves its conversation to the head of its contact's list. If the index contained the sort key, each message would have to
+//! update the index: two searches, and a database page that no other message of the commit touches, which measurably slows messages down. A
+//! contact has few conversations, and sorting them costs nothing measurable. Only a page of a contact with thousands of conversations
+//! costs milliseconds. `m0026_cheaper_sends` does the same on PostgreSQL.
 
 use sea_orm_migration::{prelude::*, sea_orm::DbBackend};
 

@@ -1,7 +1,6 @@
-//! Removal of the change counter of `m0010_changed`: the total of a filter is counted for each first page.
+//! Removal of the change counter of `m0010_changed`: the total of a filter is no longer cached but counted for each first page.
 //!
-//! A concurrent process of an earlier version no longer notices changes, and may show a filter's total that is up to a
-//! minute old.
+//! A concurrent process of an earlier version no longer notices changes, and may return a total of a filter that is up to a minute old.
 
 use sea_orm_migration::prelude::*;
 

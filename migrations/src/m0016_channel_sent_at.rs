@@ -1,6 +1,6 @@
-//! The time that a channel gives a message, where that lies too far after the receipt for messages to be ordered by it.
+//! Column for the time that a channel gives a message, if it is too far after the receipt to sort messages by it.
 //!
-//! `messages.sent_at` stays what orders: lists, tickets and counters go by it and its index.
+//! `messages.sent_at` stays the sort key: lists, tickets and counters use it and its index.
 
 use sea_orm_migration::prelude::*;
 

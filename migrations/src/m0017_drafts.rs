@@ -1,4 +1,4 @@
-//! Table of drafts: messages that an assistant proposes and a person releases.
+//! Table of drafts: messages that an assistant proposes and that a user approves (releases) or discards.
 
 crate::migration!(
     "m0017_drafts",

@@ -1,4 +1,4 @@
-//! Table of the sandbox: a row in it marks the database as a sandbox, and says how far its clock is ahead.
+//! Table of the sandbox: if it has a row, the database is a sandbox, and the row says how far its clock is ahead.
 
 crate::migration!(
     "m0019_sandbox",

@@ -1,11 +1,13 @@
-//! As-of cursors: the places that rows of a list have left, so that a walk over pages sees each row where it stood when the walk began.
+//! As-of cursors: the former sort positions of rows, so that a client that pages through a list sees each row at the position that it had
+//! at the first page (snapshot).
 //!
-//! A row's place is the instant that its list is ordered by. `placed_by` on the row says what gave it the place that it has now, and a row
-//! of `former_places` what gave it a former place and what took it away: on SQLite a number that the store counts up with each move, on
-//! PostgreSQL the transaction. A walk that began between the two finds the row at its former place.
+//! The sort position of a row is the instant by which its list is ordered. The column `placed_by` of the row names the write that gave the
+//! row its current position. A row of `former_places` names the write that gave a row a former position (`placed_by`) and the write that
+//! ended it (`left_by`). On SQLite a write is named by a number that the store increments with each move, on PostgreSQL by its transaction.
+//! If a client got its first page between the two writes, its next pages have the row at the former position.
 //!
-//! Triggers write both, so every writer is covered: requests, imports, an older server process, and manual changes by an operator.
-//! Existing rows have `placed_by` 0: they have been at their places since before any walk.
+//! Triggers write `placed_by` and `former_places`, so every writer is covered: requests, imports, an older server process, and manual
+//! changes by an operator. Existing rows have `placed_by` 0: they have been at their positions since before any pagination.
 //!
 //! On PostgreSQL a concurrent writer may fail with a retryable error during this migration: it may hold a lock on one of the tables and
 //! wait for another.
@@ -22,10 +24,10 @@ impl MigrationName for Migration {
     }
 }
 
-/// The lists whose rows move, each with the column that it is ordered by.
+/// The lists whose rows change their sort position, each with its sort column.
 pub(crate) const LISTS: [(&str, &str); 3] = [("tickets", "sort_at"), ("conversations", "sort_at"), ("contacts", "updated_at")];
 
-// No foreign keys: a row of a list may be deleted, and its former places expire by themselves.
+// No foreign keys: a row of a list may be deleted, and its former positions expire by themselves.
 pub(crate) const TABLE: &str = "
 CREATE TABLE former_places (
     store_id {text} NOT NULL,
@@ -74,9 +76,9 @@ fn up_on_sqlite() -> Vec<String> {
 
 const TRANSACTION: &str = "pg_current_xact_id()::text::bigint";
 
-/// The function that notes the former place of a row. `now`: the time in milliseconds.
+/// Returns the trigger function that records the former sort position of a row. `now` is the SQL for the current time in milliseconds.
 pub(crate) fn moved_on_postgres(table: &str, place: &str, now: &str) -> String {
-    // A transaction that moves a row twice leaves one former place, the first.
+    // A transaction that moves a row twice records one former position, the first.
     format!(
         "CREATE OR REPLACE FUNCTION {table}_moved() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN NEW.placed_by := {TRANSACTION}; \
          IF OLD.placed_by <> NEW.placed_by THEN \
@@ -89,7 +91,7 @@ fn up_on_postgres() -> Vec<String> {
     let triggers = |(table, place): (&str, &str)| {
         [
             format!("ALTER TABLE {table} ADD COLUMN placed_by BIGINT NOT NULL DEFAULT 0"),
-            // Beside the column, a default that changes would write every row anew.
+            // In `ADD COLUMN`, a default that is not constant would rewrite every row.
             format!("ALTER TABLE {table} ALTER COLUMN placed_by SET DEFAULT ({TRANSACTION})"),
             moved_on_postgres(table, place, "(extract(epoch FROM now()) * 1000)::bigint"),
             format!(

@@ -1,8 +1,9 @@
 //! Log of changed records for the feed of changes, and the state of each store's feed.
 //!
-//! Triggers write the log, so every writer is covered: requests, imports, chores, earlier versions, and manual changes by an operator.
-//! They write nothing for a store whose feed is not active: a write then pays one look-up in a table of few rows. On PostgreSQL the
-//! triggers fire once for each statement, until `m0026_cheaper_sends` changes those of large tables. Keys are assumed never to change.
+//! Triggers write the log, so every writer is covered: requests, imports, maintenance jobs, earlier versions, and manual changes by an
+//! operator. They write nothing for a store whose feed is not active: then a write only costs one look-up in a table of few rows. On
+//! PostgreSQL the triggers fire once for each statement, until `m0026_cheaper_sends` changes the triggers of large tables. Keys are assumed
+//! never to change.
 //!
 //! On PostgreSQL a concurrent writer may fail with a retryable error during this migration: it may hold a lock on one of the tables and
 //! wait for another.
@@ -49,7 +50,7 @@ CREATE UNIQUE INDEX record_changes_by_sequence ON record_changes (store_id, sequ
 CREATE INDEX record_changes_to_number ON record_changes (position) WHERE sequence IS NULL
 "#;
 
-/// Each table whose rows are part of records: the kind of the record, and the column with the record's id.
+/// Each table whose rows belong to records, with the kind of the record and the column that has the record's id.
 pub(crate) const RECORDS: [(&str, &str, &str); 15] = [
     ("roles", "role", "id"),
     ("users", "user", "id"),
@@ -68,7 +69,7 @@ pub(crate) const RECORDS: [(&str, &str, &str); 15] = [
     ("comments", "comment", "id"),
 ];
 
-/// Each event that changes a row, and the version of the row that it has.
+/// Each trigger event, with the row version (NEW or OLD) that has the record's id.
 pub(crate) const EVENTS: [(&str, &str); 3] = [("INSERT", "NEW"), ("UPDATE", "NEW"), ("DELETE", "OLD")];
 
 pub(crate) fn trigger_of(table: &str, event: &str) -> String {
@@ -83,7 +84,7 @@ fn up_on_sqlite() -> Vec<String> {
     let mut statements = Vec::new();
     for (table, kind, id) in RECORDS {
         for (event, row) in EVENTS {
-            // The triggers of `m0020_former_places` and `m0022_moves_on_sqlite` write a number into the row, which is no change of the record.
+            // An update that only sets `placed_by` is no change of the record: `m0020_former_places` and `m0022_moves_on_sqlite` do so.
             let of_record =
                 if event == "UPDATE" && LISTS.iter().any(|(list, _)| *list == table) { "OLD.placed_by = NEW.placed_by AND " } else { "" };
             statements.push(format!(
@@ -97,9 +98,9 @@ fn up_on_sqlite() -> Vec<String> {
     statements
 }
 
-/// The function and the triggers that record the changed rows of each statement.
+/// Returns the statements that create the function and the triggers that record the changed rows of each statement.
 pub(crate) fn recorded_on_postgres(table: &str, kind: &str, id: &str) -> Vec<String> {
-    // The first condition spares a statement the look at its rows while no store has an active feed.
+    // While no store has an active feed, the first condition saves reading the changed rows.
     let mut statements = vec![format!(
         "CREATE FUNCTION {}() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN \
          IF EXISTS (SELECT 1 FROM change_feeds WHERE active) THEN \

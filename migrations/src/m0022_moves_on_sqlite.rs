@@ -1,13 +1,13 @@
-//! Cheaper moves on SQLite: a row that moves within its list leaves one entry, and is not written a second time.
+//! Fewer writes on SQLite when a row's sort position changes: the row gets one entry in `former_places`, and is not written a second time.
 //!
-//! `m0020_former_places` counted moves and arrivals of a store with one counter, and wrote the number into the row. Now the table of
-//! former places numbers its entries itself (`left_by`), the counter `arrivals` numbers the rows that come, and `placed_by` is the number of
-//! the row's arrival, which does not change. The first entry after the beginning of a walk says where the row stood then.
+//! `m0020_former_places` counted the moves and inserts of a store with one counter, and wrote the number into the row. Now `former_places`
+//! numbers its entries itself (`left_by`). The counter `arrivals` numbers inserted rows, and `placed_by` is the number of the row's insert,
+//! which does not change. The first entry of a row after the client's first page has the position of the row at that time.
 //!
 //! PostgreSQL keeps the form of `m0020_former_places`.
 //!
-//! Walks that began before this migration are refused afterwards, since their cursors have another layout. An older process that still
-//! runs beside a new one goes on, but its walks may repeat or skip rows that move.
+//! Cursors from before this migration are refused afterwards, since their layout differs. An older process may run at the same time as a
+//! new process, but a client that pages through a list there may get moved rows twice or not at all.
 
 use sea_orm_migration::{prelude::*, sea_orm::DbBackend};
 
@@ -24,7 +24,7 @@ impl MigrationName for Migration {
     }
 }
 
-// AUTOINCREMENT: a number is not given again after the newest entries were deleted.
+// AUTOINCREMENT: numbers are not used again after the newest entries were deleted.
 const TABLE: &str = "
 CREATE TABLE former_places (
     store_id TEXT NOT NULL,
@@ -58,7 +58,7 @@ fn up_on_sqlite() -> Vec<String> {
             ),
         ]);
     }
-    // The triggers are gone, so nothing refers to the table.
+    // The former triggers have been dropped, so nothing refers to the table.
     statements.extend(
         ["DROP TABLE former_places", TABLE, "CREATE INDEX former_places_of_list ON former_places (store_id, list, left_by)"]
             .map(str::to_owned),
@@ -70,7 +70,7 @@ fn down_on_sqlite() -> Vec<String> {
     let triggers = LISTS.into_iter().flat_map(|(table, _)| [format!("DROP TRIGGER {table}_placed"), format!("DROP TRIGGER {table}_moved")]);
     let statements = [
         "DROP TABLE former_places",
-        // The rows that came meanwhile count as placed.
+        // `moves` continues after the numbers of the rows that were inserted since the migration.
         "INSERT INTO counters (store_id, name, value) SELECT store_id, 'moves', value FROM counters WHERE name = 'arrivals' \
          ON CONFLICT (store_id, name) DO UPDATE SET value = MAX(value, excluded.value)",
         "DELETE FROM counters WHERE name = 'arrivals'",

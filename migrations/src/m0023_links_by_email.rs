@@ -1,7 +1,7 @@
-//! The e-mail address to which a link was sent.
+//! Column for the e-mail address to which a sign-in link was sent.
 //!
-//! A link that existed before this migration, or that an older build creates, was sent to no address. An older build opens a link without
-//! comparing the address. Rolling this migration back deletes the links that were sent: they would be valid whatever the address is.
+//! A link that existed before this migration, or that an older build creates, has no address. An older build opens a link without comparing
+//! the address. Rolling this migration back deletes the links that have an address: otherwise they would be valid for any address.
 
 use sea_orm_migration::{prelude::*, sea_orm::DbBackend};
 
@@ -30,7 +30,7 @@ ALTER TABLE grants ADD COLUMN sent_to TEXT
 ",
         )
         .await?;
-        // The case of ASCII letters alone is ignored, on both databases.
+        // This ignores the case of ASCII letters only, on both databases.
         let email = if manager.get_database_backend() == DbBackend::Sqlite { "email" } else { "email COLLATE \"C\"" };
         run_all(manager, vec![format!("CREATE INDEX users_by_email ON users (LOWER({email}))")]).await
     }

@@ -1,6 +1,6 @@
-//! What an endpoint answered to an attempt to deliver an event that failed.
+//! Column for the response of a webhook endpoint to a failed delivery attempt.
 //!
-//! Attempts before this migration, and those of an older build, have no answer.
+//! Attempts from before this migration and attempts of an older build have no response.
 
 use sea_orm_migration::prelude::*;
 

@@ -1,7 +1,7 @@
-//! Messages that could not be sent, kept so that they can be listed and sent again; and why a queued message waits.
+//! Table of failed messages (dead letters), which can be listed and sent again, and column for the reason why a queued message waits.
 //!
-//! Messages that failed before this migration are listed, and cannot be sent again: their parcels are gone. Messages that a concurrent
-//! process of an earlier version gives up are not listed: it writes only the state of the message.
+//! Messages that failed before this migration are listed, but cannot be sent again: their outbox entries were deleted. Messages that a
+//! concurrent process of an earlier version gives up are not listed: that process writes only the state of the message.
 
 use sea_orm_migration::prelude::*;
 

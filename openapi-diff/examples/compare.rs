@@ -28,7 +28,7 @@ fn run() -> Result<(), Box<dyn Error>> {
     Ok(io::stdout().write_all(report.json().as_bytes())?)
 }
 
-/// A document with the files of its folder that it refers to.
+/// Reads a document and the files of its folder that it refers to.
 fn document(path: &Path) -> Result<Document, Box<dyn Error>> {
     let folder = path.parent().unwrap_or(Path::new(""));
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();

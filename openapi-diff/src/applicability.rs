@@ -16,7 +16,7 @@ const NUMBERS: [&str; 2] = ["number", "integer"];
 /// Formats of numbers. All other formats apply to strings.
 const NUMERIC: [&str; 10] = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float", "double"];
 
-/// The types that a keyword applies to. An empty list stands for all types.
+/// Returns the types that a keyword applies to. An empty list stands for all types.
 fn about(key: &str) -> &'static [&'static str] {
     match key {
         "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" | "multipleOf" => &NUMBERS,
@@ -50,7 +50,7 @@ impl<'o> Applicability<'o> {
         Self { old, new, excluded }
     }
 
-    /// For the old and the new schema: whether it accepts values that a keyword applies to.
+    /// Returns, for the old and the new schema, whether it accepts values that a keyword applies to.
     fn takes(&self, key: &str) -> [bool; 2] {
         let types = match (about(key), text(self.old, "format").or(text(self.new, "format"))) {
             (_, Some(format)) if key == "format" => {

@@ -19,7 +19,7 @@ use super::{
     values::{Object, is_annotation, items, keys, members},
 };
 
-/// All keywords of this file.
+/// All keywords that this file compares.
 pub(super) const APPLICATORS: [&str; 14] = [
     "not",
     "if",
@@ -196,12 +196,12 @@ pub(super) fn allows_nothing(schema: &Value) -> bool {
         || said.next().is_some_and(|(key, inner)| key == "not" && allows_everything(inner)) && said.next().is_none()
 }
 
-/// Whether a group of keywords, named by its first keyword, is absent or has no effect.
+/// Whether a group of keywords is absent or has no effect. `first` is the first keyword of the group.
 fn narrows_nothing(object: &Object, first: &str) -> bool {
     let Some(schema) = object.get(first) else { return true };
     match first {
         "if" => !object.contains_key("then") && !object.contains_key("else"),
-        // Beside `items` or `additionalProperties`, no value is unevaluated.
+        // Next to `items` or `additionalProperties`, no value is unevaluated.
         "unevaluatedItems" if object.contains_key("items") => true,
         "unevaluatedProperties" if object.contains_key("additionalProperties") => true,
         // `not` and `contains` restrict values even if their subschema accepts every value.

@@ -1,7 +1,7 @@
 //! `oneOf` and `anyOf`: compares the variants of two choices.
 //!
-//! `pairing` pairs the variants. A schema that becomes one of several variants, or the reverse, is compared as a choice of one. A variant
-//! without a partner adds no value if it fits into a variant of the other document.
+//! `pairing` pairs the variants. If only one document has a choice, the schema of the other document is compared as a list of one variant.
+//! A variant without a partner is compatible if a variant of the other document accepts all its values.
 
 use std::{borrow::Cow, collections::BTreeSet};
 
@@ -71,7 +71,7 @@ pub(super) fn compare<'a>(
     }
 }
 
-/// Reports a choice that was added or removed beside other keywords.
+/// Reports a `oneOf` or `anyOf` that only one document has, in addition to its other keywords.
 fn restriction<'a>(differ: &mut Differ<'a>, at: &Location, schemas: [&Resolved<'a>; 2], pair: &Pair<'_, 'a>, key: &str) {
     let [one, other] = schemas.map(|schema| super::semantics::only(schema.object(), &[key]));
     let added = members(&other).contains_key(key);
@@ -106,8 +106,8 @@ fn variants<'a>(list: &Option<Cow<'a, Value>>) -> Variants<'a> {
     (0..items(list.as_deref()).len()).filter_map(|position| element(list, position)).collect()
 }
 
-/// The variants of a schema that consists of one choice, and the keyword that lists them. `nullable` beside the choice adds null as a
-/// variant; `type` beside the choice applies to each variant.
+/// Returns the variants of a schema that consists of one choice, and the keyword that lists them. `nullable` next to the choice adds null
+/// as a variant; `type` next to the choice applies to each variant. None for any other schema.
 fn choice<'a>(side: &Side<'a>, flat: &Resolved<'a>) -> Option<(&'static str, Variants<'a>)> {
     let object = flat.object()?;
     let key = ["oneOf", "anyOf"].into_iter().find(|key| object.contains_key(*key))?;
@@ -133,7 +133,8 @@ fn choice<'a>(side: &Side<'a>, flat: &Resolved<'a>) -> Option<(&'static str, Var
     Some((key, all))
 }
 
-/// A schema without a choice as a list of variants: the schema itself, or one schema for each of its types.
+/// Returns a schema without a choice as a list of variants: the schema itself, or one schema for each of its types. None for a schema with
+/// a choice or `allOf`, and for a schema that says nothing of its types, properties or values.
 fn as_choice<'a>(side: &Side<'a>, flat: &Resolved<'a>, written: Option<Cow<'a, Value>>) -> Option<Variants<'a>> {
     let object = flat.object().filter(|object| !["oneOf", "anyOf", "allOf"].iter().any(|key| object.contains_key(*key)))?;
     let split = by_type(side, object);
@@ -166,7 +167,7 @@ fn by_type<'a>(side: &Side<'a>, object: &Object) -> Variants<'a> {
     types.iter().map(of).collect()
 }
 
-/// A schema as the document writes it. None for a schema that was merged from parts and is no reference.
+/// Returns a schema as the document writes it. None for a schema that was merged from parts and is no reference.
 pub(super) fn written<'a>(schema: &Cow<'a, Value>) -> Option<Cow<'a, Value>> {
     match schema {
         Cow::Borrowed(schema) => Some(Cow::Borrowed(*schema)),
@@ -186,7 +187,7 @@ pub(super) fn compare_with_one<'a>(
     if old.broken != new.broken || [old, new].iter().any(|flat| flat.cut || !flat.beside.is_empty()) {
         return false;
     }
-    // A reference that both use is replaced by its target.
+    // If both schemas are the same reference, the two targets are compared instead.
     for _ in 0..CHAIN {
         let (Some(one), Some(other)) = (was.as_deref().and_then(reference), is.as_deref().and_then(reference)) else { break };
         if one != other {

@@ -1,4 +1,4 @@
-//! Conformance: whether an answer of a server is one that its document describes.
+//! Conformance check: whether a response of a server matches what the server's OpenAPI document describes.
 
 use std::{borrow::Cow, collections::HashSet};
 
@@ -16,11 +16,12 @@ use super::{
     values::{Object, empty, items, members},
 };
 
-/// Places of faults that are reported for an answer.
+/// The maximum number of faults that are reported for the body of one response.
 const FAULTS: usize = 5;
 
 impl Document {
-    /// The operation of a request, as the document names it: `GET /pets/{id}`. A path without parameters comes first.
+    /// Returns the name of the operation that a request is sent to, such as `GET /pets/{id}`. If several path templates match, the template
+    /// with the fewest parameters wins.
     pub fn operation(&self, method: &str, path: &str) -> Option<String> {
         let paths = members(self.root.get("paths").unwrap_or(empty()));
         let fits = |template: &str| {
@@ -34,14 +35,14 @@ impl Document {
         found.first().map(|(template, _)| format!("{} {template}", method.to_uppercase()))
     }
 
-    /// An operation by its name, such as `GET /pets/{id}`.
+    /// Returns an operation by its name, such as `GET /pets/{id}`.
     pub(super) fn described(&self, operation: &str) -> Option<&Object> {
         let (method, path) = operation.split_once(' ')?;
         self.root.get("paths")?.get(path)?.get(method.to_lowercase())?.as_object()
     }
 
-    /// Where an answer to an operation of this document contradicts it: an unlisted status, a required header that is missing, or a body
-    /// that the schema refuses. What the comparison cannot decide, such as an unknown format, is no fault.
+    /// Returns the faults of a response: an unlisted status, a missing required header, or a body that the schema of this document refuses.
+    /// What the comparison cannot decide, such as an unknown format, is no fault.
     pub fn faults(&self, operation: &str, answer: &Answer) -> Vec<String> {
         let Some(described) = self.described(operation) else { return vec![format!("the document has no {operation}")] };
         let responses = members(described.get("responses").unwrap_or(empty()));
@@ -74,7 +75,7 @@ impl Document {
 fn body_faults(side: &Side, schema: &Value, body: &Value) -> Vec<String> {
     let (arena, unchanged) = (Arena::new(), HashSet::new());
     let memory = Memory::new(&arena);
-    // One document stands on both sides: its references mean the same on each.
+    // A checker needs an old and a new document. The same document is passed as both, so that references resolve to the same values.
     let checker = Checker { semantics: Semantics::new([side, side], &unchanged, Direction::Response, &memory) };
     let mut faults = Vec::new();
     checker.check(&SideSchema::new(Which::New, Cow::Borrowed(schema)), body, "body", &mut faults);
@@ -87,7 +88,7 @@ struct Checker<'d, 'a> {
 }
 
 impl<'a> Checker<'_, 'a> {
-    /// Adds the innermost places at which the schema refuses the value.
+    /// Adds a fault for each innermost location at which the schema refuses the value.
     fn check(&self, schema: &SideSchema<'a>, value: &Value, place: &str, faults: &mut Vec<String>) {
         if faults.len() >= FAULTS || self.semantics.refreshed().validity(schema, value, 0) != Validity::Invalid {
             return;

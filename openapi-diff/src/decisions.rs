@@ -1,5 +1,5 @@
-//! Classifies changes of a keyword by the values that both schemas accept (schema containment), and finds a witness for each breaking
-//! change of a schema.
+//! Classifies changes of a keyword by the values that both schemas accept (schema containment), and finds a witness (counter-example) for
+//! each breaking change of a schema.
 //!
 //! A witness is a value that shows the change. A changed keyword that refuses no value of the other document is reported as restated. Where
 //! the keywords alone do not decide, the two schemas are compared as sets of values: in each direction, a proof or a witness decides.
@@ -15,14 +15,14 @@ use super::{
     values::Object,
 };
 
-/// Instances that are tried to refute one inclusion.
+/// The number of instances that are tried to refute one containment.
 const SAMPLES: usize = 60;
-/// Instances that are tried for the witnesses of one pair of schemas.
+/// The number of instances that are tried for the witnesses of one pair of schemas.
 const WITNESS_SAMPLES: usize = 48;
-/// Pairs of schemas whose witnesses are cached.
+/// The maximum number of pairs of schemas whose witnesses are cached.
 const KEPT: usize = 50_000;
 
-/// The schemas that are compared at a place, as they are written.
+/// The two schemas that are compared at a location, before their references are resolved.
 pub(super) struct Pair<'p, 'a> {
     pub old: &'p SideSchema<'a>,
     pub new: &'p SideSchema<'a>,
@@ -31,7 +31,7 @@ pub(super) struct Pair<'p, 'a> {
 /// Values that a schema accepts and another one refuses, with the keywords that refuse them.
 pub(super) type Witnesses = Rc<Vec<(Refusals, Value)>>;
 
-/// What changed about the values that a keyword accepts.
+/// How the set of values that a keyword accepts changed.
 pub(super) struct Decision {
     /// Whether all values of the old schema are accepted by the new keyword.
     pub kept: Inclusion,
@@ -65,7 +65,7 @@ impl Decision {
 }
 
 impl<'a> Differ<'a> {
-    /// Compares what two schemas accept under some of their keywords.
+    /// Compares the values that two schemas accept, when only some of their keywords (`before`, `after`) change.
     pub(super) fn decision(&self, at: &Location, pair: &Pair<'_, 'a>, before: Value, after: Value) -> Decision {
         let [before, after] = [(Which::Old, before), (Which::New, after)].map(|(which, value)| SideSchema::new(which, Cow::Owned(value)));
         Decision { kept: self.inclusion(at, pair.old, &after), known: self.inclusion(at, pair.new, &before) }
@@ -78,7 +78,7 @@ impl<'a> Differ<'a> {
         }
     }
 
-    /// Reports a change of a keyword by what it accepts.
+    /// Reports a change of a keyword with the rule of a decision.
     pub(super) fn report_decision(&mut self, at: &Location, detail: &str, values: [Option<&Value>; 2], decision: &Decision) {
         let rule = decision.rule();
         let [old, new] = if *rule == rules::RESTATED { [None, None] } else { values };
@@ -116,7 +116,7 @@ impl<'a> Differ<'a> {
         }
     }
 
-    /// Adds a witness to each breaking finding about a pair of schemas that has none, from position `from` on.
+    /// Adds a witness to each breaking finding about a pair of schemas, from position `from` on, unless the finding has one.
     pub(super) fn add_witnesses(&mut self, at: &Location, pair: &Pair<'_, 'a>, from: usize) {
         let wanted = |finding: &Finding| {
             finding.witness.is_none() && finding.blame != Blame::Nothing && finding.rule.class(finding.at.direction) == Class::Breaking

@@ -19,11 +19,11 @@ use super::{
 /// A location in a document.
 #[derive(Debug, Clone)]
 pub(super) struct Location {
-    /// `GET /pets`. Empty for the document as a whole.
+    /// The operation, such as `GET /pets`. Empty for the document as a whole.
     pub operation: Rc<str>,
-    /// The part of the operation: `response 200`.
+    /// The part of the operation, such as `response 200`.
     part: Rc<str>,
-    /// The path inside a value: `/data/[]/id`.
+    /// The path inside a value, such as `/data/[]/id`.
     path: Rc<str>,
     pub direction: Direction,
     /// Whether the value has to be present, in the old and in the new document.
@@ -32,8 +32,8 @@ pub(super) struct Location {
     pub text: bool,
     /// Whether values may be written as XML.
     pub xml: bool,
-    /// Whether the schema is one of several that restrict the values of this place. An instance of this schema proves nothing then, because
-    /// another schema may refuse it.
+    /// Whether other schemas restrict the same value too, as the parts of an `allOf` do. Then an instance of this schema alone proves
+    /// nothing, because another part may refuse it.
     pub partial: bool,
 }
 
@@ -55,7 +55,8 @@ impl Location {
         Self { operation: label.into(), ..Self::document(part) }
     }
 
-    /// This location with `name` appended to its part, such as `response 200 header etag`. To be called before any step into a value.
+    /// Returns this location with `name` appended to its part, such as `response 200 header etag`. Call it before [`Self::step`]: the part
+    /// precedes the path.
     pub fn part(&self, name: &str) -> Self {
         let part = if self.part.is_empty() { name.into() } else { format!("{} {name}", self.part).into() };
         Self { part, required: [false; 2], ..self.clone() }
@@ -69,7 +70,7 @@ impl Location {
         Self { required, ..self.clone() }
     }
 
-    /// The same place, whose values are written as plain text.
+    /// Returns the same location for values that are written as plain text.
     pub fn as_text(&self) -> Self {
         Self { text: true, ..self.clone() }
     }
@@ -96,7 +97,7 @@ impl Location {
     }
 }
 
-/// A difference that was found.
+/// A difference between the two documents, which becomes a change of the report.
 #[derive(Debug)]
 pub(super) struct Finding {
     pub rule: &'static Rule,
@@ -104,13 +105,14 @@ pub(super) struct Finding {
     pub detail: Option<String>,
     pub old: Option<Value>,
     pub new: Option<Value>,
-    /// Keywords that differ and that this finding covers.
+    /// Other keywords that differ. This finding covers them, so they get no finding of their own.
     pub covers: BTreeSet<String>,
-    /// The part of a schema that refuses the values that this finding is about.
+    /// The part of a schema that refuses the values that this finding breaks. It selects the witness.
     pub blame: Blame,
-    /// A value that was accepted and is refused, or that was not sent and may be sent.
+    /// The witness, an example of the change: a value that was accepted before and is refused now, or that was not sent before and may be
+    /// sent now.
     pub witness: Option<Value>,
-    /// The sunset of the removed part, if that part was deprecated.
+    /// The sunset day (`x-sunset`) of the removed part, if that part was deprecated.
     pub sunset: Option<String>,
 }
 
@@ -139,19 +141,20 @@ static EXTENSION: PresenceRules =
 pub(super) static INFO: PresenceRules =
     PresenceRules { added: &rules::INFO_ADDED, removed: &rules::INFO_REMOVED, changed: &rules::INFO_CHANGED };
 
-/// A running comparison. Both documents are treated alike, so that comparing in the other direction finds the mirror of each change.
+/// The state of a comparison in progress. Both documents are treated alike, so that a comparison in the other direction finds the mirror of
+/// each change.
 pub(super) struct Differ<'a> {
     pub old: Side<'a>,
     pub new: Side<'a>,
     unchanged: HashSet<String>,
     pub found: Vec<Finding>,
-    /// How many more pairs of schemas may be compared at every place where they are used. At zero, each pair is compared only once within
-    /// one body or parameter.
+    /// The remaining number of pairs of schemas that may be compared at every location where they are used. At zero, each pair is compared
+    /// only once within one body or parameter.
     pub left: usize,
-    /// How many more pairs of schemas may be compared only once within one body or parameter.
+    /// The remaining number of comparisons in the mode that compares each pair only once within one body or parameter.
     pub left_once: usize,
     memory: Memory<'a>,
-    /// Witnesses of pairs of schemas, by their addresses.
+    /// A cache of witnesses, by the memory addresses of the two schemas and the direction.
     pub witnesses: HashMap<(usize, usize, Direction), Witnesses>,
 }
 
@@ -170,7 +173,7 @@ impl<'a> Differ<'a> {
         }
     }
 
-    /// Answers questions about the values that schemas accept in a direction.
+    /// Returns the checker that decides which values schemas accept in a direction.
     pub fn semantics(&self, direction: Direction) -> Semantics<'_, 'a> {
         Semantics::new([&self.old, &self.new], &self.unchanged, direction, &self.memory)
     }
@@ -185,7 +188,7 @@ impl<'a> Differ<'a> {
         }
     }
 
-    /// Adds a witness to the last finding, if that is breaking.
+    /// Adds a witness to the last finding, if that finding is breaking.
     pub fn add_witness(&mut self, witness: Option<&Value>) {
         let breaking = |finding: &&mut Finding| !finding.at.partial && finding.rule.class(finding.at.direction) == rules::Class::Breaking;
         if let Some(finding) = self.found.last_mut().filter(breaking) {
@@ -193,7 +196,7 @@ impl<'a> Differ<'a> {
         }
     }
 
-    /// Sets the blame of the findings from position `from` on that have none.
+    /// Sets the blame of each finding from position `from` on that has no blame yet.
     pub fn blame(&mut self, from: usize, blame: &Blame) {
         self.found[from..].iter_mut().filter(|finding| finding.blame == Blame::Nothing).for_each(|finding| finding.blame = blame.clone());
     }
@@ -225,7 +228,7 @@ impl<'a> Differ<'a> {
         });
     }
 
-    /// Reports a part that one document has: with the rule `added` if that is the new document, else with `removed`.
+    /// Reports a part that only one document has: with the rule `added` if that is the new document, else with `removed`.
     pub fn report_either(&mut self, is_new: bool, added: &'static Rule, removed: &'static Rule, at: &Location, detail: Option<&str>) {
         self.report_full(if is_new { added } else { removed }, at, detail, None, None);
     }
@@ -245,7 +248,7 @@ impl<'a> Differ<'a> {
         }
     }
 
-    /// Reports a value that only one document has, or that differs.
+    /// Reports the value of a key that was added, removed or changed.
     pub fn report_presence(&mut self, trio: &'static PresenceRules, at: &Location, key: &str, old: Option<&Value>, new: Option<&Value>) {
         let rule = match (old, new) {
             (None, None) => return,
@@ -294,7 +297,8 @@ impl<'a> Differ<'a> {
         }
     }
 
-    /// Both values as objects, with their references followed. None if nothing is left to compare.
+    /// Follows the references of both values, and returns the two objects. Returns None if nothing is left to compare: the values are
+    /// identical, or their difference is already reported.
     pub fn objects(&mut self, at: &Location, old: &'a Value, new: &'a Value) -> Option<(&'a Object, &'a Object)> {
         if self.identical(old, new) {
             return None;
@@ -334,14 +338,14 @@ impl<'a> Differ<'a> {
         Some((members(old), members(new)))
     }
 
-    /// The objects under a key. If one of the values is no object, reports the difference.
+    /// Returns the objects under a key. If one of the values is no object, reports the difference and returns None.
     pub fn maps(&mut self, at: &Location, key: &str, old: &'a Object, new: &'a Object) -> Option<(&'a Object, &'a Object)> {
         self.shaped(at, key, old, new, Value::is_object)?;
         let get = |object: &'a Object| members(object.get(key).unwrap_or(super::values::empty()));
         Some((get(old), get(new)))
     }
 
-    /// The lists under a key. If one of the values is no list, reports the difference.
+    /// Returns the lists under a key. If one of the values is no list, reports the difference and returns None.
     pub fn lists(&mut self, at: &Location, key: &str, old: &'a Object, new: &'a Object) -> Option<(&'a [Value], &'a [Value])> {
         self.shaped(at, key, old, new, Value::is_array)?;
         Some((super::values::items(old.get(key)), super::values::items(new.get(key))))
@@ -357,12 +361,12 @@ impl<'a> Differ<'a> {
     }
 }
 
-/// The witness, if its text has at most 300 bytes. A longer one is not shown, because it is hard to read.
+/// Returns the witness if its JSON has at most 300 bytes. A longer witness is not shown, because it is hard to read.
 pub(super) fn shown(witness: &Value) -> Option<Value> {
     (witness.to_string().len() <= 300).then(|| witness.clone())
 }
 
-/// The members beside a `$ref`.
+/// Returns the properties next to a `$ref`, without annotations. Empty for an object without a `$ref`.
 fn beside(value: &Value) -> Cow<'_, Object> {
     let mut members = Object::new();
     if reference(value).is_some() {

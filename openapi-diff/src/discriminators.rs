@@ -84,7 +84,7 @@ fn renamed(schemas: [&Object; 2], targets: [&String; 2]) -> bool {
     !knows(schemas[0], targets[1]) && !knows(schemas[1], targets[0])
 }
 
-/// Whether a schema requires a property of each value.
+/// Whether a schema requires a property: by itself, or by each variant of its `oneOf` or `anyOf`.
 fn requires(side: &Side, schema: &Object, name: &str, depth: usize) -> bool {
     let all = |key: &str| {
         let variants = items(schema.get(key));
@@ -103,7 +103,8 @@ fn implied(schema: &Object, value: &str, target: &Value) -> bool {
     name_of(&target) == value && variants.filter_map(reference).any(|variant| variant == target)
 }
 
-/// Compares the variants of a discriminator that no `oneOf` lists: schemas that extend this one, and those of the mapping.
+/// Compares the variants of a discriminator that no `oneOf` lists: the schemas that extend this schema by `allOf`, and the targets of the
+/// mapping.
 pub(super) fn by_discriminator<'a>(
     differ: &mut Differ<'a>,
     at: &Location,

@@ -73,7 +73,7 @@ fn content_types(differ: &mut Differ, at: &Location, encodings: [&Object; 2], im
     after.difference(&before).for_each(|kind| differ.report_detail(&rules::PART_TYPE_ADDED, at, kind));
 }
 
-/// The default media type of a part without `contentType`, which follows from the type of its property.
+/// Returns the default media type of a part without `contentType`, which depends on the type of its property.
 fn implied_type(side: &Side, media: &Object, name: &str) -> &'static str {
     let schema = media.get("schema").unwrap_or(empty());
     let schema = resolve(side, Cow::Owned(schema.clone()));

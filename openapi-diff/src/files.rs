@@ -4,12 +4,12 @@ use serde_json::Value;
 
 use super::read::{Document, NOTICES, parsed};
 
-/// Most files that one document may consist of.
+/// The maximum number of files that one document may consist of.
 const FILES: usize = 1_000;
-/// Most bytes that the texts of these files may have in total.
+/// The maximum total size of these files, in bytes.
 const BYTES: usize = 128 * 1024 * 1024;
 
-/// Loads the files that a document refers to, and those that they refer to.
+/// Loads the files that a document refers to, directly or through other files. A file that cannot be read becomes a notice.
 pub(super) fn load(document: &mut Document, name: &str, load: &mut dyn FnMut(&str) -> Result<String, String>) {
     let mut ids = Vec::new();
     identifiers(&document.root, &mut ids);
@@ -42,18 +42,18 @@ pub(super) fn load(document: &mut Document, name: &str, load: &mut dyn FnMut(&st
     }
 }
 
-/// The file whose references are rewritten.
+/// The file whose references are being rewritten.
 struct Place<'p> {
-    /// Its path; empty for the document itself.
+    /// The path of the file. Empty for the document itself.
     file: &'p str,
     /// The name of the document, by which other files refer to it.
     name: &'p str,
-    /// Identifiers of schemas, which are no files.
+    /// The `$id`s of the document's schemas. A reference to such an identifier leads to no file.
     ids: &'p [String],
 }
 
 impl Place<'_> {
-    /// The reference relative to the folder of the document, and the file to load for it. None if the reference stays as it is.
+    /// Returns the reference relative to the folder of the document, and the file to load for it. None if the reference stays as it is.
     fn resolved(&self, reference: &str) -> Option<(String, Option<String>)> {
         let (path, fragment) = reference.split_once('#').map_or((reference, None), |(path, fragment)| (path, Some(fragment)));
         let fragment = fragment.map(|fragment| format!("#{fragment}")).unwrap_or_default();
@@ -112,7 +112,7 @@ fn replace(value: &mut Value, place: &Place, todo: &mut Vec<String>) {
     }
 }
 
-/// Every `$id` within a value.
+/// Collects every `$id` within a value.
 fn identifiers(value: &Value, found: &mut Vec<String>) {
     match value {
         Value::Object(object) => {

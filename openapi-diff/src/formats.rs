@@ -10,7 +10,7 @@ use super::{
     rules::Class,
 };
 
-/// A change in one line.
+/// Renders a change as one line of text.
 fn line(change: &Change) -> String {
     let operation = change.operation.as_deref().unwrap_or("document");
     let witness = change.witness.as_ref().map(|value| format!(" (for example {value})")).unwrap_or_default();
@@ -97,17 +97,17 @@ fn result(change: &Change, file: &str) -> Value {
     result
 }
 
-/// A message of an annotation.
+/// Escapes the message of an annotation.
 fn message(text: &str) -> String {
     text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
 }
 
-/// A property of an annotation.
+/// Escapes a property of an annotation.
 fn property(text: &str) -> String {
     message(text).replace(':', "%3A").replace(',', "%2C")
 }
 
-/// Text as XML.
+/// Escapes a text for XML.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

@@ -142,7 +142,7 @@ impl Report {
         problems
     }
 
-    /// The changes of a class, or of a more severe one, that are not approved.
+    /// Returns the changes of the class `mildest` or a more severe one that are not approved.
     pub fn failing(&self, mildest: Class) -> impl Iterator<Item = &Change> {
         self.changes.iter().filter(move |change| change.class <= mildest && change.approved.is_none())
     }
@@ -159,7 +159,7 @@ fn class(change: &Change, gate: &Gate) -> Class {
     if sunset.is_some_and(|day| day <= gate.today.as_str()) { Class::Compatible } else { change.class }
 }
 
-/// The path in the name of an operation.
+/// Returns the path in the name of an operation.
 fn path_of(operation: &str) -> &str {
     operation.find('/').map_or(operation, |start| &operation[start..])
 }

@@ -2,11 +2,11 @@
 //! each operation.
 //!
 //! Used by `print` and `html`. Each change is either shown under its operation or covered by one entry at the front of the report. Each
-//! operation names the entries that affect it, with the statuses of the affected responses.
+//! operation refers to the entries that affect it, with the statuses of the affected responses.
 //!
 //! The same change in responses with different statuses counts as one change, since one schema usually describes them. An entry covers at
-//! least two operations and at least three places. Only an entry that covers every response is not named by the operations. New
-//! operations and removed ones are listed together.
+//! least two operations and at least three places. If an entry covers every response, the operations do not refer to it. New operations are
+//! one list, and removed operations another.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +17,7 @@ use super::{
     values::canonical,
 };
 
-/// The least number of places for an entry at the front.
+/// The minimum number of places with the same change for an entry at the front of the report.
 const MANY: usize = 3;
 
 pub(super) struct Grouping<'r> {
@@ -25,18 +25,18 @@ pub(super) struct Grouping<'r> {
     /// Operations that were added, and operations that were removed.
     pub added: Vec<&'r Change>,
     pub removed: Vec<&'r Change>,
-    /// The document as a whole first, then operations with breaking changes.
+    /// First the document as a whole, then the operations with breaking changes, then the other operations.
     pub operations: Vec<OperationGroup<'r>>,
-    /// The changes, those at the front counted once.
+    /// The number of changes by class. A change at the front counts once.
     pub distinct: Summary,
-    /// Notes on behaviour, then notes on changes in the order of the first change of each.
+    /// The texts of the notes: first the notes on behaviour, then the notes on changes in the order in which the changes are shown.
     pub notes: Vec<&'r str>,
 }
 
 /// Changes that affect the same operations.
 pub(super) struct SharedChanges<'r> {
     pub title: String,
-    /// Whether every answer has the changes; then no operation mentions them.
+    /// Whether every response has the changes. Then no operation refers to them.
     pub is_everywhere: bool,
     /// The affected operations, in words.
     pub reached: String,
@@ -45,7 +45,7 @@ pub(super) struct SharedChanges<'r> {
 
 /// A change that is the same in many places.
 pub(super) struct SharedChange<'r> {
-    /// `a`, `b` …: operations refer to it by this label.
+    /// The label, such as `a`. Operations refer to the entry by this label.
     pub label: String,
     pub place: String,
     pub places: usize,
@@ -53,10 +53,10 @@ pub(super) struct SharedChange<'r> {
     pub change: &'r Change,
 }
 
-/// An operation and the changes that only it has.
+/// An operation, references to the entries at the front that affect it, and the changes that are shown under it.
 pub(super) struct OperationGroup<'r> {
     pub heading: String,
-    /// The operation's identifier in the new document, or in the old one if it is gone.
+    /// The `operationId` in the new document, or in the old document if the operation or its `operationId` was removed.
     pub id: Option<&'r str>,
     pub common: Vec<Mention>,
     pub changes: Vec<&'r Change>,
@@ -126,7 +126,7 @@ fn gathered(changes: &[Change]) -> Vec<SameChange<'_>> {
     all.into_values().filter(|same| same.changes.len() >= MANY && same.operations.len() > 1).collect()
 }
 
-/// `a` to `z`, then `aa`.
+/// Returns the label of an entry by its number: `a` to `z`, then `aa`, `ab` and so on.
 fn label(mut number: usize) -> String {
     let mut label = String::new();
     loop {
@@ -150,7 +150,8 @@ impl Report {
         let places = |all: &[SameChange]| all.iter().map(|same| same.changes.len()).max();
         let worst = |all: &[SameChange]| all.iter().map(|same| same.changes[0].class).min();
         extents.sort_by_key(|(_, all)| (worst(all), std::cmp::Reverse(places(all))));
-        // For each fingerprint: the label of its entry, and whether the entry covers several statuses; none if it covers every answer.
+        // For each fingerprint: the label of its entry, and whether the entry covers several statuses. None if the entry covers every
+        // response.
         let (mut common, mut entered, mut count) = (Vec::new(), BTreeMap::new(), 0);
         for ((everywhere, operations), mut all) in extents {
             all.sort_by_key(|same| (same.changes[0].class, split(&same.changes[0].place).1));
@@ -227,7 +228,7 @@ impl<'r> Grouping<'r> {
         notes
     }
 
-    /// The number of the note on a change.
+    /// Returns the number of the note on a change: its position in [`Self::notes`], counted from 1.
     pub fn number(&self, change: &Change) -> Option<usize> {
         self.number_of(change.note.as_deref()?)
     }

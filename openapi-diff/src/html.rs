@@ -18,16 +18,16 @@ use super::{
 /// The style sheet of the page. A server can allow exactly this style sheet.
 pub const STYLE: &str = include_str!("html.css");
 
-/// The address where an operation with an identifier is documented.
+/// A function that returns the URL of the documentation of an operation, given its `operationId`.
 pub type DocumentedAt<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// What a server adds to the page.
 #[derive(Clone, Copy, Default)]
 pub struct Surroundings<'a> {
-    /// Addresses and names of other pages, for the navigation.
+    /// The URLs and names of other pages, for the navigation.
     pub links: &'a [(&'a str, &'a str)],
     pub documented_at: Option<DocumentedAt<'a>>,
-    /// The address of a script.
+    /// The URL of a script that the page loads.
     pub script: Option<&'a str>,
 }
 
@@ -86,7 +86,7 @@ impl Report {
     }
 }
 
-/// One direction of the page.
+/// One direction of the page: from the old document to the new one, or back.
 struct ReportDirection<'r> {
     report: &'r Report,
     /// The CSS class of the direction, and the beginning of its anchors.
@@ -143,7 +143,7 @@ impl ReportDirection<'_> {
         self.around.documented_at?(group.id?)
     }
 
-    /// The number of each operation's changes by class, and what to do about them.
+    /// Renders a table of the operations: the number of changes by class, and links to what to do about them.
     fn by_operation(&self) -> Markup {
         let Self { name, grouping, .. } = self;
         let entries: BTreeMap<_, _> =
@@ -194,7 +194,7 @@ impl ReportDirection<'_> {
         }
     }
 
-    /// Operations that were added or removed.
+    /// Renders a list of the operations that were added or removed.
     fn list(&self, title: &str, moved: &[&Change]) -> Markup {
         html! {
             @if !moved.is_empty() {
@@ -210,7 +210,7 @@ impl ReportDirection<'_> {
         }
     }
 
-    /// The changes of a class that an operation has, after links to the entries at the front that affect it.
+    /// Renders the changes of a class that an operation has, after links to the entries at the front that affect the operation.
     fn of_operation(&self, group: &OperationGroup<'_>, class: Class) -> Markup {
         let common: Vec<_> = group.common.iter().filter(|mention| mention.class == class).collect();
         let name = class_name(class);
@@ -229,7 +229,7 @@ impl ReportDirection<'_> {
         }
     }
 
-    /// A change. `end` identifies it.
+    /// Renders a change. `end` is shown after the change: its rule, with the fingerprint or the number of places.
     fn item(&self, change: &Change, place: &str, end: &Markup) -> Markup {
         let name = class_name(change.class);
         let says = Some(described(change)).filter(|about| !about.is_empty()).unwrap_or_else(|| change.says.clone());
@@ -242,19 +242,20 @@ impl ReportDirection<'_> {
         }
     }
 
-    /// A link to a step of what to do.
+    /// Renders a link to a step of the list "What to do".
     fn step(&self, number: Option<usize>) -> Markup {
         html! { @if let Some(number) = number { a href={ "#" (self.name) "-" (number) } { "what to do: " (number) } " " } }
     }
 }
 
-/// Every change of an operation, those at the front included.
+/// Returns every change of an operation, including the changes at the front of the report.
 fn changes_of<'r>(group: &'r OperationGroup<'r>, entries: &BTreeMap<&String, &'r Change>) -> Vec<&'r Change> {
     let common = group.common.iter().filter_map(|mention| entries.get(&mention.label).copied());
     common.chain(group.changes.iter().copied()).collect()
 }
 
-/// CSS classes of a section: the classes of its changes, so that it is hidden when all of them are excluded.
+/// Returns the CSS classes of a section: one for each class of its changes. The section is hidden when the filters exclude all of these
+/// classes.
 fn shown_with(has: impl Fn(Class) -> bool) -> String {
     CLASSES.into_iter().filter(|class| has(*class)).map(|class| format!("has-{}", class_name(class))).collect::<Vec<_>>().join(" ")
 }
@@ -263,7 +264,7 @@ fn identified(change: &Change) -> Markup {
     html! { (change.rule.id) " " span { (change.fingerprint) } }
 }
 
-/// A text without control characters, which a page must not contain.
+/// Returns a text with its control characters replaced, because a page must not contain them.
 fn text(text: &str) -> String {
     text.chars().map(|letter| if letter.is_control() { '\u{fffd}' } else { letter }).collect()
 }

@@ -55,7 +55,7 @@ fn is_limit(value: &Value) -> bool {
     value.is_number() || value.is_boolean()
 }
 
-/// Accepts every value, because `const` and `default` may have any. `AllowedValues` treats an `enum` that is no list as odd.
+/// Accepts every value, because `const` and `default` may have any value. `AllowedValues` treats an `enum` that is no list as odd.
 fn any(_: &Value) -> bool {
     true
 }
@@ -113,7 +113,7 @@ pub(super) fn takes_null(side: &Side, schema: &Object) -> bool {
     !side.document.is_3_1() && flag(schema, "nullable") || listed.iter().any(|name| name == "null") && listed.len() > 1
 }
 
-/// Reports whether null became allowed or refused. A schema without a type accepts null anyway. Beside a choice, `nullable` is read as its
+/// Reports whether null became allowed or refused. A schema without a type accepts null anyway. Next to a choice, `nullable` is read as
 /// authors mean it: it allows null.
 fn null(differ: &mut Differ, at: &Location, old: &Object, new: &Object) {
     let typed = |schema: &Object| schema.contains_key("type");
@@ -134,7 +134,7 @@ pub(super) fn has_odd_type(schema: &Object) -> bool {
         || schema.get("nullable").is_some_and(|flag| !flag.is_boolean())
 }
 
-/// Reports types that have none in common, and returns whether that is so. Other keywords then need no comparison.
+/// Reports a changed type if the schemas have no type in common, and returns whether that is so. Other keywords then need no comparison.
 pub(super) fn types_exclude(differ: &mut Differ, at: &Location, old: &Object, new: &Object) -> bool {
     if has_odd_type(old) || has_odd_type(new) {
         return false;
@@ -169,7 +169,7 @@ fn is_free_text(types: &BTreeSet<&str>, schema: &Object) -> bool {
     types.contains("string") && free
 }
 
-/// Types in words, with null if no other change reports it.
+/// Returns types in words, with `null` appended if `null` is set.
 fn spelled(types: Option<&BTreeSet<&str>>, null: bool) -> Value {
     let null = null.then_some("null");
     types.map_or_else(|| "of any type".to_owned(), |types| types.iter().copied().chain(null).collect::<Vec<_>>().join(" or ")).into()
@@ -254,7 +254,8 @@ fn default(differ: &mut Differ, at: &Location, old: &Object, new: &Object) {
     differ.report_values(rule, at, old.get("default"), new.get("default"));
 }
 
-/// Reports a limit that became stricter, became looser, or changed in a way that is neither. An absent limit is unlimited.
+/// Reports a limit that became stricter (`stricter` is true), became looser, or changed in a way that is neither (None). An absent limit is
+/// unlimited.
 fn limit(differ: &mut Differ, at: &Location, key: &str, values: (Option<&Value>, Option<&Value>), stricter: Option<bool>) {
     let rule: &'static Rule = match stricter {
         Some(true) => &rules::LIMIT_TIGHTENED,
@@ -288,8 +289,8 @@ fn at_most(differ: &mut Differ, at: &Location, key: &str, old: &Object, new: &Ob
     limit(differ, at, key, (before, after), Some(stricter));
 }
 
-/// Compares a bound, inclusive or exclusive. OpenAPI 3.0 marks a bound as exclusive by a flag; 3.1 has a separate keyword with the
-/// exclusive bound.
+/// Compares a bound, inclusive or exclusive. In OpenAPI 3.0 a flag makes a bound exclusive; in 3.1 a separate keyword has the exclusive
+/// bound.
 fn bound(differ: &mut Differ, at: &Location, key: &'static str, old: &Object, new: &Object) {
     let lower = key == "minimum";
     // Orders bounds by strictness: a higher lower bound is stricter, and so is an exclusive one.
@@ -376,7 +377,7 @@ impl<'v> AllowedValues<'v> {
             (Some(Value::Array(values)), None, _) if is_boolean && [true, false].iter().all(|flag| values.contains(&(*flag).into())) => {
                 Self::Any
             }
-            // Beside a closed list, an open one permits nothing more.
+            // An open list next to a closed list permits no further value.
             (Some(Value::Array(values)), None, _) => Self::Closed(values),
             (None, Some(value), _) => Self::Closed(std::slice::from_ref(value)),
             (None, None, Some(Value::Array(values))) => Self::Open(values),

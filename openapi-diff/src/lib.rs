@@ -3,13 +3,13 @@
 //!
 //! - `read` parses a document, `files` loads the files that it refers to. `references` resolves `$ref`. `resolve` merges `allOf` into one
 //!   schema.
-//! - `compare` starts the comparison. `operations`, `parameters`, `security`, `servers`, `responses`, `headers` and
-//!   `media_types` compare the parts of an operation.
-//! - `schema` compares two schemas. `objects`, `keywords`, `choices`, `applicators` and `applicability` are its parts. `decisions` and
-//!   `semantics` compare the values that two schemas accept.
-//! - `rules` is the table of rules and classes. `report` holds the changes, `notes` adds the notes of a file, `gate` applies the decisions
-//!   of a team.
-//! - `conformance` checks an answer against a document. `replay` compares the answers of two servers.
+//! - `compare` starts the comparison, and `differ` holds its state. `operations`, `parameters`, `security`, `servers`, `responses`,
+//!   `headers` and `media_types` compare the parts of an operation.
+//! - `schema` compares two schemas. `objects`, `keywords`, `choices`, `pairing`, `discriminators`, `applicators` and `applicability` are
+//!   its parts. `decisions` and `semantics` compare the values that two schemas accept (validity, schema containment, counter-examples).
+//! - `rules` is the table of rules and classes. `report` holds the changes. `migration_notes` adds notes on them from a file. `gate`
+//!   applies the decisions of a team.
+//! - `conformance` checks a response against a document. `replay` compares the responses of two servers.
 //! - `grouping` groups the changes for display. `print` and `html` render text, Markdown and HTML. `formats` renders SARIF, JUnit XML and
 //!   annotations of GitHub Actions.
 

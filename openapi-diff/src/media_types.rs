@@ -12,7 +12,7 @@ use super::{
     values::{Object, flag, members},
 };
 
-/// Values by a normalised key, with the key as the document writes it.
+/// Values by their normalised key, each with the key as the document writes it.
 pub(super) type Named<'a> = BTreeMap<String, (String, &'a Value)>;
 
 /// Adds a value under its key. A repeated key gets a number.
@@ -58,7 +58,7 @@ pub(super) fn content<'a>(differ: &mut Differ<'a>, at: &Location, old: &'a Objec
     let (before, after) = (types(before), types(after));
     let all: BTreeSet<_> = before.keys().chain(after.keys()).collect();
     for key in all {
-        // The most common type is left out of the place.
+        // The most common media type is left out of the location.
         let place = if key == "application/json" { at.clone() } else { at.part(&format!("({key})")) };
         match (before.get(key), after.get(key)) {
             (Some((one, was)), Some((other, is))) => {
@@ -80,7 +80,7 @@ pub(super) fn content<'a>(differ: &mut Differ<'a>, at: &Location, old: &'a Objec
     }
 }
 
-/// The listed range, such as `image/*` or `*/*`, that covers a media type that is not listed.
+/// Returns the listed range, such as `image/*` or `*/*`, that covers an unlisted media type.
 fn covering_type<'n, 'a>(types: &'n Named<'a>, key: &str) -> Option<(&'n str, &'a Value)> {
     let (kind, _) = key.split_once('/')?;
     let ranges = [format!("{kind}/*"), "*/*".to_owned()];
@@ -101,7 +101,7 @@ fn is_xml(media_type: &str) -> bool {
     kind.ends_with("/xml") || kind.ends_with("+xml") || kind.contains('*')
 }
 
-/// A media type in a normal form: lower case, sorted parameters, without `charset=utf-8`.
+/// Returns a media type in a normal form: lower case, sorted parameters, without `charset=utf-8`.
 fn media_type(written: &str) -> String {
     let mut parts = written.split(';').map(|part| part.trim().to_lowercase());
     let kind = parts.next().unwrap_or_default();

@@ -1,5 +1,5 @@
-//! Notes on changes, by fingerprint; one note may cover many changes. A file of notes may also list differences in behaviour
-//! that no document shows.
+//! Migration notes: what an integrator should do about a change. A note names its changes by their fingerprints and may cover many changes.
+//! A file of notes may also list differences in behaviour that no document shows.
 
 use std::collections::{HashMap, HashSet};
 
@@ -36,12 +36,12 @@ pub struct Notes {
 pub struct Gaps {
     /// Breaking changes without a note.
     pub missing: Vec<Change>,
-    /// Fingerprints without a change, or with two notes.
+    /// Fingerprints in the notes that no change has, or that two notes name.
     pub orphaned: Vec<String>,
 }
 
 impl Report {
-    /// Adds each note to its changes.
+    /// Adds each note to its changes, and returns the mismatches between notes and changes.
     pub fn annotate(&mut self, notes: &Notes) -> Gaps {
         self.unshown = notes.unshown.clone();
         self.news = notes.news.clone();

@@ -148,7 +148,7 @@ impl<'a> Differ<'a> {
             let at = if all_hidden { at.towards(Direction::Neither) } else { at };
             let (there, absent) = (had.is_some(), has.is_none());
             if there == absent && !(if there { needs } else { needed }) {
-                // Listed in one document only, and not required in the other one.
+                // The property is listed in one document only, and not required in the other document.
                 let closed = refuses_others(if there { other } else { one });
                 let (added, removed) = match (closed, needed || needs) {
                     (false, false) => (&rules::PROPERTY_ADDED, &rules::PROPERTY_REMOVED),
@@ -178,7 +178,7 @@ impl<'a> Differ<'a> {
                 self.report_either(!there, declared, undeclared, &at, None);
                 self.blame(from, &Blame::Surplus(name.to_owned()));
             }
-            // A property that is hidden in one document is not required there.
+            // A hidden property (never sent in this direction) is not required in its document.
             let [expected, expects] =
                 [(needed, hidden[0]), (needs, hidden[1])].map(|(is, hidden)| is && (all_hidden || hidden != Some(true)));
             let from = self.found.len();

@@ -48,7 +48,8 @@ pub(super) fn compare_paths<'a>(differ: &mut Differ<'a>) {
     }
 }
 
-/// Pairs of paths: equal paths first, then paths that differ only in the names of their parameters.
+/// Pairs the paths of two documents: equal paths first, then paths that differ only in the names of their parameters. A path without a
+/// partner forms a pair by itself.
 pub(super) fn pairs<'a>(before: &'a Object, after: &'a Object) -> Vec<(Option<&'a str>, Option<&'a str>)> {
     let mut pairs: Vec<_> =
         before.keys().filter(|path| after.contains_key(*path)).map(|path| (Some(path.as_str()), Some(path.as_str()))).collect();
@@ -110,10 +111,10 @@ pub(super) fn shared(old: &Side, new: &Side) -> Shared {
     shared
 }
 
-/// The kind of operations: of a path, a webhook or a callback.
+/// What distinguishes the operations of a path, a webhook and a callback in reports.
 struct OperationKind<'k> {
     label: &'k dyn Fn(&str) -> String,
-    /// The start of each place. Empty except for a callback, whose changes belong to the operation that declares it.
+    /// The beginning of each location. Empty except for a callback, whose changes are reported under the operation that declares it.
     prefix: &'k str,
     /// The direction of the requests.
     sends: Direction,
@@ -128,7 +129,7 @@ impl OperationKind<'_> {
     }
 }
 
-/// Reports the operations of a path that only one document has.
+/// Reports the operations of a path that only one document has. `without` holds the rules for a path without operations.
 fn alone<'a>(differ: &mut Differ<'a>, kind: &OperationKind, item: &'a Value, is_new: bool, without: (&'static Rule, &'static Rule)) {
     let side = if is_new { &differ.new } else { &differ.old };
     let followed = side.follow(item).map(|item| methods(members(item)));
@@ -184,7 +185,7 @@ fn path_item<'a>(differ: &mut Differ<'a>, kind: &OperationKind, old: &'a Value, 
         operation(differ, &kind.at(method), kind.sends, &was, &is);
     }
     if common == 0 {
-        // These are compared with the common operations, and here there is none.
+        // The operations that both documents have include these in their own comparison. There is no such operation here.
         for key in ["parameters", "servers"] {
             differ.report_keyword(&kind.at(""), key, old.get(key), new.get(key));
         }

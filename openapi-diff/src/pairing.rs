@@ -1,4 +1,4 @@
-//! Pairs the variants of two choices.
+//! Pairs the variants of two choices (`oneOf`, `anyOf`), so that each pair can be compared.
 //!
 //! Variants are paired by the name of their reference, by the value of the discriminator, by being equivalent, by one including
 //! the other, and last by their type. Their order has no effect.
@@ -31,7 +31,7 @@ pub(super) struct Pairing<'p, 'a> {
     pub discriminators: [Option<&'p Value>; 2],
 }
 
-/// A label, and the positions of its variants in the old and the new list.
+/// A label, and the positions of its variants in the old and the new list. A variant without a partner has one position.
 pub(super) type Labelled = (String, Option<usize>, Option<usize>);
 
 impl<'a> Pairing<'_, 'a> {
@@ -152,7 +152,7 @@ impl<'a> Pairing<'_, 'a> {
         }
     }
 
-    /// The values of the discriminator that select a variant.
+    /// Returns the values of the discriminator that select a variant.
     fn values(&self, side: usize, variant: &Value) -> BTreeSet<String> {
         let Some(target) = reference(variant) else { return BTreeSet::new() };
         let mapping = self.discriminators[side].and_then(|discriminator| discriminator.get("mapping"));
@@ -160,13 +160,13 @@ impl<'a> Pairing<'_, 'a> {
         pairs.filter(|(_, to)| to.as_str().is_some_and(|to| mapped(to) == target)).map(|(value, _)| value.clone()).collect()
     }
 
-    /// The type of two inline variants.
+    /// Returns the type of two variants, for their label.
     fn kind(&self, one: usize, other: usize) -> String {
         kind(&self.differ.old, &self.before[one]).min(kind(&self.differ.new, &self.after[other]))
     }
 }
 
-/// The type of an inline variant, if it has one.
+/// Returns the type of a variant in words, or `variant` if it has none.
 fn kind(side: &Side, schema: &Value) -> String {
     let schema = resolve(side, Cow::Owned(schema.clone())).schema.into_owned();
     let object = members(&schema);

@@ -14,7 +14,8 @@ use super::{
     values::{Object, bare, both_same, canonical, empty, flag, is_annotation, items, members, order, text},
 };
 
-/// A path and one of its operations, whose parameters replace those of the path.
+/// A path item, one of its operations, and the path template. Parameters of the operation replace parameters of the path item with the same
+/// name.
 pub(super) struct Scope<'a> {
     pub path: &'a Object,
     pub operation: &'a Object,
@@ -53,7 +54,7 @@ fn parameters<'a>(differ: &Differ<'a>, is_old: bool, scope: &Scope<'a>) -> (Name
     (named, replaced)
 }
 
-/// The position of a parameter in a path.
+/// Returns the position of a parameter among the parameters of a path template.
 pub(super) fn position(template: &str, name: &str) -> Option<usize> {
     template.split('{').skip(1).position(|rest| rest.split('}').next() == Some(name))
 }
@@ -104,10 +105,10 @@ pub(super) fn compare_parameters<'a>(differ: &mut Differ<'a>, at: &Location, old
     }
 }
 
-/// Headers that OpenAPI describes elsewhere. As parameters they are ignored.
+/// Headers that OpenAPI describes elsewhere. OpenAPI ignores parameters with these names.
 const IGNORED: [&str; 3] = ["header accept", "header content-type", "header authorization"];
 
-/// The parameter as a place names it, such as `query parameter limit`.
+/// Returns the name of a parameter in a location, such as `query parameter limit`.
 fn called(key: &str, was: Option<&(String, &Value)>, is: Option<&(String, &Value)>) -> String {
     let (place, rest) = key.split_once(' ').unwrap_or((key, ""));
     match (was, is) {
@@ -226,7 +227,7 @@ pub(super) fn value<'a>(differ: &mut Differ<'a>, at: &Location, old: &'a Object,
     let (before, after) = (old.get("schema"), new.get("schema"));
     let at = &at.as_text();
     if let (Some(was), Some(is)) = (before, after) {
-        // A single value equals a list of one, if lists are not split at commas.
+        // A single value is written like a list of one value, if lists are not written with commas.
         let lists = [(&differ.old, old, was), (&differ.new, new, is)].map(|(side, parameter, schema)| list(side, parameter, schema, place));
         let scalars = [(&differ.old, old), (&differ.new, new)].map(|(side, parameter)| plain(side, parameter));
         match lists {
@@ -246,7 +247,7 @@ pub(super) fn value<'a>(differ: &mut Differ<'a>, at: &Location, old: &'a Object,
     differ.schema(at, before, after);
 }
 
-/// The schema of the items of a list, if the list is written as one parameter for each item and a single item is a valid list.
+/// Returns the schema of the items of a list, if the list is written as one parameter for each item and a single item is a valid list.
 fn list<'a>(side: &Side<'a>, parameter: &Object, schema: &'a Value, place: &str) -> Option<&'a Value> {
     let form = text(parameter, "style").is_none_or(|style| style == "form") && ["query", "cookie"].contains(&place);
     let explode = parameter.get("explode").is_none_or(|explode| *explode == Value::Bool(true));
@@ -259,7 +260,7 @@ fn list<'a>(side: &Side<'a>, parameter: &Object, schema: &'a Value, place: &str)
     (form && explode && single && several && bare && text(schema, "type") == Some("array")).then(|| schema.get("items").unwrap_or(empty()))
 }
 
-/// The types of a schema in words.
+/// Returns the types of a schema in words.
 fn kind(side: &Side, schema: &Value) -> Value {
     let schema = resolve(side, Cow::Owned(schema.clone())).schema.into_owned();
     let types = keywords::named_types(members(&schema)).unwrap_or_default();

@@ -40,7 +40,7 @@ pub(super) fn summed(summary: Summary) -> String {
     format!("{all} change{}: {}", if all == 1 { "" } else { "s" }, classed(summary))
 }
 
-/// The first line of a report for people: what is the same in many places counts once.
+/// Returns the first line of a report for people: a change that is the same in many places counts once.
 pub(super) fn summed_once(distinct: Summary, all: Summary) -> String {
     if distinct == all {
         return summed(all);
@@ -53,7 +53,7 @@ fn classed(Summary { breaking, unknown, compatible }: Summary) -> String {
     format!("{breaking} breaking, {unknown} unknown, {compatible} compatible")
 }
 
-/// What an operation does, and the scope that it needs.
+/// Returns what an added or removed operation does, and the scope that it needs.
 pub(super) fn described(change: &Change) -> String {
     let Some(about) = &change.about else { return String::new() };
     let scope = about.scope.as_ref().map(|scope| format!("scope `{scope}`"));
@@ -76,7 +76,7 @@ pub(super) fn heading(operation: Option<&str>, changes: &[&Change]) -> String {
     }
 }
 
-/// The rule and the fingerprint of a change. Severities name the rule, approvals name the fingerprint.
+/// Returns the rule and the fingerprint of a change. A file of severities names rules, and a file of approvals names fingerprints.
 fn marks(change: &Change) -> String {
     format!("{} {}", change.rule.id, change.fingerprint)
 }
@@ -233,7 +233,7 @@ impl Report {
 }
 
 impl OperationGroup<'_> {
-    /// The entries at the front that affect this operation.
+    /// Returns the labels of the entries of a class at the front that affect this operation. None if there are none.
     fn see_above(&self, class: Class) -> Option<String> {
         let one = |mention: &Mention| match mention.statuses.is_empty() {
             true => mention.label.clone(),
@@ -248,7 +248,7 @@ fn emphasised(class: Class) -> String {
     if class == Class::Breaking { "**breaking**".to_owned() } else { class_name(class).to_owned() }
 }
 
-/// Escapes markup, except the backticks of the rules.
+/// Escapes Markdown, except the backticks in the texts of rules.
 fn marked(text: &str) -> String {
     let mut out = String::new();
     for c in plain(text).chars() {

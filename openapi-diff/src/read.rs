@@ -16,14 +16,14 @@ use super::{
 
 /// The nesting of JSON beyond which a value is replaced by its hash. Real documents are less deep, and the parsers accept more.
 const DEPTH: usize = 100;
-/// Most notices of one document.
+/// The maximum number of notices of one document.
 pub(super) const NOTICES: usize = 100;
 
 /// A document and its faults.
 #[derive(Debug, Clone)]
 pub struct Document {
     pub(super) root: Value,
-    /// Other files that references lead to, by their path from the folder of the document.
+    /// Other files that references lead to, by their path relative to the folder of the document.
     pub(super) files: BTreeMap<String, Value>,
     pub notices: Vec<String>,
 }
@@ -44,8 +44,8 @@ pub enum Unreadable {
 }
 
 impl Document {
-    /// Makes the addresses of servers under `origin`, such as `https://api.example.com`, relative. So the documents of deployments at two
-    /// addresses can be compared.
+    /// Makes the URLs of servers under `origin`, such as `https://api.example.com`, relative. Then the documents of two deployments can be
+    /// compared.
     #[must_use]
     pub fn served_by(mut self, origin: &str) -> Self {
         for server in self.root.get_mut("servers").and_then(Value::as_array_mut).into_iter().flatten() {
@@ -92,12 +92,12 @@ impl Document {
         }
     }
 
-    /// A text of `info`; empty if it is absent.
+    /// Returns a string property of `info`, such as `title`. Empty if it is absent.
     pub fn info(&self, name: &str) -> &str {
         self.root.pointer("/info").and_then(|info| info.get(name)).and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// The names of paths and of webhooks.
+    /// Returns the keys of `paths` and of `webhooks`.
     pub fn paths(&self) -> impl Iterator<Item = &str> {
         let sections = ["paths", "webhooks"].into_iter().filter_map(|key| self.root.get(key)?.as_object());
         sections.flat_map(|section| section.keys().map(String::as_str))
@@ -235,7 +235,7 @@ impl<'de> Visitor<'de> for Bounded<'_> {
     }
 }
 
-/// A key. In YAML, `200` and `true` are keys, too.
+/// A key of an object. A YAML key may be a number or a boolean; it is read as text.
 struct Key(String);
 
 impl<'de> DeserializeSeed<'de> for Key {

@@ -12,24 +12,25 @@ use super::{
     values::{Object, items, members},
 };
 
-/// Most references in a chain. A longer chain counts as a loop.
+/// The maximum number of references in a chain. A longer chain counts as a loop.
 pub(super) const CHAIN: usize = 100;
 
 /// One of the two documents, with indexes of its references.
 #[derive(Debug)]
 pub(super) struct Side<'a> {
     pub document: &'a Document,
-    /// References to the schemas that extend a base schema by `allOf`, by the reference to that base schema.
+    /// Subtypes: for the reference to a base schema, the references to the schemas that extend it by `allOf`.
     children: HashMap<&'a str, Vec<String>>,
-    /// Schemas with an `$anchor` and their JSON pointer, by the name of the anchor.
+    /// Anchors by name: the JSON pointer and the value of the schema that has the `$anchor`.
     anchors: HashMap<&'a str, (String, &'a Value)>,
-    /// Schemas by their `$id`: by the whole identifier, and by its last path segment.
+    /// Schemas by their `$id`. Each is found by the whole identifier and by its last path segment.
     ids: HashMap<&'a str, &'a Value>,
     /// Every reference of the document and of its files.
     all: BTreeSet<String>,
 }
 
-/// Collects the anchors within a value. A name that occurs twice is ignored.
+/// Collects the anchors (`$anchor`, `$dynamicAnchor`) within a value: for each name, the JSON pointers and values of all schemas that have
+/// it.
 fn anchors<'a>(value: &'a Value, way: &mut Vec<Cow<'a, str>>, found: &mut HashMap<&'a str, Vec<(String, &'a Value)>>) {
     for (step, member) in members(value) {
         if let (true, Some(name)) = (["$anchor", "$dynamicAnchor"].contains(&step.as_str()), member.as_str()) {
@@ -47,7 +48,7 @@ fn anchors<'a>(value: &'a Value, way: &mut Vec<Cow<'a, str>>, found: &mut HashMa
     }
 }
 
-/// The schemas of OpenAPI 3.1 that have an `$id`. An identifier that occurs twice is ignored.
+/// Returns the schemas of an OpenAPI 3.1 document by their `$id`. An identifier that occurs twice is ignored. OpenAPI 3.0 has none.
 fn identified(document: &Document) -> HashMap<&str, &Value> {
     fn collect<'v>(value: &'v Value, found: &mut HashMap<&'v str, Vec<&'v Value>>) {
         if let Some(id) = value.get("$id").and_then(Value::as_str) {
@@ -97,7 +98,7 @@ impl<'a> Side<'a> {
         self.document.root.get(key).unwrap_or(super::values::empty())
     }
 
-    /// The target of a reference, which may be another reference.
+    /// Returns the value that a reference leads to. That value may be another reference.
     pub fn target(&self, reference: &str) -> Option<&'a Value> {
         let (file, fragment) = reference.split_once('#').unwrap_or((reference, ""));
         let pointer = decoded(fragment)?;
@@ -113,7 +114,8 @@ impl<'a> Side<'a> {
         !reference.starts_with('#') && self.target(reference).is_none()
     }
 
-    /// The reference with a JSON pointer to the target that another reference names by an anchor or an `$id`.
+    /// Converts a reference by anchor or by `$id` into a reference by JSON pointer. None if the name is unknown, or if the schema with the
+    /// `$id` is not in `components/schemas`.
     fn pointer(&self, reference: &str) -> Option<String> {
         if let Some(anchor) = reference.strip_prefix('#') {
             return self.anchors.get(anchor).map(|(pointer, _)| format!("#{pointer}"));
@@ -140,7 +142,7 @@ impl<'a> Side<'a> {
         false
     }
 
-    /// Follows all references of a value. Fails with the first reference that is broken.
+    /// Follows the chain of references that begins at a value, and returns the value at its end. Fails with the first broken reference.
     pub fn follow(&self, value: &'a Value) -> Result<&'a Value, String> {
         let (mut value, mut left) = (value, CHAIN);
         while let Some(reference) = reference(value) {
@@ -150,7 +152,7 @@ impl<'a> Side<'a> {
         Ok(value)
     }
 
-    /// The variants of a discriminator without `oneOf`: pairs of a discriminator value and a reference.
+    /// Returns the variants that a discriminator without `oneOf` selects, as pairs of a discriminator value and a reference.
     pub fn by_discriminator(&self, schema: &Object, references: &[String]) -> Vec<(String, String)> {
         let Some(discriminator) = schema.get("discriminator") else { return Vec::new() };
         let mut variants: Vec<_> = members(discriminator.get("mapping").unwrap_or(super::values::empty()))
@@ -167,7 +169,7 @@ impl<'a> Side<'a> {
         variants
     }
 
-    /// Collects every reference within a value, including those of discriminators. `own` is the reference to the value.
+    /// Collects every reference within a value, including the references of discriminators. `own` is the reference that leads to the value.
     fn within(&self, value: &Value, own: &str, found: &mut BTreeSet<String>) {
         match value {
             Value::Object(object) => {
@@ -195,7 +197,7 @@ impl<'a> Side<'a> {
         &self.all
     }
 
-    /// All references that can be reached from some values.
+    /// Returns all references that can be reached from the given values, directly or through other references.
     pub fn reached(&self, from: &[&'a Value]) -> BTreeSet<String> {
         let (mut reached, mut todo) = (BTreeSet::new(), Vec::new());
         from.iter().for_each(|value| todo.extend(self.references(value)));
@@ -215,7 +217,7 @@ impl<'a> Side<'a> {
     }
 }
 
-/// The references whose values are equal in both documents, as are the values of all references that can be reached from them.
+/// Returns the references that lead to equal values in both documents, and from which only such references can be reached.
 pub(super) fn unchanged(old: &Side, new: &Side) -> HashSet<String> {
     let mut all: BTreeSet<_> = old.all_references().union(new.all_references()).cloned().collect();
     all.extend([old, new].into_iter().flat_map(|side| side.children.values().flatten().cloned()));
@@ -247,7 +249,7 @@ pub(super) fn reference(value: &Value) -> Option<&str> {
     value.as_object()?.get("$ref")?.as_str()
 }
 
-/// The last path segment of a reference, which generators use as a type name.
+/// Returns the last path segment of a reference, which code generators use as a type name.
 pub(super) fn name_of(reference: &str) -> String {
     let (file, fragment) = reference.split_once('#').unwrap_or((reference, ""));
     if fragment.is_empty() {
@@ -257,7 +259,7 @@ pub(super) fn name_of(reference: &str) -> String {
     decoded(reference.rsplit('/').next().unwrap_or_default()).unwrap_or_default().replace("~1", "/").replace("~0", "~")
 }
 
-/// The reference of a discriminator mapping, which may be a plain name.
+/// Converts the target of a discriminator mapping, which may be a plain schema name, into a reference.
 pub(super) fn mapped(target: &str) -> String {
     if target.contains(['#', '/', '.']) { target.to_owned() } else { format!("#/components/schemas/{target}") }
 }

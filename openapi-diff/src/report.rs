@@ -1,6 +1,6 @@
 //! The data of a report, which `print` and `html` format: changes in a fixed order, with stable fingerprints.
 //!
-//! A fingerprint is a hash of the operation, the place, the direction, the rule and the details of a change. Wording, order, class and
+//! A fingerprint is a hash of the operation, the location, the direction, the rule and the details of a change. Wording, order, class and
 //! names of path parameters are not part of the hash, so notes and approvals still match their change after an edit of these.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -23,7 +23,7 @@ use super::{
 pub struct Change {
     pub fingerprint: String,
     pub class: Class,
-    /// `GET /pets`. Absent for the document as a whole.
+    /// The operation, such as `GET /pets`. Absent for the document as a whole.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operation: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -31,7 +31,7 @@ pub struct Change {
     /// The name and identifier of the operation in the mirrored report, if they differ.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub back: Option<OperationName>,
-    /// `response 200 /data/[]/id`
+    /// The location of the change within its operation, such as `response 200 /data/[]/id`.
     pub place: String,
     pub direction: Direction,
     #[serde(serialize_with = "rule_id", deserialize_with = "rule_of")]
@@ -44,17 +44,17 @@ pub struct Change {
     pub old: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub new: Option<Value>,
-    /// Keywords that differ and that this change covers, because they apply to a type that was added or removed.
+    /// Other keywords that differ and are not reported separately, because they apply only to a type that was added or removed.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub covers: BTreeSet<String>,
-    /// A value at this place that was accepted and is refused, or that was not sent before and may be sent now. For a property
-    /// that was added, removed or became required: an object that holds or lacks it.
+    /// An example of what breaks: a value at this location that was accepted before and is refused now, or that was not sent before and may
+    /// be sent now. For a property that was added, removed or became required: an object that holds or lacks it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub witness: Option<Value>,
     /// The sunset day (`x-sunset`) of the removed part, if that part was deprecated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sunset: Option<String>,
-    /// Why the change is accepted.
+    /// The reason of the approval, if the change is approved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approved: Option<String>,
     /// What an integrator should do about the change.
@@ -226,7 +226,7 @@ impl Report {
         });
         let mut seen = HashMap::new();
         for change in &mut changes {
-            // Sixteen digits. A collision is unlikely, and gets a number.
+            // A fingerprint has sixteen hexadecimal digits. Changes with the same hash are unlikely, and get a number.
             let hash = hex(&sha256(&identity(change)))[..16].to_owned();
             let count = seen.entry(hash.clone()).and_modify(|count| *count += 1).or_insert(1);
             change.fingerprint = if *count == 1 { hash } else { format!("{hash}-{count}") };
@@ -235,7 +235,7 @@ impl Report {
         Self { old, new, summary: Summary::of(&changes), shared, notices, news: Vec::new(), unshown: Vec::new(), changes }
     }
 
-    /// The same changes in the other direction: from the new document to the old one.
+    /// Returns the same changes in the other direction: from the new document to the old document.
     pub fn mirrored(&self) -> Self {
         let changes = self.changes.iter().cloned().map(|change| Change {
             rule: change.rule.mirror,
@@ -265,7 +265,7 @@ impl Report {
         Self { unshown, ..Self::of(self.new.clone(), self.old.clone(), self.shared, notices, changes.collect()) }
     }
 
-    /// The changes by operation: the document as a whole first, then operations with breaking changes.
+    /// Returns the changes by operation: first the document as a whole, then operations with breaking changes, then the other operations.
     pub fn by_operation(&self) -> Vec<(Option<&str>, Vec<&Change>)> {
         let mut groups: BTreeMap<Option<&str>, Vec<&Change>> = BTreeMap::new();
         for change in &self.changes {
@@ -288,14 +288,14 @@ impl Report {
     }
 }
 
-/// What an operation of `paths` does.
+/// Returns the summary and the scope of an operation of `paths`.
 fn about(document: &Document, label: &str) -> Option<About> {
     let operation = document.described(label)?;
     let text = |key: &str| operation.get(key).and_then(Value::as_str).map(str::to_owned);
     Some(About { summary: text("summary"), scope: text("x-required-scope") })
 }
 
-/// The text that a fingerprint is a hash of.
+/// Returns the text whose hash is the fingerprint of a change.
 fn identity(change: &Change) -> String {
     let value = |value: &Option<Value>| value.as_ref().map(canonical).unwrap_or_default();
     let parts = [
@@ -310,7 +310,7 @@ fn identity(change: &Change) -> String {
     parts.join("\u{0}")
 }
 
-/// A path without the names of its parameters.
+/// Returns a path without the names of its parameters: `/pets/{id}` becomes `/pets/{}`.
 pub(super) fn unnamed(path: &str) -> String {
     let mut parts = path.split('{');
     let mut plain = parts.next().unwrap_or_default().to_owned();
@@ -321,7 +321,7 @@ pub(super) fn unnamed(path: &str) -> String {
     plain
 }
 
-/// A place without the name of the path parameter that it is in.
+/// Returns a location with the position of a path parameter in place of its name.
 fn unnamed_place(operation: &str, place: &str) -> String {
     const PARAMETER: &str = "path parameter ";
     let unnamed = place.strip_prefix(PARAMETER).and_then(|rest| {
@@ -348,7 +348,7 @@ fn operation_ids(document: &Document) -> HashMap<String, String> {
     ids
 }
 
-/// The text of the rule with the details of the change.
+/// Returns the text of the rule with the details of the change filled in.
 fn wording(change: &Change) -> String {
     let shown = |value: &Option<Value>| match value {
         Some(Value::String(text)) => text.clone(),

@@ -22,9 +22,9 @@ pub(super) struct Resolved<'a> {
     pub schema: Cow<'a, Value>,
     /// The names of the references that led to the schema, directly or in `allOf`.
     pub names: BTreeSet<String>,
-    /// The broken references.
+    /// The broken references, joined by `and`.
     pub broken: Option<String>,
-    /// The members beside `$ref`s, which OpenAPI 3.0 ignores: for each keyword, the list of its values.
+    /// The keywords next to a `$ref`, which OpenAPI 3.0 ignores: for each keyword, the list of its values.
     pub beside: Object,
     /// The references that led to the whole schema, and not to a part of its `allOf`.
     pub outer: Vec<String>,
@@ -39,7 +39,7 @@ impl<'a> Resolved<'a> {
         self.schema.as_object()
     }
 
-    /// A member. It is borrowed from the document if the schema is.
+    /// Returns the value of a keyword. It is borrowed from the document if the schema is.
     pub fn member(&self, key: &str) -> Option<Cow<'a, Value>> {
         match &self.schema {
             Cow::Borrowed(schema) => schema.get(key).map(Cow::Borrowed),
@@ -48,7 +48,7 @@ impl<'a> Resolved<'a> {
     }
 }
 
-/// A member of a value, borrowed from the document if the value is.
+/// Returns a property of a value. It is borrowed from the document if the value is.
 pub(super) fn inner<'a>(value: &Option<Cow<'a, Value>>, key: &str) -> Option<Cow<'a, Value>> {
     match value.as_ref()? {
         Cow::Borrowed(value) => value.get(key).map(Cow::Borrowed),
@@ -63,7 +63,7 @@ pub(super) fn element<'a>(value: &Option<Cow<'a, Value>>, index: usize) -> Optio
     }
 }
 
-/// Most references and parts of `allOf` that one schema may resolve to.
+/// The maximum number of references and `allOf` parts that the resolution of one schema may follow.
 const PARTS: usize = 2000;
 
 pub(super) fn resolve<'a>(side: &Side<'a>, schema: Cow<'a, Value>) -> Resolved<'a> {
@@ -91,7 +91,7 @@ struct Resolution<'s, 'a> {
     broken: Vec<String>,
     beside: Object,
     left: usize,
-    /// The nesting of `allOf`.
+    /// The current nesting depth of `allOf`.
     inside: usize,
     discriminates: bool,
 }
@@ -151,7 +151,8 @@ impl<'a> Resolution<'_, 'a> {
         Cow::Owned(Value::Object(self.merged(&[&own, &found])))
     }
 
-    /// Rewrites `unevaluated*` as the keyword for undeclared values, where no subschema evaluates values: there both mean the same.
+    /// Renames `unevaluatedItems` to `items` and `unevaluatedProperties` to `additionalProperties` where both mean the same: the schema
+    /// lacks the other keyword, and no subschema evaluates values.
     fn evaluated(&self, schema: Cow<'a, Value>) -> Cow<'a, Value> {
         if !self.side.document.is_3_1() {
             return schema;
@@ -171,8 +172,8 @@ impl<'a> Resolution<'_, 'a> {
         Cow::Owned(schema)
     }
 
-    /// Does the same for a part of a schema. A part that still has `unevaluated*` stays a separate schema under `allOf`, because values
-    /// that another part evaluates are unevaluated in this part.
+    /// Does the same as [`Self::evaluated`] for a part of a schema. A part that still has `unevaluated*` stays a separate schema under
+    /// `allOf`, because values that another part evaluates are unevaluated in this part.
     fn evaluated_part(&self, part: Cow<'a, Value>) -> Cow<'a, Value> {
         let part = self.evaluated(part);
         let open = self.side.document.is_3_1() && UNEVALUATED.iter().any(|(key, _)| part.get(*key).is_some());
@@ -221,7 +222,7 @@ impl<'a> Resolution<'_, 'a> {
     }
 
     /// Turns a choice between listed values and any value of their type into an open list (`x-extensible-enum`). None for other choices.
-    /// The listed values may be a schema of their own.
+    /// The listed values may be in a schema that is referred to.
     fn open_list(&mut self, schema: &Value) -> Option<Value> {
         let mut rest = members(schema).clone();
         let variants = rest.remove("anyOf")?;
@@ -242,7 +243,7 @@ impl<'a> Resolution<'_, 'a> {
         }
         rest.insert("type".to_owned(), named);
         rest.insert("x-extensible-enum".to_owned(), values);
-        // Generated code has the listed values under this name.
+        // Generated code has a type for the listed values under the name of this reference.
         self.names.extend(items(Some(&variants)).iter().filter_map(reference).map(name_of));
         Some(Value::Object(rest))
     }
@@ -256,7 +257,8 @@ impl<'a> Resolution<'_, 'a> {
         for part in items(parts.as_ref()) {
             let Some(left) = self.left.checked_sub(1) else { break };
             self.left = left;
-            // Two parts may inherit the same schema; that is no loop.
+            // Two parts may refer to the same schema; that is no loop, so each part begins with the references that were followed before
+            // the `allOf`.
             let mut behind = before.clone();
             let part = self.flatten(Cow::Owned(part.clone()), &mut behind, outermost);
             all.push(self.evaluated_part(part));
@@ -267,7 +269,7 @@ impl<'a> Resolution<'_, 'a> {
     }
 }
 
-/// The keywords for unevaluated values, each with the keyword for undeclared values.
+/// The keywords for unevaluated values, each with the keyword for values that no other keyword declares.
 const UNEVALUATED: [(&str, &str); 2] = [("unevaluatedItems", "items"), ("unevaluatedProperties", "additionalProperties")];
 
 /// Whether a subschema may evaluate values, so that `key`, a keyword for unevaluated values, does not apply to them.
@@ -395,12 +397,12 @@ fn properties(parts: &[&Value], part: &Object, listed: &Object, all: &mut Object
     }
 }
 
-/// Joins two schemas by `allOf`.
+/// Replaces `known` by an `allOf` of both schemas.
 fn both(known: &mut Value, other: &Value) {
     *known = serde_json::json!({ "allOf": [known.take(), other] });
 }
 
-/// Merges two values of a keyword. False if one keyword cannot express both.
+/// Merges `other` into `known`, the value of the same keyword. Returns false if one keyword cannot express both.
 fn combine(key: &str, known: &mut Value, other: &Value) -> bool {
     match (key, &mut *known, other) {
         ("properties" | "patternProperties", Value::Object(known), Value::Object(other)) => {
@@ -458,7 +460,7 @@ fn combine(key: &str, known: &mut Value, other: &Value) -> bool {
     true
 }
 
-/// The types that two keywords have in common. None if there is no such type.
+/// Returns the types that two `type` keywords have in common. None if there is no such type.
 fn common_types(one: &Value, other: &Value) -> Option<Value> {
     let list = |value: &Value| match value {
         Value::Array(names) => names.clone(),

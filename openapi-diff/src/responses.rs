@@ -56,7 +56,7 @@ pub(super) fn compare_responses<'a>(differ: &mut Differ<'a>, at: &Location, old:
     }
 }
 
-/// A status in a normal form: `4xx` is `4XX`.
+/// Returns a status in a normal form: `4xx` becomes `4XX`.
 pub(super) fn status(written: &str) -> String {
     if written != "default" && is_status(written) { written.to_uppercase() } else { written.to_owned() }
 }
@@ -80,7 +80,7 @@ fn is_success(key: &str) -> bool {
     key.starts_with(['2', '3'])
 }
 
-/// The response that covers a status that is not listed: its range, or, for a failure, `default`.
+/// Returns the response that covers an unlisted status: its range, or, for a failure, `default`.
 pub(super) fn covering<'a>(responses: &'a Object, key: &str) -> Option<(&'a str, &'a Value)> {
     if key == "default" {
         return None;

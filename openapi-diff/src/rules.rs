@@ -30,7 +30,7 @@ pub enum Direction {
 }
 
 impl Direction {
-    /// The direction of the response.
+    /// Returns the direction of the response.
     pub fn answered(self) -> Self {
         match self {
             Self::Request => Self::Response,
@@ -165,7 +165,7 @@ rules! {
     HEADER_BECAME_REQUIRED    "header-became-required"     HEADER_BECAME_OPTIONAL     B C "the header is always there"
     HEADER_BECAME_OPTIONAL    "header-became-optional"     HEADER_BECAME_REQUIRED     C B "the header may be missing"
 
-    // Bodies and answers.
+    // Bodies and responses.
     BODY_ADDED                "body-optional-added"        BODY_REMOVED               C C "takes a body"
     BODY_REMOVED              "body-optional-removed"      BODY_ADDED                 B B "no longer takes a body"
     REQUIRED_BODY_ADDED       "body-required-added"        REQUIRED_BODY_REMOVED      B C "needs a body"
@@ -193,7 +193,7 @@ rules! {
 
     // Values. Accepting fewer values is breaking in a request, allowing more values is breaking in a response.
     TYPE_CHANGED              "type-changed"               TYPE_CHANGED               B B "is {new}, was {old}"
-    // In a query, path or header, each value is text, and one value is a list of one.
+    // In a query, path or header, each value is written as text, and a single value is written like a list of one value.
     TEXT_WIDENED              "text-widened"               TEXT_NARROWED              C B "may be {new}, was {old}; the text of a value stays valid"
     TEXT_NARROWED             "text-narrowed"              TEXT_WIDENED               B C "must be {new}, was {old}"
     LIST_ALLOWED              "list-allowed"               LIST_REFUSED               C B "may be a list, was {old}; one value is a list of one"
@@ -207,7 +207,7 @@ rules! {
     FORMAT_CHANGED            "format-changed"             FORMAT_CHANGED             B B "has the format {new}, was {old}"
     FORMAT_WIDENED            "format-widened"             FORMAT_NARROWED            C B "has the format {new}, was {old}"
     FORMAT_NARROWED           "format-narrowed"            FORMAT_WIDENED             B C "has the format {new}, was {old}"
-    // How content is encoded as text: a sender must follow it, a reader must undo it.
+    // The encoding of content as text: a sender must encode, and a reader must decode.
     ENCODING_ADDED            "content-encoding-added"     ENCODING_REMOVED           B B "`{detail}` is {new}"
     ENCODING_REMOVED          "content-encoding-removed"   ENCODING_ADDED             B B "`{detail}` is gone, was {old}"
     ENCODING_CHANGED          "content-encoding-changed"   ENCODING_CHANGED           B B "`{detail}` is {new}, was {old}"
@@ -238,7 +238,7 @@ rules! {
     WRITE_ONLY_REMOVED        "write-only-removed"         WRITE_ONLY_ADDED           C C "can be read too"
     CONSTRAINT_ADDED          "constraint-added"           CONSTRAINT_REMOVED         B C "`{detail}` narrows what may be there"
     CONSTRAINT_REMOVED        "constraint-removed"         CONSTRAINT_ADDED           C B "`{detail}` no longer narrows what may be there"
-    // A change of a keyword that was decided by the values that both schemas accept.
+    // A changed keyword whose effect was decided by the values that both schemas accept.
     CONSTRAINT_LOOSENED       "constraint-loosened"        CONSTRAINT_TIGHTENED       C B "`{detail}` accepts more values than before"
     CONSTRAINT_TIGHTENED      "constraint-tightened"       CONSTRAINT_LOOSENED        B C "`{detail}` accepts fewer values than before"
     CONSTRAINT_MOVED          "constraint-moved"           CONSTRAINT_MOVED           B B "`{detail}` accepts values that it refused, and refuses values that it accepted"

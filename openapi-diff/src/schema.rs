@@ -1,7 +1,8 @@
-//! Compares two schemas, breadth first. Changes are reported at each place where a schema is used.
+//! Compares two schemas, breadth first. A change is reported at each location where the schema is used.
 //!
-//! A pair of references that already occurs on the path to a schema is not followed again, so recursion ends. If a body has too many
-//! places, each pair of schemas is reported at its first place only. So each change is reported at least once, and the work is bounded.
+//! A pair of references that already occurs on the path to a schema is not followed again, so recursion ends. If a body uses schemas at too
+//! many places, each pair of schemas is reported at its first place only. So each change is reported at least once, and the work is
+//! bounded.
 
 use std::{
     borrow::Cow,
@@ -50,7 +51,7 @@ struct Link {
     before: Trail,
 }
 
-/// How a body is compared. `once` holds the pairs that were already compared, if each pair is to be reported only once.
+/// How a body is compared. `once` is set if each pair is to be reported only once; it holds the pairs that were already compared.
 struct Mode {
     once: Option<HashSet<String>>,
     left: usize,
@@ -106,7 +107,7 @@ impl<'a> Differ<'a> {
         }
     }
 
-    /// False if the limit was reached.
+    /// Compares two schemas and their subschemas, breadth first. Returns false if the limit was reached.
     fn breadth_first(&mut self, at: &Location, old: Cow<'a, Value>, new: Cow<'a, Value>, mut mode: Mode) -> bool {
         let mut queue = VecDeque::from([Task { at: at.clone(), old, new, trail: None }]);
         while let Some(task) = queue.pop_front() {

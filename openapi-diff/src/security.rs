@@ -11,7 +11,7 @@ use super::{
     values::{Object, bare, both_same, canonical, empty, is_annotation, items, keys, members, same},
 };
 
-/// A security requirement: schemes that are all needed, with their scopes.
+/// A security requirement: the security schemes, all of which are needed, and the scopes of each.
 type Requirement = BTreeMap<String, BTreeSet<String>>;
 
 /// The alternative requirements of an operation. An operation is open if it has no requirement, or an empty one.
@@ -52,7 +52,7 @@ fn is_requirements(value: &Value) -> bool {
     value.as_array().is_some_and(|ways| ways.iter().all(way))
 }
 
-/// Compares the requirements of an operation. An operation without `security` has those of the document.
+/// Compares the requirements of an operation. An operation without `security` has the requirements of the document.
 pub(super) fn compare<'a>(differ: &mut Differ<'a>, at: &Location, old: &'a Object, new: &'a Object) {
     let (before, after) = (effective(&differ.old, old), effective(&differ.new, new));
     if both_same(before, after) {
@@ -116,7 +116,7 @@ fn effective<'a>(side: &Side<'a>, operation: &'a Object) -> Option<&'a Value> {
     operation.get("security").or_else(|| side.root().get("security"))
 }
 
-/// Removes the matching pairs from both lists.
+/// Removes the matching pairs from both lists, and returns them.
 fn take_pairs(
     old: &mut Vec<Requirement>,
     new: &mut Vec<Requirement>,
@@ -133,7 +133,7 @@ fn take_pairs(
     pairs
 }
 
-/// The definition of a scheme, or its name if it is not defined.
+/// Returns the definition of a security scheme in canonical JSON, or its name if it is not defined.
 fn definition(side: &Side, name: &str) -> String {
     let scheme = members(members(side.get("components")).get("securitySchemes").unwrap_or(empty())).get(name);
     match scheme.and_then(|scheme| side.follow(scheme).ok()).and_then(Value::as_object) {
@@ -146,7 +146,7 @@ fn definition(side: &Side, name: &str) -> String {
     }
 }
 
-/// Compares the schemes of the document. A change of a scheme is reported once, and not at each operation.
+/// Compares the security schemes of the document. A change of a scheme is reported once, and not at each operation.
 pub(super) fn schemes<'a>(differ: &mut Differ<'a>, old: &'a Object, new: &'a Object) {
     let whole = Location::document("components");
     let Some((before, after)) = differ.maps(&whole, "securitySchemes", old, new) else { return };
@@ -190,7 +190,7 @@ pub(super) fn schemes<'a>(differ: &mut Differ<'a>, old: &'a Object, new: &'a Obj
     }
 }
 
-/// The schemes that any requirement of a document names.
+/// Collects the names of the security schemes that any requirement within a value names.
 fn asked_for<'v>(value: &'v Value, used: &mut BTreeSet<&'v str>) {
     if let Some(requirements) = value.get("security") {
         used.extend(items(Some(requirements)).iter().flat_map(|way| members(way).keys()).map(String::as_str));

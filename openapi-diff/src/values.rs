@@ -13,19 +13,19 @@ pub(super) type Object = Map<String, Value>;
 
 static EMPTY: LazyLock<Value> = LazyLock::new(|| Value::Object(Object::new()));
 
-/// An object without members. As a schema it accepts everything.
+/// An empty object. As a schema it accepts everything.
 pub(super) fn empty() -> &'static Value {
     &EMPTY
 }
 
-/// Annotations: members that document the contract and do not affect requests and responses.
+/// Annotations: properties that document the contract and do not affect requests and responses.
 pub(super) const ANNOTATIONS: [&str; 7] = ["description", "summary", "title", "example", "examples", "externalDocs", "$comment"];
 
 pub(super) fn is_annotation(key: &str) -> bool {
     ANNOTATIONS.contains(&key)
 }
 
-/// The members of an object. Other values have none.
+/// Returns the properties of an object. A value that is no object has none.
 pub(super) fn members(value: &Value) -> &Object {
     static NONE: LazyLock<Object> = LazyLock::new(Object::new);
     value.as_object().unwrap_or(&NONE)
@@ -53,12 +53,12 @@ pub(super) fn order(one: &Value, other: &Value) -> Ordering {
     }
 }
 
-/// The keys that either object has, sorted, each once.
+/// Returns the keys of both objects, sorted, each once.
 pub(super) fn keys<'a>(old: &'a Object, new: &'a Object) -> BTreeSet<&'a str> {
     old.keys().chain(new.keys()).map(String::as_str).collect()
 }
 
-/// Whether two values are equal. `1` equals `1.0`, and the order of members does not matter.
+/// Whether two values are equal. `1` equals `1.0`, and the order of properties does not matter.
 pub(super) fn same(old: &Value, new: &Value) -> bool {
     match (old, new) {
         (Value::Number(one), Value::Number(other)) => one == other || (one.is_f64() || other.is_f64()) && one.as_f64() == other.as_f64(),
@@ -77,11 +77,11 @@ pub(super) fn both_same(old: Option<&Value>, new: Option<&Value>) -> bool {
     }
 }
 
-/// A value as text. Equal values have equal texts.
+/// Returns a canonical form of a JSON value. Equal values have equal texts.
 pub(super) fn canonical(value: &Value) -> String {
     match value {
         Value::Number(number) => match number.as_f64().filter(|_| number.is_f64()) {
-            // Integers are exact in this range.
+            // A float represents each integer in this range exactly.
             Some(float) if float.fract() == 0.0 && float.abs() < 9e15 => (float as i64).to_string(),
             _ => number.to_string(),
         },
@@ -96,7 +96,7 @@ pub(super) fn canonical(value: &Value) -> String {
     }
 }
 
-/// A value for a report: itself if it is short, or its hash.
+/// Returns the form of a value in a report: the value itself if its JSON has at most 300 bytes, else the beginning of its SHA-256 hash.
 pub(super) fn brief(value: &Value) -> Value {
     let text = canonical(value);
     if text.len() <= 300 { value.clone() } else { Value::String(format!("sha256:{}", &hex(&sha256(&text))[..16])) }
@@ -110,9 +110,9 @@ pub(super) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// A value without annotations, at any depth.
+/// Returns a value without its annotations, which are removed at any depth.
 pub(super) fn bare(value: &Value) -> Value {
-    /// Objects whose members are names. A name may equal that of an annotation.
+    /// Keywords whose objects have free names as keys. Such a name is kept even if it equals an annotation.
     const NAMES: [&str; 13] = [
         "properties",
         "patternProperties",
@@ -128,7 +128,7 @@ pub(super) fn bare(value: &Value) -> Value {
         "variables",
         "mapping",
     ];
-    /// Keywords whose values are data, which may contain a member named like an annotation.
+    /// Keywords whose values are data. A property in the data is kept even if it is named like an annotation.
     const LITERAL: [&str; 3] = ["default", "enum", "const"];
     fn inner(value: &Value, names: bool) -> Value {
         match value {
@@ -148,7 +148,7 @@ pub(super) fn bare(value: &Value) -> Value {
     inner(value, false)
 }
 
-/// Escapes a name for use as one step of a place.
+/// Escapes a name for use as one token of a JSON pointer or of a location.
 pub(super) fn step(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }

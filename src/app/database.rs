@@ -19,7 +19,8 @@ async fn connect(config: &Config, metrics: Option<&Metrics>) -> store::Result<Db
     Db::open(&config.database_url, config.connections.get(), metrics.map(Metrics::on_statement)).await
 }
 
-/// Opens the database for a command, as [`open_served`] does, whether or not it is a sandbox. A command of a sandbox goes by its clock.
+/// Opens the database for a command, as [`open_served`] does, whether or not it is a sandbox. For a sandbox, the returned
+/// world has the sandbox's clock.
 pub async fn open_migrated(config: &Config) -> store::Result<(Db, World)> {
     let db = connect(config, None).await?;
     db.migrate_up().await?;
@@ -27,11 +28,11 @@ pub async fn open_migrated(config: &Config) -> store::Result<(Db, World)> {
     Ok((prepared(config, db).await?, world))
 }
 
-/// What a server needs of a database.
+/// The open database of a server.
 pub struct ServedDatabase {
     pub db: Db,
     pub world: World,
-    /// Keeps other servers from the same sandbox.
+    /// Held for a sandbox: prevents other servers from serving the same sandbox.
     pub lock: Option<ServerLock>,
 }
 
@@ -50,19 +51,19 @@ pub async fn open_served(config: &Config, metrics: &Metrics, as_sandbox: bool) -
         }
     }
     let lock = if as_sandbox { Some(db.lock_for_server().await?) } else { None };
-    // Under the lock: no other server moves the clock after this.
+    // The clock is read while the lock is held, so no other server moves it afterwards.
     let world = world_of(&db).await?;
     Ok(ServedDatabase { db: prepared(config, db).await?, world, lock })
 }
 
-/// The real world, or that of a sandbox.
+/// Returns the clocks of this database: real time, or for a sandbox a clock that is ahead of real time.
 async fn world_of(db: &Db) -> store::Result<World> {
     let ahead = db.sandbox_ahead().await?;
     Ok(ahead.map_or_else(World::real, |ahead| World::real().in_sandbox(ahead)))
 }
 
-/// The database with the keys of its secrets, none of which is stored in plain text, and without the former places of rows that another
-/// database server noted.
+/// Prepares an open database: deletes former sort positions of rows that another database server noted, sets the keys that encrypt stored
+/// secrets, and encrypts secrets that are stored in plain text.
 async fn prepared(config: &Config, db: Db) -> store::Result<Db> {
     db.adopt_places().await?;
     let db = db.with_secret_keys(secret_keys(config)?);

@@ -1,4 +1,5 @@
-//! A shop on the clock of a sandbox, and the same shop on the clock of the test suite.
+//! Tests of the sandbox clock: a test store ("shop") in a sandbox whose clock is advanced, compared with a store on the test suite's fake
+//! clock.
 
 mod due;
 mod half_year;

@@ -1,4 +1,5 @@
-//! Inbound messages that bridges sign: what is accepted, and thousands of forged, changed, stale, replayed and foreign requests of which none is.
+//! Tests of inbound messages that a bridge signs: valid requests are accepted, and none of thousands of forged, changed, stale, replayed
+//! and foreign requests is accepted.
 
 use std::sync::Arc;
 
@@ -93,12 +94,12 @@ impl Bench {
         send(&self.endpoint, signed, &[]).await
     }
 
-    /// The number of events of the other store.
+    /// Returns the number of events of the other store.
     async fn others(&self) -> usize {
         self.service.events_after(&self.other, 0, 500).await.unwrap().len()
     }
 
-    /// The numbers of rows that a message would change.
+    /// Returns the number of rows of each table that a message would change.
     async fn rows(&self) -> [i64; 4] {
         let mut rows = [0; 4];
         for (table, rows) in ["messages", "conversations", "events", "accepted_signatures"].iter().zip(&mut rows) {
@@ -135,18 +136,18 @@ async fn a_bridge_brings_messages_in_with_its_own_secret() {
     let message = bench.message("a1", 1).to_string();
     let (status, answer) = bench.send(&sign(&first, "m.1", NOW, message.clone())).await;
     assert_eq!((status, &answer["data"]["duplicate"], &answer["storeId"]), (200, &json!(false), &json!(store)), "{answer}");
-    // A retry is signed anew, and the message is kept once.
+    // A retry has a new signature, and the message is stored once.
     let (status, again) = bench.send(&sign(&first, "m.1", NOW + 1, message.clone())).await;
     assert_eq!((status, &again["data"]["duplicate"]), (200, &json!(true)), "{again}");
     assert_eq!(again["data"]["messageId"], answer["data"]["messageId"]);
-    // During a rotation either secret signs, also beside signatures that are not known.
+    // During a rotation both secrets are valid, even if the header also contains unknown signatures.
     let second = bench.rotate("a1", FormerSecrets::Overlap).await;
     for (n, (secret, before)) in [(&first, "v1,AAAA "), (&second, "v1a,AAAA v9,x ")].into_iter().enumerate() {
         let mut signed = sign(secret, "rotated", NOW + 10 + n as i64, bench.message("a1", 10 + n).to_string());
         signed.signature.insert_str(0, before);
         assert_eq!(bench.send(&signed).await.0, 200);
     }
-    // Secrets that leaked end with the rotation.
+    // `FormerSecrets::End` is for leaked secrets: former secrets are invalid from the rotation on.
     let third = bench.rotate("a1", FormerSecrets::End).await;
     for (n, secret, status) in [(15, &first, 401), (16, &second, 401), (17, &third, 200)] {
         assert_eq!(bench.send(&sign(secret, "leaked", NOW + n, bench.message("a1", n as usize).to_string())).await.0, status);
@@ -159,7 +160,7 @@ async fn a_bridge_brings_messages_in_with_its_own_secret() {
         assert_eq!(found, status, "{answer}");
         assert!(status == 200 || answer["error"]["message"].as_str().unwrap().contains("`webhook-timestamp` must be within five minutes"));
     }
-    // A byte order mark and half a character are signed as they are sent; compression comes after the signature.
+    // A byte order mark and half of a surrogate pair are signed as they are sent. A compressed body is signed before compression.
     let marked = format!("\u{feff}{}", bench.message("a1", 30));
     assert_eq!(bench.send(&sign(&second, "mark", NOW, marked)).await.0, 200);
     let half = bench.message("a1", 31).to_string().replace("hello", "\\ud83d");
@@ -169,12 +170,12 @@ async fn a_bridge_brings_messages_in_with_its_own_secret() {
     std::io::Write::write_all(&mut gzip, &packed.body).unwrap();
     packed.body = gzip.finish().unwrap();
     assert_eq!(send(&bench.endpoint, &packed, &[("content-encoding", "gzip")]).await.0, 200);
-    // A token decides alone where there is one.
+    // If a request has a token, its signature does not count.
     let signed = sign(&second, "both", NOW, bench.message("a1", 33).to_string());
     assert_eq!(send(&bench.endpoint, &signed, &[("authorization", "Bearer cps_unknown")]).await.0, 401);
     assert_eq!(bench.send(&signed).await.0, 200);
     assert_eq!(bench.fixture.rows_of("audit").await, 3, "the bridge and its two rotations");
-    // After a day only the new secret signs; without the bridge, none.
+    // A day after the rotation only the new secret is valid. Once the bridge is removed, no secret is valid.
     bench.clock.pass(25 * HOUR);
     let later = NOW + 25 * 60 * 60;
     assert_eq!(bench.send(&sign(&first, "old", later, bench.message("a1", 40).to_string())).await.0, 401);
@@ -208,7 +209,7 @@ async fn a_signed_request_that_failed_may_be_sent_again_and_one_that_succeeded_m
     }
     statuses.sort_unstable();
     assert_eq!(statuses, [200, 409, 409, 409, 409, 409, 409, 409]);
-    // Another message with the same id and time is a repetition, too.
+    // A different message with the same `webhook-id` and `webhook-timestamp` also counts as a replay.
     let (status, answer) = bench.send(&sign(&secret, "m", NOW, bench.message("a1", 2).to_string())).await;
     assert_eq!(status, 409);
     assert!(answer["error"]["message"].as_str().unwrap().starts_with("`webhook-id` and `webhook-timestamp` are those of"), "{answer}");
@@ -216,7 +217,7 @@ async fn a_signed_request_that_failed_may_be_sent_again_and_one_that_succeeded_m
     assert_eq!(bench.fixture.rows_of("messages").await, before[0] + 1);
 }
 
-/// Numbers that look random and are the same in every run (xorshift).
+/// A pseudo-random generator (xorshift) that gives the same numbers in every run.
 struct Dice(u64);
 
 impl Dice {
@@ -232,11 +233,12 @@ impl Dice {
     }
 }
 
-/// The kinds of requests that must not be accepted.
+/// The number of kinds of requests that must not be accepted.
 const KINDS: usize = 16;
 const REQUESTS: usize = 10_000;
 
-/// A request of a kind that must be refused, and the status of its answer. `accepted` were accepted before.
+/// Returns a request that must be refused, of the kind `n % KINDS`, and the expected status of the response. `accepted` are requests that
+/// were accepted before.
 fn refused_request(bench: &Bench, dice: &mut Dice, n: usize, secrets: &[SigningSecret; 3], accepted: &[Signed]) -> (Signed, u16) {
     let [own, beside, foreign] = secrets;
     let id = format!("msg_{n}");
@@ -258,12 +260,12 @@ fn refused_request(bench: &Bench, dice: &mut Dice, n: usize, secrets: &[SigningS
             mac[dice.below(32)] ^= 1 << dice.below(8);
             Signed { signature: format!("v1,{}", BASE64.encode(mac)), ..good }
         }
-        // The bridge of another account, and of the account of the same id in another store.
+        // Signed with the secret of another account's bridge, or of the bridge of the account with the same id in another store.
         2 => sign(beside, &id, time, text),
         3 => sign(foreign, &id, time, text),
         4 => sign(own, &id, time, in_store(store, "a2")),
         5 => sign(own, &id, time, in_store(&bench.other, "a1")),
-        // An account without a bridge, one that does not exist, and one whose name no database stores.
+        // An account without a bridge, an account that does not exist, or an account id that no database can store.
         6 => {
             let secret = SigningSecret(if dice.below(2) == 0 { vec![0; 32] } else { dice.bytes(32) });
             let account = ["a3", "a4", "", "a1\0", "A1", " a1"][dice.below(6)];
@@ -296,7 +298,7 @@ fn refused_request(bench: &Bench, dice: &mut Dice, n: usize, secrets: &[SigningS
             }
             lacking
         }
-        // Members that are sent twice, so that two readers may see two accounts.
+        // A property that is sent twice: two parsers could read two different accounts.
         14 => {
             let twice = format!("{{\"accountId\":\"a2\",{}", &text[1..]);
             sign(own, &id, time, twice)
@@ -336,7 +338,7 @@ async fn of_ten_thousand_forged_stale_replayed_and_foreign_requests_none_is_acce
         part.await.unwrap();
     }
     assert_eq!((bench.rows().await, bench.others().await), before);
-    // The bridges are still served.
+    // Valid requests of the bridges are still accepted.
     for (n, (secret, account)) in secrets.iter().zip(["a1", "a2"]).enumerate() {
         assert_eq!(bench.send(&sign(secret, "after", NOW, bench.message(account, 90_000 + n).to_string())).await.0, 200);
     }

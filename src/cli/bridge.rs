@@ -117,7 +117,7 @@ impl BridgeOutput {
     }
 }
 
-/// A bridge without its secret.
+/// Returns a bridge as JSON, without its secret.
 fn shown(bridge: Bridge) -> serde_json::Result<Value> {
     serde_json::to_value(BridgeView::from(bridge))
 }

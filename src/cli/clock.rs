@@ -18,7 +18,7 @@ use crate::{
     http::machinery::routing::SETTINGS_PREFIX,
 };
 
-/// How long an advance may take: longer than the server goes on with it.
+/// The time-out of a request to advance the clock. It is longer than the ten minutes after which the server ends an advance.
 const PATIENCE: Duration = Duration::from_secs(660);
 
 #[derive(Args, Debug)]
@@ -101,7 +101,7 @@ async fn show(server: &ServerArgs) -> CliResult {
 }
 
 impl ServerArgs {
-    /// The `data` of the server's answer.
+    /// Sends a request to the settings API of the server. Returns `data` of the response.
     async fn ask(&self, method: Method, path: &str, body: Option<Value>) -> Result<Value, Failed> {
         let token = settings_token().ok_or_else(|| {
             Failed("there is no token; set COUNTERPART_TOKEN to one, which `counterpart settings token` prints".to_owned())

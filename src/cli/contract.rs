@@ -22,7 +22,7 @@ use crate::domain::clock::World;
 pub enum ContractCommand {
     /// Compare two OpenAPI documents and class each change
     ///
-    /// Takes OpenAPI 3.0 and 3.1, JSON or YAML. Each difference beside descriptions and examples is reported by operation,
+    /// Takes OpenAPI 3.0 and 3.1, JSON or YAML. Each difference outside of descriptions and examples is reported by operation,
     /// place and direction, as breaking, compatible, or unknown where the documents alone do not decide. A request must not
     /// accept less than before, a response must not contain more than before, and names that generated clients use must not
     /// change. Each change has a fingerprint that stays while other parts of the document change.
@@ -146,7 +146,7 @@ impl ContractCommand {
 }
 
 impl Diff {
-    /// Whether no change fails, and all approvals and severities are valid.
+    /// Compares the two documents and writes the report. Returns whether no change fails, and all approvals and severities are valid.
     fn run(self) -> Result<bool, Failed> {
         if self.old == "-" && self.new == "-" {
             return Err(Failed("only one of the documents can come through standard input".to_owned()));
@@ -204,7 +204,7 @@ fn passes(report: &Report, mildest: Class) -> bool {
     report.failing(mildest).next().is_none()
 }
 
-/// A path for the text of an error.
+/// Returns the first path of the documents, as an example for an error message.
 fn example<'d>(old: &'d Document, new: &'d Document) -> &'d str {
     old.paths().chain(new.paths()).next().unwrap_or("/pets")
 }

@@ -1,7 +1,7 @@
-//! `counterpart copy`: keeps a copy of a store's records current, from the feed of changes of a running server.
+//! `counterpart copy`: follows the change feed of a running server, and so keeps a copy of a store's records up to date.
 //!
-//! The copy begins with a snapshot and goes on with every change. Its records and its position commit together, so it resumes where it was,
-//! however this process or the server ended.
+//! The copy begins with a snapshot and then applies every change. The records and the copy's position in the change log commit in one
+//! transaction. So the copy resumes at its position after this process or the server stopped or crashed.
 
 mod copied_file;
 mod feed_client;
@@ -22,16 +22,17 @@ use crate::{
     store::{Db, record_copy::CopyPosition},
 };
 
-/// Records, or changes, per request.
+/// The maximum number of records or changes per request.
 const PAGE: usize = 500;
-/// For how many seconds a request waits for a change.
+/// The time of a long poll in seconds: the server responds earlier if there is a change.
 const WAIT: u64 = 30;
-/// The pause after a failure, which doubles with each further failure.
+/// The base of the exponential backoff. The pause after the n-th failure in a row is this value times 2 to the power of n, at most
+/// [`LONGEST_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(15);
-/// After how many failures in a row `--once` gives up.
+/// The number of failures in a row after which `--once` gives up.
 const FAILURES: u32 = 10;
-/// A file is written again no sooner than after this many times the time that the last writing took.
+/// The minimum pause between two writes of the file, as a multiple of the duration of the last write.
 const RESTS: u32 = 10;
 
 #[derive(Args, Debug)]
@@ -85,7 +86,7 @@ impl CopyArgs {
     }
 }
 
-/// Why a step failed.
+/// Why a step failed: temporarily, with the minimum pause that the server asked for, or permanently.
 enum StepError {
     Passing(String, Option<Duration>),
     Lasting(String),
@@ -97,24 +98,24 @@ impl<E: Into<Failed>> From<E> for StepError {
     }
 }
 
-/// A copy in progress.
+/// A copy that follows the change feed, and its progress.
 struct FollowingCopy {
     feed: FeedClient,
     db: Db,
-    /// Absent: the copy is a database.
+    /// The file of the copy. `None` if the copy is a PostgreSQL database.
     file: Option<PathBuf>,
     /// The store of the token, once it is known.
     store: Option<StoreId>,
-    /// Whether the file lacks a change.
+    /// Whether a change was applied that is not in the file yet.
     unwritten: bool,
     /// When the file was last written, and how long that took.
     written: Option<(Instant, Duration)>,
-    /// Whether the copy is equal to the store as it was a moment ago.
+    /// Whether the copy contained every change when the server sent its last response.
     is_current: bool,
 }
 
 impl FollowingCopy {
-    /// Reads a page and applies it.
+    /// Reads the next page of the snapshot or of the change feed, and applies it to the copy.
     async fn step(&mut self, once: bool) -> Result<(), StepError> {
         let known = match &self.store {
             Some(store) => self.db.copy_position(store).await?.map(|position| (store.clone(), position)),
@@ -143,7 +144,7 @@ impl FollowingCopy {
         }
     }
 
-    /// Learns the store of the token, and begins a copy of it if there is none.
+    /// Asks the server for the store of the token, and begins a copy of this store unless there is one.
     async fn begin(&mut self) -> Result<(), StepError> {
         let first = self.first_page().await?;
         if self.db.copy_position(&first.store).await?.is_none() {
@@ -153,7 +154,7 @@ impl FollowingCopy {
         Ok(())
     }
 
-    /// The first page of a snapshot, for its store and its start.
+    /// Reads the first page of a snapshot: it contains the store and the position in the change log at which the snapshot starts.
     async fn first_page(&self) -> Result<FetchedPage, StepError> {
         self.feed.records(RecordKind::ALL[0], None, 1).await.map_err(|error| match error {
             FetchError::Passing(reason, pause) => StepError::Passing(reason, pause),
@@ -187,12 +188,12 @@ impl FollowingCopy {
         Ok(())
     }
 
-    /// For how long the file is not to be written.
+    /// Returns the remaining pause before the file may be written again ([`RESTS`]).
     fn rest(&self) -> Duration {
         self.written.map_or(Duration::ZERO, |(at, took)| took.saturating_mul(RESTS).saturating_sub(at.elapsed()))
     }
 
-    /// For how many seconds the next request waits for a change.
+    /// Returns the time of the next long poll in seconds: 0 if the copy is not current, short if the file has to be written soon.
     fn wait(&self) -> u64 {
         if !self.is_current {
             return 0;
@@ -211,7 +212,7 @@ impl FollowingCopy {
     }
 }
 
-/// Where a snapshot goes on after the last record of a kind.
+/// Returns the position in a snapshot after the last record of a kind: the start of the next kind. `None` is the end of the snapshot.
 fn after_kind(kind: RecordKind) -> Option<(RecordKind, Option<String>)> {
     RecordKind::ALL.into_iter().find(|next| *next > kind).map(|next| (next, None))
 }

@@ -82,14 +82,14 @@ async fn fill(db: &Db, world: &World) -> Result<(Secret, Secret), super::Failed>
         let reason = format!("the file holds other stores, but no store `{store}`; `--keep` needs a file of an earlier demo, or a new one");
         return Err(super::Failed(reason));
     }
-    // An earlier start may have been killed before it imported the records.
+    // The import creates the owner. Without an owner, the store is new, or an earlier start was killed before the import.
     let is_new = db.users(&store, Some(&demo_data::owner())).await?.is_empty();
     if is_new {
         let spool = Spool::copy(Cursor::new(demo_data::lines(world.now()).collect::<Vec<_>>().join("\n")))?;
         import::run(db, world, &store, spool, Options::default()).await?;
     }
     let (service, editor) = (service(db.clone(), world.clone()), Editor::command_line(store.clone()));
-    // A key that a person created under the same name usually differs in its owner or scopes, and stays.
+    // Does not delete a key that a user created under the same name: it usually has an owner or fewer scopes.
     let is_former =
         |key: &&ApiKey| key.name == KEY_NAME && key.owner.is_none() && Scope::ALL.iter().all(|scope| key.scopes.contains(*scope));
     for key in service.keys(&store).await?.iter().filter(is_former) {

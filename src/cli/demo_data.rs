@@ -31,7 +31,7 @@ const PEOPLE: [(&str, &str); 12] = [
     ("Sofia", "Rossi"),
 ];
 
-/// Dialogues, grouped by language: the customer's question, the answer, the customer's reply, the second answer.
+/// Dialogues, grouped by language: the customer's question, the shop's answer, the customer's reply, the shop's second answer.
 const TALKS: [(&str, &str, &str, &str); 12] = [
     ("สวัสดีค่ะ สั่งของไปเมื่อวันจันทร์ ยังไม่ได้รับเลย", "สวัสดีค่ะ ขอหมายเลขคำสั่งซื้อหน่อยนะคะ", "ORD-20418 ค่ะ", "พัสดุถึงวันพรุ่งนี้ค่ะ ขออภัยที่ล่าช้านะคะ"),
     ("สินค้าที่ได้รับชำรุด ขอคืนเงินได้ไหมครับ", "ได้ครับ รบกวนส่งรูปสินค้าให้หน่อยครับ", "ส่งให้แล้วครับ", "ดำเนินการคืนเงินแล้วครับ ภายใน 3 วันทำการ"),
@@ -70,7 +70,7 @@ const TALKS: [(&str, &str, &str, &str); 12] = [
 /// The id of a contact with conversations, for the example request that `demo` prints.
 pub const FIRST_CONTACT: &str = "contact-001";
 
-/// The demo store as lines of an import file (NDJSON), one record each.
+/// Returns the demo store as lines of an import file (NDJSON), one record each.
 pub fn lines(now: Timestamp) -> impl Iterator<Item = String> {
     let demo = DemoData { now: now.millis() };
     let parts: [fn(&DemoData) -> Vec<Value>; 5] =
@@ -78,7 +78,7 @@ pub fn lines(now: Timestamp) -> impl Iterator<Item = String> {
     parts.into_iter().flat_map(move |part| part(&demo)).map(|line| line.to_string())
 }
 
-/// Messages that an assistant proposes to contacts of the demo store.
+/// Returns messages that an assistant proposes to contacts of the demo store.
 pub fn drafts() -> [Send; 2] {
     [
         ("conv-011", "Your parcel left our warehouse this morning. It arrives tomorrow."),
@@ -92,14 +92,14 @@ struct DemoData {
 }
 
 fn line(kind: &str, mut record: Value) -> Value {
-    // Members that are null are removed, so that callers can pass optional values.
+    // Properties that are null are removed, so that callers can pass optional values.
     if let Some(record) = record.as_object_mut() {
         record.retain(|_, value| !value.is_null());
     }
     json!({ "kind": kind, "record": record })
 }
 
-/// The owner of the store.
+/// Returns the owner of the store.
 pub fn owner() -> UserId {
     user_id(1).into()
 }
@@ -295,7 +295,7 @@ impl DemoData {
                     "unreadMsgCnt": n % 3, "emailSubject": mail.then(|| format!("About my order ORD-{:05}", 20400 + n)),
                     "createdAt": self.at(began), "updatedAt": self.at(began - 20 * MINUTE)}),
             ));
-            // Half of the conversations have two tickets: a former one, which is closed, and a later one.
+            // Half of the conversations have two tickets: an older one, which is closed, and a newer one.
             let rounds = if n % 2 == 0 { 2 } else { 1 };
             for round in 0..rounds {
                 let opened = began - round * 12 * HOUR;

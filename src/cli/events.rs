@@ -9,7 +9,7 @@ use crate::{
     domain::ids::StoreId,
 };
 
-/// Events per read.
+/// The number of events per query.
 const PAGE: i64 = 500;
 
 #[derive(Args, Debug)]

@@ -63,13 +63,13 @@ impl ExportArgs {
 
 async fn stream(db: &Db, store: &StoreId, out: impl Write + Send) -> CliResult {
     match export::run(db, store, &mut BufWriter::new(out)).await {
-        // The reader closed the pipe.
+        // A reader that closes the pipe is not an error.
         Err(ExportError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         outcome => Ok(outcome.map(|_| ())?),
     }
 }
 
-/// Writes the export to a temporary file beside the target, so that the last step is a rename within one file system.
+/// Writes the export to a temporary file in the folder of the target, so that the last step is a rename within one file system.
 async fn beside(db: &Db, store: &StoreId, target: &Path, named: impl Fn(io::Error) -> Failed) -> Result<NamedTempFile, Failed> {
     let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut file = NamedTempFile::new_in(folder).map_err(&named)?;

@@ -38,7 +38,7 @@ impl Health {
     }
 }
 
-/// The address at which this machine reaches a server: a server that listens on every address is reached at a loopback address.
+/// Returns the address at which this machine reaches a server: a server that listens on every address is reached at a loopback address.
 fn reachable(listen: &str) -> String {
     match listen.rsplit_once(':') {
         Some(("0.0.0.0", port)) => format!("127.0.0.1:{port}"),

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use reqwest::{Client, redirect::Policy};
 
-/// An error with its causes.
+/// Returns the text of an error with all its causes.
 pub(super) fn explained(error: &reqwest::Error) -> String {
     let causes = std::iter::successors(std::error::Error::source(error), |cause| cause.source());
     causes.fold(error.to_string(), |all, cause| format!("{all}: {cause}"))
 }
 
-/// An HTTP client that follows redirects as the policy says.
+/// Returns an HTTP client that follows redirects as the policy says.
 pub(super) fn client(redirects: Policy) -> Result<Client, String> {
     let roots = rustls::RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
     let tls = rustls::ClientConfig::builder_with_provider(rustls::crypto::ring::default_provider().into())

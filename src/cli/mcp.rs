@@ -81,7 +81,7 @@ impl Mcp {
     }
 }
 
-/// Serves until standard input ends.
+/// Serves the assistant tools until standard input ends.
 async fn serve(server: impl ServerHandler) -> CliResult {
     let (mut early, input) = tokio::io::duplex(EARLY_BYTES);
     let reading = tokio::spawn(async move { pass_on(tokio::io::stdin(), &mut early).await });
@@ -95,11 +95,11 @@ async fn serve(server: impl ServerHandler) -> CliResult {
     Ok(())
 }
 
-/// The bytes of messages that wait for the protocol library.
+/// The size of the buffer between standard input and the protocol library, in bytes.
 const EARLY_BYTES: usize = 64 * 1024;
 
-/// Passes lines on. Before the first request other than `server/discover`, only requests: the protocol library ends at anything else, such
-/// as the cancellation of a request that was already answered.
+/// Passes lines from standard input to the protocol library. Drops every line that is not a request until the first request other than
+/// `server/discover`: the library would end at such a line, for example at the cancellation of a request that was already answered.
 async fn pass_on(input: impl AsyncRead + Unpin, output: &mut (impl AsyncWrite + Unpin)) -> std::io::Result<()> {
     let (mut input, mut line, mut has_begun) = (BufReader::new(input), Vec::new(), false);
     while !has_begun {

@@ -102,7 +102,7 @@ struct ReceivedLine {
     #[serde(skip_serializing_if = "Option::is_none")]
     ticket_id: Option<TicketId>,
     duplicate: bool,
-    /// Members that could not be stored; the message was accepted without them.
+    /// Properties that could not be stored; the message was accepted without them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     ignored: Vec<LeftOut>,
 }

@@ -97,7 +97,8 @@ impl Serve {
         let metrics = Metrics::default();
         let ServedDatabase { mut db, world, lock } = open_served(config, &metrics, self.sandbox).await?;
         if db.is_one_writer() {
-            // A SQLite file that is not writable stays so. PostgreSQL is not checked, since it may be failing over.
+            // Checks that the database accepts writes, since a SQLite file that is not writable stays so. PostgreSQL is not checked: during
+            // a failover it refuses writes only for a while.
             db.prove_usable(world.now()).await.map_err(|error| Failed(format!("the database cannot be used: {error}")))?;
         }
         report_secrets(&db).await?;
@@ -135,7 +136,7 @@ impl Serve {
             sandbox_now.map_or(Ok(()), |now| print(&format!("sandbox, whose clock shows {now}")))
         };
         let served = self.listen.serve(&app, ready).await;
-        // Only now may another server serve the sandbox.
+        // Releases the lock of the sandbox, so that another server may serve it.
         drop(lock);
         served
     }
@@ -163,7 +164,7 @@ fn address(text: &str) -> Result<String, String> {
 }
 
 impl Listen {
-    /// The host of the address, unless it stands for every address of the machine.
+    /// Returns the host of the listen address; an empty list if the server listens on every address of the machine.
     pub fn hosts(&self) -> Vec<String> {
         let host = self.listen.rsplit_once(':').map_or("", |(host, _)| host);
         if matches!(host, "0.0.0.0" | "[::]") { Vec::new() } else { vec![host.to_owned()] }

@@ -1,4 +1,4 @@
-//! `counterpart completions` and `counterpart man`: shell completions and manual pages, which packages install beside the program.
+//! `counterpart completions` and `counterpart man`: shell completions and manual pages, which packages install with the program.
 
 use std::path::PathBuf;
 

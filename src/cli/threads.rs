@@ -11,7 +11,7 @@ use super::{Cli, Command};
 use crate::store::is_beside;
 
 impl Cli {
-    /// The number of threads: the option, or the default for the database.
+    /// Returns the number of threads: the option, or the default for the database.
     pub fn threads(&self) -> usize {
         // A demo has a separate database file.
         let database_url = if matches!(self.command, Command::Demo(_)) { "sqlite:" } else { &self.config.database_url };

@@ -40,7 +40,7 @@ pub fn refuse(cli: &Command, matches: &ArgMatches) -> Result<(), clap::Error> {
             return fail(format!("`--{}` does nothing with `{command}`: {reason}", id.replace('_', "-")));
         }
     }
-    // The switches of the command, and of every group that contains it.
+    // The switches (boolean options) of the command, and of every group that contains it.
     let (mut used, mut names) = (switches(cli), Vec::new());
     let (mut command, mut inner) = (cli, matches);
     while let Some((name, next)) = inner.subcommand() {
@@ -59,7 +59,7 @@ pub fn refuse(cli: &Command, matches: &ArgMatches) -> Result<(), clap::Error> {
     }
 }
 
-/// The variables that turn switches of a command on.
+/// Returns the environment variables of a command's switches (boolean options).
 fn switches(command: &Command) -> Vec<String> {
     let switches = command.get_arguments().filter(|argument| matches!(argument.get_action(), ArgAction::SetTrue));
     switches.filter_map(|switch| Some(switch.get_env()?.to_str()?.to_owned())).collect()

@@ -17,7 +17,7 @@ use crate::{
     service::{Service, webhooks::WebhookSettings},
 };
 
-/// Attempts per read of the log.
+/// The number of delivery attempts per read of the log.
 const LOG_PAGE: i64 = 500;
 
 #[derive(Debug, Subcommand)]
@@ -235,7 +235,7 @@ impl WebhookOutput {
     }
 }
 
-/// A webhook without its secret.
+/// Returns a webhook as JSON, without its secret.
 fn shown(webhook: Webhook) -> serde_json::Result<Value> {
     serde_json::to_value(WebhookView::from(webhook))
 }

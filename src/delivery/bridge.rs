@@ -84,12 +84,12 @@ fn never(reason: impl ToString) -> NotTaken {
     NotTaken { class: Class::Permanent, reason: reason.to_string() }
 }
 
-/// `after`: the pause that the bridge asks for, in milliseconds.
+/// Makes a transient failure. `after`: the pause that the bridge asks for, in milliseconds.
 fn later(reason: String, after: Option<i64>) -> NotTaken {
     NotTaken { class: Class::Transient { after: after.map(|after| Duration::from_millis(u64::try_from(after).unwrap_or(0))) }, reason }
 }
 
-/// Classifies a response. A response that never ends is still understood if all of its JSON arrived.
+/// Classifies a response as accepted or failed. A response that never ends is still read if all of its JSON arrived.
 fn judge(received: &EndpointResponse) -> Result<Accepted, NotTaken> {
     let (status, after) = (received.status, received.pause);
     let read = |body: &[u8]| serde_json::from_slice::<Map<String, Value>>(body).ok();

@@ -57,7 +57,7 @@ pub struct EndpointResponse {
 /// The body of a response.
 pub enum ResponseBody {
     Whole(Vec<u8>),
-    /// The body ended too early or did not end: the bytes that arrived, and the reason why the rest did not.
+    /// The body ended too early or did not end: the bytes that arrived, and the reason of the failure.
     Part(Vec<u8>, String),
     /// Longer than [`MAX_ANSWER`]: the bytes before the limit.
     TooLong(Vec<u8>),
@@ -68,7 +68,7 @@ impl Poster {
         Self::naming(timeout, targets, Arc::new(MachineNames))
     }
 
-    /// [`Self::new`], with the DNS resolver of the caller.
+    /// Makes a client as [`Self::new`] does, with the DNS resolver of the caller.
     pub(super) fn naming(timeout: Duration, targets: Targets, names: Arc<dyn Resolve>) -> Result<Self, NoClient> {
         let client = client_of(timeout, targets, names.clone(), usize::MAX)?;
         Ok(Self { client, unpooled: client_of(timeout, targets, names, 0)?, timeout })
@@ -129,7 +129,7 @@ impl Poster {
     }
 }
 
-/// Whether the connection of a request ended without a response.
+/// Returns whether the connection of a request ended without a response.
 fn was_closed(error: &reqwest::Error) -> bool {
     error.is_request() && !error.is_connect() && !error.is_timeout()
 }
@@ -153,12 +153,12 @@ fn client_of(timeout: Duration, targets: Targets, names: Arc<dyn Resolve>, kept:
         .build()?)
 }
 
-/// The pause in milliseconds that `Retry-After` asks for.
+/// Returns the pause in milliseconds that `Retry-After` asks for.
 fn pause(response: &Response, now: Timestamp) -> Option<i64> {
     response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()).and_then(|text| asked(text, now))
 }
 
-/// Either form of `Retry-After`: seconds, or an HTTP date.
+/// Parses either form of `Retry-After`, seconds or an HTTP date. Returns the pause in milliseconds.
 fn asked(text: &str, now: Timestamp) -> Option<i64> {
     let text = text.trim();
     let pause = match text.parse::<i64>() {
@@ -171,7 +171,7 @@ fn asked(text: &str, now: Timestamp) -> Option<i64> {
     Some(pause.clamp(0, LONGEST_ASKED))
 }
 
-/// The root cause of an error. Without the URL, which may contain a secret.
+/// Returns the root cause of an error. Without the URL, which may contain a secret.
 fn reason(error: &reqwest::Error, timeout: Duration) -> String {
     if error.is_timeout() {
         return format!("no answer within {} seconds", timeout.as_secs());

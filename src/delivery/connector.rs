@@ -1,4 +1,4 @@
-//! The connector interface: how a message is handed to a channel, and how its failures are classified.
+//! The connector interface (channel adapter): sends a message to a channel, and classifies a failure as transient or permanent.
 
 use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 
@@ -59,7 +59,7 @@ pub trait Connector: Send + Sync + 'static {
     fn capabilities(&self) -> Capabilities;
 
     /// Sends one message. `attempt` counts from 1. Delivery is at least once: an attempt whose end was not recorded is repeated
-    /// with the same parcel, so a channel should deduplicate by `message_id` if it can.
+    /// with the same outbox entry, so a channel should deduplicate by `message_id` if it can.
     fn send<'a>(&'a self, parcel: &'a Parcel, attempt: i64) -> Sending<'a>;
 }
 
@@ -70,12 +70,12 @@ pub struct Connectors {
 }
 
 impl Connectors {
-    /// No fallback: only bridges send messages.
+    /// Makes a setting without a fallback: only bridges send messages.
     pub fn none() -> Self {
         Self::default()
     }
 
-    /// One connector for every channel.
+    /// Makes a setting with one fallback connector for every channel.
     pub fn every(connector: Arc<dyn Connector>) -> Self {
         Self { every: Some(connector) }
     }

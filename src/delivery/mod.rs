@@ -1,10 +1,11 @@
-//! Delivery from two queues with leases and retries: outbound messages to channels, and events to webhooks.
+//! Delivery workers: attempt to send outbound messages to channels, and events to webhooks, from two database queues with leases.
 //!
-//! Called by `app`; calls `service`, which stores the queues and records the outcome of each attempt.
+//! Called by `app`. Calls `service`, which stores the queues, records the outcome of each attempt, and decides whether and when an attempt
+//! is retried (`service::outbound`, `service::webhooks`).
 //! - [`worker`]: the queue worker that both queues share.
 //! - [`outbound`]: the message queue. [`connector`]: the interface of a channel adapter. [`bridge`]: the connector to an
 //!   HTTP endpoint of the store's choice. [`simulator`]: a fake connector for development, the demo and tests.
-//! - [`webhooks`]: the event queue and its signed requests.
+//! - [`webhooks`]: the event queue and its signed requests; it makes attempts, and decides no retries.
 //! - [`sign_in_mails`]: e-mails with links to the settings page, which need no queue in the database.
 //! - [`client`]: the HTTP client of both. [`guard`]: its SSRF guard.
 

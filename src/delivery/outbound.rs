@@ -1,4 +1,4 @@
-//! The outbound message queue: delivery of messages to their channels.
+//! Worker of the outbound message queue (outbox): sends each queued message to its channel. `service::outbound` decides the retries.
 //!
 //! Each attempt is settled in a separate transaction, so a message counts as sent only after its channel has accepted it.
 //! Messages of one conversation are sent in order, one at a time; conversations are sent in parallel.
@@ -43,12 +43,12 @@ pub struct Messages {
 pub type Outbound = Worker<Messages>;
 
 impl Messages {
-    /// `connectors` serve the accounts without a bridge.
+    /// Makes the queue. `connectors` serve the accounts without a bridge.
     pub fn new(service: Service, connectors: Connectors, targets: Targets) -> std::result::Result<Self, NoClient> {
         Self::within(TIMEOUT, service, connectors, targets)
     }
 
-    /// [`Messages::new`], with another time-out for bridges.
+    /// Makes the queue as [`Messages::new`] does, with another time-out for bridges.
     pub(super) fn within(
         timeout: Duration,
         service: Service,
@@ -69,7 +69,7 @@ impl Messages {
         Self { on_outcome, ..self }
     }
 
-    /// Makes one attempt at a message.
+    /// Makes one attempt to send a message. Returns its outcome.
     async fn send(&self, claimed: &ClaimedMessage) -> Verdict {
         let parcel = &claimed.parcel;
         let bridge = claimed.bridge.as_ref().map(|endpoint| self.bridges.to(endpoint));

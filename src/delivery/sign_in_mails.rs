@@ -1,8 +1,9 @@
-//! E-mails with links to the settings page.
+//! E-mails with sign-in links to the settings page.
 //!
-//! A person who asks for a link enters an address. [`SignInMails`] looks up whose it is, and sends the links, after the request was
-//! answered: so neither the answer nor its time shows whether a user has the address. Requests wait in memory. One that is lost with the
-//! process, or whose message the SMTP server refuses, is made again by the person; the failure is logged and counted.
+//! A person who asks for a link enters an e-mail address. [`SignInMails`] looks up the users with this address, and sends the links, after
+//! the HTTP response was sent. So neither the response nor its time shows whether a user has the address. Requests wait in a queue in
+//! memory. If the process ends before a request is handled, or if the SMTP server refuses the message, the person has to ask again. A
+//! failure to send is logged and counted.
 
 use std::{future::Future, net::IpAddr, pin::pin, sync::Arc, time::Duration};
 
@@ -44,18 +45,18 @@ pub struct Mailer {
 }
 
 impl Mailer {
-    /// `url`: `smtp://` (with `?tls=required` for STARTTLS) or `smtps://`, then `USER:PASSWORD@HOST:PORT`.
+    /// Makes a mailer. `url`: `smtp://` (with `?tls=required` for STARTTLS) or `smtps://`, then `USER:PASSWORD@HOST:PORT`.
     pub fn new(url: &str, from: Mailbox, public_url: String) -> Result<Self, String> {
         check_credentials(&Url::parse(url).map_err(|error| error.to_string())?)?;
         let mut transport = AsyncSmtpTransport::<Tokio1Executor>::from_url(url).map_err(|error| error.to_string())?;
-        // By this name the SMTP server knows the client. Some refuse an address.
+        // The client's name in the SMTP greeting (EHLO). Some servers refuse an IP address there.
         if let Some(host) = Url::parse(&public_url).ok().as_ref().and_then(Url::domain) {
             transport = transport.hello_name(ClientId::Domain(host.to_owned()));
         }
         Ok(Self { transport: transport.timeout(Some(PATIENCE)).build(), from, public_url })
     }
 
-    /// The message with the links of one address, which are at least one.
+    /// Returns the e-mail to one address with its sign-in links. `links` is not empty.
     fn message(&self, id: &str, address: &str, links: &[(Addressee, Secret)]) -> Result<Message, String> {
         let to = Mailbox::new(None, address.parse().map_err(|error| format!("the address on file is not usable: {error}"))?);
         let subject = match links {
@@ -89,17 +90,17 @@ fn check_credentials(url: &Url) -> Result<(), String> {
     }
 }
 
-/// A name without line breaks and other control characters.
+/// Replaces line breaks and other control characters in a name by spaces.
 fn one_line(name: &str) -> String {
     name.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
-/// Sends links to the addresses that are asked for.
+/// The task that sends sign-in links to the requested addresses.
 #[derive(Clone)]
 pub struct SignInMails {
     pub service: Service,
     pub mailer: Mailer,
-    /// The addresses that people entered. Only one run of the task receives them.
+    /// The addresses that people entered. A run of the task locks the receiver, so only one run receives them.
     pub requests: Arc<Mutex<mpsc::Receiver<String>>>,
     pub on_outcome: OnOutcome,
 }
@@ -109,7 +110,7 @@ impl SignInMails {
         let mut requests = self.requests.lock().await;
         let mut stopped = pin!(stopped);
         loop {
-            // The task itself works, even if the SMTP server is away: that must not make the process unready.
+            // The task reports success even if the SMTP server is unavailable, since that must not make the process unready.
             pulse.succeeded();
             let address = tokio::select! {
                 () = &mut stopped => return,
@@ -152,7 +153,7 @@ impl SignInMails {
 
     async fn deliver(&self, address: &str, links: &[(Addressee, Secret)]) -> Result<(), String> {
         let message = self.mailer.message(&self.service.world().ids.fresh(), address, links)?;
-        // The transport's own limit is that of a new connection alone.
+        // The transport's own time-out covers only the opening of a connection.
         let sent = tokio::time::timeout(PATIENCE, self.mailer.transport.send(message)).await;
         sent.map_err(|_| format!("the SMTP server took longer than {} seconds", PATIENCE.as_secs()))?.map_err(|error| error.to_string())?;
         Ok(())

@@ -1,4 +1,4 @@
-//! A fake connector: it accepts every message, unless the text of the message asks for a failure.
+//! Fake connector (channel simulator): accepts every message, unless the text of the message asks for a failure.
 //!
 //! | Text contains | The channel |
 //! |---|---|
@@ -12,7 +12,7 @@ use std::time::Duration;
 use super::connector::{Accepted, Capabilities, Class, Connector, NotTaken, Sending};
 use crate::domain::outbound::Parcel;
 
-/// The simulator.
+/// The fake connector.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Simulator;
 

@@ -50,7 +50,7 @@ impl ReceivedRequest {
 }
 
 impl ReceivedRequest {
-    /// The next request of a connection; `None` at its end.
+    /// Reads the next request of a connection. Returns `None` at the end of the connection.
     async fn read(stream: &mut TcpStream) -> Option<Self> {
         let mut bytes = Vec::new();
         let end = loop {

@@ -1,4 +1,5 @@
-//! The webhook queue: delivery of events to their subscribers, as requests signed according to Standard Webhooks.
+//! Worker of the webhook queue: sends queued events to their subscribers, as requests signed according to Standard Webhooks.
+//! `service::webhooks` decides the retries.
 
 use std::{
     sync::Arc,
@@ -54,9 +55,9 @@ impl WebhookQueue {
         Ok(Self::over(Poster::new(TIMEOUT, targets)?, service, targets))
     }
 
-    /// `poster` must have been built for these targets.
+    /// Makes the queue over an HTTP client. `poster` must have been built for these targets.
     fn over(poster: Poster, service: Service, targets: Targets) -> Self {
-        // The clock of a sandbox may stand still at many instants: a pause at each would add up.
+        // During an advance, the clock of a sandbox stops at many instants, and the pauses at all of them would add up.
         let gather = if service.world().sandbox.is_some() { Duration::ZERO } else { GATHER };
         Self { service, poster, targets, looked: Arc::default(), gather, on_outcome: uncounted() }
     }
@@ -67,7 +68,8 @@ impl WebhookQueue {
         Self { on_outcome, ..self }
     }
 
-    /// The answer of the endpoint, and the beginning of its body if the answer reports a failure.
+    /// Sends an event to its endpoint. Returns the response or the reason why there is none, and the beginning of the body of a response
+    /// that reports a failure.
     async fn answer(&self, shipment: &Shipment) -> (EndpointAnswer, Option<String>) {
         let refused = |reason: &str| (EndpointAnswer::None(reason.chars().take(MAX_REASON_CHARS).collect()), None);
         let url = match Url::parse(&shipment.url) {
@@ -95,7 +97,7 @@ impl WebhookQueue {
     }
 }
 
-/// The beginning of a body, as text that both databases can store.
+/// Returns the beginning of a response body, as text that both databases can store.
 fn beginning(body: &ResponseBody) -> Option<String> {
     let bytes = match body {
         ResponseBody::Whole(bytes) | ResponseBody::Part(bytes, _) | ResponseBody::TooLong(bytes) => bytes,

@@ -1,9 +1,9 @@
 //! Queue worker, shared by the message queue and the event queue: claims due items under a lease, attempts them
 //! concurrently, and settles each attempt.
 //!
-//! Each item belongs to a place, which is an account or an endpoint. Each place has at most [`PLACE_MAX`] attempts at a time (bulkhead),
-//! so one that hangs delays only its own items. When a process dies, its claims expire with their leases, and another worker or its
-//! successor claims the items again.
+//! Each item has a destination ([`Queue::Place`]), which is an account or a webhook endpoint. Each destination has at most [`PLACE_MAX`]
+//! attempts at a time (bulkhead), so a destination that hangs delays only its own items. When a process dies, its claims expire with their
+//! leases, and the worker of another process, or of the restarted process, claims the items again.
 
 use std::{
     collections::HashMap,
@@ -31,7 +31,7 @@ use crate::{
 /// The limit of concurrent attempts.
 const MAX: usize = 512;
 
-/// The limit of concurrent attempts per place.
+/// The limit of concurrent attempts per destination (account or endpoint).
 pub const PLACE_MAX: usize = 16;
 
 /// Poll interval, for items that another process queued.
@@ -49,12 +49,12 @@ pub trait Queue: Clone + Send + Sync + 'static {
     /// Resolves when this process has queued an item.
     fn filled(&self) -> impl Future<Output = ()> + Send;
 
-    /// When the next item is due.
+    /// Returns when the next item is due.
     fn next_at(&self) -> impl Future<Output = Result<Option<Timestamp>>> + Send;
 
     fn now(&self) -> Timestamp;
 
-    /// Claims due items, as many as there is room for.
+    /// Claims due items, at most as many as `room` permits in all and per destination.
     fn claim(&self, room: Room<'_, Self::Place>) -> impl Future<Output = Result<Vec<Self::Claimed>>> + Send;
 
     fn place(claimed: &Self::Claimed) -> Self::Place;
@@ -72,9 +72,9 @@ pub struct Worker<Q: Queue> {
     pub(super) attempts: JoinSet<()>,
     places: HashMap<Id, Q::Place>,
     busy: HashMap<Q::Place, usize>,
-    /// Absent: nothing orders the worker to drain its queue.
+    /// Present in a sandbox: the channel of orders to drain the queue.
     orders: Option<DrainOrders>,
-    /// While the worker follows orders: the attempts that ended since the last one.
+    /// Present while the worker follows orders: the number of attempts per store that ended since the last order.
     ended_attempts: Option<Attempts>,
 }
 
@@ -84,7 +84,7 @@ impl<Q: Queue> Worker<Q> {
         Self { queue, attempts, places: HashMap::new(), busy: HashMap::new(), orders: None, ended_attempts }
     }
 
-    /// The worker with the orders of a sandbox.
+    /// Sets the channel of drain orders, which exists only in a sandbox.
     #[must_use]
     pub fn ordered_by(self, orders: Option<DrainOrders>) -> Self {
         Self { orders, ..self }
@@ -129,13 +129,13 @@ impl<Q: Queue> Worker<Q> {
         }
     }
 
-    /// Follows orders until one releases the worker.
+    /// Executes drain orders until an order releases the worker.
     async fn obey(&mut self, first: DrainOrder, orders: &mut UnboundedReceiver<DrainOrder>, pulse: &Pulse) {
         self.ended_attempts = Some(Attempts::new());
         let mut order = first;
         while let DrainOrder::Drain { until, done } = order {
             let drained = self.drain_until(Some(until), pulse).await;
-            // An advance that has ended needs no answer.
+            // The send fails if the advance has already ended, which is no error.
             _ = done.send(drained.map(|()| self.ended_attempts.replace(Attempts::new()).unwrap_or_default()));
             order = loop {
                 pulse.beat();
@@ -149,13 +149,13 @@ impl<Q: Queue> Worker<Q> {
         self.ended_attempts = None;
     }
 
-    /// Makes all due attempts, including those that become due meanwhile.
+    /// Makes all due attempts, including attempts that become due during this call.
     #[cfg(test)]
     pub async fn drain(&mut self) -> Result<()> {
         self.drain_until(None, &Pulse::unheard()).await
     }
 
-    /// Makes all due attempts, including those that become due meanwhile; fails at `until`.
+    /// Makes all due attempts, including attempts that become due during this call. Fails if attempts are left at the time `until`.
     async fn drain_until(&mut self, until: Option<Instant>, pulse: &Pulse) -> Result<()> {
         loop {
             pulse.beat();
@@ -185,7 +185,7 @@ impl<Q: Queue> Worker<Q> {
         }
         let room = MAX.saturating_sub(self.attempts.len());
         if room == 0 {
-            // A finished attempt wakes the worker.
+            // No slot is free. The end of an attempt wakes the worker.
             return Ok(REST);
         }
         let claimed = self.queue.claim(Room { all: room, each: PLACE_MAX, busy: &self.busy }).await?;
@@ -204,7 +204,7 @@ impl<Q: Queue> Worker<Q> {
     pub(super) fn ended(&mut self, ended: std::result::Result<(Id, ()), JoinError>) {
         let id = match ended {
             Ok((id, ())) => id,
-            // The lease expires, and the item is claimed again.
+            // No outcome was recorded: the lease of the item expires, and the item is claimed again.
             Err(error) => {
                 tracing::error!(%error, "a delivery attempt panicked or was cancelled");
                 error.id()
@@ -223,7 +223,7 @@ impl<Q: Queue> Worker<Q> {
     }
 }
 
-/// The next order; never, if there are none.
+/// Returns the next order, or `None` if there is no channel or its sender is dropped.
 async fn next_order(orders: Option<&mut UnboundedReceiver<DrainOrder>>) -> Option<DrainOrder> {
     match orders {
         Some(orders) => orders.recv().await,
@@ -231,7 +231,8 @@ async fn next_order(orders: Option<&mut UnboundedReceiver<DrainOrder>>) -> Optio
     }
 }
 
-/// A random number from 0 to 1, which spreads the retries; or the middle, which leaves their schedule as it is.
+/// Returns a random number from 0 to 1, which spreads retries over time. With `has_even_pauses`, returns 0.5, which leaves the retry
+/// schedule unchanged.
 pub fn jitter(world: &World) -> f64 {
     if world.has_even_pauses {
         return 0.5;
@@ -240,13 +241,13 @@ pub fn jitter(world: &World) -> f64 {
 }
 
 /// Backoff for recording an outcome when the database fails: without the record, a delivered item would be sent a second
-/// time. The sum is shorter than the rest of a lease, unless the database itself delays the writes.
+/// time. The sum of the pauses is shorter than the time that is left of the lease, unless the database itself delays the writes.
 const SETTLING: [Duration; 4] = [Duration::from_millis(20), Duration::from_millis(500), Duration::from_secs(3), Duration::from_secs(10)];
 
 /// Called with the outcome of an attempt.
 pub type OnOutcome = Arc<dyn Fn(DeliveryOutcome) + Send + Sync>;
 
-/// A callback that does nothing, for a queue whose attempts are not counted.
+/// Returns a callback that does nothing, for a queue whose attempts are not counted.
 pub fn uncounted() -> OnOutcome {
     Arc::new(|_| ())
 }

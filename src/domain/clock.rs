@@ -38,18 +38,18 @@ impl Ids for RandomIds {
     }
 }
 
-/// The clock of a sandbox: real time, put forward. It runs, except while [`SandboxClock::stop`] keeps it at an instant. It never goes back,
-/// as long as the real clock does not.
+/// The clock of a sandbox: real time plus an offset. It runs like the real clock, except while it is stopped ([`SandboxClock::stop`]). It
+/// never goes back, as long as the real clock does not.
 pub struct SandboxClock {
     real: Arc<dyn Clock>,
     hands: Mutex<Hands>,
 }
 
-/// Where a sandbox's clock is.
+/// The state of a sandbox's clock.
 enum Hands {
-    /// It runs, this many milliseconds ahead of real time.
+    /// The clock runs, this many milliseconds ahead of real time.
     Ahead(i64),
-    /// It stands still.
+    /// The clock is stopped at this instant.
     At(Timestamp),
 }
 
@@ -58,7 +58,7 @@ impl SandboxClock {
         Arc::new(Self { real, hands: Mutex::new(Hands::Ahead(ahead)) })
     }
 
-    /// Stops the clock; returns the instant at which it stands from now on.
+    /// Stops the clock and returns the instant that it shows from now on.
     pub fn stop(&self) -> Timestamp {
         let mut hands = self.lock();
         let at = self.shown(&hands);
@@ -66,7 +66,7 @@ impl SandboxClock {
         at
     }
 
-    /// Puts a clock that stands still forward. An instant before the one that it shows changes nothing.
+    /// Puts a stopped clock forward to an instant. Does nothing if the clock runs, or if the instant is before the one that it shows.
     pub fn put_forward(&self, to: Timestamp) {
         let mut hands = self.lock();
         if let Hands::At(at) = &mut *hands {
@@ -74,13 +74,13 @@ impl SandboxClock {
         }
     }
 
-    /// Lets the clock run on from where it stands.
+    /// Lets the clock run again, from the instant that it shows.
     pub fn run_on(&self) {
         let mut hands = self.lock();
         *hands = Hands::Ahead(self.ahead_at(self.shown(&hands)));
     }
 
-    /// By how many milliseconds an instant is ahead of real time.
+    /// Returns by how many milliseconds an instant is ahead of real time.
     pub fn ahead_at(&self, at: Timestamp) -> i64 {
         at.millis().saturating_sub(self.real.now().millis())
     }
@@ -106,25 +106,25 @@ impl Clock for SandboxClock {
 /// Shared handles to the clocks and the id generator, passed on by the composition root.
 #[derive(Clone)]
 pub struct World {
-    /// The clock that everything goes by, except for what [`World::real`] says.
+    /// The clock for everything except the uses of the field `real`.
     pub clock: Arc<dyn Clock>,
     pub ids: Arc<dyn Ids>,
-    /// The clock of people and of other machines: it decides how long links, sessions and tokens of the settings plane are valid, and
-    /// stamps the signatures of requests. It differs from `clock` in a sandbox only.
+    /// The clock with real time, which people and other machines use too: it decides how long links, sessions and tokens of the settings
+    /// API are valid, and stamps the signatures of requests. It differs from `clock` in a sandbox only.
     pub real: Arc<dyn Clock>,
-    /// Present in a sandbox: its clock, which `clock` is as well.
+    /// Present in a sandbox: its clock, the same as `clock`.
     pub sandbox: Option<Arc<SandboxClock>>,
-    /// Whether retries keep exactly to their schedule. Otherwise a random part of each pause keeps retries apart.
+    /// Whether retries keep exactly to their schedule. Otherwise the pauses have jitter, which keeps retries apart.
     pub has_even_pauses: bool,
 }
 
 impl World {
-    /// The real clock and real ids.
+    /// Returns the system clock and the generator of random ids.
     pub fn real() -> Self {
         Self::of(Arc::new(SystemClock), Arc::new(RandomIds))
     }
 
-    /// One clock for everything.
+    /// Returns these, with `clock` as the real clock too: there is no sandbox.
     pub fn of(clock: Arc<dyn Clock>, ids: Arc<dyn Ids>) -> Self {
         Self { real: clock.clone(), clock, ids, sandbox: None, has_even_pauses: false }
     }
@@ -141,7 +141,7 @@ impl World {
         self.clock.now()
     }
 
-    /// By how many milliseconds the clock is ahead of real time.
+    /// Returns by how many milliseconds the clock is ahead of real time: 0 without a sandbox.
     pub fn ahead(&self) -> i64 {
         self.sandbox.as_ref().map_or(0, |clock| clock.ahead_at(clock.now()))
     }

@@ -39,7 +39,7 @@ pub struct ContactFilter {
 }
 
 impl Contact {
-    /// The texts that a search covers, by their property name in the contract.
+    /// Returns the texts that a search covers, each with its property name in the contract.
     pub fn searched(&self) -> Vec<(&'static str, Cow<'_, str>)> {
         let mut texts = vec![("fullName", joined_name(&self.full_name).into())];
         texts.extend(self.email.iter().map(|text| ("email", text.as_str().into())));

@@ -37,7 +37,7 @@ pub struct LastMessage {
     pub sent_at: Timestamp,
 }
 
-/// Whom the messages of a conversation go to, and over which account.
+/// The recipient of the messages of a conversation, and the account through which they are sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Destination {
     pub account_id: AccountId,

@@ -1,4 +1,4 @@
-//! Decimals in JSON: which of them a double keeps exactly.
+//! Exact decimals in JSON: refuses numbers that a double (64-bit floating-point number) does not keep exactly.
 
 use std::borrow::Cow;
 
@@ -30,21 +30,21 @@ impl<'de> Deserialize<'de> for Exact {
     }
 }
 
-/// The number of characters of a number that an error text shows.
+/// The limit of characters of a number that an error text shows.
 const SHOWN: usize = 40;
 
 fn shown(number: &str) -> Cow<'_, str> {
     number.get(..SHOWN).map_or(number.into(), |beginning| format!("{beginning}…").into())
 }
 
-/// The first number in a JSON text that would change when it is parsed.
+/// Returns the first number in a JSON text that would change when it is parsed.
 fn changed(json: &str) -> Option<&str> {
     let (mut rest, mut in_text) = (json, false);
     loop {
         if in_text {
             let end = rest.find(['"', '\\'])?;
             let escape = rest.as_bytes().get(end) == Some(&b'\\');
-            // The character behind a backslash may be a quote.
+            // The character after a backslash is skipped, since it may be a quote.
             rest = rest.get(end + if escape { 2 } else { 1 }..)?;
             in_text = escape;
             continue;
@@ -73,7 +73,7 @@ fn is_kept(number: &str) -> bool {
     normal(number).is_some_and(|sent| normal(&Value::from(double).to_string()).is_some_and(|kept| sent == kept))
 }
 
-/// The digits of a decimal without leading and trailing zeros, and the exponent of the last digit. The sign is ignored.
+/// Returns the digits of a decimal without leading and trailing zeros, and the exponent of the last digit. The sign is ignored.
 fn normal(number: &str) -> Option<(String, i64)> {
     let (mantissa, exponent) = number.split_once(['e', 'E']).unwrap_or((number, "0"));
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));

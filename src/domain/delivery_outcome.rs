@@ -12,12 +12,12 @@ pub enum DeliveryOutcome {
     GivenUp,
     /// Given up, and the webhook was disabled.
     Disabled,
-    /// The outcome came after the lease: another attempt decides.
+    /// The outcome arrived after the lease of the attempt had expired: another attempt decides.
     Late,
 }
 
 impl DeliveryOutcome {
-    /// The name in the log of attempts and in metrics.
+    /// Returns the name in the log of attempts and in metrics.
     pub fn name(self) -> &'static str {
         match self {
             Self::Delivered => "delivered",
@@ -41,7 +41,7 @@ pub struct Backlog {
     pub oldest: Option<Timestamp>,
 }
 
-/// The values for the metrics page that are read from the database at once.
+/// The values for the metrics page that are read from the database together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Backlogs {
     pub messages: Backlog,
@@ -50,6 +50,6 @@ pub struct Backlogs {
     pub webhooks_disabled: u64,
     /// The number of enabled webhooks whose last delivery failed.
     pub webhooks_failing: u64,
-    /// The size of the database, on SQLite with its log.
+    /// The size of the database in bytes, on SQLite including its WAL.
     pub bytes: u64,
 }

@@ -1,4 +1,4 @@
-//! Drafts: messages to contacts that an assistant proposes with an API key, and that a person releases, edits or discards.
+//! Drafts: messages to contacts that an assistant proposes with an API key, and that a user releases (sends), edits or discards.
 
 use super::{
     ids::{AccountId, ConversationId, DraftId, KeyId, MessageId, UserId},
@@ -8,13 +8,13 @@ use super::{
 
 const DAY: i64 = 24 * 60 * 60 * 1000;
 
-/// How long a draft can be released.
+/// For how long after its creation a draft can be released.
 pub const DRAFT_LIFETIME_MILLIS: i64 = 7 * DAY;
 
-/// How long a draft is kept. By then it was settled or has expired.
+/// How long a draft is kept. By then it was released or discarded, or has expired.
 pub const DRAFT_KEPT_MILLIS: i64 = 30 * DAY;
 
-/// The limit of drafts of a store that wait for their release.
+/// The limit of pending drafts of a store.
 pub const MAX_PENDING_DRAFTS: u32 = 1000;
 
 /// The states of a draft.
@@ -23,7 +23,7 @@ pub enum DraftState {
     Pending,
     Released,
     Discarded,
-    /// Nobody settled the draft in its lifetime.
+    /// The draft was neither released nor discarded in its lifetime.
     Expired,
 }
 
@@ -39,7 +39,7 @@ impl DraftState {
         }
     }
 
-    /// The state as it is stored: a draft expires without a write.
+    /// Returns the state as it is stored. An expired draft is still stored as pending, since its expiry causes no write.
     pub const fn stored(self) -> &'static str {
         match self {
             Self::Pending | Self::Expired => Self::Pending.name(),
@@ -47,7 +47,7 @@ impl DraftState {
         }
     }
 
-    /// The state of a draft from the stored one.
+    /// Returns the state of a draft from its stored state and its expiry.
     pub fn of(stored: &str, expires_at: Timestamp, now: Timestamp) -> Self {
         match stored {
             "released" => Self::Released,
@@ -62,7 +62,7 @@ impl DraftState {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Draft {
     pub id: DraftId,
-    /// The key that the draft was made with, which may be gone.
+    /// The API key with which the draft was made. The key may have been deleted since.
     pub key_id: KeyId,
     /// The name of the key when the draft was made.
     pub key_name: String,
@@ -80,17 +80,17 @@ pub struct Draft {
     pub state: DraftState,
     /// When the draft was released or discarded.
     pub settled_at: Option<Timestamp>,
-    /// Who released or discarded it; absent: the command line.
+    /// The user who released or discarded the draft; absent: the command line.
     pub settled_by: Option<UserId>,
 }
 
-/// The release of a draft with its send.
+/// A request to release a draft.
 #[derive(Clone, Debug)]
 pub struct Release {
     pub draft_id: DraftId,
-    /// What is sent. A draft that was edited after it was read is not released.
+    /// The message as it was read. If the draft was edited after that, it is not released.
     pub send: Send,
-    /// The newest inbound message that the releasing person read, if it is newer than the draft.
+    /// The newest inbound message that the releasing user read, if it is newer than the draft.
     pub confirmed_message_id: Option<MessageId>,
 }
 

@@ -56,14 +56,14 @@ pub fn exact<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Entries, D::E
     entries_of::<Exact, D>(deserializer)
 }
 
-/// [`exact`] for an optional member.
+/// [`exact`] for an optional property.
 pub fn exact_if_any<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Entries>, D::Error> {
     #[derive(Deserialize)]
     struct ExactEntries(#[serde(deserialize_with = "exact")] Entries);
     Ok(Option::<ExactEntries>::deserialize(deserializer)?.map(|ExactEntries(entries)| entries))
 }
 
-/// Entries with values that are read as `V`.
+/// Deserialises entries; each value is read as a `V`.
 fn entries_of<'de, V: Deserialize<'de> + Into<Value>, D: Deserializer<'de>>(deserializer: D) -> Result<Entries, D::Error> {
     struct Visitor<V>(PhantomData<V>);
     impl<'de, V: Deserialize<'de> + Into<Value>> de::Visitor<'de> for Visitor<V> {
@@ -88,7 +88,7 @@ fn entries_of<'de, V: Deserialize<'de> + Into<Value>, D: Deserializer<'de>>(dese
     deserializer.deserialize_map(Visitor(PhantomData::<V>))
 }
 
-/// Deserialises only from a JSON object: a derived struct would also accept an array of its members' values.
+/// Deserialises a struct from a JSON object only: a derived `Deserialize` would also accept an array of the property values.
 pub struct Object<T>(pub T);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {

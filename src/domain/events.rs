@@ -24,7 +24,7 @@ pub enum Actor {
 }
 
 impl Actor {
-    /// `type` and `id` of the payload.
+    /// Returns the `type` and the `id` of the actor in an event payload.
     pub fn parts(&self) -> (&'static str, Option<&str>) {
         match self {
             Self::Contact(id) => ("contact", Some(id.as_str())),
@@ -45,7 +45,7 @@ pub struct Event {
     pub fact: Fact,
 }
 
-/// The change, with the record after it.
+/// What changed, with the record in its state after the change.
 #[derive(Clone, Debug)]
 pub enum Fact {
     MessageReceived { message: Message, ticket_id: Option<TicketId> },
@@ -70,7 +70,7 @@ pub struct FieldChange {
 }
 
 impl Fact {
-    /// The event's channel account; a contact belongs to none.
+    /// Returns the event's channel account; `None` for a contact, which belongs to no account.
     pub fn account(&self) -> Option<&AccountId> {
         match self {
             Self::MessageReceived { message, .. } | Self::MessageSent { message, .. } => Some(&message.account_id),
@@ -86,7 +86,7 @@ impl Fact {
         }
     }
 
-    /// The event's name.
+    /// Returns the event's name.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::MessageReceived { .. } => "message.received",
@@ -104,13 +104,13 @@ impl Fact {
     }
 }
 
-/// The event payload with `sequence` as the first member, in front of the recorded bytes. `None` if the recorded bytes are
+/// Returns the event payload: the recorded JSON object with `sequence` inserted as its first property. `None` if the recorded bytes are
 /// damaged.
 pub fn numbered(sequence: i64, body: &[u8]) -> Option<Vec<u8>> {
     let rest = body.strip_prefix(b"{")?;
     let mut bytes = format!("{{\"sequence\":{sequence},").into_bytes();
     bytes.extend_from_slice(rest);
-    // Nothing but valid JSON is printed or sent.
+    // Only valid JSON may be printed or sent.
     serde_json::from_slice::<&RawValue>(&bytes).ok()?;
     Some(bytes)
 }

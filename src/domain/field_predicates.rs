@@ -28,13 +28,13 @@ pub enum Test {
     /// Also true for a ticket without a value.
     NoneOf(Vec<Comparable>),
     AllOf(Vec<Comparable>),
-    /// Folded.
+    /// The text is folded (see `text`).
     StartsWith(String),
-    /// Folded.
+    /// The text is folded (see `text`).
     Contains(String),
     Above(f64),
     Below(f64),
-    /// Both bounds inclusive. The first is the greater one if both were sent between the same two milliseconds.
+    /// Both bounds inclusive. If both were sent between the same two milliseconds, the first is greater than the second: no value matches.
     Between(f64, f64),
 }
 
@@ -175,7 +175,7 @@ impl Edge {
         }
     }
 
-    /// The bound in the form of the stored values. `round`: how the comparison rounds it.
+    /// Converts the bound to the form of the stored values. `round` is how the comparison rounds an instant.
     fn rounded(self, round: fn(Bound) -> Timestamp) -> f64 {
         match self {
             Self::Number(number) => number,

@@ -79,8 +79,8 @@ pub const MAX_CONTACT_VALUES: i64 = 10;
 
 /// Validation of a written value; `None` unsets the field.
 impl Field {
-    /// The value in its stored form: of the field's type, allowed by its options and pattern. `null` and an empty array unset
-    /// the field (decisions, section 6.3).
+    /// Checks a value against the field's type, options and pattern, and returns it in its stored form. `null` and an empty array unset the
+    /// field (decisions, section 6.3).
     pub fn validate(&self, value: Value) -> Result<Option<Value>, ValueError> {
         self.validate_up_to(MAX_VALUES, value)
     }
@@ -91,7 +91,7 @@ impl Field {
         let value = match value {
             Value::Null => return Ok(None),
             Value::Array(items) if kind.multi && items.is_empty() => return Ok(None),
-            // Counted before any value is checked, since the write transaction waits for this.
+            // Counted before any value is checked, since the write transaction stays open during the checks.
             Value::Array(items) if kind.multi && items.len() as i64 > self.max_items.unwrap_or(most) => {
                 let most = self.max_items.unwrap_or(most);
                 return Err(ValueError(format!("holds {} values; the field allows {most}", items.len()).into()));
@@ -123,7 +123,7 @@ impl Field {
             }
         }
         if let Some(pattern) = &self.regex {
-            // A definition whose pattern does not compile is refused, so this is damage.
+            // A definition whose pattern does not compile is refused when it is created, so this pattern is damaged.
             let pattern = patterns::compile(pattern).map_err(|_| "belongs to a field whose pattern is damaged")?;
             if items.iter().filter_map(Value::as_str).any(|text| !pattern.is_match(text)) {
                 return Err(ValueError(format!("does not match the field's pattern, `{pattern}`").into()));
@@ -141,17 +141,17 @@ fn is_web_address(text: &str) -> bool {
     is_clean && (begins("https://") || begins("http://")) && Url::parse(text).is_ok()
 }
 
-/// The limit of options in an error text.
+/// The limit of options that an error text lists.
 const NAMED: usize = 10;
 
-/// The first of these values as JSON, and the number of the others.
+/// Returns a text with the first [`NAMED`] of these values as JSON, and the number of the other values.
 fn some_of(values: &[Value]) -> String {
     let named: Vec<String> = values.iter().take(NAMED).map(Value::to_string).collect();
     let named = named.join(", ");
     if values.len() > NAMED { format!("{named} and {} more", values.len() - NAMED) } else { named }
 }
 
-/// The values of all nodes of an option tree, in order and in their stored form: `1` and `1.0` are one number, `1` and
+/// Collects the values of all nodes of an option tree, in order and in their stored form: `1` and `1.0` are one number, `1` and
 /// `"1"` are two values.
 fn collect_options(options: Value, scalar: ScalarKind, values: &mut Vec<Value>) {
     let Value::Array(options) = options else { return };
@@ -178,7 +178,7 @@ pub const TICKET_DISPLAY_TYPES: [(&str, &[&str]); 11] = [
     ("url", &["string"]),
 ];
 
-/// How many display types contact fields have: the first ones of [`TICKET_DISPLAY_TYPES`], without its last two.
+/// The number of display types of contact fields: the first nine of [`TICKET_DISPLAY_TYPES`], without the last two.
 pub const CONTACT_DISPLAY_TYPES: usize = 9;
 
 /// The type of one value.
@@ -200,7 +200,7 @@ pub enum ScalarKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FieldKind {
     pub scalar: ScalarKind,
-    /// An array of such values.
+    /// Whether the value is an array of such values.
     pub multi: bool,
 }
 
@@ -224,7 +224,7 @@ pub enum Comparable {
 }
 
 impl Comparable {
-    /// The folded text, for operators that ignore case and Unicode form.
+    /// Returns the folded text, for operators that ignore case and Unicode form.
     pub fn folded(&self) -> Option<String> {
         match self {
             Self::Text(text) => Some(fold(text)),
@@ -252,12 +252,12 @@ impl FieldKind {
         Self { scalar, multi: display_type == "multi_select" || max_items.is_some_and(|max| max > 1) }
     }
 
-    /// The kind of a system key of a ticket's `ticketFields` (decisions, section 2); `None` for other keys.
+    /// Returns the kind of a system key of a ticket's `ticketFields` (decisions, section 2); `None` for other keys.
     pub fn of_system_key(key: &str) -> Option<Self> {
         SYSTEM_KEYS.iter().find(|(known, _)| *known == key).map(|(_, scalar)| Self::single(*scalar))
     }
 
-    /// The comparable forms of a stored value: one entry per value, none for an empty array.
+    /// Returns the comparable forms of a stored value: one entry per value, no entry for an empty array.
     pub fn comparables(self, value: &Value) -> Result<Vec<Comparable>, ValueError> {
         match value {
             Value::Array(values) if self.multi => values.iter().map(|value| self.scalar.comparable(value)).collect(),
@@ -266,8 +266,8 @@ impl FieldKind {
         }
     }
 
-    /// The value in its stored and shown form: date-times in UTC with milliseconds, whole numbers without a point, all else
-    /// unchanged.
+    /// Returns the value in its stored and shown form: date-times in UTC with milliseconds, whole numbers without a decimal point, all
+    /// other values unchanged.
     pub fn canonical(self, value: Value) -> Result<Value, ValueError> {
         match value {
             Value::Array(values) if self.multi => {
@@ -298,7 +298,7 @@ impl ScalarKind {
         match self {
             Self::Text => value.as_str().map(|text| Comparable::Text(text.to_owned())).ok_or(ValueError::from("must be a string")),
             Self::Boolean => value.as_bool().map(|flag| Comparable::Text(flag.to_string())).ok_or(ValueError::from("must be a boolean")),
-            // Beyond this limit two numbers may be equal to the filters, and to JSON clients that use doubles.
+            // Beyond this limit two different numbers may be equal as doubles, which the filters and many JSON clients use.
             Self::Number => number(value.as_f64().filter(|number| number.abs() <= MAX_INTEGER), "must be a number within ±(2^53 − 1)"),
             Self::Integer => number(
                 value.as_f64().filter(|number| number.fract() == 0.0 && number.abs() <= MAX_INTEGER),
@@ -323,7 +323,7 @@ impl ScalarKind {
     }
 }
 
-/// Midnight UTC of a date with a four-digit year, in Unix milliseconds.
+/// Returns midnight UTC of a date with a four-digit year, in Unix milliseconds.
 fn date_millis(text: &str) -> Option<f64> {
     let bytes = text.as_bytes();
     let spelled =
@@ -335,7 +335,7 @@ fn date_millis(text: &str) -> Option<f64> {
     Some(date.and_time(chrono::NaiveTime::MIN).and_utc().timestamp_millis() as f64)
 }
 
-/// Depth of a tree of select options (section 8 allows contact fields four).
+/// Returns the depth of a tree of select options (section 8 allows contact fields four).
 pub fn options_depth(options: &Value) -> usize {
     let Some(options) = options.as_array() else { return 0 };
     options.iter().map(|option| 1 + option.get("children").map_or(0, options_depth)).max().unwrap_or(0)
@@ -423,7 +423,7 @@ mod tests {
         }
         assert!(field("url", "string", None, Some(2)).validate(json!(["https://example.com", "ftp://example.com"])).is_err());
         assert!(field("text", "string", None, None).validate(json!("ftp://example.com")).is_ok());
-        // A value that was stored before is still read and imported.
+        // A value that was stored before this rule existed is still read and imported: `canonical` does not check the address.
         assert_eq!(one.kind().canonical(json!("ftp://example.com")), Ok(json!("ftp://example.com")));
     }
 

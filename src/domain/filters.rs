@@ -1,4 +1,4 @@
-//! Ticket filters of POST /tickets/list (section 4.2; decisions, section 5): well-formed, but not yet checked against the
+//! Ticket filters of POST /tickets/list (section 4.2 of the contract; decisions, section 5): well-formed, but not yet checked against the
 //! store's field definitions.
 
 use serde_json::Value;
@@ -8,7 +8,7 @@ use super::{
     time::Timestamp,
 };
 
-/// A ticket filter. An absent or empty member does not filter.
+/// A ticket filter. An absent or empty property does not filter.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TicketFilter {
     pub statuses: Vec<Status>,
@@ -51,8 +51,8 @@ impl TicketFilter {
         *self == Self { statuses: self.statuses.clone(), is_spam: self.is_spam, ..Self::default() }
     }
 
-    /// The effective status set (decisions, sections 5.1 and 5.2). `history`: in this revision a request with nothing but a
-    /// conversation's id lists its whole history.
+    /// Returns which tickets match the status filter (decisions, sections 5.1 and 5.2). `history`: whether a request with only a
+    /// conversation id lists all tickets of the conversation in this revision.
     pub fn shown(&self, history: bool) -> ShownTickets {
         let (open, closed) = (self.statuses.contains(&Status::Open), self.statuses.contains(&Status::Closed));
         match (open, closed) {
@@ -133,7 +133,7 @@ impl FieldOperator {
 /// A filter on `openedAt`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpenedAt {
-    /// Both bounds inclusive. The first is the later one if both were sent between the same two milliseconds.
+    /// Both bounds inclusive. If both were sent between the same two milliseconds, the first is the later one, and nothing matches.
     Between(Timestamp, Timestamp),
     After(Timestamp),
     Before(Timestamp),

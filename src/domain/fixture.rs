@@ -1,4 +1,4 @@
-//! Test fixtures of the layers above: a fake clock, and the rules of a test revision.
+//! Test fixtures for all modules: a fake clock, and the settings (`Rules`) of a test revision.
 
 use std::sync::{
     Arc,
@@ -11,7 +11,7 @@ use super::{
     time::Timestamp,
 };
 
-/// A clock that stands still until a test moves it.
+/// A fake clock whose time changes only when a test moves it.
 pub(crate) struct MovableClock(AtomicI64);
 
 impl MovableClock {

@@ -1,8 +1,8 @@
-//! Grants of tokens: what a program may do on the settings plane (decisions, section 7).
+//! Grants (permissions) of tokens: what a program may do with the settings API (decisions, section 7).
 
 use std::{fmt, str::FromStr};
 
-/// A permission of a token. Each operation of the settings plane requires one.
+/// A permission of a token. Each operation of the settings API requires one grant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Grant {
     Events,
@@ -16,7 +16,7 @@ pub enum Grant {
 }
 
 impl Grant {
-    /// Every grant, in the order of lists.
+    /// Every grant, in the order in which lists show them.
     pub const ALL: [Self; 7] = [Self::Events, Self::Inbound, Self::Keys, Self::Webhooks, Self::Team, Self::Audit, Self::All];
 
     pub const fn name(self) -> &'static str {
@@ -68,7 +68,7 @@ impl FromStr for Grant {
 pub struct GrantSet(u8);
 
 impl GrantSet {
-    /// Everything.
+    /// The set that permits everything.
     pub const EVERYTHING: Self = Self(1 << Grant::All as u8);
 
     pub fn permits(self, required: Grant) -> bool {
@@ -79,7 +79,7 @@ impl GrantSet {
         self.0 & Grant::All.bit() != 0
     }
 
-    /// The names of the grants; of a set with `all` only that.
+    /// Returns the names of the grants. For a set that contains `all`, returns only `all`.
     pub fn names(self) -> Vec<&'static str> {
         if self.is_all() {
             return vec![Grant::All.name()];
@@ -144,7 +144,7 @@ mod tests {
                 "{error}"
             );
         }
-        // A newer build may have stored a grant that this one does not know.
+        // A newer build may have stored a grant that this build does not know.
         let stored = GrantSet::from_stored("audit,later");
         assert_eq!(stored.names(), ["audit"]);
         assert!(GrantSet::from_stored("later").names().is_empty() && !GrantSet::from_stored("").permits(Grant::Events));

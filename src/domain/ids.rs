@@ -1,5 +1,5 @@
 //! Typed identifiers: opaque strings of 1 to 64 characters. New ids are UUIDv7 (decisions, section 2); imported records
-//! keep theirs. Each noun has a type of its own, so that ids of different nouns cannot be confused.
+//! keep theirs. Each record type has an id type of its own, so that ids of different record types cannot be confused.
 
 use std::fmt;
 
@@ -72,7 +72,7 @@ ids! {
     KeyId,
     /// A subscription to events.
     WebhookId,
-    /// A send that waits for its release.
+    /// A draft: a message that waits for its release.
     DraftId,
     /// A recorded event, or a test event.
     EventId,

@@ -39,12 +39,12 @@ pub struct ApiKey {
 }
 
 impl ApiKey {
-    /// The masked secret, for lists.
+    /// Returns the masked secret, for lists.
     pub fn masked(&self) -> String {
         format!("{PREFIX}••••{}", self.last_four)
     }
 
-    /// `active`, `inactive` or `expired`.
+    /// Returns `active`, `inactive` or `expired`.
     pub fn status(&self, now: Timestamp) -> &'static str {
         match (self.expires_at <= now, self.active) {
             (true, _) => "expired",
@@ -54,7 +54,8 @@ impl ApiKey {
     }
 }
 
-/// A bearer secret in plain text, of a key or a credential of the settings. Shown once, never stored; its `Debug` form hides it.
+/// A bearer secret in plain text, of an API key or of a credential for the settings API. It is shown once and never stored. Its `Debug`
+/// form hides it.
 pub struct Secret(String);
 
 /// The prefix of every key's secret.
@@ -63,7 +64,7 @@ const RANDOM_CHARS: usize = 40;
 const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
 impl Secret {
-    /// A random secret. `random` fills a buffer; bytes that would make some characters more likely are rejected.
+    /// Generates a random secret. `random` fills a buffer; bytes that would make some characters more likely are rejected.
     pub fn generate<E>(prefix: &str, mut random: impl FnMut(&mut [u8]) -> Result<(), E>) -> Result<Self, E> {
         let length = prefix.len() + RANDOM_CHARS;
         let mut text = String::with_capacity(length);
@@ -126,7 +127,7 @@ pub fn hexadecimal(bytes: &[u8]) -> String {
     digits
 }
 
-/// The expiry of a key created or rotated at `from`: six calendar months later, clamped to the month's end.
+/// Returns the expiry of a key created or rotated at `from`: six calendar months later, clamped to the month's end.
 pub fn expiry(from: Timestamp) -> Timestamp {
     DateTime::<Utc>::from_timestamp_millis(from.millis())
         .and_then(|at| at.checked_add_months(Months::new(6)))

@@ -1,5 +1,5 @@
-//! Rules that are younger than records in stores, so that stored records may break them. An import applies them to new records. An export
-//! marks a record that breaks a rule, and an import accepts a marked record unchanged.
+//! Validation rules that were introduced after records had been stored, so that stored records may break them. An import applies the rules
+//! to new records. An export flags a record that breaks a rule (`asStored`), and an import accepts a flagged record unchanged.
 
 use serde_json::{Value, value::RawValue};
 
@@ -19,21 +19,21 @@ pub struct Breach {
 }
 
 impl Comment {
-    /// The first breach.
+    /// Returns the first broken rule; `None` if the record breaks no rule.
     pub fn breach(&self) -> Option<Breach> {
         text_breach("text", self.text.len())
     }
 }
 
 impl Ticket {
-    /// The first breach.
+    /// Returns the first broken rule; `None` if the record breaks no rule.
     pub fn breach(&self) -> Option<Breach> {
         values_breach("ticketFields", &self.ticket_fields)
     }
 }
 
 impl Contact {
-    /// The first breach.
+    /// Returns the first broken rule; `None` if the record breaks no rule.
     pub fn breach(&self) -> Option<Breach> {
         let note = self.note.as_ref().and_then(|note| text_breach("note", note.len()));
         let addresses = self.addresses.iter().flatten().enumerate();
@@ -43,7 +43,7 @@ impl Contact {
 }
 
 impl Account {
-    /// The first breach: the members of `metadata` that the contract lists have one type each.
+    /// Returns the first broken rule: each property of `metadata` that the contract lists must have the type that it states.
     pub fn breach(&self) -> Option<Breach> {
         let metadata: Entries = serde_json::from_str(self.metadata.as_ref()?.get()).ok()?;
         let wrong = |name: &str, fits: fn(&Value) -> bool| metadata.get(name).is_some_and(|value| !fits(value));
@@ -56,7 +56,7 @@ impl Account {
 }
 
 impl Conversation {
-    /// Normalises the reference to the form that threads of its channel have.
+    /// Normalises the reference to the canonical form for the channel. An error if the reference is not valid there.
     pub fn name_thread(&mut self) -> Result<(), Breach> {
         let breach = || Breach { place: "referenceId".to_owned(), reason: NO_PHONE.to_owned() };
         self.reference_id = thread_name(self.channel.as_str(), &self.reference_id).ok_or_else(breach)?;
@@ -85,7 +85,7 @@ impl Message {
         }
     }
 
-    /// The payload with its subject on one line; `None` if that changes nothing.
+    /// Returns the payload of an inbound message with its subject on one line; `None` if that changes nothing.
     fn unfolded_payload(&self) -> Option<Box<RawValue>> {
         let raw = self.payload.as_ref().filter(|_| self.direction == Direction::Inbound)?;
         let mut payload: Entries = serde_json::from_str(raw.get()).ok()?;
@@ -102,8 +102,8 @@ impl Message {
 }
 
 impl Record {
-    /// Whether an import would refuse or change this record, because it breaks a rule that is younger than the record. An export then marks
-    /// the record with `asStored`.
+    /// Whether an import would refuse or change this record, because it breaks a rule that was introduced later. An export then flags the
+    /// record with `asStored`.
     pub fn breaks_a_later_rule(&self) -> bool {
         match self {
             Self::Account(record) => record.breach().is_some(),

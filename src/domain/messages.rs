@@ -16,7 +16,7 @@ pub struct Message {
     /// True when the contact sent it.
     pub inbound: bool,
     pub sent_at: Timestamp,
-    /// The sort key of lists, which also tickets and counters use: `sent_at`, or else the time of receipt ([`received_order`]).
+    /// The sort key of lists, which tickets and counters use too: `sent_at`, or else the time of receipt ([`received_order`]).
     pub sort_at: Timestamp,
     pub text: Option<String>,
     /// Image URLs.
@@ -32,11 +32,11 @@ pub struct Message {
     pub updated_at: Timestamp,
 }
 
-/// How far the clock of a channel may be ahead of ours.
+/// How far the clock of a channel may be ahead of this server's clock, in milliseconds.
 const MAX_AHEAD_MILLIS: i64 = 5 * 60 * 1000;
 
-/// The sort key of an inbound message: the time when it was sent. If that is further ahead than clocks may differ, the time of receipt is
-/// used instead; otherwise the message could stay in front for years.
+/// Returns the sort key of an inbound message: the time when it was sent. If that is further in the future than clocks may differ, the time
+/// of receipt is used instead; otherwise the message could stay first in lists for years.
 pub fn received_order(sent_at: Timestamp, received_at: Timestamp) -> Timestamp {
     if sent_at > received_at.plus_millis(MAX_AHEAD_MILLIS) { received_at } else { sent_at }
 }

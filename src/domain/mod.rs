@@ -1,4 +1,6 @@
-//! Domain model: the nouns of a support inbox and their rules. Pure: no HTTP, database, environment or system clock.
+//! Domain model of a support inbox: its record types and their rules. Pure: no HTTP, database, environment or system clock.
+//!
+//! In comments, the contract is the API contract with its sections, and decisions are those of `features.md`.
 
 pub mod bridges;
 pub mod clock;

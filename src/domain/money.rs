@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::tickets::is_revenue;
 
-/// The stored form of a JSON number: whole numbers without a point. `None` where it is below 0 or has too many digits.
+/// Returns the stored form of a JSON number: a whole number without a decimal point. `None` if it is negative or has too many digits.
 pub fn amount(text: &str) -> Option<Value> {
     let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
     let negative = mantissa.starts_with('-');

@@ -1,4 +1,5 @@
-//! Outbound messages: their content, reply windows and retry schedule (section 4.3; decisions, sections 6.10 to 6.12).
+//! Outbound messages: outbox entries, content, reply windows and retry schedule (section 4.3 of the contract; decisions, sections 6.10 to
+//! 6.12).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,7 +28,7 @@ pub struct Parcel {
     pub channel: Channel,
     /// The channel's id of the thread.
     pub reference_id: String,
-    /// The message kind for the channel, where that matters.
+    /// The kind of the message for channels that need it, such as [`HUMAN_AGENT`].
     pub kind: Option<String>,
     pub content: Content,
     /// The sender.
@@ -52,7 +53,7 @@ pub struct Mailbox {
     pub name: Option<String>,
 }
 
-/// An e-mail with its place in a thread. Only text and html may contain control characters, which prevents header
+/// An e-mail with the headers that assign it to a thread. Only `text` and `html` may contain control characters, which prevents header
 /// injection.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Email {
@@ -93,7 +94,7 @@ impl Content {
         text.filter(|text| !text.is_empty())
     }
 
-    /// The payload of the message (decisions, section 2), where text and images are not enough.
+    /// Returns the payload of the message (decisions, section 2). `None` for a plain text, which needs no payload.
     pub fn payload(&self) -> Option<Value> {
         let (kind, name, inner) = match self {
             Self::Text(_) => return None,
@@ -135,25 +136,25 @@ impl Email {
 /// A domain that cannot exist (RFC 2606), for the Message-IDs of an account without an address.
 const NO_DOMAIN: &str = "counterpart.invalid";
 
-/// The Message-ID of an outbound e-mail.
+/// Returns the Message-ID of an outbound e-mail.
 pub fn mail_id(message: &MessageId, from: Option<&Mailbox>) -> String {
     let domain = from.and_then(|from| from.email.rsplit_once('@')).map_or(NO_DOMAIN, |(_, domain)| domain);
     format!("<{message}@{domain}>")
 }
 
-/// A text from outside, made safe for a header.
+/// Makes a text from outside safe for a mail header: replaces each control character by a space.
 pub fn header_text(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
-/// The default subject of a reply.
+/// Returns the default subject of a reply to a thread with this subject.
 pub fn reply_subject(thread: Option<&str>) -> Option<String> {
     let thread = header_text(thread?);
     let answers_already = thread.get(..3).is_some_and(|start| start.eq_ignore_ascii_case("re:"));
     Some(if answers_already { thread } else { format!("Re: {thread}") })
 }
 
-/// The limit of `References` in a reply: headers are bounded.
+/// The limit of Message-IDs in the header `References` of a reply, which bounds the length of the header.
 pub const MAX_REFERENCES: usize = 20;
 
 /// The delivery state of an outbound message.
@@ -163,7 +164,7 @@ pub enum Delivery {
     Pending,
     /// Accepted by the channel.
     Sent,
-    /// Given up.
+    /// Delivery was given up.
     Failed,
 }
 
@@ -176,24 +177,24 @@ impl Delivery {
         }
     }
 
-    /// A state as it is stored.
+    /// Parses a stored state.
     pub fn of(stored: &str) -> Option<Self> {
         [Self::Pending, Self::Sent, Self::Failed].into_iter().find(|state| state.as_str() == stored)
     }
 }
 
-/// The failure reason of a message that no connector serves.
+/// The failure reason of a message for whose account there is no connector.
 pub const NO_CONNECTOR: &str = "no_connector";
 
-/// Whether a channel belongs to this server, so that a message is delivered once it is stored.
+/// Whether a channel is part of this server, as the widget is: a message to it counts as delivered once it is stored.
 pub fn accepts_at_once(channel: &str) -> bool {
     channel == "widget"
 }
 
-/// Backoff schedule in milliseconds, one pause per failed attempt; after the last one a message is given up.
+/// Backoff schedule: the pause in milliseconds after each failed attempt. The attempt after the last pause is the last attempt.
 const PAUSES: [i64; 6] = [1_000, 5_000, 30_000, 120_000, 600_000, 1_800_000];
 
-/// The time of the next attempt, if any. `asked` is the pause that the channel asked for.
+/// Returns the time of the next attempt; `None` at the end of the schedule. `asked` is the pause that the channel asked for.
 pub fn next_attempt(attempts: i64, ended: Timestamp, asked: Option<i64>, jitter: f64) -> Option<Timestamp> {
     retry::next_attempt(&PAUSES, attempts, ended, asked, jitter)
 }
@@ -201,23 +202,23 @@ pub fn next_attempt(attempts: i64, ended: Timestamp, asked: Option<i64>, jitter:
 const HOUR: i64 = 60 * 60 * 1000;
 const DAY: i64 = 24 * HOUR;
 
-/// Channels on which a human may still answer when a bot may not.
+/// Channels with a longer reply window for messages that a human writes.
 const MESSENGERS: [&str; 2] = ["facebook", "instagram"];
 
-/// Marks a message written by a human, for channels with a longer reply window for such messages.
+/// The kind of a message written by a human, for channels with a longer reply window for such messages.
 pub const HUMAN_AGENT: &str = "human_agent";
 
 /// Why a conversation accepts no more free text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Closed {
-    /// WhatsApp: 24 hours; after that only an approved template.
+    /// WhatsApp: more than 24 hours after the contact's last message, only an approved template may be sent.
     TemplateOnly,
-    /// Messenger and Instagram: 7 days.
+    /// Messenger and Instagram: the reply window of 7 days has ended.
     Until7Days,
 }
 
-/// Whether free text is permitted now, given the channel and the contact's last message, and the message kind to send it
-/// as.
+/// Checks the reply window: whether free text is permitted now, given the channel and the time of the contact's last message. Returns the
+/// message kind to send the text as, if it needs one.
 pub fn text_kind(channel: &str, last_inbound: Option<Timestamp>, now: Timestamp) -> Result<Option<&'static str>, Closed> {
     let age = last_inbound.map(|at| now.millis().saturating_sub(at.millis()));
     let within = |limit: i64| age.is_some_and(|age| age <= limit);
@@ -238,9 +239,9 @@ const SENDABLE: [&str; 3] = ["APPROVED", "REINSTATED", "FLAGGED"];
 pub enum Unsendable {
     Status(String),
     Named,
-    /// The template needs a value that is no placeholder of its body: a description of it.
+    /// The template needs a value outside of its body. Contains a description of that value.
     BeyondBody(String),
-    /// The filled-in text is too long: the reason.
+    /// The filled-in text is too long. Contains the reason.
     TooLong(String),
     Variables {
         wanted: usize,
@@ -248,7 +249,7 @@ pub enum Unsendable {
     },
 }
 
-/// Fills in a template.
+/// Fills in the numbered placeholders of a template. An error if the template cannot be sent.
 pub fn fill(template: &Template, variables: Vec<String>) -> Result<TemplateMessage, Unsendable> {
     if !SENDABLE.contains(&template.status.as_str()) {
         return Err(Unsendable::Status(template.status.clone()));

@@ -1,22 +1,22 @@
-//! Keyset pagination (section 4.4). Every paginated list is ordered by an instant and then by id, in one direction; a
-//! search by relevance before both.
+//! Keyset pagination (section 4.4 of the contract). Every paginated list is sorted by an instant and then by id, in one direction. A search
+//! by relevance is sorted by score before both.
 
 use super::time::Timestamp;
 
-/// A keyset cursor: the last row of a page, behind which the next page begins.
+/// A keyset cursor: the sort key of the last row of a page, after which the next page begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Position {
     /// The row's sort instant, in Unix milliseconds.
     pub at: i64,
     /// The row's id, which breaks ties.
     pub id: String,
-    /// Set where relevance comes before the instant.
+    /// Set in a search by relevance, which is sorted by score before the instant.
     pub rank: Option<Rank>,
-    /// Set where rows move within the list: the moment that every page shows the list's order of.
+    /// Set for a list whose rows can change their sort position: the snapshot whose order all pages show.
     pub as_of: Option<AsOf>,
 }
 
-/// The moment at which a walk over the pages of a list began, as the database writes it down: what was committed by then.
+/// The snapshot at which a client began to page through a list: what was committed by then, in the text form that the database uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AsOf(pub String);
 
@@ -25,7 +25,7 @@ pub struct AsOf(pub String);
 pub struct Rank {
     /// The row's score.
     pub score: u32,
-    /// The weight of each condition, fixed with the first page, so that scores do not change while data arrives.
+    /// The weight of each condition, as computed for the first page, so that later writes do not change the scores.
     pub weights: Vec<u8>,
 }
 
@@ -58,7 +58,7 @@ pub struct Page<T> {
 }
 
 impl<T> Page<T> {
-    /// A page from rows that were read with one row more than requested; without a count.
+    /// Makes a page, without a total, from rows that were read with a limit of `size` + 1. The further row shows that there is a next page.
     pub fn cut(mut rows: Vec<T>, size: u32, position: impl Fn(&T) -> Position) -> Self {
         let size = size as usize;
         let next = (rows.len() > size).then(|| position(&rows[size - 1]));
@@ -66,7 +66,7 @@ impl<T> Page<T> {
         Self { rows, next, total: None }
     }
 
-    /// The number of matching rows, if the first page contains all of them.
+    /// Returns the number of matching rows, if this is the first page and contains all of them.
     pub fn whole(&self, asked: &PageRequest) -> Option<u64> {
         (asked.after.is_none() && self.next.is_none()).then_some(self.rows.len() as u64)
     }

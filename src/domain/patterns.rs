@@ -1,4 +1,4 @@
-//! Regular expressions of field definitions, with a cache of the compiled ones.
+//! Regular expressions of field definitions, with an LRU cache of compiled patterns.
 
 use std::sync::{LazyLock, Mutex, PoisonError};
 
@@ -13,7 +13,7 @@ const KEPT: usize = 64;
 
 static COMPILED: LazyLock<Mutex<LruCache<String, Regex>>> = LazyLock::new(|| Mutex::new(LruCache::new(KEPT)));
 
-/// The pattern, if it is in the cache: compiling is slow.
+/// Returns the compiled pattern if it is in the cache. Does not compile it, which is slow.
 pub fn compiled(pattern: &str) -> Option<Regex> {
     COMPILED.lock().unwrap_or_else(PoisonError::into_inner).get(pattern).cloned()
 }

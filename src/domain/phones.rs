@@ -11,7 +11,7 @@ const SCHEMES: [&str; 2] = ["tel:", "whatsapp:"];
 /// The least number of digits of a complete number, if nothing marks it as international.
 const BARE_DIGITS: usize = 7;
 
-/// The number in E.164, if the text marks it as international: `+66 81-234-5678`, `0066…`, `tel:+66…`, a JID.
+/// Returns the number in E.164, if the text marks it as international: `+66 81-234-5678`, `0066…`, `tel:+66…`, a JID.
 pub fn international(text: &str) -> Option<String> {
     let text = text.trim();
     let number = match text.rsplit_once('@') {
@@ -26,12 +26,13 @@ pub fn international(text: &str) -> Option<String> {
     plus(digits)
 }
 
-/// The E.164 number of a WhatsApp id. WhatsApp writes international numbers as bare digits (`wa_id`).
+/// Returns the E.164 number of a WhatsApp id. WhatsApp writes international numbers as bare digits (`wa_id`).
 pub fn on_whatsapp(text: &str) -> Option<String> {
     international(text).or_else(|| bare(&compact(without_scheme(text.trim()))))
 }
 
-/// The references that WhatsApp threads of this number may have had before all of them were identified by the number in E.164.
+/// Returns the other spellings that the reference of a WhatsApp thread with this number may have. Today the reference is the number in
+/// E.164; older threads may have one of these spellings.
 pub fn former_names(phone: &str) -> Vec<String> {
     let digits = phone.trim_start_matches('+');
     let jids = PERSONAL.iter().map(|server| format!("{digits}@{server}"));
@@ -60,8 +61,8 @@ fn without_scheme(text: &str) -> &str {
     SCHEMES.iter().find(|one| scheme(one)).map_or(text, |scheme| text[scheme.len()..].trim_start())
 }
 
-/// A number without the characters between its digits: spaces, hyphens, dots, brackets, marks of direction, and the `(0)` of a national
-/// number.
+/// Removes the characters between the digits of a number: spaces, hyphens, dots, slashes, brackets, invisible Unicode characters (such as
+/// direction marks), and the `(0)` of a national number.
 fn compact(number: &str) -> String {
     let between = |c: char| {
         c.is_whitespace()

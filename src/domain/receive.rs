@@ -13,7 +13,7 @@ use super::{
     time::Timestamp,
 };
 
-/// The limit of characters in a channel's id of a thread or a message: the id is indexed.
+/// The limit of characters in a channel's id of a thread or a message. The id must fit into a database index.
 pub const MAX_NAME_CHARS: usize = 512;
 
 /// Whether a text can be an external id: printable characters, not all blank, at most `max` of them.
@@ -24,8 +24,8 @@ pub fn is_name(text: &str, max: usize) -> bool {
 /// The reason why a reference cannot belong to a WhatsApp thread.
 pub const NO_PHONE: &str = "must be a phone number on WhatsApp, such as +66800000001, 66800000001 or 66800000001@s.whatsapp.net";
 
-/// The canonical reference of a thread, however the channel or a bridge spells it: on WhatsApp the phone number in E.164, elsewhere the
-/// reference unchanged. `None`: the reference is not valid on this channel.
+/// Returns the canonical reference of a thread, however the channel or a bridge spells it: on WhatsApp the phone number in E.164, elsewhere
+/// the reference unchanged. `None`: the reference is not valid on this channel.
 pub fn thread_name(channel: &str, reference_id: &str) -> Option<String> {
     if channel == WHATSAPP { phones::on_whatsapp(reference_id) } else { Some(reference_id.to_owned()) }
 }
@@ -46,16 +46,16 @@ pub struct Inbound {
     pub sent_at: Option<Timestamp>,
     pub email_subject: Option<String>,
     pub contact: Option<InboundContact>,
-    /// The members beside the message that were sent as something other than text.
+    /// The names of optional properties that were sent as something other than a string.
     pub not_texts: Vec<&'static str>,
 }
 
-/// A member beside an inbound message, as it was sent: a text, or something unusable.
+/// An optional property of an inbound message (such as the sender's name) as it was sent: a string, or an unusable value.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Detail(pub Value);
 
 impl Detail {
-    /// Returns the text. A value of another type is left out, and `member` is added to `not_texts`.
+    /// Returns the text. A value of another type is left out, and the name of its property (`member`) is added to `not_texts`.
     pub fn text(detail: Option<Self>, member: &'static str, not_texts: &mut Vec<&'static str>) -> Option<String> {
         match detail?.0 {
             Value::String(text) => Some(text),
@@ -85,18 +85,18 @@ pub struct Received {
     pub ticket_id: Option<TicketId>,
     /// The message had been received before; nothing changed.
     pub duplicate: bool,
-    /// What was left out of the message.
+    /// The properties that were left out of the message.
     pub ignored: Vec<Ignored>,
 }
 
-/// A member beside an inbound message that cannot be kept: the message is accepted without it.
+/// An optional property of an inbound message that cannot be kept: the message is accepted without it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ignored {
     pub member: &'static str,
     pub reason: String,
 }
 
-/// Channels whose threads have a subject and whose references may be addresses.
+/// The e-mail channels: their threads have a subject, and the references of threads may be e-mail addresses.
 const MAIL: [&str; 2] = ["gmail", "outlook"];
 
 pub fn is_mail(channel: &str) -> bool {
@@ -113,8 +113,8 @@ pub struct Person {
 }
 
 impl Inbound {
-    /// Normalises the details of the sender and the subject, and removes the unusable ones. The message itself is always kept: no channel
-    /// would send it again.
+    /// Normalises the details of the sender and the subject, and removes the unusable ones, which it returns. The message itself is always
+    /// kept: no channel would send it again.
     pub fn tidy(&mut self, channel: &str) -> Vec<Ignored> {
         let not_text = |member| Ignored { member, reason: "must be a string".to_owned() };
         let mut ignored: Vec<Ignored> = std::mem::take(&mut self.not_texts).into_iter().map(not_text).collect();
@@ -149,7 +149,7 @@ impl Inbound {
         ignored
     }
 
-    /// The sender of the message. On WhatsApp the thread's reference is the phone number; in e-mail it may be the address.
+    /// Returns the sender of the message. On WhatsApp the thread's reference is the phone number; in e-mail it may be the address.
     pub fn person(&self, channel: &str) -> Person {
         let told = self.contact.as_ref();
         let reference = || thread_name(channel, &self.reference_id);
@@ -168,7 +168,7 @@ impl Inbound {
             .or(only)
             .or_else(|| email.as_deref().and_then(|email| email.split('@').next()).map(str::to_owned))
             .or_else(|| phone.clone())
-            // A contact must have a name. Channels normally provide one of these.
+            // A contact must have a name. Channels normally provide at least one of the details above.
             .unwrap_or_else(|| self.sender_id.clone());
         Person { first_name, last_name: last, email, phone }
     }

@@ -42,7 +42,7 @@ pub enum RecordKind {
 }
 
 impl RecordKind {
-    /// Every kind, in export order: parents first.
+    /// Every kind, in export order: a kind comes after the kinds that it refers to.
     pub const ALL: [Self; 13] = [
         Self::Role,
         Self::User,
@@ -59,7 +59,7 @@ impl RecordKind {
         Self::Comment,
     ];
 
-    /// The name of the kind in a line.
+    /// Returns the name of the kind in a line.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Role => "role",
@@ -268,7 +268,7 @@ records! {
         email_subject: Option<String>,
         created_at: Timestamp,
         updated_at: Timestamp,
-        // The next three are accepted so that records in the shape of the contract can be imported.
+        // The next three properties are accepted so that records in the form of the contract can be imported.
         /// Ignored: the messages are counted instead.
         #[serde(default, skip_serializing)]
         #[schemars(with = "Option<Value>")]
@@ -291,7 +291,7 @@ records! {
         is_open: bool,
         opened_at: Timestamp,
         conversation_id: ConversationId,
-        // The next three are copied from the conversation.
+        // The next three properties are copied from the conversation.
         #[serde(skip_serializing_if = "Option::is_none")]
         channel: Option<Channel>,
         #[serde(skip_serializing_if = "Option::is_none")]

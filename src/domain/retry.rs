@@ -1,11 +1,11 @@
-//! Retry backoff: one rule for messages and events, with different schedules.
+//! Retry backoff with jitter: one rule for the delivery of messages and of events, with different schedules.
 
 use super::time::Timestamp;
 
-/// The limit of a pause that the other side asks for, in milliseconds.
+/// The limit of a pause that the receiver asks for, in milliseconds.
 pub const LONGEST_ASKED: i64 = 24 * 60 * 60 * 1000;
 
-/// The time of the attempt that follows `attempts` attempts, the last of which ended at `ended`; `None` at the end of the schedule.
+/// Returns the time of the attempt that follows `attempts` attempts, the last of which ended at `ended`; `None` at the end of the schedule.
 /// `pauses` is the schedule, and `asked` the pause that the receiver asked for, both in milliseconds; the longer pause counts. `jitter`,
 /// between 0 and 1, makes a pause of the schedule up to 20 % shorter or longer, so that attempts that failed together are not repeated
 /// together.

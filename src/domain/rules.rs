@@ -1,5 +1,5 @@
-//! Revision settings: the type of the differences between the two API revisions that are only values. The values are in `revision::a` and
-//! `revision::b`. The composition root injects them, so that every branch on them is compiled and tested in both builds.
+//! Settings of an API revision: those differences between the revisions A and B that are only values. The values are in `revision::a` and
+//! `revision::b`. The composition root injects them, so that both builds compile and test every branch that depends on them.
 
 /// The settings of one revision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -66,7 +66,7 @@ impl FromStr for Scope {
     }
 }
 
-/// A set of scopes that is closed under the rule of section 5: a write scope grants the matching read scope.
+/// A set of scopes. A write scope also grants the matching read scope (section 5 of the contract).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct ScopeSet(u32);
 

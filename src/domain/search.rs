@@ -1,4 +1,4 @@
-//! Search input and results (sections 2.6, 2.8 and 4.1).
+//! Search records and results (sections 2.6, 2.8 and 4.1 of the contract).
 
 use super::{
     ids::{ContactId, ConversationId, MessageId, StoreId},
@@ -15,7 +15,7 @@ pub enum Noun {
     Contact,
 }
 
-/// A record as it is indexed.
+/// A record as the search index contains it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Searchable {
     pub store: StoreId,
@@ -32,7 +32,7 @@ pub struct ContactHit {
     pub id: ContactId,
     pub full_name: String,
     pub phone: Option<String>,
-    /// By their names in the contract.
+    /// The properties that match, by their names in the contract.
     pub matched_fields: Vec<&'static str>,
 }
 

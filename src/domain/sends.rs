@@ -1,4 +1,4 @@
-//! What can be sent to a contact: the inputs of the contract's send operations (section 4.3), before they are checked against the store.
+//! Messages to be sent to a contact: the inputs of the contract's send operations (section 4.3), before they are checked against the store.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -36,7 +36,7 @@ pub struct FilledTemplate {
 }
 
 /// A message to a contact that is not sent yet: the input of one of the contract's send operations. It is stored as the request body of
-/// the operation, with the operation's name as a further member.
+/// the operation, with the operation's name as a further property.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "operation", rename_all_fields = "camelCase")]
 pub enum Send {
@@ -70,7 +70,7 @@ pub enum Send {
 }
 
 impl Send {
-    /// The operationId of the contract's operation.
+    /// Returns the operationId of the contract's operation.
     pub const fn operation(&self) -> &'static str {
         match self {
             Self::Text { .. } => "sendTextMessage",
@@ -107,9 +107,9 @@ impl Send {
         }
     }
 
-    /// The request body of the operation; absent members are left out.
+    /// Returns the request body of the operation; absent properties are left out.
     pub fn body(&self) -> Value {
-        // Texts, lists and options always have a JSON form.
+        // This does not fail: texts, lists and options always have a JSON form.
         let mut body = serde_json::to_value(self).unwrap_or_default();
         if let Some(members) = body.as_object_mut() {
             members.remove("operation");

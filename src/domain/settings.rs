@@ -1,4 +1,4 @@
-//! Settings access and audit: credentials (link, session, token), the editor of a change, and the audit log (section 5;
+//! Access to settings and audit: credentials (link, session, token), the editor of a change, and the audit log (section 5 of the contract;
 //! decisions, sections 1 and 7).
 
 use serde_json::Value;
@@ -11,7 +11,7 @@ use super::{
     time::Timestamp,
 };
 
-/// The limits of a store's settings.
+/// The limits of the number of webhooks and of API keys of a store.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
     pub webhooks: u32,
@@ -27,18 +27,18 @@ impl Default for Bounds {
 /// The kinds of credentials of a store's user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CredentialKind {
-    /// Opens one session, once.
+    /// A login link: opens a session, once.
     Link,
-    /// For a browser.
+    /// The login of a browser.
     Session,
-    /// For a program.
+    /// A bearer token for a program.
     Token,
 }
 
 /// The prefix of every credential's secret.
 pub const CREDENTIAL_PREFIX: &str = "cps_";
 
-/// The URL of the settings page with a link's secret in the fragment, which browsers do not send to servers.
+/// Returns the URL of the settings page with a link's secret in the fragment, which browsers do not send to servers.
 pub fn link_url(public_url: &str, secret: &Secret) -> String {
     format!("{}/settings#link={}", public_url.trim_end_matches('/'), secret.reveal())
 }
@@ -53,7 +53,7 @@ pub struct NewCredential<'a> {
     pub sent_to: Option<&'a str>,
 }
 
-/// A link, session or token as it is shown to those who manage the store.
+/// A link, session or token as it is shown to users who manage the store.
 #[derive(Clone, Debug)]
 pub struct ListedCredential {
     pub id: CredentialId,
@@ -74,7 +74,7 @@ pub struct Addressee {
     pub store_id: StoreId,
     pub store_name: String,
     pub user_id: UserId,
-    /// As the store has it.
+    /// The address in the store's spelling.
     pub email: String,
     /// Absent: the user has no role.
     pub role: Option<String>,
@@ -83,9 +83,9 @@ pub struct Addressee {
 /// What becomes of the former secrets when a secret is rotated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FormerSecrets {
-    /// They stay valid for a while, in which those who use them change over.
+    /// They stay valid for a limited time, in which receivers or clients switch to the new secret.
     Overlap,
-    /// They end at once, since they leaked.
+    /// They become invalid at once, such as after a leak.
     End,
 }
 
@@ -94,7 +94,7 @@ impl FormerSecrets {
         if end_at_once { Self::End } else { Self::Overlap }
     }
 
-    /// The audit log entry of the rotation, which says if they were ended.
+    /// Returns the audit log entry of the rotation. If the former secrets ended at once, the entry states it.
     pub fn noted(self, mut entry: Entry) -> Entry {
         if self == Self::End {
             entry.detail["formerSecretsEnded"] = true.into();
@@ -102,7 +102,7 @@ impl FormerSecrets {
         entry
     }
 
-    /// When they end at the latest.
+    /// Returns the time at which the former secrets become invalid at the latest.
     pub fn end(self, now: Timestamp, overlap_millis: i64) -> Timestamp {
         match self {
             Self::Overlap => now.plus_millis(overlap_millis),
@@ -126,7 +126,7 @@ impl CredentialKind {
 
     pub const ALL: [Self; 3] = [Self::Link, Self::Session, Self::Token];
 
-    /// The lifetime in milliseconds.
+    /// Returns the lifetime in milliseconds.
     pub const fn lifetime(self) -> i64 {
         match self {
             Self::Link => 15 * MINUTE,
@@ -206,18 +206,18 @@ impl Editor {
         Self { store_id, user_id: None, via: Via::CommandLine, is_owner: true, request_id: None }
     }
 
-    /// The server itself.
+    /// Returns the editor of changes that the server itself makes.
     pub fn system(store_id: StoreId) -> Self {
         Self { store_id, user_id: None, via: Via::System, is_owner: true, request_id: None }
     }
 
-    /// The editor as the actor of events.
+    /// Returns the editor as the actor of events.
     pub fn actor(&self) -> Actor {
         self.user_id.clone().map_or(Actor::System, Actor::User)
     }
 }
 
-/// The kinds of records that settings consist of.
+/// The kinds of records that an audit log entry can be about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subject {
     Account,
@@ -265,7 +265,7 @@ impl Subject {
 /// An audit log entry to be written.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// `key.rotated`, …
+    /// The name of the action, such as `key.rotated`.
     pub action: &'static str,
     pub subject: Subject,
     pub subject_id: String,

@@ -1,6 +1,7 @@
-//! Signed requests: verification of Standard Webhooks signatures on what a bridge brings in (decisions, section 8).
+//! Signed requests: verification of Standard Webhooks signatures on inbound messages from a bridge (decisions, section 8), with
+//! replay protection.
 //!
-//! The signature covers id, time and body. A request is accepted within five minutes of its time, and once.
+//! The signature covers id, time and body. A request is accepted only within five minutes of its time, and only once.
 
 use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
 use sha2::{Digest, Sha256};
@@ -15,11 +16,11 @@ pub const SIGNATURE: &str = "webhook-signature";
 /// How far the time of a request may be from the server's, in milliseconds.
 const TOLERANCE_MILLIS: i64 = 5 * 60 * 1000;
 /// How long an accepted request is remembered, from its own time on. This is longer than the tolerance, since the clock of another process
-/// may be behind.
+/// may be slow.
 const REMEMBERED_MILLIS: i64 = 60 * 60 * 1000;
 
 const MAX_ID_BYTES: usize = 256;
-/// The most signatures of one request that are looked at. A sender has one for each of its secrets.
+/// The limit of signatures of one request that are checked. A sender adds one signature for each of its secrets.
 const MAX_SIGNATURES: usize = 16;
 
 /// The signature of a request, as its headers state it; not verified yet.
@@ -43,7 +44,7 @@ pub struct AcceptedSignature {
 }
 
 impl RequestSignature {
-    /// Reads the headers; an error says which is wrong.
+    /// Reads the headers. An error names the header that is wrong.
     pub fn read(id: Option<&str>, time: Option<&str>, signature: Option<&str>) -> Result<Self, String> {
         let missing = |name: &str| format!("`{name}` is missing; a signed request has `{ID}`, `{TIME}` and `{SIGNATURE}`");
         let id = id.ok_or_else(|| missing(ID))?;
@@ -73,12 +74,12 @@ impl RequestSignature {
         (now.plus_millis(-TOLERANCE_MILLIS)..=now.plus_millis(TOLERANCE_MILLIS)).contains(&seconds)
     }
 
-    /// Whether one of the secrets signed the request. Takes the same time wherever a signature differs.
+    /// Whether one of the secrets signed the request. The comparison of signatures takes constant time.
     pub fn is_by_one_of(&self, secrets: &[SigningSecret], body: &[u8]) -> bool {
         secrets.iter().fold(false, |found, secret| found | secret.verifies(&self.id, &self.time, body, &self.macs))
     }
 
-    /// The record by which the request is recognised if it is sent again.
+    /// Returns the record by which a repetition of the request is detected.
     pub fn accepted(&self, account_id: AccountId) -> AcceptedSignature {
         let digest = Sha256::digest(format!("{}.{}", self.id, self.time));
         let digest = digest.iter().map(|byte| format!("{byte:02x}")).collect();

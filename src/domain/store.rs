@@ -9,14 +9,14 @@ use super::{
     time::Timestamp,
 };
 
-/// A store and its settings.
+/// A store (the tenant) and its settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Store {
     pub id: StoreId,
     pub name: String,
     /// ISO 4217 code.
     pub currency: String,
-    /// Hours; 0 never reopens a ticket, -1 always does.
+    /// For how many hours after its closing a new message reopens a ticket: 0 never, -1 always.
     pub reopen_window_hours: i64,
     pub created_at: Timestamp,
 }
@@ -74,7 +74,7 @@ pub struct Template {
 }
 
 impl Template {
-    /// The text of the body; empty if there is none.
+    /// Returns the text of the body; empty if there is no body.
     pub fn body(&self) -> String {
         let components: Vec<Value> = serde_json::from_str(&self.components).unwrap_or_default();
         let body = components.iter().find(|component| component["type"] == "BODY");
@@ -119,10 +119,10 @@ pub struct ChannelRef {
     pub channel: Channel,
 }
 
-/// A template filter. An absent member does not filter.
+/// A template filter. An absent property does not filter.
 #[derive(Clone, Debug, Default)]
 pub struct TemplateFilter {
-    /// Searched in name and body, folded.
+    /// Searched in name and body, without regard to case and Unicode form.
     pub search: Option<String>,
     pub language: Option<String>,
     pub status: Option<String>,

@@ -10,8 +10,8 @@ use std::{
 use ipnet::IpNet;
 use url::{Host, Url};
 
-/// Networks that the IANA special-purpose registries list as not globally reachable, and those that embed or lead to such
-/// addresses.
+/// Networks that the IANA special-purpose registries list as not globally reachable, and networks whose addresses embed such addresses or
+/// lead to them.
 const FORBIDDEN: [&str; 34] = [
     "0.0.0.0/8",
     "10.0.0.0/8",
@@ -91,7 +91,8 @@ impl Targets {
         }
     }
 
-    /// Checks a literal IP address in any notation: the resolver is not called for it.
+    /// Refuses a URL whose host is a literal IP address that is not permitted, in any notation: the resolver, which checks the addresses of
+    /// names, is not called for it.
     pub fn check(self, url: &Url) -> Result<(), Refused> {
         let address = match url.host() {
             Some(Host::Ipv4(four)) => IpAddr::V4(four),

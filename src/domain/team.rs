@@ -18,7 +18,7 @@ pub struct User {
 }
 
 impl User {
-    /// The displayed name. With `fallback`, for a revision whose contract requires a name, it is the local part of the seat's
+    /// Returns the displayed name. With `fallback`, for a revision whose contract requires a name, it is the local part of the seat's
     /// e-mail by default (decisions, section 5.12).
     pub fn shown_name(&self, fallback: bool) -> Option<&str> {
         match (&self.name, &self.email) {
@@ -82,7 +82,7 @@ pub struct UserView {
     pub role: Option<Role>,
 }
 
-/// A reference to a user. `name` is the displayed one.
+/// A reference to a user. `name` is the displayed name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UserRef {
     pub user_id: UserId,

@@ -6,12 +6,12 @@ use serde_json::Value;
 
 use super::store::Template;
 
-/// Types of buttons for which the channel requires a value with every message.
+/// Types of buttons for which the channel requires a value in every message.
 const ASKING: [&str; 5] = ["COPY_CODE", "FLOW", "MPM", "ORDER_DETAILS", "OTP"];
 
 impl Template {
-    /// Describes a value that a message needs beside those of the body's placeholders; `None` if it needs none. The channel refuses a
-    /// message without that value.
+    /// Returns a description of a value that a message needs in addition to those of the body's placeholders; `None` if it needs no such
+    /// value. The channel refuses a message without it.
     pub fn beyond_body(&self) -> Option<String> {
         let components: Vec<Value> = serde_json::from_str(&self.components).unwrap_or_default();
         let body = components.iter().position(|component| component["type"] == "BODY");
@@ -28,7 +28,7 @@ fn asked(component: &Value) -> Option<String> {
     if let Some(format) = media {
         return Some(format!("a {kind} of the format {format}"));
     }
-    // Each card has media of its own.
+    // Each card of a carousel has media of its own.
     if kind == "CAROUSEL" {
         return Some(format!("a {kind}"));
     }
@@ -46,7 +46,7 @@ fn upper(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_ascii_uppercase()
 }
 
-/// Whether any text in the value has a placeholder. Examples are skipped: they have values in the place of placeholders.
+/// Whether any text in the value has a placeholder. Properties with the name `example` are skipped: they contain sample values.
 fn has_placeholder(value: &Value) -> bool {
     match value {
         Value::String(text) => !placeholders(text).is_empty(),
@@ -56,7 +56,7 @@ fn has_placeholder(value: &Value) -> bool {
     }
 }
 
-/// The placeholders `{{…}}` of a text, with their names.
+/// Returns the placeholders `{{…}}` of a text: their ranges and names.
 pub fn placeholders(text: &str) -> Vec<(Range<usize>, &str)> {
     let place = |(start, _): (usize, &str)| {
         let inner = &text[start + 2..];

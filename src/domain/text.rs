@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use icu_casemap::CaseMapper;
 use icu_normalizer::ComposingNormalizer;
 
-/// `text` without differences of case and Unicode form.
+/// Folds a text: returns it without differences of case and Unicode form.
 pub fn fold(text: &str) -> String {
     if text.is_ascii() {
         return text.to_ascii_lowercase();
@@ -29,7 +29,8 @@ pub fn is_unspaced(c: char) -> bool {
         | 0x31a0..=0x31bf | 0x31f0..=0x31ff | 0x1aff0..=0x1b16f)
 }
 
-/// A folded name without the spaces between parts in a script without spaces: both spellings of such a name are in use.
+/// Folds a name, and removes the spaces between parts in a script without spaces, such as Han or Thai: such names are written both with
+/// and without a space.
 pub fn joined_name(name: &str) -> String {
     let folded = fold(name);
     let mut joined = String::with_capacity(folded.len());
@@ -46,8 +47,8 @@ pub fn joined_name(name: &str) -> String {
     joined + rest
 }
 
-/// A text on one line: control characters, such as line breaks, become one space together with the white space around them. `None` if
-/// nothing else is left.
+/// Puts a text on one line: control characters, such as line breaks, become one space together with the white space around them. `None`
+/// if the text has nothing else.
 pub fn unfolded(text: &str) -> Option<String> {
     let mut out = String::with_capacity(text.len());
     for (number, part) in text.split(char::is_control).enumerate() {
@@ -67,8 +68,8 @@ pub fn unfolded(text: &str) -> Option<String> {
     if out.trim().is_empty() { None } else { Some(out) }
 }
 
-/// JSON without lone surrogates: an escaped surrogate without its other half becomes U+FFFD. Channels leave lone surrogates where they
-/// cut a text after a number of UTF-16 units, and UTF-8 texts cannot contain them.
+/// Replaces lone surrogates in JSON: an escaped surrogate without its other half becomes U+FFFD. Some channels cut a text after a number of
+/// UTF-16 units, which leaves a lone surrogate. A UTF-8 text cannot contain it.
 pub fn whole_characters(json: &[u8]) -> Cow<'_, [u8]> {
     let unit = |at: usize| -> Option<u16> {
         let digits = json.get(at..at + 6)?.strip_prefix(b"\\u")?;
@@ -90,7 +91,7 @@ pub fn whole_characters(json: &[u8]) -> Cow<'_, [u8]> {
     whole
 }
 
-/// `text` with each run of white space as one space, cut after `limit` characters.
+/// Returns the text with each run of white space as one space, cut after `limit` characters.
 pub fn snippet(text: &str, limit: usize) -> String {
     let mut out = String::new();
     let mut chars = 0;

@@ -19,7 +19,7 @@ pub enum TicketState {
     Closed,
 }
 
-/// Why a transition is refused, as the end of "a ticket that …".
+/// Why a transition is refused. Each text completes the sentence "a ticket that …".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     #[error("is closed")]
@@ -38,7 +38,7 @@ pub struct Handover {
 }
 
 impl Ticket {
-    /// A new ticket: the first of a conversation, or a follow-up of `former`.
+    /// Opens a new ticket: the first of a conversation, or a follow-up of the ticket `former`.
     pub fn open(id: TicketId, number: String, conversation: &Conversation, former: Option<&Self>, now: Timestamp) -> Self {
         Self {
             id,
@@ -79,13 +79,13 @@ impl Ticket {
         }
         self.is_open = false;
         self.snoozed_until = None;
-        // Never before its opening: the clock may have been set back.
+        // Not before the ticket was opened or reopened, even if the clock was set back.
         self.closed_at = Some(now.max(self.opened_at).max(self.reopened_at.unwrap_or(now)));
         self.touch(now);
         true
     }
 
-    /// Whether a message received `now` reopens this closed ticket. Hours: 0 never, -1 always.
+    /// Whether a message received `now` reopens this closed ticket. `hours` is the reopen window; 0 means never, -1 always.
     pub fn may_reopen(&self, hours: i64, now: Timestamp) -> bool {
         match (hours, self.closed_at) {
             _ if self.is_open => false,
@@ -108,8 +108,8 @@ impl Ticket {
         true
     }
 
-    /// Snoozes the ticket, or moves the end of its snooze. `false` if nothing changes. A snooze is no property of the contract,
-    /// so it does not change `updated_at`, at its beginning or at its end.
+    /// Snoozes the ticket, or moves the end of its snooze. `false` if nothing changes. The contract has no property for a snooze, so
+    /// neither its beginning nor its end changes `updated_at`.
     pub fn snooze(&mut self, until: Timestamp, now: Timestamp) -> Result<bool, Refusal> {
         if !self.is_open {
             return Err(Refusal::Closed);
@@ -148,7 +148,7 @@ impl Ticket {
         Some(previous)
     }
 
-    /// Records which user resolved the ticket. `false` if that was known.
+    /// Records which user resolved the ticket. `false` if that user was recorded already.
     pub fn credit(&mut self, user: UserId, now: Timestamp) -> bool {
         if self.handled_by.as_ref() == Some(&user) {
             return false;

@@ -30,7 +30,7 @@ pub struct Ticket {
     /// A JSON object of field values and system keys, as text.
     pub fields: String,
     pub fields_updated_at: Option<Timestamp>,
-    /// The sort key of lists: the newest message of the ticket's window, or `opened_at`.
+    /// The sort key of lists: the time of the newest message in the ticket's window ([`TicketWindow`]), or else `opened_at`.
     pub sort_at: Timestamp,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
@@ -68,7 +68,7 @@ pub struct TicketWindow {
 /// The resolution statuses (section 4.2), without `none`.
 pub const RESOLUTION_STATUSES: [&str; 4] = ["human", "automation", "ai_full_resolution", "ai_partial_resolution"];
 
-/// The limits of digits of an amount of money, in total and behind the point (decisions, section 6.4).
+/// The limits of digits of an amount of money, in total and after the decimal point (decisions, section 6.4).
 const REVENUE_DIGITS: usize = 15;
 const REVENUE_DECIMALS: usize = 4;
 
@@ -76,7 +76,7 @@ const REVENUE_DECIMALS: usize = 4;
 pub fn is_revenue(number: &serde_json::Value) -> bool {
     let text = match (number.as_u64(), number.as_f64()) {
         (Some(whole), _) => whole.to_string(),
-        // The number in full, without an exponent, with the fewest digits that identify it.
+        // `to_string` writes the number without an exponent, with the fewest digits that identify it.
         (None, Some(number)) if number >= 0.0 => number.abs().to_string(),
         _ => return false,
     };

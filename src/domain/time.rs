@@ -23,12 +23,12 @@ impl Timestamp {
         self.0
     }
 
-    /// The next stamp: `now`, or a millisecond after this one, so that stamps strictly increase (monotonic clock).
+    /// Returns the next stamp: `now`, or a millisecond after `self` if that is later. Stamps thus strictly increase (monotonic clock).
     pub fn next_stamp(self, now: Self) -> Self {
         now.max(self.plus_millis(1))
     }
 
-    /// This instant plus a number of milliseconds, clamped to the permitted years.
+    /// Returns this instant plus a number of milliseconds, clamped to the permitted years.
     pub fn plus_millis(self, millis: i64) -> Self {
         Self(self.0.saturating_add(millis).clamp(*RANGE.start(), *RANGE.end()))
     }
@@ -68,7 +68,7 @@ impl FromStr for Timestamp {
 pub struct Bound {
     /// Milliseconds since the Unix epoch, rounded down.
     floor: i64,
-    /// Half nanoseconds above `floor`; an odd number means that finer digits follow.
+    /// The part above `floor`, in half nanoseconds. An odd number means that digits finer than a nanosecond follow.
     rest: u32,
 }
 
@@ -99,7 +99,7 @@ impl Bound {
     }
 }
 
-/// How many digits of a second's fraction chrono reads.
+/// The number of digits of a second's fraction that chrono reads.
 const READ_DIGITS: usize = 9;
 
 /// The second of a UTC day after which a leap second is inserted.
@@ -111,7 +111,7 @@ impl FromStr for Bound {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let at = DateTime::parse_from_rfc3339(text).map_err(|_| TimestampError)?;
         let (floor, nanos) = (at.timestamp_millis(), at.timestamp_subsec_nanos());
-        // chrono accepts a second 60 in any minute.
+        // chrono accepts the second 60 in any minute; here it is accepted only at the end of a UTC day.
         let misplaced = nanos >= 1_000_000_000 && at.timestamp().rem_euclid(LAST_SECOND + 1) != LAST_SECOND;
         if misplaced || !RANGE.contains(&floor) {
             return Err(TimestampError);

@@ -19,14 +19,14 @@ pub struct UndeliveredMessage {
     pub text: Option<String>,
     /// Pending or failed.
     pub state: Delivery,
-    /// Why the last attempt did not succeed; absent before it.
+    /// Why the last attempt did not succeed; absent before the first failed attempt.
     pub reason: Option<String>,
     /// Absent: unknown.
     pub attempts: Option<i64>,
-    /// Pending: when the next attempt is due. During an attempt: when it is repeated if its outcome is not known by then.
+    /// Pending: when the next attempt is due. During an attempt: when the attempt is repeated, if its outcome is not known by then.
     pub due_at: Option<Timestamp>,
     /// Failed: when the last attempt ended.
     pub failed_at: Option<Timestamp>,
-    /// Whether there can be another attempt.
+    /// Whether another attempt is possible.
     pub can_be_retried: bool,
 }

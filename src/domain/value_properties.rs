@@ -12,7 +12,7 @@ use super::{
 
 const MAX_INTEGER: i64 = 9_007_199_254_740_991;
 
-/// Few cases, so that the suite stays quick, and no file of failures beside the sources.
+/// Few cases, so that the test suite stays quick, and no file of failures next to the sources.
 fn config(cases: u32) -> Config {
     Config { cases, failure_persistence: None, ..Config::default() }
 }
@@ -40,7 +40,7 @@ fn any_field() -> impl Strategy<Value = Field> {
         .prop_map(|((display, data), max)| field(display, data, max, None))
 }
 
-/// An instant with an offset, in any RFC 3339 spelling.
+/// Generates date-times in the form of RFC 3339 with an offset. Some are invalid, such as 31 February.
 fn date_time() -> impl Strategy<Value = String> {
     (1..=9999_i32, 1..=12_u32, 1..=31_u32, 0..=24_u32, 0..=60_u32, 0..=60_u32, option::of("[0-9]{1,12}"), -1440..=1440_i32).prop_map(
         |(year, month, day, hour, minute, second, fraction, offset)| {
@@ -54,7 +54,7 @@ fn date_time() -> impl Strategy<Value = String> {
     )
 }
 
-/// Usually a value of that type; some are past a limit.
+/// Generates values for that type. Most are valid; some exceed a limit.
 fn nearly(scalar: ScalarKind) -> BoxedStrategy<Value> {
     match scalar {
         ScalarKind::Text => any::<String>().prop_map(Value::from).boxed(),
@@ -114,7 +114,7 @@ fn items(kind: FieldKind, value: &Value) -> Vec<Value> {
     if kind.multi { value.as_array().unwrap().clone() } else { vec![value.clone()] }
 }
 
-/// The value after a round trip through its stored text.
+/// Returns the value after a round trip through its stored text.
 fn stored(value: &Value) -> Value {
     let text = serde_json::to_string(&Entries(vec![("f".to_owned(), value.clone())])).unwrap();
     serde_json::from_str::<Entries>(&text).unwrap().0.remove(0).1
@@ -183,7 +183,7 @@ proptest! {
             let field = field(display, data, None, None);
             let expected = exact.then(|| Value::from(number));
             prop_assert_eq!(field.validate(Value::from(number)).ok().flatten(), expected.clone(), "{}", display);
-            // With a point it is the same number, if it is exact.
+            // With a decimal point it is the same number.
             if exact {
                 prop_assert_eq!(field.validate(Value::from(number as f64)).ok().flatten(), expected, "{}", display);
             }
@@ -247,7 +247,7 @@ fn instant() -> impl Strategy<Value = String> {
     (-62_135_596_800_000..=253_402_300_799_999_i64).prop_map(|millis| Timestamp::from_millis(millis).to_string())
 }
 
-/// Members of a record, in order, with some left out.
+/// Generates the JSON object of a record: its properties in order, without some of those that are not required.
 fn members(all: Vec<(&'static str, bool, BoxedStrategy<Value>)>) -> impl Strategy<Value = String> {
     let one = |(name, required, value): (&'static str, bool, BoxedStrategy<Value>)| {
         let value = value.prop_map(move |value| format!("{}:{value}", Value::from(name)));

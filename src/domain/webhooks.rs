@@ -1,4 +1,4 @@
-//! Webhook subscriptions: their events, signatures and retry schedule (section 6; decisions, section 8).
+//! Webhook subscriptions: their events, signatures and retry schedule (section 6 of the contract; decisions, section 8).
 
 use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
 use hmac::{Hmac, KeyInit, Mac};
@@ -10,7 +10,7 @@ use super::{
     time::Timestamp,
 };
 
-/// Every kind of event, in the order of section 6.
+/// Every kind of event, in the order of section 6 of the contract.
 pub const KINDS: [&str; 11] = [
     "message.received",
     "message.sent",
@@ -54,7 +54,7 @@ pub struct Shipment {
     pub event_id: String,
     pub kind: String,
     pub url: String,
-    /// The same on every attempt.
+    /// The payload, the same on every attempt.
     pub body: Vec<u8>,
     /// The signing secrets; several during a rotation. `Err`: why no secret can be decrypted.
     pub secrets: Result<Vec<SigningSecret>, String>,
@@ -74,24 +74,24 @@ impl std::fmt::Debug for SigningSecret {
 pub const SECRET_BYTES: usize = 32;
 
 impl SigningSecret {
-    /// The form that is shown to the owner, once.
+    /// Returns the secret in the form that is shown to the owner, once.
     pub fn reveal(&self) -> String {
         format!("whsec_{}", BASE64.encode(&self.0))
     }
 
-    /// A Standard Webhooks signature over id, time in Unix seconds, and body.
+    /// Returns the Standard Webhooks signature over id, time in Unix seconds, and body.
     pub fn sign(&self, id: &str, seconds: i64, body: &[u8]) -> String {
         let Some(mac) = self.mac(id, &seconds.to_string(), body) else { return String::new() };
         format!("v1,{}", BASE64.encode(mac.finalize().into_bytes()))
     }
 
-    /// Whether one of these is the signature over id, time and body. The comparison takes the same time wherever they differ.
+    /// Whether one of the signatures is that of id, time and body. The comparison takes constant time.
     pub fn verifies(&self, id: &str, time: &str, body: &[u8], signatures: &[Vec<u8>]) -> bool {
         let Some(mac) = self.mac(id, time, body) else { return false };
         signatures.iter().fold(false, |found, signature| found | mac.clone().verify_slice(signature).is_ok())
     }
 
-    /// `None` does not occur: HMAC accepts a key of any length.
+    /// Returns the HMAC-SHA256 of id, time and body. `None` does not occur: HMAC accepts a key of any length.
     fn mac(&self, id: &str, time: &str, body: &[u8]) -> Option<Hmac<Sha256>> {
         let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).ok()?;
         mac.update(format!("{id}.{time}.").as_bytes());
@@ -100,7 +100,7 @@ impl SigningSecret {
     }
 }
 
-/// How long a rotated secret also signs, in milliseconds.
+/// How long after a rotation the former secret also signs, in milliseconds.
 pub const ROTATION_MILLIS: i64 = 24 * HOUR;
 
 const SECOND: i64 = 1000;
@@ -113,7 +113,7 @@ pub const PAUSES: [i64; 9] = [5 * SECOND, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 5 *
 /// After this time without a success, in milliseconds, a failing endpoint is disabled.
 pub const PATIENCE_MILLIS: i64 = 5 * 24 * HOUR;
 
-/// The time of the next attempt; `None` at the end of the schedule. `jitter` in 0..1 varies it by a fifth.
+/// Returns the time of the next attempt; `None` at the end of the schedule. `jitter` in 0..1 changes the pause by up to a fifth.
 pub fn next_attempt(attempts: i64, ended: Timestamp, asked: Option<i64>, jitter: f64) -> Option<Timestamp> {
     retry::next_attempt(&PAUSES, attempts, ended, asked, jitter)
 }
@@ -129,14 +129,14 @@ pub struct Attempted {
     pub body: Option<String>,
 }
 
-/// The limit of what is kept of a response.
+/// The limit of characters that are kept of the body of a response.
 pub const MAX_ANSWER_CHARS: usize = 1000;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EndpointAnswer {
-    /// The status, with the pause that the endpoint asks for, in milliseconds.
+    /// The HTTP status, and the pause in milliseconds that the endpoint asks for.
     Status(u16, Option<i64>),
-    /// No response, and why.
+    /// No response. Contains the reason.
     None(String),
 }
 
@@ -151,7 +151,7 @@ impl EndpointAnswer {
     }
 }
 
-/// An attempt as the log shows it.
+/// An attempt as the log of attempts shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoggedAttempt {
     pub position: i64,
@@ -171,7 +171,7 @@ pub struct LoggedAttempt {
     pub answer: Option<String>,
 }
 
-/// A direction of paging through the log.
+/// A direction of pagination through the log of attempts.
 #[derive(Clone, Copy, Debug)]
 pub enum Along {
     /// After this position, oldest first.

@@ -1,8 +1,9 @@
-//! Events as subscribers read them: section 6; decisions, section 8. `data` holds the resource as this revision's read
-//! operation answers it.
+//! The JSON of events that webhooks and the event feed deliver (contract, section 6; our decisions, section 8). `data` contains the changed
+//! record as the read operation of the compiled revision returns it.
 //!
-//! The bytes are made inside the transaction, where the event has no number yet; `sequence` is put in front when the
-//! number is known, and the rest stays as it was written. [`openapi_document`] describes the types of this file to subscribers.
+//! An event is serialized inside the transaction of its change, before its number is known. When the number is known, `sequence` is
+//! inserted at the beginning, and the other bytes stay as they were written. [`openapi_document`] describes the types of this file to
+//! subscribers.
 
 pub mod openapi_document;
 
@@ -31,7 +32,7 @@ use crate::{
     service::Renderer,
 };
 
-/// What happens.
+/// The kinds of events.
 #[derive(Debug, Clone)]
 pub struct EventKinds;
 
@@ -42,7 +43,7 @@ impl ValueSet for EventKinds {
     const VALUES: &'static [&'static str] = &KINDS;
 }
 
-/// Who causes events.
+/// The kinds of actors that cause events.
 #[derive(Debug, Clone)]
 pub struct Actors;
 
@@ -211,7 +212,7 @@ fn any(value: Option<&Value>) -> Option<Any> {
     value.cloned().map(Any)
 }
 
-/// `data` of an event.
+/// Makes `data` of an event.
 fn data(fact: &Fact) -> StoredJson<AnyObject> {
     let assigned = |of: &StoredTicket, previous: Option<&UserId>| {
         text(&AssignmentData { ticket: ticket(of), previous_assignee_user_id: previous.map(|id| id.as_str().to_owned()) })
@@ -259,7 +260,7 @@ fn text(data: &impl Serialize) -> StoredJson<AnyObject> {
     StoredJson::from(to_raw_value(data).unwrap_or_default())
 }
 
-/// Renders in the shapes of the compiled revision.
+/// Serializes events with the record types of the compiled revision.
 #[derive(Debug)]
 pub struct WireEvents;
 
@@ -272,12 +273,12 @@ impl Renderer for WireEvents {
             timestamp: event.at,
             api_revision: revision::NAME.to_owned(),
             store_id: store.as_str().to_owned(),
-            // Not known yet, and not written.
+            // The number is not known yet, and this field is not serialized.
             sequence: 0,
             actor: Actor { r#type: kind.to_owned().into(), id: id.map(str::to_owned) },
             data: data(&event.fact),
         };
-        // As above.
+        // This cannot fail for plain data with string keys.
         serde_json::to_vec(&event).unwrap_or_default()
     }
 }

@@ -1,4 +1,5 @@
-//! Contract revision A, the older one: at most 50 records per page, echoed page numbers, totals, `requestReceivedAt` in RFC 3339.
+//! Contract revision A, the older one: its limits ([`RULES`]), its examples and its record types. It has at most 50 records per page,
+//! echoed page numbers, totals, and `requestReceivedAt` in RFC 3339.
 
 mod inputs;
 mod message;
@@ -32,7 +33,7 @@ pub const RULES: Rules = Rules {
 /// The channels that this revision lists.
 pub const CHANNELS: &[&str] = &["line", "instagram", "facebook", "lazada", "shopee", "tiktok", "whatsapp", "widget", "gmail", "outlook"];
 
-/// The operations that only this revision has: none.
+/// Returns the operations that only this revision has: none.
 pub fn extra() -> impl OpenApi {}
 
 /// Kinds of events that nothing in this revision causes. A build of this revision only delivers such events if a build of the other
@@ -43,7 +44,7 @@ pub const UNCAUSED_EVENTS: &[&str] = &["ticket.assigned"];
 pub const REQUESTS: &str = "[]";
 /// Requests that are refused by operations that only this revision has: a JSON array.
 pub const REFUSALS: &str = "[]";
-/// The recorded answers of this revision to the example requests.
+/// The recorded responses of this revision to the example requests.
 pub const ANSWERS: &str = include_str!("a/answers.json");
 
 /// The recorded errors of this revision.

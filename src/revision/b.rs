@@ -1,5 +1,6 @@
-//! Contract revision B, the newer one: at most 100 records per page, `requestReceivedAt` in Unix milliseconds, and operations for channel
-//! accounts, searches, assignments, e-mails and templates.
+//! Contract revision B, the newer one: its limits ([`RULES`]), its examples, its record types, and its own operations. It has at most 100
+//! records per page, `requestReceivedAt` in Unix milliseconds, and operations for channel accounts, searches, assignments, e-mails and
+//! templates.
 
 mod accounts;
 mod assign;
@@ -38,7 +39,7 @@ pub const RULES: Rules = Rules {
 pub const CHANNELS: &[&str] =
     &["line", "instagram", "facebook", "lazada", "shopee", "tiktok", "whatsapp", "widget", "gmail", "outlook", "drunken_lullabies"];
 
-/// The operations that only this revision has.
+/// Returns the operations that only this revision has.
 pub fn extra() -> impl OpenApi {
     (accounts::AccountReads, assign::Assignments, search::SearchOperations, sends::Sends)
 }
@@ -51,7 +52,7 @@ pub const UNCAUSED_EVENTS: &[&str] = &[];
 pub const REQUESTS: &str = include_str!("b/requests.json");
 /// Requests that are refused by operations that only this revision has: a JSON array.
 pub const REFUSALS: &str = include_str!("b/refusals.json");
-/// The recorded answers of this revision to the example requests.
+/// The recorded responses of this revision to the example requests.
 pub const ANSWERS: &str = include_str!("b/answers.json");
 
 /// The recorded errors of this revision.

@@ -17,10 +17,10 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use crate::domain::text::{self, is_unspaced};
 
-/// To be raised whenever the terms of a text change: an index of another version is rebuilt.
+/// The version of the analysis. It must be raised whenever the terms of a text change: an index of another version is rebuilt.
 pub const VERSION: u32 = 4;
 
-/// Joins the two graphemes of a bigram, and ends a single one: no folded text contains it.
+/// Separates the two graphemes of a bigram, and follows the last grapheme of a run. No word, grapheme or symbol contains it.
 pub const PAIR: char = '\u{1}';
 /// First character of a digit 4-gram.
 pub const DIGITS: char = '\u{2}';
@@ -43,20 +43,20 @@ const GRAPHEME_CHARS: usize = 8;
 #[cfg(test)]
 pub const TERM_MAX: usize = WORD_CHARS * 4;
 
-/// Added to the position where neighbours must not be adjacent.
+/// Added to the position between two terms that must not count as adjacent.
 const GAP: u32 = 2;
 const NUMBERS_GAP: u32 = DIGIT_RUN as u32;
 
-/// The kind of a piece of folded text.
+/// The kind of a [`Piece`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TokenKind {
     Word,
-    /// In a script that is written without spaces.
+    /// Text in a script that is written without spaces between words.
     Run,
     Symbol,
 }
 
-/// A piece of folded text.
+/// A range of folded text: a word, a run of a script without spaces, or symbols.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
     pub kind: TokenKind,
@@ -79,7 +79,7 @@ pub fn fold(text: &str) -> String {
             // Optional line breaks and other invisible characters.
             '\u{ad}' | '\u{200b}' | '\u{200c}' | '\u{2060}' | '\u{feff}' | '\u{fe0e}' | '\u{fe0f}' => {}
             '\u{1f3fb}'..='\u{1f3ff}' => {}
-            // NFKC decomposes the vowel am, which leaves its first half on the letter before.
+            // NFKC decomposes the Thai and Lao vowel am. It is composed again here, after the tone mark, if there is one.
             '\u{e4d}' | '\u{ecd}' => {
                 let (am, aa) = if c == '\u{e4d}' { ('\u{e33}', '\u{e32}') } else { ('\u{eb3}', '\u{eb2}') };
                 let tone = chars.next_if(|next| matches!(next, '\u{e48}'..='\u{e4b}' | '\u{ec8}'..='\u{ecb}'));
@@ -92,7 +92,7 @@ pub fn fold(text: &str) -> String {
     out
 }
 
-/// The ASCII form of a digit of the scripts without spaces.
+/// Returns the ASCII form of a Thai, Lao, Khmer or Burmese digit.
 fn digit(c: char) -> Option<char> {
     let zero = match c {
         '\u{e50}'..='\u{e59}' => 0xe50,
@@ -142,12 +142,12 @@ fn is_symbol(c: char) -> bool {
         || matches!(u32::from(c), 0x20a0..=0x20cf | 0x2100..=0x2bff | 0x1f000..=0x1fbff)
 }
 
-/// Combining marks, including the joiner, which are no letters themselves.
+/// Whether a character is a combining mark or the zero-width joiner.
 fn is_mark(c: char) -> bool {
     is_diacritic(c) || c == '\u{200d}' || (u32::from(c) >= 0x0590 && !c.is_alphanumeric() && !is_symbol(c) && in_letters(c))
 }
 
-/// Blocks in which most characters that are neither letters nor digits are marks.
+/// Whether a character is in a range in which most characters that are neither letters nor digits are combining marks.
 fn in_letters(c: char) -> bool {
     matches!(u32::from(c), 0x0591..=0x05bd | 0x05bf..=0x05c7 | 0x0610..=0x061a | 0x064b..=0x065f | 0x0670 | 0x06d6..=0x06ed | 0x0700..=0x0963
         | 0x0966..=0x0df3 | 0x0f18..=0x0fbc | 0x1712..=0x1773 | 0x180b..=0x180f | 0x1920..=0x193b | 0x1a17..=0x1aff | 0x1b00..=0x1bff
@@ -171,7 +171,7 @@ pub fn pieces(folded: &str) -> Vec<Piece> {
         } else if is_unspaced(c) {
             Some(TokenKind::Run)
         } else if is_mark(c) {
-            // A mark continues its piece; a mark without one is ignored.
+            // A combining mark continues the piece before it. Without such a piece it is ignored.
             open
         } else if is_symbol(c) {
             Some(TokenKind::Symbol)
@@ -190,7 +190,7 @@ pub fn pieces(folded: &str) -> Vec<Piece> {
     pieces
 }
 
-/// A word, cut to the length that is indexed.
+/// Returns a word, cut to the length that is indexed.
 pub fn word(text: &str) -> &str {
     cut(text, WORD_CHARS)
 }
@@ -207,7 +207,7 @@ pub fn graphemes(run: &str) -> impl Iterator<Item = &str> {
     run.graphemes(true).map(|grapheme| cut(grapheme, GRAPHEME_CHARS))
 }
 
-/// The symbols of a piece; those of a joined sequence count one by one.
+/// Returns the symbols of a piece. An emoji that joins several with zero-width joiners yields each of them.
 pub fn symbols(piece: &str) -> impl Iterator<Item = &str> {
     piece
         .graphemes(true)
@@ -225,7 +225,7 @@ pub struct Number {
 }
 
 /// The numbers of a folded text that have at least [`DIGIT_RUN`] digits. Up to two of the usual separators of phone numbers
-/// may stand between two digits.
+/// are permitted between two digits.
 pub fn numbers(folded: &str) -> Vec<Number> {
     let bytes = folded.as_bytes();
     let mut numbers = Vec::new();
@@ -256,8 +256,8 @@ pub fn numbers(folded: &str) -> Vec<Number> {
     numbers
 }
 
-/// Calls `term` with each term of a text and its position. Positions ascend, except those of [`SHORT`] terms, which have
-/// none.
+/// Calls `term` with each term of a text and its position. Positions ascend, separately for digit terms and for other terms. [`SHORT`]
+/// terms have no position and get 0.
 pub fn analyse(text: &str, mut term: impl FnMut(&str, u32)) {
     let folded = fold(text);
     let mut buffer = String::new();
@@ -298,7 +298,7 @@ pub fn analyse(text: &str, mut term: impl FnMut(&str, u32)) {
             }
         }
     }
-    // Digit terms have positions of their own: no other term has their prefix.
+    // Digit terms are counted from 0 again: their first character distinguishes them from all other terms.
     let mut place = 0;
     for number in numbers(&folded) {
         if number.digits.len() == DIGIT_RUN && number.to - number.from == DIGIT_RUN && stands_alone(&folded, &number) {
@@ -323,7 +323,7 @@ pub fn stands_alone(folded: &str, number: &Number) -> bool {
     !folded[..number.from].chars().next_back().is_some_and(part_of_word) && !folded[number.to..].chars().next().is_some_and(part_of_word)
 }
 
-/// Writes the bigram of a grapheme and the next one.
+/// Writes the bigram of a grapheme and the next grapheme, if there is one, into the buffer.
 pub fn pair(buffer: &mut String, first: &str, second: Option<&str>) {
     buffer.clear();
     buffer.push_str(first);
@@ -331,7 +331,7 @@ pub fn pair(buffer: &mut String, first: &str, second: Option<&str>) {
     buffer.push_str(second.unwrap_or_default());
 }
 
-/// Writes the term of a short prefix, or of a single grapheme.
+/// Writes the term of a short prefix, or of a single grapheme, into the buffer.
 pub fn short(buffer: &mut String, beginning: &str) {
     buffer.clear();
     buffer.push(SHORT);

@@ -1,10 +1,10 @@
 //! Column store (fast fields) of an index segment: the sort key and the id of each document.
 //!
-//! A UUID or a short text is two numeric columns, and only longer ids are in a dictionary: reading an id from a dictionary
-//! decodes half a block of others, which is measurably slow for rare words.
+//! A UUID or a short id is stored in two numeric columns. Only longer ids are stored in a dictionary column: to read an id from a
+//! dictionary, half a block of other ids is decoded, which is measurably slow for rare words.
 //!
-//! Called by `index`, which writes the columns, and by `searcher`. Opening a column reads the header of every block, so
-//! columns are opened with their segment and not for each search. Guarantee: ids compare as in [`pack`], whatever their
+//! Called by `index`, which writes the columns, and by `searcher`. Opening a column reads the header of every block, so the columns are
+//! opened once per segment and not for each search. Guarantee: ids are compared in their packed form (see [`pack`]), whatever their
 //! storage form.
 
 use std::sync::Arc;
@@ -26,14 +26,15 @@ const UUID: u64 = 0;
 const SHORT: u64 = 1;
 const DICTIONARY: u64 = 2;
 
-/// Texts of up to this many bytes are stored as two numbers; the last byte is the length.
+/// The limit of bytes of a short id. It is stored as a number of 128 bits, the last byte of which is the length.
 const SHORT_MAX: usize = 15;
 
-/// The first byte of a packed UUID, and of any other packed id.
+/// The first byte of a packed id: `OF_UUID` for a UUID, `OF_TEXT` for any other id.
 const OF_UUID: u8 = 0;
 const OF_TEXT: u8 = 1;
 
-/// An id in the form that breaks ties: a UUID in 16 bytes.
+/// Packs an id: returns the bytes by which ids are compared. They are a type byte, and then the 16 bytes of a UUID or the text of another
+/// id.
 pub fn pack(id: &str) -> Vec<u8> {
     match uuid::Uuid::try_parse(id) {
         Ok(uuid) if uuid.hyphenated().to_string() == id => [&[OF_UUID][..], uuid.as_bytes()].concat(),
@@ -41,7 +42,7 @@ pub fn pack(id: &str) -> Vec<u8> {
     }
 }
 
-/// The reverse of [`pack`]; `None` means damage.
+/// Returns the id of a packed id; `None` if the bytes are damaged.
 pub fn unpack(packed: &[u8]) -> Option<String> {
     match packed.split_first()? {
         (&OF_UUID, uuid) => Some(uuid::Uuid::from_slice(uuid).ok()?.hyphenated().to_string()),
@@ -49,7 +50,7 @@ pub fn unpack(packed: &[u8]) -> Option<String> {
     }
 }
 
-/// A packed id as form and number; `None` if it is too long for that.
+/// Returns the storage form and the number of a packed id; `None` if the id is too long for a number.
 fn number(packed: &[u8]) -> Option<(u64, u128)> {
     match packed.split_first()? {
         (&OF_UUID, uuid) => Some((UUID, u128::from_be_bytes(uuid.try_into().ok()?))),
@@ -107,7 +108,7 @@ impl SegmentColumns {
         Ok(Self { standings: number(STANDING)?, form: number(FORM)?, high: number(HIGH)?, low: number(LOW)?, long: fields.bytes(LONG)? })
     }
 
-    /// The packed id of a document.
+    /// Reads the packed id of a document.
     pub fn id(&self, document: DocId) -> Result<Vec<u8>, TantivyError> {
         let damaged = || TantivyError::InternalError("an id cannot be read".to_owned());
         let form = self.form.get_val(document);

@@ -1,12 +1,12 @@
 //! The inverted index on disk (Tantivy): schema, documents, and commits with their position in the change log.
 //!
-//! Documents are in the order of their [`Standing`]: the shortest first and, among equals, the newest. A term that a record
-//! contains more than once has a second posting list, of the records with exactly that frequency. Each posting list thus
-//! begins with the records that score best, which lets `searcher` terminate early.
+//! Documents are sorted by [`Standing`]: the shortest text first and, at equal length, the newest first. For each frequency above one, a
+//! term has a further posting list of the records that contain it exactly that often. Each posting list thus begins with the records
+//! that score best, which lets `searcher` terminate early.
 //!
-//! Called by `index_build`, `search_service`, `overlay` and `searcher`. Guarantees: the document order, after merges too; a commit contains
-//! its documents together with the mark of the change log up to which they are complete, so a process that dies between two
-//! commits continues from the former; an index that is damaged, or of another database or analysis version, is not opened.
+//! Called by `index_build`, `search_service`, `overlay` and `searcher`. Guarantees: documents stay sorted, even after merges. A commit
+//! contains its documents together with the position in the change log up to which they are complete, so a process that crashes between
+//! two commits continues from the first one. An index that is damaged, or of another database or analysis version, is not opened.
 
 use std::{fmt::Write as _, path::Path};
 
@@ -33,28 +33,29 @@ use crate::{
     store::change_log::log::Mark,
 };
 
-/// The memory budget of the writer in bytes: during the build, and afterwards.
+/// The memory budget of the index writer in bytes: `BUILDING` while the index is built, `FOLLOWING` afterwards.
 const BUILDING: usize = 60_000_000;
 const FOLLOWING: usize = 15_000_000;
 
 const WRITTEN: &str = "counterpart";
-/// Separates the store from its term. No id contains it.
+/// Separates the store id from the term. No id contains this character.
 const END_OF_STORE: char = '\0';
-/// A term of every record, which counts the records of a store.
+/// A term that every record has. Its document frequency is the number of records of a store.
 pub const EVERY: &str = "\u{3}";
-/// First character of a term with a frequency, and the separator before that frequency. No term contains it.
+/// `OFTEN` is the first character of a frequency term (see [`often`]). `TIMES` separates its term from its frequency. No term of a text
+/// contains either character.
 const OFTEN: char = '\u{5}';
 const TIMES: char = '\0';
-/// Separators in [`written`]: behind the position of a term, and behind the term.
+/// Separators in the text that [`written`] returns: `PLACE` follows the position of a term, `END` follows the term.
 const PLACE: char = '\u{1e}';
 const END: char = '\u{1f}';
 
-/// The fields of the index. A record has text only in the field of its noun.
+/// The fields of the index. A message has its text in the field `messages`, a contact in `contacts`.
 #[derive(Clone, Copy, Debug)]
 pub struct IndexFields {
     messages: Field,
     contacts: Field,
-    /// A hash of store, noun and id, by which a record is replaced.
+    /// The [`RecordKey`]: the document of a record is deleted and replaced by it.
     key: Field,
     standing: Field,
     id: IdFields,
@@ -90,7 +91,7 @@ impl IndexFields {
     }
 }
 
-/// Identifies a record.
+/// Identifies a record: a hash of store, record type and id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RecordKey(u64);
 
@@ -106,28 +107,29 @@ impl RecordKey {
     }
 }
 
-/// The prefix of every term of a store.
+/// Returns the prefix of every term of a store.
 pub fn prefix(store: &StoreId) -> String {
     format!("{store}{END_OF_STORE}")
 }
 
-/// The term of the records that contain `term` exactly `times` times, or at least [`MANY`] times.
+/// Returns a frequency term: the term of those records that contain `term` exactly `times` times. All frequencies from [`MANY`] on share
+/// one frequency term.
 fn often(term: &str, times: u32) -> String {
     format!("{OFTEN}{term}{TIMES}{}", char::from_u32(times.min(MANY)).unwrap_or(TIMES))
 }
 
-/// The common prefix of the terms that `often` returns for all frequencies: for `term` itself if `whole`, else for all terms that begin
-/// with it.
+/// Returns the common prefix of the frequency terms (see `often`): of `term` alone if `whole`, otherwise of all terms that begin with
+/// `term`.
 pub fn oftens(term: &str, whole: bool) -> String {
     if whole { format!("{OFTEN}{term}{TIMES}") } else { format!("{OFTEN}{term}") }
 }
 
-/// The frequency that an `often` term contains.
+/// Returns the frequency that a frequency term (see `often`) contains.
 pub fn times(often: &[u8]) -> u32 {
     often.last().copied().unwrap_or(0).into()
 }
 
-/// The sort key of documents: the length of the text, then the instant, descending.
+/// The sort key of documents: the length of the text, ascending, then the instant, newest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Standing(pub u64);
 
@@ -140,7 +142,7 @@ impl Standing {
         Self(u64::from(length) << Self::BITS | until.unsigned_abs())
     }
 
-    /// The first sort key after all documents of this length.
+    /// Returns the lowest sort key of the documents that are longer than this length.
     pub fn longer(length: u8) -> Option<Self> {
         Some(Self(u64::from(length.checked_add(1)?) << Self::BITS))
     }
@@ -154,7 +156,7 @@ impl Standing {
     }
 }
 
-/// The texts of a record, joined to one text.
+/// Joins the texts of a record to one text, separated by [`BREAK`].
 pub fn text(texts: &[String]) -> String {
     let mut all = String::with_capacity(texts.iter().map(|text| text.len() + 1).sum());
     for (i, text) in texts.iter().enumerate() {
@@ -166,7 +168,7 @@ pub fn text(texts: &[String]) -> String {
     all
 }
 
-/// The payload of a commit.
+/// Metadata of a commit: the database and the analysis version of the index, and its position in the change log.
 #[derive(Debug, Serialize, Deserialize)]
 struct CommitPayload {
     database: String,
@@ -184,7 +186,8 @@ pub struct Index {
 }
 
 impl Index {
-    /// Opens a finished index of the database; `None` where there is none that can be continued.
+    /// Opens the index in the folder; returns it with its position in the change log. `None` if there is no index, or if it is unfinished,
+    /// damaged, of another version or of another database.
     pub fn open(folder: &Path, database: &str) -> Result<Option<(Self, Mark)>, TantivyError> {
         if !folder.is_dir() {
             return Ok(None);
@@ -212,7 +215,7 @@ impl Index {
         Ok(Some((Self::with(files, fields, database, FOLLOWING)?, payload.mark)))
     }
 
-    /// An empty index in a new folder. It is valid only after its first commit.
+    /// Creates an empty index; a former content of the folder is deleted. [`Self::open`] accepts the index only after its first commit.
     pub fn create(folder: &Path, database: &str) -> Result<Self, TantivyError> {
         if folder.exists() {
             std::fs::remove_dir_all(folder)?;
@@ -223,7 +226,7 @@ impl Index {
         let settings = IndexSettings { sort_by_field: Some(ranked), ..IndexSettings::default() };
         let files = Files::builder().schema(schema).settings(settings).create_in_dir(folder)?;
         let index = Self::with(files, fields, database, BUILDING)?;
-        // Merged once, at the end.
+        // No merges during the build: `settle` merges all segments at its end.
         index.writer.set_merge_policy(Box::new(NoMergePolicy));
         Ok(index)
     }
@@ -255,7 +258,7 @@ impl Index {
         self.writer.delete_term(self.fields.key(key));
     }
 
-    /// Makes everything durable, complete up to the mark.
+    /// Commits all added and removed documents durably. `mark` is the position in the change log up to which they are complete.
     pub fn commit(&mut self, mark: &Mark) -> Result<(), TantivyError> {
         let payload = CommitPayload { database: self.database.clone(), analysis: analysis::VERSION, mark: mark.clone() };
         let payload = serde_json::to_string(&payload).map_err(|error| TantivyError::InternalError(error.to_string()))?;
@@ -279,7 +282,7 @@ impl Index {
     }
 }
 
-/// The tokenizer that Tantivy requires: splits a text that [`written`] has joined.
+/// Tokenizer for Tantivy: splits the text that [`written`] returns into the terms of a record.
 #[derive(Clone, Default)]
 struct JoinedTokenizer {
     token: Token,
@@ -291,7 +294,8 @@ struct Reading<'a> {
     rest: &'a str,
 }
 
-/// The terms of a record as one text, with the store as their prefix. Position 0, which all short terms have, is omitted.
+/// Joins the terms of a record and their positions to one text for [`JoinedTokenizer`]. The text begins with the prefix of the store. A
+/// position of 0, which all short terms have, is omitted.
 fn written(store: &StoreId, terms: &Terms) -> String {
     let mut text = prefix(store);
     let mut put = |place: u32, term: &str| {
@@ -332,7 +336,7 @@ impl TokenStream for Reading<'_> {
         self.rest = rest;
         self.token.text.truncate(self.store);
         self.token.text.push_str(term);
-        // An omitted position is 0.
+        // A position of 0 was omitted.
         self.token.position = place.parse().unwrap_or(0);
         true
     }

@@ -16,14 +16,14 @@ use crate::{
     store::{Db, change_log::log::Mark},
 };
 
-/// Called with the number of indexed records, and of all records.
+/// Progress callback. Its arguments are the number of indexed records and the number of all records.
 pub type Progress = Arc<dyn Fn(u64, u64) + Send + Sync>;
 
-/// Builds the index of all records as one commit; before that commit the index does not exist. Also returns the number of
-/// records.
+/// Builds the index of all records in one commit; an index without that commit is not valid. Returns the index, its position in the change
+/// log, and the number of records.
 pub async fn build(db: &Db, folder: &Folder, database: &str, progress: Option<Progress>) -> Result<(Index, Mark, u64)> {
     db.adopt_foreign_changes().await?;
-    // Later changes are read from the change log behind this mark.
+    // Changes after this position are later applied from the change log.
     let mark = db.mark().await?;
     let total = db.count_searchables().await?;
     let (path, name) = (folder.path.clone(), database.to_owned());

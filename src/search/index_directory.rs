@@ -10,7 +10,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The limit of processes per machine and database.
+/// The limit of folders, and so of processes, per index directory and database.
 const MOST: u32 = 64;
 
 /// A locked folder; dropping it releases the lock.
@@ -21,7 +21,7 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// Locks the first free folder; with `first`, only the very first.
+    /// Locks the free folder with the lowest number. With `first`, only folder number 1 is permitted. An error if no folder is free.
     pub fn claim(parent: &Path, database: &str, first: bool) -> io::Result<Self> {
         create_dir_all(parent)?;
         for number in 1..=if first { 1 } else { MOST } {
@@ -37,7 +37,7 @@ impl Folder {
     }
 }
 
-/// The total size of the files in a folder, in bytes. Files that are deleted meanwhile are not counted.
+/// Returns the total size of the files in a folder, in bytes. A file that is deleted during the count is not counted.
 pub fn bytes_of(folder: &Path) -> io::Result<u64> {
     let files = match read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),

@@ -5,25 +5,26 @@
 //! (and `cli`, to build the index); reads records and the change log from `store`.
 //!
 //! - `analysis` is the tokenizer; `query` parses a search into conditions on terms. Both are pure.
-//! - `index` is the files: Tantivy provides term dictionaries, posting lists with positions, and merges; each commit
-//!   contains the mark of the change log up to which it is complete. `index_directory` locks their directory, `index_build` creates them.
+//! - `index` is the inverted index on disk. Tantivy provides term dictionaries, posting lists with positions, and merges. Each commit
+//!   contains the position in the change log up to which it is complete. `index_directory` locks the directory of the index;
+//!   `index_build` builds an index from the database.
 //! - `fast_fields` are the column store of a segment: the sort key and the id of a document.
 //! - `postings` and `searcher` evaluate queries, `top_hits` collects the best hits, `record_terms` evaluates uncommitted records,
 //!   `score` is the relevance.
 //! - `overlay` is the in-memory overlay of recent writes; `search_service` answers searches and follows the database.
 //!
-//! Tantivy does not evaluate the queries. Each term has its store as a prefix, so a large store does not slow down the searches of
-//! others. Scores use no statistics of the whole index. Documents and posting lists are sorted by the properties that determine those
-//! scores, so a search terminates early once its page is full (see `searcher`). A cursor stays valid while data arrives, since a score
-//! depends only on the record and on weights that the cursor contains.
+//! Queries are evaluated by `searcher`, not by Tantivy. Each term begins with the id of its store (the tenant), so a large store does not
+//! slow down the searches of other stores. Scores use no statistics of the whole index. Documents and posting lists are sorted by the
+//! properties that determine the scores, so a search terminates early once its page is full (see `searcher`). A cursor stays valid while
+//! records are written, since a score depends only on the record and on weights that the cursor contains.
 //!
-//! Guarantees of a walk, a paginated search: the order is by score, then newest first, then id; a record that is not
-//! changed meanwhile appears exactly once. A changed record may appear again, or not at all, as its score or instant moved.
+//! Guarantees for a client that pages through the hits: the order is by score, then newest first, then by id. A record that does not
+//! change between the first page and the last appears exactly once. A record that changes in this time may appear twice or not at all,
+//! since its score or its instant may change.
 //!
-//! Visibility: a search sees every write of this process that was acknowledged before, and every one of other processes.
-//! The exception is a bulk write of another process, larger than a search can apply, or one that changes subjects of
-//! conversations: it becomes visible once the worker has indexed it. While the index is built, searches are refused;
-//! everything else works.
+//! Visibility: a search sees every write that was acknowledged before the search, whichever process made it. There is one exception: a
+//! write of another process that has more changes than a search can apply, or that changes subjects of conversations, becomes visible
+//! once the background worker has indexed it. While the index is being built, searches are refused; all other operations work.
 
 mod analysis;
 mod fast_fields;

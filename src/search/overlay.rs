@@ -1,10 +1,12 @@
 //! In-memory overlay of the index (memtable): records that changed since the last index commit.
 //!
-//! Called by `search_service`, for each search and by its worker. The change log lists the commits of all processes. Each search reads it
-//! first, so it sees every write acknowledged before; concurrent searches share one read (single flight). Where the log is far ahead, as
-//! after an import, searches neither read it nor wait for more than one part, until the worker has caught up. Commits of this process are
-//! visible even then, since they are passed on directly, beside the log. A message inserted by this process is passed on with its
-//! content. It is therefore not read again, and the index is not searched for an older state of it.
+//! Called by `search_service`, for each search and by its background worker. The change log lists the commits of all processes. Each search
+//! first reads its new entries, so the search sees every write that was acknowledged before. Concurrent searches share one read (single
+//! flight). When very many entries are new, as after an import, only the worker reads them, in parts. A search then does not read the log
+//! and waits for at most one part.
+//!
+//! Commits of this process are visible even then, since `store` also passes them to the overlay in memory. It passes an inserted message
+//! with its content. The overlay therefore does not read the message from the database, nor search the index for an older state of it.
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
@@ -44,20 +46,21 @@ use crate::{
 /// The approximate capacity of the overlay, in records and in bytes of text.
 const FRESH_MAX: usize = 1000;
 const FRESH_BYTES: usize = 64 * 1024 * 1024;
-/// The limit of log positions per read, and of changes per update; more changes than that do not fit into the overlay.
+/// `PLACES` is the limit of log positions per read of the change log. `PART` is the limit of changes that are applied to the overlay at
+/// once; a larger number of changes is written directly to the disk.
 pub const PLACES: i64 = 500;
 pub const PART: usize = 500;
-/// The most records whose texts one statement reads. It is small, since a text may be a megabyte long.
+/// The limit of records whose texts one SQL statement reads. It is small, since a text may be a megabyte long.
 pub const READ_AT_ONCE: usize = 100;
 /// Up to this many bytes of text are analysed on the caller's thread. More text is analysed on another thread, where it delays no
 /// request.
 const AT_ONCE: usize = 16 * 1024;
-/// How many changes are remembered as already applied.
+/// The limit of log positions in [`Followed::ahead`].
 const REMEMBERED: usize = 20_000;
-/// The time-out of a database read, during which no other search can catch up.
+/// The time-out of a database read. The read holds a lock, for which other searches wait.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The overlay of one process's index.
+/// The overlay of this process, and the state of its reader of the change log.
 pub struct Front {
     pub db: Db,
     /// The index with its overlay; `None` while the index is built.
@@ -69,20 +72,20 @@ pub struct Front {
     pub wake: Notify,
 }
 
-/// How far this process has followed the database.
+/// How much of the change log this process has applied.
 #[derive(Default)]
 pub struct Followed {
-    /// Everything up to here is in the index, committed or not, or in the overlay.
+    /// The position in the change log up to which all changes are in the overlay or in the index, committed or not.
     pub mark: Mark,
     /// Changes of this process that have not been applied yet.
     own: Vec<LoggedChange>,
-    /// Positions behind the mark of this process's changes that have been applied.
+    /// Log positions after `mark` of changes that have been applied already: this process committed them.
     ahead: HashSet<i64>,
-    /// The last position read, of the log and of `own`.
+    /// The highest log position so far, of the changes read from the log and of those in `own`.
     newest: i64,
-    /// Whether the log is far ahead, so that only the worker reads behind the mark.
+    /// Whether very many changes are pending, so that only the worker reads the log.
     pub far: bool,
-    /// Requests up to this number have been served by a read of the log.
+    /// Requests up to this number (see [`Front::asked`]) have been served by a read of the log.
     answered: u64,
 }
 
@@ -101,7 +104,8 @@ impl Front {
         Self { db, view: RwLock::default(), followed: Queue::default(), asked: AtomicU64::new(0), wake: Notify::new() }
     }
 
-    /// Applies what was committed before, by this or another process.
+    /// Catches up: applies the changes that were committed before the call, by this or another process. If too many changes of other
+    /// processes are pending, leaves those to the worker.
     pub async fn catch_up(&self) -> Result<()> {
         let turn = self.asked.fetch_add(1, Ordering::AcqRel) + 1;
         let mut followed = self.followed.lock().await;
@@ -126,12 +130,13 @@ impl Front {
         Ok(())
     }
 
-    /// The changes behind the mark; `None` if the log does not know them, since it was pruned or the mark is of another database.
+    /// Reads the changes after the log position `followed.mark`. `None` if the log was pruned beyond that position, or if the position is
+    /// of another database.
     pub async fn behind(&self, followed: &Followed) -> Result<Option<ChangesSince>> {
         in_time(self.db.changes_since(&followed.mark, PLACES)).await
     }
 
-    /// Applies the changes of this process.
+    /// Applies the changes that this process has committed.
     pub async fn take_in_own(&self, followed: &mut Followed) -> Result<()> {
         followed.own.append(&mut self.db.own_changes());
         if followed.own.is_empty() {
@@ -144,13 +149,14 @@ impl Front {
         Ok(())
     }
 
-    /// The current state of the logged records, except for changes that were applied before the log listed them.
+    /// Returns the current state of the records in these log entries. Entries that were applied before, as commits of this process, are
+    /// skipped.
     pub async fn unseen(&self, followed: &mut Followed, logged: &[LoggedChange]) -> Result<Vec<RecordChange>> {
         followed.looks_at(logged);
         self.changes(logged.iter().filter(|change| !followed.ahead.remove(&change.position))).await
     }
 
-    /// The current state of the logged records.
+    /// Returns the current state of the records in these log entries: reads it from the database, unless the entry contains it.
     async fn changes(&self, logged: impl Iterator<Item = &LoggedChange>) -> Result<Vec<RecordChange>> {
         let mut ids: HashMap<(StoreId, Noun), BTreeSet<String>> = HashMap::new();
         let mut inserted: HashMap<RecordKey, Searchable> = HashMap::new();
@@ -162,7 +168,7 @@ impl Front {
             } else if one.kind == RETITLED {
                 let messages = in_time(self.db.conversation_messages(&one.store, &one.id)).await?;
                 ids.entry((one.store.clone(), Noun::Message)).or_default().extend(messages);
-                // Some of them may have been inserted just now.
+                // Some of these messages may be inserts that are not in `own` yet. The new epoch makes the overlay read those again.
                 self.db.end_own_epoch();
             }
         }
@@ -182,7 +188,7 @@ impl Front {
                 RecordChange { key, record: Searchable { store: store.clone(), noun, id, at: 0, texts: vec![] }, gone: true, new: false }
             }));
         }
-        // Later changes of a record are covered by this read.
+        // The state that was read includes the insert and all later changes of the record.
         for change in &changes {
             inserted.remove(&change.key);
         }
@@ -190,7 +196,7 @@ impl Front {
         Ok(changes)
     }
 
-    /// The current snapshot. A search holds no lock while it runs, so a writer does not wait for it.
+    /// Returns the current snapshot. A search uses it without a lock, so no writer waits for the search.
     pub fn view(&self) -> Option<Arc<View>> {
         self.view.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -203,7 +209,7 @@ impl Front {
         let bytes: usize = changes.iter().flat_map(|change| &change.record.texts).map(String::len).sum();
         let fresh = if bytes > AT_ONCE { blocking(move || Ok(analysed(changes))).await? } else { analysed(changes) };
         let mut view = self.view.write().unwrap_or_else(PoisonError::into_inner);
-        // While there is no index, the build or the search service finds all commits.
+        // Without an index the changes are dropped: the build reads the records, or the worker reads the changes from the log afterwards.
         let Some(view) = view.as_mut().map(Arc::make_mut) else { return Ok(()) };
         for (key, fresh) in fresh {
             if !fresh.new {
@@ -212,7 +218,7 @@ impl Front {
             }
             view.fresh.insert(key, fresh.into());
         }
-        // Short texts do not fill it before their number does.
+        // Short texts reach the limit of records before that of bytes, so the bytes are summed up only after long texts.
         if view.fresh.len() > FRESH_MAX || (bytes > AT_ONCE && is_full(view)) {
             self.wake.notify_one();
         }
@@ -226,14 +232,14 @@ pub fn is_full(view: &View) -> bool {
     view.fresh.len() > FRESH_MAX || bytes() > FRESH_BYTES
 }
 
-/// The records with the terms that they are found by.
+/// Analyses the texts of the records: returns them as records of the overlay, with their terms.
 fn analysed(changes: Vec<RecordChange>) -> Vec<(RecordKey, Fresh)> {
     let fresh = |RecordChange { key, record, gone, new }| (key, Fresh { terms: Terms::of(&text(&record.texts)), record, gone, new });
     changes.into_iter().map(fresh).collect()
 }
 
 impl Followed {
-    /// Continues from a mark and forgets the former state.
+    /// Resets the state: continues from this position in the change log.
     pub fn go_on_from(&mut self, mark: Mark) {
         *self = Self { mark, ..Self::default() };
     }
@@ -242,8 +248,9 @@ impl Followed {
         self.newest = newest(self.newest, logged);
     }
 
-    /// Keeps `new` only for records that cannot have been applied before. A record may have been applied from the log, with a later
-    /// change that was passed on directly, or by a read of a whole conversation.
+    /// Removes the content of those inserts in `own` whose records may have been applied before: such a record is not certainly new, so it
+    /// is read from the database. It may have been applied from the log, with a later change of this process, or by a read of all messages
+    /// of its conversation.
     fn doubt_what_may_be_known(&mut self, epoch: u64) {
         for one in &mut self.own {
             one.inserted.take_if(|inserted| one.position <= self.newest || inserted.epoch != epoch);
@@ -252,7 +259,7 @@ impl Followed {
     }
 
     fn is_ahead(&mut self) {
-        // A change whose position is forgotten here is applied again when the log lists it. That is harmless: its record is read anew.
+        // A change whose position is removed here is applied again when the log lists it. That is harmless: its record is read again.
         if self.ahead.len() > REMEMBERED {
             self.ahead.clear();
         }
@@ -264,8 +271,8 @@ fn newest(before: i64, logged: &[LoggedChange]) -> i64 {
     logged.iter().map(|one| one.position).fold(before, i64::max)
 }
 
-/// Whether there are too many changes for the overlay, or for a search to wait for. A changed subject of a conversation concerns all of
-/// its messages, which may be many.
+/// Whether there are too many changes for the overlay, or for a search to apply. A changed subject of a conversation always counts as too
+/// many changes: it concerns all messages of the conversation.
 pub fn is_much(behind: &ChangesSince) -> bool {
     behind.more || behind.changes.len() > PART || behind.changes.iter().any(|change| change.kind == RETITLED)
 }
@@ -293,7 +300,7 @@ mod tests {
         },
     };
 
-    /// The overlay of another process, caught up, and a counter of its statements.
+    /// Opens the overlay of another process that has applied the log so far. Also returns a counter of its SQL statements.
     async fn elsewhere(fixture: &Fixture) -> (Front, Arc<AtomicU64>) {
         let (counted, on_statement) = counter();
         let front = Front::new(Db::open(&fixture.url, 2, Some(on_statement)).await.unwrap());
@@ -302,7 +309,7 @@ mod tests {
         (front, counted)
     }
 
-    /// Changes contacts in one transaction.
+    /// Logs changes of contacts, all in one transaction.
     async fn change(fixture: &Fixture, contacts: impl IntoIterator<Item = &str>) {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let write = fixture.db.write(&fixture.store, &clock).await.unwrap();
@@ -312,7 +319,7 @@ mod tests {
         write.commit().await.unwrap();
     }
 
-    /// Inserts a message with a subject, in a conversation with a subject.
+    /// Inserts a message with a subject, in a conversation with a subject. Returns the transaction, which is not committed yet.
     async fn insert(fixture: &Fixture, id: &str, text: &str) -> Write {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let write = fixture.db.write(&fixture.store, &clock).await.unwrap();
@@ -436,7 +443,7 @@ mod tests {
         let front = Front::new(fixture.db.clone());
         let mut followed = front.followed.lock().await;
         change(&fixture, ["k1"]).await;
-        // SQLite answers at once, PostgreSQL needs an await.
+        // On SQLite the future is ready at its first poll. On PostgreSQL it is dropped while it waits for the database.
         tokio::select! {
             biased;
             taken_in = front.take_in_own(&mut followed) => taken_in.unwrap(),

@@ -1,6 +1,6 @@
-//! Posting-list iterators: where in an index segment a condition is fulfilled (two-phase iteration).
+//! Posting-list iterators: the documents of an index segment that fulfil a condition (two-phase iteration).
 //!
-//! A walk moves cheaply from candidate to candidate. Only on request does it verify a candidate, which may mean reading
+//! An iterator moves cheaply from candidate to candidate. It verifies a candidate only on request, for which it may have to read term
 //! positions. Called by `searcher`.
 
 use std::{
@@ -20,16 +20,16 @@ use super::{
     score::MANY,
 };
 
-/// A condition in one segment.
+/// The posting-list iterators of one condition in one segment.
 pub struct Part {
     pub walk: PostingIterator,
-    /// Iterators over the candidates with a frequency above one, by that frequency, as far as [`PostingIterator::bound`] knows it.
+    /// Iterators over the candidates for which [`PostingIterator::bound`] is above one. The key is that bound.
     pub often: BTreeMap<u32, PostingIterator>,
-    /// Whether every candidate is a hit with exactly the frequency of its bound.
+    /// Whether every candidate is certainly a hit, with a frequency equal to its bound.
     pub sure: bool,
 }
 
-/// The iterator of one condition through one segment. Its candidates ascend.
+/// The iterator of one condition over one segment. Its candidates come in ascending order.
 #[derive(Clone)]
 pub enum PostingIterator {
     Nowhere,
@@ -50,23 +50,23 @@ pub struct Blocks {
 pub struct Phrase {
     /// The rarest term of the phrase: its documents are the candidates.
     lead: Blocks,
-    /// Enough terms to cover the phrase, the rarest first.
+    /// Terms that together cover all positions of the phrase, the rarest first. The number is the distance to the last term.
     parts: Vec<(u32, SegmentPostings)>,
     starts: Vec<u32>,
     others: Vec<u32>,
 }
 
-/// The union of several walks.
+/// The union of several iterators.
 #[derive(Clone)]
 pub struct Union {
     walks: Vec<PostingIterator>,
-    /// The walks that are at the candidate, and the heap of the others.
+    /// `here` are the iterators at the current candidate. `ahead` is the heap of the other iterators, by their next document.
     here: Vec<usize>,
     ahead: BinaryHeap<Reverse<(DocId, usize)>>,
     document: DocId,
 }
 
-/// Opens the walks of one search in one segment.
+/// Opens the posting-list iterators of one search in one segment.
 pub struct Opener<'i> {
     pub index: &'i InvertedIndexReader,
     /// The prefix of every term of the store.
@@ -99,19 +99,19 @@ impl Opener<'_> {
                 let (infos, last) = self.range(beginning, beginning, self.budget)?;
                 self.budget = self.budget.saturating_sub(infos.len());
                 let walks = infos.iter().map(|(_, info)| self.list(info)).collect::<tantivy::Result<_>>()?;
-                // The `often` terms of the same words.
+                // The posting lists by frequency of the same words.
                 let often = self.range(&oftens(beginning, false), &oftens(&last, true), usize::MAX)?.0;
                 (Union::of(walks), if infos.is_empty() { vec![] } else { often })
             }
             Condition::Phrase { covers, terms } => {
-                // A term's distance to the last one is added to its positions, so the positions of a match are equal.
+                // The distance of a term to the last term is added to its positions. All terms of a match then have equal positions.
                 let last = terms.iter().map(|(offset, _)| *offset).max().unwrap_or(0);
                 let mut infos = Vec::with_capacity(terms.len());
                 for (offset, term) in terms {
                     let Some(info) = self.info(term)? else { return Ok((PostingIterator::Nowhere, vec![])) };
                     infos.push((last - *offset, term, info));
                 }
-                // The rarest of all terms leads; it is seldom among the adjacent terms that would be chosen from the left.
+                // Sorted before `cover` selects terms: a selection from left to right would seldom contain the rarest term.
                 infos.sort_by_key(|(_, _, info)| info.doc_freq);
                 cover(&mut infos, last, *covers);
                 let Some((_, term, rarest)) = infos.first() else { return Ok((PostingIterator::Nowhere, vec![])) };
@@ -125,7 +125,7 @@ impl Opener<'_> {
                 let mut opened = conditions.iter().map(|part| self.open(part)).collect::<tantivy::Result<Vec<_>>>()?;
                 opened.sort_by_key(|(walk, _)| walk.candidates());
                 let (walks, mut oftens): (Vec<_>, Vec<_>) = opened.into_iter().unzip();
-                // All conditions together occur at most as often as the first one, which has the fewest candidates.
+                // The frequency of the conjunction is at most that of the first condition, which has the fewest candidates.
                 let often = oftens.drain(..).next().unwrap_or_default();
                 (if walks.is_empty() { PostingIterator::Nowhere } else { PostingIterator::All(walks) }, often)
             }
@@ -154,8 +154,8 @@ impl Opener<'_> {
         Ok(self.range(&often, &often, usize::MAX)?.0)
     }
 
-    /// The terms between two prefixes (inclusive), with [`times`] of each; at most `most` and at least one. Also returns the
-    /// last term.
+    /// Returns the posting lists of the terms from the prefix `from` to the prefix `to` (inclusive), each with its [`times`]. The limit is
+    /// `most` lists, at least one. Also returns the last of these terms.
     fn range(&self, from: &str, to: &str, most: usize) -> tantivy::Result<(Often, String)> {
         let from = format!("{}{from}", self.prefix);
         let mut to = format!("{}{to}", self.prefix).into_bytes();
@@ -177,7 +177,7 @@ impl Opener<'_> {
 }
 
 impl PostingIterator {
-    /// An upper bound of the number of candidates.
+    /// Returns an upper bound of the number of candidates.
     pub fn candidates(&self) -> u64 {
         match self {
             Self::Nowhere => 0,
@@ -188,7 +188,7 @@ impl PostingIterator {
         }
     }
 
-    /// The current candidate.
+    /// Returns the current candidate, or `TERMINATED` at the end.
     pub fn document(&self) -> DocId {
         match self {
             Self::Nowhere => TERMINATED,
@@ -199,7 +199,7 @@ impl PostingIterator {
         }
     }
 
-    /// Moves to the first candidate at or behind `target`; stays if it is already there.
+    /// Moves to the first candidate at or after `target` and returns it. Does not move if the current candidate is at or after `target`.
     pub fn seek(&mut self, target: DocId) -> DocId {
         match self {
             Self::Nowhere => TERMINATED,
@@ -210,7 +210,7 @@ impl PostingIterator {
         }
     }
 
-    /// An upper bound of the frequency in the candidate: at least 1, and [`MANY`] stands for more.
+    /// Returns an upper bound of the frequency of the condition in the current candidate. It is at least 1; [`MANY`] means that or more.
     pub fn bound(&self) -> u32 {
         let bound = match self {
             Self::Nowhere => 0,
@@ -222,7 +222,7 @@ impl PostingIterator {
         bound.min(MANY)
     }
 
-    /// A tighter bound, which costs a step in the lists of all terms of a phrase: 0 if the candidate turns out to be no hit.
+    /// Returns a tighter bound than [`Self::bound`]; 0 if the candidate is no hit. For a phrase it moves the posting lists of all terms.
     pub fn most(&mut self) -> u32 {
         match self {
             Self::Phrase(phrase) => phrase.most(phrase.lead.document()).min(MANY),
@@ -230,7 +230,7 @@ impl PostingIterator {
         }
     }
 
-    /// The frequency in the candidate: 0 if it is no hit.
+    /// Verifies the current candidate and returns the frequency of the condition in it; 0 if it is no hit.
     pub fn frequency(&mut self) -> u32 {
         let document = self.document();
         match self {
@@ -268,7 +268,7 @@ impl Blocks {
         match ahead.last() {
             None => TERMINATED,
             Some(last) if *last >= target => {
-                // Usually the next one.
+                // The target is usually among the next documents, so a few are compared before the binary search.
                 self.at += ahead
                     .iter()
                     .take(4)
@@ -323,8 +323,9 @@ impl Union {
     }
 }
 
-/// Keeps as many terms of a phrase as needed to cover each of its positions, preferring rare ones. `terms` are sorted by
-/// rarity, each with its distance before `last`; each covers `covers` positions from there on.
+/// Removes redundant terms of a phrase: the remaining terms cover each position of the phrase, and rare terms are preferred. `terms` are
+/// sorted by rarity. The number of a term is its distance to the last term, which is at `last`; a term covers `covers` positions from its
+/// own on.
 fn cover<T>(terms: &mut Vec<(u32, &String, T)>, last: u32, covers: u32) {
     let places = |back: u32| (last - back) as usize..(last - back + covers) as usize;
     let mut times = vec![0_u32; (last + covers) as usize];
@@ -336,7 +337,7 @@ fn cover<T>(terms: &mut Vec<(u32, &String, T)>, last: u32, covers: u32) {
         }
         adds
     });
-    // A later choice may have made an earlier one redundant.
+    // A term that was chosen later may have made an earlier term redundant.
     for at in (1..terms.len()).rev() {
         let covered = &mut times[places(terms[at].0)];
         if covered.iter().all(|times| *times > 1) {
@@ -346,13 +347,14 @@ fn cover<T>(terms: &mut Vec<(u32, &String, T)>, last: u32, covers: u32) {
     }
 }
 
-/// Tantivy's `seek` must not be called with a target behind the current document.
+/// Moves to the first document at or after `target` and returns it. Tantivy's `seek` must not be called with a target before the current
+/// document.
 fn seek(postings: &mut SegmentPostings, target: DocId) -> DocId {
     if postings.doc() < target { postings.seek(target) } else { postings.doc() }
 }
 
 impl Phrase {
-    /// The frequency of the phrase's least frequent term.
+    /// Returns the frequency of the phrase's least frequent term in the document; 0 if a term is missing.
     fn most(&mut self, document: DocId) -> u32 {
         let mut least = u32::MAX;
         for (_, postings) in &mut self.parts {

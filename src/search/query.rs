@@ -13,8 +13,8 @@ pub enum Condition {
     Term(String),
     /// Contains a term with this prefix. The frequency is that of the most frequent such term.
     Beginning(String),
-    /// Contains these terms at these distances from each other. Each term covers `covers` positions; where they overlap, some
-    /// terms are redundant.
+    /// Contains these terms at these offsets from each other. Each term covers `covers` positions. Where terms overlap, some of them are
+    /// redundant.
     Phrase {
         covers: u32,
         terms: Vec<(u32, String)>,
@@ -23,13 +23,13 @@ pub enum Condition {
     Any(Vec<Self>),
 }
 
-/// The conditions of a search text; none if it has no terms, which finds nothing.
+/// The conditions of a search text. A text without terms has no conditions and finds nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SearchQuery {
     pub conditions: Vec<Condition>,
 }
 
-/// A word without spaces that contains this is an e-mail address, or part of one.
+/// A text without spaces that contains this character is an e-mail address, or part of an address.
 const AT: char = '@';
 
 impl SearchQuery {
@@ -76,7 +76,7 @@ impl SearchQuery {
 }
 
 impl Condition {
-    /// The least number of terms or prefixes to look up.
+    /// Returns the least number of terms and prefixes that must be looked up for the condition.
     pub fn parts(&self) -> usize {
         match self {
             Self::Term(_) | Self::Beginning(_) => 1,
@@ -85,7 +85,7 @@ impl Condition {
         }
     }
 
-    /// A phrase of one term becomes that term.
+    /// Returns the condition of a phrase. A phrase of one term becomes a [`Self::Term`].
     fn phrase(covers: u32, terms: impl Iterator<Item = (u32, String)>) -> Self {
         let mut terms: Vec<_> = terms.collect();
         if terms.len() == 1 { Self::Term(terms.swap_remove(0).1) } else { Self::Phrase { covers, terms } }
@@ -96,7 +96,7 @@ fn text_of(folded: &str, piece: &Piece) -> String {
     analysis::word(&folded[piece.from..piece.to]).to_owned()
 }
 
-/// A word that may be incomplete.
+/// Returns the condition of a word that may be incomplete: a prefix.
 fn beginning(folded: &str, piece: &Piece) -> Condition {
     let word = text_of(folded, piece);
     if word.chars().count() > SHORT_CHARS {
@@ -107,7 +107,7 @@ fn beginning(folded: &str, piece: &Piece) -> Condition {
     Condition::Term(term)
 }
 
-/// All bigrams of a run: only the index knows which are rare.
+/// Returns the condition of a run: a phrase of all its bigrams. `postings` later selects the rare bigrams, which only the index knows.
 fn run(written: &str) -> Condition {
     let graphemes: Vec<&str> = analysis::graphemes(written).collect();
     let mut term = String::new();
@@ -122,7 +122,8 @@ fn run(written: &str) -> Condition {
     Condition::phrase(2, pairs)
 }
 
-/// Numbers that begin and end with pieces: the first piece, the count of pieces, and the digits.
+/// Returns the numbers that begin at the beginning of a piece and end at the end of a piece. Each has the index of its first piece, the
+/// count of its pieces, and its digits.
 fn numbers(folded: &str, pieces: &[Piece]) -> Vec<(usize, usize, String)> {
     let whole = |number: analysis::Number| {
         let from = pieces.iter().position(|piece| piece.from == number.from)?;
@@ -132,14 +133,14 @@ fn numbers(folded: &str, pieces: &[Piece]) -> Vec<(usize, usize, String)> {
     analysis::numbers(folded).into_iter().filter_map(whole).collect()
 }
 
-/// The words as written, or the digits as part of a longer number.
+/// Returns the condition of a number: its words as written, or its digits as part of a longer number.
 fn number(folded: &str, pieces: &[Piece], digits: &str, last: bool) -> Condition {
     let words = pieces.iter().enumerate().map(|(at, piece)| match last && at + 1 == pieces.len() {
         true => beginning(folded, piece),
         false => Condition::Term(text_of(folded, piece)),
     });
     let mut ways = vec![Condition::All(words.collect()), in_a_row(digits)];
-    // A number in national format has a leading zero where the stored one has a country code.
+    // A phone number in national format has a leading zero where a stored phone number has a country code.
     if let Some(abroad) = digits.strip_prefix('0').filter(|rest| rest.len() >= DIGIT_RUN) {
         ways.push(in_a_row(abroad));
     }
@@ -151,7 +152,7 @@ fn in_a_row(digits: &str) -> Condition {
     Condition::phrase(DIGIT_RUN as u32, runs)
 }
 
-/// The number of leading pieces that form an e-mail address: words without a space between them, with an at sign among them.
+/// Returns the number of leading pieces that form an e-mail address: words without a space between them, with an at sign among them.
 fn address(folded: &str, pieces: &[Piece]) -> Option<usize> {
     let together = |pair: &&[Piece]| {
         let between = &folded[pair[0].to..pair[1].from];

@@ -8,8 +8,8 @@ use super::{
     query::{Condition, SearchQuery},
 };
 
-/// The terms of a text with their positions. Many are built and few are queried, so there are three allocations in total,
-/// and none per term.
+/// The terms of a text with their positions. They are built often and queried seldom, so they need three allocations in total and none per
+/// term.
 #[derive(Debug)]
 pub struct Terms {
     /// All terms in text order, concatenated.
@@ -20,7 +20,7 @@ pub struct Terms {
     count: u32,
 }
 
-/// A term's ranges in the text and in the positions.
+/// The ranges of a term in the fields `text` and `places` of [`Terms`].
 #[derive(Debug)]
 struct Term {
     text: Range<usize>,
@@ -74,7 +74,7 @@ impl Terms {
         self.terms.binary_search_by(|one| self.text(one).cmp(term)).map_or(&[], |at| self.places(&self.terms[at]))
     }
 
-    /// How often a condition is fulfilled.
+    /// Returns how often the text fulfils a condition.
     pub fn frequency(&self, condition: &Condition) -> u32 {
         match condition {
             Condition::Term(term) => count(self.at(term).len()),
@@ -99,7 +99,7 @@ fn count(length: usize) -> u32 {
     u32::try_from(length).unwrap_or(u32::MAX)
 }
 
-/// Returns the texts that fulfil any condition of the search.
+/// Returns the names (`T`) of the texts that fulfil at least one condition of the search.
 pub fn matching<T, S: AsRef<str>>(search: &str, texts: impl IntoIterator<Item = (T, S)>) -> Vec<T> {
     let query = SearchQuery::of(search);
     let fulfils = |text: &str| {

@@ -1,21 +1,22 @@
 //! Relevance score: BM25 in integers, with constant corpus statistics. Pure.
 //!
-//! A hit fulfils every condition of the search, so the rarity of a condition only weighs it against the others. This weight
-//! is computed when a walk begins and carried in its cursor; the average length is a constant. A record that is not changed
-//! therefore keeps its score through a walk, whatever else is written, and equal scores are exactly equal.
+//! A hit fulfils every condition of the search, so the weight of a condition, which depends on its rarity, only ranks it against the other
+//! conditions. The weights are computed for the first page and stored in the cursor for the later pages. The average length is a constant.
+//! A record that does not change therefore has the same score on all pages of a search, whatever else is written. Integers make equal
+//! scores exactly equal.
 
 use std::sync::LazyLock;
 
 use tantivy::fieldnorm::FieldNormReader;
 
-/// BM25 parameters: the saturation of term frequency, and the influence of length.
+/// BM25 parameters: `K1` for the saturation of term frequency, `B` for the influence of length.
 const K1: f64 = 1.2;
 const B: f64 = 0.5;
 /// The assumed average number of terms of a text.
 const USUAL_LENGTH: f64 = 20.0;
-/// Higher frequencies count as this one.
+/// The highest term frequency that counts: a higher frequency counts as this value.
 pub const MANY: u32 = 16;
-/// The fixed-point scale of a saturation, and of a weight.
+/// Fixed-point scales: `FINE` of a saturation, `COARSE` of a weight.
 const FINE: f64 = 1000.0;
 const COARSE: f64 = 8.0;
 

@@ -2,7 +2,7 @@
 //!
 //! Changes since the last index commit are in an in-memory overlay (`overlay`). A search first catches up with the change
 //! log. A background worker catches up too, five times a second, and commits the overlay to the disk about once a second.
-//! Where the change log is far ahead, as after an import, the worker writes it directly to the disk.
+//! When very many changes are pending, as after an import, the worker writes the changed records directly to the disk.
 
 use std::{
     collections::HashSet,
@@ -38,14 +38,14 @@ use crate::{
 const POLL: Duration = Duration::from_millis(200);
 /// The longest time that changes stay only in memory.
 const COMMIT_AFTER: Duration = Duration::from_secs(1);
-/// Documents per commit while the log is far ahead.
+/// Documents per commit while very many changes are pending.
 const BULK: usize = 50_000;
 /// How long a search waits for an index that is being built: long enough for a small database.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// The interval after which the mark of an idle index is committed. The change log is pruned over time, and an index with too old a mark
-/// cannot continue from it.
+/// The interval after which an idle index commits its position in the change log. The log is pruned over time, and an index whose position
+/// was pruned cannot continue from the log.
 const REMARK: Duration = Duration::from_secs(3600);
-/// How long a rebuilt index must run without a failure to count as working, if nothing is committed meanwhile.
+/// How long a rebuilt index must run without a failure to count as working, if there is no commit in that time.
 const PROVEN: Duration = Duration::from_secs(60);
 const UNKNOWN: &str =
     "either the database was restored to an older state, or it was not followed for so long that its change log was pruned";
@@ -82,8 +82,8 @@ pub struct IndexState {
 }
 
 impl SearchService {
-    /// The search service of the database with this id. It answers once [`SearchService::run`] has opened or built the index below
-    /// `parent`.
+    /// Creates the search service of the database with this id. Searches are answered once [`SearchService::run`] has opened or built the
+    /// index below `parent`.
     pub fn new(db: Db, parent: PathBuf, database: String) -> Self {
         let processors = available_parallelism().map_or(2, usize::from).try_into().unwrap_or(u32::MAX);
         Self(Arc::new(SearchState {
@@ -99,7 +99,7 @@ impl SearchService {
         }))
     }
 
-    /// The state of the index. Looks at its files.
+    /// Returns the state of the index. Reads the sizes of its files.
     pub async fn state(&self) -> Result<IndexState> {
         let path = self.0.path.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let bytes = blocking(move || Ok(path.map_or(Ok(0), |path| bytes_of(&path))?)).await?;
@@ -107,7 +107,7 @@ impl SearchService {
         Ok(IndexState { is_ready: *self.0.ready.borrow(), lag: caught_up.elapsed(), bytes })
     }
 
-    /// A page of hits. Every write acknowledged before is visible.
+    /// Returns a page of hits. Every write that was acknowledged before is visible, with the exception that the module names.
     pub async fn find(&self, search: Search) -> Result<HitPage> {
         let mut ready = self.0.ready.subscribe();
         if !matches!(tokio::time::timeout(PATIENCE, ready.wait_for(|ready| *ready)).await, Ok(Ok(_))) {
@@ -137,7 +137,7 @@ impl SearchService {
 
     async fn work(&self, pulse: &Pulse) -> Result<()> {
         let shared = &self.0;
-        // A former run may have failed half-way.
+        // A former run may have failed while its view was open.
         shared.close_view();
         let folder = Folder::claim(&shared.parent, &shared.database, false)?;
         *shared.path.lock().unwrap_or_else(PoisonError::into_inner) = Some(folder.path.clone());
@@ -168,7 +168,7 @@ impl SearchService {
         followed
     }
 
-    /// Rebuilds the index, for a process that does nothing else; returns the number of records.
+    /// Rebuilds the index in the first folder and returns the number of records. For a process that does nothing else.
     pub async fn reindex(db: &Db, parent: &Path, database: &str, progress: Option<Progress>) -> Result<u64> {
         let folder = Folder::claim(parent, database, true)?;
         let (_, _, records) = build(db, &folder, database, progress).await?;
@@ -183,7 +183,7 @@ fn progress(pulse: &Pulse) -> Progress {
 }
 
 impl SearchState {
-    /// Closes the view: searches are refused until an index follows the database.
+    /// Closes the view: searches are refused until an index is open and up to date again.
     fn close_view(&self) {
         self.ready.send_replace(false);
         *self.front.view.write().unwrap_or_else(PoisonError::into_inner) = None;
@@ -198,11 +198,11 @@ impl SearchState {
         if let Some(found) = self.search(1, move |view| Ok(view.search_if_usual(&wanted)?)).await? {
             return Ok(found);
         }
-        // Each word takes memory: one such search at a time.
+        // A prefix of very many words takes memory for each word, so such a search takes all permits: only one runs at a time.
         self.search(self.processors, move |view| Ok(view.search(&search)?)).await
     }
 
-    /// Runs a search on a thread where it blocks no async task, with this many of the permits.
+    /// Waits for this many permits, and runs a search on a thread where it blocks no async task.
     async fn search<T: Send + 'static>(
         self: &Arc<Self>,
         permits: u32,
@@ -215,18 +215,18 @@ impl SearchState {
 
     /// Searches on the caller's thread if the search is so small that a thread switch would cost as much.
     fn find_on_the_spot(&self, search: &Search) -> Result<Option<HitPage>> {
-        // A writer of the view may hold the lock for a while.
+        // This thread must not wait for a writer that holds the lock.
         let Ok(view) = self.front.view.try_read() else { return Ok(None) };
         let view = self.complete(&view)?;
         Ok(unpanicked(|| view.search_if_small(search))?)
     }
 
-    /// The view; an error while there is none or it has not caught up yet.
+    /// Returns the view. An error while there is no view, or while it is not up to date yet.
     fn complete<'a>(&self, view: &'a Option<Arc<View>>) -> Result<&'a View> {
         view.as_deref().filter(|_| *self.ready.borrow()).ok_or(Error::Building)
     }
 
-    /// The error of a search whose index failed. The index is rebuilt.
+    /// Returns the error for the caller of a search. If the index failed, marks it as damaged, so that the worker rebuilds it.
     fn failed(&self, error: Error) -> Error {
         let Error::Failed(reason) = error else { return error };
         tracing::error!(reason, "the search index failed and is rebuilt");
@@ -256,19 +256,19 @@ impl SearchState {
 struct Follower {
     shared: Arc<SearchState>,
     index: Arc<Mutex<Index>>,
-    /// The mark of the last commit, from which the index continues after a crash, and its time.
+    /// The position in the change log and the time of the last commit. After a crash the index continues from that position.
     committed: Mark,
     committed_at: Instant,
     /// Uncommitted documents in the index.
     bulk: usize,
-    /// Since when there is something to commit.
+    /// Since when the overlay has had records to commit.
     since: Option<Instant>,
     /// Whether the index was rebuilt after a failure, and has not yet proved that it can be written.
     had_failed: bool,
 }
 
 impl Follower {
-    /// Follows the database until something fails. The first pass catches up before searches are answered.
+    /// Applies the changes of the database until an error occurs. Searches are answered once all pending changes have been applied.
     async fn follow(&mut self, pulse: &Pulse) -> Result<()> {
         self.open_view().await?;
         let began = Instant::now();
@@ -298,8 +298,8 @@ impl Follower {
     async fn open_view(&self) -> Result<()> {
         let mut followed = self.shared.front.followed.lock().await;
         followed.go_on_from(self.committed.clone());
-        // The queued changes of this process are dropped: the log lists those after the mark, and the index contains the others. A new
-        // epoch begins, since the build may also have read messages whose writes have not queued them yet.
+        // The queued changes of this process are dropped: the index contains those up to its log position, and the log lists the later
+        // ones. A new epoch begins, since the build may have read messages whose inserts are not queued yet.
         self.shared.front.db.end_own_epoch();
         drop(self.shared.front.db.own_changes());
         let index = self.index.lock().unwrap_or_else(PoisonError::into_inner);
@@ -326,7 +326,7 @@ impl Follower {
                 self.write(direct).await?;
             }
             if parts.peek().is_some() {
-                // Searches wait for one part at most.
+                // Unlocked between two parts, so that a search waits for at most one part.
                 drop(followed);
                 followed = shared.front.followed.lock().await;
             }
@@ -335,8 +335,8 @@ impl Follower {
         Ok(behind.more)
     }
 
-    /// Splits changes: records that are already in the overlay must be replaced there, or an older state would follow a newer
-    /// one to the disk.
+    /// Splits changes into those for the overlay and those for the disk. A record that is in the overlay must be replaced there: otherwise
+    /// the commit of the overlay would overwrite the newer state on the disk with the older one.
     fn part(&self, changes: Vec<RecordChange>) -> (Vec<RecordChange>, Vec<RecordChange>) {
         let view = self.shared.front.view.read().unwrap_or_else(PoisonError::into_inner);
         changes.into_iter().partition(|change| view.as_ref().is_some_and(|view| view.fresh.contains_key(&change.key)))
@@ -381,7 +381,7 @@ impl Follower {
     }
 }
 
-/// Commits the overlay to the disk. Changes that arrive meanwhile stay in memory.
+/// Commits the overlay to the disk. Records that change during the commit stay in the overlay.
 fn commit(shared: &SearchState, index: &mut Index, mark: &Mark) -> Result<()> {
     let written: Vec<(RecordKey, Arc<Fresh>)> = {
         let view = shared.front.view.read().unwrap_or_else(PoisonError::into_inner);

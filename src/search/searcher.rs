@@ -1,17 +1,18 @@
 //! Query evaluation: the top hits across the index segments and the in-memory overlay, with early termination.
 //!
-//! A segment sorts its documents by length and, among equals, newest first. It has separate posting lists of the records
-//! that contain a term twice, three times and so on (impact-ordered). A pass visits the hits that fulfil each condition
-//! with a known frequency, so it meets them in the order of their scores. It ends as soon as the page is full of better
-//! hits; a later page begins with a binary search for the sort key of its cursor. A frequent term costs hardly more than a
-//! rare one. There is no cache, so the first search costs the same as later ones, except for disk reads.
+//! The documents of a segment are sorted by text length and, at equal length, newest first. There are separate posting lists of the records
+//! that contain a term twice, three times and so on (impact-ordered). A segment is searched in several passes. A pass visits the hits that
+//! fulfil each condition with a known frequency, so it visits them in the order of their scores. It ends as soon as the page is full of
+//! better hits. A later page begins with a binary search for the sort key in its cursor. A frequent term costs hardly more than a rare
+//! term. There is no cache, so the first search costs the same as later searches, except for disk reads.
 //!
-//! Cost still grows with the lists in three cases. Terms that seldom occur together, or seldom as the searched phrase, have many
-//! candidates but few hits. Several terms that are each repeated within many records weaken the bound of a pass, since it assumes the
-//! maximum of the other terms. Counting visits all hits; only revision A counts, for contacts.
+//! The cost still grows with the length of the posting lists in three cases. First, terms that seldom occur together, or seldom as the
+//! searched phrase, have many candidates but few hits. Second, with several terms that are each repeated within many records, a pass knows
+//! only a weak bound of the scores, since it assumes the maximum frequency of the other terms. Third, a count visits all hits; only
+//! revision A of the API counts, and only contacts.
 //!
-//! Called by `search_service` and `overlay`. Guarantees: the order of a hit depends only on the record and the walk's weights; the
-//! pages equal those of an exhaustive evaluation; records of another store are not even candidates.
+//! Called by `search_service` and `overlay`. Guarantees: the position of a hit depends only on the record and on the weights of the search;
+//! the pages equal those of an exhaustive evaluation; records of another store are not even candidates.
 
 use std::{
     cmp::{Ordering, Reverse},
@@ -65,7 +66,7 @@ pub struct Hit {
     pub score: u32,
 }
 
-/// A page of hits, with one more than requested if there is one.
+/// A page of hits, plus one further hit if there is a next page.
 #[derive(Debug, Default, PartialEq)]
 pub struct HitPage {
     pub hits: Vec<Hit>,
@@ -84,38 +85,38 @@ pub struct Fresh {
     pub new: bool,
 }
 
-/// A snapshot of the index with its overlay. A copy costs little beside a search.
+/// A snapshot of the index with its overlay. A clone is cheap compared with a search.
 #[derive(Clone)]
 pub struct View {
     searcher: Searcher,
-    /// By segment.
+    /// The columns of each segment.
     columns: Arc<[SegmentColumns]>,
     fields: IndexFields,
-    /// By key, so each record is there once.
+    /// The records of the overlay, by key.
     pub fresh: HashMap<RecordKey, Arc<Fresh>>,
-    /// Documents of the index that `fresh` supersedes: segment and document.
+    /// Documents of the index that a record in `fresh` replaces: segment and document.
     pub stale: HashSet<(usize, DocId)>,
 }
 
-/// The number of words that the prefixes of one search may expand to; short prefixes are terms of their own.
+/// The limit of words that the prefixes of one search may expand to. Short prefixes are indexed as terms and are not expanded.
 const BUDGET: usize = 10_000;
-/// A text of 150 characters has fewer conditions, unless one character expands to several words.
+/// The limit of conditions of a search. The longest search text, 150 characters, has fewer, unless a character expands to several words.
 const CONDITIONS: usize = 200;
 
 /// The cost limits of a search.
 #[derive(Clone, Copy)]
 struct Limits {
-    /// The parts of all conditions count, too.
+    /// The sum of [`Condition::parts`] of all conditions.
     conditions: usize,
-    /// Records in the overlay.
+    /// The number of records in the overlay.
     fresh: usize,
-    /// Words that prefixes expand to.
+    /// The number of words that prefixes expand to.
     words: usize,
-    /// `candidates`: those of the rarest condition, each of which costs a step in the lists of all other conditions. `lists`: the sum of
-    /// the candidates of all conditions.
+    /// `candidates`: of the rarest condition; each costs a step in the posting lists of all other conditions. `lists`: the sum of the
+    /// candidates of all conditions.
     candidates: u64,
     lists: u64,
-    /// Beyond a limit: whether to search in part, or not at all.
+    /// Whether a search beyond a limit is evaluated in part. Otherwise it is not evaluated.
     partly: bool,
 }
 
@@ -132,7 +133,7 @@ impl View {
         Ok(Self { columns: Self::columns(&searcher)?, searcher, fields, fresh: HashMap::new(), stale: HashSet::new() })
     }
 
-    /// Moves to a newer state of the index. The caller updates the overlay.
+    /// Switches to a newer commit of the index. The caller updates the overlay.
     pub fn look_at(&mut self, searcher: Searcher) -> Result<(), TantivyError> {
         self.columns = Self::columns(&searcher)?;
         self.searcher = searcher;
@@ -152,7 +153,7 @@ impl View {
         self.search_within(SMALL, search)
     }
 
-    /// [`Self::search`] without a prefix of very many words; `None` if there is one.
+    /// [`Self::search`], but `None` if a prefix expands to very many words.
     pub fn search_if_usual(&self, search: &Search) -> Result<Option<HitPage>, TantivyError> {
         self.search_within(USUAL, search)
     }
@@ -209,7 +210,7 @@ impl View {
         Ok(candidates.iter().map(|having| score::weight(*having, all)).collect())
     }
 
-    /// The documents of a record in the index.
+    /// Finds the documents of a record in the index: segment and document.
     pub fn documents(&self, key: RecordKey) -> Result<Vec<(usize, DocId)>, TantivyError> {
         let term = self.fields.key(key);
         let mut found = Vec::new();
@@ -258,13 +259,15 @@ struct Segment<'v> {
     search: &'v Search,
 }
 
-/// The hits that one pass through a segment collects. Passes are disjoint. A hit belongs to the pass of the first condition
-/// that it fulfils more than once, or else to the pass of the hits that fulfil each condition once, as far as
-/// [`PostingIterator::bound`] knows.
+/// A pass over a segment. Several passes of one search are disjoint: [`PostingIterator::bound`] of the conditions decides to which pass a
+/// hit belongs.
 #[derive(Clone, Copy)]
 enum ScanPass {
+    /// The only pass: collects all hits.
     All,
+    /// Collects the hits for which the bound of each condition is 1.
     Once,
+    /// Collects the hits for which the condition with this index is the first whose bound is above 1, and has this bound.
     Often(usize, u32),
 }
 
@@ -279,11 +282,11 @@ impl Segment<'_> {
         if parts.first().is_none_or(|(_, part)| part.walk.candidates() == 0) {
             return Ok(());
         }
-        // Without relevance there is one pass.
+        // A count, or an order without relevance, needs only one pass.
         if self.search.page.count || self.search.order == SortOrder::Newest {
             return self.pass(ScanPass::All, &parts, best);
         }
-        // The pass with the highest possible scores goes first, so that the others end early.
+        // The pass with the highest possible scores runs first, so that the other passes end early.
         let often = parts.iter().enumerate().flat_map(|(number, (_, part))| part.often.keys().map(move |times| (number, *times)));
         let mut passes: Vec<ScanPass> = often.map(|(number, times)| ScanPass::Often(number, times)).collect();
         passes.sort_by_key(|pass| Reverse(pass.ceilings(&parts).next()));
@@ -293,7 +296,7 @@ impl Segment<'_> {
         Ok(())
     }
 
-    /// Visits candidates in the order of their sort keys, so the maximum score of the pass never rises.
+    /// Runs one pass and offers its hits to `best`. Candidates are visited in the order of sort keys, so their maximum score never rises.
     fn pass(&self, pass: ScanPass, parts: &[(u32, Part)], best: &mut Best<'_>) -> Result<(), TantivyError> {
         let ceilings: Vec<u32> = pass.ceilings(parts).collect();
         let sure = pass.sure(parts);
@@ -328,7 +331,7 @@ impl Segment<'_> {
         Ok(())
     }
 
-    /// The next step at a candidate with this sort key.
+    /// Decides how a pass continues at a candidate with this sort key.
     fn next(&self, rank: Standing, ceilings: &[u32], sure: bool, best: &Best<'_>) -> Next {
         let (length, at) = (rank.length(), rank.at());
         let longer = Standing::longer(length).map_or(Next::End, Next::Skip);
@@ -346,7 +349,7 @@ impl Segment<'_> {
                 _ => {}
             }
         }
-        // Candidates that certainly belong to earlier pages are skipped.
+        // Candidates that certainly belong to an earlier result page are skipped.
         match &best.behind {
             Some((score, _, _)) if sure && most > *score => {
                 let from = (0..=u8::MAX).zip(ceilings).find(|(_, most)| *most <= score).map(|(length, _)| length);
@@ -357,7 +360,7 @@ impl Segment<'_> {
         }
     }
 
-    /// The first document with this sort key or a later one.
+    /// Returns the first document, from `from` on, with this sort key or a higher one (binary search).
     fn first(&self, from: DocId, rank: Standing) -> DocId {
         let ranks = &self.columns().standings;
         let (mut from, mut to) = (from, ranks.num_vals());
@@ -401,13 +404,13 @@ impl Segment<'_> {
 /// The next step of a pass.
 enum Next {
     Look,
-    /// Skip to the first document with this sort key or a later one, which is behind the current document.
+    /// Skip to the first document with this sort key or a higher one. That document comes after the current one.
     Skip(Standing),
     End,
 }
 
 impl ScanPass {
-    /// The maximum score of a hit by length; it never rises with the length.
+    /// Returns the maximum score of a hit of the pass for each text length. It never rises with the length.
     fn ceilings(self, parts: &[(u32, Part)]) -> impl Iterator<Item = u32> {
         let most = |(number, (weight, part)): (usize, &(u32, Part))| {
             let times = match self {
@@ -423,10 +426,10 @@ impl ScanPass {
         (0..=u8::MAX).map(move |length| most.iter().map(|(weight, times)| weight * score::saturation(*times, length)).sum())
     }
 
-    /// Whether every hit has exactly the maximum score.
+    /// Whether every hit of the pass has exactly the maximum score for its length.
     fn sure(self, parts: &[(u32, Part)]) -> bool {
         match self {
-            // Without relevance.
+            // All weights are 0 in an order without relevance.
             Self::All => parts.iter().all(|(weight, _)| *weight == 0),
             Self::Once => true,
             Self::Often(lead, _) => parts[lead].1.sure && parts[lead + 1..].iter().all(|(_, part)| part.often.is_empty()),

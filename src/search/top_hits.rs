@@ -18,7 +18,7 @@ pub enum HitLocation {
         segment: usize,
         document: DocId,
     },
-    /// With the packed id.
+    /// In the overlay; contains the packed id.
     Fresh(Vec<u8>),
 }
 
@@ -31,18 +31,18 @@ pub struct Candidate {
 
 /// The best candidates so far, the best first.
 pub struct Best<'v> {
-    /// By segment.
+    /// The columns of each segment.
     pub columns: &'v [SegmentColumns],
     pub kept: Vec<Candidate>,
     pub most: usize,
-    /// The cursor of the page: score, instant and packed id of the last hit before it.
+    /// The cursor of the page: score, instant and packed id of the last hit before the page.
     pub behind: Option<(u32, i64, Vec<u8>)>,
     /// The number of all candidates, including those before the page.
     pub total: u64,
 }
 
 impl Best<'_> {
-    /// The last candidate of a full page: the threshold for further candidates.
+    /// Returns the last candidate if the page is full: the threshold for further candidates.
     pub fn last_of_full(&self) -> Option<&Candidate> {
         self.kept.last().filter(|_| self.kept.len() == self.most)
     }

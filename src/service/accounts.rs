@@ -8,12 +8,12 @@ use crate::domain::{
 };
 
 impl Service {
-    /// The accounts that are not disconnected, oldest first.
+    /// Returns the accounts that are not disconnected, oldest first.
     pub async fn accounts(&self, store: &StoreId, channel: Option<&Channel>, page: PageRequest) -> Result<Page<Account>> {
         Ok(self.db().active_accounts(store, channel, &page).await?)
     }
 
-    /// The templates of an account, by name, then id.
+    /// Returns the templates of an account, by name, then id.
     pub async fn templates(&self, store: &StoreId, account: &AccountId, filter: TemplateFilter) -> Result<Vec<Template>> {
         let found = self.db().account(store, account).await?.ok_or_else(|| Error::missing("accountId", "account", account))?;
         if found.channel.as_str() != WHATSAPP {

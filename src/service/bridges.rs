@@ -1,5 +1,5 @@
-//! Bridge settings: which HTTP endpoint delivers the messages of a channel account, and whether its bridge signed a request. `outbound`
-//! passes claimed messages to `delivery` with their bridge.
+//! Bridges: the setting of the HTTP endpoint that delivers the messages of a channel account, and the verification of requests that a
+//! bridge signed. `outbound` passes claimed messages to `delivery` with their bridge.
 
 use serde_json::{Value, json};
 use url::{Host, Url};
@@ -58,7 +58,7 @@ impl Service {
         Ok(self.db().bridges(store).await?)
     }
 
-    /// Rotates the secret. A former one that overlaps also signs for a day.
+    /// Rotates the signing secret. With [`FormerSecrets::Overlap`], former secrets stay in use for a day in addition to the new secret.
     pub async fn rotate_bridge(&self, editor: &Editor, account: &AccountId, former: FormerSecrets) -> Result<(Bridge, SigningSecret)> {
         let secret = fresh_secret()?;
         let mut change = self.begin_edit(editor).await?;
@@ -71,8 +71,8 @@ impl Service {
         Ok((bridge, secret))
     }
 
-    /// Verifies that a request was signed by the bridge of an account, with a secret that is in force. `None`: it was not. A store or an
-    /// account that does not exist takes as much work as one whose bridge did not sign.
+    /// Verifies that the bridge of an account signed a request, with a secret that is in force. Returns `None` if it did not. A store or an
+    /// account that does not exist takes as much work as a wrong signature, so the response time does not show which of them exist.
     pub async fn signed_by_bridge(
         &self,
         store: &StoreId,
@@ -84,7 +84,7 @@ impl Service {
         let secrets = if named { self.db().bridge_secrets(store, account, self.world().now()).await? } else { Ok(vec![]) };
         let secrets = secrets.map_err(|reason| {
             tracing::error!(%store, %account, reason, "the signature of a bridge cannot be verified");
-            // The message is not at fault, so that its bridge sends it again.
+            // The message is not at fault: with this error, its bridge sends it again.
             Error::Unavailable { reason: "signatures cannot be verified at present; try again later".to_owned(), retry_after: 60 }
         })?;
         if secrets.is_empty() {

@@ -1,4 +1,5 @@
-//! Tests of the feed of changes on both databases: what comes, in which order, what is kept, and that a copy becomes equal to the store.
+//! Tests of the feed of changes on both databases: which changes it contains, their order, how long they are kept, and that a client's copy
+//! becomes equal to the store.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +17,7 @@ struct Bench {
     service: Service,
 }
 
-/// A copy, as a client of the feed keeps it.
+/// A copy of a store's records, as a client of the feed keeps it.
 #[derive(Default)]
 struct KeptCopy {
     after: i64,
@@ -31,7 +32,7 @@ impl Bench {
         Self { fixture, clock, service }
     }
 
-    /// Runs a statement; `{store}` is the store.
+    /// Runs an SQL statement in which `{store}` stands for the store's id.
     async fn sql(&self, statement: &str) {
         self.fixture.execute(&statement.replace("{store}", self.fixture.store.as_str())).await.unwrap();
     }
@@ -87,7 +88,7 @@ impl Bench {
     }
 }
 
-/// A statement for each table whose rows are part of records: first a new record of each kind, parents first.
+/// SQL statements that change every table whose rows are part of records. The first statements insert new records, parents first.
 const NEW: [&str; 13] = [
     "INSERT INTO roles (store_id, id, name, kind) VALUES ('{store}', 'r', 'R', 'agent')",
     "INSERT INTO users (store_id, id, user_id, name, created_at) VALUES ('{store}', 'u', 'uu', 'U', 0)",
@@ -120,7 +121,7 @@ async fn every_change_comes_once_it_is_committed_and_a_copy_becomes_equal() {
     let told = bench.follow(&mut copy, 500).await;
     assert_eq!(told, expected, "each record once, at its last change");
     bench.assert_equal(&copy).await;
-    // What was rolled back does not come; a change of another store neither.
+    // The feed contains neither a change that was rolled back nor a change of another store.
     let tx = bench.fixture.db.begin().await.unwrap();
     tx.script(&format!("UPDATE contacts SET note = 'gone' WHERE store_id = '{}'", bench.fixture.store)).await.unwrap();
     drop(tx);
@@ -129,7 +130,7 @@ async fn every_change_comes_once_it_is_committed_and_a_copy_becomes_equal() {
         .sql("INSERT INTO labels (store_id, id, label, folded, color, created_at, updated_at) VALUES ('other', 'l', 'L', 'l', 'red', 0, 0)")
         .await;
     assert_eq!(bench.follow(&mut copy, 10).await, [""; 0]);
-    // Pages of one entry each, some of whose records have gone meanwhile.
+    // The feed is read in pages of one entry each. The record of the first entry is deleted.
     bench.sql("DELETE FROM templates WHERE store_id = '{store}'").await;
     bench.sql("UPDATE teams SET name = 'X' WHERE store_id = '{store}'").await;
     bench.sql("DELETE FROM team_members WHERE store_id = '{store}'").await;
@@ -163,7 +164,7 @@ async fn what_changes_during_a_snapshot_comes_again() {
 async fn transactions_that_run_when_a_feed_begins_and_those_that_commit_late_are_not_missed() {
     let bench = Bench::new().await;
     if bench.fixture.db.is_one_writer() {
-        // SQLite has one writer at a time.
+        // SQLite has one writer at a time, so no write transactions overlap.
         return;
     }
     let store = bench.fixture.store.clone();
@@ -213,7 +214,8 @@ async fn old_changes_are_removed_and_a_reader_that_lacks_them_learns_so() {
     assert_eq!(forget().await, 600);
     assert!(gone(0).await && gone(599).await && !gone(600).await && !gone(601).await);
     bench.assert_equal(&copy).await;
-    // A feed that was not read for a week ends, and costs nothing more. Its numbers go on.
+    // A feed that no client read for a week is deactivated: later changes are not recorded. After the next activation its sequence
+    // numbers continue.
     bench.clock.pass(12 * DAY);
     forget().await;
     bench.sql("UPDATE contacts SET note = 'unseen' WHERE store_id = '{store}'").await;

@@ -1,8 +1,9 @@
 //! The feed of changed records, and the snapshot that a reader of the feed begins with.
 //!
-//! A reader walks the snapshot, kind by kind, and then reads the feed from the sequence number that the first page of the snapshot named.
-//! The snapshot is not of one moment. A record that changes during the walk comes again in the feed, and so the reader's copy becomes equal
-//! to the store. The first page of a snapshot activates the feed: before, a store pays nothing for it.
+//! A reader pages through the snapshot, kind by kind. Then it reads the feed from the sequence number that the first page of the snapshot
+//! named. The pages of a snapshot are read at different times. A record that changes between the first and the last page is in the feed
+//! again, and so the reader's copy becomes equal to the store. The first page of a snapshot activates the feed: before that, writes to the
+//! store record no changes for it.
 
 use std::time::Duration;
 
@@ -17,7 +18,7 @@ use crate::{
 
 pub use crate::store::change_feed::{ChangedRecord, FeedPage};
 
-/// How often, and at which interval, it is looked whether the transactions have ended that ran when a feed was activated.
+/// The number and the interval of the checks whether all transactions have ended that were running when a feed was activated.
 const LOOKS: u32 = 100;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
 
@@ -31,7 +32,8 @@ pub struct SnapshotPage {
 }
 
 impl Service {
-    /// The changes after a sequence number, at most `limit` entries of the feed; none: the reader has seen all. Without kinds: of all kinds.
+    /// Returns the changes after a sequence number, from at most `limit` entries of the feed. No entry means that the reader has seen
+    /// all numbered changes. If `kinds` is empty, returns changes of all kinds.
     pub async fn changes_after(&self, store: &StoreId, after: i64, kinds: &[RecordKind], limit: u64) -> Result<FeedPage> {
         let db = self.db();
         let all_numbered = match db.number_record_changes(self.world().now()).await {
@@ -52,14 +54,14 @@ impl Service {
         export.changes_after(after, kinds, limit).await?.ok_or_else(|| gone(after))
     }
 
-    /// At most `limit` records of a kind behind an id. The first call for a store activates its feed.
+    /// Returns at most `limit` records of a kind after an id, in the order of ids. The first call for a store activates its feed.
     pub async fn snapshot_page(&self, store: &StoreId, kind: RecordKind, after_id: Option<&str>, limit: u64) -> Result<SnapshotPage> {
         let start = self.active_feed(store).await?.last;
         let export = self.db().begin_export(store).await?.ok_or_else(|| no_store(store))?;
         Ok(SnapshotPage { records: export.page(kind, after_id, limit).await?, start })
     }
 
-    /// The feed of a store, activated if it was not, once it records every change.
+    /// Activates the feed of a store unless it is active, waits until the feed records every change, and returns it.
     async fn active_feed(&self, store: &StoreId) -> Result<ChangeFeed> {
         let db = self.db();
         for look in 0..LOOKS {
@@ -69,7 +71,7 @@ impl Service {
                     return Ok(feed);
                 }
                 Some(_) => {
-                    // The process that activated the feed may have ended before it did so.
+                    // The process that activated the feed may have ended before it noted the activation.
                     db.note_feed_activation(store).await?;
                     tokio::time::sleep(BETWEEN_LOOKS).await;
                 }

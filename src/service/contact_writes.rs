@@ -21,9 +21,9 @@ use crate::{
 pub struct ContactFieldUpdate {
     pub contact_id: ContactId,
     pub field_id: FieldId,
-    /// `null` unsets.
+    /// `null` removes the value.
     pub value: Value,
-    /// The stamp that the client has seen (optimistic locking).
+    /// The version stamp (time of the last change) that the client has seen, for optimistic locking.
     pub stamp: Timestamp,
 }
 

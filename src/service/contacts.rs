@@ -13,7 +13,7 @@ impl Service {
         found.ok_or_else(|| Error::missing("contactId", "contact", id))
     }
 
-    /// Contacts, most recently updated first. With `search`, a revision may order them by relevance before that.
+    /// Returns contacts, most recently updated first. With `search`, an API revision may order them by relevance first.
     pub async fn contacts(&self, store: &StoreId, filter: ContactFilter, page: PageRequest) -> Result<Page<Contact>> {
         match filter.search {
             Some(_) => self.found_contacts(store, filter, page).await,

@@ -1,4 +1,4 @@
-//! Writing conversations: read marks, labels, internal comments (section 4.3; decisions, sections 6.6, 6.7 and 6.9).
+//! Writing conversations: marking them as read, labels, internal comments (section 4.3; decisions, sections 6.6, 6.7 and 6.9).
 
 use std::collections::{HashMap, HashSet};
 
@@ -33,7 +33,7 @@ impl Service {
         change.finish(by, ()).await
     }
 
-    /// Adds and removes labels; those that are already present, or absent, are ignored.
+    /// Adds and removes labels. Ignores a label to add that is already present, and a label to remove that is absent.
     pub async fn update_conversation_labels(&self, by: &WriteContext<'_, ()>, update: LabelUpdate) -> Result<WriteOutcome<()>> {
         if let Some(i) = update.remove.iter().position(|id| update.add.contains(id)) {
             return Err(Error::invalid(format!("body.removeLabels[{i}]"), "is also in `addLabels`"));

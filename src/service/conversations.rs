@@ -10,7 +10,7 @@ use crate::domain::{
 };
 
 impl Service {
-    /// The destinations of those conversations that exist.
+    /// Returns the account and the contact name of each conversation in `ids` that exists.
     pub async fn destinations<'i>(
         &self,
         store: &StoreId,
@@ -20,8 +20,8 @@ impl Service {
         Ok(self.db().destinations(store, &ids.into_iter().collect::<Vec<_>>()).await?)
     }
 
-    /// One conversation as a page of one item, or a contact's conversations, most recent last message first. With both ids: the
-    /// one conversation, if it is the contact's.
+    /// Returns one conversation as a page of one item, or a contact's conversations, the conversation with the most recent last message
+    /// first. With both ids: the conversation, if it belongs to the contact.
     pub async fn conversations(
         &self,
         store: &StoreId,

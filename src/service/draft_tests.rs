@@ -1,4 +1,4 @@
-//! Drafts: what is refused when one is made, and one release each, whatever comes between.
+//! Tests of drafts: which drafts are refused, and that each draft is released at most once, whatever is written concurrently.
 
 use std::sync::Arc;
 
@@ -106,7 +106,7 @@ impl Bench {
         self.service.receive(&self.fixture.store, inbound(account, reference, external_id)).await.unwrap()
     }
 
-    /// The outbound messages of a conversation, the newest first.
+    /// Returns the outbound messages of a conversation, the newest first.
     async fn sent(&self, conversation: &ConversationId) -> Vec<Message> {
         let window = TicketWindow { conversation_id: conversation.clone(), after: None, until: None };
         let page = self.fixture.db.messages(&self.fixture.store, &window, &first(100)).await.unwrap();
@@ -117,7 +117,7 @@ impl Bench {
         self.service.drafts(&self.fixture.store, state, None, 500).await.unwrap().into_iter().map(|draft| draft.id).collect()
     }
 
-    /// The audit log of drafts, oldest first.
+    /// Returns the audit log of drafts, oldest first.
     async fn told(&self) -> Vec<Audited> {
         let mut told = self.service.audited(&self.fixture.store, Some(Subject::Draft), None, 500).await.unwrap();
         told.reverse();
@@ -191,7 +191,7 @@ async fn what_the_send_refuses_is_refused_when_a_draft_is_made() {
         );
     }
     assert_eq!(bench.listed(DraftState::Pending).await.len(), 1);
-    // What can be sent leaves nothing behind but drafts: no contact, no conversation, no message, no event.
+    // A draft of a message that can be sent stores only the draft: no contact, no conversation, no message, no event.
     let counts = async || {
         let mut counts = Vec::new();
         for table in ["contacts", "conversations", "messages", "outbound", "events", "changes"] {
@@ -204,7 +204,7 @@ async fn what_the_send_refuses_is_refused_when_a_draft_is_made() {
     bench.make(of_template("w1", "+66899999999")).await;
     bench.make(Send::TemplateReply { conversation_id: chat, filling: filling("tpl", vec![]) }).await;
     let after = counts().await;
-    // PostgreSQL logs a position for writes that no derived data follows.
+    // The table `changes` is not compared: PostgreSQL also logs a position in it for writes that no derived data depends on.
     assert_eq!(before[..5], after[..5]);
 }
 
@@ -215,7 +215,7 @@ async fn a_message_of_the_contact_after_the_draft_stops_its_release_until_it_is_
     let made = bench.make(text(&conversation, "hi")).await;
     let second = bench.receive("a1", "thread", "2").await.message_id;
     conflict(bench.release(&made.id).await, &[second.as_str(), "confirmedMessageId"]);
-    // It arrives last, but it is dated before the others.
+    // The third message arrives last, but its `sent_at` is before that of the other messages.
     bench.clock.pass(1);
     let late = Inbound { sent_at: Some(Timestamp::from_millis(START - 1000)), ..inbound("a1", "thread", "3") };
     let third = bench.service.receive(&bench.fixture.store, late).await.unwrap().message_id;
@@ -234,12 +234,12 @@ async fn the_first_message_of_a_contact_stops_a_template_to_its_number() {
     let first = bench.receive("w1", "+66812345678", "1").await;
     conflict(bench.release(&made.id).await, &[first.message_id.as_str()]);
     let edited = bench.service.edit_draft(&bench.editor, &made.id, of_template("w1", "+66812345678")).await.unwrap();
-    // Whoever edits a draft need not have read what came meanwhile.
+    // An edit does not confirm a message that arrived after the draft was made: the editor may not have read it.
     assert_eq!(edited.seen_message_id, None);
     conflict(bench.release(&made.id).await, &[first.message_id.as_str()]);
     bench.service.release_draft(&bench.editor, &made.id, Some(first.message_id)).await.unwrap();
     assert_eq!(bench.sent(&first.conversation_id).await.len(), 1);
-    // A number without a conversation, and a new e-mail.
+    // A template to a phone number without a conversation needs no confirmation.
     let other = bench.make(of_template("w1", "+66899999999")).await;
     assert_eq!(bench.release(&other.id).await.unwrap().state, DraftState::Released);
 }
@@ -257,7 +257,7 @@ async fn of_two_releases_at_once_one_sends() {
         let (bench, id) = (bench.clone(), id.clone());
         tokio::spawn(async move { bench.release(&id).await })
     };
-    // As many at a time as get a connection before they are told to try again.
+    // At most 100 releases run at a time: more of them would not all get a connection in time, and would be refused with "try again".
     for some in ids.chunks(50) {
         let pairs: Vec<_> = some.iter().map(|id| [release(id), release(id)]).collect();
         for [one, two] in pairs {
@@ -272,7 +272,7 @@ async fn of_two_releases_at_once_one_sends() {
     let window = TicketWindow { conversation_id: conversation.clone(), after: None, until: None };
     let page = bench.fixture.db.messages(&bench.fixture.store, &window, &first(2 * DRAFTS as u32)).await.unwrap();
     assert!(page.rows.into_iter().all(|message| seen.insert(message.text)), "a draft was sent twice");
-    // Lists of the settings plane end at 500.
+    // Lists of the settings API have at most 500 entries.
     assert_eq!((bench.told().await.len(), bench.listed(DraftState::Released).await.len()), (500, 500));
 }
 
@@ -423,7 +423,7 @@ async fn a_repeated_request_makes_one_draft() {
     };
     bench.clock.pass(1000);
     let WriteOutcome::New(made) = make("a").await.unwrap() else { panic!("nothing was made before") };
-    // By then the message would be refused.
+    // Now the message itself would be refused, since the contact has not written for a day.
     bench.clock.pass(DAY - 500);
     bench.try_make(text(&chat, "too late")).await.unwrap_err();
     let WriteOutcome::Replayed(again) = make("a").await.unwrap() else { panic!("made twice") };
@@ -437,7 +437,7 @@ async fn lists_are_paged_and_old_drafts_are_forgotten() {
     let bench = Bench::new().await;
     let mut made = Vec::new();
     for i in 0..5 {
-        // Two drafts of the same moment.
+        // Two drafts each have the same creation time.
         bench.clock.pass(i % 2);
         made.push(bench.make(text(&"c0".into(), &i.to_string())).await);
     }

@@ -1,8 +1,8 @@
-//! Drafts: an assistant proposes a message with an API key, and a person releases, edits or discards it.
+//! Drafts: an assistant proposes a message with an API key, and a user releases (approves and sends), edits or discards the draft.
 //!
-//! Guarantees: a draft is checked like its send when it is made and when it is edited; it is released in the transaction of its send, so
-//! that it is sent at most once; it is not released over a message of the contact that nobody has read. Writes hold a draft before its
-//! conversation.
+//! Guarantees: When a draft is made or edited, its message is validated as if it were sent. A draft is released in the transaction of its
+//! send, so it is sent at most once. If the contact has written since the draft was made, the draft is released only if the user confirms
+//! that message as read. Lock order: a draft before its conversation.
 
 use serde_json::{Value, json};
 
@@ -23,17 +23,18 @@ use crate::domain::{
     tickets::TicketWindow,
 };
 
-/// The number of messages that are shown beside a draft.
+/// How many of the newest messages of the conversation are shown with a draft.
 const MESSAGES_BEFORE: u32 = 20;
 
 /// The limit of old drafts that are deleted when a draft is made.
 const FORGOTTEN_AT_ONCE: u64 = 50;
 
-/// The member that names a draft to release. Other failures of a release name members of the message, as its send does.
+/// The request property with the id of the draft to release. All other errors of a release name a property of the message, like the errors
+/// of a send.
 const RELEASED: &str = "body.draftId";
 
 impl Service {
-    /// Stores a draft. Whatever refuses the message at this moment refuses the draft.
+    /// Stores a draft. Refuses it if its message could not be sent now.
     pub async fn make_draft(
         &self,
         by: &WriteContext<'_, Draft>,
@@ -43,7 +44,8 @@ impl Service {
     ) -> Result<WriteOutcome<Draft>> {
         let rehearsed = self.rehearse(by.store, by.actor.clone(), send.clone()).await;
         let change = begin!(self, by);
-        // A repeated request gets its first answer, even if the message would be refused by now.
+        // A refusal is returned only here, after `begin!`: a repeated request gets its first response even if the message would be
+        // refused now.
         rehearsed?;
         let now = change.now();
         change.forget_drafts(now.plus_millis(-DRAFT_KEPT_MILLIS), FORGOTTEN_AT_ONCE).await?;
@@ -74,7 +76,7 @@ impl Service {
         change.finish(by, draft.clone()).await
     }
 
-    /// At most `limit` drafts in a state, the newest first; `before`: only those after this one in the list.
+    /// Returns at most `limit` drafts in a state, the newest first. With `before`, only drafts that follow this draft in the list.
     pub async fn drafts(&self, store: &StoreId, state: DraftState, before: Option<&DraftId>, limit: i64) -> Result<Vec<Draft>> {
         let now = self.world().now();
         let after = match before {
@@ -91,7 +93,7 @@ impl Service {
         self.db().draft(store, id, self.world().now()).await?.ok_or_else(|| unknown("draftId", id))
     }
 
-    /// The newest messages of the conversation that a draft goes to, the newest first.
+    /// Returns the newest messages of the conversation that a draft goes to, the newest first.
     pub async fn messages_before_draft(&self, store: &StoreId, id: &DraftId) -> Result<Vec<Message>> {
         let Some(conversation_id) = self.draft(store, id).await?.conversation_id else { return Ok(vec![]) };
         let window = TicketWindow { conversation_id, after: None, until: None };
@@ -99,7 +101,7 @@ impl Service {
         Ok(self.db().messages(store, &window, &page).await?.rows)
     }
 
-    /// Changes what a draft says. It stays a message to the same contact.
+    /// Changes the message of a draft. The operation and the recipient must stay the same.
     pub async fn edit_draft(&self, editor: &Editor, id: &DraftId, send: Send) -> Result<Draft> {
         let found = self.draft(&editor.store_id, id).await?;
         must_be_pending("draftId", &found)?;
@@ -151,13 +153,13 @@ impl Service {
         settle(change, &editor, draft, DraftState::Released).await
     }
 
-    /// Sends a message and takes it back.
+    /// Checks whether a message could be sent: sends it in a transaction that is rolled back.
     pub async fn rehearse(&self, store: &StoreId, actor: Actor, send: Send) -> Result<()> {
         self.send(&WriteContext::alone(store, actor).rehearsed(), send).await.map(|_| ())
     }
 }
 
-/// A draft that can be changed, held until the end of the transaction.
+/// Returns a draft, locked until the end of the transaction. Refuses a draft that is not pending.
 async fn pending(change: &WriteTransaction<'_>, field: &str, id: &DraftId) -> Result<Draft> {
     let draft = change.draft(id).await?.ok_or_else(|| unknown(field, id))?;
     must_be_pending(field, &draft)?;
@@ -183,7 +185,7 @@ fn must_be_pending(field: &str, draft: &Draft) -> Result<()> {
     Err(Error::conflict(field, reason))
 }
 
-/// An edited draft is the same operation on the same conversation, or from the same account to the same number.
+/// Refuses an edit that changes the operation of a draft, its conversation, or its account or phone number.
 fn must_go_the_same_way(former: &Send, send: &Send) -> Result<()> {
     let differs =
         |member: &str, former: &str| Err(Error::invalid(format!("body.{member}"), format!("must stay `{former}`, as the draft has it")));
@@ -198,8 +200,8 @@ fn must_go_the_same_way(former: &Send, send: &Send) -> Result<()> {
     }
 }
 
-/// The conversation that a message goes to, if there is one, held until the end of the transaction, and the inbound message that arrived
-/// in it last.
+/// Locks the conversation that a message goes to until the end of the transaction. Returns its id, if there is a conversation, and the
+/// inbound message that arrived in it last.
 async fn newest_inbound(change: &WriteTransaction<'_>, send: &Send) -> Result<(Option<ConversationId>, Option<MessageId>)> {
     let conversation = match send {
         Send::Text { conversation_id, .. } | Send::EmailReply { conversation_id, .. } | Send::TemplateReply { conversation_id, .. } => {
@@ -216,7 +218,7 @@ async fn newest_inbound(change: &WriteTransaction<'_>, send: &Send) -> Result<(O
     Ok((Some(conversation.id), newest))
 }
 
-/// Ends the wait of a draft, which is held and pending.
+/// Marks a draft as released or discarded. The draft must be locked and pending.
 async fn settle(change: &mut WriteTransaction<'_>, editor: &Editor, draft: Draft, state: DraftState) -> Result<()> {
     let settled = Draft { state, settled_at: Some(change.now()), settled_by: editor.user_id.clone(), ..draft };
     change.save_draft(&settled).await?;

@@ -18,7 +18,7 @@ pub enum Error {
     /// The caller is not permitted to do this. `field` is a path in the request.
     #[error("`{field}` {reason}")]
     Forbidden { field: String, reason: String },
-    /// What was asked for is no longer kept. `field` is the request property that asks for it.
+    /// The requested data is no longer stored. `field` is the request property that asks for it.
     #[error("`{field}` {reason}")]
     Gone { field: String, reason: String },
     /// The store has reached a limit.
@@ -60,13 +60,13 @@ impl Error {
         Self::NotFound { field: field.into(), reason: reason.into() }
     }
 
-    /// No such record in the store. Records of other stores count as missing.
+    /// Makes the error that the store has no such record. Records of other stores count as missing.
     pub fn missing(field: impl Into<String>, noun: &str, id: impl std::fmt::Display) -> Self {
         Self::not_found(field, format!("no {noun} with id `{}` in this store", shown(id)))
     }
 }
 
-/// An id for an error text, shortened: a request may send any text as an id.
+/// Returns an id shortened for an error text, since a request may send any text as an id.
 pub(super) fn shown(id: impl std::fmt::Display) -> String {
     let text = id.to_string();
     match text.char_indices().nth(MAX_ID_CHARS) {

@@ -15,13 +15,13 @@ pub struct RecordedEvent {
 #[derive(Debug)]
 pub struct EventPage {
     pub events: Vec<RecordedEvent>,
-    /// The sequence number up to which there are no other events of these kinds. The next page begins behind it.
+    /// The sequence number up to which there are no other events of these kinds. The next page begins after it.
     pub reached: i64,
 }
 
 impl Service {
-    /// At most `limit` events of these kinds after a sequence number, in order. No kinds: all kinds. Events without a number get one, as by
-    /// [`Self::events_after`].
+    /// Returns at most `limit` events of these kinds after a sequence number, in order. If `kinds` is empty, returns events of all kinds.
+    /// Events without a number get a number first, as in [`Self::events_after`].
     pub async fn events_of_kinds(&self, store: &StoreId, after: i64, kinds: &[&str], limit: i64) -> Result<EventPage> {
         if kinds.is_empty() {
             let events = self.events_after(store, after, limit).await?;
@@ -36,8 +36,8 @@ impl Service {
         Ok(EventPage { events: told(store, events)?, reached })
     }
 
-    /// At most `limit` events after a sequence number, in order; empty at the end. Events without a number get one first,
-    /// unless another process holds the write lock for too long; then only numbered events are returned.
+    /// Returns at most `limit` events after a sequence number, in order. Empty at the end. Events without a number get a number first. If
+    /// another process holds the write lock for too long, only numbered events are returned.
     pub async fn events_after(&self, store: &StoreId, sequence: i64, limit: i64) -> Result<Vec<RecordedEvent>> {
         let db = self.db();
         let mut events = db.events_after(store, sequence, limit).await?;
@@ -62,7 +62,7 @@ impl Service {
     }
 }
 
-/// The events with their numbers put in.
+/// Returns the events with their sequence numbers inserted into the JSON.
 fn told(store: &StoreId, events: Vec<store::events::Recorded>) -> Result<Vec<RecordedEvent>> {
     let one = |event: store::events::Recorded| {
         let text = numbered(event.sequence, &event.body).and_then(|bytes| String::from_utf8(bytes).ok());

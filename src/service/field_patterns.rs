@@ -30,7 +30,8 @@ type PatternResult = std::result::Result<Option<Value>, ValueError>;
 pub(super) struct Judged(HashMap<FieldId, (Field, PatternResult)>);
 
 impl Judged {
-    /// The value in its stored form. Validated now if the field has no pattern, or its definition has changed since.
+    /// Returns the value of a field in its stored form. Validates it now if the field has no pattern, or if the field's definition has
+    /// changed since the earlier validation.
     pub fn value(&mut self, field: &Field, most: i64, value: Value) -> PatternResult {
         match self.0.remove(&field.id) {
             Some((judged, verdict)) if judged == *field => verdict,
@@ -40,7 +41,7 @@ impl Judged {
 }
 
 impl Service {
-    /// Validates the values of fields with a pattern. `most`: the limit of values for definitions without one.
+    /// Validates the values of fields with a pattern. `most`: the maximum number of values of a field whose definition sets no maximum.
     pub(super) async fn judge(&self, store: &StoreId, noun: FieldOwner, most: i64, values: &[(FieldId, &Value)]) -> Result<Judged> {
         let texts: HashMap<&FieldId, &Value> =
             values.iter().filter(|(_, value)| bytes_of_texts(value) > 0).map(|(id, value)| (id, *value)).collect();

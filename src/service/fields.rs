@@ -7,8 +7,8 @@ use crate::domain::{
 };
 
 impl Service {
-    /// Ticket fields in display order. With accounts: the existing accounts of a field, in the field's order; empty for a field without
-    /// accounts.
+    /// Returns the ticket fields in display order. With accounts: also the existing accounts of each field, in the field's order; empty for
+    /// a field without accounts.
     pub async fn ticket_fields(&self, store: &StoreId, with_accounts: bool) -> Result<Vec<TicketFieldView>> {
         let fields = self.db().ticket_fields(store).await?;
         if !with_accounts {
@@ -22,7 +22,7 @@ impl Service {
         Ok(fields.into_iter().map(view).collect())
     }
 
-    /// Contact fields in display order.
+    /// Returns contact fields in display order.
     pub async fn contact_fields(&self, store: &StoreId) -> Result<Vec<Field>> {
         Ok(self.db().contact_fields(store).await?)
     }

@@ -1,4 +1,4 @@
-//! Filters by labels and fields after writes and imports.
+//! Tests of ticket filters by labels and fields after writes and imports.
 
 use std::sync::Arc;
 
@@ -54,7 +54,7 @@ impl Shop {
         import::run(&self.fixture.db, self.service.world(), &self.fixture.store, spool, import::Options::default()).await.unwrap();
     }
 
-    /// The matching tickets: imported ones by id, later ones as `new`.
+    /// Returns the matching tickets: an imported ticket as its id, a ticket that was created later as `new`.
     async fn found(&self, filter: TicketFilter) -> String {
         let filter = TicketFilter { statuses: vec![Status::Open, Status::Closed], ..filter };
         let page = self.service.tickets(&self.fixture.store, filter, first(9), TicketExpand::default()).await.unwrap();
@@ -127,7 +127,7 @@ async fn filters_find_current_values_and_no_former_ones() {
         field("region", "text", "string"),
         field("score", "integer", "number"),
         field("tags", "multi_select", "string"),
-        // Tickets before their conversations.
+        // Tickets come before their conversations in the file, since the order of lines must not matter.
         ticket("k1", "v1", false, json!({"region": "Northern Sea", "score": 7, "tags": ["a", "b"]})),
         ticket("k2", "v1", true, json!({"region": "south", "score": 0})),
         ticket("k3", "v2", false, json!({})),
@@ -188,7 +188,7 @@ async fn filters_find_current_values_and_no_former_ones() {
     shop.service.receive(&shop.fixture.store, inbound).await.unwrap();
     assert_eq!(shop.labelled(All, &["l2", "l3"]).await, "k1 k2 new");
 
-    // Tickets follow a replaced conversation, and a replaced ticket keeps the labels of its conversation.
+    // When a conversation is replaced, its tickets get its new labels. A replaced ticket keeps the labels of its conversation.
     shop.import([conversation("v1", &["l1"]), ticket("k3", "v2", false, json!({"region": "west"}))]).await;
     assert_eq!(shop.labelled(Any, &["l1"]).await, "k1 k2 new");
     assert_eq!(shop.labelled(Any, &["l2", "l3"]).await, "");

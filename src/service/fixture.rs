@@ -13,7 +13,7 @@ use crate::{
     store::Db,
 };
 
-/// A renderer without output.
+/// An event renderer that returns no bytes.
 pub(crate) struct Silent;
 
 impl Renderer for Silent {

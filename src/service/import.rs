@@ -104,7 +104,7 @@ pub async fn run(db: &Db, world: &World, store: &StoreId, spool: Spool, options:
     let (spool, read) = read?;
 
     let outcome = match (written, read) {
-        // An error of the reader concerns an earlier line than the next error of the database.
+        // `finish` makes its checks last: an error that the reader or an earlier batch found is reported instead.
         (Ok(Ok(())), Ok(end)) => match import.missing_account(&end.accounts).await? {
             Some(account) => Err(ImportError::at(
                 "ticketField.accountIds",
@@ -173,7 +173,7 @@ async fn write(import: &mut Import, steps: &mut mpsc::Receiver<ImportStep>) -> s
     Ok(Ok(()))
 }
 
-/// The lines of faults that the database found: the input is read again, since its records were not kept.
+/// Finds the lines of faults that the database found. Reads the input again, since its records were not kept.
 fn located(spool: &Spool, faults: Vec<Fault>) -> Result<ImportError, ImportError> {
     let mut located = Vec::with_capacity(faults.len());
     let mut sought = Vec::new();

@@ -1,4 +1,4 @@
-//! API key lifetimes, with a fake clock (section 3.2; decisions, section 7), and the audit log.
+//! Tests of API key lifetimes, with a fake clock (section 3.2; decisions, section 7), and the audit log.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::{
     store::{Db, fixture::Fixture},
 };
 
-/// A store, and two processes on its database.
+/// A store, and two services on its database, as in two processes.
 struct Keyring {
     fixture: Fixture,
     clock: Arc<MovableClock>,
@@ -62,7 +62,7 @@ impl Keyring {
         self.clock.pass(instant.millis() - self.clock.now().millis());
     }
 
-    /// The scopes of a secret in both processes; `None` if it is invalid.
+    /// Returns the scopes of a secret in both processes; `None` if it is invalid.
     async fn scopes(&self, secret: &Secret) -> Option<ScopeSet> {
         let one = self.one.authenticate(secret.reveal()).await.unwrap().map(|known| known.caller.scopes);
         let other = self.other.authenticate(secret.reveal()).await.unwrap().map(|known| known.caller.scopes);
@@ -170,7 +170,7 @@ async fn secrets_of_one_millisecond_are_distinct() {
 async fn a_former_secret_does_not_outlive_its_own_end() {
     let ring = Keyring::at("2026-03-01T00:00:00.000Z").await;
     let (key, first) = ring.key(&[Scope::LabelsRead]).await;
-    // An hour before its expiry.
+    // The key is rotated an hour before its expiry.
     ring.go_to(key.expires_at.plus_millis(-HOUR));
     let second = ring.rotate(&key.id).await;
     ring.opens_until(&first, key.expires_at).await;

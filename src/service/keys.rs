@@ -1,4 +1,7 @@
-//! API key management and authentication (sections 3.2 and 5; decisions, section 7). Called by `http` and `cli`.
+//! API key management (create, edit, rotate, delete), and the note of each use (sections 3.2 and 5; decisions, section 7). Called by `http`
+//! and `cli`.
+//!
+//! [`Service::authenticate`] hashes the secret of a request and notes the use. `store::api_key_auth` decides whether the key is valid.
 //!
 //! The last use of a key is kept in memory and written periodically (write-behind), since a write per request would cost
 //! more than most requests do.
@@ -66,8 +69,9 @@ impl Uses {
 }
 
 impl Service {
-    /// Authenticates a secret. The key is looked up on every call, unless the store's cache is known to be current, so that all processes
-    /// see a change of a key at once. The records that the request names may be looked up together with the key.
+    /// Looks up the caller of an API key by the hash of its secret, and notes the use. Returns `None` if no valid key has this secret. The
+    /// key is looked up on every call, unless the store's cache is known to be current, so that all processes see a change of a key at
+    /// once. The records that the request names may be looked up together with the key.
     pub async fn authenticate(&self, secret: &str) -> Result<Option<LookedUpCaller>> {
         let now = self.world().now();
         let found = self.db().find_caller(&SecretHash::of(secret), now).await?;
@@ -77,7 +81,7 @@ impl Service {
         Ok(found)
     }
 
-    /// A secret of the server itself, generated on first use.
+    /// Returns a secret of the server itself, such as the secret that seals cursors. Generates it on first use.
     pub async fn server_secret(&self, name: &str) -> Result<Vec<u8>> {
         let mut fresh = vec![0_u8; 32];
         getrandom::fill(&mut fresh).map_err(|error| Error::Internal(format!("no randomness: {error}")))?;
@@ -91,7 +95,7 @@ impl Service {
         let secret = fresh_secret(PREFIX)?;
         let mut change = self.begin_edit(editor).await?;
         Self::must_have_room("keys", "--max-keys", change.count_keys().await?, self.bounds.keys)?;
-        // A key without a user acts for an owner, which an admin must not grant.
+        // A key without a user acts for an owner. An admin must not grant that, so an admin's key acts for the admin.
         let owner = new.owner.or_else(|| editor.user_id.clone().filter(|_| !editor.is_owner));
         if let Some(user) = &owner {
             if change.known_users(&[user]).await?.is_empty() {
@@ -120,7 +124,7 @@ impl Service {
         Ok((key, secret))
     }
 
-    /// Every key of a store, oldest first.
+    /// Returns every key of a store, oldest first.
     pub async fn keys(&self, store: &StoreId) -> Result<Vec<ApiKey>> {
         self.must_exist(store).await?;
         let mut keys = self.db().keys(store).await?;
@@ -146,7 +150,7 @@ impl Service {
         Ok(key)
     }
 
-    /// Suspends a key, or ends its suspension. Its expiry runs on.
+    /// Suspends a key, or ends its suspension. The expiry of the key does not change.
     pub async fn set_key_active(&self, editor: &Editor, id: &KeyId, active: bool) -> Result<ApiKey> {
         let mut change = self.begin_edit(editor).await?;
         let mut key = known(&change, id).await?;
@@ -159,7 +163,8 @@ impl Service {
         Ok(key)
     }
 
-    /// Gives a key a new secret and six more months. Former secrets that overlap stay valid for two hours, unless they expire earlier.
+    /// Gives a key a new secret and six more months. With [`FormerSecrets::Overlap`], former secrets stay valid for two hours, unless they
+    /// expire earlier.
     pub async fn rotate_key(&self, editor: &Editor, id: &KeyId, former: FormerSecrets) -> Result<(ApiKey, Secret)> {
         let secret = fresh_secret(PREFIX)?;
         let mut change = self.begin_edit(editor).await?;
@@ -224,7 +229,7 @@ fn changed(action: &'static str, key: &ApiKey) -> Entry {
     Entry { action, subject: Subject::Key, subject_id: key.id.to_string(), detail }
 }
 
-/// A new random secret.
+/// Generates a random secret.
 pub(super) fn fresh_secret(prefix: &str) -> Result<Secret> {
     Secret::generate(prefix, getrandom::fill).map_err(|error| Error::Internal(format!("the system gives no random bytes: {error}")))
 }

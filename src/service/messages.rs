@@ -10,7 +10,7 @@ use crate::domain::{
 };
 
 impl Service {
-    /// Newest first: the messages of a conversation, or those in a ticket's window. With both ids, the ticket must belong to
+    /// Returns the messages of a conversation, or the messages in a ticket's window, newest first. With both ids, the ticket must belong to
     /// the conversation.
     pub async fn messages(
         &self,
@@ -33,8 +33,8 @@ impl Service {
         };
         let Page { rows, next, total } = self.db().messages(store, &window, &page).await?;
         let thread = match expand.conversation || expand.account || rows.is_empty() {
-            // All messages belong to one conversation, so that it is read once. If there is no message, it is read to find out whether it
-            // exists.
+            // All messages belong to one conversation, so the conversation is read once. Without messages, it is read to find out whether
+            // it exists.
             true => Some(self.thread(store, &window.conversation_id).await?),
             false => None,
         };
@@ -51,7 +51,7 @@ impl Service {
         Ok(Page { rows: rows.into_iter().map(view).collect(), next, total })
     }
 
-    /// Internal comments of a conversation, newest first.
+    /// Returns internal comments of a conversation, newest first.
     pub async fn comments(
         &self,
         store: &StoreId,

@@ -1,4 +1,4 @@
-//! Use-cases (application services), one file per noun. Called by `http`, `cli`, `delivery` and `app`; calls `store` and
+//! Use-cases (application services), one file per kind of record. Called by `http`, `cli`, `delivery` and `app`; calls `store` and
 //! `search`; owns the transaction of every write.
 
 pub mod accounts;
@@ -89,7 +89,7 @@ pub struct Service {
     deliveries: Arc<Notify>,
     /// Present if this process serves a sandbox.
     sandbox: Option<Arc<Sandbox>>,
-    /// Wakes all that wait for a change: notified of each commit of this process that changes records or records events.
+    /// Notified at each commit of this process that changes records or records events. All waiters wake.
     commits: Arc<Notify>,
 }
 
@@ -112,30 +112,30 @@ impl Service {
         }
     }
 
-    /// A copy with other limits.
+    /// Returns a copy with other limits.
     #[must_use]
     pub fn bounded_by(self, bounds: Bounds) -> Self {
         Self { bounds, ..self }
     }
 
-    /// A copy with these permitted targets of endpoints.
+    /// Returns a copy with these permitted targets of endpoints.
     #[must_use]
     pub fn delivering_to(self, targets: Targets) -> Self {
         Self { targets, ..self }
     }
 
-    /// A copy with a search.
+    /// Returns a copy that uses this search service.
     pub fn searched_by(self, searches: SearchService) -> Self {
         Self { searches: Some(searches), ..self }
     }
 
-    /// A copy that reads from the standby of the database.
+    /// Returns a copy that reads from the standby of the database.
     #[must_use]
     pub fn on_replica(&self) -> Self {
         Self { db: self.db.on_replica(), ..self.clone() }
     }
 
-    /// A copy whose statements count towards the share of a store: how many of them may run at the same time.
+    /// Returns a copy whose statements count towards the share of a store, which limits how many of them run at the same time.
     #[must_use]
     pub fn within(&self, share: Share) -> Self {
         Self { db: self.db.within(share), ..self.clone() }
@@ -158,7 +158,7 @@ impl Service {
         &self.rules
     }
 
-    /// Refuses a record over a limit of the store.
+    /// Refuses a new record if the store already has `most` records of its kind.
     fn must_have_room(noun: &str, option: &str, count: i64, most: u32) -> Result<()> {
         if count < i64::from(most) {
             return Ok(());

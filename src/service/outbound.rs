@@ -1,4 +1,5 @@
-//! The outbox of messages as `delivery` uses it: claim under a lease, and settle (decisions, section 7).
+//! The message outbox as `delivery` uses it: claims entries under a lease, records the outcome of an attempt, and decides whether a message
+//! is retried (decisions, section 7).
 
 use super::{Result, Service};
 use crate::{
@@ -38,7 +39,7 @@ pub const LEASE_MILLIS: i64 = 60_000;
 /// The limit of characters in a stored reason.
 const MAX_REASON_CHARS: usize = 500;
 
-/// The limit of entries of messages that failed long ago that are deleted when a message fails.
+/// When a message fails, at most this many entries of messages that failed long ago are deleted.
 const FORGOTTEN_AT_ONCE: u64 = 50;
 
 fn kept_reason(reason: &str) -> String {
@@ -51,7 +52,7 @@ impl Service {
         self.parcels.notified().await;
     }
 
-    /// When the next message is due.
+    /// Returns when the next message is due.
     pub async fn next_parcel_at(&self) -> Result<Option<Timestamp>> {
         Ok(self.db().next_parcel_at().await?)
     }
@@ -63,7 +64,8 @@ impl Service {
         Ok(self.db().claim_parcels(now, now.plus_millis(LEASE_MILLIS), &claim, room).await?)
     }
 
-    /// Records the outcome of an attempt. `jitter` in 0..1 varies the next pause.
+    /// Records the outcome of an attempt, and decides whether and when the message is retried. `jitter` in 0..1 varies the pause before the
+    /// retry.
     pub async fn settle_parcel(&self, claimed: &ClaimedMessage, verdict: Verdict, jitter: f64) -> Result<DeliveryOutcome> {
         let parcel = &claimed.parcel;
         let mut change = self.begin_alone(&parcel.store_id, parcel.actor.clone()).await?;

@@ -1,4 +1,4 @@
-//! Reads: missing records, refused parameters, expansion.
+//! Tests of reads: missing records, refused parameters, expansion.
 
 use std::sync::{Arc, atomic::Ordering};
 

@@ -26,7 +26,8 @@ impl Service {
         self.receive_signed(store, inbound, None).await
     }
 
-    /// [`Self::receive`] for a message from a bridge. A request that the bridge signed is accepted once; if it fails, it may be sent again.
+    /// Receives a message from a bridge, as [`Self::receive`] does. A request that the bridge signed is accepted once. If it fails, it may
+    /// be sent again.
     pub async fn receive_signed(&self, store: &StoreId, mut inbound: Inbound, signature: Option<&AcceptedSignature>) -> Result<Received> {
         check(&inbound)?;
         let account = self.db().account(store, &inbound.account_id).await?;
@@ -139,7 +140,8 @@ impl Service {
         })
     }
 
-    /// The ticket of the message and, if the message opened it, whether it had been closed before.
+    /// Finds, reopens or opens the ticket of the message. Returns the ticket and, if the message reopened or opened it, whether it had been
+    /// closed before. `None` for a spam conversation without an open ticket.
     async fn ticket_for(
         &self,
         change: &WriteTransaction<'_>,
@@ -171,12 +173,13 @@ impl Service {
     }
 }
 
-/// The receipt time of a message. It is later than the close of the former ticket; otherwise the message would belong to that ticket.
+/// Returns the receipt time of a message. It is later than the close of the former ticket; otherwise the message would belong to that
+/// ticket.
 fn received_at(now: Timestamp, former: Option<&Ticket>) -> Timestamp {
     former.and_then(|ticket| ticket.closed_at).map_or(now, |closed_at| now.max(closed_at.plus_millis(1)))
 }
 
-/// Validates the message itself: its ids, text and images. [`Inbound::tidy`] handles the details beside it.
+/// Validates the message itself: its ids, text and images. [`Inbound::tidy`] normalises the other properties.
 fn check(inbound: &Inbound) -> Result<()> {
     let name = |field: &str, text: &str, max: usize| {
         if is_name(text, max) { Ok(()) } else { Err(Error::invalid(field, format!("must have 1 to {max} printable characters"))) }

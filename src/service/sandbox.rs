@@ -1,11 +1,11 @@
 //! The clock of a sandbox: reading it, and advancing it until everything that fell due has run.
 //!
-//! While it is advanced, the clock stands still at one instant after another: those at which a delivery or a message is due, and the last.
-//! At each of them the delivery workers do all that is due and nothing else, so no attempt is under way when the clock moves on. What
-//! depends on the clock alone, such as the end of a snooze or the expiry of a key, is right at each instant without any work.
+//! An advance moves the clock to each instant at which a delivery or a message is due, and at last to the requested time. The clock stops
+//! at each of these instants, and the delivery workers make all due attempts and nothing else. So no attempt is in progress when the clock
+//! moves on. State that depends on the clock alone, such as the end of a snooze or the expiry of a key, needs no work.
 //!
-//! Guarantees: of several advances at once, one runs. The instant is stored before the clock shows it, so a server that is killed goes on
-//! from there, and never from an earlier one.
+//! Guarantees: Of several concurrent advances, one runs. An instant is stored before the clock shows it, so a server that is killed
+//! continues from the stored instant when it restarts, and never from an earlier instant.
 
 use std::{
     collections::HashMap,
@@ -33,21 +33,21 @@ use crate::{
 /// How far the clock may be ahead of real time, in milliseconds: two years, one of them a leap year.
 pub const LONGEST_AHEAD: i64 = 731 * 24 * 60 * 60 * 1000;
 
-/// How long an advance may take in real time, until it ends where it is.
+/// How long an advance may take in real time. After that it fails, and the clock runs on from the instant that the advance has reached.
 const LONGEST_ADVANCE: Duration = Duration::from_secs(600);
 
 /// An order to the worker of a queue.
 pub enum DrainOrder {
-    /// Do everything that is due, until this instant of real time at the latest. Then do nothing before the next order.
+    /// Make all due attempts, until this instant of real time at the latest. Then wait for the next order.
     Drain { until: Instant, done: oneshot::Sender<Result<Attempts>> },
-    /// Work on without orders.
+    /// Return to normal work without orders.
     Release,
 }
 
 /// The number of attempts for each store.
 pub type Attempts = HashMap<StoreId, u64>;
 
-/// The orders to one worker. A worker that is started again takes them over from the one before.
+/// The channel of orders to one worker. A restarted worker takes the channel over from its predecessor.
 pub type DrainOrders = Arc<tokio::sync::Mutex<mpsc::UnboundedReceiver<DrainOrder>>>;
 
 /// A sandbox that this process serves.
@@ -62,8 +62,8 @@ pub struct Sandbox {
 }
 
 impl Sandbox {
-    /// A sandbox with this clock, which is `stored` milliseconds ahead according to the database, and the orders to the workers of
-    /// messages and of webhooks.
+    /// Makes a sandbox with this clock, which is `stored` milliseconds ahead according to the database. Also returns the order channels for
+    /// the workers of messages and of webhooks.
     pub fn new(clock: Arc<SandboxClock>, stored: i64) -> (Arc<Self>, [DrainOrders; 2]) {
         let ((messages, message_orders), (webhooks, webhook_orders)) = (mpsc::unbounded_channel(), mpsc::unbounded_channel());
         let orders = [message_orders, webhook_orders].map(|orders| Arc::new(tokio::sync::Mutex::new(orders)));
@@ -95,7 +95,7 @@ pub struct Advanced {
     pub came_due: CameDue,
 }
 
-/// The clock stands still until this is dropped.
+/// Guard of an advance: the clock is stopped until the guard is dropped. Then the clock runs on, and the workers are released.
 struct Standstill(Arc<Sandbox>);
 
 impl Drop for Standstill {
@@ -110,7 +110,7 @@ impl Drop for Standstill {
 }
 
 impl Service {
-    /// A copy that can advance the clock of a sandbox.
+    /// Returns a copy that can advance the clock of a sandbox.
     #[must_use]
     pub fn in_sandbox(self, sandbox: Option<Arc<Sandbox>>) -> Self {
         Self { sandbox, ..self }
@@ -121,7 +121,7 @@ impl Service {
         ShownClock { now: self.world().now(), is_sandbox: self.sandbox.is_some(), advancing_to }
     }
 
-    /// Advances the clock of the sandbox; returns once everything that fell due has run. The advance goes on if the caller goes away.
+    /// Advances the clock of the sandbox; returns once everything that fell due has run. The advance continues if the caller disconnects.
     pub async fn advance_clock(&self, editor: &Editor, to: Timestamp) -> Result<Advanced> {
         let Some(sandbox) = self.sandbox.clone() else {
             let reason = "cannot be reached: this server's clock shows real time, since its database is no sandbox; `counterpart serve \
@@ -161,7 +161,7 @@ impl Service {
         let until = Instant::now() + LONGEST_ADVANCE;
         let mut attempts = [Attempts::new(), Attempts::new()];
         let from = sandbox.clock.stop();
-        // Real time may have passed `to` since it was checked.
+        // The running clock may have passed `to` since `to` was checked.
         let to = to.max(from);
         let mut change = self.begin_edit(editor).await?;
         let detail = json!({ "from": from, "to": to });
@@ -191,8 +191,8 @@ impl Service {
         Ok(())
     }
 
-    /// Lets the workers do all that is due, in turns: a message that was sent is an event for webhooks, and their receivers may send
-    /// messages.
+    /// Drains the queues of messages and of webhooks alternately until no attempt is due: a message that was sent causes an event for
+    /// webhooks, and the receiver of the event may send messages.
     async fn drain(&self, sandbox: &Sandbox, until: Instant, [messages, events]: &mut [Attempts; 2]) -> Result<()> {
         loop {
             drain_queue(&sandbox.messages, until, messages).await?;
@@ -203,7 +203,7 @@ impl Service {
     }
 }
 
-/// Lets one worker do all that is due; returns how many attempts it made.
+/// Orders one worker to drain its queue. Returns the number of attempts that it made, and adds them to `total`.
 async fn drain_queue(worker: &mpsc::UnboundedSender<DrainOrder>, until: Instant, total: &mut Attempts) -> Result<u64> {
     let ended = |what: &str| Error::Unavailable { reason: format!("the advance of the clock ended early: {what}"), retry_after: 5 };
     let (done, drained) = oneshot::channel();

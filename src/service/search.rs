@@ -16,21 +16,21 @@ use crate::{
 };
 
 impl Service {
-    /// By relevance, then the newest first.
+    /// Searches messages. The order is by relevance, then newest first.
     pub async fn search_messages(&self, store: &StoreId, text: &str, page: PageRequest) -> Result<Page<MessageHit>> {
         let found = self.find(search(store, Noun::Message, text, page.clone())).await?;
         let rows = self.indexed().messages_by_id(store, &found.ids()).await?;
         Ok(found.page(&page, rows, |message| message.id.as_str()).map(|(hit, message)| message_hit(&hit, message)))
     }
 
-    /// By relevance, then the most recently updated first.
+    /// Searches contacts. The order is by relevance, then most recently updated first.
     pub async fn search_contacts(&self, store: &StoreId, text: &str, page: PageRequest) -> Result<Page<ContactHit>> {
         let found = self.find(search(store, Noun::Contact, text, page.clone())).await?;
         let rows = self.indexed().contacts_by_id(store, &found.ids()).await?;
         Ok(found.page(&page, rows, |contact| contact.id.as_str()).map(|(_, contact)| contact_hit(text, contact)))
     }
 
-    /// Contacts filtered by `search`.
+    /// Returns contacts filtered by `search`.
     pub(super) async fn found_contacts(&self, store: &StoreId, filter: ContactFilter, page: PageRequest) -> Result<Page<Contact>> {
         let text = filter.search.unwrap_or_default();
         let order = if self.rules().contacts_by_relevance { SortOrder::Relevance } else { SortOrder::Newest };
@@ -46,7 +46,7 @@ impl Service {
         Ok(found.page(&page, rows, |contact| contact.id.as_str()).map(|(_, contact)| contact))
     }
 
-    /// The primary database, from which hits are read: a standby may lag behind the index.
+    /// Returns the primary database, from which hits are read: a standby may lag behind the index.
     fn indexed(&self) -> Db {
         self.db().on_primary()
     }
@@ -74,7 +74,7 @@ impl Ordered {
         self.found.hits.iter().map(|hit| hit.id.as_str()).collect()
     }
 
-    /// The page of those hits whose rows exist. The index may still contain deleted rows for a moment.
+    /// Returns the page of the hits whose rows exist. The index may still contain deleted rows for a moment.
     fn page<T>(self, page: &PageRequest, rows: Vec<T>, id: impl Fn(&T) -> &str) -> Page<(Hit, T)> {
         let HitPage { mut hits, weights, total } = self.found;
         let size = page.size as usize;

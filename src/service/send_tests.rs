@@ -1,4 +1,4 @@
-//! Concurrent messages in both directions, and tickets that close meanwhile.
+//! Tests of concurrent messages in both directions while tickets are closed, and of a send that loses a race.
 
 use std::sync::{
     Arc,
@@ -82,7 +82,7 @@ async fn concurrent_writes_leave_consistent_records() {
     assert_eq!(messages, SENDS as i64 + 1 + SENDS.div_ceil(3) as i64);
 }
 
-/// A clock that runs another write before the write that reads it.
+/// A clock that causes a race: when a write reads the clock, the clock first runs another write to the same conversation.
 struct Meddler {
     fixture: Arc<Fixture>,
     left: AtomicU32,

@@ -1,8 +1,8 @@
 //! Sending messages to contacts: text, e-mail, templates (section 4.3; decisions, sections 6.10 to 6.12 and 7).
 //!
-//! Transactional outbox: a message is stored with its outbox entry (parcel) in one transaction. `delivery` sends the parcel
-//! and records the outcome with [`Service::settle_parcel`](super::outbound). A channel of this server has the message once
-//! it is stored: its event is part of the same commit.
+//! Transactional outbox: a message is stored with its outbox entry in one transaction. `delivery` sends the message of the entry, and
+//! records the outcome with [`Service::settle_parcel`](super::outbound). For a channel of this server, storing the message is its delivery:
+//! the event about the sent message is part of the same commit.
 
 use serde_json::Value;
 
@@ -31,13 +31,13 @@ use crate::{
     store::queues::outbound::ThreadMail,
 };
 
-/// How to begin a thread, if there is none.
+/// A message that may begin a conversation: a new e-mail, or a template to a phone number.
 enum First<'a> {
     Mail(&'a Letter),
     Template { phone: &'a str, filling: &'a FilledTemplate },
 }
 
-/// A conversation and its open ticket, locked.
+/// Locks a conversation and its open ticket, and returns them.
 async fn thread(change: &WriteTransaction<'_>, id: &ConversationId) -> Result<(Conversation, Option<TicketId>)> {
     let found = change.conversation_with_ticket(id).await?;
     found.ok_or_else(|| Error::missing("body.conversationId", "conversation", id))
@@ -84,7 +84,8 @@ impl Service {
         change.finish(by, ()).await
     }
 
-    /// Sends an e-mail that begins a conversation. Its contact is the one with the first address as primary e-mail.
+    /// Sends an e-mail that begins a conversation. The contact of the conversation is the contact whose primary e-mail is the first
+    /// address.
     async fn send_mail(&self, by: &WriteContext<'_, ()>, account: AccountId, letter: Letter) -> Result<WriteOutcome<()>> {
         self.send_first(by, account, First::Mail(&letter)).await
     }
@@ -137,7 +138,7 @@ impl Service {
         let mut change = begin!(self, by);
         let account = change.account(id).await?.ok_or_else(|| Error::missing("body.accountId", "account", id))?;
         let channel = account.channel.as_str();
-        // There is no ticket beside them: a new conversation has none.
+        // A new conversation has no ticket.
         let (thread, content) = match first {
             First::Mail(letter) => {
                 if !is_mail(channel) {
@@ -238,7 +239,7 @@ impl Service {
         change.dispatch(&parcel)
     }
 
-    /// A conversation that takes no free text at the moment, and why.
+    /// Returns an error text: which conversation takes no free text at the moment, and why.
     pub(super) fn closed(&self, closed: Closed) -> String {
         match closed {
             Closed::TemplateOnly => format!(
@@ -252,8 +253,8 @@ impl Service {
         }
     }
 
-    /// An e-mail with a new Message-ID. `references`: the thread, oldest first; `answers`: the message among them to which it
-    /// replies.
+    /// Makes an e-mail with a new Message-ID. `references`: the Message-IDs of the thread, oldest first. `answers`: the Message-ID of the
+    /// e-mail that this e-mail replies to.
     fn mail(&self, account: &Account, letter: Letter, references: Vec<String>, answers: Option<String>) -> (MessageId, Content) {
         let id = MessageId::from(self.world().ids.fresh());
         let from = Some(account.name.as_str()).filter(|name| is_email(name)).map(|email| Mailbox { email: email.to_owned(), name: None });
@@ -288,7 +289,7 @@ fn not_of_channel(noun: &str, channel: &str, wanted: &str) -> String {
     format!("names {article} {noun} of the channel `{channel}`; it must be one of {wanted}")
 }
 
-/// The recipient of a reply: the last sender, or else the contact's address, or else the thread's reference.
+/// Returns the recipient of a reply: the last sender, or else the contact's address, or else the thread's reference.
 async fn correspondent(change: &WriteTransaction<'_>, thread: &Conversation, mails: &[ThreadMail]) -> Result<Mailbox> {
     let writer = mails.iter().find(|mail| mail.inbound).and_then(|mail| mail.sender.as_deref());
     let writer = writer.and_then(|sender| serde_json::from_str::<Value>(sender).ok()).and_then(|sender| {
@@ -304,7 +305,7 @@ async fn correspondent(change: &WriteTransaction<'_>, thread: &Conversation, mai
     Ok(Mailbox { email, name: None })
 }
 
-/// The contact of an e-mail, by its first address.
+/// Returns the person to whom an e-mail goes, by its first address.
 fn correspondents_person(to: &[Mailbox]) -> Person {
     let (email, name) = to.first().map(|to| (to.email.clone(), to.name.clone())).unwrap_or_default();
     let local = email.split('@').next().unwrap_or_default().to_owned();
@@ -319,7 +320,7 @@ fn mail_reference(content: &Content) -> String {
     }
 }
 
-/// The Message-ID of an e-mail, in angle brackets.
+/// Returns the Message-ID of an e-mail of the thread, in angle brackets.
 fn mail_name(mail: &ThreadMail) -> Option<String> {
     let payload = mail.payload.as_deref().and_then(|payload| serde_json::from_str::<Value>(payload).ok());
     let told = payload.and_then(|payload| payload["email"]["messageId"].as_str().map(str::to_owned));
@@ -329,7 +330,7 @@ fn mail_name(mail: &ThreadMail) -> Option<String> {
     right.then(|| format!("<{inner}>"))
 }
 
-/// A template of this account.
+/// Returns a template of this account.
 async fn template(change: &WriteTransaction<'_>, account: &AccountId, id: &TemplateId) -> Result<Template> {
     let template = change.template(id).await?.filter(|template| template.account_id == *account);
     template.ok_or_else(|| Error::not_found("body.templateId", format!("no template with id `{}` on this account", shown(id))))

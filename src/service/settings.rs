@@ -1,8 +1,8 @@
 //! Settings access (credentials), seats, account access, and the audit log (section 5; decisions, section 7).
 //!
 //! A credential is authenticated by its secret, of which only the hash is stored. Role and seat are looked up on every request,
-//! so a user who loses one of them loses access to the settings at once. Credentials go by real time: a sandbox whose clock is put forward
-//! keeps its users signed in.
+//! so a user who loses one of them loses access to the settings at once. Credentials expire by real time, so users stay signed in when the
+//! clock of a sandbox is advanced.
 
 use std::collections::{HashMap, HashSet};
 
@@ -145,7 +145,7 @@ impl Service {
         Ok(count)
     }
 
-    /// The credentials of the store that have not ended, the newest first.
+    /// Returns the credentials of the store that have not ended, the newest first.
     pub async fn credentials(&self, store: &StoreId) -> Result<Vec<ListedCredential>> {
         Ok(self.db().credentials(store, self.world().real.now()).await?)
     }
@@ -164,7 +164,7 @@ impl Service {
         change.end().await
     }
 
-    /// At most `limit` audit log entries before a position, newest first.
+    /// Returns at most `limit` audit log entries before a position, newest first.
     pub async fn audited(&self, store: &StoreId, subject: Option<Subject>, before: Option<i64>, limit: i64) -> Result<Vec<Audited>> {
         Ok(self.db().audited(store, subject, before, limit).await?)
     }
@@ -198,7 +198,7 @@ impl Service {
         Ok(taken)
     }
 
-    /// Every channel account, including disconnected ones, with its permitted users, oldest first.
+    /// Returns every channel account, including disconnected ones, with its permitted users, oldest first.
     pub async fn account_access(&self, store: &StoreId) -> Result<Vec<AccountAccess>> {
         let mut users: HashMap<AccountId, Vec<UserId>> = HashMap::new();
         for (account, user) in self.db().all_account_users(store).await? {
@@ -241,7 +241,7 @@ impl Service {
 }
 
 /// Removes the assignee of those tickets whose assignee loses access; returns their number. A ticket that was reassigned
-/// meanwhile keeps its new assignee. Lock order: conversations before their tickets, as for an inbound message.
+/// after `tickets` were read keeps its new assignee. Lock order: conversations before their tickets, as for an inbound message.
 async fn unassign(change: &mut WriteTransaction<'_>, tickets: Vec<TicketId>, loses: impl Fn(&UserId) -> bool) -> Result<usize> {
     change.lock_conversations_of(&tickets).await?;
     let mut count = 0;

@@ -1,4 +1,4 @@
-//! Ticket transitions on a database: the stored rows, the events, and the refusals.
+//! Tests of ticket transitions on a database: the stored rows, the events, and the refusals.
 
 use std::sync::Arc;
 
@@ -71,7 +71,7 @@ impl Desk {
         self.clock.pass(millis);
     }
 
-    /// The events recorded since the last call.
+    /// Returns the events recorded since the last call.
     async fn heard(&self, seen: &mut i64) -> Vec<Value> {
         self.fixture.db.number_events(self.clock.now()).await.unwrap();
         let recorded = self.fixture.db.events_after(&self.fixture.store, *seen, 99).await.unwrap();
@@ -83,7 +83,7 @@ impl Desk {
         self.fixture.db.ticket(&self.fixture.store, &id.into()).await.unwrap().unwrap()
     }
 
-    /// The tickets of a list without filters.
+    /// Returns the tickets of a list without filters.
     async fn listed(&self) -> Vec<TicketId> {
         let page = self.service.tickets(&self.fixture.store, TicketFilter::default(), first(9), TicketExpand::default()).await.unwrap();
         page.rows.into_iter().map(|view| view.ticket.id).collect()

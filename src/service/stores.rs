@@ -16,13 +16,13 @@ pub const DEFAULT_CURRENCY: &str = "THB";
 /// The default reopen window: hours within which an inbound message reopens a closed ticket.
 pub const DEFAULT_REOPEN_WINDOW_HOURS: i64 = 24;
 
-/// The changeable settings of a store; `None` leaves one unchanged.
+/// The changeable settings of a store. `None` leaves a setting unchanged.
 #[derive(Clone, Debug, Default)]
 pub struct StoreSettings {
     pub name: Option<String>,
     /// ISO 4217 code.
     pub currency: Option<String>,
-    /// 0 never, -1 always.
+    /// How long after its close an inbound message reopens a ticket. 0: never reopen; -1: always reopen.
     pub reopen_window_hours: Option<i64>,
 }
 

@@ -11,18 +11,18 @@ use crate::domain::{
 };
 
 impl Service {
-    /// Users, oldest first. An unknown id gives an empty list.
+    /// Returns the users, oldest first. An unknown id gives an empty list.
     pub async fn users(&self, store: &StoreId, user: Option<&UserId>, with_role: bool) -> Result<Vec<UserView>> {
         let users = self.db().users(store, user).await?;
         Ok(users.into_iter().map(|(user, role)| UserView { user, role: role.filter(|_| with_role) }).collect())
     }
 
-    /// Labels, most recently updated first.
+    /// Returns the labels, most recently updated first.
     pub async fn labels(&self, store: &StoreId, search: Option<&str>, page: PageRequest) -> Result<Page<Label>> {
         Ok(self.db().labels(store, search.map(fold).as_deref(), &page).await?)
     }
 
-    /// Teams, oldest first.
+    /// Returns the teams, oldest first.
     pub async fn teams(&self, store: &StoreId, user: Option<&UserId>, page: PageRequest, with_users: bool) -> Result<Page<TeamView>> {
         let page = self.db().teams(store, user, &page).await?;
         let mut members = self.db().team_members(store, page.rows.iter().map(|team| &team.id).collect()).await?;
@@ -34,13 +34,13 @@ impl Service {
             .map(|team: Team| TeamView { members: members.remove(&team.id).unwrap_or_default().into_iter().map(member).collect(), team }))
     }
 
-    /// The named users among `ids`; no statement if `ids` is empty.
+    /// Returns the users in `ids` that can be shown, by user id. Runs no statement if `ids` is empty.
     pub(super) async fn user_refs(&self, store: &StoreId, ids: Vec<&UserId>) -> Result<HashMap<UserId, UserRef>> {
         let users = self.db().users_by_id(store, ids).await?;
         Ok(users.into_iter().filter_map(|user| self.user_ref(user)).map(|user| (user.user_id.clone(), user)).collect())
     }
 
-    /// `None` for a seat whose invitation is not accepted, and for a user without a name: they cannot be shown beside a record.
+    /// Returns `None` for a seat whose invitation is not accepted, and for a user without a name, since they cannot be shown in a record.
     fn user_ref(&self, user: User) -> Option<UserRef> {
         let name = user.shown_name(self.rules().user_name_fallback)?.to_owned();
         Some(UserRef { user_id: user.user_id?, name, role_id: user.role_id })

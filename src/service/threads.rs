@@ -1,4 +1,5 @@
-//! Conversation threads: found, begun and counted by messages in both directions (decisions, section 7).
+//! Conversation threads: finds or creates the conversation of a message, and updates its counters, for messages in both directions
+//! (decisions, section 7).
 
 use super::{Error, Service, write_transaction::WriteTransaction};
 use crate::{
@@ -90,7 +91,7 @@ impl Service {
         Ok(conversation)
     }
 
-    /// A new contact from the known properties of a person, not stored yet.
+    /// Makes a new contact from the known properties of a person. Does not store it.
     pub(super) fn new_contact(&self, change: &WriteTransaction<'_>, person: Person) -> Contact {
         Contact {
             id: ContactId::from(self.world().ids.fresh()),
@@ -111,8 +112,8 @@ impl Service {
     }
 }
 
-/// The conversation of a thread, locked. A WhatsApp thread is identified by the phone number. Its conversation is also found by the
-/// thread's former references and by the contact's phone, since an import may have given it another reference.
+/// Finds the conversation of a channel's thread, and locks it. A WhatsApp thread is identified by the phone number. Its conversation is
+/// also found by the thread's former references and by the contact's phone, since an import may have given it another reference.
 pub(super) async fn thread_of(change: &WriteTransaction<'_>, account: &Account, reference_id: &str) -> store::Result<Option<Conversation>> {
     let channel = account.channel.as_str();
     let Some(name) = thread_name(channel, reference_id).filter(|_| channel == WHATSAPP) else {
@@ -126,7 +127,7 @@ pub(super) async fn thread_of(change: &WriteTransaction<'_>, account: &Account, 
     }
 }
 
-/// The channel's id of a thread: the phone number on WhatsApp, even if an import gave the conversation another reference.
+/// Returns the channel's id of a thread: on WhatsApp the phone number, even if an import gave the conversation another reference.
 pub(super) async fn channel_reference(change: &WriteTransaction<'_>, conversation: &Conversation) -> store::Result<String> {
     let known = &conversation.reference_id;
     if let Some(name) = thread_name(conversation.channel.as_str(), known) {

@@ -1,5 +1,5 @@
 //! Ticket transitions without an operation in `/v1`: unassign, snooze, and the escalation from the AI (decisions, sections
-//! 7 and 8). Called by the settings plane.
+//! 7 and 8). Called by the settings API.
 
 use serde_json::{Value, json};
 
@@ -25,7 +25,7 @@ pub struct Escalation {
 }
 
 impl Service {
-    /// Removes the assignee of a ticket, also of a closed one. A ticket without one is unchanged.
+    /// Removes the assignee of a ticket, also of a closed ticket. A ticket without an assignee is unchanged.
     pub async fn unassign_ticket(
         &self,
         by: &WriteContext<'_, TicketView>,

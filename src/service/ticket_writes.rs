@@ -27,9 +27,9 @@ use crate::{
 pub struct FieldUpdate {
     pub ticket_id: TicketId,
     pub field_id: FieldId,
-    /// `null` unsets.
+    /// `null` removes the value.
     pub value: Value,
-    /// The stamp that the client has seen (optimistic locking); absent: overwrite.
+    /// The version stamp (time of the last change) that the client has seen, for optimistic locking. Absent: overwrite.
     pub stamp: Option<Timestamp>,
 }
 
@@ -261,7 +261,7 @@ pub(super) fn must_be_active(field: &Field, place: &str) -> Result<()> {
     if field.active { Ok(()) } else { Err(Error::invalid(place, "names a field that is not active")) }
 }
 
-/// An amount of money in its stored form.
+/// Returns an amount of money in its stored form.
 fn exact_amount(text: &str) -> Result<Value> {
     let wrong = || Error::invalid("body.totalRevenue", "must be 0 or more, with at most 15 digits, four of them behind the point");
     amount(text).ok_or_else(wrong)

@@ -20,7 +20,7 @@ impl Service {
         views.pop().ok_or_else(|| Error::Internal(format!("ticket {id} was not expanded")))
     }
 
-    /// Newest message first.
+    /// Returns a page of tickets, the ticket with the newest message first.
     pub async fn tickets(
         &self,
         store: &StoreId,
@@ -34,7 +34,7 @@ impl Service {
         Ok(Page { rows: self.expand_tickets(store, rows, expand).await?, next, total })
     }
 
-    /// The field filters, checked against the field definitions, which are read in one statement.
+    /// Checks the field filters against the field definitions, which one statement reads. Returns them in the form that queries use.
     async fn field_tests(&self, store: &StoreId, filters: Vec<FieldFilter>) -> Result<Vec<FieldTest>> {
         let ids = filters.iter().map(|filter| &filter.field_id).filter(|id| FieldKind::of_system_key(id.as_str()).is_none()).collect();
         let kinds = self.db().kinds_of_ticket_fields(store, ids).await?;

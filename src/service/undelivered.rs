@@ -1,4 +1,4 @@
-//! Undelivered messages: listed, and sent again on request.
+//! Undelivered messages (dead letters, and messages that wait for an attempt): lists them, and retries one at a user's request.
 
 use serde_json::json;
 
@@ -11,11 +11,11 @@ use crate::domain::{
     undelivered::UndeliveredMessage,
 };
 
-/// The member that names the message to send again.
+/// The request property with the id of the message to send again.
 const RETRIED: &str = "messageId";
 
 impl Service {
-    /// At most `limit` messages that are pending or failed, the newest first; `after`: only those after this one in the list.
+    /// Returns at most `limit` messages that are pending or failed, the newest first. With `after`, only messages after it in the list.
     pub async fn undelivered(
         &self,
         store: &StoreId,
@@ -31,7 +31,7 @@ impl Service {
         found.ok_or_else(|| Error::not_found("before", "no message in this list has this id; the list begins without it"))
     }
 
-    /// Every undelivered message of a store, the oldest first.
+    /// Returns every undelivered message of a store, the oldest first.
     pub async fn all_undelivered(&self, store: &StoreId) -> Result<Vec<UndeliveredMessage>> {
         let everything = i64::MAX.cast_unsigned();
         let mut all = self.undelivered(store, Delivery::Failed, None, everything).await?;
@@ -40,7 +40,7 @@ impl Service {
         Ok(all)
     }
 
-    /// Sends a message again that failed, or makes the next attempt for one that is pending. A message that is already on its way stays so.
+    /// Queues a failed message again, or makes the next attempt of a pending message due now. An attempt in progress is not repeated.
     pub async fn retry_message(&self, editor: &Editor, id: &MessageId) -> Result<()> {
         let mut change = self.begin_edit(editor).await?;
         let former = if let Some(hastened) = change.hasten(id).await? {
@@ -49,7 +49,7 @@ impl Service {
             self.queue_again(&mut change, parcel).await?;
             Some(Delivery::Failed)
         } else if change.hasten(id).await?.is_some() {
-            // Another request has just queued it again.
+            // A concurrent request has just queued the message again.
             None
         } else {
             return Err(refusal(&change, id).await?);
@@ -66,7 +66,7 @@ impl Service {
     }
 
     async fn queue_again(&self, change: &mut WriteTransaction<'_>, mut parcel: Parcel) -> Result<()> {
-        // A text must still be permitted now; an e-mail or template is at any time.
+        // The channel must still permit a text now. It permits an e-mail or a template at any time.
         if matches!(parcel.content, Content::Text(_)) && !is_mail(parcel.channel.as_str()) {
             let conversation = change.conversation(&parcel.conversation_id).await?;
             let conversation = conversation.ok_or_else(|| Error::Internal(format!("message {} has no conversation", parcel.message_id)))?;
@@ -79,7 +79,7 @@ impl Service {
     }
 }
 
-/// Why a message cannot be sent again.
+/// Returns the error that explains why a message cannot be sent again.
 async fn refusal(change: &WriteTransaction<'_>, id: &MessageId) -> Result<Error> {
     let state = change.delivery(id).await?.ok_or_else(|| Error::missing(RETRIED, "message", id))?;
     Ok(Error::conflict(

@@ -70,7 +70,7 @@ pub async fn create(db: &Db, world: &World, store: &StoreId, new: NewUser) -> Re
     }
 }
 
-/// A store's users, oldest first, each with the role if it is known.
+/// Returns a store's users, oldest first, each with the role if it is known.
 pub async fn list(db: &Db, store: &StoreId) -> Result<Vec<(team::User, Option<team::Role>)>> {
     if !db.store_exists(store).await? {
         return Err(no_store(store));
@@ -82,7 +82,7 @@ fn no_store(store: &StoreId) -> Error {
     Error::not_found("store", format!("there is no store `{store}`"))
 }
 
-/// A line of an import.
+/// Returns a line of an import file with this record.
 fn line(kind: RecordKind, record: &impl serde::Serialize) -> String {
     serde_json::json!({ "kind": kind.name(), "record": record }).to_string()
 }

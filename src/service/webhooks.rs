@@ -1,7 +1,7 @@
-//! Webhook subscriptions: management, queue, whether a failed delivery is retried, replay and attempt log (section 6; decisions,
-//! section 8).
+//! Webhook subscriptions: management, queue, the decision whether a failed delivery is retried, replay and attempt log (section 6;
+//! decisions, section 8).
 //!
-//! `delivery` claims queued events, attempts them, and records the outcome with [`Service::settle_delivery`].
+//! `delivery` claims queued events, attempts them, and records the outcome with [`Service::settle_delivery`], which decides the retry.
 
 use serde_json::{Value, json};
 
@@ -28,7 +28,7 @@ use crate::{
     },
 };
 
-/// The settings of a subscription; `None` leaves one unchanged.
+/// The settings of a subscription. `None` leaves a setting unchanged.
 #[derive(Clone, Debug, Default)]
 pub struct WebhookSettings {
     pub url: Option<String>,
@@ -42,7 +42,7 @@ pub struct WebhookSettings {
 /// endpoint is 15 seconds.
 pub const LEASE_MILLIS: i64 = 60_000;
 
-/// Batch size of a replay, in events per transaction: the numbering of events waits for it.
+/// Batch size of a replay, in events per transaction. The numbering of new events waits for such a transaction.
 const REPLAYED_AT_ONCE: i64 = 5_000;
 
 /// Batch size of the deletion of a webhook's rows.
@@ -124,7 +124,7 @@ impl Service {
         Ok(webhook)
     }
 
-    /// Rotates the secret. A former one that overlaps also signs for a day.
+    /// Rotates the signing secret. With [`FormerSecrets::Overlap`], former secrets also sign for a day, in addition to the new secret.
     pub async fn rotate_webhook(&self, editor: &Editor, id: &WebhookId, former: FormerSecrets) -> Result<(Webhook, SigningSecret)> {
         let secret = fresh_secret()?;
         let mut change = self.begin_edit(editor).await?;
@@ -214,13 +214,13 @@ impl Service {
         }
     }
 
-    /// Numbers all recorded events, so that they are queued by the settings that a subscription has had so far. Events are queued when
-    /// they get their number, which may be later than they are recorded.
+    /// Numbers all recorded events before the settings of a subscription change. Events are queued when they get their number, which may be
+    /// later than they are recorded, so these events are queued by the present settings.
     async fn number_former(&self) -> Result<()> {
         Ok(self.db().number_events(self.world().now()).await?)
     }
 
-    /// At most `limit` attempts of the log in one direction; empty at its end.
+    /// Returns at most `limit` attempts of the attempt log, in one direction from a position. Empty at the end of the log.
     pub async fn attempts(&self, store: &StoreId, id: &WebhookId, along: Along, limit: i64) -> Result<Vec<LoggedAttempt>> {
         let page = self.db().attempts(store, id, along, limit).await?;
         if page.is_empty() {
@@ -229,7 +229,7 @@ impl Service {
         Ok(page)
     }
 
-    /// The body of an event as a subscription receives it.
+    /// Returns the body of an event as a subscription receives it.
     pub async fn sent_body(&self, store: &StoreId, id: &WebhookId, event: &EventId) -> Result<String> {
         self.known_webhook(store, id).await?;
         let body = self.db().sent_body(store, id, event).await?.ok_or_else(|| Error::missing("eventId", "event", event))?;
@@ -256,7 +256,8 @@ impl Service {
         Ok(self.db().claim_deliveries(now, now.plus_millis(LEASE_MILLIS), &claim, room).await?)
     }
 
-    /// Records the outcome of an attempt. `jitter` in 0..1 varies the next pause.
+    /// Records the outcome of an attempt, decides whether and when the event is retried, and disables an endpoint that is gone or has
+    /// failed for too long. `jitter` in 0..1 varies the pause before the retry.
     pub async fn settle_delivery(&self, claimed: &ClaimedDelivery, attempted: Attempted, jitter: f64) -> Result<DeliveryOutcome> {
         let shipment = &claimed.shipment;
         let mut change = self.begin_alone(&shipment.store_id, Actor::System).await?;
@@ -328,7 +329,7 @@ impl Service {
     }
 }
 
-/// The reason to disable an endpoint after a failure: it is gone (410), or has failed for too long.
+/// Returns the reason to disable an endpoint after a failure, if there is a reason: the endpoint is gone (410), or has failed for too long.
 fn disables(failing_since: Option<Timestamp>, attempted: &Attempted) -> Option<&'static str> {
     let failing = failing_since.map_or(0, |since| attempted.ended_at.millis().saturating_sub(since.millis()));
     if attempted.answer.is_gone() {
@@ -357,7 +358,7 @@ fn disabled() -> Error {
     Error::conflict("webhookId", "names a webhook that is disabled; enable it first")
 }
 
-/// The kinds as they are stored; `None`: all of them.
+/// Checks the kinds of events, and returns them as they are stored. `None` means all kinds, which are stored as an empty list.
 fn checked_kinds(kinds: Option<Vec<String>>) -> Result<Vec<String>> {
     let Some(mut kinds) = kinds else { return Ok(Vec::new()) };
     if kinds.is_empty() {

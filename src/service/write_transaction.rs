@@ -39,17 +39,17 @@ pub struct WriteContext<'a, T> {
     pub editor: Option<&'a Editor>,
     /// Set for the send of a draft: the draft is released in the transaction of the send.
     pub release: Option<&'a Release>,
-    /// Whether everything is checked and done, and then rolled back.
+    /// Whether the write is a dry run: all checks and changes are made, and then rolled back.
     pub rehearsal: bool,
 }
 
 impl<'a, T> WriteContext<'a, T> {
-    /// A write without an idempotency key.
+    /// Makes the context of a write without an idempotency key.
     pub fn alone(store: &'a StoreId, actor: Actor) -> Self {
         Self { store, actor, once: None, editor: None, release: None, rehearsal: false }
     }
 
-    /// A change of settings.
+    /// Makes the context of a change of settings.
     pub fn editor(editor: &'a Editor) -> Self {
         Self { editor: Some(editor), ..Self::alone(&editor.store_id, editor.actor()) }
     }
@@ -59,12 +59,12 @@ impl<'a, T> WriteContext<'a, T> {
         Self { once, ..self }
     }
 
-    /// The send of a draft, which is released with it.
+    /// Makes the write the send of a draft, which is released in the same transaction.
     pub fn releasing(self, release: &'a Release) -> Self {
         Self { release: Some(release), ..self }
     }
 
-    /// A write that is rolled back at its end: it tells whether the same write would be refused.
+    /// Makes the write a dry run, which is rolled back at its end. It shows whether the same write would be refused.
     pub fn rehearsed(self) -> Self {
         Self { rehearsal: true, ..self }
     }
@@ -91,11 +91,12 @@ pub enum WriteOutcome<T> {
 /// How long a response is stored.
 const KEPT_MILLIS: i64 = 24 * 60 * 60 * 1000;
 
-/// The write of one in this many keys also deletes expired responses: searching for them costs as much as storing one.
+/// One in this many writes with an idempotency key also deletes expired responses. Not every write does, since the search for expired
+/// responses costs as much as storing a response.
 const FORGETFUL: u64 = 8;
 
-/// Whether the write with this key deletes expired responses. The key is hashed, so that the writes of every store take their share
-/// whatever the pattern of its keys.
+/// Returns whether the write with this key deletes expired responses. The key is hashed, so that the choice does not depend on the pattern
+/// of a store's keys.
 fn forgets(key: &str) -> bool {
     let mut hasher = DefaultHasher::new();
     hasher.write(key.as_bytes());
@@ -189,7 +190,7 @@ impl Service {
         Ok(change)
     }
 
-    /// A write without an idempotency key.
+    /// Begins a write without an idempotency key.
     pub(super) async fn begin_alone(&self, store: &StoreId, actor: Actor) -> Result<WriteTransaction<'_>> {
         Ok(self.change(self.db().write(store, &self.world().clock).await?, actor))
     }
@@ -209,7 +210,7 @@ impl Service {
         }
     }
 
-    /// A change of settings without an idempotency key.
+    /// Begins a change of settings without an idempotency key.
     pub(super) async fn begin_edit(&self, editor: &Editor) -> Result<WriteTransaction<'_>> {
         Ok(WriteTransaction { editor: Some(editor.clone()), ..self.begin_alone(&editor.store_id, editor.actor()).await? })
     }
@@ -233,12 +234,12 @@ impl WriteTransaction<'_> {
         &self.actor
     }
 
-    /// Who makes this change of settings.
+    /// Returns the editor of this change of settings. `None` for any other write.
     pub fn editor(&self) -> Option<&Editor> {
         self.editor.as_ref()
     }
 
-    /// Whether nothing of this is going to be committed.
+    /// Returns whether this write is a dry run, which is rolled back.
     pub fn is_rehearsal(&self) -> bool {
         self.rehearsal
     }
@@ -255,7 +256,7 @@ impl WriteTransaction<'_> {
         self.write.hasten_parcels(id).await
     }
 
-    /// Notes an event; events are recorded in the order of the notes.
+    /// Notes an event. At the end of the write, events are recorded in the order in which they were noted.
     pub fn note(&mut self, fact: Fact) {
         self.facts.push(fact);
     }
@@ -320,7 +321,7 @@ impl WriteTransaction<'_> {
     }
 }
 
-/// Returns the stored response from a use-case, if there is one.
+/// Begins a write. If a response is stored under its idempotency key, returns this response from the calling use-case.
 macro_rules! begin {
     ($service:expr, $by:expr) => {
         match $service.begin($by).await? {

@@ -1,4 +1,5 @@
-//! Channel accounts and message templates; and accounts and conversations as other records refer to them.
+//! Queries of channel accounts and message templates, and of the references (`ChannelRef`) that other records show for accounts and
+//! conversations.
 
 use std::collections::HashMap;
 
@@ -130,13 +131,13 @@ impl Db {
         self.scan(query, |cells| Ok(model::<templates::Entity>(cells)?.into())).await
     }
 
-    /// The accounts among `ids` that exist.
+    /// References to the accounts with these ids, by id. An account that does not exist is left out.
     pub async fn account_refs(&self, store: &StoreId, ids: Vec<&AccountId>) -> Result<HashMap<String, ChannelRef>> {
         let ids = ids.into_iter().map(AccountId::as_str).collect();
         self.channel_refs(store, ("id, name, channel", "accounts"), ids).await
     }
 
-    /// The conversations among `ids` that exist.
+    /// References to the conversations with these ids, by id. A conversation that does not exist is left out.
     pub async fn conversation_refs(&self, store: &StoreId, ids: Vec<&ConversationId>) -> Result<HashMap<String, ChannelRef>> {
         let ids = ids.into_iter().map(ConversationId::as_str).collect();
         self.channel_refs(store, ("id, display_name, channel", "conversations"), ids).await

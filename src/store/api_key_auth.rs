@@ -1,4 +1,4 @@
-//! API key authentication: the look-up of a caller by the hash of its secret; and the server's own secrets.
+//! API key authentication: the look-up of a caller by the hash of its secret. Also the secrets of the server itself.
 
 use sea_orm::{ActiveValue::Set, ColumnTrait, EntityTrait, QueryFilter, sea_query::OnConflict};
 
@@ -30,8 +30,9 @@ const fn server_place(name: &str) -> SecretRow<'_> {
     SecretRow { table: SECRETS.table, store: "", owner: name }
 }
 
-/// The statement that finds callers by the hashes of their secrets, expired ones too. It ends where the list of hashes follows. It is
-/// written by hand, since nearly every request runs it. With a standby it also returns the newest transaction that changed the store.
+/// The statement that finds callers by the hashes of their secrets. It also finds callers whose secret or key has expired. The text ends
+/// before the list of hashes, which the caller appends. It is plain SQL and not built from entities, since nearly every request runs it.
+/// `$newest`: with a standby, the column for the newest transaction that changed the caller's store; otherwise empty.
 macro_rules! callers {
     ($newest:literal) => {
         concat!(
@@ -48,15 +49,16 @@ const CALLERS_AND_NEWEST: &str = callers!(
      ORDER BY c.transaction_id DESC LIMIT 1), 0)"
 );
 
-/// A caller, and what its look-up returns besides.
+/// A caller, and the state of its store that the same look-up returned.
 #[derive(Debug)]
 pub struct LookedUpCaller {
     pub caller: Caller,
-    /// If there is a replica: the newest transaction that changed the caller's store. The replica must show it before it is read.
+    /// If there is a standby: the newest transaction that changed the caller's store. The request may read from the standby only once the
+    /// standby shows this transaction.
     pub newest: Option<Transaction>,
 }
 
-/// A caller, and until when it is valid.
+/// Decodes a row: until when the caller is valid, and the caller.
 fn decode(cells: &mut Cells<'_>) -> Result<(Timestamp, Caller)> {
     let until = cells.time()?.min(cells.time()?);
     let (store_id, key_id, key_name) = (cells.id()?, cells.id()?, cells.take()?);
@@ -65,8 +67,8 @@ fn decode(cells: &mut Cells<'_>) -> Result<(Timestamp, Caller)> {
 }
 
 impl Db {
-    /// The caller that a secret belongs to; `None` if the secret is unknown, superseded or expired at `now`, or if its key is inactive.
-    /// Every request does this look-up, so that a change of a key takes effect at once in every process.
+    /// Looks up the caller that a secret belongs to. `None` if the secret is unknown, superseded or expired at `now`, or if its key is
+    /// inactive. Every request does this look-up, so that a change of a key takes effect at once in every process.
     pub async fn find_caller(&self, hash: &SecretHash, now: Timestamp) -> Result<Option<LookedUpCaller>> {
         let with_newest = self.has_replica();
         let found = self.by_key(Sought::Listed(if with_newest { CALLERS_AND_NEWEST } else { CALLERS }), hash.as_str(), move |cells| {
@@ -78,9 +80,9 @@ impl Db {
         Ok(found.await?.filter(|(until, _)| *until > now).map(|(_, known)| known))
     }
 
-    /// The server's secret of that name; if there is none yet, `fresh` becomes the secret. Every process on a database gets the same
-    /// secret. A process without the encryption key of the secret gets `fresh`: cursors of other processes are unknown to it, and its
-    /// search index is built anew.
+    /// Returns the server's secret of that name. If there is none yet, stores `fresh` as the secret. Every process on a database gets the
+    /// same secret, except a process that lacks the encryption key of the secret: that process gets its own `fresh`, cannot read the
+    /// cursors of other processes, and builds its search index anew.
     pub async fn server_secret(&self, name: &str, fresh: Vec<u8>) -> Result<Vec<u8>> {
         let find = || server_secrets::Entity::find().filter(server_secrets::Column::Name.eq(name)).one(self.read());
         let mut found = find().await?;
@@ -120,7 +122,7 @@ mod tests {
         for _ in 0..5 {
             assert_eq!((at(999).await, at(1000).await), (true, false));
         }
-        // Another process changes the key through its own connections.
+        // `other` stands for another process: it changes the key through its own connections.
         let other = Db::open(&fixture.url, 1, None).await.unwrap();
         for active in [false, true, false, true] {
             let tx = other.begin().await.unwrap();

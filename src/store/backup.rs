@@ -1,4 +1,4 @@
-//! Back-ups of a SQLite database: making one while a server runs, and restoring one in the place of a database.
+//! Back-up and restore of a SQLite database. A back-up can be made while a server runs; a restore replaces the database.
 //!
 //! A restore copies the back-up into `FILE.partial`, checks it, and renames it to `FILE.restoring`. From then until `FILE.restoring` has
 //! taken the place of `FILE`, every command refuses the database, and a restore of `FILE.restoring` goes on where the first one stopped.
@@ -48,11 +48,11 @@ pub struct Restored {
     pub former: Option<PathBuf>,
 }
 
-/// An unfinished copy. Its files are removed when the value is dropped.
+/// The path of an unfinished copy. When the value is dropped, the copy's files are deleted.
 struct Partial(PathBuf);
 
 impl Partial {
-    /// Begins a copy, and removes the files that an earlier process may have left.
+    /// Names the file for an unfinished copy of `path`, and deletes the files that an earlier process may have left under that name.
     fn of(path: &Path) -> Result<Self> {
         let partial = Self(beside(path, PARTIAL));
         for suffix in ["", LOG, INDEX, "-journal"] {
@@ -70,7 +70,7 @@ impl Drop for Partial {
     }
 }
 
-/// Copies the database into a file that is not there yet, consistent as of one moment, and checks the copy.
+/// Copies the database into the new file `to`, and checks the copy. The copy is a consistent snapshot. Fails if `to` exists.
 pub fn back_up(database: &Path, to: &Path, progress: Option<Progress<'_>>) -> Result<()> {
     if to.symlink_metadata().is_ok() {
         return Err(wrong(to, "is there already; name a new file"));
@@ -80,13 +80,13 @@ pub fn back_up(database: &Path, to: &Path, progress: Option<Progress<'_>>) -> Re
     let partial = Partial::of(to)?;
     copy(&database, CopySource::Live, &partial.0, progress).map_err(|error| uncopied(&database, error))?;
     refuse_unsound(&partial.0).map_err(|error| uncopied(&database, error))?;
-    // Unlike a rename, a hard link replaces nothing.
+    // A hard link and not a rename: a rename would replace a file that was made at `to` since the check above.
     fs::hard_link(&partial.0, to).map_err(|error| failed(to, &error))?;
     sync_folder(to)
 }
 
-/// Puts a copy of a back-up in the place of the database, which is kept under another name, with its log. Refuses a database that a
-/// process has open, and a back-up that is damaged, of another program or of a newer version.
+/// Replaces the database by a copy of a back-up. The former database and its WAL are kept under another name. Refuses a database that a
+/// process has open, and a back-up that is damaged, belongs to another program or was made by a newer version.
 pub fn restore(backup: &Path, database: &Path, progress: Option<Progress<'_>>) -> Result<Restored> {
     let found = fs::metadata(backup).map_err(|error| failed(backup, &error))?;
     let database = resolved(database);
@@ -94,7 +94,7 @@ pub fn restore(backup: &Path, database: &Path, progress: Option<Progress<'_>>) -
     if is_same(&found, &database) {
         return Err(wrong(backup, "is the database itself"));
     }
-    // Held until the end: no process can open the database meanwhile.
+    // The lock is held until the restore ends, so that no process can open the database before that.
     let lock = lock(&database)?;
     let restored = restore_locked(backup, &found, &database, &restoring, &lock, progress);
     if restored.is_err() && lock.metadata().is_ok_and(|found| found.len() == 0) {
@@ -131,7 +131,7 @@ fn restore_locked(
     Ok(Restored { former })
 }
 
-/// The path of a file behind symbolic links: its log lies beside the file, not beside a link to it.
+/// The path of a file with symbolic links resolved: SQLite's WAL lies next to the file itself, not next to a link to it.
 fn resolved(path: &Path) -> PathBuf {
     fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }
@@ -140,14 +140,14 @@ fn is_same(found: &Metadata, path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|other| (other.dev(), other.ino()) == (found.dev(), found.ino()))
 }
 
-/// The database file, locked against every other process. If there is none, an empty file is made. SQLite holds a lock on a file as long
-/// as it has the file open with a write-ahead log.
+/// Opens the database file and locks it against every other process. Creates an empty file if there is none. Fails if another process has
+/// the database open: SQLite holds a lock on a file as long as it has the file open in WAL mode.
 fn lock(database: &Path) -> Result<File> {
     let file = File::options().read(true).write(true).create(true).truncate(false).open(database);
     let file = file.map_err(|error| failed(database, &error))?;
     match fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) if fs::metadata(database).is_ok_and(|found| file.metadata().is_ok_and(|open| open.ino() == found.ino())) => Ok(file),
-        // Another restore has put a file there meanwhile.
+        // Got the lock, but on an old file: another restore has replaced the file at this path since it was opened here.
         Ok(()) | Err(rustix::io::Errno::AGAIN | rustix::io::Errno::ACCESS) => {
             Err(wrong(database, "is open in another process; stop it first"))
         }
@@ -155,7 +155,7 @@ fn lock(database: &Path) -> Result<File> {
     }
 }
 
-/// Gives a copy the mode and the owner of the file whose place it is to take.
+/// Gives a copy the mode and the owner of the file that it will replace. Does nothing if that file is empty, as one made for the lock is.
 fn own_as(copy: &Path, former: &Metadata) -> Result<()> {
     let made = fs::metadata(copy).map_err(|error| failed(copy, &error))?;
     if former.len() == 0 {
@@ -169,14 +169,15 @@ fn own_as(copy: &Path, former: &Metadata) -> Result<()> {
     Ok(())
 }
 
-/// Links the database and its log to second names, under which they stay. A repeated restore uses the same names.
+/// Makes hard links to the database and its WAL under a second name, which remain after the restore, and returns that name. It contains
+/// the time of the copy, so that a repeated restore uses the same name. `None` if there is no database to keep.
 fn keep_former(database: &Path, restoring: &Path) -> Result<Option<PathBuf>> {
     if !fs::metadata(database).is_ok_and(|found| found.len() > 0) {
         return Ok(None);
     }
     let copied = fs::metadata(restoring).map_err(|error| failed(restoring, &error))?;
     let at = Timestamp::from_millis(copied.mtime() * 1000).to_string();
-    // Colons would have to be quoted in a shell.
+    // Without colons, which would have to be quoted in a shell.
     let former = beside(database, &format!(".before-{}", at.replace(':', "-")));
     for suffix in ["", LOG] {
         match fs::hard_link(beside(database, suffix), beside(&former, suffix)) {
@@ -188,7 +189,7 @@ fn keep_former(database: &Path, restoring: &Path) -> Result<Option<PathBuf>> {
     Ok(Some(former))
 }
 
-/// Refuses a copy that is damaged, and one that is no database of this program or one of a newer version.
+/// Refuses a copy that is damaged, is no database of this program, or was made by a newer version.
 fn refuse_unsound(copy: &Path) -> store::Result<()> {
     let file = Connection::open(copy)?;
     let found: String = file.query_row("PRAGMA integrity_check(1)", (), |row| row.get(0))?;
@@ -202,7 +203,7 @@ fn refuse_unsound(copy: &Path) -> store::Result<()> {
     refuse_newer(&applied)
 }
 
-/// Why a file could not be copied.
+/// The error for a file that could not be copied.
 fn uncopied(path: &Path, error: Error) -> BackupError {
     match error {
         Error::Unusable(reason) => wrong(path, format!("cannot be used: {reason}")),
@@ -218,7 +219,7 @@ fn remove(path: &Path) -> Result<()> {
     }
 }
 
-/// Makes the names in the folder of a file durable.
+/// Syncs the folder of a file to disk, so that files renamed or created in it survive a crash.
 fn sync_folder(path: &Path) -> Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     File::open(folder).and_then(|folder| folder.sync_all()).map_err(|error| failed(path, &error))

@@ -1,10 +1,11 @@
-//! The feed of changed records: its state, the numbers of its entries, its pages, and their retention.
+//! The change feed: change data capture for copies of a store. State of a feed, sequence numbers of its entries, pages, and retention.
 //!
-//! Triggers of the database append an entry to `record_changes` for each changed record of a store whose feed is active. A reader numbers
-//! the committed entries before it reads, one process at a time, as with events: a reader that has seen a number has seen all numbers
-//! below it. A page has the records as they are in one snapshot, not as they were after each change.
+//! Triggers of the database append an entry to `record_changes` for each changed record of a store whose feed is active. Each reader,
+//! before it reads, assigns sequence numbers to the entries that are committed and have none; one process at a time does that. So once a
+//! reader has seen a number, no smaller number appears later. A page contains the records as they are in one snapshot, not as they were
+//! after each change.
 //!
-//! Entries are kept for a week. A feed that was not read for a week becomes inactive; its numbers go on when it is activated again.
+//! Entries are kept for a week. A feed that was not read for a week becomes inactive. When it is activated again, its numbers continue.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -27,20 +28,20 @@ use crate::{
 
 const UNNUMBERED: &str = "SELECT 1 FROM record_changes WHERE sequence IS NULL LIMIT 1";
 
-/// The most entries that are numbered, or removed, in one transaction.
+/// The most entries that are numbered, or deleted, in one transaction.
 const BATCH: i64 = 500;
 
-/// The most entries that one statement looks at for some kinds.
+/// The most entries that one statement reads, also when it returns only those of some kinds of records.
 const SPAN: i64 = 10_000;
 
-/// How long entries are kept, and how long a feed stays active that is not read.
+/// How long entries are kept, and after how long without a reader a feed becomes inactive.
 const KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// How exactly it is known when a feed was last read.
+/// The precision of the time at which a feed was last read: a later read is stored only after this long.
 const USES: Duration = Duration::from_secs(3600);
 
-/// In place of a transaction number: the activation is not noted yet. Greater than all numbers, so that the feed is not ready, for
-/// processes of an earlier version either.
+/// The value of `change_feeds.activated_by` between [`Db::activate_feed`] and [`Db::note_feed_activation`]. It is greater than all
+/// transaction ids, so that the feed does not count as ready, also for processes of an earlier version.
 pub(in crate::store) const NOT_NOTED: i64 = i64::MAX;
 
 /// A store's feed.
@@ -48,11 +49,11 @@ pub(in crate::store) const NOT_NOTED: i64 = i64::MAX;
 pub struct ChangeFeed {
     /// Whether changes are recorded.
     pub is_active: bool,
-    /// Whether every transaction has ended that might have missed the activation.
+    /// Whether the feed misses no change: all transactions have ended that may have changed a record before they could see the activation.
     pub is_ready: bool,
-    /// The greatest assigned number.
+    /// The greatest assigned sequence number.
     pub last: i64,
-    /// The greatest number whose entry may be gone.
+    /// The greatest sequence number whose entry may have been deleted.
     pub forgotten: i64,
     used_at: i64,
 }
@@ -60,7 +61,7 @@ pub struct ChangeFeed {
 /// A record that changed.
 #[derive(Debug)]
 pub struct ChangedRecord {
-    /// The number of its last entry on the page.
+    /// The sequence number of the record's last entry on the page.
     pub sequence: i64,
     pub kind: RecordKind,
     pub id: String,
@@ -71,11 +72,11 @@ pub struct ChangedRecord {
 /// A page of a feed.
 #[derive(Debug)]
 pub struct FeedPage {
-    /// Each record once, in the order of their numbers.
+    /// The changed records, each once, in the order of their sequence numbers.
     pub changes: Vec<ChangedRecord>,
-    /// The number that the next page begins behind.
+    /// The sequence number after which the next page begins.
     pub reached: i64,
-    /// Whether the snapshot of the page shows no change behind it.
+    /// Whether the snapshot of the page shows no later change.
     pub is_last: bool,
 }
 
@@ -94,9 +95,10 @@ impl Db {
         .await
     }
 
-    /// Has the changes of a store recorded from now on. Numbers of an earlier time are not known then.
+    /// Activates the feed of a store: its changes are recorded from now on. If the feed was inactive before, [`Export::changes_after`] no
+    /// longer accepts the numbers of that time, since changes after them were not recorded.
     pub async fn activate_feed(&self, store: &StoreId, now: Timestamp) -> Result<()> {
-        // On PostgreSQL the number follows after the commit.
+        // On PostgreSQL `note_feed_activation` stores the transaction id after this commit.
         let transaction = if self.backend() == DbBackend::Sqlite { 0 } else { NOT_NOTED };
         let mut sql = Sql::of(store, "INSERT INTO change_feeds (store_id, active, activated_by, last_sequence, forgotten, used_at) ");
         sql.push(&format!("VALUES ($1, TRUE, {transaction}, 0, 0, ")).integer(now.millis());
@@ -109,9 +111,10 @@ impl Db {
         tx.commit().await
     }
 
-    /// Notes which transactions cannot have missed the activation of a feed, once it has committed: those with a greater number than the
-    /// transaction of this note. A transaction with a smaller one may have changed a record before, without recording the change. The
-    /// activation's own number does not tell: others are numbered between it and its commit.
+    /// On PostgreSQL, stores the id of a transaction that begins after the activation of a feed has committed. Transactions with a greater
+    /// id see the activation. A transaction with a smaller id may have changed a record without recording the change, so the feed is ready
+    /// only once all of those have ended. The id of the activating transaction is not enough: other transactions get greater ids before it
+    /// commits.
     pub async fn note_feed_activation(&self, store: &StoreId) -> Result<()> {
         if self.backend() == DbBackend::Sqlite {
             return Ok(());
@@ -124,7 +127,7 @@ impl Db {
         tx.commit().await
     }
 
-    /// Notes that a feed was read.
+    /// Stores when a feed was last read, at most once an hour.
     pub async fn note_feed_use(&self, store: &StoreId, feed: &ChangeFeed, now: Timestamp) -> Result<()> {
         if now.millis().saturating_sub(feed.used_at) < millis(USES) {
             return Ok(());
@@ -136,7 +139,7 @@ impl Db {
         tx.commit().await
     }
 
-    /// Numbers the entries that were committed without a number.
+    /// Assigns sequence numbers to the committed entries that have none.
     pub async fn number_record_changes(&self, now: Timestamp) -> Result<()> {
         while self.first(Sql::fixed(UNNUMBERED), |cells| cells.take::<i32>()).await?.is_some() {
             let tx = self.begin().await?;
@@ -155,8 +158,8 @@ impl Db {
         Ok(())
     }
 
-    /// Removes the entries that are older than the time for which they are kept, and those of inactive feeds; returns how many. A feed that
-    /// was not read for that time becomes inactive.
+    /// Deletes the entries that are older than a week, and all entries of inactive feeds. Makes a feed inactive that was not read for a
+    /// week. Returns the number of deleted entries.
     pub async fn forget_record_changes(&self, now: Timestamp) -> Result<u64> {
         let before = now.millis().saturating_sub(millis(KEPT));
         let feeds = Sql::fixed("SELECT store_id, active, used_at FROM change_feeds ORDER BY store_id");
@@ -182,7 +185,7 @@ impl Db {
         Ok(forgotten)
     }
 
-    /// The sequence number of the last entry in the next batch to remove. `None` if no entry is old enough.
+    /// The sequence number of the last entry in the next batch to delete. `None` if no entry is old enough.
     async fn end_of_old(&self, store: &StoreId, before: i64) -> Result<Option<i64>> {
         let mut sql = Sql::of(
             store,
@@ -196,7 +199,8 @@ impl Db {
 
     async fn forget_through(&self, store: &StoreId, end: i64) -> Result<u64> {
         let tx = self.begin().await?;
-        // The mark and the removal show in the same snapshot. The mark only grows, whichever of two processes comes later.
+        // `forgotten` and the deletion are in one transaction, so that every snapshot shows both or neither. `forgotten` never decreases,
+        // in whichever order two processes store it.
         let mut mark = Sql::of(store, "UPDATE change_feeds SET forgotten = ");
         mark.integer(end).push(" WHERE store_id = $1 AND forgotten < ").integer(end);
         tx.run(&mark).await?;
@@ -209,8 +213,8 @@ impl Db {
 }
 
 impl Export {
-    /// At most `limit` entries after a number, each record once and as this snapshot shows it. Without kinds: of all kinds. `None` if
-    /// entries after the number may be gone.
+    /// Returns the records of at most `limit` entries after a sequence number, each record once and as this snapshot shows it. If `kinds`
+    /// is empty, records of all kinds. `None` if the feed is inactive or entries after the number may have been deleted.
     pub async fn changes_after(&self, after: i64, kinds: &[RecordKind], limit: u64) -> Result<Option<FeedPage>> {
         let feed = change_feeds::Entity::find_by_id(self.store()).one(self.snapshot()).await?;
         let Some(feed) = feed.filter(|feed| feed.active && (feed.forgotten..=feed.last_sequence).contains(&after)) else { return Ok(None) };
@@ -236,7 +240,7 @@ impl Export {
         Ok(Some(FeedPage { changes: self.as_they_are(entries).await?, reached, is_last }))
     }
 
-    /// The records of entries, each once.
+    /// Reads the records that entries name, each once, as this snapshot shows them.
     async fn as_they_are(&self, entries: Vec<record_changes::Model>) -> Result<Vec<ChangedRecord>> {
         let mut latest: HashMap<(RecordKind, String), i64> = HashMap::new();
         for entry in entries {
@@ -278,7 +282,7 @@ fn number(positions: &[i64], now: Timestamp) -> Sql {
     sql
 }
 
-/// Stores the greatest numbers of the stores whose entries were numbered.
+/// The statement that updates the greatest sequence number of each feed whose entries were numbered.
 fn count(positions: &[i64]) -> Sql {
     let mut sql = Sql::fixed(
         "UPDATE change_feeds SET last_sequence = (SELECT MAX(m.sequence) FROM record_changes m \
@@ -299,8 +303,8 @@ mod tests {
         store::fixture::Fixture,
     };
 
-    /// A transaction that got its number between that of the activation and its commit may have changed a record without recording it. On
-    /// SQLite there is one writer at a time.
+    /// A transaction that gets its id while the activating transaction runs may change a record without recording the change. This cannot
+    /// happen on SQLite, which has one writer at a time.
     #[tokio::test]
     async fn a_feed_waits_for_transactions_that_might_have_missed_its_activation() {
         let fixture = Fixture::alone().await;
@@ -308,7 +312,8 @@ mod tests {
             return;
         }
         let (db, store) = (fixture.db.clone(), fixture.store.clone());
-        // Another process, since this one has two connections for writes. The activation has its number when it waits for the store.
+        // A second `Db`, since `db` has only two connections for writes. The activating transaction has its id by the time it waits for the
+        // lock on the store's row.
         let other = Db::open(&fixture.url, 1, None).await.unwrap();
         let blocking = other.begin().await.unwrap();
         blocking.script("SELECT 1 FROM stores FOR UPDATE").await.unwrap();
@@ -331,7 +336,7 @@ mod tests {
         db.note_feed_activation(&store).await.unwrap();
         assert!(!is_ready().await, "a transaction still runs that has changed a record and recorded nothing");
         missing.commit().await.unwrap();
-        // The transactions of other databases on the server count, too, and other tests run beside this one.
+        // PostgreSQL also counts transactions in the server's other databases, which tests that run at the same time have.
         while !is_ready().await {
             tokio::time::sleep(std::time::Duration::from_millis(10)).await;
         }

@@ -65,7 +65,7 @@ impl Db {
         self.rows_by_id(store, ids).await
     }
 
-    /// A page of contacts, most recently updated first, whatever `search` says.
+    /// A page of contacts, most recently updated first. Ignores `filter.search`.
     pub async fn contacts(&self, store: &StoreId, filter: &ContactFilter, page: &PageRequest) -> Result<Page<Contact>> {
         let mut conditions = Sql::of(store, "store_id = $1");
         if let Some(from) = filter.updated_after {

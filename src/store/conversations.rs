@@ -1,4 +1,5 @@
-//! Conversations: one by id, a contact's, and what the records inside one refer to.
+//! Queries of conversations: one by id, those of a contact, and the references that tickets, messages and comments show for their
+//! conversation.
 
 use std::collections::HashMap;
 
@@ -55,7 +56,7 @@ impl Row for Conversation {
     }
 }
 
-/// Three columns: present together or not at all.
+/// Decodes the three columns of the last message. All of them are NULL if the conversation has no message.
 fn last_message(cells: &mut Cells<'_>) -> Result<Option<LastMessage>> {
     let (sent_at, snippet, inbound): (Option<i64>, Option<String>, Option<bool>) = (cells.take()?, cells.take()?, cells.take()?);
     Ok(sent_at.map(|sent_at| LastMessage {
@@ -79,7 +80,7 @@ impl MovingRow for Conversation {
 }
 
 impl Db {
-    /// The destinations of conversations that exist.
+    /// Returns, for each of these conversations that exists, the account and the contact that a message in it goes to.
     pub async fn destinations(&self, store: &StoreId, ids: &[&ConversationId]) -> Result<HashMap<ConversationId, Destination>> {
         if ids.is_empty() {
             return Ok(HashMap::new());
@@ -111,14 +112,15 @@ impl Db {
         self.walk_counting(MovingList { source: Conversation::TABLE.into(), conditions, moved }, page, counted).await
     }
 
-    /// The conversations of a contact. No index has them in their order, since each message would change it: a page looks at all of them.
+    /// The condition that selects a contact's conversations. No index has them in the order of the list, since each message would change
+    /// that index, so a page reads and sorts all conversations of the contact.
     pub(super) fn conversations_of(store: &StoreId, contact: &ContactId) -> Sql {
         let mut sql = Sql::of(store, "store_id = $1");
         sql.push(" AND contact_id = ").text(contact.as_str()).unbounded();
         sql
     }
 
-    /// A conversation as its messages and comments refer to it.
+    /// References to a conversation and its account, as the conversation's messages and comments show them.
     pub async fn thread(&self, store: &StoreId, id: &ConversationId) -> Result<Option<Thread>> {
         let mut sql = Sql::of(
             store,

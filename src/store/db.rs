@@ -1,15 +1,15 @@
-//! The database: opening and closing it.
+//! The database handle [`Db`]: connection pools, opening and closing.
 //!
-//! SQLite: write-ahead log, `synchronous=FULL`, one writer at a time. The writer's transaction begins IMMEDIATE: a deferred
-//! read-modify-write loses to a competitor whatever the busy time-out. All writes of a server go through `sqlite::group_commit`; an
-//! import and a migration have connections of their own. Readers are `query_only`: a pool of SeaORM's for cold reads, and
-//! `sqlite::reader_pool` for requests. A statement is prepared once for each connection: the query planner stability guarantee is on,
-//! since without it every bound `LIMIT` costs a new preparation. Its price: a bound value never selects a partial index, so where one
-//! should serve, the condition is a literal.
+//! SQLite: WAL mode, `synchronous=FULL`, one writer at a time. A write transaction begins with BEGIN IMMEDIATE: a deferred transaction that
+//! reads and then writes would fail if another one wrote between, whatever the busy time-out. All writes of a server go through
+//! `sqlite::group_commit`; an import and a migration have their own connections. Connections for reads are `query_only`: a SeaORM pool for
+//! rare reads, and `sqlite::reader_pool` for requests. Each connection prepares a statement only once, because SQLite's query planner
+//! stability guarantee is on; without it SQLite prepares a statement with a bound `LIMIT` again for each new value. The drawback: SQLite
+//! never chooses a partial index by a bound value, so a condition for which a partial index is meant is a literal.
 //!
-//! PostgreSQL: bounded connections for reads (`postgres::pipelined_clients`) and as many for writes (`postgres::pool`), so that a write
-//! that looks something up never waits for another write to end, and a small pool of SeaORM's. Look-ups by key are batched
-//! (`postgres::batched_lookup`).
+//! PostgreSQL: a limited number of connections for reads (`postgres::pipelined_clients`), a pool of the same size for writes
+//! (`postgres::pool`), and a small SeaORM pool. Since reads have their own connections, a read within a write never waits for another write
+//! to end. Look-ups by key are batched (`postgres::batched_lookup`).
 
 use std::{path::Path, str::FromStr, sync::Arc};
 
@@ -48,16 +48,15 @@ use crate::store::{
     tickets::broad_conditions::BroadConditions,
 };
 
-/// Connections to PostgreSQL, through SeaORM, for records that are rarely read: stores, keys, the audit log, secrets of the server at its
-/// start.
+/// The size of the SeaORM pool on PostgreSQL. It serves rare reads: stores, keys, the audit log, secrets of the server at its start.
 const FOR_ENTITIES: u32 = 2;
 
-/// The length of SQLite's write-ahead log, in pages, above which a checkpoint copies it into the file. It is large (64 MB at the usual page
-/// size), since a checkpoint copies a page that many writes changed only once: with a quarter of this length a send costs 4 to 6 %
-/// more. With larger pages the length in bytes grows in proportion.
+/// The length of SQLite's WAL, in pages, above which a checkpoint copies it into the file. It is long (64 MB at the usual page size): a
+/// checkpoint copies a page only once, however many writes changed it, so a longer WAL costs less per write. With larger pages the
+/// length in bytes grows in proportion.
 pub(in crate::store) const LOG_PAGES: u32 = 32_000;
 
-/// Connections for the statements of `sql` that only read.
+/// The connections for read statements that are built with [`Sql`](crate::store::sql::Sql).
 #[derive(Clone)]
 pub(in crate::store) enum Reads {
     Sqlite(Arc<Readers>),
@@ -76,9 +75,9 @@ pub(in crate::store) enum Writes {
 pub struct Db {
     read: DatabaseConnection,
     address: DatabaseAddress,
-    /// On SQLite.
+    /// The database file, on SQLite.
     file: Option<Arc<FileIdentity>>,
-    /// The connections on which statements of `sql` run.
+    /// The connections for read statements that are built with [`Sql`](crate::store::sql::Sql).
     reads: Reads,
     /// The connections on which transactions run.
     writes: Writes,
@@ -91,32 +90,34 @@ pub struct Db {
     replica: Option<Arc<Replica>>,
     /// Whether statements that only read run on the replica.
     on_replica: bool,
-    /// `None`: no statement waits for other statements of its store.
+    /// The limit on concurrent statements of one store. `None`: no limit.
     share: Option<Share>,
 }
 
-/// A store's share of the statements that their keys do not bound, for requests that read many records.
+/// The limit on concurrent statements of one store, for requests that read many records. It applies to statements that read an unlimited
+/// number of rows (not [`Reach::Keys`](crate::store::sql::Reach)).
 #[derive(Clone)]
 pub struct Share {
     /// One permit for each statement that runs.
     pub permits: Arc<Semaphore>,
-    /// Whether statements that keys bound take a permit, too: then they may run long, and are the last statements of their request.
+    /// Whether statements whose rows are limited by keys take a permit, too. Such a statement is then treated as one that may run long.
     pub all: bool,
 }
 
-/// Called once for each statement that was run, except the statements of an import and those that look after a SQLite file.
+/// A callback, called once for each statement that runs, except the statements of an import and those that maintain a SQLite file.
 pub type OnStatement = Arc<dyn Fn() + Send + Sync>;
 
 /// Where the database is.
 #[derive(Clone)]
 enum DatabaseAddress {
     Sqlite(Arc<SqliteConnectOptions>),
-    /// With the relay through which the connections go, if there is one.
+    /// The options of a connection, and the relay through which connections go, if there is one.
     Postgres(Arc<PgConnectOptions>, Option<Arc<Relay>>),
 }
 
 impl DatabaseAddress {
-    /// A connection through SeaORM that belongs to the caller alone. It is closed with its owner, in whatever state a failure leaves it.
+    /// Opens a SeaORM connection that only the caller uses. It is closed when it is dropped, also if a failure left a transaction open on
+    /// it.
     async fn connect(&self) -> Result<DatabaseConnection> {
         match self {
             Self::Sqlite(options) => {
@@ -129,8 +130,8 @@ impl DatabaseAddress {
 }
 
 impl Db {
-    /// Opens `sqlite://path` (made if it is missing) or `postgres://…`. `connections` bounds each pool: of readers, and on
-    /// PostgreSQL of writers.
+    /// Opens `sqlite://path` (created if it is missing) or `postgres://…`. `connections` is the maximum size of the pool for reads, and on
+    /// PostgreSQL also of the pool for writes.
     pub async fn open(url: &str, connections: u32, on_statement: Option<OnStatement>) -> Result<Self> {
         let (address, read, file, reads, writes) = if url.starts_with("sqlite:") {
             let (address, read, file) = open_sqlite(url, connections).await?;
@@ -138,18 +139,18 @@ impl Db {
             (address, read, Some(file), Reads::Sqlite(readers), Writes::Sqlite(writer))
         } else if url.starts_with("postgres:") || url.starts_with("postgresql:") {
             let options = postgres_options(url)?;
-            // The statements of requests that write find their rows by unique keys, whatever the values: they are planned once, unlike
-            // those of imports. Left to itself, PostgreSQL plans the change of a ticket anew for each message of a long conversation,
-            // which is a fifth of the cost of such a message.
+            // A generic plan for each statement of a write: it finds its rows by unique keys, so that the values do not matter to the plan.
+            // By default PostgreSQL would plan the update of a ticket again for each message of a long conversation, at a noticeable cost.
+            // The statements of imports keep the default.
             let planned_once = options.clone().options([("plan_cache_mode", "force_generic_plan")]);
             let server = Arc::new(Server::of(&options));
-            // The pool of SeaORM does not tell why a server cannot be reached.
+            // Connects once first, since an error of SeaORM's pool does not contain the reason why a server cannot be reached.
             pool::reach(&server, WRITE_WAIT).await?;
             let relay =
                 server.has_unreadable_certificate().then(|| Relay::to(server.clone(), options.get_port())).transpose()?.map(Arc::new);
             let reads = PipelinedConnections::new(server, connections, WRITE_WAIT);
             let writes = ConnectionPool::new(Server::of(&planned_once).into(), connections.max(2), WRITE_WAIT);
-            // Nothing stays prepared on these connections: rare reads have to outlast a change of the schema.
+            // These connections keep no prepared statements, since one that was prepared before a change of the schema could fail after it.
             let read = open_postgres(through(relay.as_deref(), options.clone().statement_cache_capacity(0)), FOR_ENTITIES).await?;
             (DatabaseAddress::Postgres(options.into(), relay), read, None, Reads::Postgres(reads), Writes::Postgres(writes))
         } else {
@@ -173,7 +174,7 @@ impl Db {
         })
     }
 
-    /// The same database, with a standby to read from.
+    /// Adds a standby that [`Db::on_replica`] can read from.
     pub async fn with_replica(self, url: &str, connections: u32) -> Result<Self> {
         if self.backend() != DbBackend::Postgres {
             return Err(Error::Unavailable("`--read-url` needs a PostgreSQL database; a SQLite file has no standby".to_owned()));
@@ -183,7 +184,7 @@ impl Db {
         Ok(Self { replica: Some(Arc::new(replica)), ..self })
     }
 
-    /// The same database, with the keys that secrets are encrypted with.
+    /// Sets the keys that secrets are encrypted with.
     #[must_use]
     pub fn with_secret_keys(self, secret_keys: SecretKeys) -> Self {
         Self { secret_keys, ..self }
@@ -205,13 +206,13 @@ impl Db {
         }
     }
 
-    /// The same database, read from the standby; where that fails, from the primary.
+    /// The same database, whose reads run on the standby. A read that fails there runs on the primary.
     #[must_use]
     pub fn on_replica(&self) -> Self {
         Self { on_replica: true, ..self.clone() }
     }
 
-    /// The same database, with its statements within a store's share.
+    /// The same database, whose read statements respect the limit of a store.
     #[must_use]
     pub fn within(&self, share: Share) -> Self {
         Self { share: Some(share), ..self.clone() }
@@ -221,19 +222,19 @@ impl Db {
         self.share.as_ref()
     }
 
-    /// The same database, with its statements not counted.
+    /// The same database without the `on_statement` callback, so that its statements are not counted.
     #[must_use]
     pub(in crate::store) fn uncounted(&self) -> Self {
         Self { on_statement: None, ..self.clone() }
     }
 
-    /// The same database, read from the primary.
+    /// The same database, whose reads run on the primary.
     #[must_use]
     pub fn on_primary(&self) -> Self {
         Self { on_replica: false, ..self.clone() }
     }
 
-    /// The standby, if this database is read from it.
+    /// The standby, if the reads of this handle run on it.
     pub(in crate::store) fn replica(&self) -> Option<&Replica> {
         self.replica.as_deref().filter(|_| self.on_replica)
     }
@@ -251,7 +252,8 @@ impl Db {
         &self.last_read_failure
     }
 
-    /// The number of connections of this process to PostgreSQL, except those that a command has for itself. `None` on SQLite.
+    /// The number of pooled connections of this process to PostgreSQL. Connections outside of the pools, such as that of an export, are not
+    /// counted. `None` on SQLite.
     pub fn postgres_connections(&self) -> Option<u64> {
         let (Reads::Postgres(reads), Writes::Postgres(writes)) = (&self.reads, &self.writes) else { return None };
         let replica = self.replica.as_ref().map_or(0, |replica| replica.connections());
@@ -259,28 +261,28 @@ impl Db {
         Some(reads.connections() + writes.connections() + replica + u64::from(pooled))
     }
 
-    /// The changes that this process commits to the change log.
+    /// The entries that this process has written to the change log and that its search index has not fetched yet.
     pub(in crate::store) fn own(&self) -> &Arc<Own> {
         &self.own
     }
 
-    /// Conditions of filters that many tickets fulfilled.
+    /// The cache of filter conditions that many tickets fulfilled when they were last counted.
     pub(in crate::store) fn broad(&self) -> &BroadConditions {
         &self.broad
     }
 
-    /// Look-ups by key that share a batch.
+    /// The look-ups by key that wait to be batched.
     pub(in crate::store) fn gathered(&self) -> &Arc<Gathered> {
         &self.gathered
     }
 
-    /// To be called for each statement that SeaORM does not see.
+    /// The callback that counts statements. The caller has to call it for each statement that does not run through SeaORM.
     pub(in crate::store) fn on_statement(&self) -> Option<&OnStatement> {
         self.on_statement.as_ref()
     }
 
-    /// A connection through SeaORM of the caller's own, for work that must leave nothing behind on a pooled connection: migrations and
-    /// exports.
+    /// Opens a SeaORM connection that only the caller uses. Migrations and exports use it, so that a failed transaction of theirs does not
+    /// stay open on a pooled connection.
     pub(in crate::store) async fn connect(&self) -> Result<DatabaseConnection> {
         self.address.connect().await
     }
@@ -293,7 +295,7 @@ impl Db {
         }
     }
 
-    /// A connection to PostgreSQL outside of any pool.
+    /// Opens a connection to PostgreSQL outside of any pool.
     pub(in crate::store) async fn connect_alone(&self) -> Result<PgConnection> {
         match &self.address {
             DatabaseAddress::Sqlite(_) => Err(Error::Unavailable("a SQLite database has no server to connect to".to_owned())),
@@ -306,7 +308,7 @@ impl Db {
         self.file.as_deref()
     }
 
-    /// The connections of SeaORM for reads. On SQLite the database refuses a write through them.
+    /// The SeaORM pool for reads. On SQLite its connections refuse writes.
     pub fn read(&self) -> &DatabaseConnection {
         &self.read
     }
@@ -315,7 +317,7 @@ impl Db {
         self.read.get_database_backend()
     }
 
-    /// Closes every connection. On SQLite the write-ahead log is copied into the file; if a copy is under way, once that has ended.
+    /// Closes every connection. On SQLite this runs a checkpoint, after waiting for the end of one that is in progress.
     pub async fn close(self) -> Result<()> {
         match &self.reads {
             Reads::Sqlite(readers) => readers.close().await,
@@ -329,7 +331,7 @@ impl Db {
             replica.close().await;
         }
         self.read.close().await?;
-        // Last: with this connection SQLite removes the log.
+        // This connection is closed last: with it SQLite deletes the WAL.
         if let Some(file) = &self.file {
             file.close();
         }
@@ -356,12 +358,12 @@ async fn open_sqlite(url: &str, connections: u32) -> Result<(DatabaseAddress, Da
         .statement_cache_capacity(256)
         .disable_statement_logging();
     let file = base.get_filename().to_owned();
-    // The log lies beside the file, not beside a link to it.
+    // SQLite's WAL lies next to the file itself, not next to a symbolic link to it.
     let resolved = |file: &Path| std::fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
     refuse_half_restored(&resolved(&file))?;
     refuse_foreign_log(&resolved(&file))?;
-    // This connection makes the file and sets its journal mode. No later connection does: a file that was removed meanwhile is not to be
-    // made anew.
+    // This connection creates the file and sets its journal mode. Later connections do not create a file, so that a file that was deleted
+    // while the server runs is not replaced by an empty one.
     DatabaseAddress::Sqlite(base.clone().create_if_missing(true).into()).connect().await?.close().await?;
     let read = sqlite_pool(connections.max(1)).connect_lazy_with(base.clone().pragma("query_only", "ON"));
     let address = DatabaseAddress::Sqlite(base.into());
@@ -372,7 +374,7 @@ async fn open_sqlite(url: &str, connections: u32) -> Result<(DatabaseAddress, Da
 fn sqlite_pool(connections: u32) -> SqlitePoolOptions {
     SqlitePoolOptions::new()
         .max_connections(connections)
-        // A local file does not go away; asking before each use would cost as much as the query.
+        // No test of a connection before use: a local file does not disconnect, and the test would cost as much as the query.
         .test_before_acquire(false)
         .idle_timeout(None)
         .max_lifetime(None)
@@ -384,7 +386,7 @@ fn unreadable(error: sqlx::Error) -> Error {
     Error::Unavailable(format!("the database URL cannot be read: {error}"))
 }
 
-/// Why a SQLite file cannot be opened: SQLite itself only says that it cannot.
+/// The error for a SQLite file that cannot be opened, with the reason. SQLite's own message does not contain the reason.
 fn unopened(file: &Path, error: sqlx::Error) -> Error {
     let sqlx::Error::Database(inner) = &error else { return error.into() };
     let is = |number: &str| inner.code().is_some_and(|code| code == number);
@@ -411,7 +413,7 @@ fn unopened(file: &Path, error: sqlx::Error) -> Error {
     Error::Unavailable(format!("the SQLite file `{}` cannot be opened: {reason}; {right}", file.display()))
 }
 
-/// Switches the query planner stability guarantee on, so that a statement with a bound `LIMIT` is prepared once.
+/// Switches SQLite's query planner stability guarantee on, so that a statement with a bound `LIMIT` is prepared once.
 async fn stable_plans(connection: &mut SqliteConnection) -> std::result::Result<(), sqlx::Error> {
     let mut handle = connection.lock_handle().await?;
     if library::keep_plans(handle.as_raw_handle()) {
@@ -421,7 +423,7 @@ async fn stable_plans(connection: &mut SqliteConnection) -> std::result::Result<
     }
 }
 
-/// A connection through SeaORM whose statements are timed, and counted if `on_statement` is given.
+/// Adds a callback to a SeaORM connection that logs slow statements, and counts each statement if `on_statement` is given.
 fn watched(mut connection: DatabaseConnection, on_statement: Option<&OnStatement>) -> DatabaseConnection {
     let on_statement = on_statement.cloned();
     connection.set_metric_callback(move |info| {
@@ -437,9 +439,10 @@ fn postgres_options(url: &str) -> Result<PgConnectOptions> {
     let options = PgConnectOptions::from_str(url).map_err(unreadable)?;
     let settings = [
         ("lock_timeout", "10s"),
-        // A page looks at a few thousand rows at most; compiling its statement takes a hundred times as long.
+        // No JIT: compiling the statement of a page takes far longer than reading the few thousand rows that a page reads at most.
         ("jit", "off"),
-        // Writes lock the rows that they read. A database may have another default, under which a write that waited for a lock fails.
+        // Writes lock the rows that they read, so READ COMMITTED is enough. The default of a database may be stricter: then a write that
+        // waited for a lock would fail.
         ("default_transaction_isolation", "read committed"),
     ];
     Ok(options.statement_cache_capacity(256).options(settings).disable_statement_logging())
@@ -457,7 +460,8 @@ async fn open_postgres(options: PgConnectOptions, connections: u32) -> Result<Da
     let pool = PgPoolOptions::new()
         .max_connections(connections)
         .acquire_timeout(WRITE_WAIT)
-        // Reads are rare on these connections, and must not fail because the server was restarted meanwhile.
+        // Tests a connection before use: these connections are often idle, and a read must not fail because the server was restarted since
+        // the last one.
         .test_before_acquire(true)
         .connect_with(options)
         .await?;

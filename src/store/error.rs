@@ -10,22 +10,23 @@ pub type Result<T> = std::result::Result<T, Error>;
 /// A failure of the database, classified by what a caller can do about it.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A unique index refused a row. The text is the database's own and names the index or its columns.
+    /// A unique index refused a row. The value is the database's message, which names the index or its columns.
     #[error("a unique index refused the row: {0}")]
     Unique(String),
-    /// A reference to a row that is not there.
+    /// A foreign key refers to a row that does not exist.
     #[error("a foreign key refused the row: {0}")]
     ForeignKey(String),
     /// Another writer held the database for longer than a writer waits.
     #[error("the database is busy")]
     Busy,
-    /// No connection could be had.
+    /// There is no connection: the server cannot be reached, refuses connections, or the pool has none free in time.
     #[error("no connection to the database: {0}")]
     Unavailable(String),
-    /// The database answers but cannot do its work: its disk is full or fails, or its server is read-only. That may pass.
+    /// The database can be reached but cannot do its work: its disk is full or fails, or its server is read-only. A later attempt may
+    /// succeed.
     #[error("the database cannot do its work: {0}")]
     Failing(String),
-    /// The database is not what it has to be: it is damaged, or its tables are missing. Somebody has to mend it.
+    /// The database is damaged, or its tables are missing. An operator has to repair it.
     #[error("the database is unusable: {0}")]
     Unusable(String),
     /// The keys that secrets are encrypted with cannot be used.
@@ -79,17 +80,17 @@ impl From<rusqlite::Error> for Error {
     }
 }
 
-/// Whether a prepared statement does not fit the schema any more, or is gone from the server.
+/// Whether a prepared statement no longer fits the schema, or no longer exists on the server.
 pub(in crate::store) fn is_outdated(error: &tokio_postgres::Error) -> bool {
     let Some(error) = error.as_db_error() else { return false };
     match error.code().code() {
-        // The code stands for everything that PostgreSQL does not support; only a cached plan whose result type changed is meant here.
+        // `feature_not_supported` has many causes. Only this routine reports a cached plan whose result type changed.
         "0A000" => error.routine() == Some("RevalidateCachedQuery"),
         code => code == "26000",
     }
 }
 
-/// Whether a connection was lost, so that another one may do.
+/// Whether a connection was lost, so that the statement may succeed on another connection.
 pub(super) fn is_lost(error: &tokio_postgres::Error) -> bool {
     let ends = |severity| matches!(severity, Severity::Fatal | Severity::Panic);
     error.is_closed() || error.as_db_error().is_some_and(|error| error.parsed_severity().is_some_and(ends))
@@ -103,13 +104,14 @@ pub(super) fn lets_nobody_in_yet(error: &tokio_postgres::Error) -> bool {
     }
 }
 
-/// The network error that kept a server from being reached. A value that cannot be sent is reported in the same way, but is none.
+/// The network error because of which a server could not be reached. The driver reports a value that it cannot encode as an I/O error of
+/// kind `InvalidInput`, which is not a network error.
 fn of_the_network(error: &tokio_postgres::Error) -> Option<ErrorKind> {
     let kind = error.source()?.downcast_ref::<std::io::Error>()?.kind();
     (kind != ErrorKind::InvalidInput).then_some(kind)
 }
 
-/// The text of an error with its cause. The `Display` of the driver gives the kind of an error alone.
+/// The text of an error with its cause. The driver's `Display` shows only the kind of the error.
 pub(super) fn reason(error: &tokio_postgres::Error) -> String {
     match (error.as_db_error(), error.source()) {
         (Some(inner), _) => format!("{} ({})", inner.message(), inner.code().code()),
@@ -129,7 +131,7 @@ fn sqlx_error(error: &DbErr) -> Option<&sqlx::Error> {
 }
 
 impl Error {
-    /// The same error for another caller, if it is about the database and not about the caller's own statement.
+    /// A copy of the error for another caller, if it is about the database as a whole and not about one statement.
     pub(super) fn of_the_database(&self) -> Option<Self> {
         match self {
             Self::Busy => Some(Self::Busy),
@@ -159,21 +161,20 @@ impl Error {
         }
     }
 
-    /// The error that PostgreSQL means by this code.
+    /// The error for an SQLSTATE code of PostgreSQL. `None` for codes that are not classified.
     fn of_code(code: &str, message: &str) -> Option<Self> {
         match code {
             "23505" => Some(Self::Unique(message.to_owned())),
             "23503" => Some(Self::ForeignKey(message.to_owned())),
-            // Lock and statement time-outs, and transactions that PostgreSQL rolls back because of another one: a deadlock's victim, a
-            // write that cannot be serialized.
+            // Lock and statement time-outs, and conflicts with another transaction: deadlocks and serialization failures.
             "55P03" | "55006" | "57014" | "40P01" | "40001" => Some(Self::Busy),
-            // The server accepts no connection, ends one, or has too many.
+            // The server accepts no connections, closes a connection, or has too many.
             "55000" | "57P01" | "57P02" | "57P03" | "57P04" | "57P05" | "25P03" | "25P04" | "40003" | "53300" | "3D000" => {
                 Some(Self::Unavailable(message.to_owned()))
             }
             // A connection broke, or the server refused it.
             code if code.starts_with("08") || code.starts_with("28") => Some(Self::Unavailable(message.to_owned())),
-            // The server is read-only, or has no room on its disk, in its memory or by its settings, or its disk fails or lacks a file.
+            // The server is read-only, has reached a limit of its disk, memory or settings, or its disk fails or lacks a file.
             "25006" | "53000" | "53100" | "53200" | "53400" | "54001" | "58000" | "58030" | "58P01" | "XX000" => {
                 Some(Self::Failing(message.to_owned()))
             }
@@ -185,7 +186,7 @@ impl Error {
         }
     }
 
-    /// The error that SQLite means by this primary code (https://www.sqlite.org/rescode.html).
+    /// The error for a primary result code of SQLite (https://www.sqlite.org/rescode.html). `None` for codes that are not classified.
     fn of_sqlite(code: i32, message: &str) -> Option<Self> {
         use libsqlite3_sys as sqlite;
         match code {
@@ -199,7 +200,7 @@ impl Error {
             | sqlite::SQLITE_PROTOCOL
             | sqlite::SQLITE_NOLFS => Some(Self::Failing(message.to_owned())),
             sqlite::SQLITE_CORRUPT | sqlite::SQLITE_NOTADB => Some(Self::Unusable(message.to_owned())),
-            // The general code; only its text tells a missing table or column from a mistake in a statement.
+            // The general code. Only the message distinguishes a missing table or column from a mistake in a statement.
             sqlite::SQLITE_ERROR
                 if ["no such table", "no such column", "has no column named"].iter().any(|text| message.contains(text)) =>
             {

@@ -1,7 +1,8 @@
-//! Recorded events: their numbers, and reading them back.
+//! The event log: sequence numbers of recorded events, and pages of them. Numbering an event also queues it for webhooks.
 //!
-//! A write records its events without a number. A reader numbers the committed events before it reads, one process at a time. So a reader
-//! that has seen a number has seen all numbers below it, and writers never wait for the sequence.
+//! A write records its events without a number. Each reader, before it reads, assigns sequence numbers to the committed events that have
+//! none; one process at a time does that. So once a reader has seen a number, no smaller number appears later, and writers never wait for
+//! each other's numbers.
 
 use sea_orm::DbBackend;
 
@@ -10,7 +11,7 @@ use crate::{
     store::{Db, Result, postgres::advisory_locks::AdvisoryLock, sql::Sql},
 };
 
-/// The condition, to be added to others, that the event `e` is of interest to the subscription `w`.
+/// A condition, to be appended to others: the webhook `w` subscribes to the event `e`, by its account and its kind.
 pub(super) const OF_INTEREST: &str = " AND (w.account_id IS NULL OR w.account_id = e.account_id) \
      AND (NOT EXISTS (SELECT 1 FROM webhook_kinds k WHERE k.store_id = w.store_id AND k.webhook_id = w.id) \
           OR EXISTS (SELECT 1 FROM webhook_kinds k WHERE k.store_id = w.store_id AND k.webhook_id = w.id AND k.kind = e.type))";
@@ -20,7 +21,7 @@ const UNNUMBERED: &str = "SELECT 1 FROM events WHERE sequence IS NULL LIMIT 1";
 /// The most events that are numbered in one transaction.
 const BATCH: i64 = 500;
 
-/// The most events that one statement looks at for some kinds.
+/// The most events that one statement searches for those of some kinds.
 const SPAN: i64 = 10_000;
 
 /// A recorded event with its number.
@@ -31,8 +32,8 @@ pub struct Recorded {
 }
 
 impl Db {
-    /// Numbers the events that were committed without one and, in the same transaction, queues each for the subscriptions
-    /// that it is of interest to: an event that has a number is on its way to everybody.
+    /// Assigns sequence numbers to the committed events that have none. In the same transaction queues each event for the webhooks that
+    /// subscribe to it, so that an event with a number is always queued.
     pub async fn number_events(&self, now: Timestamp) -> Result<()> {
         while self.first(Sql::fixed(UNNUMBERED), |cells| cells.take::<i32>()).await?.is_some() {
             let tx = self.begin().await?;
@@ -51,14 +52,15 @@ impl Db {
         Ok(())
     }
 
-    /// At most `limit` events after a number, in their order.
+    /// At most `limit` events after a sequence number, in the order of numbers.
     pub async fn events_after(&self, store: &StoreId, after: i64, limit: i64) -> Result<Vec<Recorded>> {
         let mut sql = Sql::of(store, "SELECT sequence, body FROM events WHERE store_id = $1 AND sequence IS NOT NULL AND sequence > ");
         sql.integer(after).push(" ORDER BY sequence").limit(limit);
         self.all(sql, |cells| Ok(Recorded { sequence: cells.take()?, body: cells.bytes()? })).await
     }
 
-    /// At most `limit` events of these kinds after a number, in their order, and the number up to which there are no others of them.
+    /// At most `limit` events of these kinds after a sequence number, in the order of numbers. Also returns the sequence number up to which
+    /// all events were searched, after which the next page begins.
     pub async fn events_of_kinds(&self, store: &StoreId, after: i64, kinds: &[&str], limit: i64) -> Result<(Vec<Recorded>, i64)> {
         let last = Sql::of(store, "SELECT COALESCE(MAX(sequence), 0) FROM events WHERE store_id = $1 AND sequence IS NOT NULL");
         let last = self.first(last, |cells| cells.take::<i64>()).await?.unwrap_or(0);
@@ -98,7 +100,8 @@ fn queue(backend: DbBackend, positions: &[i64], now: Timestamp) -> Sql {
         .push(" WHERE e.position IN ");
     sql.integers(positions).push(" ORDER BY e.position");
     if backend == DbBackend::Postgres {
-        // A subscription that is disabled or removed meanwhile would keep what is queued here.
+        // Locks the webhooks: if one were disabled or deleted before this transaction commits, its new deliveries would remain in the
+        // queue.
         sql.push(" FOR SHARE OF w");
     }
     sql

@@ -1,4 +1,4 @@
-//! The executor of reads: runs a statement on the readers of SQLite, on a standby, or on the clients of PostgreSQL.
+//! The executor of reads: runs a statement on the reader pool of SQLite, on a standby, or on the pipelined connections to PostgreSQL.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::store::{
     sql::{Reach, Sql},
 };
 
-/// Decodes the rows of a statement on PostgreSQL with `decode`, each as it arrives, until one fails.
+/// A sink that decodes each row of PostgreSQL when it arrives. After the first row that cannot be decoded it keeps only the error.
 struct Decoded<T, D> {
     decode: D,
     rows: Result<Vec<T>>,
@@ -38,7 +38,7 @@ impl<T: Send, D: Fn(&mut Cells<'_>) -> Result<T> + Send> RowSink for Decoded<T, 
 }
 
 impl Db {
-    /// Every row of a statement, each through `decode`.
+    /// Runs a read statement and returns all its rows, decoded.
     pub(in crate::store) async fn all<T, D>(&self, mut sql: Sql, decode: D) -> Result<Vec<T>>
     where
         T: Send + 'static,
@@ -53,14 +53,15 @@ impl Db {
                 self.count_statement();
                 readers.all(sql, share, decode).await
             }
-            // In a box, since the future is large, and every future around it is moved as a whole several times a request, on SQLite too.
+            // Boxed: this future is large and would enlarge every future that awaits it, also on SQLite. Futures are moved several times a
+            // request.
             Reads::Postgres(lines) => {
                 let mut decoded = Decoded { decode, rows: Ok(Vec::new()) };
                 Box::pin(self.rows_within(share, lines, &sql, &mut decoded)).await.and(decoded.rows)
             }
         };
-        // Only `Failing` is noted: a damaged page is no reason to turn every request away. A look at the database finds damage in what
-        // all requests need.
+        // Records only `Failing`: one damaged page is no reason to refuse all requests. `prove_usable` finds damage that concerns all
+        // requests.
         outcome.inspect_err(|error| {
             if matches!(error, Error::Failing(_)) {
                 self.last_read_failure().note(error);
@@ -68,7 +69,7 @@ impl Db {
         })
     }
 
-    /// [`Self::each_row`], once the store's share has room.
+    /// [`Self::each_row`] after waiting for a permit of the store, if there is a limit.
     async fn rows_within(
         &self,
         share: Option<&Arc<Semaphore>>,
@@ -84,7 +85,8 @@ impl Db {
         self.each_row(lines, sql, to).await
     }
 
-    /// The rows of a statement on PostgreSQL.
+    /// Runs a statement on PostgreSQL and passes its rows to `to`. Runs it on the standby first if this handle reads there; on the primary
+    /// if the standby fails.
     pub(in crate::store) async fn each_row(&self, lines: &PipelinedConnections, sql: &Sql, to: &mut dyn RowSink) -> Result<()> {
         self.count_statement();
         let has_answered = match self.replica() {
@@ -109,13 +111,13 @@ impl Db {
         Ok(self.all(sql, decode).await?.into_iter().next())
     }
 
-    /// A test that `column` contains `needle`, wherever and whatever its characters are.
+    /// A condition: `column` contains `needle` at any position. No character of `needle` is a wildcard.
     pub(in crate::store) fn contains(&self, column: impl ColumnTrait, needle: String) -> Expr {
         let find = if self.backend() == DbBackend::Sqlite { "instr" } else { "strpos" };
         Expr::from(Func::cust(find).arg(Expr::col(column.as_column_ref())).arg(needle)).gt(0_i64)
     }
 
-    /// Pushes a test that `column` contains `needle`, wherever and whatever its characters are.
+    /// Appends a condition: `column` contains `needle` at any position. No character of `needle` is a wildcard.
     pub(in crate::store) fn push_contains(&self, sql: &mut Sql, column: &str, needle: &str) {
         let find = if self.backend() == DbBackend::Sqlite { "instr(" } else { "strpos(" };
         sql.unbounded().push(find).push(column).push(", ").text(needle).push(") > 0");

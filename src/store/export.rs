@@ -1,4 +1,4 @@
-//! A store's records in pages, as they were at one moment. Called by `service::export`.
+//! Export: a store's records in pages, all read in one database snapshot. Called by `service::export`.
 
 use std::collections::HashMap;
 
@@ -28,11 +28,11 @@ use crate::{
     },
 };
 
-/// A view of a store that later writes do not change.
+/// A read transaction on one store with a fixed snapshot: later writes do not change what it reads.
 pub struct Export {
     tx: DatabaseTransaction,
-    /// A connection of its own, closed with the export. On a pooled connection, a transaction that the database rolled back would be left
-    /// open.
+    /// A connection outside of any pool, closed with the export. On a pooled connection, a transaction that the database has rolled back
+    /// would be left open.
     _connection: DatabaseConnection,
     store: String,
 }
@@ -42,7 +42,7 @@ impl Db {
     pub async fn begin_export(&self, store: &StoreId) -> Result<Option<Export>> {
         let connection = self.connect().await?;
         let tx = match self.backend() {
-            // SQLite reads from one snapshot in any transaction.
+            // In SQLite every transaction reads from one snapshot.
             DbBackend::Sqlite => connection.begin().await?,
             _ => connection.begin_with_config(Some(IsolationLevel::RepeatableRead), Some(AccessMode::ReadOnly)).await?,
         };
@@ -51,7 +51,7 @@ impl Db {
     }
 }
 
-/// Rows of a table, of the store, by id.
+/// Reads rows of a table that belong to the store, in the order of their ids.
 macro_rules! rows {
     ($export:expr, $table:ident, $which:expr) => {{
         let rows = $table::Entity::find().filter($table::Column::StoreId.eq($export.store.as_str())).order_by_asc($table::Column::Id);
@@ -72,17 +72,17 @@ enum Which<'a> {
 }
 
 impl Export {
-    /// At most `size` records of a kind, by id, behind `after`.
+    /// At most `size` records of a kind in the order of their ids, after the id `after`.
     pub async fn page(&self, kind: RecordKind, after: Option<&str>, size: u64) -> Result<Vec<Record>> {
         self.records(kind, Which::Page { after, size }).await
     }
 
-    /// The records of a kind with these ids, by id, as far as they exist.
+    /// The records of a kind with these ids, in the order of ids. Records that do not exist are left out.
     pub async fn named(&self, kind: RecordKind, ids: &[String]) -> Result<Vec<Record>> {
         self.records(kind, Which::Named(ids)).await
     }
 
-    /// The transaction in which everything is read.
+    /// The transaction in which all reads of the export run.
     pub(in crate::store) fn snapshot(&self) -> &DatabaseTransaction {
         &self.tx
     }
@@ -165,7 +165,7 @@ fn at(millis: Option<i64>) -> Option<Timestamp> {
     millis.map(Timestamp::from_millis)
 }
 
-/// Stored JSON text as it stands.
+/// Stored JSON, kept to the byte.
 fn raw(text: Option<String>) -> Result<Option<Box<RawValue>>> {
     text.map(|text| RawValue::from_string(text).map_err(|error| Error::Damaged(error.to_string()))).transpose()
 }

@@ -1,4 +1,4 @@
-//! Definitions of ticket and contact fields, in display order.
+//! Queries of the definitions of ticket fields and contact fields. Lists are in display order.
 
 use std::collections::HashMap;
 
@@ -26,7 +26,7 @@ pub enum FieldOwner {
     Contact,
 }
 
-/// The properties that both kinds of definitions have.
+/// Builds a [`Field`] from a row: the properties that ticket fields and contact fields have in common.
 macro_rules! field {
     ($row:expr) => {
         Field {
@@ -77,7 +77,7 @@ impl Db {
         self.select(query, model::<ticket_fields::Entity>).await?.into_iter().map(ticket_field).collect()
     }
 
-    /// The kinds of the fields among `ids` that exist.
+    /// The kinds of the fields with these ids, by id. A field that does not exist is left out.
     pub async fn kinds_of_ticket_fields(&self, store: &StoreId, ids: Vec<&FieldId>) -> Result<HashMap<FieldId, FieldKind>> {
         let mut found = HashMap::new();
         for ids in batches(ids.into_iter().map(FieldId::as_str)) {
@@ -89,9 +89,9 @@ impl Db {
         Ok(found)
     }
 
-    /// The fields among `ids` that have a pattern.
+    /// The fields among `ids` whose values must match a regular expression.
     pub async fn fields_with_pattern(&self, store: &StoreId, noun: FieldOwner, ids: Vec<&FieldId>) -> Result<Vec<Field>> {
-        /// The definitions of a table among some ids.
+        /// Reads, from a table of definitions, those among some ids that have a regular expression.
         macro_rules! with_pattern {
             ($table:ident, $ids:expr) => {{
                 let query = $table::Entity::find()

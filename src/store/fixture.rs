@@ -1,5 +1,5 @@
-//! Test fixture: a fresh SQLite file, or the PostgreSQL database that `COUNTERPART_TEST_POSTGRES` names. Each test has a store of its
-//! own.
+//! Test fixture: a database with one store, and functions that insert records. The database is a fresh SQLite file, or the PostgreSQL
+//! database that `COUNTERPART_TEST_POSTGRES` names, in which each test has its own store.
 
 use std::sync::{
     Arc,
@@ -35,7 +35,8 @@ pub(crate) struct Fixture {
     pub db: Db,
     pub url: String,
     pub store: StoreId,
-    /// The server, and the name of the fixture's own database there, which is removed with the fixture.
+    /// The URL of the PostgreSQL server and the name of the database that was created for this fixture alone. The database is dropped with
+    /// the fixture.
     own: Option<(String, String)>,
     _dir: tempfile::TempDir,
 }
@@ -49,20 +50,20 @@ impl Drop for Fixture {
     }
 }
 
-/// A setting of the test suite, not of the program.
+/// Reads an environment variable that configures the test suite.
 #[expect(clippy::disallowed_methods, reason = "the suite's own settings, not the program's")]
 pub(crate) fn setting(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
-/// Counts statements of a [`Db`] that is opened with it.
+/// Returns a counter of statements, and the callback that increments it when a [`Db`] is opened with the callback.
 pub(crate) fn counter() -> (Arc<AtomicU64>, OnStatement) {
     let counted = Arc::new(AtomicU64::new(0));
     let count = counted.clone();
     (counted, Arc::new(move || _ = count.fetch_add(1, Ordering::Relaxed)))
 }
 
-/// A message that is not stored yet.
+/// Builds an outbound message without storing it.
 pub(crate) fn sent(id: &str, conversation: &str, text: &str) -> Message {
     let at = Timestamp::from_millis(1);
     Message {
@@ -89,19 +90,19 @@ fn postgres() -> Option<String> {
 }
 
 impl Fixture {
-    /// A store with one account, one contact and the conversation `c0`.
+    /// Creates a store with one account, one contact and the conversation `c0`.
     pub async fn new() -> Self {
         Self::open(None).await
     }
 
-    /// [`Fixture::new`], with the statements of `db` counted.
+    /// [`Fixture::new`] with a callback for each statement of `db`.
     pub async fn open(on_statement: Option<OnStatement>) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let url = postgres().unwrap_or_else(|| format!("sqlite://{}", dir.path().join("test.db").display()));
         Self::at(url, dir, None, on_statement).await
     }
 
-    /// [`Fixture::new`] on a database of its own, for tests of what looks at all stores.
+    /// [`Fixture::new`] on a database that no other test uses, for tests of functions that read the records of all stores.
     pub async fn alone() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let Some(server) = postgres() else { return Self::new().await };
@@ -129,20 +130,20 @@ impl Fixture {
         fixture
     }
 
-    /// Takes a migration back, and all migrations after it, and migrates again.
+    /// Reverts a migration and all later ones, and applies them again.
     pub async fn migrate_again(&self, name: &str) {
         self.migrate_back(name).await;
         self.db.migrate_up().await.unwrap();
     }
 
-    /// Takes a migration back, and all newer ones.
+    /// Reverts a migration and all later ones.
     pub async fn migrate_back(&self, name: &str) {
         let all = self.db.migrations().await.unwrap();
         let at = all.iter().position(|(other, _)| other == name).unwrap();
         self.db.migrate_down((all.len() - at) as u32).await.unwrap();
     }
 
-    /// Runs a statement as it stands.
+    /// Runs SQL without bound values, in a transaction.
     pub async fn execute(&self, statement: &str) -> Result<(), crate::store::Error> {
         let tx = self.db.begin().await?;
         tx.script(statement).await?;
@@ -163,7 +164,7 @@ impl Fixture {
         self.store.as_str().to_owned()
     }
 
-    /// A key with one secret, which is valid longer than the key.
+    /// Inserts an API key with one secret. The secret expires one second later than the key.
     pub async fn key(&self, name: &str, active: bool, expires_at: i64) -> (KeyId, SecretHash) {
         let id = KeyId::from(format!("{name} of {}", self.store));
         let hash = SecretHash::of(id.as_str());
@@ -207,7 +208,7 @@ impl Fixture {
         .await;
     }
 
-    /// Contacts whose ids are their names, through an import.
+    /// Imports contacts whose ids are their names.
     pub async fn import_contacts(&self, names: &[String]) {
         let contact = |name: &String| {
             let at = "2026-01-01T00:00:00.000Z";
@@ -456,7 +457,8 @@ impl Fixture {
         self.db.backend() == DbBackend::Sqlite
     }
 
-    /// The messages of a conversation, whose counters, tickets and parcels say what follows from them.
+    /// Asserts that the counters, the tickets and the outbox entries of a conversation agree with its messages. Returns the number of
+    /// messages.
     pub async fn agreed_messages(&self, conversation: &ConversationId) -> i64 {
         let sql = |text: &str| Sql::of(&self.store, text).with(Param::Text(conversation.to_string()));
         let counted = sql(
@@ -473,7 +475,7 @@ impl Fixture {
         let told = tickets().await;
         self.execute(&format!("{DERIVE_TICKETS} WHERE store_id = '{}'", self.store)).await.unwrap();
         assert_eq!(told, tickets().await);
-        // Not by pairs: without statistics PostgreSQL takes minutes for those of a thousand parcels.
+        // With a window function and not with a self-join of outbox entries, for which PostgreSQL without statistics takes minutes.
         let overtaken = sql("SELECT COUNT(*) FROM (SELECT m.sent_at, MAX(m.sent_at) OVER (ORDER BY o.position \
              ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS latest_before FROM outbound o \
              JOIN messages m ON m.store_id = o.store_id AND m.id = o.message_id WHERE o.store_id = $1 AND o.conversation_id = $2) parcels \
@@ -503,12 +505,12 @@ impl Fixture {
     }
 }
 
-/// The first page of `size` rows, with the total.
+/// A request for the first page of `size` rows, with the total.
 pub(crate) fn first(size: u32) -> PageRequest {
     PageRequest { size, after: None, count: true }
 }
 
-/// Changes a SQLite file behind the back of the store, as another program would.
+/// Runs a statement on a SQLite file through a separate connection, as another program would.
 pub fn damage(file: &std::path::Path, statement: &str) {
     rusqlite::Connection::open(file).unwrap().execute(statement, []).unwrap();
 }

@@ -1,16 +1,15 @@
-//! One import: a write transaction that takes batches of records in any order, then checks all of them together and derives what follows
-//! from them.
+//! Bulk import: one write transaction that upserts batches of records in any order, then checks references and computes derived columns.
 //!
-//! Called by `service::import`. Guarantees: nothing is visible before [`Import::commit`], and nothing remains without it.
+//! Called by `service::import`. Guarantees: nothing is visible before [`Import::commit`], and nothing remains without it. The modules:
 //! - `rows`: converts a record into table rows.
-//! - `executor`: runs the statements.
+//! - `executor`: runs statements on the import's connection.
 //! - `bulk`: one statement for many rows.
 //! - `upsert`: writes batches into the tables.
-//! - `unique_values`: values that a unique index guards.
-//! - `recent_conversations`: a cache of conversations.
-//! - `deferred_indexes`: indexes that are rebuilt at the end.
-//! - `check`: references and agreements, tested at the end.
-//! - `derive`: counters, newest messages, waiting times, ticket numbers.
+//! - `unique_values`: finds records that claim the same value of a unique index.
+//! - `recent_conversations`: a cache of conversations that the import has seen.
+//! - `deferred_indexes`: drops indexes and rebuilds them at the end.
+//! - `check`: tests, at the end, that referenced records exist and that records agree with each other.
+//! - `derive`: computes counters, newest messages, waiting times and ticket numbers.
 
 mod bulk;
 mod check;
@@ -45,7 +44,7 @@ use deferred_indexes::Lifted;
 use executor::Way;
 use recent_conversations::RecentIds;
 
-/// Records of one stretch of the file, by kind.
+/// The records of consecutive lines of the import file, by kind.
 #[derive(Debug, Default)]
 pub struct Batch {
     pub roles: Vec<Line<Role>>,
@@ -63,16 +62,16 @@ pub struct Batch {
     pub comments: Vec<Line<Comment>>,
 }
 
-/// Why the records cannot be taken.
+/// An error in the records, for which the import is refused.
 #[derive(Debug)]
 pub struct Fault {
     pub at: At,
-    /// The property at fault.
+    /// The property that is wrong.
     pub property: &'static str,
     pub reason: String,
 }
 
-/// Where a fault is. The database has no line numbers, so that some faults are located by the kind and the value of a record.
+/// Where a fault is. A fault that the database finds has no line number; it is located by the kind of a record and a value in it.
 #[derive(Debug)]
 pub enum At {
     Line {
@@ -87,18 +86,19 @@ pub enum At {
     },
 }
 
-/// The most faults that are looked for.
+/// The most faults that one import reports.
 pub const MAX_FAULTS: usize = 20;
 
-/// Either done, or the records are at fault.
+/// The result of a step of the import: success, or a fault in the records.
 pub type ImportResult = std::result::Result<(), Fault>;
 
-/// The beginning of a stand-in value in a unique column, while its row waits for the record that replaces it. No record's value begins
-/// with it.
+/// The prefix of a placeholder. A column holds a placeholder until the import writes the record that contains the final value: in a unique
+/// column, so that another record may have the former value; in `messages.account_id`, until the conversation is known. No record's value
+/// begins with this prefix.
 const PARKED: &str = "\u{1}";
 
-/// Foreign keys that PostgreSQL checks immediately, since their rows are inserted right after the record that they refer to. At the
-/// commit PostgreSQL would have to remember every row, and to find its record among row versions that were replaced meanwhile.
+/// Foreign keys that PostgreSQL checks immediately, since their rows are inserted right after the record that they refer to. For a check at
+/// the commit PostgreSQL would have to remember every row, and to find the record among row versions that were replaced since.
 const WITH_PARENT: &str = "conversation_labels_store_id_conversation_id_fkey, ticket_field_values_store_id_ticket_id_fkey";
 
 /// An import in progress.
@@ -109,22 +109,22 @@ pub struct Import {
     now: Timestamp,
     /// PostgreSQL's transaction id, for the change log.
     transaction: i64,
-    /// Kinds that had records before this import.
+    /// Kinds of which the store had records before this import.
     held: Vec<RecordKind>,
-    /// The next creation time of a record that carries none, by kind.
+    /// The creation time that the next record without one gets, by kind.
     ages: HashMap<RecordKind, i64>,
     known: RecentIds,
-    /// Whether `messages.account_id` has to be brought in line with the conversations.
+    /// Whether `messages.account_id` has to be set from the conversations at the end.
     realign: bool,
     /// The number of batches so far that had messages.
     message_batches: u64,
-    /// Whether so far every message came after its conversation.
+    /// Whether, for every message so far, its conversation came before it.
     after_conversation: bool,
     /// Indexes that were dropped and are rebuilt at the end.
     lifted: Vec<Lifted>,
-    /// The kinds that came so far and whose records refer to a contact or a conversation.
+    /// The kinds of the records so far that refer to a contact or a conversation.
     came: HashSet<RecordKind>,
-    /// Whether accounts came, so that agreement of channels is tested for the whole store.
+    /// Whether the import contains accounts. Then the whole store is tested: a conversation must have the channel of its account.
     accounts_came: bool,
 }
 
@@ -149,13 +149,13 @@ impl Db {
             came: HashSet::new(),
             accounts_came: false,
         };
-        // Two imports into a store take turns; on SQLite every writer does.
+        // The lock makes a second import into the store wait for the first. On SQLite every writer waits for the import.
         let lock = if backend == DbBackend::Postgres { " FOR NO KEY UPDATE" } else { "" };
         let find = format!("SELECT id FROM stores WHERE id = ?{lock}");
         if import.first(&find, [store.as_str().into()], text).await?.is_none() {
             return Ok(None);
         }
-        // SQLite's temporary tables go with the connection.
+        // SQLite drops temporary tables when the connection is closed.
         let (text_type, on_commit) = match backend {
             DbBackend::Postgres => {
                 let transaction = import.first("SELECT pg_current_xact_id()::text::bigint", [], |cells| cells.take()).await?;
@@ -166,9 +166,9 @@ impl Db {
             }
             _ => ("TEXT", ""),
         };
-        // Conversations whose derived columns have to be computed again.
+        // The table of conversations whose derived columns have to be computed again.
         import.run(&format!("CREATE TEMPORARY TABLE import_touched (id {text_type} PRIMARY KEY){on_commit}"), []).await?;
-        // Tickets that came, in the order of the file, and the number that each had before.
+        // The table of imported tickets, in the order of the file, with the ticket number that each had before.
         import
             .run(
                 &format!("CREATE TEMPORARY TABLE import_tickets (id {text_type} PRIMARY KEY, line BIGINT, former {text_type}){on_commit}"),
@@ -176,7 +176,7 @@ impl Db {
             )
             .await?;
         if backend == DbBackend::Postgres {
-            // How many messages a conversation has.
+            // The table of the number of messages of each conversation.
             import
                 .run(&format!("CREATE TEMPORARY TABLE import_counts (id {text_type} PRIMARY KEY, messages BIGINT){on_commit}"), [])
                 .await?;
@@ -192,30 +192,31 @@ impl Db {
 }
 
 impl Import {
-    /// Whether the store had records of the kind before the import.
+    /// Returns whether the store had records of the kind before the import.
     pub fn held(&self, kind: RecordKind) -> bool {
         self.held.contains(&kind)
     }
 
-    /// Whether the import has to lock the rows that it will change before it changes any. That is so on PostgreSQL, where other
+    /// Returns whether the import has to lock the rows that it will change before it changes any. That is so on PostgreSQL, where other
     /// transactions lock rows one by one, if the store has conversations.
     pub fn holds(&self) -> bool {
         self.backend == DbBackend::Postgres && self.held(RecordKind::Conversation)
     }
 
-    /// Says that the import will change these conversations and their tickets.
+    /// Adds these conversations to those that the import will change, together with their tickets.
     pub async fn reach(&mut self, conversations: &[String]) -> Result<()> {
         self.touch(conversations.iter().map(String::as_str)).await
     }
 
-    /// Says that the import will replace these records, and change the conversations that they belong to now.
+    /// Adds the conversations that these records belong to in the database to those that the import will change. The import will replace
+    /// the records, which may then belong to other conversations.
     pub async fn reach_former(&self, kind: RecordKind, ids: &[String]) -> Result<()> {
         self.touch_former(kind, ids.iter().map(String::as_str)).await
     }
 
-    /// Locks users and accounts where the import brings some, then every conversation that was reached, then their tickets, in the order
-    /// in which every other writer locks them. Locked in the order of lines, they would make two transactions wait for each other. The
-    /// locks also keep the counts complete, since a writer of a message waits.
+    /// Locks the rows that the import will change: the store's users and accounts, if the import contains some (`brings`), then the
+    /// conversations of [`Import::reach`], then their tickets. Every other writer locks in this order, too, which prevents deadlocks; the
+    /// order of the lines would not. Since writers of messages wait for these locks, the message counts stay complete.
     pub async fn hold(&self, brings: impl Fn(RecordKind) -> bool) -> Result<()> {
         self.run("ANALYZE import_touched", []).await?;
         for (kind, sql) in [
@@ -240,8 +241,8 @@ impl Import {
         Ok(())
     }
 
-    /// Frees the values that the records with these ids hold in unique indexes, before the records that replace them are written. This
-    /// makes the order of the lines irrelevant when two records exchange an e-mail address, or another ticket becomes the open one.
+    /// Replaces the values that the records with these ids have in unique indexes by placeholders or NULL, before the new records are
+    /// written. So the order of lines does not matter when two records exchange an e-mail address, or another ticket becomes the open one.
     pub async fn park(&self, kind: RecordKind, ids: &[String]) -> Result<()> {
         if ids.is_empty() || !self.held(kind) {
             return Ok(());
@@ -267,17 +268,17 @@ impl Import {
         self.way.run(&format!("UPDATE {} SET {set} WHERE store_id = ? AND id {among}{also}", table(kind)), &before, runs, &[]).await
     }
 
-    /// Ends the import for good.
+    /// Commits the import.
     pub async fn commit(self) -> Result<()> {
         self.way.commit().await
     }
 
-    /// Takes everything back.
+    /// Rolls the import back.
     pub async fn rollback(self) -> Result<()> {
         self.way.rollback().await
     }
 
-    /// Runs a statement whose variables are `?`, in order.
+    /// Runs a statement whose placeholders `?` are bound to `values` in order.
     async fn run(&self, sql: &str, values: impl IntoIterator<Item = Value>) -> Result<()> {
         self.way.run(sql, &[], vec![values.into_iter().collect()], &[]).await
     }
@@ -301,7 +302,7 @@ impl Import {
     }
 }
 
-/// The table of a kind.
+/// The table that holds the records of a kind.
 const fn table(kind: RecordKind) -> &'static str {
     match kind {
         RecordKind::Role => "roles",
@@ -320,12 +321,12 @@ const fn table(kind: RecordKind) -> &'static str {
     }
 }
 
-/// A list of variables, such as `?,?`.
+/// A list of placeholders, such as `?,?`.
 fn list(values: usize) -> String {
     vec!["?"; values].join(",")
 }
 
-/// `?` as PostgreSQL spells it.
+/// Replaces each placeholder `?` by PostgreSQL's `$1`, `$2`, ….
 fn numbered(sql: &str) -> String {
     let mut out = String::with_capacity(sql.len() + 64);
     for (number, part) in sql.split('?').enumerate() {
@@ -337,7 +338,7 @@ fn numbered(sql: &str) -> String {
     out
 }
 
-/// A text column that the query makes sure is there.
+/// Decodes a text column that is never NULL.
 fn text(cells: &mut Cells<'_>) -> Result<String> {
     cells.take()
 }

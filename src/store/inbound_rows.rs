@@ -1,4 +1,4 @@
-//! Reads and writes of an inbound message, within [`Write`].
+//! Statements for receiving an inbound message, which run in a write transaction ([`Write`]).
 
 use sea_orm::{
     ActiveValue::{NotSet, Set},
@@ -25,7 +25,7 @@ use crate::{
     },
 };
 
-/// A message that was received before.
+/// A message that was received earlier with the same external id, so that the new delivery is a duplicate.
 #[derive(Debug)]
 pub struct Former {
     pub message_id: MessageId,
@@ -34,7 +34,7 @@ pub struct Former {
 }
 
 impl Write {
-    /// Hours within which an inbound message reopens a closed ticket.
+    /// The number of hours within which an inbound message reopens a closed ticket, as the store sets it.
     pub async fn reopen_window_hours(&self) -> Result<Option<i64>> {
         let query = stores::Entity::find_by_id(self.store().as_str()).select_only().column(stores::Column::ReopenWindowHours);
         Ok(self.select(query, |cells| cells.take()).await?.pop())
@@ -47,7 +47,7 @@ impl Write {
             .filter(messages::Column::StoreId.eq(self.store()))
             .filter(messages::Column::AccountId.eq(account))
             .filter(messages::Column::ExternalId.eq(external_id))
-            // SQLite takes the partial index only where its condition is spelled out.
+            // SQLite uses the partial index only if the statement contains the index's condition.
             .filter(messages::Column::ExternalId.is_not_null());
         let former =
             self.select(query, |cells| Ok(Former { message_id: cells.id()?, conversation_id: cells.id()?, received_at: cells.time()? }));
@@ -69,8 +69,8 @@ impl Write {
         Ok(self.select(query, |cells| cells.id()).await?.pop())
     }
 
-    /// The conversation of a thread by the thread's name, else the latest conversation that still has a former name of the thread. It is
-    /// locked until the end of the transaction.
+    /// Finds the conversation whose `reference_id` is the name of a channel's thread. If there is none, the latest conversation that still
+    /// has one of the thread's former names. The conversation is locked until the end of the transaction.
     pub async fn conversation_of_thread(&self, account: &AccountId, name: &str, former: &[String]) -> Result<Option<Conversation>> {
         let mut sql = self.sql("SELECT ");
         sql.push(Conversation::COLUMNS).push(" FROM conversations WHERE store_id = $1 AND account_id = ").text(account.as_str());
@@ -82,8 +82,8 @@ impl Write {
         self.first(sql, Conversation::decode).await
     }
 
-    /// The conversation on an account whose contact has this primary phone, the latest where there are several, locked until the end
-    /// of the transaction.
+    /// Finds the latest conversation on an account whose contact has this primary phone. The conversation is locked until the end of the
+    /// transaction.
     pub async fn conversation_with_phone(&self, account: &AccountId, phone: &str) -> Result<Option<Conversation>> {
         let mut sql = self.sql("SELECT ");
         sql.push(Conversation::COLUMNS).push(" FROM conversations WHERE store_id = $1 AND account_id = ").text(account.as_str());
@@ -93,8 +93,8 @@ impl Write {
         self.first(sql, Conversation::decode).await
     }
 
-    /// The contact with this primary e-mail, else with this primary phone. It is locked now, since the thread that is made for it refers to
-    /// it: waiting for the contact only then would mean waiting with the counter of tickets locked.
+    /// Finds the contact with this primary e-mail address, or else with this primary phone, and locks it. The conversation that is inserted
+    /// for the contact later would wait for the same lock, but would by then hold the lock on the counter of tickets, too.
     pub async fn contact_known_by(&self, email: Option<&str>, phone: Option<&str>) -> Result<Option<Contact>> {
         for (column, value) in [("email_key", email.map(str::to_lowercase)), ("phone", phone.map(str::to_owned))] {
             let Some(value) = value else { continue };
@@ -132,7 +132,7 @@ impl Write {
         .await
     }
 
-    /// Inserts a message. `delivery`: its state, if the message is sent here.
+    /// Inserts a message. `delivery`: the state of its delivery, if this server sends the message.
     pub fn insert_message(&self, message: &Message, external_id: Option<&str>, delivery: Option<Delivery>) -> Result<()> {
         let images = message.images.as_ref().map(serde_json::to_string).transpose().map_err(|error| Error::Damaged(error.to_string()))?;
         self.insert_along(messages::ActiveModel {
@@ -166,7 +166,7 @@ impl Write {
         self.first(sql, Message::decode).await
     }
 
-    /// Writes the values of a conversation that follow from its messages, its unread count and its stamp.
+    /// Stores a conversation's counters, last message, sort position and update time.
     pub fn save_counters(&self, conversation: &Conversation) -> Result<()> {
         let last = conversation.last_message.as_ref();
         self.update_along(conversations::ActiveModel {
@@ -184,7 +184,7 @@ impl Write {
         })
     }
 
-    /// The open ticket of a conversation, else its latest one, locked until the end of the transaction.
+    /// Reads the open ticket of a conversation, or else its latest ticket, and locks it until the end of the transaction.
     pub async fn latest_ticket(&self, conversation: &ConversationId) -> Result<Option<Ticket>> {
         for condition in [" AND is_open = TRUE", " ORDER BY opened_at DESC, id DESC LIMIT 1"] {
             let mut sql = self.sql("SELECT ");
@@ -198,7 +198,8 @@ impl Write {
         Ok(None)
     }
 
-    /// The next number of a ticket. Other transactions wait for the end of this one, so that no number is left out.
+    /// Increments the store's counter of tickets and returns the new ticket number. The counter stays locked until the end of the
+    /// transaction, so that a rollback leaves no gap in the numbers.
     pub async fn next_ticket_number(&self) -> Result<String> {
         let row = counters::ActiveModel { store_id: Set(self.store().to_string()), name: Set("ticket_number".to_owned()), value: Set(1) };
         let next = Expr::col((counters::Entity, counters::Column::Value)).add(1_i64);
@@ -210,7 +211,7 @@ impl Write {
         value.map(|value| value.to_string()).ok_or_else(|| Error::Damaged("the counter of tickets".to_owned()))
     }
 
-    /// Inserts an open ticket without an assignee, of a conversation that is locked.
+    /// Inserts an open ticket without an assignee. The caller has locked its conversation.
     pub async fn insert_ticket(&self, ticket: &Ticket) -> Result<()> {
         let conversation = conversations::Entity::find()
             .select_only()
@@ -242,20 +243,20 @@ impl Write {
         .await
     }
 
-    /// Derives the values of a ticket that follow from its messages; returns the ticket as it is then.
+    /// Computes a ticket's `sort_at` and `waiting_since` again from its messages, and returns the ticket.
     pub async fn ticket_got_message(&self, id: &TicketId) -> Result<Option<Ticket>> {
         let mut sql = self.sql(DERIVE_TICKETS);
         sql.push(" WHERE store_id = $1 AND id = ").text(id.as_str());
         self.run(sql).await?;
         self.ticket(id).await
     }
-    /// Derives the place in the order of the closed tickets in whose windows a message may lie: a message at `sort_at`, before they
-    /// closed.
+    /// Computes the sort position again of closed tickets to which a new message may belong: those that closed at `sort_at`, the time of
+    /// the message, or later.
     pub async fn closed_tickets_got_message(&self, conversation: &ConversationId, sort_at: Timestamp) -> Result<()> {
         let mut sql = self.sql(DERIVE_TICKETS);
         sql.push(" WHERE store_id = $1 AND conversation_id = ").text(conversation.as_str());
         sql.push(" AND is_open = FALSE AND closed_at >= ").integer(sort_at.millis());
-        // If a ticket has a later message, that one decides its place; without any message the ticket stands where it opened.
+        // Skips tickets with a later message, which decides their position. A ticket without messages has its opening time as position.
         sql.push(" AND (sort_at < ").integer(sort_at.millis()).push(" OR sort_at = opened_at)");
         self.run(sql).await?;
         Ok(())

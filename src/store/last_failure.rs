@@ -1,4 +1,4 @@
-//! When a statement last failed because of the disk or of missing permissions, shared by the database, its readers and its writers.
+//! Health state: when a statement last failed because the database could not do its work. The handle, its readers and its writers share it.
 
 use std::{
     sync::{Arc, Mutex},
@@ -7,8 +7,8 @@ use std::{
 
 use crate::store::{error::Error, lock::lock};
 
-/// When a statement last failed because the database could not do its work. It is kept because a nearly full disk takes the small write
-/// of a probe and refuses what requests write.
+/// When a statement last failed with [`Error::Failing`] or [`Error::Unusable`]. The health probe needs it: on a nearly full disk the small
+/// write of the probe succeeds while the larger writes of requests fail.
 #[derive(Clone, Default)]
 pub(in crate::store) struct LastFailure(Arc<Mutex<Option<Instant>>>);
 

@@ -2,5 +2,5 @@
 
 use std::time::Duration;
 
-/// How long a writer waits for another before it gives up with [`Error::Busy`].
+/// How long a writer waits for another writer before it fails with [`Error::Busy`](crate::store::Error::Busy).
 pub(in crate::store) const WRITE_WAIT: Duration = Duration::from_secs(10);

@@ -1,4 +1,4 @@
-//! Mutexes without poisoning: the values that they guard are changed in single steps, so that a panic leaves them whole.
+//! Locking a mutex without regard to poisoning: the values in these mutexes are changed in single steps, so that a panic leaves them valid.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -1,4 +1,4 @@
-//! Customer-facing messages and internal comments, newest first.
+//! Queries of customer-facing messages and internal comments. Lists are newest first.
 
 use crate::{
     domain::{
@@ -50,7 +50,7 @@ impl PagedRow for Message {
 }
 
 impl Row for Comment {
-    /// A comment's account is its conversation's.
+    /// A comment has no account of its own: the subquery reads that of its conversation.
     const COLUMNS: &'static str = "id, conversation_id, (SELECT c.account_id FROM conversations c WHERE c.store_id = comments.store_id \
          AND c.id = comments.conversation_id), text, created_by, sent_at, created_at, updated_at";
 

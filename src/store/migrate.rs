@@ -1,5 +1,5 @@
-//! Migrations: bringing the schema up to date, taking it back, and refusing one that is not this program's. A database becomes a sandbox
-//! when its tables are made, and stays one.
+//! Schema migrations: applying and reverting them, and refusing a database of another program or of a newer version. A database becomes a
+//! sandbox when its tables are created, and remains one.
 
 use counterpart_migrations::{MigrationStatus, Migrator, MigratorTrait};
 use sea_orm::{
@@ -8,23 +8,23 @@ use sea_orm::{
 
 use crate::store::{Db, Error, Result, entity::sandbox, postgres::advisory_locks::AdvisoryLock};
 
-/// SeaORM's record of the migrations that were applied.
+/// The table in which SeaORM lists the applied migrations.
 pub(in crate::store) const RECORD: &str = "seaql_migrations";
 
-/// The migration that makes the table of the sandbox's mark.
+/// The migration that creates the table `sandbox`.
 const MARKS_SANDBOXES: &str = "m0019_sandbox";
 
-/// The id of the row that marks a sandbox.
+/// The id of the only row of the table `sandbox`. The database is a sandbox if the row exists.
 pub(in crate::store) const MARK: i64 = 1;
 
 impl Db {
-    /// Brings the schema up to date; does nothing if it is. Of several processes that start at once, the others wait for the first.
+    /// Applies all migrations that are missing. If several processes start at once, one migrates and the others wait for it.
     pub async fn migrate_up(&self) -> Result<()> {
         self.migrate(false).await
     }
 
-    /// [`Db::migrate_up`] of a sandbox. A database without tables becomes one; a database that was made as an ordinary one is refused, and
-    /// stays as it is.
+    /// [`Db::migrate_up`] for a sandbox. A database without tables becomes a sandbox. Refuses a database that has tables and is no sandbox,
+    /// without changing it.
     pub async fn migrate_sandbox_up(&self) -> Result<()> {
         self.migrate(true).await
     }
@@ -44,7 +44,7 @@ impl Db {
             if self.backend() == DbBackend::Postgres {
                 tx.execute_unprepared(&AdvisoryLock::Migration.of_transaction()).await?;
             }
-            // Another process may have made the tables while this one waited.
+            // Another process may have created the tables while this one waited for the lock.
             let names = applied(&tx).await?;
             if as_sandbox {
                 refuse_ordinary(&tx, &names).await?;
@@ -58,8 +58,8 @@ impl Db {
         Ok(connection.close().await?)
     }
 
-    /// Reverts the newest `steps` migrations; the data in what they added is lost. Refuses to remove the mark of a sandbox: the database
-    /// would count as an ordinary one, with records that may be dated in the future.
+    /// Reverts the newest `steps` migrations. The data in the tables and columns that they added is lost. Refuses to drop the table that
+    /// marks a sandbox: the database would then count as an ordinary one, with records that may be dated in the future.
     pub async fn migrate_down(&self, steps: u32) -> Result<()> {
         let connection = self.connect().await?;
         let names = applied(&connection).await?;
@@ -82,7 +82,7 @@ impl Db {
     }
 }
 
-/// Whether the database has the mark of a sandbox, whose table must be there.
+/// Whether the database is a sandbox. The table `sandbox` must exist.
 async fn is_marked(connection: &impl ConnectionTrait) -> Result<bool> {
     Ok(sandbox::Entity::find_by_id(MARK).one(connection).await?.is_some())
 }
@@ -102,8 +102,8 @@ fn known() -> impl Iterator<Item = String> {
     Migrator::migrations().into_iter().map(|migration| migration.name().to_owned())
 }
 
-/// The migrations that were applied. Fails on a SQLite file with the tables of another program, and on a schema that a newer version of
-/// this one made.
+/// The names of the applied migrations, oldest first. Fails on a SQLite file with the tables of another program, and on a schema that a
+/// newer version of this program created.
 async fn applied(connection: &impl ConnectionTrait) -> Result<Vec<String>> {
     let backend = connection.get_database_backend();
     let first_table = match backend {
@@ -123,7 +123,7 @@ async fn applied(connection: &impl ConnectionTrait) -> Result<Vec<String>> {
     Ok(applied)
 }
 
-/// Refuses a schema that a newer version made.
+/// Fails if a migration was applied that this version does not have.
 pub(in crate::store) fn refuse_newer(applied: &[String]) -> Result<()> {
     let Some(newer) = applied.iter().find(|name| known().all(|known| known != **name)) else { return Ok(()) };
     let what_helps = "run that version, or restore a back-up from before it";

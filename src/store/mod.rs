@@ -1,46 +1,72 @@
-//! The store: one data layer on SeaORM, for SQLite and PostgreSQL. The only room that knows SQL.
+//! The store: the data access layer, for SQLite and PostgreSQL, on SeaORM. It is the only layer that contains SQL.
 //!
-//! Guarantees: a row of another store is never returned; a page costs a constant number of statements; no row type leaves the room, only
-//! the nouns of `domain`.
+//! Guarantees: a request for one store (a tenant) never returns a row of another store. A page of a list costs a constant number of
+//! statements. The layer returns the record types of `domain`, never its own row types.
 //!
 //! # Map
 //!
-//! Each line may use those above it, never those below (`tests/architecture/rooms.rs` holds that).
+//! A layer may use the layers above it in this table, never those below it. `tests/architecture/rooms.rs` tests this.
 //!
 //! | Layer | Modules |
 //! |---|---|
-//! | basics | `error`, `lock`, `limits`, `last_failure`, `sql` (a text and its values), `rows` (cells of a result), `entity` (every table) |
-//! | drivers | `sqlite` (connection, reader pool, group commit, checkpoint, copies), `postgres` (connection, pool, pipelined clients, batched look-ups, transaction, TLS, standby) |
+//! | basics | `error`, `lock`, `limits`, `last_failure`, `sql` (SQL and its values), `rows` (cells of a result), `entity` (every table) |
+//! | drivers | `sqlite` (connection, reader pool, group commit, checkpoint, back-up), `postgres` (connection, pool, pipelined connections, batched look-ups, transaction, TLS, standby) |
 //! | database | `db` (open, close), `migrate`, `executor` (runs a read), `transaction` (runs a write), `write_health` |
 //! | statements | `statement`: from entities, pages, look-ups by key |
-//! | nouns | everything else, a file or a folder a noun, reads and writes together |
+//! | record types | all other modules: one file or folder for each record type, with its reads and writes |
 //!
 //! # Glossary
 //!
+//! - **Store** ([`StoreId`](crate::domain::ids::StoreId)): also a tenant, whose id is in the column `store_id`.
+//! - **Record type**, **noun**: a type of `domain` such as a ticket, a message or a contact.
 //! - **Entity**: the SeaORM description of a table; `entity::schema_tests` compares each with the migrated table.
-//! - **Group commit**: writers of a SQLite file take turns in one transaction and share its commit.
-//! - **WAL**, **checkpoint**: SQLite's write-ahead log, and copying it into the file.
-//! - **Pipelining**: statements leave on a connection to PostgreSQL without waiting for earlier answers. A **flight** is such a sequence.
-//! - **Batched look-up**: requests for rows by key that wait at the same time share one statement.
-//! - **Keyset page**: a page that begins behind the sort values of a row, not at an offset.
-//! - **As-of page**: a keyset page in the order that its list had when the walk over it began.
-//! - **Bloom filter**: bits beside a ticket that prove that it lacks a label or a value.
-//! - **Driving index**: the index that a filtered list is read from.
-//! - **Change log**: a row for each changed record, which the search index follows.
-//! - **Change feed**: the log of changed records of all kinds, which copies of a store follow.
-//! - **Outbox**: rows for messages or events that still have to be delivered. A **lease** is a claim that ends by itself.
-//! - **Idempotency key**: a client's name for a write; the answer is kept and repeated.
-//! - **Hold**: lock a row until the end of the transaction (`FOR NO KEY UPDATE`); SQLite's one writer holds all rows.
+//! - **Group commit**: write transactions on a SQLite file share one commit. A **turn** (`WriterTurn`) is the savepoint of one of them.
+//! - **Seat** (`WriterSeat`): the writer lock of a SQLite file, with the connection for writes.
+//! - **WAL**, **checkpoint**: SQLite's write-ahead log, and copying its pages into the file.
+//! - **Pipelining**: sending statements to PostgreSQL without waiting for earlier results. A **flight** is one pipelined batch.
+//! - **Lend**, **lent**: check a connection out of its pool; a connection that is checked out.
+//! - **Batched look-up** (`Gather`): look-ups of rows by key that wait at the same time share one statement.
+//! - **Reach** (`Reach`): what limits the rows that a statement reads: keys, how soon it finds the wanted rows, or nothing.
+//! - **Share** ([`Share`]): the number of long statements of one store that may run at the same time.
+//! - **Keyset page**: a page that begins after the sort values of a row, not at an offset.
+//! - **Place**, **position** (of a row): the sort position of a row in a list: the instant that the list is sorted by, and the id.
+//! - **Walk**: of a client, pagination: it reads one page after the other. Of a statement, a scan of an index.
+//! - **As-of page**: a keyset page in the order that its list had when the pagination began.
+//! - **Moment** (`AsOf`): the snapshot that a pagination began with; the cursor contains it, and later pages follow its order.
+//! - **Former place** (`former_places`): a sort position that a row had before it moved; as-of pages need it. `placed_by` and `left_by`
+//!   identify what brought the row to a position and what took it away: a transaction on PostgreSQL, a number on SQLite.
+//! - **Bloom filter**, **marks** (`Marks`, `label_marks`): bits stored with a ticket; a bit that is not set proves that it lacks a value.
+//! - **Sieve** (`Sieve`): the Bloom pre-filter of a statement: a test of marks that skips tickets without a look-up.
+//! - **Fence**, **aside** (`FENCE`, `ASIDE`): SQL that keeps the query planner from joining a subquery or from using an index.
+//! - **Driving index**, **start** (`Start`): the index that a filtered list is read from, and the condition that selects it.
+//! - **Change log** (`changes`): a row for each changed record, which the search index follows.
+//! - **Mark** ([`Mark`](change_log::log::Mark)): a position in the change log: how far a reader of the log has come.
+//! - **Own changes** (`Own`): the entries of the change log that this process wrote, kept in memory for its search index.
+//! - **Epoch** (`own_epoch`): a counter that the search index increments after it has read records that the log did not name.
+//! - **Witness**: a fingerprint of the database in a log position; it shows that the database is not a restored one.
+//! - **Change feed** (`record_changes`): the log of changed records of all kinds, which copies of a store follow.
+//! - **Forget**, **forgotten**: delete rows that are older than their retention time.
+//! - **Outbox** (`outbound`, `deliveries`): rows for messages or events that still have to be delivered. A **parcel** is an outbox entry of
+//!   a message.
+//! - **Claim**, **lease**: a worker's reservation of an outbox entry, and the time at which it ends by itself.
+//! - **Idempotency key**: a client's name for a write; the response is stored and sent again when the client repeats the request.
+//! - **Hold**: lock a row until the end of the transaction (`FOR NO KEY UPDATE`); SQLite's single writer holds all rows.
+//! - **Adopt** (`adopt_places`): replace or delete transaction ids that another PostgreSQL server wrote, after a dump was restored.
+//! - **Window** (`TicketWindow`): the messages of a conversation that belong to one ticket, from the former ticket's close to its own.
+//! - **Park** (`PARKED`): in an import, replace a value of a unique column by a placeholder until the new record is written.
+//! - **Touched**, **reached**: in an import, conversations whose derived columns are computed again at the end.
+//! - **Relay** (`Relay`): a local proxy through which sqlx connects to a PostgreSQL server whose certificate it cannot read.
 //!
 //! # How to
 //!
-//! - **Add a column**: a migration; the field in the entity; the member of the noun in `domain`; its line in the noun's `COLUMNS` and
-//!   `decode` where requests read it, and in the functions that write the row; the member of the wire type in `revision`.
-//! - **Add a query**: an `impl Db` in the noun's file, with `Entity::find()` on [`Db::read`] where it is cold. Where each request runs it,
-//!   an `Sql` of fixed shape, run by [`Db::all`](executor).
-//! - **Add a write**: an `impl Write` in the noun's file: `insert` or `update` with the columns that are set, or `execute` with
-//!   `Entity::update_many()` or `delete_many()`. Rows that decide are held first, in the order that `transaction::write` gives.
-//! - **Add a table**: a migration; an entity, which the macro in `entity/mod.rs` lists; its removal with the store.
+//! - **Add a column**: a migration; the field in the entity; the field of the record type in `domain`; the column in the record type's
+//!   `COLUMNS` and `decode` if requests read it, and in the functions that write the row; the field of the API type in `revision`.
+//! - **Add a query**: an `impl Db` in the file of the record type, with `Entity::find()` on [`Db::read`] if the query is rare. If each
+//!   request runs the query: an `Sql` whose text is always the same, run by [`Db::all`](executor).
+//! - **Add a write**: an `impl Write` in the file of the record type: `insert` or `update` with the columns that are set, or `execute` with
+//!   `Entity::update_many()` or `delete_many()`. First lock the rows that decide what is written, in the order that `transaction::write`
+//!   states.
+//! - **Add a table**: a migration; an entity, which the macro in `entity/mod.rs` lists; the deletion of its rows with their store.
 
 mod accounts;
 pub mod api_key_auth;

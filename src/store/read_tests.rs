@@ -1,4 +1,4 @@
-//! Tests of the rows that lists return, and of the query plans that find them.
+//! Tests of the rows that lists return, and of the query plans of their statements.
 
 use sea_orm::DbBackend;
 
@@ -163,10 +163,10 @@ async fn field_tests_follow_the_values_and_negative_ones_match_unset_fields() {
     fixture.values("3", "last", [text("\u{10ffff}")]).await;
     fixture.values("2", "last", [text("\u{1}a")]).await;
     fixture.values("4", "last", [text("qz\u{10ffff}c")]).await;
-    // Another field's values never count.
+    // Values of another field, which must not match.
     fixture.values("4", "other", [text("a"), Comparable::Number(1.0)]).await;
     let numbers = |numbers: &[f64]| numbers.iter().copied().map(Comparable::Number).collect::<Vec<_>>();
-    // From 15 down, further than -3.
+    // Consecutive numbers from 15 down; with 20 of them the last is -4.
     let falling = |many: i32| numbers(&(0..many).map(|i| f64::from(15 - i)).collect::<Vec<_>>());
     for (field, test, expected) in [
         ("f", Test::Present, "3 2 1"),
@@ -220,7 +220,7 @@ async fn field_tests_follow_the_values_and_negative_ones_match_unset_fields() {
     }
 }
 
-/// Letters without a pattern, so that no database can compress them.
+/// Pseudo-random letters, which no database can compress.
 fn noise(length: usize) -> String {
     let mut state = 1_u64;
     let mut letter = || {
@@ -234,7 +234,7 @@ fn noise(length: usize) -> String {
 async fn a_long_text_is_found_by_all_of_it() {
     let fixture = Fixture::new().await;
     let long = noise(20_000);
-    // These texts are alike as far as an index holds them, or just as long as that part.
+    // An index holds only the first 200 characters. These texts agree in them, differ in the last of them, or are about as long.
     let values = [long.clone(), format!("{long}x"), long[..200].to_owned(), format!("{}É", &long[..199]), long[..199].to_owned()];
     for (i, value) in values.iter().enumerate() {
         let id = (i + 1).to_string();
@@ -315,7 +315,7 @@ async fn a_ticket_s_window_reaches_from_the_former_close_to_its_own() {
         }
     };
     fixture.ticket("1", former(10, Some(20))).await;
-    // Opened in the same millisecond: the id decides which is the former.
+    // The tickets `2` and `3` open in the same millisecond: the id decides which comes first.
     fixture.ticket("2", former(30, Some(40))).await;
     fixture.ticket("3", former(30, Some(50))).await;
     fixture.ticket("4", former(60, None)).await;
@@ -390,7 +390,7 @@ async fn plain_lists_are_read_in_the_order_of_an_index_at_any_depth() {
             let source = db.ticket_source(filter, shown, tests, None, &mut conditions);
             let plan = db.page_plan::<Ticket>(source, conditions, page).await.unwrap();
             let keyset = if page.after.is_some() { " AND (sort_at,id)<(?,?))" } else { ")" };
-            // Rows that the marks pass over are read in the index alone.
+            // Rows that the Bloom filters exclude are skipped in the covering index, without reading the table.
             let covering = if filter.labels.is_some() || !tests.is_empty() { "COVERING " } else { "" };
             assert_eq!(plan.first(), Some(&format!("SEARCH tickets USING {covering}INDEX {index}{keyset}")), "{plan:?}");
             assert!(!plan.iter().any(|step| step.contains("USE TEMP B-TREE")), "{plan:?}");
@@ -426,7 +426,7 @@ async fn plain_lists_are_read_in_the_order_of_an_index_at_any_depth() {
             assert!(!plan.iter().any(|step| step.contains("USE TEMP B-TREE")), "{plan:?}");
         }
     }
-    // The conversations of a contact are the exception: each message would change their order in an index.
+    // The list of a contact's conversations has no index in its order, since each message would change that index.
     let conversations = crate::store::Db::conversations_of(store, &"k".into());
     assert!(matches!(conversations.reach(), Reach::Rows));
     let plan = db.page_plan::<Conversation>("conversations", conversations, &deep).await.unwrap();
@@ -450,7 +450,7 @@ async fn plain_lists_are_read_in_the_order_of_an_index_at_any_depth() {
             "{window:?}"
         );
     }
-    // A cursor of another walk, above the bound.
+    // A cursor above the window's upper bound comes from another list: the statement then counts as unbounded.
     let at = deep.after.as_ref().unwrap().at;
     for (until, bounded) in [(at - 1, false), (at, true), (at + 1, true)] {
         let conditions = message_conditions(store, &window(None, Some(until)), &deep);

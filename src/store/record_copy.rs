@@ -1,8 +1,8 @@
-//! A copy of stores' records in a database of its own, SQLite or PostgreSQL: what `counterpart copy` keeps. It is no database of a server,
-//! and its two tables are made here instead of by migrations.
+//! The database of `counterpart copy`: a replica of stores' records, fed by the change feed, in SQLite or PostgreSQL. No server uses this
+//! database. Its two tables are created here and not by migrations.
 //!
-//! Guarantees: the records and the position of the copy in the feed commit together. A copy that two processes write to refuses the one
-//! that comes later.
+//! Guarantees: the records and the copy's position in the feed commit together. If two processes write to a copy, the write of the later
+//! one is refused.
 
 use sea_orm::DbBackend;
 
@@ -17,19 +17,19 @@ use crate::{
 /// The most rows of one statement.
 const ROWS: usize = 200;
 
-/// How far a copy has come.
+/// How far the copy of a store has followed the change feed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CopyPosition {
-    /// The number in the feed that the copy goes on behind.
+    /// The sequence number in the feed after which the copy continues.
     pub sequence: i64,
-    /// While the snapshot is read: the kind that is read, and the id behind which to go on.
+    /// During the initial copy of all records: the kind that is read, and the id after which the next page begins.
     pub walk: Option<(RecordKind, Option<String>)>,
-    /// Counts the changes of this position.
+    /// Incremented with each change of the position, for optimistic locking.
     version: i64,
 }
 
 impl CopyPosition {
-    /// The position after this one.
+    /// A later position, to be stored in place of this one: it has the same version, which [`Db::apply_to_copy`] compares.
     #[must_use]
     pub fn moved(&self, sequence: i64, walk: Option<(RecordKind, Option<String>)>) -> Self {
         Self { sequence, walk, version: self.version }
@@ -41,14 +41,14 @@ impl CopyPosition {
 pub struct CopiedRecord {
     pub kind: RecordKind,
     pub id: String,
-    /// The record as JSON, to the byte as an export has it. `None`: it was deleted.
+    /// The record as JSON, byte for byte as an export writes it. `None`: the record was deleted.
     pub record: Option<String>,
-    /// Whether an export marks the record as one that breaks a later rule.
+    /// Whether an export marks the record as one that breaks a rule which was introduced after it was stored.
     pub as_stored: bool,
 }
 
 impl Db {
-    /// Makes the tables of a copy where they are missing.
+    /// Creates the tables of a copy if they do not exist.
     pub async fn prepare_copy(&self) -> Result<()> {
         let text = if self.backend() == DbBackend::Sqlite { "TEXT" } else { "TEXT COLLATE \"C\"" };
         let tx = self.begin().await?;
@@ -67,12 +67,12 @@ impl Db {
         tx.commit().await
     }
 
-    /// The stores that are copied here.
+    /// The stores of which this database has a copy.
     pub async fn copied_stores(&self) -> Result<Vec<StoreId>> {
         self.all(Sql::fixed("SELECT store_id FROM counterpart_copies ORDER BY store_id"), |cells| cells.id()).await
     }
 
-    /// How far the copy of a store has come; `None` if there is none.
+    /// The position of the copy of a store. `None` if there is no copy of it.
     pub async fn copy_position(&self, store: &StoreId) -> Result<Option<CopyPosition>> {
         let sql = Sql::of(store, "SELECT sequence, walked_kind, walked_id, version FROM counterpart_copies WHERE store_id = $1");
         self.first(sql, |cells| {
@@ -84,7 +84,8 @@ impl Db {
         .await
     }
 
-    /// Empties the copy of a store, to begin anew with a snapshot that starts at this number.
+    /// Deletes the copied records of a store and sets the position to the beginning of a new initial copy. `sequence` is the feed's number
+    /// at which that copy starts.
     pub async fn restart_copy(&self, store: &StoreId, sequence: i64) -> Result<()> {
         let tx = self.begin().await?;
         tx.run(&Sql::of(store, "DELETE FROM counterpart_records WHERE store_id = $1")).await?;
@@ -97,8 +98,8 @@ impl Db {
         tx.commit().await
     }
 
-    /// Puts a page of records into the copy, and moves its position. `false`: another process has moved the position meanwhile, and nothing
-    /// was written.
+    /// Writes a page of records to the copy and stores the new position, in one transaction. `false`: another process has changed the
+    /// position since it was read, and nothing was written.
     pub async fn apply_to_copy(&self, store: &StoreId, page: &[CopiedRecord], position: &CopyPosition) -> Result<bool> {
         let tx = self.begin().await?;
         let (kind, id) = position.walk.as_ref().map_or((None, None), |(kind, id)| (Some(kind.name()), id.as_deref()));
@@ -127,7 +128,7 @@ impl Db {
         Ok(true)
     }
 
-    /// At most `limit` records of a kind behind an id, in the order of an export.
+    /// At most `limit` records of a kind after an id, in the order of ids, as in an export.
     pub async fn copied_records(&self, store: &StoreId, kind: RecordKind, after: Option<&str>, limit: i64) -> Result<Vec<CopiedRecord>> {
         let mut sql = Sql::of(store, "SELECT id, record, as_stored FROM counterpart_records WHERE store_id = $1 AND kind = ");
         sql.text(kind.name()).push(" AND id > ").text(after.unwrap_or_default()).push(" ORDER BY id").limit(limit);

@@ -1,4 +1,4 @@
-//! Reads and writes of requests that change something, within [`Write`].
+//! Statements of requests that change records, which run in a write transaction ([`Write`]).
 
 use sea_orm::{
     ActiveValue::{NotSet, Set},
@@ -35,8 +35,8 @@ use crate::{
 };
 
 impl Write {
-    /// An account, locked until the end of the transaction: of two transactions that change what belongs to it, the second finds what the
-    /// first did.
+    /// Reads an account and locks it until the end of the transaction. Transactions that change records of the account lock it first, so
+    /// that a later one sees the changes of an earlier one.
     pub async fn locked_account(&self, id: &AccountId) -> Result<Option<Account>> {
         self.locked("accounts", id.as_str()).await
     }
@@ -45,7 +45,7 @@ impl Write {
         self.locked("tickets", id.as_str()).await
     }
 
-    /// The tickets among `ids`, locked in the order of their ids, so that two writers cannot wait for each other.
+    /// Reads the tickets with these ids and locks them. They are locked in the order of their ids, which prevents deadlocks.
     pub async fn tickets(&self, ids: &[&TicketId]) -> Result<Vec<Ticket>> {
         let mut sql = self.sql("SELECT ");
         sql.push(Ticket::COLUMNS)
@@ -56,7 +56,7 @@ impl Write {
         self.all(sql, Ticket::decode).await
     }
 
-    /// Writes the properties of a ticket that writes change. A closed ticket waits for no reply.
+    /// Stores the properties of a ticket that requests can change. Clears `waiting_since` if the ticket is closed.
     pub async fn save_ticket(&self, ticket: &Ticket) -> Result<()> {
         self.update(tickets::ActiveModel {
             store_id: Set(self.store().to_string()),
@@ -75,7 +75,7 @@ impl Write {
         })
         .await?;
         if ticket.closed_at.is_some_and(|closed_at| closed_at < ticket.sort_at) {
-            // The newest message is dated after the ticket's end, so that it lies outside of the ticket's window.
+            // The newest message is dated after the ticket's close, so it no longer counts for the ticket's sort position.
             let mut sql = self.sql(DERIVE_TICKETS);
             sql.push(" WHERE store_id = $1 AND id = ").text(ticket.id.as_str());
             self.run(sql).await?;
@@ -83,7 +83,7 @@ impl Write {
         Ok(())
     }
 
-    /// Keeps the tickets of this ticket's conversation, this ticket too, from being changed by others.
+    /// Locks all tickets of the conversation to which this ticket belongs, this ticket included, until the end of the transaction.
     pub async fn lock_tickets_beside(&self, id: &TicketId) -> Result<()> {
         self.lock_tickets(|sql| {
             sql.push("(SELECT t.conversation_id FROM tickets t WHERE t.store_id = $1 AND t.id = ").text(id.as_str()).push(")");
@@ -91,8 +91,9 @@ impl Write {
         .await
     }
 
-    /// Derives the values of the ticket whose window begins where the window of this ticket, which was closed just now, ends. There is
-    /// such a ticket only where an import brought an older ticket that was still open. Both tickets are locked.
+    /// Computes the `sort_at` and `waiting_since` of the conversation's next ticket again, after this ticket was closed: the messages of
+    /// the next ticket begin where those of this ticket end. There is a next ticket only if an import contained an older ticket that was
+    /// still open. The caller has locked both tickets.
     pub async fn derive_ticket_after(&self, ticket: &Ticket) -> Result<()> {
         let mut sql = self.sql(DERIVE_TICKETS);
         sql.push(" WHERE store_id = $1 AND id = (SELECT n.id FROM tickets n WHERE n.store_id = $1 AND n.conversation_id = ");
@@ -102,7 +103,8 @@ impl Write {
         Ok(())
     }
 
-    /// Replaces the values that the filters compare for some fields of a ticket, which is locked.
+    /// Replaces the values of some fields of a ticket in `ticket_field_values`, which filters compare, and adds their Bloom filter bits.
+    /// The caller has locked the ticket.
     pub async fn save_field_values(&self, ticket: &TicketId, fields: &[(FieldId, Vec<Comparable>)]) -> Result<()> {
         for (field, values) in fields {
             self.save_values_of(ticket, field, values).await?;
@@ -111,7 +113,7 @@ impl Write {
         if marks == ValueMarks::default() {
             return Ok(());
         }
-        // The marks of other fields stay, and so do the former marks of these fields: a mark may belong to another field, too.
+        // Adds Bloom filter bits and clears none: a bit of a former value may also belong to another field.
         let [fields, texts] = [marks.field_marks.bits(), marks.text_marks.bits()];
         let mut sql = self.sql("UPDATE tickets SET field_marks = field_marks | ");
         sql.integer(fields).push(", text_marks = text_marks | ").integer(texts);
@@ -153,7 +155,7 @@ impl Write {
         Ok(self.select(query, |cells| cells.take()).await?.pop())
     }
 
-    /// Which of these are users of the store, locked against changes until the end of the transaction.
+    /// Returns those of `ids` that are users of the store. Locks them against changes until the end of the transaction.
     pub async fn known_users(&self, ids: &[&UserId]) -> Result<Vec<UserId>> {
         let query = users::Entity::find()
             .select_only()
@@ -164,10 +166,10 @@ impl Write {
         self.select_shared(query, |cells| cells.id()).await
     }
 
-    /// Keeps the accounts of these tickets as they are, with the users that they list. To be called before the tickets are locked: a write
-    /// that takes access away locks the account first and then the tickets.
+    /// Locks the accounts of these tickets against changes, also of the users that they list. Must be called before the tickets are locked:
+    /// a write that revokes a user's access locks the account first and then the tickets.
     pub async fn keep_accounts_of(&self, tickets: &[&TicketId]) -> Result<()> {
-        // SQLite's one writer keeps them anyway.
+        // Not needed on SQLite, which has one writer at a time.
         if !self.on_postgres() {
             return Ok(());
         }
@@ -200,7 +202,7 @@ impl Write {
         Ok(self.select(query, |cells| cells.id()).await?.pop())
     }
 
-    /// The users that each of these accounts lists; an account that lists none is open to all.
+    /// The users that each of these accounts lists as allowed. An account that lists none is open to all users.
     pub async fn account_users(&self, accounts: &[&AccountId]) -> Result<Vec<(AccountId, UserId)>> {
         let query = account_users::Entity::find()
             .filter(account_users::Column::StoreId.eq(self.store()))
@@ -215,7 +217,7 @@ impl Write {
         Ok(self.first(sql, |cells| cells.take::<i32>()).await?.is_some())
     }
 
-    /// Writes the unread count and stamp of a conversation.
+    /// Stores the unread count and the update time of a conversation.
     pub async fn save_unread_count(&self, conversation: &Conversation) -> Result<()> {
         self.update(conversations::ActiveModel {
             store_id: Set(self.store().to_string()),
@@ -227,26 +229,26 @@ impl Write {
         .await
     }
 
-    /// Keeps the tickets of a conversation, which is locked, from being changed by others.
+    /// Locks the tickets of a conversation until the end of the transaction. The caller has locked the conversation.
     pub async fn lock_tickets_of(&self, conversation: &ConversationId) -> Result<()> {
         self.lock_tickets(|sql| _ = sql.text(conversation.as_str())).await
     }
 
-    /// Locks the tickets in the order in which every writer locks them.
+    /// Locks the tickets of a conversation in the order of their ids, as every writer does, to prevent deadlocks.
     async fn lock_tickets(&self, push_conversation: impl FnOnce(&mut Sql)) -> Result<()> {
         let mut sql = self.sql("SELECT id FROM tickets WHERE store_id = $1 AND conversation_id = ");
         push_conversation(&mut sql);
         sql.push(" ORDER BY id");
         self.lock_rows(&mut sql);
-        // SQLite's one writer locks them anyway.
+        // Not needed on SQLite, which has one writer at a time.
         if sql.locks_rows() {
             self.all(sql, |cells| cells.id::<TicketId>()).await?;
         }
         Ok(())
     }
 
-    /// Writes the labels and stamp of a conversation whose tickets are locked, and the marks of the labels on the conversation and its
-    /// tickets.
+    /// Stores the labels and the update time of a conversation, and the labels' Bloom filter bits on the conversation and its tickets. The
+    /// caller has locked the tickets.
     pub async fn save_labels(&self, conversation: &Conversation) -> Result<()> {
         let labels = serde_json::to_string(&conversation.label_ids).map_err(|error| crate::store::Error::Damaged(error.to_string()))?;
         let marks = Marks::of_labels(&conversation.label_ids).bits();
@@ -286,7 +288,7 @@ impl Write {
         Ok(())
     }
 
-    /// The texts of the labels among `ids` that the store has.
+    /// The ids and texts of the labels among `ids` that exist.
     pub async fn label_texts(&self, ids: &[&LabelId]) -> Result<Vec<(LabelId, String)>> {
         let query = labels::Entity::find()
             .select_only()
@@ -317,7 +319,7 @@ impl Write {
         .await
     }
 
-    /// Writes a contact's custom fields and stamps.
+    /// Stores a contact's custom fields and update times.
     pub async fn save_contact(&self, contact: &Contact) -> Result<()> {
         self.update(contacts::ActiveModel {
             store_id: Set(self.store().to_string()),
@@ -358,8 +360,8 @@ mod tests {
         store::fixture::Fixture,
     };
 
-    /// One transaction checks the reference to the conversation at its commit, while it has the ticket locked; the other waits for the
-    /// ticket, while it has the conversation locked.
+    /// Two transactions must not deadlock: the first has locked a ticket and, at its commit, checks the foreign key to the conversation.
+    /// The second has locked that conversation and waits for the ticket.
     #[tokio::test]
     async fn who_changes_a_ticket_and_who_changes_its_conversation_do_not_wait_for_each_other() {
         let fixture = Fixture::alone().await;

@@ -1,4 +1,4 @@
-//! Rows of a result, decoded cell by cell, whichever driver they come from.
+//! Decoding of result rows, cell by cell, for both database drivers.
 
 use rusqlite::types::FromSql;
 use serde::de::DeserializeOwned;
@@ -9,11 +9,11 @@ use crate::{
     store::error::{Error, Result},
 };
 
-/// A noun that is read by a fixed list of columns.
+/// A record type that is read from a fixed list of columns.
 pub(in crate::store) trait Row: Sized {
     const COLUMNS: &'static str;
 
-    /// Takes the columns in their order.
+    /// Decodes the cells, which are in the order of [`Row::COLUMNS`].
     fn decode(cells: &mut Cells<'_>) -> Result<Self>;
 }
 
@@ -29,7 +29,7 @@ enum AnyRow<'a> {
     Sqlite(&'a rusqlite::Row<'a>),
 }
 
-/// A type that a cell can be read as, whichever database it comes from.
+/// A type that a cell of either database can be decoded to.
 pub(in crate::store) trait Cell: FromSql + FromSqlOwned {}
 
 impl<T: FromSql + FromSqlOwned> Cell for T {}
@@ -80,7 +80,7 @@ impl<'a> Cells<'a> {
         Ok(self.take::<Option<i64>>()?.map(Timestamp::from_millis))
     }
 
-    /// A value that is kept as JSON text.
+    /// Decodes a column that contains JSON.
     pub fn json<T: DeserializeOwned>(&mut self) -> Result<T> {
         let text: String = self.take()?;
         serde_json::from_str(&text).map_err(|error| Error::Damaged(error.to_string()))

@@ -1,4 +1,4 @@
-//! The sandbox: how far its clock is ahead, the lock of the one server that serves it, and what falls due by its clock.
+//! The sandbox, a database whose clock can be set ahead: the offset of the clock, the lock of its only server, and what becomes due.
 
 use sea_orm::{
     ColumnTrait, Condition, EntityTrait, QueryFilter, QuerySelect,
@@ -19,28 +19,29 @@ use crate::{
     },
 };
 
-/// How many records of a store came to their time in a span of time.
+/// How many records of a store became due in a span of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CameDue {
-    /// Tickets that are open and whose snooze ended.
+    /// Open tickets whose snooze ended.
     pub tickets_woken: i64,
-    /// Drafts that nobody settled.
+    /// Drafts that expired while they were pending.
     pub drafts_expired: i64,
     pub keys_expired: i64,
     /// Webhooks that the server disabled.
     pub webhooks_disabled: i64,
 }
 
-/// The lock of the one server that serves a sandbox. The system frees it with the process, however that ends.
+/// The lock that makes this process the only server of a sandbox. The operating system or PostgreSQL frees it when the process ends, also
+/// after a crash.
 pub struct ServerLock {
     _lock: Lock,
 }
 
 enum Lock {
-    /// A lock of a file beside the SQLite file. The SQLite file itself is not opened: closing it would drop SQLite's own locks.
+    /// A lock on a separate file next to the SQLite file. The SQLite file itself is not opened: closing it would drop SQLite's own locks.
     File { _file: File },
-    /// An advisory lock, which the connection holds. If the connection is lost, so is the lock; [`Db::move_sandbox`] then still refuses a
-    /// second clock.
+    /// An advisory lock, which the connection holds. If the connection is lost, so is the lock; [`Db::move_sandbox`] then still fails if
+    /// another server has moved the clock.
     Session { _connection: PgConnection },
 }
 
@@ -78,12 +79,13 @@ impl Db {
         Ok(ServerLock { _lock: lock })
     }
 
-    /// If the database is a sandbox: by how many milliseconds its clock is ahead of real time.
+    /// By how many milliseconds the clock of the sandbox is ahead of real time. `None` if the database is no sandbox.
     pub async fn sandbox_ahead(&self) -> Result<Option<i64>> {
         Ok(sandbox::Entity::find_by_id(MARK).one(self.read()).await?.map(|row| row.ahead))
     }
 
-    /// Stores how far the clock is ahead. Fails if it is not `former` any more: then another server has moved the clock.
+    /// Stores how far the clock is ahead, in milliseconds. Fails if the stored value is not `former`: then another server has moved the
+    /// clock.
     pub async fn move_sandbox(&self, former: i64, ahead: i64) -> Result<()> {
         let moved = sandbox::Entity::update_many()
             .col_expr(sandbox::Column::Ahead, Expr::value(ahead))
@@ -98,7 +100,7 @@ impl Db {
         Err(Error::Unusable("another server has moved the clock of this sandbox; run one server, and start it again".to_owned()))
     }
 
-    /// The next instant after this one at which an event is to be delivered or a message to be sent, in any store.
+    /// The first instant after `at` at which an event is to be delivered or a message is to be sent, in any store.
     pub async fn next_due_after(&self, at: Timestamp) -> Result<Option<Timestamp>> {
         let delivery =
             deliveries::Entity::find().select_only().expr(deliveries::Column::DueAt.min()).filter(deliveries::Column::DueAt.gt(at));
@@ -109,7 +111,7 @@ impl Db {
         Ok(delivery.into_iter().chain(parcel).min())
     }
 
-    /// What came to its time after `from` and up to `until`.
+    /// Counts what became due after `from` and up to `until`.
     pub async fn came_due(&self, store: &StoreId, from: Timestamp, until: Timestamp) -> Result<CameDue> {
         let woken = Condition::all().add(tickets::Column::StoreId.eq(store)).add(tickets::Column::IsOpen.eq(true)).add(within(
             tickets::Column::SnoozedUntil,

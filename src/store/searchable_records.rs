@@ -1,4 +1,4 @@
-//! Records as the search index takes them.
+//! Queries for the search index: messages and contacts with the texts that are indexed.
 
 use crate::{
     domain::{
@@ -14,7 +14,7 @@ use crate::{
     },
 };
 
-/// The columns that are read of a record, and their table.
+/// The columns and the table of each kind of searchable record.
 const MESSAGES: (&str, &str) = (
     "id, sent_at, text, payload, (SELECT c.email_subject FROM conversations c WHERE c.store_id = messages.store_id \
      AND c.id = messages.conversation_id)",
@@ -66,7 +66,7 @@ impl Db {
         self.all(sql, |cells| cells.take()).await
     }
 
-    /// How many searchable records there are.
+    /// The number of searchable records of all stores.
     pub async fn count_searchables(&self) -> Result<u64> {
         let mut sql = Sql::fixed("SELECT (SELECT COUNT(*) FROM messages) + (SELECT COUNT(*) FROM contacts)");
         sql.of_a_table();

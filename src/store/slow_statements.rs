@@ -1,4 +1,5 @@
-//! Slow statements: each is logged with its text and its time. The values, which are what people wrote, are not.
+//! The slow query log: a slow statement is logged with its SQL and its duration. Bound values are not logged, since they contain what users
+//! wrote.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},
@@ -7,15 +8,15 @@ use std::{
 
 use crate::store::sql::Sql;
 
-/// A statement that takes this many milliseconds is logged. There is one value for the process, as there is one log.
+/// A statement that takes at least this many milliseconds is logged. The value is global to the process, as the log is.
 static SLOW: AtomicU64 = AtomicU64::new(500);
 
-/// From now on, logs statements that take at least this long.
+/// Sets the duration from which on statements are logged.
 pub fn log_from(slow: Duration) {
     SLOW.store(slow.as_millis().try_into().unwrap_or(u64::MAX), Ordering::Relaxed);
 }
 
-/// Times statements that run together, until it is dropped.
+/// Measures the duration of statements that run together. When it is dropped, it logs them if they were slow.
 pub(in crate::store) struct Watch<'a> {
     statements: &'a [Sql],
     started: Instant,

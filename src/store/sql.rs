@@ -1,9 +1,9 @@
-//! A SQL statement: a text and its bound values. `statement` builds a statement from entities; a text that is written by hand grows with
-//! its values.
+//! The type [`Sql`]: SQL with its bound values. The module `statement` builds it from entities. SQL that is written by hand is appended
+//! piece by piece, each value with the SQL that uses it.
 //!
-//! Guarantees for texts that are written by hand: `$1` is always the store; every value but a limit is bound; the same shape of a request
-//! gives the same text, so that each connection prepares it once; SQLite and PostgreSQL understand it alike (numbered parameters, row
-//! values, booleans as literals), except for parts that are marked as one database's own.
+//! Guarantees for SQL that is written by hand: `$1` is always the store, and every value except a limit is bound. Requests of the same
+//! shape give the same SQL, so that each connection prepares it once. SQLite and PostgreSQL both accept it (numbered parameters, row
+//! values, booleans as literals), except for parts whose comment names one database.
 
 use std::{
     borrow::Cow,
@@ -20,14 +20,14 @@ use crate::domain::{
     time::Timestamp,
 };
 
-/// A statement, or its conditions, with the values bound so far.
+/// A statement, or a part of one such as its conditions, with the values that are bound so far.
 #[derive(Clone)]
 pub(in crate::store) struct Sql {
     pub(in crate::store) text: String,
     pub(in crate::store) values: Vec<Param>,
     reach: Reach,
     locks_rows: bool,
-    /// The places in the text where a page adds a [`FENCE`] or an [`ASIDE`].
+    /// The byte offsets in the text at which the statement of a page inserts a [`FENCE`] or an [`ASIDE`].
     pub(in crate::store) fences: Vec<(usize, &'static str)>,
 }
 
@@ -46,14 +46,14 @@ pub(in crate::store) enum Param {
     NoFlag,
 }
 
-/// What bounds the rows that a statement looks at.
+/// What limits the number of rows that a statement reads.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::store) enum Reach {
-    /// Its keys.
+    /// The keys in its conditions.
     Keys,
-    /// How soon the statement finds the rows that it looks for.
+    /// Only how soon the statement finds enough rows that match: it may read many others before.
     Rows,
-    /// Nothing: all rows of a table, which SQLite may count in one step.
+    /// Nothing: the statement reads a whole table, which SQLite may count in one step.
     Table,
 }
 
@@ -71,89 +71,91 @@ impl Hash for Param {
     }
 }
 
-/// At the end of a subquery, keeps it from being joined with the rows around it. PostgreSQL's own.
+/// SQL for the end of a subquery: it keeps PostgreSQL from turning the subquery into a join. On PostgreSQL only.
 pub(in crate::store) const FENCE: &str = " OFFSET 0";
 
-/// Before a column of numbers, keeps the indexes that have the column from being used for it. On SQLite this works before any column.
+/// SQL for the position before a number column: it keeps the query planner from using an index for the comparison with that column. On
+/// SQLite it works before a column of any type.
 pub(in crate::store) const ASIDE: &str = "+";
 
-/// Lengths of bound lists. A list is filled up to the next length with its last value, so that there are few different texts.
+/// Lengths of bound lists. A list is padded to the next of these lengths by repeating its last value, so that there are few different SQL
+/// texts to prepare.
 const LIST_LENGTHS: [usize; 9] = [1, 2, 5, 10, 20, 50, 100, 200, 500];
 
-/// The room for a text, in bytes. Most statements fit, so that their text need not move while it grows.
+/// The initial capacity of the SQL text, in bytes. Most statements fit, so that the text is not reallocated while it grows.
 const ROOM: usize = 512;
 
-/// The most values that one list of a statement is given. The databases allow some ten thousand a statement.
+/// The most values of one list in a statement. The databases allow tens of thousands of values in a statement.
 pub(in crate::store) const LIST_MAX: usize = 1000;
 
 impl Sql {
-    /// Begins a text whose `$1` is the store.
+    /// Begins SQL whose `$1` is the store.
     pub fn of(store: &StoreId, text: &str) -> Self {
         let mut sql = Self::fixed(text);
         sql.values.push(text_value(store.as_str()));
         sql
     }
 
-    /// A text that is already whole; its `$n` are bound in their order with [`Sql::with`].
+    /// Complete SQL. Its parameters `$1`, `$2`, … are bound in this order with [`Sql::with`].
     pub fn fixed(text: &str) -> Self {
         let mut whole = String::with_capacity(ROOM.max(text.len()));
         whole.push_str(text);
         Self { text: whole, values: Vec::with_capacity(8), reach: Reach::Keys, locks_rows: false, fences: Vec::new() }
     }
 
-    /// Binds the next `$n` of a whole text.
+    /// Binds the next parameter of complete SQL.
     pub fn with(mut self, value: Param) -> Self {
         self.values.push(value);
         self
     }
 
-    /// Notes that no key bounds the rows that this statement looks at.
+    /// Records that no key limits the number of rows that this statement reads ([`Reach::Rows`]).
     pub fn unbounded(&mut self) -> &mut Self {
         self.reach = Reach::Rows;
         self
     }
 
-    /// Notes that this statement looks at a table as a whole.
+    /// Records that this statement reads a whole table ([`Reach::Table`]).
     pub fn of_a_table(&mut self) -> &mut Self {
         self.reach = Reach::Table;
         self
     }
 
-    /// Locks the rows until the end of the transaction, waiting for transactions that have locked them. PostgreSQL's own. Not `FOR UPDATE`:
-    /// that is for rows whose key goes, and keeps other transactions from referring to them. If a transaction changes a ticket twice, it
-    /// checks the ticket's reference to its conversation at the commit, while it has the ticket locked; the transaction that has locked the
-    /// conversation may be waiting for that ticket.
+    /// Makes the SELECT lock its rows until the end of the transaction; it waits for transactions that have locked them. On PostgreSQL
+    /// only. Not `FOR UPDATE`, which also blocks the foreign key checks of other transactions and so could cause a deadlock: a transaction
+    /// that changed a ticket twice checks the ticket's foreign key to the conversation at its commit, while another transaction has locked
+    /// the conversation and waits for the ticket.
     pub fn lock_rows(&mut self) -> &mut Self {
         self.locks_rows = true;
         self.push(" FOR NO KEY UPDATE")
     }
 
-    /// Notes that the text locks its rows by itself.
+    /// Records that the SQL already contains a lock of its rows.
     pub fn note_lock(&mut self) {
         self.locks_rows = true;
     }
 
-    /// Limits the number of rows. The number is a literal: for a bound number PostgreSQL expects a tenth of all rows, and therefore plans
-    /// the statement each time it is run, which costs as much as finding a page of a list does.
+    /// Appends LIMIT with a literal number. For a bound number PostgreSQL would assume a tenth of all rows, and would therefore plan the
+    /// statement anew at each execution, which costs as much as reading a page of a list.
     pub fn limit(&mut self, rows: i64) -> &mut Self {
         self.push(&format!(" LIMIT {rows}"))
     }
 
-    /// Marks the end of a subquery. The statement of a page gets a [`FENCE`] here, so that the subquery is evaluated for each row; most
-    /// statements that count a whole list do not, since joining the subquery is faster for them.
+    /// Marks the end of a subquery. The statement of a page gets a [`FENCE`] here, so that the subquery is evaluated for each row. Most
+    /// statements that count a whole list get none, since a join with the subquery is faster for them.
     pub fn fence(&mut self) -> &mut Self {
         self.fences.push((self.text.len(), FENCE));
         self
     }
 
-    /// Notes that a number is named next. For a page it is better compared row by row; for the total of a whole list it is better looked
-    /// up.
+    /// Marks the position before a number column. The statement of a page gets an [`ASIDE`] here, since it is faster for it to compare the
+    /// column row by row. For the total of a whole list the index of the column is faster.
     pub fn aside(&mut self) -> &mut Self {
         self.fences.push((self.text.len(), ASIDE));
         self
     }
 
-    /// The text with its fences.
+    /// The SQL with each [`FENCE`] and [`ASIDE`] inserted.
     pub(in crate::store) fn fenced(&self) -> String {
         let mut text = self.text.clone();
         for (at, fence) in self.fences.iter().rev() {
@@ -162,7 +164,7 @@ impl Sql {
         text
     }
 
-    /// Removes the text from `at` on and returns it; its values stay bound.
+    /// Removes the SQL from the byte offset `at` on and returns it. Its values stay bound.
     pub fn split_off(&mut self, at: usize) -> String {
         self.text.split_off(at)
     }
@@ -175,12 +177,12 @@ impl Sql {
         self.reach
     }
 
-    /// The text as SQLite takes it when its values are bound by position: to it `$2` is a name, and only `?2` a number.
+    /// The SQL for SQLite, whose values are bound by position: `?2` instead of `$2`, which SQLite would take for a name.
     pub fn for_sqlite(&self) -> String {
         self.text.replace('$', "?")
     }
 
-    /// The text as PostgreSQL takes it.
+    /// The SQL for PostgreSQL.
     pub fn as_str(&self) -> &str {
         &self.text
     }
@@ -210,7 +212,8 @@ impl Sql {
         self.bind(Param::Integer(value))
     }
 
-    /// Pushes a flag as a literal: a bound value would not select a partial index, nor tell PostgreSQL which half of an index it walks.
+    /// Appends a flag as a literal, not as a bound value: a bound value would not let the planner choose a partial index, nor let
+    /// PostgreSQL know which part of an index it will scan.
     pub fn flag(&mut self, flag: bool) -> &mut Self {
         self.push(if flag { "TRUE" } else { "FALSE" })
     }
@@ -219,19 +222,20 @@ impl Sql {
         self.bind(Param::Number(value))
     }
 
-    /// `(…)` of at least one value.
+    /// Appends a list of texts in parentheses. There must be at least one.
     pub fn texts<'a>(&mut self, values: impl IntoIterator<Item = &'a str>) -> &mut Self {
         self.list(values.into_iter().map(text_value).collect())
     }
 
-    /// `(…)` of at least one value.
+    /// Appends a list of integers in parentheses. There must be at least one.
     pub fn integers(&mut self, values: &[i64]) -> &mut Self {
         self.list(values.iter().copied().map(Param::Integer).collect())
     }
 
-    /// Pushes ` AND ` and the test of an upper bound on a descending list's sort column. Behind a cursor the bound is kept out of the
-    /// index: SQLite uses one upper bound only, and it must be the cursor's, or deep pages start over. A cursor of another walk may stand
-    /// above the bound; then the rows between the two are read.
+    /// Appends ` AND ` and an upper bound on the sort column of a descending list. If the page has a cursor, a `+` keeps the bound from
+    /// being used with the index: SQLite uses only one upper bound with an index, and it must be that of the cursor, or a deep page would
+    /// read the list from its beginning. If the cursor is from another list and is above the bound, the page also reads the rows between
+    /// them.
     pub fn and_below(&mut self, page: &PageRequest, test: &str, bound: Timestamp) -> &mut Self {
         if page.after.as_ref().is_some_and(|after| bound.millis() < after.at) {
             self.unbounded();
@@ -239,11 +243,11 @@ impl Sql {
         self.push(if page.after.is_some() { " AND +" } else { " AND " }).push(test).integer(bound.millis())
     }
 
-    /// Pushes a test whether a column, or the part of it that an index holds, is one of `values`: at least one value, all of one kind.
-    /// The values are compared one after the other if the column lies within their bounds, and no index is used for the test. SQLite's
-    /// own.
+    /// Appends a condition: `tested`, a column or an indexed expression on it, equals one of `values`. There must be at least one value,
+    /// and all must have the same type. If the column is between the least and the greatest value, it is compared with one value after the
+    /// other. No index is used. On SQLite only.
     pub fn one_by_one(&mut self, tested: &str, mut values: Vec<Param>) -> &mut Self {
-        // Sorted as they are bound, which may differ from how they were sent.
+        // Sorted here, after `text_value` may have replaced U+0000: that can change the order.
         values.sort_by(|one, other| match (one, other) {
             (Param::Number(one), Param::Number(other)) => one.total_cmp(other),
             (Param::Text(one), Param::Text(other)) => one.cmp(other),
@@ -258,7 +262,7 @@ impl Sql {
         self.push(" END")
     }
 
-    /// `(…)` of at least one value.
+    /// Appends a list of values in parentheses. There must be at least one.
     pub fn list(&mut self, values: Vec<Param>) -> &mut Self {
         self.push("(");
         for (i, value) in filled(values).into_iter().enumerate() {
@@ -278,7 +282,7 @@ impl Sql {
     }
 }
 
-/// Fills the values up to the next of `LIST_LENGTHS`.
+/// Pads the values to the next of [`LIST_LENGTHS`] by repeating the last value.
 fn filled(mut values: Vec<Param>) -> Vec<Param> {
     let length = LIST_LENGTHS.into_iter().find(|length| *length >= values.len()).unwrap_or(values.len().max(LIST_MAX));
     if let Some(last) = values.last().filter(|_| values.len() < length).cloned() {
@@ -291,14 +295,14 @@ pub(in crate::store) fn text_value(text: &str) -> Param {
     Param::Text(without_nul(text).into_owned())
 }
 
-/// Replaces U+0000, which PostgreSQL refuses in a text. No stored text contains U+0000, nor the text that takes its place.
+/// Replaces U+0000, which PostgreSQL refuses in a text, by a random text. No stored text contains either, so that the result matches none.
 pub(in crate::store) fn without_nul(text: &str) -> Cow<'_, str> {
-    /// Random, so that it cannot be stored.
+    /// The replacement. It is random, so that no stored text contains it.
     static NOWHERE: LazyLock<String> = LazyLock::new(|| RandomIds.fresh());
     if text.contains('\0') { text.replace('\0', &NOWHERE).into() } else { text.into() }
 }
 
-/// Each id once, in groups that fit one statement; a page's ids are always one group.
+/// Removes duplicate ids and splits the others into groups that fit one statement. The ids of one page always fit one group.
 pub(in crate::store) fn batches<'a>(ids: impl IntoIterator<Item = &'a str>) -> Vec<Vec<&'a str>> {
     let distinct: Vec<&str> = ids.into_iter().collect::<BTreeSet<_>>().into_iter().collect();
     distinct.chunks(LIST_MAX).map(<[_]>::to_vec).collect()

@@ -1,5 +1,5 @@
-//! Tests of the work behind a page, counted as rows or steps: pages cost the same at any depth (but for a contact's conversations), and a
-//! lost index fails here.
+//! Tests of the cost of a page, measured in rows (PostgreSQL) or steps (SQLite) that its statement visits. A page costs the same at any
+//! depth, except in the list of a contact's conversations. These tests fail if an index is missing.
 
 use sea_orm::DbBackend;
 
@@ -25,8 +25,8 @@ use crate::{
 const NOW: Timestamp = Timestamp::from_millis(10_000_000);
 const TICKETS: i64 = 5000;
 
-/// Closed tickets in five conversations. One of five in a row has `north`, and twenty of a hundred have a score below 20. Of each 25 a
-/// block of five is in the conversation with the label.
+/// Creates closed tickets in five conversations. Every fifth ticket has the region `north`. The scores repeat from 0 to 99. Of each 25
+/// tickets, five in a row are in the conversation with the label `l`.
 pub(super) async fn shop() -> Fixture {
     let fixture = Fixture::alone().await;
     for conversation in ["c1", "c2", "c3", "c4"] {
@@ -94,7 +94,7 @@ async fn a_deep_page_looks_at_as_much_as_the_first() {
         };
         let (front, near, far) = (visits(None).await, visits(Some(TICKETS - 1000)).await, visits(Some(TICKETS - 3000)).await);
         let told = format!("{tests:?}: {front} on the first page, {near} at 1000, {far} at 3000");
-        // Behind a cursor SQLite compares each row with it, which is some steps a row.
+        // On a page after a cursor SQLite compares each row with the cursor, which takes some steps a row.
         assert!(near <= front + front / 3 + 30 && far <= front + front / 3 + 30, "{told}");
         assert!(near.abs_diff(far) <= near / 10 + 30, "{told}");
         assert!(front < most[usize::from(db.backend() == DbBackend::Postgres)], "{told}");
@@ -104,8 +104,8 @@ async fn a_deep_page_looks_at_as_much_as_the_first() {
     }
 }
 
-/// A mark may be shared with numbers that no ticket has; such a mark then lets no ticket through. A ticket that gets such a number is
-/// found.
+/// Bloom filter bits of rare numbers: as long as no ticket has such a number, a filter lets no ticket through because of a bit that another
+/// number shares. Once a ticket has the number, the filter finds it.
 #[tokio::test]
 async fn numbers_that_no_ticket_has_let_nothing_through() {
     let fixture = shop().await;
@@ -136,7 +136,7 @@ async fn numbers_that_no_ticket_has_let_nothing_through() {
     }
 }
 
-/// Three tickets in a list of thousands, or none in another state, are found without walking through the list.
+/// If only three tickets in a list of thousands match, or none, they are found without a scan of the list.
 #[tokio::test]
 async fn what_few_tickets_have_is_where_their_list_starts() {
     let fixture = shop().await;
@@ -165,7 +165,7 @@ async fn what_few_tickets_have_is_where_their_list_starts() {
         (assigned(&["u1"]), ShownTickets::Closed, false, 3),
         (filter(LabelOperator::ContainsAny, &["rare"]), ShownTickets::Closed, true, 3),
         (filter(LabelOperator::ContainsAny, &["rare"]), ShownTickets::All, true, 3),
-        // On SQLite what a label has of open tickets is a list of its own.
+        // On SQLite the open tickets of a label already form their own list, so no other index is chosen.
         (filter(LabelOperator::ContainsAny, &["rare"]), ShownTickets::Open, !sqlite, 0),
         (filter(LabelOperator::ContainsAny, &["none"]), ShownTickets::Closed, true, 0),
         (filter(LabelOperator::ContainsAll, &["rare", "l"]), ShownTickets::Closed, true, 0),
@@ -186,7 +186,7 @@ async fn what_few_tickets_have_is_where_their_list_starts() {
     }
 }
 
-/// On SQLite the conversations are sorted when they are listed; the conversations of no other store are looked at.
+/// A page of a contact's conversations reads and sorts the conversations of that contact only.
 #[tokio::test]
 async fn a_contact_s_conversations_are_listed_from_its_own() {
     let fixture = Fixture::alone().await;
@@ -222,7 +222,8 @@ async fn a_contact_s_conversations_are_listed_from_its_own() {
     assert_eq!(walked, right);
 }
 
-/// This holds whatever PostgreSQL believes of a table: nothing before the first ANALYZE, or that stores are small.
+/// Rows are looked up by the primary key whatever PostgreSQL's statistics are: missing before the first ANALYZE, or such that stores seem
+/// small.
 #[tokio::test]
 async fn rows_are_looked_up_by_their_ids() {
     let fixture = Fixture::alone().await;
@@ -254,8 +255,8 @@ async fn rows_are_looked_up_by_their_ids() {
     assert!(unknown < most && skewed < most, "{unknown} and {skewed}");
 }
 
-/// A total looks at its list once, and values up only for what the marks let through, where a fifth of all tickets have each; and
-/// only at what few of a long list have, where there is such.
+/// The statement of a total reads its list once, and looks field values up only for tickets that pass the Bloom filters. If few tickets of
+/// a long list fulfil a condition, it reads only those.
 #[tokio::test]
 async fn a_total_looks_at_no_more_than_its_list() {
     let fixture = shop().await;
@@ -273,7 +274,7 @@ async fn a_total_looks_at_no_more_than_its_list() {
     let of_list = [200, 1_000][usize::from(postgres)];
     assert_eq!([0, 5_000].map(|listed| db.few_of(listed)), [of_list; 2]);
     assert_eq!([200_000, 5_000_000].map(|listed| db.few_of(listed)), if postgres { [16_000, 256_000] } else { [3_200, 51_200] });
-    // Of the list itself; and of a longer one, of which a fifth of these are few.
+    // First the list as it is. Then as if the list were much longer, so that the tickets that fulfil a condition count as few.
     let rows = TICKETS as u64;
     for (listed, starts, most) in [(5_000, false, [8 * rows, rows + 200]), (200_000, true, [7 * rows, 4 * rows / 5])] {
         let start = match starts {
@@ -287,7 +288,8 @@ async fn a_total_looks_at_no_more_than_its_list() {
         let visits = db.visits(sql).await;
         assert!(visits < most[usize::from(postgres)], "{visits} where {listed} are listed");
     }
-    // Only what two marks sift is looked up row by row; behind one, or behind a bound, it is joined.
+    // PostgreSQL looks field values up row by row only if two Bloom filters narrow the list, here those of a label and of a text.
+    // Otherwise it joins them.
     let north = field("region", Test::AnyOf(vec![Comparable::Text("north".to_owned())]));
     let below = field("score", Test::Below(50.0));
     for (filter, tests, fenced) in [
@@ -302,7 +304,7 @@ async fn a_total_looks_at_no_more_than_its_list() {
     }
 }
 
-/// An assignee's list is short: what more tickets have is no start then.
+/// An assignee's list is short. A condition that more tickets fulfil than the list has is not chosen as the driving index of the total.
 #[tokio::test]
 async fn what_few_have_is_not_taken_through_an_assignees_list() {
     let fixture = shop().await;
@@ -319,7 +321,7 @@ async fn what_few_have_is_not_taken_through_an_assignees_list() {
     let tests = [FieldTest { field_id: "score".into(), test: Test::Between(17.0, 18.0) }];
     let counted = PageRequest { count: true, ..first(20) };
     let page = db.tickets(store, &filter, ShownTickets::Closed, &tests, NOW, &counted).await.unwrap();
-    // Two of each hundred, whose numbers end in 17 and 18, are in the block of five with the label.
+    // The tickets whose numbers end in 17 and 18, two of each hundred, are in the conversation with the label.
     assert_eq!((page.rows.len(), page.total), (20, Some(60)));
     fixture.execute("UPDATE totals SET value = 200000 WHERE name = 'tickets.closed'").await.unwrap();
     let whole = TicketFilter { assignee_user_ids: vec![], ..filter.clone() };

@@ -1,4 +1,5 @@
-//! Walks over lists whose rows move meanwhile: each page in the order of the moment at which the walk began.
+//! Tests of pagination over lists whose rows move between two pages: each page follows the order that the list had when the pagination
+//! began.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +16,7 @@ use crate::{
     store::{fixture::Fixture, sql::Sql},
 };
 
-/// A list of the fixture's store, of rows with the ids `r0`, `r1`, …
+/// A list of the fixture's store. Its rows have the ids `r0`, `r1`, ….
 #[derive(Clone, Copy, Debug)]
 enum List {
     Tickets,
@@ -50,7 +51,7 @@ impl List {
         }
     }
 
-    /// Moves some rows in one statement.
+    /// Moves rows to another sort position, in one statement.
     async fn shift(self, fixture: &Fixture, ids: &[String], at: i64) {
         let (table, place) = self.table();
         let ids: Vec<String> = ids.iter().map(|id| format!("'{id}'")).collect();
@@ -81,7 +82,7 @@ impl List {
     }
 }
 
-/// Repeatable numbers that look random (xorshift).
+/// A pseudo-random number generator with a fixed seed (xorshift).
 struct Random(u64);
 
 impl Random {
@@ -107,7 +108,7 @@ fn request(size: u32, after: Option<Position>) -> PageRequest {
     PageRequest { size, after, count: false }
 }
 
-/// Between any two pages some rows move up and down, new rows come, and some are deleted.
+/// Between two pages some rows move up or down, rows are added, and rows are deleted.
 #[tokio::test]
 async fn a_walk_shows_each_row_once_in_the_order_of_its_beginning() {
     for (seed, list) in [List::Tickets, List::Assigned, List::Conversations, List::Contacts].into_iter().enumerate() {
@@ -163,7 +164,7 @@ async fn a_row_that_no_longer_fulfils_the_filter_is_left_out() {
     assert_eq!(rest.rows, ["r3", "r4", "r6", "r7", "r8", "r9"]);
 }
 
-/// What a transaction had moved, but not yet committed, when the walk began counts as a later move.
+/// A transaction that has moved a row but has not committed when the pagination begins counts as a later move.
 #[tokio::test]
 async fn a_move_counts_from_its_commit_on() {
     let fixture = fixture().await;
@@ -176,7 +177,7 @@ async fn a_move_counts_from_its_commit_on() {
     let moving = format!("UPDATE contacts SET updated_at = 5 WHERE store_id = '{}' AND id = 'r3'", fixture.store);
     let open = fixture.db.begin().await.unwrap();
     open.script(&moving).await.unwrap();
-    // Later than the open one, and committed before the walk begins.
+    // This move begins after that of the open transaction and is committed before the pagination begins.
     List::Contacts.shift(&fixture, &["r5".to_owned()], 2000).await;
     let first = List::Contacts.page(&fixture, &request(2, None)).await;
     assert_eq!(first.rows, ["r5", "r0"]);
@@ -185,7 +186,7 @@ async fn a_move_counts_from_its_commit_on() {
     assert_eq!(rest.rows, ["r1", "r2", "r3", "r4", "walked", "k1"]);
 }
 
-/// A position of a former build, or of a list by relevance, has no moment.
+/// A cursor without a snapshot (`as_of`), as an earlier version of the program or a list by relevance gives it, is still accepted.
 #[tokio::test]
 async fn a_position_without_a_moment_is_read_as_rows_stand_now() {
     let fixture = fixture().await;
@@ -196,7 +197,7 @@ async fn a_position_without_a_moment_is_read_as_rows_stand_now() {
     assert_eq!(List::Contacts.page(&fixture, &request(2, after)).await.rows, ["r1", "r2"]);
 }
 
-/// Rows that come and move while the migration is taken back are in the walks after it was applied again.
+/// Rows that are added or moved while the migration is reverted appear in paginations after it was applied again.
 #[tokio::test]
 async fn a_walk_is_whole_after_m0022_was_taken_back_and_applied_again() {
     let fixture = Fixture::alone().await;
@@ -222,8 +223,8 @@ async fn a_walk_is_whole_after_m0022_was_taken_back_and_applied_again() {
     assert_eq!([first.rows, rest.rows].concat(), whole);
 }
 
-/// Planning takes longer than reading the page. A third of the rows lie behind the cursor, as many as PostgreSQL expects behind an unknown
-/// one: so only the moment of the walk can make it plan anew.
+/// PostgreSQL must not plan a page anew for each cursor, since planning takes longer than reading the page. A third of the rows come after
+/// the cursor, as many as PostgreSQL assumes for an unknown cursor. So only the snapshot in the cursor could make it plan anew.
 #[tokio::test]
 async fn a_page_behind_a_cursor_is_planned_once() {
     let fixture = Fixture::alone().await;

@@ -1,5 +1,5 @@
-//! Health of the database: a small write, a look at every table, and when a request last failed because of the disk or of missing
-//! permissions.
+//! Health check of the database: a small write, a check that every table and column exists, and when a request last failed because the
+//! database could not do its work.
 
 use std::time::Duration;
 
@@ -22,22 +22,21 @@ use crate::{
     },
 };
 
-/// The id of the table's one row.
+/// The id of the only row of the table `write_probes`.
 const ROW: i64 = 1;
 
-/// A statement that fails unless every table of SQLite has every column, and reads no row.
+/// A statement for SQLite that fails if a table or a column is missing. It reads no rows.
 fn look_at_every_table() -> String {
     let mut all = Query::select();
     for (table, columns) in tables(DbBackend::Sqlite) {
-        // Each column is named with its table: SQLite would otherwise take the quoted name of a missing column for a text.
+        // Each column is qualified with its table: SQLite would otherwise take the quoted name of a missing column for a string literal.
         let columns = columns.iter().map(|column| Expr::col((table, *column)));
         all.expr(Expr::exists(Query::select().exprs(columns).from(table).limit(0).take()));
     }
     all.to_string(SqliteQueryBuilder)
 }
 
-/// A statement that finds a column that PostgreSQL lacks. It reads the catalogue: reading a table would mean waiting for whatever locks
-/// it.
+/// A statement for PostgreSQL that returns a missing column. It reads the system catalogue and not the tables, since a table may be locked.
 fn find_missing_column() -> String {
     let wanted: Vec<String> = tables(DbBackend::Postgres)
         .into_iter()
@@ -50,7 +49,7 @@ fn find_missing_column() -> String {
     )
 }
 
-/// Tables and their columns.
+/// The tables that the database must have, and their columns.
 fn tables(backend: DbBackend) -> Vec<(&'static str, Vec<&'static str>)> {
     for_each_entity!(columns, backend).into_iter().filter(|(_, columns)| !columns.is_empty()).collect()
 }
@@ -61,7 +60,7 @@ fn columns<E: EntityTrait>(backend: DbBackend) -> (&'static str, Vec<&'static st
 }
 
 impl Db {
-    /// Whether the database could not do its work for a request of this process within this time.
+    /// Whether a statement of this process failed, within the last `time`, because the database could not do its work.
     pub fn failed_within(&self, time: Duration) -> bool {
         let last_write = match self.writes() {
             Writes::Sqlite(writer) => writer.last_failure(),
@@ -70,7 +69,8 @@ impl Db {
         last_write.is_within(time) || self.last_read_failure().is_within(time)
     }
 
-    /// How often the disk refused to sync the database file after a checkpoint copied pages of the log into it. After the first refusal the log grows until a restart.
+    /// How often the disk refused to sync the SQLite file after a checkpoint copied pages of the WAL into it. After the first refusal the
+    /// WAL grows until a restart.
     pub fn refused_log_copies(&self) -> u64 {
         match self.writes() {
             Writes::Sqlite(writer) => writer.refused_copies(),
@@ -78,8 +78,8 @@ impl Db {
         }
     }
 
-    /// Answers once the database has shown that it has every table and column, the way requests ask it, and has made a write durable the
-    /// way requests write.
+    /// Checks that every table and column exists, then commits a small write. Both use the connections that requests use. Returns once the
+    /// write is durable.
     pub async fn prove_usable(&self, now: Timestamp) -> Result<()> {
         if self.backend() == DbBackend::Sqlite {
             self.first(Sql::fixed(&look_at_every_table()), |_| Ok(())).await?;
@@ -96,7 +96,7 @@ impl Db {
         tx.commit().await
     }
 
-    /// Whether all writers, also those of other processes, wait in one line, so that a writer may have to wait.
+    /// Whether the database has only one writer at a time over all processes, so that a write may have to wait for others. True on SQLite.
     pub fn is_one_writer(&self) -> bool {
         self.backend() == DbBackend::Sqlite
     }

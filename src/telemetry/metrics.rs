@@ -46,7 +46,7 @@ struct QueueMetrics {
     queue: &'static str,
 }
 
-/// The labels of a family with at most one member, so that an unknown value can be left out.
+/// The labels of a metric family with at most one time series. Unlike a single gauge, a family can leave out an unknown value.
 type NoLabels = [(&'static str, &'static str); 0];
 
 /// The names of the two queues: messages to channels, and events to webhooks.
@@ -191,7 +191,7 @@ impl Metrics {
         self.attempts.get_or_create(&Attempt { queue, outcome: outcome.name() }).inc();
     }
 
-    /// The callback that the database calls for each statement.
+    /// Returns the callback that the database calls for each statement.
     pub fn on_statement(&self) -> Arc<dyn Fn() + Send + Sync> {
         let statements = self.statements.clone();
         Arc::new(move || {
@@ -227,7 +227,7 @@ impl Metrics {
         }
     }
 
-    /// The gauge of open client connections.
+    /// Returns the gauge of open client connections.
     pub fn http_connections(&self) -> Gauge {
         self.http_connections.clone()
     }
@@ -239,14 +239,14 @@ impl Metrics {
         }
     }
 
-    /// Sets the state of the search index: for how long it has lacked changes, whether it answers searches, and its size in bytes.
+    /// Sets the state of the search index: for how long it has lacked committed changes, whether it can be searched, and its size in bytes.
     pub fn search_index(&self, lag: Duration, is_ready: bool, bytes: u64) {
         self.index_ready.set(is_ready.into());
         self.index_lag.set(lag.as_secs_f64());
         self.index_bytes.set(number(bytes));
     }
 
-    /// All metrics, in the OpenMetrics text format.
+    /// Returns all metrics, in the OpenMetrics text format.
     pub fn page(&self) -> String {
         let mut text = String::new();
         match encode(&mut text, &self.registry) {

@@ -44,7 +44,7 @@ impl Collector for Process {
     }
 }
 
-/// When the machine started, in seconds since 1970.
+/// Returns when the machine started, in seconds since 1970.
 fn booted() -> Option<f64> {
     let stat = fs::read_to_string("/proc/stat").ok()?;
     stat.lines().find_map(|line| line.strip_prefix("btime ")).and_then(|time| time.trim().parse().ok())

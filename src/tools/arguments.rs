@@ -1,4 +1,5 @@
-//! The check of a tool's arguments against its input schema: names, required members, types and fixed values. The operation checks the rest.
+//! Validates a tool's arguments against its input schema: names, required arguments, types and fixed values. The operation that the tool
+//! calls checks the values further.
 
 use serde_json::{Map, Value};
 
@@ -7,7 +8,8 @@ use super::{
     problems::Problem,
 };
 
-/// Checks arguments. Null members that cannot be null are removed: models send them for what they leave out.
+/// Checks the arguments of a call, and returns them. A null argument whose schema does not allow null is removed: models send null for an
+/// argument that they leave out.
 pub fn checked(tool: &Tool, mut arguments: Map<String, Value>) -> Result<Map<String, Value>, Problem> {
     let names = || tool.members.iter().map(|member| format!("`{}`", member.name)).collect::<Vec<_>>().join(", ");
     for name in arguments.keys() {
@@ -20,7 +22,7 @@ pub fn checked(tool: &Tool, mut arguments: Map<String, Value>) -> Result<Map<Str
         if arguments.get(member.name).is_some_and(|value| value.is_null() && !allows(&member.schema, value)) {
             arguments.remove(member.name);
         }
-        // To JSON Schema 5.0 is an integer; to the operations it is a decimal.
+        // In JSON Schema 5.0 is an integer, but the operations accept only digits in a query parameter.
         if let Some(value) = arguments.get_mut(member.name)
             && member.schema["type"] == "integer"
             && let Some(whole) = value.as_f64().filter(|number| number.fract() == 0.0 && number.abs() < 1e15)
@@ -35,7 +37,7 @@ pub fn checked(tool: &Tool, mut arguments: Map<String, Value>) -> Result<Map<Str
         }
     }
     match arguments.get(REPETITION).map(Value::as_f64) {
-        // The first time is what leaving the member out says.
+        // `repetition: 1` means the same as leaving the argument out.
         Some(Some(1.0)) => _ = arguments.remove(REPETITION),
         Some(Some(2.0..=1000.0)) | None => {}
         _ => return Err(Problem::Arguments(format!("`{REPETITION}` must be a whole number from 1 to 1000."))),
@@ -43,12 +45,12 @@ pub fn checked(tool: &Tool, mut arguments: Map<String, Value>) -> Result<Map<Str
     Ok(arguments)
 }
 
-/// The description of a member, which ends with an example.
+/// Returns the description of an argument, which ends with an example.
 fn about(schema: &Value) -> &str {
     schema["description"].as_str().unwrap_or_default()
 }
 
-/// A name of the caller's, cut to what an error text can hold.
+/// Shortens a name that the caller sent for an error message.
 fn shown(name: &str) -> String {
     name.chars().filter(|c| !c.is_control()).take(40).collect()
 }

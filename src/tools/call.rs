@@ -1,4 +1,4 @@
-//! One call of a tool: who calls, with which limits, and the operations that it may use.
+//! One call of a tool: its caller, the limits of the caller, and the calls of API operations that the tool makes.
 
 use poem::http::Method;
 use rmcp::{Peer, RoleServer, model::InputResponses};
@@ -20,28 +20,29 @@ use crate::{
     service::Service,
 };
 
-/// What the operator permits.
+/// What the operator permits the tools to do.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Permits {
-    /// Messages are sent. Otherwise they become drafts that a person releases.
+    /// Whether messages are sent. Otherwise they become drafts, which a user of the store releases.
     pub send: bool,
 }
 
 impl Permits {
-    /// The methods of the HTTP endpoint: sessions, which are needed to ask a person during a call, have two more.
+    /// Returns the HTTP methods of the endpoint. GET and DELETE are for sessions, which are needed only to ask the client's user during a
+    /// call.
     pub fn methods(self) -> &'static [Method] {
         const METHODS: [Method; 3] = [Method::POST, Method::GET, Method::DELETE];
         if self.send { &METHODS } else { &METHODS[..1] }
     }
 }
 
-/// The limits that the caller sets for itself, within its scopes.
+/// The limits that the caller sets for itself, in addition to its scopes.
 #[derive(Clone, Debug, Default)]
 pub struct Narrowing {
     pub read_only: bool,
-    /// Messages become drafts even where sends are permitted.
+    /// Whether messages become drafts even where sends are permitted.
     pub drafts_only: bool,
-    /// The names of the tools to offer; `None`: all.
+    /// The names of the tools to offer; `None`: all tools.
     pub tools: Option<Vec<String>>,
 }
 
@@ -51,7 +52,7 @@ impl Narrowing {
     }
 }
 
-/// An authenticated caller.
+/// An authenticated caller of tools.
 #[derive(Clone, Debug)]
 pub struct ToolCaller {
     /// The secret of the API key.
@@ -61,14 +62,14 @@ pub struct ToolCaller {
     pub narrowing: Narrowing,
 }
 
-/// How the person who uses the client can be asked.
+/// How the user of the client can be asked a question.
 #[derive(Clone, Copy, Debug)]
 pub enum PersonAccess<'a> {
-    /// Not at all: the client has no way to ask.
+    /// The user cannot be asked: the client does not support questions.
     None,
-    /// During the call: protocol revisions before 2026-07-28.
+    /// During the call: in protocol revisions before 2026-07-28.
     DuringCall(&'a Peer<RoleServer>),
-    /// By an answer with a question, after which the client repeats the call with the reply.
+    /// Between calls: the result of the call is a question, and the client repeats the call with the user's reply.
     BetweenCalls { state: Option<&'a str>, replies: Option<&'a InputResponses> },
 }
 
@@ -76,7 +77,7 @@ pub enum PersonAccess<'a> {
 #[derive(Debug)]
 pub enum Outcome {
     Done(Value),
-    /// The client asks its person this, and repeats the call with the reply and the sealed state.
+    /// The client asks its user this question, and repeats the call with the reply and the sealed state.
     Ask {
         question: String,
         state: String,
@@ -91,12 +92,12 @@ pub struct Call<'a> {
     pub permits: Permits,
     pub person: PersonAccess<'a>,
     pub api: &'a Api,
-    /// For drafts, and for the key of sealed states.
+    /// Used for drafts, and for the key that seals states.
     pub service: &'a Service,
 }
 
 impl Call<'_> {
-    /// An argument, as `arguments` checked it.
+    /// Returns an argument, which `arguments` has checked.
     pub fn argument(&self, name: &str) -> Option<&Value> {
         self.arguments.get(name)
     }
@@ -109,7 +110,7 @@ impl Call<'_> {
         self.argument(name).is_some_and(|value| *value == true)
     }
 
-    /// The input of an operation from the arguments whose members have a place in it.
+    /// Builds the input of an operation from the arguments that map to its query parameters or to its body.
     pub fn input(&self, operation: &'static str) -> Result<Input, Problem> {
         let mut input = Input::of(operation)?;
         for member in &self.tool.members {
@@ -133,39 +134,39 @@ impl Call<'_> {
         Ok(Input { idempotency_key: self.idempotency_key(), ..input })
     }
 
-    /// The key under which an equal call is carried out once: for tools of which each call would have an effect, and for writes with the
-    /// stamp of the record that they change.
+    /// Returns the idempotency key under which equal calls are carried out once: for tools of which each call would have an effect, and for
+    /// writes that name the version (stamp) of the record that they change.
     pub fn idempotency_key(&self) -> Option<String> {
         let stamped = ["ticketFieldsUpdatedAt", "updatedAt"].iter().any(|stamp| self.arguments.contains_key(*stamp));
         (self.tool.once || stamped && !self.tool.reads()).then(|| format!("tool-{}", self.fingerprint()))
     }
 
-    /// Identifies the store, the tool and the arguments.
+    /// Returns a hash of the store, the tool and the arguments.
     pub fn fingerprint(&self) -> String {
         digest(json!([self.session.caller.store_id, self.tool.name, self.arguments]))
     }
 
-    /// The key as the author of a change.
+    /// Returns the API key as the author of a change.
     pub fn actor(&self) -> Actor {
         Actor::ApiKey(self.session.caller.key_id.clone())
     }
 
-    /// Binds a sealed state to the key, the tool and the arguments.
+    /// Returns the text that binds a sealed state to the key, the tool and the arguments.
     pub fn binding(&self) -> String {
         format!("{}/{}", self.session.caller.key_id, self.fingerprint())
     }
 
-    /// Calls an operation.
+    /// Calls an operation of the contract on behalf of the caller.
     pub async fn call(&self, input: &Input) -> Result<Answer, Problem> {
         self.api.call(Sender { key: &self.session.key, request_id: &self.session.request_id }, input).await
     }
 
-    /// Calls the tool's only operation.
+    /// Calls the only operation of the tool, with the tool's arguments.
     pub async fn run_operation(&self, operation: &'static str) -> Result<Outcome, Problem> {
         self.records(self.input(operation)?).await.map(Outcome::Done)
     }
 
-    /// The result of one operation: its record, or a page of its records.
+    /// Calls one operation, and returns its record, or a page of its records.
     pub async fn records(&self, input: Input) -> Result<Value, Problem> {
         self.records_within(input, usize::MAX, results::MAX_BYTES).await
     }
@@ -184,12 +185,12 @@ impl Call<'_> {
     }
 }
 
-/// A digest of a value, whatever the order of its members.
+/// Returns a hash of a value that does not depend on the order of its properties.
 pub fn digest(value: Value) -> String {
     hexadecimal(&Sha256::digest(sorted(value).to_string()))
 }
 
-/// An argument as the text of a query parameter.
+/// Converts an argument to the text of a query parameter.
 fn query_text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),

@@ -1,4 +1,4 @@
-//! The list of tools of the compiled revision, in the order in which clients see them.
+//! The catalog of tools of the compiled revision, in the order in which clients see them. A new tool is added here.
 
 use std::sync::LazyLock;
 

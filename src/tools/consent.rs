@@ -1,4 +1,5 @@
-//! Whether a message goes out: it is sent, shown to the client's person first, or kept as a draft that a person releases.
+//! Approval of messages: decides whether a message is sent, shown to the client's user first, or kept as a draft that a user of the store
+//! releases.
 
 use std::time::Duration;
 
@@ -24,23 +25,24 @@ use crate::{
     service::{Error, IdempotentRequest, WriteContext, WriteOutcome},
 };
 
-/// How long a person has for the decision.
+/// How long the client's user has to reply to a question.
 pub const REPLY_LIMIT: Duration = Duration::from_secs(15 * 60);
 
-/// The longest content that is shown to a person, in characters. A longer one becomes a draft, since nobody can accept what is not shown.
+/// The longest question that is shown to the user, in characters. A message whose question is longer becomes a draft, since the user cannot
+/// approve what is not shown.
 const MAX_SHOWN_CHARS: usize = 4_000;
 
-/// The name of the one question of a call.
+/// The name of the only question that a call asks.
 pub const QUESTION: &str = "send";
 
-/// What a person sees of a message before it is sent.
+/// What the user sees of a message before it is sent.
 pub struct Preview {
     to: String,
     content: Vec<(&'static str, String)>,
 }
 
 impl Preview {
-    /// `to`: the recipient in words; the content is what the operation gets.
+    /// Makes the preview of a message. `to`: the recipient in words. The content is what the operation gets.
     pub fn of(input: &Input, to: String) -> Self {
         let parts = ["to", "cc", "bcc", "subject", "text", "html", "templateId", "variables"];
         let content = parts.into_iter().filter_map(|name| {
@@ -56,9 +58,10 @@ impl Preview {
         Self { to, content: content.collect() }
     }
 
-    /// The question to the person; `None` if it is too long to be shown.
+    /// Writes the question to the user; `None` if it is too long to be shown.
     fn question(&self) -> Option<String> {
-        // No line of the message can be taken for one of the question: its lines begin with `> `, and the recipient has one line.
+        // A line of the message must not look like a line of the question. So the lines of the message begin with `> `, and the recipient
+        // is one line.
         let mut question = format!("Send this message to {}?", spelled_out(&self.to).replace('\n', "[U+000A]"));
         for (name, text) in &self.content {
             question.push_str(&format!("\n\n{name}:"));
@@ -70,7 +73,8 @@ impl Preview {
     }
 }
 
-/// Sends a message, if that is permitted and the person agrees; otherwise keeps it as a draft.
+/// Sends a message, or keeps it as a draft where sends are not permitted. If the client can ask its user, the message is sent only after
+/// the user's approval.
 pub async fn send_or_draft(call: &Call<'_>, input: Input, preview: Preview) -> Result<Outcome, Problem> {
     if call.session.narrowing.drafts_only {
         return draft(call, &input, "This connection makes drafts. A person releases the draft in the settings of the store.").await;
@@ -120,12 +124,12 @@ pub async fn send_or_draft(call: &Call<'_>, input: Input, preview: Preview) -> R
     }
 }
 
-/// The form of a yes-or-no question: its buttons are the answer.
+/// Returns the form of a yes-or-no question: it has no fields, and its buttons are the reply.
 pub fn nothing_to_fill_in() -> ElicitationSchema {
     ElicitationSchema::new(std::collections::BTreeMap::new())
 }
 
-/// Identifies what is sent and to whom.
+/// Returns a hash of the message and its recipients.
 fn fingerprint(input: &Input) -> String {
     digest(json!([input.operation.id, input.body]))
 }
@@ -151,22 +155,22 @@ async fn send(call: &Call<'_>, input: &Input) -> Result<Outcome, Problem> {
     Ok(Outcome::Done(result))
 }
 
-/// The message of an operation's input.
+/// Parses the input of an operation as the message that it sends.
 fn message_of(input: &Input) -> Result<Send, Problem> {
     let operation = input.operation.id.as_str();
     wire::send_of(operation, input.body.as_ref().unwrap_or(&Value::Null)).map_err(|error| Problem::of_api(operation, error))
 }
 
-/// Checks a message as if it were sent, so that a person is asked only about what can be.
+/// Checks a message as if it were sent, so that the user is asked only about a message that can be sent.
 async fn check(call: &Call<'_>, input: &Input) -> Result<(), Problem> {
     let checked = call.service.rehearse(&call.session.caller.store_id, call.actor(), message_of(input)?).await;
     checked.map_err(|error| Problem::of_api(&input.operation.id, error.into()))
 }
 
-/// The operation under which repeated drafts are recognised.
+/// The operation name under which the idempotency keys of drafts are stored.
 const DRAFTING: &str = "makeDraft";
 
-/// What the caller learns of a draft, and what is stored for a repeated call.
+/// The result for the caller of a draft, which is also stored for a repeated call.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Receipt {
@@ -180,7 +184,7 @@ impl From<&Draft> for Receipt {
     }
 }
 
-/// What became of a draft, for a call that is answered with it again.
+/// Returns what has happened to a draft since it was made, for a repeated call that gets the same draft.
 fn since(draft: &Draft) -> &'static str {
     match draft.state {
         DraftState::Pending if draft.updated_at > draft.created_at => "A person edited the draft since, and has not released it yet.",
@@ -191,7 +195,7 @@ fn since(draft: &Draft) -> &'static str {
     }
 }
 
-/// Keeps the message as a draft. It is checked as if it were sent.
+/// Keeps the message as a draft, and returns the result of the call. The message is checked as if it were sent.
 async fn draft(call: &Call<'_>, input: &Input, note: &str) -> Result<Outcome, Problem> {
     let caller = &call.session.caller;
     let message = message_of(input)?;
@@ -199,7 +203,7 @@ async fn draft(call: &Call<'_>, input: &Input, note: &str) -> Result<Outcome, Pr
         operation: DRAFTING,
         key,
         request_hash: call.fingerprint(),
-        // Plain data with fixed names always has a JSON text.
+        // This cannot fail for plain data with fixed names.
         render: |draft: &Draft| serde_json::to_vec(&Receipt::from(draft)).unwrap_or_default(),
     });
     let by = WriteContext::alone(&caller.store_id, call.actor()).once(once);

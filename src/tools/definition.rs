@@ -1,4 +1,4 @@
-//! The definition of a tool: its name, the operations that it calls, its input members and its schemas.
+//! The definition of a tool: its name, the operations that it calls, its arguments and its schemas.
 
 use std::fmt;
 
@@ -13,13 +13,13 @@ use super::{
 };
 use crate::domain::scopes::{Scope, ScopeSet};
 
-/// What a call of a tool does beyond reading.
+/// What a call of a tool does: it only reads, it writes, or it sends a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
     Reads,
     /// Changes records of the store.
     Writes {
-        /// A repeated call leaves the records as the first call did.
+        /// Whether a repeated call leaves the records as the first call did.
         idempotent: bool,
         destructive: bool,
     },
@@ -27,18 +27,18 @@ pub enum Effect {
     Sends,
 }
 
-/// Where the value of a member goes.
+/// Where the value of an argument goes in the operation's request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// A query parameter.
     Query(&'static str),
     /// A JSON pointer into the request body.
     Body(&'static str),
-    /// The tool's own code uses it.
+    /// Not in a request: the tool's own code uses the value.
     Tool,
 }
 
-/// A member of a tool's input.
+/// An argument of a tool.
 #[derive(Clone, Debug)]
 pub struct InputMember {
     pub name: &'static str,
@@ -48,33 +48,34 @@ pub struct InputMember {
 }
 
 impl InputMember {
-    /// A query parameter of an operation; `None` if the compiled revision lacks it.
+    /// Makes an argument for a query parameter of an operation; `None` if the compiled revision lacks the parameter.
     pub fn query(operation: &str, name: &'static str, description: &str, example: Value) -> Option<Self> {
         let operation = operations::find(operation)?;
         let schema = described(operation.parameters.get(name)?.clone(), description, example);
         Some(Self { name, schema, required: operation.requires(name), place: Place::Query(name) })
     }
 
-    /// A property of an operation's request body, by JSON pointer; `None` if the compiled revision lacks it.
+    /// Makes an argument for a property of an operation's request body, by JSON pointer; `None` if the compiled revision lacks the
+    /// property.
     pub fn body(name: &'static str, operation: &str, pointer: &'static str, description: &str, example: Value) -> Option<Self> {
         let body = &operations::find(operation)?.body;
         let schema = described(schemas::property(body, pointer)?.clone(), description, example);
         Some(Self { name, schema, required: schemas::is_required(body, pointer), place: Place::Body(pointer) })
     }
 
-    /// A member that no operation has.
+    /// Makes an argument that no operation has, for the tool's own code.
     pub fn own(name: &'static str, schema: Value, description: &str, example: Value) -> Option<Self> {
         Some(Self { name, schema: described(schema, description, example), required: false, place: Place::Tool })
     }
 
-    /// Describes a property of the items of a list.
+    /// Adds a description to a property of the items of a list.
     pub fn item(mut self, name: &str, description: &str, example: &str) -> Self {
         let property = &mut self.schema["items"]["properties"][name];
         *property = described(property.take(), description, example.into());
         self
     }
 
-    /// The same member, passed on by the tool's own code.
+    /// Returns the same argument, but passed on by the tool's own code.
     pub fn by_tool(self) -> Self {
         Self { place: Place::Tool, required: false, ..self }
     }
@@ -84,10 +85,11 @@ impl InputMember {
     }
 }
 
-/// The keywords of an input schema that a client needs. The operation checks lengths, ranges and forms, and its error says them.
+/// The keywords of an input schema that a client needs. Other keywords are left out: the operation checks lengths, ranges and formats, and
+/// its error messages state them.
 const KEPT: [&str; 5] = ["type", "enum", "items", "properties", "additionalProperties"];
 
-/// A short schema with a description that ends with an example.
+/// Shortens a schema, and adds a description that ends with an example.
 fn described(schema: Value, description: &str, example: Value) -> Value {
     let mut schema = short(schema);
     let example = match &example {
@@ -101,7 +103,7 @@ fn described(schema: Value, description: &str, example: Value) -> Value {
 fn short(schema: Value) -> Value {
     let Value::Object(mut object) = schema else { return json!({}) };
     object.retain(|keyword, value| KEPT.contains(&keyword.as_str()) && !value.as_object().is_some_and(Map::is_empty));
-    // Null says what leaving out says.
+    // Null means the same as leaving the argument out, so the schema does not mention it.
     if let Some([kind, null]) = object.get("type").and_then(Value::as_array).map(Vec::as_slice)
         && null == "null"
     {
@@ -119,26 +121,26 @@ fn short(schema: Value) -> Value {
     object.into()
 }
 
-/// The records that a list tool asks for, if the caller does not say.
+/// The page size of a list tool if the caller chooses none.
 pub const PAGE_SIZE: u32 = 10;
 
-/// The members of a list with pages.
+/// Returns the arguments for pagination of a list operation.
 pub fn pages(operation: &str) -> Vec<Option<InputMember>> {
     let size = InputMember::query(operation, "pageSize", "10 if omitted.", json!(20));
     let cursor = InputMember::query(operation, "cursor", "The last `nextCursor`.", json!("eyJ2"));
     vec![size.map(|member| InputMember { required: false, ..member }), cursor]
 }
 
-/// The name of the member that makes an equal call another one.
+/// The name of the argument that distinguishes an intended repetition from an equal call, which is carried out once.
 pub const REPETITION: &str = "repetition";
 
-/// The member that makes an equal call another one.
+/// Makes the argument [`REPETITION`].
 pub fn repetition() -> Option<InputMember> {
     let schema = json!({ "type": "integer", "minimum": 1, "maximum": 1000 });
     InputMember::own(REPETITION, schema, "Equal calls within 24 hours count once; 2, 3 … repeat.", json!(2))
 }
 
-/// The code of a tool that is more than one call of one operation.
+/// The code of a tool that does more than one call of one operation.
 pub type Code = for<'a> fn(&'a Call<'a>) -> BoxFuture<'a, Result<Outcome, Problem>>;
 
 /// How a tool is carried out.
@@ -158,7 +160,7 @@ impl fmt::Debug for Run {
     }
 }
 
-/// A tool.
+/// The definition of a tool.
 #[derive(Debug)]
 pub struct Tool {
     pub name: &'static str,
@@ -168,7 +170,7 @@ pub struct Tool {
     /// The operations that the tool can call, as far as the compiled revision has them. The first decides whether the tool exists.
     pub operations: &'static [&'static str],
     pub members: Vec<InputMember>,
-    /// The schema of the structured result, before it is cut to its size.
+    /// The schema of the structured result, before [`schemas::output`] shortens it.
     pub output: Value,
     pub run: Run,
     /// Whether equal calls within 24 hours are carried out once: for writes of which each repetition would have an effect of its own.
@@ -176,7 +178,7 @@ pub struct Tool {
 }
 
 impl Tool {
-    /// A tool that calls one operation and answers its `data`; `None` if the compiled revision lacks the operation.
+    /// Makes a tool that calls one operation and returns its `data`; `None` if the compiled revision lacks the operation.
     pub fn of(
         operation: &'static [&'static str; 1],
         name: &'static str,
@@ -199,17 +201,17 @@ impl Tool {
         })
     }
 
-    /// The operations that the compiled revision has.
+    /// Returns the tool's operations that the compiled revision has.
     pub fn available(&self) -> impl Iterator<Item = &'static ApiOperation> {
         self.operations.iter().filter_map(|id| operations::find(id))
     }
 
-    /// Whether the scopes of a key allow at least one of the tool's operations.
+    /// Returns whether the scopes of a key permit at least one of the tool's operations.
     pub fn is_allowed(&self, scopes: ScopeSet) -> bool {
         self.operations.is_empty() || self.available().any(|operation| scopes.contains(operation.scope))
     }
 
-    /// The scopes with which the tool can be called: any of them, for a tool of several operations.
+    /// Returns the scopes of the tool's operations. A key with any of them can call the tool.
     pub fn scopes(&self) -> Vec<Scope> {
         let mut scopes: Vec<Scope> = self.available().map(|operation| operation.scope).collect();
         scopes.sort_unstable();
@@ -239,7 +241,7 @@ impl Tool {
     }
 }
 
-/// The schema of what a tool answers for `data` of an operation: an object as it is, records as a list.
+/// Returns the schema of a tool's result for `data` of an operation: an object stays as it is, records become a list.
 pub fn answer_of(operation: &ApiOperation) -> Value {
     if operation.data["type"] == "array" { schemas::items(&operation.data["items"]) } else { operation.data.clone() }
 }

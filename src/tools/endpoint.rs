@@ -1,7 +1,7 @@
-//! The assistant tools over HTTP: `POST /mcp`.
+//! The MCP endpoint: serves the assistant tools over HTTP at `POST /mcp`.
 //!
-//! A request is authenticated as the contract's are, before the protocol sees it. A wrong key is 401; a tool for which the key has no scope,
-//! and a request of a foreign host or origin, are 403, in the contract's envelope.
+//! A request is authenticated like a request to the contract, before the protocol library handles it. A wrong key gets 401. A tool for
+//! which the key has no scope, and a request from a foreign host or origin, get 403. These errors are in the contract's envelope.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -36,31 +36,32 @@ use crate::{
     },
 };
 
-/// The path of the tools.
+/// The path of the endpoint.
 pub const PATH: &str = "/mcp";
 
-/// The name of these requests in logs and metrics.
+/// The operation name of requests to the endpoint, in logs and metrics.
 const OPERATION: &str = "mcp";
 
-/// The largest message, in bytes. The longest input is an e-mail.
+/// The largest request body, in bytes. The longest input of a tool is an e-mail.
 const MAX_BODY_BYTES: usize = 4 * 1024 * 1024;
 
-/// The most sessions that a key may have open. Clients of older protocol revisions have one each; an idle one ends after five minutes.
+/// The largest number of sessions that a key may have open. A client of an older protocol revision has one session; an idle session ends
+/// after five minutes.
 const MAX_SESSIONS: usize = 50;
 
 /// The header that names a session.
 const SESSION: &str = "mcp-session-id";
 
-/// The header that limits a request to tools that read.
+/// The header that limits a request to tools that only read.
 pub const READ_ONLY: &str = "x-mcp-readonly";
 
-/// The header that makes drafts of messages even where sends are permitted.
+/// The header with which messages become drafts even where sends are permitted.
 pub const DRAFTS_ONLY: &str = "x-mcp-drafts";
 
 /// The header with the names of the tools to offer.
 pub const TOOLS: &str = "x-mcp-tools";
 
-/// The endpoint.
+/// The MCP endpoint, with the owner of each session.
 pub struct HttpTools {
     protocol: BoxEndpoint<'static>,
     sessions: Arc<LocalSessionManager>,
@@ -69,7 +70,8 @@ pub struct HttpTools {
 }
 
 impl HttpTools {
-    /// `hosts` are the hosts, with or without port, under which clients reach the server; `origins` those of pages that may call it.
+    /// Makes the endpoint. `hosts`: the hosts, with or without port, under which clients reach the server. `origins`: the origins of pages
+    /// that may call it.
     pub fn new(server: ToolServer, permits: Permits, hosts: Vec<String>, origins: Vec<String>) -> Self {
         let sessions = Arc::new(LocalSessionManager::default());
         let config = StreamableHttpServerConfig::default()
@@ -77,7 +79,7 @@ impl HttpTools {
             .with_allowed_origins(origins)
             .enforce_origin_validation()
             .with_max_request_body_bytes(MAX_BODY_BYTES)
-            // A person can be asked during a call only within a session, and is asked only before a send.
+            // The client's user can be asked during a call only within a session, and is asked only before a send.
             .with_legacy_session_mode(permits.send)
             .with_json_response(true);
         let protocol = StreamableHttpService::new(move || Ok(server.clone()), sessions.clone(), config);
@@ -112,7 +114,7 @@ impl HttpTools {
         } else if method == Some("initialize") {
             self.must_have_room(&key_id).await?;
         }
-        // The protocol library knows the other origins.
+        // The server's own origin is always permitted. The protocol library checks other origins against `origins`.
         if request.header(header::ORIGIN).is_some_and(|origin| is_own_origin(&request, origin)) {
             request.headers_mut().remove(header::ORIGIN);
         }
@@ -130,12 +132,12 @@ impl HttpTools {
         Ok(response)
     }
 
-    /// A poisoned map is still valid: each change is one insertion.
+    /// Locks the map. A poisoned map is still valid: each change is one insertion.
     fn owners(&self) -> MutexGuard<'_, HashMap<String, KeyId>> {
         self.owners.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Refuses the session of another key.
+    /// Refuses a session that another key opened.
     fn must_own(&self, session: &str, key: &KeyId) -> Result<(), ApiError> {
         match self.owners().get(session) {
             Some(owner) if owner != key => Err(ApiError::new(StatusCode::NOT_FOUND, "there is no such session; begin with `initialize`")),
@@ -143,7 +145,7 @@ impl HttpTools {
         }
     }
 
-    /// Refuses a session beyond the limit of its key.
+    /// Refuses a new session if its key has the largest number of open sessions.
     async fn must_have_room(&self, key: &KeyId) -> Result<(), ApiError> {
         let open: HashSet<String> = self.sessions.sessions.read().await.keys().map(ToString::to_string).collect();
         let mut owners = self.owners();
@@ -156,7 +158,7 @@ impl HttpTools {
     }
 }
 
-/// The answer to a body that is no message of the protocol.
+/// Returns an error response if the body is not a message of the protocol.
 fn malformed(body: &[u8], message: Option<&Value>) -> Option<Response> {
     let (code, reason) = match message {
         None if std::str::from_utf8(body).is_err() => (ErrorCode::PARSE_ERROR, "the body is not UTF-8"),
@@ -189,7 +191,7 @@ fn too_large() -> ApiError {
     ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, format!("a message is at most {MAX_BODY_BYTES} bytes long"))
 }
 
-/// The limits that a request sets for itself. A value that is not understood is refused, since it would limit nothing.
+/// Reads the limits that a request sets for itself. A value that is not understood is refused, since it would limit nothing.
 fn narrowing(headers: &HeaderMap) -> Result<Narrowing, ApiError> {
     let text = |name: &str| match headers.get(name).map(|value| value.to_str()) {
         None => Ok(None),
@@ -205,7 +207,7 @@ fn narrowing(headers: &HeaderMap) -> Result<Narrowing, ApiError> {
     Ok(Narrowing { read_only: switch(READ_ONLY)?, drafts_only: switch(DRAFTS_ONLY)?, tools })
 }
 
-/// The names of tools, separated by commas.
+/// Parses the names of tools, separated by commas. An unknown name is an error.
 pub fn named_tools(list: &str) -> Result<Vec<String>, String> {
     let names: Vec<String> = list.split(',').map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).collect();
     match names.iter().find(|name| catalog::find(name).is_none()) {

@@ -1,4 +1,4 @@
-//! The tool that describes the store: what an assistant needs to know before its first question.
+//! The tool `get_inbox_guide`, which describes the store: what an assistant needs to know before it answers questions.
 
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value, json};
@@ -12,7 +12,7 @@ use super::{
 };
 use crate::revision;
 
-/// A list of the guide: its name, the operation, and the members that it keeps.
+/// A list in the tool's result: its name, the operation that returns its records, and the properties that are kept of each record.
 struct GuideList {
     name: &'static str,
     operation: &'static str,
@@ -28,7 +28,7 @@ const PARTS: [GuideList; 6] = [
     GuideList { name: "contactFields", operation: "listContactFields", keeps: &["id", "name", "displayType"] },
 ];
 
-/// The most records of a list: the largest page that every revision has.
+/// The largest number of records in a list: the largest page size that both revisions permit.
 const MOST: u32 = 50;
 
 pub fn get_inbox_guide() -> Option<Tool> {
@@ -84,7 +84,7 @@ fn guide<'a>(call: &'a Call<'a>) -> BoxFuture<'a, Result<Outcome, Problem>> {
             }
             result[name] = records;
         }
-        // Of the longest list the end is left out until all fit.
+        // Halves the longest list until the result fits.
         while schemas::size(&result) > results::MAX_BYTES {
             let longest = PARTS.iter().max_by_key(|part| result.get(part.name).map_or(0, schemas::size));
             let Some((part, records)) = longest.and_then(|part| Some((part, result.get_mut(part.name)?.as_array_mut()?))) else { break };

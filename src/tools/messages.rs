@@ -45,7 +45,7 @@ fn read<'a>(call: &'a Call<'a>) -> BoxFuture<'a, Result<Outcome, Problem>> {
         if call.text("conversationId").is_none() && call.text("ticketId").is_none() {
             return Err(Problem::Arguments("`conversationId` or `ticketId` is required; list_tickets has both.".to_owned()));
         }
-        // Comments have a quarter of the result at most.
+        // Comments take a quarter of the result's size limit at most.
         let with_comments = call.is_set("includeComments");
         let room = if with_comments { results::MAX_BYTES / 4 * 3 } else { results::MAX_BYTES };
         let mut result = call.records_within(call.input("listMessages")?, MAX_TEXT_CHARS, room).await?;

@@ -1,4 +1,4 @@
-//! The operations of the compiled revision: found in its OpenAPI document, and called through the router of this process.
+//! The contract's operations of the compiled revision: found in the OpenAPI document, and called through the router of this process.
 
 use std::{
     collections::BTreeMap,
@@ -29,25 +29,25 @@ use crate::{
     },
 };
 
-/// One operation, as its document describes it. Schemas are JSON Schema 2020-12, without references.
+/// One operation, as the OpenAPI document describes it. Schemas are JSON Schema 2020-12, without references.
 #[derive(Debug)]
 pub struct ApiOperation {
     pub id: String,
     method: Method,
     path: String,
     pub scope: Scope,
-    /// The query parameters, by name.
+    /// The schemas of the query parameters, by name.
     pub parameters: BTreeMap<String, Value>,
     required_parameters: Vec<String>,
-    /// The request body; null if there is none.
+    /// The schema of the request body; null if there is none.
     pub body: Value,
-    /// `data` of a successful answer.
+    /// The schema of `data` of a successful response.
     pub data: Value,
 }
 
 static OPERATIONS: LazyLock<BTreeMap<String, ApiOperation>> = LazyLock::new(|| read(&contract::document()));
 
-/// The operation, if the compiled revision has it.
+/// Returns the operation, if the compiled revision has it.
 pub fn find(id: &str) -> Option<&'static ApiOperation> {
     OPERATIONS.get(id)
 }
@@ -85,12 +85,12 @@ fn read(document: &Value) -> BTreeMap<String, ApiOperation> {
 }
 
 impl ApiOperation {
-    /// Whether a query parameter is required.
+    /// Returns whether a query parameter is required.
     pub fn requires(&self, parameter: &str) -> bool {
         self.required_parameters.iter().any(|name| name == parameter)
     }
 
-    /// Whether the operation has pages.
+    /// Returns whether the operation has pagination.
     pub fn is_paged(&self) -> bool {
         self.parameters.contains_key("cursor")
     }
@@ -103,12 +103,12 @@ pub struct Input {
     pub query: Vec<(String, String)>,
     pub body: Option<Value>,
     pub idempotency_key: Option<String>,
-    /// The records of the page that an earlier result showed.
+    /// The number of records at the beginning of the page to leave out, since an earlier result contained them.
     pub skip: usize,
 }
 
 impl Input {
-    /// Fails if the compiled revision lacks the operation.
+    /// Makes an empty input. Fails if the compiled revision lacks the operation.
     pub fn of(id: &'static str) -> Result<Self, Problem> {
         let operation = find(id).ok_or_else(|| Problem::Unavailable(format!("this revision of the contract has no operation {id}")))?;
         Ok(Self { operation, query: Vec::new(), body: None, idempotency_key: None, skip: 0 })
@@ -121,8 +121,8 @@ impl Input {
         self
     }
 
-    /// Goes on where an earlier result ended: `SIZE.SKIP.CURSOR`, as [`Self::cursor`] writes it. Any other text goes to the operation, which
-    /// refuses it.
+    /// Continues after an earlier result: `text` is `SIZE.SKIP.CURSOR`, as [`Self::cursor`] writes it. Any other text is passed on to the
+    /// operation, which refuses it.
     #[must_use]
     pub fn after(mut self, text: &str) -> Self {
         let mut parts = text.splitn(3, '.');
@@ -133,17 +133,17 @@ impl Input {
         self.query("pageSize", (size > 0).then_some(size)).query("cursor", Some(cursor).filter(|cursor| !cursor.is_empty()))
     }
 
-    /// The cursor that goes on after `skip` records of the page at the operation's `cursor`.
+    /// Writes the cursor that continues after `skip` records of the page at the operation's `cursor`.
     pub fn cursor(&self, skip: usize, cursor: &str) -> String {
         format!("{}.{skip}.{cursor}", self.parameter("pageSize").unwrap_or("0"))
     }
 
-    /// A query parameter of this call.
+    /// Returns a query parameter of this call.
     pub fn parameter(&self, name: &str) -> Option<&str> {
         self.query.iter().find(|(found, _)| found == name).map(|(_, value)| value.as_str())
     }
 
-    /// Sets a member of the body, by JSON pointer; objects on the way are created.
+    /// Sets a property of the body, by JSON pointer. Objects on the path are created.
     pub fn set(&mut self, pointer: &str, value: Value) {
         let mut place = self.body.get_or_insert_with(|| Value::Object(Map::new()));
         for name in pointer.split('/').skip(1) {
@@ -156,23 +156,23 @@ impl Input {
     }
 }
 
-/// A successful answer.
+/// A successful response of an operation.
 #[derive(Debug)]
 pub struct Answer {
     pub data: Value,
     pub next_cursor: Option<String>,
-    /// Whether this is the answer of an earlier, equal call.
+    /// Whether this is the stored response to an earlier, equal call.
     pub replayed: bool,
 }
 
-/// The caller of an operation.
+/// The caller of an operation: its API key, and the id of its request.
 #[derive(Clone, Copy, Debug)]
 pub struct Sender<'a> {
     pub key: &'a str,
     pub request_id: &'a str,
 }
 
-/// The operations of this process.
+/// The operations of this process, which are called through its router.
 #[derive(Clone)]
 pub struct Api(Arc<BoxEndpoint<'static>>);
 
@@ -183,7 +183,7 @@ impl std::fmt::Debug for Api {
 }
 
 impl Api {
-    /// `operations` serves the contract under its prefix.
+    /// Makes a client of `operations`, the router that serves the contract under its prefix.
     pub fn new(operations: BoxEndpoint<'static>) -> Self {
         Self(Arc::new(operations))
     }

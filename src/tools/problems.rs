@@ -1,4 +1,4 @@
-//! Errors of tools, worded for an assistant: what is wrong, what would be right, and which tool helps.
+//! Error messages of tools, written for an assistant: what is wrong, what would be right, and which tool helps.
 
 use poem::http::StatusCode;
 
@@ -12,7 +12,7 @@ use crate::http::machinery::error::ApiError;
 /// Why a call failed.
 #[derive(Debug)]
 pub enum Problem {
-    /// The input of the tool is wrong.
+    /// The arguments of the tool are wrong.
     Arguments(String),
     /// An operation refused the call.
     Refused {
@@ -21,12 +21,12 @@ pub enum Problem {
         message: String,
         retry_after: Option<u32>,
     },
-    /// The tool cannot do this here.
+    /// The tool cannot do this in the compiled revision or at present.
     Unavailable(String),
     Internal(String),
 }
 
-/// The members that hold ids, and the tool that finds them.
+/// The arguments that hold ids, and the tool that finds such ids.
 const FINDERS: [(&[&str], &str); 7] = [
     (&["ticketId", "conversationId"], "list_tickets"),
     (&["contactId"], "find_contacts"),
@@ -38,7 +38,7 @@ const FINDERS: [(&[&str], &str); 7] = [
 ];
 
 impl Problem {
-    /// The text of the error. It names the members of the tool's input in place of those of the operation.
+    /// Returns the error message. It names the tool's arguments in place of the operation's parameters and properties.
     pub fn text(&self, tool: &Tool, exists: impl Fn(&str) -> bool) -> String {
         match self {
             Self::Arguments(text) | Self::Unavailable(text) => text.clone(),
@@ -70,7 +70,7 @@ impl Problem {
     }
 }
 
-/// What to read again after a conflict.
+/// Returns the advice after a conflict: the record to read again.
 fn reread(tool: &Tool) -> &'static str {
     match tool.name {
         "set_ticket_field" => "Read the ticket again with get_ticket, and pass its `ticketFieldsUpdatedAt`.",
@@ -82,12 +82,12 @@ fn reread(tool: &Tool) -> &'static str {
     }
 }
 
-/// Whether a message names a member: as a whole word.
+/// Returns whether a message contains the name of an argument as a whole word.
 fn message_names(message: &str, member: &str) -> bool {
     message.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| word == member)
 }
 
-/// Replaces the places and operations of the contract by members and tools, and removes hidden characters.
+/// Replaces paths and operations of the contract by arguments and tools, and removes hidden characters.
 fn in_words_of_the_tool(tool: &Tool, message: &str) -> String {
     let mut text = message.replace(is_hidden, "");
     let mut places: Vec<(String, &str)> = tool
@@ -98,7 +98,7 @@ fn in_words_of_the_tool(tool: &Tool, message: &str) -> String {
             _ => None,
         })
         .collect();
-    // The longest first: `body.a.b` before `body.a`.
+    // The longest path first: `body.a.b` before `body.a`.
     places.sort_by_key(|(place, _)| std::cmp::Reverse(place.len()));
     for (place, member) in places {
         text = text.replace(&place, member);
@@ -120,7 +120,7 @@ fn in_words_of_the_tool(tool: &Tool, message: &str) -> String {
 }
 
 impl Problem {
-    /// The refusal of an operation that this process carried out without its router.
+    /// Converts the error of an operation that this process carried out without its router.
     pub fn of_api(operation: &str, error: ApiError) -> Self {
         match operations::find(operation) {
             Some(operation) => Self::Refused { operation, status: error.status, message: error.message, retry_after: error.retry_after },

@@ -1,4 +1,4 @@
-//! The prompts: ready requests that a person picks in the client.
+//! MCP prompts: ready-made requests that the user picks in the client.
 
 use rmcp::model::{GetPromptResult, Prompt, PromptArgument, PromptMessage, Role};
 use serde_json::{Map, Value};
@@ -21,7 +21,7 @@ pub fn list() -> Vec<Prompt> {
     ]
 }
 
-/// The messages of a prompt; an error text if it is unknown or lacks its argument.
+/// Returns the messages of a prompt; an error message if the prompt is unknown or lacks its argument.
 pub fn get(name: &str, arguments: &Map<String, Value>) -> Result<GetPromptResult, String> {
     let text = match name {
         TRIAGE => TRIAGE_TEXT.to_owned(),

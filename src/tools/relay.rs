@@ -1,7 +1,7 @@
-//! The relay: serves the tools of another counterpart server, `--url`, over standard input and output.
+//! MCP relay (proxy): serves the tools of another counterpart server, `--url`, over standard input and output.
 //!
-//! The other server decides what the key may do. The relay adds the limits of this process as headers, and asks the person of its client
-//! where the other server has a question.
+//! The other server decides what the key may do. The relay sends the limits of this process as headers. If the other server has a question,
+//! the relay asks the user of its client.
 
 use std::time::Duration;
 
@@ -28,16 +28,16 @@ use super::{
 };
 use crate::http::machinery::{auth::API_KEY, envelope::JSON};
 
-/// The longest time that the other server may take for an answer.
+/// The longest time that the other server may take for a response.
 const ANSWER_LIMIT: Duration = Duration::from_secs(35);
 
-/// The most questions that one call may have.
+/// The largest number of questions that one call may have.
 const MAX_QUESTIONS: usize = 3;
 
-/// The prefix of the protocol's own members of `_meta`.
+/// The prefix of the properties of `_meta` that the protocol defines.
 const META: &str = "io.modelcontextprotocol/";
 
-/// The relay to one server.
+/// The relay to one counterpart server.
 #[derive(Clone)]
 pub struct RemoteTools {
     client: Client,
@@ -48,7 +48,7 @@ pub struct RemoteTools {
 }
 
 impl RemoteTools {
-    /// Connects to the server with the base URL `url`. Fails if it has no tools, or does not know the key.
+    /// Connects to the server with the base URL `url`. Fails if the server has no tools, or does not know the key.
     pub async fn connect(client: Client, url: &str, key: String, narrowing: Narrowing) -> Result<Self, String> {
         let url = format!("{}{PATH}", url.trim_end_matches('/'));
         let mut relay = Self { client, url, key, narrowing, described: ServerConfig::default() };
@@ -60,7 +60,7 @@ impl RemoteTools {
         Ok(relay)
     }
 
-    /// Sends one request. `name`: what the request names, a tool, a resource or a prompt. `asks`: the client can ask its person.
+    /// Sends one request. `name`: the tool, resource or prompt that the request names. `asks`: the client can ask its user.
     async fn send<T: DeserializeOwned>(
         &self,
         method: &str,
@@ -120,7 +120,7 @@ impl RemoteTools {
         Err(ErrorData::invalid_request(self.refusal(status, &body), None))
     }
 
-    /// Why the server answered without the protocol.
+    /// Returns the error message for a response that is not a message of the protocol.
     fn refusal(&self, status: StatusCode, body: &Value) -> String {
         match (status, body["error"]["message"].as_str()) {
             (StatusCode::NOT_FOUND, _) => format!("there are no tools at {}; start that server with `serve --mcp`", self.url),
@@ -129,7 +129,8 @@ impl RemoteTools {
         }
     }
 
-    /// Sends a call, and asks the person of a client of the older protocol revisions where the server has a question.
+    /// Sends a tool call. If the server has a question and the client uses an older protocol revision, asks the client's user and repeats
+    /// the call with the reply.
     async fn call(&self, mut request: CallToolRequestParams, context: &RequestContext<RoleServer>) -> Result<CallToolResponse, ErrorData> {
         let (asks, rounds) = asks(context);
         for _ in 0..=MAX_QUESTIONS {
@@ -149,7 +150,7 @@ impl RemoteTools {
         Ok(CallToolResult::error(vec![ContentBlock::text("The server asked too many questions. Nothing was sent.")]).into())
     }
 
-    /// The replies of the person to each question.
+    /// Asks the client's user each question, and returns the replies.
     async fn replies(
         &self,
         questions: impl IntoIterator<Item = (String, InputRequest)>,

@@ -1,4 +1,4 @@
-//! The resources: documents about the API that an assistant may read.
+//! MCP resources: documents about the API that an assistant may read.
 
 use rmcp::model::{ReadResourceResult, Resource, ResourceContents};
 

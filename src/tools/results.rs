@@ -1,4 +1,4 @@
-//! The results of tools: their form, their limit, and how long texts are cut.
+//! The results of tools: their form, their size limit, and the cutting of long texts and lists.
 
 use serde_json::{Value, json};
 
@@ -7,23 +7,23 @@ use super::{operations::Input, schemas::size, untrusted};
 /// The largest result, in bytes of JSON.
 pub const MAX_BYTES: usize = 32 * 1024;
 
-/// The room that the note and the cursors of a list take.
+/// The number of bytes that the note and the cursors of a list may take.
 const RESERVED: usize = 1024;
 
-/// What is left of a record that does not fit: the lengths of texts, in characters, and of lists, in steps.
+/// The steps in which a result that is too large is cut: the longest text in characters, and the longest list in entries.
 const CUTS: [(usize, usize); 5] = [(2_000, 200), (500, 50), (200, 20), (100, 5), (60, 1)];
 
-/// Says that a call was not carried out again.
+/// The note on a result that an earlier, equal call stored.
 pub const REPLAYED: &str = "This is the answer of an equal call within the last 24 hours; nothing was done again.";
 
-/// Data without hidden characters, with texts of at most `chars` characters.
+/// Removes hidden characters from data, and cuts its texts to `chars` characters.
 pub fn cleaned(mut data: Value, chars: usize) -> Value {
     untrusted::clean(&mut data);
     cut(&mut data, chars, usize::MAX);
     data
 }
 
-/// A page of records: those that fit, and the cursor that goes on after them.
+/// Makes a page of the records that fit into `bytes` bytes, and the cursor that continues after them.
 pub fn page(input: &Input, records: Vec<Value>, next_cursor: Option<String>, bytes: usize) -> Value {
     let whole = records.len();
     let records: Vec<Value> = records.into_iter().skip(input.skip).collect();
@@ -46,7 +46,7 @@ pub fn page(input: &Input, records: Vec<Value>, next_cursor: Option<String>, byt
     result
 }
 
-/// How many of the records fit into a result; one at least, which [`limited`] cuts.
+/// Returns how many of the records fit into `bytes` bytes; at least one, which [`limited`] cuts if necessary.
 fn fitting(records: &[Value], bytes: usize) -> usize {
     let mut room = bytes.saturating_sub(RESERVED);
     let fits = records.iter().take_while(|record| {
@@ -65,7 +65,7 @@ pub fn limited(mut result: Value) -> Value {
             return result;
         }
         match result.as_object_mut() {
-            // The number of records was limited before. Only the records are cut here; the cursor and the note stay whole.
+            // The number of records was limited before. Only the records are cut here; the cursor and the note stay complete.
             Some(list) if list.contains_key("items") => {
                 for name in ["items", "comments"] {
                     let records = list.get_mut(name).and_then(Value::as_array_mut);
@@ -78,12 +78,12 @@ pub fn limited(mut result: Value) -> Value {
     result
 }
 
-/// Whether a member identifies something or is a time: cut, it would be useless.
+/// Returns whether a property is an id or a time, which would be useless if it were cut.
 fn is_whole(name: &str) -> bool {
     name == "id" || name.ends_with("Id") || name.ends_with("At")
 }
 
-/// Cuts texts and lists below a value, and says so at their ends.
+/// Cuts the texts and lists within a value, and appends a note to each that was cut.
 fn cut(value: &mut Value, chars: usize, entries: usize) {
     match value {
         Value::String(text) => {

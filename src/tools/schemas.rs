@@ -1,7 +1,7 @@
 //! JSON Schemas of tools, made from the OpenAPI document of the compiled revision.
 //!
-//! Clients and models read these schemas, and many of them understand only a part of JSON Schema: so there are no references and no
-//! alternatives, and descriptions stand only where this module's callers put them.
+//! Clients and models read these schemas, and many of them understand only a part of JSON Schema. So the schemas have no references and no
+//! alternatives, and only the descriptions that this module's callers add.
 
 use serde_json::{Map, Value, json};
 
@@ -11,35 +11,35 @@ use crate::http::document::openapi_3_1::modern;
 /// The largest output schema, in bytes.
 pub const MAX_OUTPUT_BYTES: usize = 4096;
 
-/// The depth of an output schema that is whole; none of the contract is deeper.
+/// The depth to which an output schema is complete if it fits; no schema of the contract is deeper.
 const MAX_OUTPUT_DEPTH: usize = 16;
 
-/// Follows a reference, if the value is one.
+/// Follows a `$ref`; returns any other value as it is.
 pub fn resolved<'a>(document: &'a Value, value: &'a Value) -> &'a Value {
     let pointer = value["$ref"].as_str().and_then(|reference| reference.strip_prefix('#'));
     pointer.and_then(|pointer| document.pointer(pointer)).unwrap_or(value)
 }
 
-/// The schema of a body or an answer in JSON.
+/// Returns the JSON schema of a request body or a response.
 pub fn content<'a>(document: &'a Value, holder: &'a Value) -> &'a Value {
     resolved(document, &resolved(document, holder)["content"]["application/json"]["schema"])
 }
 
-/// A schema of the document as JSON Schema 2020-12, without references and descriptions.
+/// Converts a schema of the OpenAPI document to JSON Schema 2020-12, without references and descriptions.
 pub fn plain(document: &Value, schema: &Value) -> Value {
     let mut schema = inlined(document, schema, &mut Vec::new());
     modern(&mut schema);
     simplified(schema)
 }
 
-/// The keywords of a schema that describe it for people.
+/// The keywords of a schema that only describe it for people.
 const PROSE: [&str; 5] = ["description", "title", "example", "examples", "default"];
 
 fn inlined<'a>(document: &'a Value, schema: &'a Value, within: &mut Vec<&'a str>) -> Value {
     let Some(object) = schema.as_object() else { return schema.clone() };
     if let Some(reference) = object.get("$ref").and_then(Value::as_str) {
         if within.contains(&reference) {
-            // A schema that contains itself allows any value below its first level.
+            // Inside a schema that refers to itself, the reference becomes a schema that permits any value.
             return json!({});
         }
         within.push(reference);
@@ -58,7 +58,7 @@ fn inlined<'a>(document: &'a Value, schema: &'a Value, within: &mut Vec<&'a str>
                     properties.iter().map(|(name, schema)| (name.clone(), inlined(document, schema, within))).collect();
                 plain.insert(keyword.clone(), properties.into());
             }
-            // Every part applies, so the parts become one schema.
+            // Every part of `allOf` applies, so the parts are merged into one schema.
             ("allOf", Value::Array(parts)) => {
                 for part in parts {
                     plain.extend(inlined(document, part, within).as_object().cloned().unwrap_or_default());
@@ -79,7 +79,7 @@ fn inlined<'a>(document: &'a Value, schema: &'a Value, within: &mut Vec<&'a str>
     plain.into()
 }
 
-/// Replaces alternatives by the types that they have.
+/// Replaces alternatives (`anyOf`, `oneOf`) by the list of their types.
 fn simplified(schema: Value) -> Value {
     let Value::Object(mut object) = schema else { return schema };
     for keyword in ["anyOf", "oneOf"] {
@@ -93,7 +93,7 @@ fn simplified(schema: Value) -> Value {
             Ok([only]) => object.insert("type".to_owned(), only),
             Err(types) => object.insert("type".to_owned(), types.into()),
         };
-        // Of an id or an object, the object's members stay.
+        // If the alternatives are an id and an object, the properties of the object are kept.
         for choice in choices.iter().filter_map(Value::as_object).filter(|choice| choice.contains_key("properties")) {
             object.extend(choice.iter().filter(|(keyword, _)| *keyword != "type").map(|(keyword, value)| (keyword.clone(), value.clone())));
         }
@@ -109,7 +109,8 @@ fn simplified(schema: Value) -> Value {
     object.into()
 }
 
-/// The output schema of a tool whose answer is `schema`: structure alone, cut at the depth at which it fits.
+/// Returns the output schema of a tool whose result is `schema`: its structure only, cut at the greatest depth at which it fits into
+/// [`MAX_OUTPUT_BYTES`].
 pub fn output(schema: Value) -> Value {
     let mut depth = MAX_OUTPUT_DEPTH;
     loop {
@@ -121,7 +122,7 @@ pub fn output(schema: Value) -> Value {
     }
 }
 
-/// The structure of a schema to a depth: types, members, required members and fixed values.
+/// Returns the structure of a schema down to a depth: types, properties, required properties and fixed values.
 fn structure(schema: &Value, depth: usize) -> Value {
     let Some(object) = schema.as_object() else { return schema.clone() };
     let mut kept = Map::new();
@@ -142,12 +143,12 @@ fn structure(schema: &Value, depth: usize) -> Value {
     kept.into()
 }
 
-/// The length of a value as JSON text, in bytes.
+/// Returns the length of a value as JSON text, in bytes.
 pub fn size(value: &Value) -> usize {
     value.to_string().len()
 }
 
-/// The answer of a tool that lists records.
+/// Returns the schema of the result of a tool that lists records.
 pub fn items(of: &Value) -> Value {
     json!({
         "type": "object",
@@ -156,14 +157,15 @@ pub fn items(of: &Value) -> Value {
     })
 }
 
-/// The schema of a list of records that are all of one of two operations: the members of both, required where both require them.
+/// Returns the schema of a list whose records are all from one of two operations. It has the properties of both; a property is required if
+/// both require it.
 pub fn either(ids: [&str; 2]) -> Value {
     let [one, other] = ids.map(|id| operations::find(id).map(|operation| operation.data["items"].clone()).unwrap_or_default());
     let names = |schema: &Value| schema["required"].as_array().cloned().unwrap_or_default();
     let mut properties = other["properties"].as_object().cloned().unwrap_or_default();
     for (name, schema) in one["properties"].as_object().cloned().unwrap_or_default() {
         let differs = properties.get(&name).is_some_and(|known| known != &schema);
-        // A member that is not the same in both keeps its type alone.
+        // If the schemas of a property differ but have the same type, only the type is kept.
         let schema = if differs && properties[&name]["type"] == schema["type"] { json!({ "type": schema["type"] }) } else { schema };
         properties.insert(name, schema);
     }
@@ -171,7 +173,7 @@ pub fn either(ids: [&str; 2]) -> Value {
     items(&json!({ "type": "object", "properties": properties, "required": required }))
 }
 
-/// The schema of a property of the body, by JSON pointer; an array's items are passed through.
+/// Returns the schema of a property of the body, by JSON pointer. The pointer passes through arrays to the properties of their items.
 pub fn property<'a>(body: &'a Value, pointer: &str) -> Option<&'a Value> {
     let mut schema = body;
     for name in pointer.split('/').skip(1) {
@@ -180,7 +182,7 @@ pub fn property<'a>(body: &'a Value, pointer: &str) -> Option<&'a Value> {
     (!schema.is_null()).then_some(schema)
 }
 
-/// Whether the property at a JSON pointer is required by the object that has it.
+/// Returns whether the property at a JSON pointer is required by the object that has it.
 pub fn is_required(body: &Value, pointer: &str) -> bool {
     let Some((parent, name)) = pointer.rsplit_once('/') else { return true };
     property(body, parent).and_then(|parent| parent["required"].as_array()).is_some_and(|names| names.iter().any(|it| it == name))

@@ -12,19 +12,19 @@ use super::{
 };
 use crate::domain::{contacts::is_email, scopes::Scope};
 
-/// The operations of `send_message`: a text, an e-mail, a template.
+/// The operations that `send_message` calls: for a text, an e-mail, a template.
 const TEXT: &str = "sendTextMessage";
 const EMAIL: &str = "sendEmailReply";
 const TEMPLATE: &str = "sendTemplateReply";
 
-/// The operations of `start_conversation`.
+/// The operations that `start_conversation` calls: for an e-mail, and for a template.
 const NEW_EMAIL: &str = "sendEmailNew";
 const TO_PHONE: &str = "sendTemplateToPhone";
 
-/// The messages among which the sender of the last inbound e-mail is looked for: a page that every revision has.
+/// How many of the newest messages are searched for the sender of the last inbound e-mail: a page size that both revisions permit.
 const RECENT: u32 = 15;
 
-/// What a sending tool answers.
+/// Returns the schema of the result of a tool that sends messages.
 fn sent_or_draft() -> Value {
     json!({
         "type": "object",
@@ -39,14 +39,14 @@ fn sent_or_draft() -> Value {
     })
 }
 
-/// A list of addresses, if the operation has it.
+/// Makes the argument for a list of e-mail addresses; `None` if the operation does not have it.
 fn recipients(name: &'static str, operation: &str, description: &str) -> Option<InputMember> {
     operations::find(operation)?.body["properties"].get(name)?;
     let addresses = json!({ "type": "array", "items": { "type": "string" } });
     InputMember::own(name, addresses, description, json!(["a@example.com"]))
 }
 
-/// A member of an e-mail or template operation, which the tool's code passes on.
+/// Makes an optional argument of an e-mail or template operation, which the tool's code passes on.
 fn part(name: &'static str, operation: &str, pointer: &'static str, description: &str, example: Value) -> Option<InputMember> {
     InputMember::body(name, operation, pointer, description, example).map(|member| InputMember { required: false, ..member })
 }
@@ -81,10 +81,10 @@ fn description(what: &str) -> String {
     format!("{what} Goes to the customer at once and cannot be recalled; where sends are not permitted, it becomes a draft for a person.")
 }
 
-/// The members that hold addresses.
+/// The arguments that hold e-mail addresses.
 const RECIPIENTS: [&str; 3] = ["to", "cc", "bcc"];
 
-/// The members of an e-mail beside its text.
+/// The arguments that only an e-mail has.
 const OF_EMAIL: [&str; 5] = ["html", "subject", "to", "cc", "bcc"];
 
 fn reply<'a>(call: &'a Call<'a>) -> BoxFuture<'a, Result<Outcome, Problem>> {
@@ -117,7 +117,7 @@ fn reply<'a>(call: &'a Call<'a>) -> BoxFuture<'a, Result<Outcome, Problem>> {
     })
 }
 
-/// The error of a member that another kind of message has.
+/// Makes the error for an argument that belongs to another kind of message.
 fn one_kind(call: &Call<'_>, operation: &str) -> Problem {
     let known = operations::find(operation).map(|operation| &operation.body["properties"]);
     let strange = call.arguments.keys().find(|name| known.is_some_and(|known| known.get(name.as_str()).is_none()));
@@ -125,7 +125,7 @@ fn one_kind(call: &Call<'_>, operation: &str) -> Problem {
     Problem::Arguments(format!("{strange}A message is a text, an e-mail, or a template (`templateId` and `variables`)."))
 }
 
-/// The request body of an operation: the arguments that it has a property for.
+/// Builds the request body of an operation from the arguments. An argument for which the operation has no property is refused.
 fn body_of(call: &Call<'_>, operation: &'static str) -> Result<Input, Problem> {
     let mut input = Input::of(operation)?;
     input.idempotency_key = call.idempotency_key();
@@ -144,7 +144,7 @@ fn body_of(call: &Call<'_>, operation: &'static str) -> Result<Input, Problem> {
     Ok(input)
 }
 
-/// The address of the last person who wrote in an e-mail conversation.
+/// Returns the address of the contact who last wrote in an e-mail conversation.
 async fn last_sender(call: &Call<'_>, conversation: &str) -> Result<String, Problem> {
     let input = Input::of("listMessages")?.query("conversationId", Some(conversation)).query("pageSize", Some(RECENT));
     let messages = call.call(&input).await?.data;
@@ -155,7 +155,7 @@ async fn last_sender(call: &Call<'_>, conversation: &str) -> Result<String, Prob
     })
 }
 
-/// The name and the channel of a conversation, for the person who decides; nothing if the key may not read it.
+/// Returns the name and the channel of a conversation, for the user who approves the message; empty if the key may not read conversations.
 async fn described(call: &Call<'_>, conversation: &str) -> String {
     if !call.session.caller.scopes.contains(Scope::ConversationsRead) {
         return String::new();

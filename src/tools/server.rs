@@ -1,4 +1,4 @@
-//! The server of the Model Context Protocol: lists and calls tools, and serves resources and prompts.
+//! The MCP server (Model Context Protocol): lists and calls tools, and serves resources and prompts.
 
 use std::{
     collections::HashMap,
@@ -28,16 +28,16 @@ use super::{
 };
 use crate::{revision, service::Service};
 
-/// Where the caller of a request comes from.
+/// How the caller of a request is identified.
 #[derive(Clone)]
 enum CallerSource {
-    /// Each HTTP request brings its own; `endpoint` authenticates it.
+    /// By the API key of each HTTP request, which `endpoint` authenticates.
     Requests,
-    /// The process has one key, which is looked up on every call.
+    /// By the only API key of the process, which is looked up on every call.
     One { key: Arc<str>, narrowing: Narrowing },
 }
 
-/// The protocol server.
+/// The MCP server.
 #[derive(Clone)]
 pub struct ToolServer {
     api: Api,
@@ -47,12 +47,12 @@ pub struct ToolServer {
 }
 
 impl ToolServer {
-    /// A server whose callers are those of its HTTP requests.
+    /// Makes a server for HTTP, whose requests each have a caller.
     pub fn of_requests(api: Api, service: Service, permits: Permits) -> Self {
         Self { api, service, permits, callers: CallerSource::Requests }
     }
 
-    /// A server for the holder of one API key.
+    /// Makes a server for standard input and output, whose caller is one API key.
     pub fn of_key(api: Api, service: Service, permits: Permits, key: String, narrowing: Narrowing) -> Self {
         Self { api, service, permits, callers: CallerSource::One { key: key.into(), narrowing } }
     }
@@ -92,16 +92,16 @@ impl ToolServer {
     }
 }
 
-/// Whether the tool is offered to a caller.
+/// Returns whether the tool is offered to a caller.
 fn is_offered(tool: &Tool, session: &ToolCaller) -> bool {
     tool.is_allowed(session.caller.scopes) && session.narrowing.admits(tool)
 }
 
-/// The tools as clients see them.
+/// The tools as `tools/list` shows them, by name.
 static LISTED: LazyLock<HashMap<&'static str, WireTool>> =
     LazyLock::new(|| catalog::tools().iter().map(|tool| (tool.name, listed(tool))).collect());
 
-/// The form of a tool in `tools/list`.
+/// Returns a tool in the form of `tools/list`.
 pub fn listed(tool: &Tool) -> WireTool {
     let hints = ToolAnnotations::new().read_only(tool.reads());
     let hints = match tool.effect {
@@ -116,16 +116,17 @@ pub fn listed(tool: &Tool) -> WireTool {
         .with_raw_output_schema(Arc::new(output))
 }
 
-/// Whether the client can ask its person, and whether it does so between two calls instead of during one.
+/// Returns whether the client can ask its user a question, and whether it does so between two calls (protocol revisions from 2026-07-28)
+/// instead of during a call.
 pub fn asks(context: &RequestContext<RoleServer>) -> (bool, bool) {
     let elicitation = context.client_capabilities().and_then(|capabilities| capabilities.elicitation);
-    // A client that names no kind of question means forms.
+    // A client that declares no kind of question supports forms.
     let asks = elicitation.is_some_and(|kinds| kinds.form.is_some() || kinds.url.is_none());
     let rounds = context.protocol_version().is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str());
     (asks, rounds)
 }
 
-/// How the client's person can be asked.
+/// Returns how the client's user can be asked.
 fn person<'a>(context: &'a RequestContext<RoleServer>, request: &'a CallToolRequestParams) -> PersonAccess<'a> {
     match asks(context) {
         (false, _) => PersonAccess::None,
@@ -138,7 +139,7 @@ fn failed(text: impl Into<String>) -> CallToolResponse {
     CallToolResult::error(vec![ContentBlock::text(text.into())]).into()
 }
 
-/// The question of a call, which its client answers with the next call.
+/// Makes the result with a question, to which the client replies in the next call.
 fn asked(question: String, state: String) -> CallToolResponse {
     let form =
         ElicitRequestParams::FormElicitationParams { meta: None, message: question, requested_schema: consent::nothing_to_fill_in() };
@@ -185,7 +186,7 @@ impl ServerHandler for ToolServer {
     }
 
     async fn on_custom_request(&self, request: CustomRequest, _: RequestContext<RoleServer>) -> Result<CustomResult, ErrorData> {
-        // A method of the protocol arrives here if its parameters have another form than the protocol's.
+        // The protocol library passes a known method on to this function if its parameters do not have the form that the protocol requires.
         let takes = match request.method.as_str() {
             "tools/call" | "prompts/get" => "`name`, a text, and `arguments`, an object",
             "resources/read" => "`uri`, a text",
@@ -224,13 +225,13 @@ impl ServerHandler for ToolServer {
     }
 }
 
-/// The error of a call for which the key has no scope.
+/// Returns the error message of a call for which the key has no scope.
 pub fn lacks_scope(tool: &Tool) -> String {
     let scopes: Vec<&str> = tool.scopes().into_iter().map(|scope| scope.name()).collect();
     format!("`x-api-key` lacks the scope {}, which the tool {} needs", scopes.join(" or "), tool.name)
 }
 
-/// What every client passes on to its model.
+/// Writes the instructions of the server, which clients pass on to their model.
 fn instructions() -> String {
     format!(
         "These tools read and change one store's inbox for customer support. Begin with get_inbox_guide. Lists have `nextCursor` while \

@@ -1,4 +1,4 @@
-//! Tests of what the tools look like: their number, names, schemas and sizes.
+//! Tests of the definitions of tools: their number, names, schemas and sizes.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use super::{
     server::listed,
 };
 
-/// The bytes of a tool in `tools/list` without its output schema, which few clients pass on to their model.
+/// Returns the size of a tool in `tools/list` in bytes, without its output schema, which few clients pass on to their model.
 fn size_of(tool: &Tool) -> usize {
     let mut listed = serde_json::to_value(listed(tool)).unwrap();
     listed.as_object_mut().unwrap().remove("outputSchema");
@@ -42,7 +42,8 @@ fn every_operation_is_reached_by_one_tool_at_least() {
     assert_eq!(reached, all);
 }
 
-/// Checks a schema and everything below it; `name` is where it stands.
+/// Asserts that a schema and its properties have no references and alternatives, and that each property has a description with an example.
+/// `name` is the path of the schema.
 fn check(name: &str, schema: &Value) {
     for keyword in ["$ref", "oneOf", "anyOf", "allOf"] {
         assert!(schema.get(keyword).is_none(), "{name}: {keyword}");
@@ -66,7 +67,7 @@ fn input_schemas_are_simple_closed_and_described() {
     }
 }
 
-/// A place in an operation exists, and is required where the tool requires it. Otherwise an argument would be lost, or one be missing.
+/// Asserts that each argument maps to an existing query parameter or body property. Otherwise its value would be lost.
 #[test]
 fn every_member_has_its_place_in_an_operation() {
     for tool in catalog::tools() {

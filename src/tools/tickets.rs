@@ -15,10 +15,10 @@ const TICKET: &str = "t-204";
 const USER: &str = "7b2f6c1e-5b1d-4b8e-9a53-0c6de2a4f111";
 const STAMP: &str = "2026-11-02T08:15:30.250Z";
 
-/// The related records that a single ticket comes with.
+/// The related records that `get_ticket` expands.
 const EXPAND: &str = "account,conversation,assignee,handledBy";
 
-/// The conversations of a contact whose tickets are listed together.
+/// The largest number of a contact's conversations whose tickets one call lists.
 const MAX_CONVERSATIONS: u32 = 10;
 
 pub fn list_tickets() -> Option<Tool> {
@@ -49,8 +49,8 @@ pub fn list_tickets() -> Option<Tool> {
     Some(Tool { run: Run::Code(|call| list(call)), ..tool })
 }
 
-/// The filters on field values. The example shows their form, and the operation checks it: their whole schema would be as long as that of
-/// all other members. `between` has its bounds as an array in `value`.
+/// Makes the argument for filters on field values. Its example shows the form, and the operation checks it: the whole schema would be as
+/// long as that of all other arguments. `between` has its bounds as an array in `value`.
 fn field_filters() -> Option<InputMember> {
     let example = json!([{ "ticketFieldId": "topic", "operator": "is_one_of", "value": ["Lost"] }]);
     let mut member =
@@ -59,7 +59,7 @@ fn field_filters() -> Option<InputMember> {
     Some(member)
 }
 
-/// The operation's form of a filter on a field value.
+/// Converts a filter on a field value to the operation's form.
 fn field_filter(filter: &Value) -> Value {
     let mut filter = filter.clone();
     if filter["operator"] == "between"
@@ -94,7 +94,7 @@ fn list<'a>(call: &'a Call<'a>) -> BoxFuture<'a, Result<Outcome, Problem>> {
         }
         let mut items = Vec::new();
         for id in &ids {
-            // Each conversation has an equal share of the result.
+            // Each conversation gets an equal part of the result's size limit.
             let page = call.records_within(of_conversation(id), usize::MAX, results::MAX_BYTES / ids.len()).await?;
             items.extend(page["items"].as_array().cloned().unwrap_or_default());
         }
@@ -110,7 +110,7 @@ fn list<'a>(call: &'a Call<'a>) -> BoxFuture<'a, Result<Outcome, Problem>> {
     })
 }
 
-/// The operation's filters from the tool's.
+/// Builds the operation's filters from the arguments of the tool.
 fn filtered(call: &Call<'_>) -> Result<Input, Problem> {
     let mut input = call.input("listTickets")?;
     if let Some(labels) = call.argument("labelIds") {

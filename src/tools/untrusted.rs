@@ -1,11 +1,13 @@
-//! Texts that contacts wrote: which members hold them, and how they are cleaned.
+//! Protection against prompt injection: which properties hold untrusted texts, which contacts wrote, and the removal of hidden characters
+//! from them.
 //!
-//! A contact can write an instruction to the assistant into a message, and hide it from the people who read it. Such texts stand only in
-//! the members that [`MEMBERS`] names, which the instructions of the server repeat. Characters that a person does not see are removed.
+//! A contact can write an instruction to the assistant into a message, and hide it from the people who read the message. Such texts are
+//! only in the properties that [`MEMBERS`] lists; the server's instructions to assistants repeat that list. Characters that a person cannot
+//! see are removed.
 
 use serde_json::{Map, Value};
 
-/// The members of results whose texts may come from a contact or a channel.
+/// The properties of results whose texts may come from a contact or a channel.
 pub const MEMBERS: &[&str] = &[
     "text",
     "snippet",
@@ -30,8 +32,8 @@ pub const MEMBERS: &[&str] = &[
     "metadata",
 ];
 
-/// Whether a person does not see the character: controls of the terminal and of text direction, characters without width, and the tag and
-/// selector characters in which whole texts can be hidden.
+/// Returns whether a person cannot see the character: control characters of terminals and of text direction, characters without width, and
+/// the tag and selector characters in which whole texts can be hidden.
 pub fn is_hidden(c: char) -> bool {
     match c {
         '\n' | '\t' => false,
@@ -39,14 +41,14 @@ pub fn is_hidden(c: char) -> bool {
         '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' => true,
         '\u{fe00}'..='\u{fe0f}' | '\u{fff0}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' => true,
         '\u{2800}' | '\u{16fe4}' | '\u{1d159}' | '\u{13430}'..='\u{1345f}' => true,
-        // Private use, plane 14, and what is no character.
+        // Private use characters, plane 14, and code points that are not characters.
         '\u{e000}'..='\u{f8ff}' | '\u{e0000}'.. | '\u{fdd0}'..='\u{fdef}' => true,
         _ if u32::from(c) & 0xfffe == 0xfffe => true,
         _ => c.is_control(),
     }
 }
 
-/// Removes hidden characters from every text and every member name below a value.
+/// Removes hidden characters from every string and every property name within a value.
 pub fn clean(value: &mut Value) {
     match value {
         Value::String(text) => text.retain(|c| !is_hidden(c)),
@@ -63,7 +65,7 @@ pub fn clean(value: &mut Value) {
     }
 }
 
-/// A text in which hidden characters are spelled out, for a person who decides about the text.
+/// Replaces each hidden character by its code point in brackets, for the user who approves the text.
 pub fn spelled_out(text: &str) -> String {
     text.chars().fold(String::with_capacity(text.len()), |mut shown, c| {
         if is_hidden(c) {

@@ -33,7 +33,7 @@ fn now(names: &Mutex<BTreeSet<String>>) -> BTreeSet<String> {
 }
 
 impl Made {
-    /// Sends messages, each from a new contact, until `stop` is set or the server is gone.
+    /// Sends messages, each from a new contact, until `stop` is set or the server is killed.
     fn write(&self, server: &Api, token: &str, writer: &str, stop: &AtomicBool) {
         for n in 0.. {
             // The name ends in a letter, so that no name is a prefix of another.
@@ -58,7 +58,7 @@ impl Made {
     }
 }
 
-/// The names of the contacts in the store.
+/// Returns the names of the contacts in the store.
 fn contacts(database: &Database) -> BTreeSet<String> {
     let records = parsed(&database.run(&["export", "--store", "desk"]));
     let contacts = records.into_iter().filter(|line| line["kind"] == "contact");
@@ -75,7 +75,8 @@ fn database() -> Option<Database> {
     database.postgres.is_none().then_some(database)
 }
 
-/// Backs up under load, kills the server, starts another one that continues to write, kills that one too, and restores.
+/// Backs up a database under load and kills the server. Starts another server that continues to write, kills it too, and restores the
+/// back-up.
 fn drill(round: usize) {
     let Some(database) = database() else { return };
     let token = database.run(&["settings", "token", "--store", "desk", "--user", ANN]);
@@ -130,7 +131,7 @@ fn file(database: &Database) -> String {
     database.url.trim_start_matches("sqlite://").to_owned()
 }
 
-/// Changes a SQLite file, which is created if it is missing.
+/// Executes a statement on a SQLite file, which is created if it does not exist.
 fn sql(path: &str, statement: &str) {
     let file = rusqlite::Connection::open(path).expect("the file can be opened");
     file.execute_batch(statement).expect("a sound statement");
@@ -218,7 +219,7 @@ fn an_interrupted_restore_is_reported_and_can_be_repeated() {
         let said = database.fails(command);
         assert!(said.contains(&format!("run `counterpart restore {restoring}`")) || said.contains("No such file"), "{command:?}: {said}");
     }
-    // The state after a kill in the middle of a restore, which had already saved the former database.
+    // Simulates a kill in the middle of a restore that had already saved the former database.
     let copied = std::fs::metadata(&restoring).and_then(|found| found.modified()).expect("a time");
     let copied = chrono::DateTime::<chrono::Utc>::from(copied).format("%Y-%m-%dT%H-%M-%S.000Z").to_string();
     let kept = format!("{path}.before-{copied}");
@@ -229,7 +230,7 @@ fn an_interrupted_restore_is_reported_and_can_be_repeated() {
     assert_eq!(beside(&database, ".before-"), [Path::new(&kept).file_name().unwrap_or_default().to_string_lossy()]);
 }
 
-/// The names of the files beside the database that contain `part`.
+/// Returns the names of the files in the database's folder that contain `part`.
 fn beside(database: &Database, part: &str) -> Vec<String> {
     let entries = std::fs::read_dir(database.folder()).expect("the folder").filter_map(Result::ok);
     entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).filter(|name| name.contains(part)).collect()
@@ -243,7 +244,7 @@ fn a_restore_keeps_mode_and_links_and_creates_a_missing_database() {
     let at = |name: &str| database.folder().join(name).display().to_string();
     database.run(&["backup", &at("backup.db")]);
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o660)).expect("a mode");
-    // The database is behind a symbolic link.
+    // The path of the database is a symbolic link.
     symlink(&path, at("link.db")).expect("a link");
     let url = format!("sqlite://{}", at("link.db"));
     let before = contacts(&database);
@@ -257,7 +258,7 @@ fn a_restore_keeps_mode_and_links_and_creates_a_missing_database() {
     assert_eq!(former.len(), 1, "{former:?}");
     let said = database.fails(&["restore", &path]);
     assert!(said.contains("is the database itself"), "{said}");
-    // Where no database was before, a failed restore leaves none.
+    // A failed restore to a path without a database creates no file there.
     let nothing = format!("sqlite://{}", at("nothing.db"));
     std::fs::write(at("text"), "no database").expect("written");
     database.fails_with(&[("DATABASE_URL", &nothing)], &["restore", &at("text")]);

@@ -46,14 +46,14 @@ fn listed(database: &Database) -> Vec<Value> {
     printed.lines().map(parsed).collect()
 }
 
-/// A server on the store of the tests that send, with a bridge for one of its accounts; and the bridge's secret.
+/// Starts a server on the store of the tests that send, with a bridge for one of its accounts. Returns both, with the bridge's secret.
 fn bridged(account: &str, url: &str, settings: Settings<'_>) -> (Desk, String) {
     let desk = Desk::with_settings(&[("shop", channels())], settings);
     let secret = set(&desk.server.database, account, url, &[]);
     (desk, secret)
 }
 
-/// The texts of the messages with a `message.sent` event.
+/// Returns the texts of the messages with a `message.sent` event.
 fn told(desk: &Desk) -> Vec<Value> {
     let text = |event: Value| {
         assert_eq!(event["type"], "message.sent");
@@ -63,7 +63,7 @@ fn told(desk: &Desk) -> Vec<Value> {
     desk.events().into_iter().map(text).collect()
 }
 
-/// The id that the channel gave a message, according to an export.
+/// Returns the id that the channel gave a message, according to an export.
 fn external_id(desk: &Desk, message: &str) -> Value {
     let export = desk.server.database.run(&["export", "--store", "shop"]);
     let found = export.lines().map(parsed).find(|line| line["kind"] == "message" && line["record"]["id"] == message);
@@ -94,7 +94,7 @@ fn bridges_are_managed_by_commands() {
     shown[1] = moved;
     assert_eq!(listed(&database), shown);
 
-    // An import that replaces the account keeps its bridge. Another store's account of the same id has none.
+    // An import that replaces the account keeps its bridge. Another store's account of the same id has no bridge.
     let account = json!({"id": "acc-wa", "channel": "whatsapp", "name": "Another name", "status": "degraded", "userIds": [ANN]});
     let file = tempfile::NamedTempFile::new().expect("a temporary file");
     std::fs::write(file.path(), line("account", account).to_string()).expect("the file is written");

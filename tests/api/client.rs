@@ -1,5 +1,5 @@
-//! A small blocking HTTP client: no pool, no redirects, nothing between the test and the wire. Headers may repeat and queries may be
-//! malformed, which HTTP libraries prevent.
+//! A small blocking HTTP client without a connection pool and without redirects. It sends requests exactly as a test builds them: headers
+//! may repeat and queries may be malformed, which HTTP libraries prevent.
 
 use std::{
     fmt::Write as _,
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::contract;
 
-/// How long one answer may take before the test gives up on the server.
+/// The time-out of a response.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// One caller: a server, a key and the store that the key belongs to.
@@ -24,17 +24,17 @@ pub struct Api {
 }
 
 impl Api {
-    /// The same server without a key.
+    /// Returns the same server without a key.
     pub fn anonymous(&self) -> Self {
         Self { key: None, ..self.clone() }
     }
 
-    /// The same server and store with another key.
+    /// Returns the same server and store with another key.
     pub fn with_key(&self, secret: &str) -> Self {
         Self { key: Some(secret.to_owned()), ..self.clone() }
     }
 
-    /// A request to a path of the contract, given without `/v1`.
+    /// Returns a request to a path of the contract, given without `/v1`.
     pub fn call(&self, method: &str, path: &str) -> Call {
         self.raw(method, &format!("/v1{path}"))
     }
@@ -47,7 +47,7 @@ impl Api {
         self.call("POST", path).json(body)
     }
 
-    /// A request to a path outside of the contract.
+    /// Returns a request to a path outside of the contract.
     pub fn raw(&self, method: &str, path: &str) -> Call {
         let mut call = Call {
             api: self.clone(),
@@ -100,13 +100,13 @@ impl Call {
         self.header("content-type", "application/json").bytes(body.to_string().into_bytes())
     }
 
-    /// A body without a content type.
+    /// Sets a body without a content type.
     pub fn bytes(mut self, body: impl Into<Vec<u8>>) -> Self {
         self.body = Some(body.into());
         self
     }
 
-    /// The same request with other body bytes that mean the same: a space is appended.
+    /// Returns the request with a space appended to its body: other bytes with the same meaning.
     pub fn reworded(mut self) -> Self {
         self.body.iter_mut().for_each(|body| body.push(b' '));
         self
@@ -131,7 +131,7 @@ impl Call {
         text
     }
 
-    /// Sends the request. The exchange must fit the document, and the answer must have the form of all answers.
+    /// Sends the request. Asserts that request and response match the OpenAPI document, and that the response has the common envelope.
     #[track_caller]
     pub fn send(self) -> Answer {
         let answer = self.exchange();
@@ -139,7 +139,7 @@ impl Call {
         answer
     }
 
-    /// Sends the request. The exchange must fit the document; nothing else is checked.
+    /// Sends the request. Asserts that request and response match the OpenAPI document, and nothing else.
     #[track_caller]
     pub fn exchange(&self) -> Answer {
         match self.attempt() {
@@ -151,7 +151,7 @@ impl Call {
         }
     }
 
-    /// Sends the request to a server that may be killed meanwhile. An answer that is cut off counts as no answer.
+    /// Sends the request to a server that may be killed before it responds. A truncated response is an error.
     pub fn attempt(&self) -> std::io::Result<Answer> {
         let mut stream = TcpStream::connect(&self.api.address)?;
         stream.set_read_timeout(Some(PATIENCE))?;
@@ -170,7 +170,7 @@ impl Call {
         head.push_str("\r\n");
         stream.write_all(head.as_bytes())?;
         if let Some(body) = &self.body {
-            // A server may answer a request body that is too large before it has read it. Then the answer counts, not the write error.
+            // A server may respond to a body that is too large before it has read it. Then the response counts, not the write error.
             let _ = if self.chunked {
                 let mut framed = format!("{:x}\r\n", body.len()).into_bytes();
                 framed.extend_from_slice(body);
@@ -196,13 +196,13 @@ impl Call {
     }
 }
 
-/// An answer.
+/// An HTTP response.
 #[derive(Clone, Debug)]
 pub struct Answer {
     pub request: String,
     pub status: u16,
     pub headers: Vec<(String, String)>,
-    /// The body after its content encoding was undone.
+    /// The body, decompressed if it has a content encoding.
     pub text: String,
     /// The bytes of the body as they arrived.
     pub length: usize,
@@ -234,7 +234,7 @@ impl Answer {
         self.headers.iter().find(|(found, _)| found == name).map(|(_, value)| value.as_str())
     }
 
-    /// The whole exchange, for a failing assertion.
+    /// Returns the request and the response as text, for a failing assertion.
     pub fn described(&self) -> String {
         format!("{}\n  status: {}\n  headers: {:?}\n  body: {}", self.request, self.status, self.headers, self.text)
     }
@@ -244,7 +244,7 @@ impl Answer {
         serde_json::from_str(&self.text).unwrap_or_else(|error| panic!("the body is not JSON: {error}\n{}", self.described()))
     }
 
-    /// `data` of a success.
+    /// Asserts that the response is a success. Returns its `data`.
     #[track_caller]
     pub fn ok(&self) -> Value {
         assert_eq!(self.status, 200, "{}", self.described());
@@ -264,7 +264,7 @@ impl Answer {
         );
     }
 
-    /// The ids of a list, in its order.
+    /// Returns the ids of a list, in its order.
     #[track_caller]
     pub fn ids(&self) -> Vec<String> {
         let data = self.ok();
@@ -278,7 +278,7 @@ impl Answer {
         assert_eq!(self.ids(), expected, "{}", self.request);
     }
 
-    /// The record of a list that has this id.
+    /// Returns the record of a list that has this id.
     #[track_caller]
     pub fn row(&self, id: &str) -> Value {
         let data = self.ok();

@@ -39,7 +39,7 @@ fn a_contact_shows_all_its_properties() {
 #[test]
 fn a_contact_leaves_out_absent_properties() {
     let mut contact = one().get("/contacts").query("contactId", "con-min").send().ok();
-    // A contact without custom values may have an empty object instead.
+    // A contact without custom values may have no `customFields` or an empty object.
     if contact["customFields"] == json!({}) {
         contact.as_object_mut().map(|contact| contact.remove("customFields"));
     }
@@ -129,7 +129,7 @@ fn updates_are_bounded_below_inclusively_and_above_exclusively() {
 
 #[test]
 fn bounds_finer_than_a_millisecond_are_exact() {
-    // Instants that are nanoseconds or less after the contact's own.
+    // Instants that are less than a millisecond after the contact's own timestamp.
     for finer in ["0001", "000001", "000000001", "000000000001"] {
         let behind = |day: &str| json!(at(&format!("{day}T00:00:00.{finer}")));
         list(json!({"updatedAfter": behind("05-05")})).lists(&ALL[..3]);

@@ -1,9 +1,9 @@
-//! Contract tests: checks every exchange of the suite against the published documents. An answer must match the document's schema for its
-//! operation and status. A request that succeeds must be one that the document allows. Every answer must have the envelope of section 2.1,
-//! unless a test expects otherwise.
+//! Contract tests: check every request and response of the suite against the published OpenAPI documents. A response must match the
+//! document's schema for its operation and status. A request that succeeds must be one that the document allows. Every response must have
+//! the envelope of section 2.1, unless a test expects otherwise.
 //!
-//! [`examples`] checks the examples of a document against it; [`places`] names the parts of a document; [`seen`] records which of them
-//! occurred in a run; [`request`] checks requests against the document, and [`told`] events.
+//! [`examples`] checks the examples of a document against it; [`places`] names the properties of a document by path; [`seen`] records which
+//! of them occurred in a run; [`request`] checks requests against the document, and [`told`] events.
 
 #[path = "contract/examples.rs"]
 mod examples;
@@ -29,7 +29,7 @@ use crate::{
     client::{Answer, Api, Call},
 };
 
-/// The path prefix of the settings plane.
+/// The path prefix of the settings API.
 const SETTINGS: &str = "/settings/v1";
 
 /// The revision of the contract, as it appears in file names.
@@ -43,7 +43,7 @@ pub struct Contract {
     /// The path prefix of the document's operations.
     prefix: &'static str,
     operations: Vec<Operation>,
-    /// The component schemas in the dialect of the validator, for answers and for requests.
+    /// The component schemas in the dialect of the validator, for responses and for requests.
     components: [Value; 2],
     validators: Mutex<HashMap<String, Arc<Validator>>>,
 }
@@ -57,13 +57,13 @@ pub struct Operation {
     pub node: Value,
 }
 
-/// The document, read once from the server of the first caller.
+/// Returns the document of the contract, read once from the server of the first caller.
 pub fn contract(api: &Api) -> &'static Contract {
     static CONTRACT: OnceLock<Contract> = OnceLock::new();
     CONTRACT.get_or_init(|| Contract::new(api.anonymous().raw("GET", "/openapi.json").exchange().body()))
 }
 
-/// The document of the settings plane, also read once.
+/// Returns the document of the settings API, read once from the server of the first caller.
 pub fn settings(api: &Api) -> &'static Contract {
     static CONTRACT: OnceLock<Contract> = OnceLock::new();
     CONTRACT.get_or_init(|| Contract::of_settings(api.anonymous().raw("GET", "/settings/openapi.json").exchange().body()))
@@ -78,7 +78,7 @@ impl Contract {
         Self::under(SETTINGS, "settings", document)
     }
 
-    /// A document with this `name`, for paths under `prefix`.
+    /// Creates the checks for a document with this `name`, for paths under `prefix`.
     pub fn under(prefix: &'static str, name: &'static str, document: Value) -> Self {
         let components = [true, false].map(|closed| {
             let mut components = document["components"].clone();
@@ -112,14 +112,15 @@ impl Contract {
         self.operations.iter().find(|operation| operation.method == method && operation.path == path)
     }
 
-    /// The document's entry for an answer with this status.
+    /// Returns the document's entry for a response with this status.
     #[track_caller]
     fn response<'a>(&'a self, operation: &'a Operation, status: u16) -> &'a Value {
         let response = operation.node["responses"].get(status.to_string());
         self.resolved(response.unwrap_or_else(|| panic!("{} does not document status {status}", operation.id)))
     }
 
-    /// The validator for the schema that `make` finds, built once per key. Answers with unlisted members are refused.
+    /// Returns the validator for the schema that `make` returns, cached by `key`. If `closed`, properties that the schema does not list are
+    /// errors.
     fn validator(&self, key: &str, closed: bool, make: impl FnOnce() -> Value) -> Arc<Validator> {
         let mut validators = self.validators.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let build = || {
@@ -140,7 +141,7 @@ impl Contract {
         }
     }
 
-    /// Checks an exchange against the document; panics with the whole exchange if it does not fit.
+    /// Checks a request and its response against the document. Panics with both if they do not match it.
     #[track_caller]
     pub fn exchanged(&self, call: &Call, answer: &Answer) {
         let Some(operation) = self.operation(&call.method, &call.path) else {
@@ -165,13 +166,13 @@ impl Contract {
         }
     }
 
-    /// Checks an answer against its entry in the document.
+    /// Checks a response against its entry in the document.
     #[track_caller]
     fn conforms(&self, operation: &Operation, call: &Call, answer: &Answer) {
         let response = self.response(operation, answer.status);
         let (id, code) = (&operation.id, answer.status);
         self.headers(&format!("{id} {code}"), response, answer);
-        // An answer to HEAD has no body that could be checked.
+        // The response to HEAD has no body that could be checked.
         if call.method == "HEAD" {
             return;
         }
@@ -195,7 +196,7 @@ impl Contract {
         });
     }
 
-    /// Checks the headers of an answer: the required ones are present, and each header that the API defines is documented.
+    /// Checks the headers of a response: the required ones are present, and each header that the API defines is documented.
     #[track_caller]
     fn headers(&self, key: &str, response: &Value, answer: &Answer) {
         let listed: HashMap<String, &Value> =
@@ -218,7 +219,8 @@ impl Contract {
     }
 }
 
-/// An operation with its parameters, responses and headers in place of the references to shared ones. References to schemas stay.
+/// Returns an operation with its references to shared parameters, responses and headers replaced by their targets. References to schemas
+/// stay.
 fn inlined(document: &Value, node: &Value) -> Value {
     match node {
         Value::Object(members) => match members.get("$ref").and_then(Value::as_str) {
@@ -232,12 +234,12 @@ fn inlined(document: &Value, node: &Value) -> Value {
     }
 }
 
-/// The faults of a value under a schema, each with its place.
+/// Validates a value against a schema. Returns the errors, each with the path of the value.
 fn faults(validator: &Validator, value: &Value) -> Vec<String> {
     validator.iter_errors(value).map(|error| format!("{}: {error}", error.instance_path)).collect()
 }
 
-/// The form of a UUID: 36 characters with hyphens.
+/// Whether a text has the form of a UUID: 36 characters with hyphens.
 fn is_uuid(text: &str) -> bool {
     let hyphen = |at: usize| [8, 13, 18, 23].contains(&at);
     text.len() == 36 && text.bytes().enumerate().all(|(at, byte)| if hyphen(at) { byte == b'-' } else { byte.is_ascii_hexdigit() })
@@ -266,13 +268,13 @@ fn translate(schema: &mut Value, closed: bool) {
     }
 }
 
-/// The document that describes a path, if one does.
+/// Returns the document that describes a path, if there is one.
 fn document_of(api: &Api, path: &str) -> Option<&'static Contract> {
     let below = |prefix: &str| path.strip_prefix(prefix).is_some_and(|rest| rest.starts_with('/'));
     if below(SETTINGS) { Some(settings(api)) } else { below("/v1").then(|| contract(api)) }
 }
 
-/// Checks an exchange against the document of its path, if there is one; panics with the whole exchange if it does not fit.
+/// Checks a request and its response against the document of their path, if there is one. Panics with both if they do not match it.
 #[track_caller]
 pub fn conforms(call: &Call, answer: &Answer) {
     if let Some(contract) = document_of(&call.api, &call.path) {
@@ -280,7 +282,7 @@ pub fn conforms(call: &Call, answer: &Answer) {
     }
 }
 
-/// Checks the form that every answer must have; panics with the whole exchange if the answer does not fit.
+/// Checks the envelope that every response must have. Panics with request and response if it is wrong.
 #[track_caller]
 pub fn check(call: &Call, answer: &Answer) {
     let (api, path) = (&call.api, &call.path);
@@ -333,7 +335,7 @@ pub fn is_timestamp(text: &str) -> bool {
         && text.bytes().zip(FORM).all(|(found, form)| if *form == b'0' { found.is_ascii_digit() } else { found == *form })
 }
 
-/// The place of the first null outside the store's own free-form values.
+/// Returns the name of the first property that is null, except inside free-form values of the store, which may contain null.
 fn null_in(value: &Value) -> Option<String> {
     match value {
         Value::Array(items) => items.iter().find_map(null_in),

@@ -1,13 +1,13 @@
-//! Coverage of the published documents: the share that occurred in a whole run of the suite. `tests/all.sh` gives each run a folder,
-//! `COUNTERPART_SEEN`. The tests record there which parts of the documents occurred ([`crate::contract`]). Afterwards `tests/all.sh` runs
-//! the test of this file, which adds the records up.
+//! Coverage of the published OpenAPI documents: the share of their parts that occurred in a whole run of the suite. `tests/all.sh` gives
+//! each run a folder, `COUNTERPART_SEEN`. The tests record there which parts of the documents occurred ([`crate::contract`]). Afterwards
+//! `tests/all.sh` runs the test of this file, which adds up the records.
 //!
-//! - Operations: those that answered a valid request with a documented success. Every operation must.
-//! - Answers: pairs of an operation and a documented code.
-//! - Properties: those of the component schemas of answers (and of schemas within an operation), wherever they occurred first. A property
-//!   that has a place in two schemas counts twice.
+//! - Operations: those that responded to a valid request with a documented success. Every operation must occur.
+//! - Answers: responses, as pairs of an operation and a documented status code.
+//! - Properties: those of the component schemas of responses (and of schemas within an operation), whichever operation they occurred in. A
+//!   property of two schemas counts twice.
 //! - Inputs: parameters and the properties of body schemas, in requests that succeeded.
-//! - Headers: those of answers and of deliveries. They are reported but not required: some occur only in a race.
+//! - Headers: those of responses and of deliveries. They are reported but not required: some occur only in a race.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -21,7 +21,7 @@ use crate::{
     document::kept,
 };
 
-/// The minimum coverage of answers, properties and inputs, in per cent.
+/// The minimum coverage of responses, properties and inputs, in per cent.
 const LEAST: usize = 95;
 
 /// The parts of a document, by their kind.
@@ -55,7 +55,7 @@ fn promised(contract: &Contract) -> Promised {
     all
 }
 
-/// The parts of the document of events. The resources in the events belong to the contract and are counted there.
+/// Returns the parts of the document of events. The resources in the events belong to the contract and are counted there.
 fn promised_events(contract: &Contract) -> Promised {
     let mut all = Promised::new();
     let resources = contract.document["components"]["schemas"].as_object().into_iter().flatten();
@@ -74,7 +74,7 @@ fn promised_events(contract: &Contract) -> Promised {
     all
 }
 
-/// The lines that the processes of a run recorded.
+/// Returns the lines that the processes of a run recorded.
 fn lines(kind: &str) -> Vec<String> {
     let folder = std::env::var_os("COUNTERPART_SEEN").expect("COUNTERPART_SEEN names the folder of a run");
     let files = std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", PathBuf::from(&folder).display()));

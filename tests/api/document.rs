@@ -23,13 +23,13 @@ fn committed(extension: &str) -> String {
     kept(&format!("{REVISION}.{extension}"))
 }
 
-/// A committed document, by the name of its file.
+/// Returns a committed document, by the name of its file.
 pub fn kept(name: &str) -> String {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("openapi").join(name);
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// The operations of this revision, from the committed list of routes.
+/// Returns the operations of this revision, from the committed list of routes.
 pub fn routes() -> Vec<Route> {
     let text = committed("routes");
     let lines = text.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#'));
@@ -64,7 +64,7 @@ fn the_served_document_is_the_committed_one() {
     assert!(relative(served.body()) == document().document, "the served document differs from the committed one");
 }
 
-/// A served document without the address in its server entry.
+/// Removes the server's address from a served document, so that the document has a relative server URL.
 fn relative(mut document: Value) -> Value {
     let server = document["servers"][0]["url"].as_str().expect("a server").to_owned();
     let path = server.strip_prefix(&format!("http://{}", one().address)).expect("the address of the request");
@@ -95,7 +95,7 @@ fn events_have_a_separate_document() {
     assert!(served.text == committed, "the served document differs from the committed one");
     let yaml = printed(&["--events", "--format", "yaml"]);
     assert!(yaml.contains("openapi: \"3.1.0\"") && yaml.contains("ticket.opened:"), "{yaml}");
-    // Words of OpenAPI 3.0 that a reader of 3.1 would ignore.
+    // Keywords of OpenAPI 3.0 that a reader of 3.1 would ignore.
     for word in ["\"nullable\"", "\"exclusiveMinimum\": true", "\"exclusiveMaximum\": true", "\"example\":"] {
         assert!(!committed.contains(word), "{word}");
     }
@@ -273,7 +273,7 @@ fn a_conflict_is_described_with_its_possible_causes() {
         assert_eq!(said.contains("since it was read"), stamped, "{}: {said}", operation.id);
         assert_eq!(said.contains("primary"), operation.id == "createContact", "{}: {said}", operation.id);
         assert!(said.contains("`Idempotency-Key`") && conflict["headers"].get("Retry-After").is_some(), "{}: {conflict}", operation.id);
-        // Creating a contact refers to no record that might be missing.
+        // `createContact` has no 404, since a new contact refers to no record that might be missing.
         assert_eq!(responses.get("404").is_none(), operation.id == "createContact", "{}", operation.id);
     }
 }
@@ -288,7 +288,7 @@ fn inputs_are_described_as_they_are_validated() {
     assert_eq!((&revenue["type"], &revenue["minimum"]), (&"number".into(), &0.into()));
     let fields = schemas["TicketClosing"]["properties"]["ticketFields"]["description"].as_str().unwrap_or_default();
     assert!(fields.contains("`null` is refused"), "{fields}");
-    // A filter takes an unknown id of any length, and matches nothing.
+    // `TicketFilters` is left out: a filter accepts an unknown id of any length, which matches nothing.
     for (name, schema) in schemas.as_object().into_iter().flatten().filter(|(name, _)| name.as_str() != "TicketFilters") {
         let closed = schema["additionalProperties"] == false;
         for (property, schema) in schema["properties"].as_object().into_iter().flatten().filter(|_| closed) {

@@ -1,4 +1,4 @@
-//! HTTP features of documents and answers: ETags, compression, server addresses, and CORS.
+//! HTTP features of documents and responses: ETags, compression, server addresses, and CORS.
 
 use serde_json::json;
 
@@ -64,7 +64,7 @@ fn a_long_list_is_compressed_on_request() {
     assert_eq!(packed.ok(), plain.ok());
     assert_eq!((packed.header("content-encoding"), plain.header("vary")), (Some("gzip"), Some("accept-encoding")));
     assert!(packed.length < plain.length / 5, "{} of {}", packed.length, plain.length);
-    // A short answer is not compressed.
+    // A short response is not compressed.
     assert_eq!(
         api.post("/contacts/list", json!({})).query("pageSize", 1).header("accept-encoding", "gzip").send().header("content-encoding"),
         None
@@ -97,7 +97,7 @@ fn a_document_names_the_address_of_its_request() {
     assert_eq!(document.body()["servers"][0]["url"], "https://api.example.com/v1");
 }
 
-/// If the host of a request is invalid, the document names its server by a path alone, and repeats nothing of that host.
+/// If the host of a request is invalid, the document has a relative server URL, and does not contain that host.
 #[test]
 fn a_document_does_not_repeat_an_invalid_host() {
     use std::io::{Read, Write};
@@ -142,7 +142,7 @@ fn pages_of_a_configured_origin_may_call_the_contract() {
         let refused = asked(path, origin);
         assert_eq!((refused.status, refused.header("access-control-allow-origin")), (405, None), "{path} {origin}");
     }
-    // A request from another origin is answered as usual, but its page cannot read the answer.
+    // A request from another origin succeeds as usual, but its page cannot read the response.
     let other = api.get("/labels").query("searchTerm", "any").header("origin", "https://evil.example.com").exchange();
     assert_eq!((other.status, other.header("access-control-allow-origin"), other.header("vary")), (200, None, Some("origin")));
     // CORS is off by default.

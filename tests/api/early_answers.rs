@@ -1,5 +1,5 @@
-//! Early responses: answers that are sent before the request body has arrived. The connection stays usable, or the answer announces that it
-//! closes.
+//! Early responses: responses that are sent before the request body has arrived. The connection stays usable, or the response announces
+//! that it closes.
 
 use std::{
     io::{ErrorKind, Read, Write},
@@ -12,13 +12,13 @@ use serde_json::json;
 
 use crate::{harness::world, settings::Plane};
 
-/// The delay between a head and its body.
+/// The delay between the head of a request and its body.
 const BEHIND: Duration = Duration::from_millis(20);
 
 /// A persistent connection.
 struct Kept(TcpStream);
 
-/// The status of an answer, and whether it ends the connection.
+/// The status of a response, and whether the server closes the connection after it.
 #[derive(Debug, PartialEq, Eq)]
 struct Seen {
     status: u16,
@@ -36,7 +36,7 @@ impl Kept {
         self.0.write_all(bytes).expect("the server reads");
     }
 
-    /// The next answer that is not a 1xx; `None`: the connection ended.
+    /// Reads the next response that is not a 1xx. `None`: the connection ended.
     fn answer(&mut self) -> Option<Seen> {
         let mut bytes = Vec::new();
         let head = loop {
@@ -59,14 +59,14 @@ impl Kept {
         Some(Seen { status, closes: header("connection:") == Some("close") })
     }
 
-    /// Whether the connection answers a further request.
+    /// Sends a further request on the connection. Returns whether it is answered.
     fn goes_on(&mut self) -> bool {
         let get = format!("GET /v1/teams HTTP/1.1\r\nhost: x\r\nx-api-key: {}\r\n\r\n", world().one.key.as_deref().unwrap_or_default());
         self.0.write_all(get.as_bytes()).is_ok() && self.answer() == Some(Seen { status: 200, closes: false })
     }
 }
 
-/// The heads of requests that are answered before their bodies arrive, with the status of the answer.
+/// Returns the heads of requests that are refused before their bodies arrive, with the status of the response.
 fn early() -> Vec<(String, u16)> {
     let unscoped = world().server.api("one", &["teams:read"]).key.unwrap_or_default();
     let head = |line: &str, key: &str| format!("{line} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\nx-api-key: {key}\r\n");
@@ -128,7 +128,7 @@ fn an_answer_that_ends_its_connection_announces_that_and_can_be_read() {
     for (head, status) in early() {
         let mut connection = Kept::open();
         connection.send(format!("{head}content-length: {ENDLESS}\r\n\r\n").as_bytes());
-        // Bytes that are sent meanwhile do not destroy the answer.
+        // Body bytes that are sent before the response is read do not destroy the response.
         connection.send(&vec![b' '; 1024 * 1024]);
         assert_eq!(connection.answer(), Some(Seen { status, closes: true }), "{head}");
         drop(connection);

@@ -46,16 +46,16 @@ impl Seen {
     }
 }
 
-/// The status line and the body of an answer.
+/// The status line and the body of a response.
 pub type Reply = fn(&Seen) -> (&'static str, String);
 
-/// A local endpoint that answers 200, unless the test sets another answer or holds answers back.
+/// A local endpoint that responds with 200, unless the test sets another response or delays responses.
 #[derive(Clone)]
 pub struct Endpoint {
     pub port: u16,
     pub connections: Arc<AtomicUsize>,
     seen: Arc<Mutex<Vec<Seen>>>,
-    /// The number of answers still to give; `None`: no limit.
+    /// The number of responses that may still be sent. `None`: no limit.
     answers: Arc<(Mutex<Option<usize>>, Condvar)>,
     reply: Arc<Mutex<Reply>>,
     /// The faults of deliveries that do not match the document of events.
@@ -123,7 +123,7 @@ impl Endpoint {
         stream.write_all(answer.as_bytes()).ok()
     }
 
-    /// Allows this many more answers; `None`: no limit.
+    /// Allows this many more responses. `None`: no limit.
     pub fn answers(&self, most: Option<usize>) {
         *self.answers.0.lock().expect("not poisoned") = most;
         self.answers.1.notify_all();
@@ -138,7 +138,7 @@ impl Endpoint {
         self.seen.lock().expect("not poisoned").clone()
     }
 
-    /// How often each event was delivered.
+    /// Returns how often each event was delivered.
     pub fn times(&self) -> HashMap<String, usize> {
         let mut times = HashMap::new();
         for seen in self.seen() {

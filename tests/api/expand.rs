@@ -22,7 +22,7 @@ fn ticket(id: &str, expand: &str) -> Value {
     one().get("/tickets").query("ticketId", id).raw_query(&format!("expand={expand}")).send().ok()
 }
 
-/// The operations that take `expand`, each with a valid request and the values that it accepts.
+/// Returns the operations that take `expand`, each with a valid request and the values that it accepts.
 fn expandable() -> Vec<(Call, &'static [&'static str])> {
     vec![
         (one().get("/tickets").query("ticketId", "t-third"), &["account", "conversation", "assignee", "handledBy"]),

@@ -1,4 +1,4 @@
-//! Internal failures: every operation answers them as documented, and does not reveal their cause.
+//! Internal failures: every operation responds as documented, and does not reveal the cause.
 
 use serde_json::json;
 
@@ -8,7 +8,7 @@ use crate::{
     settings::Plane,
 };
 
-/// Each operation of the contract and of the settings plane, and a request to it with a credential and nothing else.
+/// Returns each operation of the contract and of the settings API, and a request to it with a credential and nothing else.
 fn everything(plane: &Plane) -> Vec<(contract::Operation, Call)> {
     let contract = contract::contract(&plane.desk.api).operations().into_iter();
     let contract = contract.map(|operation| (plane.desk.api.call(&operation.method, &operation.path), operation));
@@ -20,7 +20,7 @@ fn everything(plane: &Plane) -> Vec<(contract::Operation, Call)> {
     contract.chain(settings).map(|(call, operation)| (operation, call)).collect()
 }
 
-/// The requests that need the database: all but that for a link, which only enters a queue.
+/// Returns the requests that need the database: all except `sendLink`, which only adds to a queue.
 fn on_the_database(plane: &Plane) -> impl Iterator<Item = Call> {
     everything(plane).into_iter().filter(|(operation, _)| operation.id != "sendLink").map(|(_, call)| call)
 }
@@ -53,7 +53,7 @@ fn every_operation_reports_a_database_without_its_tables() {
     for call in on_the_database(&plane) {
         is_internal(&call.exchange());
     }
-    // The server still runs, and works again once the tables are restored.
+    // The server still runs. It works again once the tables are restored.
     for table in ["api_keys", "grants"] {
         plane.desk.server.database.sql(&format!("DROP VIEW {table}"));
         rename(&format!("lost_{table}"), table);
@@ -62,7 +62,7 @@ fn every_operation_reports_a_database_without_its_tables() {
     plane.get("/keys").send().ok();
 }
 
-/// An embedded database cannot refuse connections; its answers while it is busy are tested with the import.
+/// An embedded database cannot refuse connections. The tests of imports cover the responses while it is busy.
 #[test]
 fn every_operation_reports_a_database_that_refuses_connections() {
     let plane = Plane::open();

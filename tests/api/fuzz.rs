@@ -1,5 +1,5 @@
-//! Fuzz tests with a fixed seed: hundreds of malformed requests, the same in every run. Each is answered with a documented status, none
-//! with an internal failure, and the server keeps running.
+//! Fuzz tests with a fixed seed: hundreds of malformed requests, the same in every run. Each gets a documented status. None causes an
+//! internal failure, and the server keeps running.
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ use crate::{
 /// The number of requests to each operation.
 const ROUNDS: usize = 60;
 
-/// A small generator (xorshift), so that a failure can be repeated.
+/// Pseudo-random number generator (xorshift) with a seed, so that a failure can be repeated.
 struct Dice(u64);
 
 impl Dice {
@@ -161,7 +161,7 @@ fn object(dice: &mut Dice, depth: usize) -> Value {
     (0..dice.roll(5)).map(|_| (dice.pick(&PROPERTIES).to_owned(), value(dice, depth))).collect()
 }
 
-/// A body: often JSON of the right outline, at times broken.
+/// Returns a body: often JSON with the outline of a valid body, at times broken JSON.
 fn body(dice: &mut Dice) -> Vec<u8> {
     let mut bytes = match dice.roll(4) {
         0 => value(dice, 4),

@@ -51,12 +51,13 @@ pub struct Database {
 }
 
 impl Database {
-    /// A database with a schema and no data.
+    /// Creates a database with the schema and no data.
     pub fn fresh() -> Self {
         Self::with(&[])
     }
 
-    /// A database with these stores: a copy of one that is migrated and filled once, since nearly every test wants one that another has.
+    /// Creates a database with these stores: a copy of a template database, which is migrated and filled once, since many tests need the
+    /// same stores.
     pub fn with(stores: &[(&str, Vec<Value>)]) -> Self {
         static TEMPLATES: OnceLock<Mutex<HashMap<String, Arc<OnceLock<Template>>>>> = OnceLock::new();
         let content = stores.iter().map(|(id, lines)| format!("{id}: {}\n", Value::from(lines.clone()))).collect();
@@ -64,12 +65,12 @@ impl Database {
         let template = template.get_or_init(|| Template::new(stores));
         let Some((admin, original)) = &template.database.postgres else { return template.database.copied(BINARY) };
         let name = free_name();
-        // Faster than the default, which logs every page of the copy.
+        // Faster than the default strategy, which writes every page of the copy to the WAL.
         execute(admin, &format!("create database {name} template {original} strategy file_copy"));
         Self::on(admin, name)
     }
 
-    /// This database of a PostgreSQL server.
+    /// Returns the database with this name on a PostgreSQL server.
     fn on(admin: &str, name: String) -> Self {
         let mut database = Self::of(BINARY);
         database.url = on_database(admin, &name);
@@ -77,31 +78,31 @@ impl Database {
         database
     }
 
-    /// A SQLite file that this binary will create.
+    /// Returns the database of a SQLite file that this binary will create.
     pub fn of(binary: &str) -> Self {
         let home = tempfile::tempdir().expect("a directory for temporary files");
         let url = format!("sqlite://{}", home.path().join("counterpart.db").display());
         Self { url, binary: binary.to_owned(), home, postgres: None }
     }
 
-    /// A copy of a SQLite file that no process has open, for another binary.
+    /// Copies a SQLite file that no process has open, for another binary.
     #[allow(dead_code, reason = "not every test binary copies")]
     pub fn copied(&self, binary: &str) -> Self {
         let copy = Self::of(binary);
-        // A binary that is older than the encryption keys has no key file.
+        // A binary from before the encryption of secrets has created no key file.
         for name in ["counterpart.db", "counterpart.db.key"].iter().filter(|name| self.home.path().join(name).exists()) {
             std::fs::copy(self.home.path().join(name), copy.home.path().join(name)).expect("the file is copied");
         }
         copy
     }
 
-    /// Runs a command on this database; returns its output. A failure of the command fails the test.
+    /// Runs a command on this database. Returns its output. A failure of the command fails the test.
     #[track_caller]
     pub fn run(&self, arguments: &[&str]) -> String {
         self.run_with(&[], arguments)
     }
 
-    /// [`Self::run`] with settings in the environment.
+    /// Like [`Self::run`], with settings in the environment.
     #[track_caller]
     pub fn run_with(&self, settings: Settings<'_>, arguments: &[&str]) -> String {
         let output = self.outcome(settings, arguments);
@@ -119,7 +120,7 @@ impl Database {
         self.fails_with(&[], arguments)
     }
 
-    /// [`Self::fails`] with settings in the environment.
+    /// Like [`Self::fails`], with settings in the environment.
     #[track_caller]
     pub fn fails_with(&self, settings: Settings<'_>, arguments: &[&str]) -> String {
         let output = self.outcome(settings, arguments);
@@ -130,7 +131,7 @@ impl Database {
     fn outcome(&self, settings: Settings<'_>, arguments: &[&str]) -> std::process::Output {
         self.command()
             .args(arguments)
-            // The endpoints of tests are on this machine; whether a server may deliver to them is set when it starts.
+            // Permits deliveries to this machine, where the endpoints of tests are. For servers this is set when they start.
             .env("COUNTERPART_ALLOW_PRIVATE_TARGETS", "true")
             .envs(settings.iter().copied())
             .stdin(Stdio::null())
@@ -138,9 +139,9 @@ impl Database {
             .unwrap_or_else(|error| panic!("{} does not start: {error}", self.binary))
     }
 
-    /// The program on this database, without arguments.
+    /// Returns the program on this database, without arguments.
     pub fn command(&self) -> Command {
-        // The files of the program are readable only by their owner, whatever the umask of the environment.
+        // Runs the program with a umask of 0: its files must be readable only by their owner, whatever the umask of the environment.
         let mut command = Command::new("sh");
         command
             .args(["-c", "umask 0 && exec \"$@\"", "sh", &self.binary])
@@ -165,7 +166,7 @@ impl Database {
         self.run(&["import", "--store", id, &file.to_string_lossy()]);
     }
 
-    /// A new key: its id and its secret.
+    /// Creates an API key; returns its id and its secret.
     #[track_caller]
     pub fn key(&self, store: &str, scopes: &[&str]) -> Key {
         let printed = self.run(&["key", "create", "--store", store, "--name", "Test", "--scopes", &scopes.join(","), "--json"]);
@@ -174,13 +175,13 @@ impl Database {
         Key { store: store.to_owned(), id: text("id"), secret: text("secret") }
     }
 
-    /// The folder with the SQLite file, its key and the log of its servers.
+    /// Returns the folder with the SQLite file, its key and the log of its servers.
     #[allow(dead_code, reason = "not every test binary looks there")]
     pub fn folder(&self) -> &std::path::Path {
         self.home.path()
     }
 
-    /// The folder in which its servers keep their search indexes.
+    /// Returns the folder in which its servers keep their search indexes.
     pub fn index_folder(&self) -> PathBuf {
         self.home.path().join("index")
     }
@@ -189,7 +190,7 @@ impl Database {
         self.home.path().join("index2").display().to_string()
     }
 
-    /// The address of the same database on the standby.
+    /// Returns the address of this database on the standby.
     fn standby(&self) -> Option<String> {
         let (_, name) = self.postgres.as_ref()?;
         let standby = std::env::var_os("COUNTERPART_TEST_STANDBY")?;
@@ -211,7 +212,7 @@ impl Database {
         true
     }
 
-    /// The first column of a query's rows, which must be text. For values that no answer of the server shows.
+    /// Runs a query. Returns its first column, which must be text. Used for values that no API response contains.
     pub fn ask(&self, query: &str) -> Vec<String> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         let found = runtime.block_on(async {
@@ -232,8 +233,8 @@ impl Drop for Database {
     }
 }
 
-/// A database that tests copy. No value of a static is dropped when the test process ends: a shell waits for the end and removes
-/// the database.
+/// A database that tests copy. The value is in a static, which is not dropped when the test process ends. So a shell waits for that end and
+/// removes the database.
 struct Template {
     database: Database,
     _shell: Child,
@@ -269,7 +270,7 @@ impl Template {
     }
 }
 
-/// A name that no database of this server has.
+/// Returns a name that no database of the PostgreSQL server has.
 fn free_name() -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     format!("counterpart_{}_{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
@@ -285,7 +286,7 @@ fn execute(url: &str, statement: &str) {
     });
 }
 
-/// The address of a database beside the one in `url`.
+/// Returns the address of another database on the server of `url`.
 fn on_database(url: &str, name: &str) -> String {
     let (address, options) = url.split_once('?').map_or((url, None), |(address, options)| (address, Some(options)));
     let start = address.find("://").map_or(0, |at| at + 3);
@@ -304,7 +305,7 @@ pub struct Key {
 /// A running server. The server stops when this value is dropped, and also when the test process ends in any way: a shell, the warden, runs
 /// between the two processes and stops the server by its process id once the standard input of the warden closes.
 pub struct Server {
-    // This field precedes the database, which must not be removed while it is in use.
+    // Fields are dropped in their order: the process must end before its database is removed.
     process: Process,
     /// A second process on the same database, if `COUNTERPART_TEST_STANDBY` names a standby of the PostgreSQL server. Callers then
     /// alternate between the two processes, and both read from the standby.
@@ -324,13 +325,13 @@ pub struct Process {
     pid: String,
     warden: Child,
     leash: Option<ChildStdin>,
-    /// The line that the warden reads at the end.
+    /// The line that the warden gets at the end: `keep`, unless it should remove the server's data.
     order: &'static [u8],
     _stdout: BufReader<ChildStdout>,
 }
 
 /// The script of the warden: starts the server, prints its process id, and stops the server when the other end of standard input is closed.
-/// Unless the warden has read `keep`, it then also removes the server's data, since the test process may be gone.
+/// Unless the warden has read `keep`, it then also removes the server's data, since the test process may have ended.
 const WARDEN: &str = r#"
 # The files of the server are readable only by their owner, whatever the umask of the environment.
 umask 0
@@ -363,18 +364,18 @@ impl Server {
         Self { address: in_turns([process.address.clone(), second.address.clone()]), process, second: Some(second), database }
     }
 
-    /// The log of the server so far.
+    /// Returns the log of the server so far.
     #[allow(dead_code, reason = "not every test binary reads it")]
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.database.folder().join("server.log")).expect("the log")
     }
 
-    /// Another process on the same database.
+    /// Starts another server process on the same database.
     pub fn beside(&self, settings: Settings<'_>) -> Process {
         Process::start(&self.database, settings, b"keep\n")
     }
 
-    /// Kills the process, so that it cannot finish anything.
+    /// Kills the process with SIGKILL. Returns its database.
     #[allow(dead_code, reason = "not every test binary kills")]
     pub fn kill(mut self) -> Database {
         self.process.order = b"keep\n";
@@ -386,12 +387,12 @@ impl Server {
         self.database
     }
 
-    /// A server on a fresh database with these stores.
+    /// Starts a server on a fresh database with these stores.
     pub fn with(stores: &[(&str, Vec<Value>)]) -> Self {
         Self::start(Database::with(stores))
     }
 
-    /// A caller with a new key.
+    /// Creates an API key with these scopes. Returns a caller with it.
     #[track_caller]
     pub fn api(&self, store: &str, scopes: &[&str]) -> Api {
         self.api_of(&self.database.key(store, scopes))
@@ -402,7 +403,7 @@ impl Server {
     }
 }
 
-/// The address of a proxy that passes connections to these servers in turn.
+/// Starts a proxy that distributes connections to these servers in turn. Returns its address.
 fn in_turns(addresses: [String; 2]) -> String {
     let proxy = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = proxy.local_addr().expect("an address").to_string();
@@ -498,7 +499,7 @@ pub fn world() -> &'static World {
     })
 }
 
-/// The caller that most tests use.
+/// Returns the caller of store `one` on the shared server, which most tests use.
 pub fn one() -> &'static Api {
     &world().one
 }

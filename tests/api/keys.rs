@@ -5,7 +5,7 @@ use crate::{
     harness::{ALL_SCOPES, Key, Server, one, world},
 };
 
-/// Asserts the server's answer to this secret.
+/// Asserts the status of a request with this API key.
 #[track_caller]
 fn answers(api: &Api, secret: &str, status: u16) {
     let answer = api.with_key(secret).get("/labels").send();
@@ -17,7 +17,7 @@ fn manage(server: &Server, action: &str, key: &Key, more: &[&str]) -> String {
     server.database.run(&arguments)
 }
 
-/// A key on the shared server. Each test creates a separate key and changes it.
+/// Creates a key on the shared server. Each test creates a separate key and changes it.
 fn fresh() -> (&'static Server, Key, Api) {
     let server = &world().server;
     let key = server.database.key("one", &["labels:read"]);

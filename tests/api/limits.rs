@@ -15,7 +15,7 @@ use crate::{
 const KIB: usize = 1024;
 const MOST: usize = 64 * KIB;
 
-/// A text of this many bytes, and a third as many characters.
+/// Returns a text of this many bytes, and a third as many characters.
 fn thai(bytes: usize) -> String {
     "ก".repeat(bytes / 3) + &"x".repeat(bytes % 3)
 }
@@ -94,7 +94,7 @@ fn a_slow_pattern_keeps_no_other_write_waiting() {
     assert!(worst < Duration::from_secs(1), "a comment took {worst:?}");
 }
 
-/// The message of the first 429 among at most this many answers.
+/// Repeats a request at most this many times. Returns the error message of the first 429.
 #[track_caller]
 fn limited(attempts: usize, ask: impl Fn() -> Answer) -> String {
     let refused = (0..attempts).map(|_| ask()).find(|answer| answer.status == 429);
@@ -133,7 +133,7 @@ fn a_429_names_the_limit_that_was_reached() {
 #[test]
 fn unknown_tokens_are_limited_by_their_address() {
     let plane = Plane::with(&[("COUNTERPART_RATE_LIMIT", "1/s")]);
-    // Links by e-mail have limits of their own.
+    // Left out is `sendLink`, which has separate limits.
     for operation in crate::contract::settings(&plane.api).operations().into_iter().filter(|operation| operation.id != "sendLink") {
         let message = limited(20, || {
             let call = plane.call_as("cps_nobody", &operation.method, &operation.path);
@@ -151,7 +151,7 @@ fn a_store_has_at_most_the_configured_numbers_of_webhooks_and_keys() {
     let key = || plane.post("/keys", json!({"name": "x", "scopes": ["labels:read"]}));
     let first = hook().ok()["webhook"]["id"].clone();
     hook().ok();
-    // One key existed before.
+    // The store had one key before.
     key().ok();
     key().ok();
     let before = plane.changes();
@@ -208,7 +208,7 @@ fn an_admin_cannot_act_for_an_owner() {
 const LARGEST_PAGE: usize = if REV_A { 50 } else { 100 };
 const PAGES_UNDER_WAY: usize = if REV_A { 10 } else { 5 };
 
-/// Opens connections, requests a page of long comments on each, and reads only the first bytes of each answer. Returns the connections
+/// Opens connections, requests a page of long comments on each, and reads only the first bytes of each response. Returns the connections
 /// with the status of each.
 fn untaken(api: &crate::client::Api, connections: usize) -> Vec<(std::net::TcpStream, String)> {
     use std::io::{Read, Write};
@@ -232,7 +232,7 @@ fn unread_answers_count_against_their_key() {
     (0..100).for_each(|_| {
         desk.comment("conv-free", &text).ok();
     });
-    // A hundred comments are six and a half MB, and each unread answer counts as in transmission in full.
+    // A hundred comments are six and a half MB, and each unread response counts as in transmission in full.
     let sockets = untaken(&desk.api, 12);
     let (sent, refused): (Vec<_>, Vec<_>) = sockets.iter().map(|(_, status)| status.as_str()).partition(|status| *status == "HTTP/1.1 200");
     assert_eq!((sent.len(), refused), (PAGES_UNDER_WAY, vec!["HTTP/1.1 429"; 12 - PAGES_UNDER_WAY]));
@@ -243,10 +243,10 @@ fn unread_answers_count_against_their_key() {
     let message = refused.fails(429);
     assert!(message.starts_with("`x-api-key` has reached the limit of 32 MiB of answers"), "{message}");
     assert_eq!(refused.header("retry-after"), Some("1"));
-    // Another key of the same store has no answer in transmission.
+    // Another key of the same store has no response in transmission.
     let beside = desk.server.api("desk", &ALL_SCOPES);
     assert_eq!(page(&beside).ids().len(), LARGEST_PAGE);
-    // A write is answered even then, because it has already happened.
+    // A write gets its response even then, because the write has already happened.
     desk.comment("conv-free", "one more").ok();
     drop(sockets);
     desk.until("the key is admitted again", || page(&desk.api).status == 200);

@@ -1,4 +1,4 @@
-//! Request logs: a server logs enough to find a request, and neither texts that people wrote nor secrets.
+//! Request logs: a server logs enough to find a request, but neither secrets nor texts that users and contacts wrote.
 
 use serde_json::{Value, json};
 

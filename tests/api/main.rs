@@ -1,12 +1,12 @@
 //! End-to-end tests of the contract against the built binary: one suite for both revisions and both databases.
 //!
-//! - [`client`] speaks HTTP; every answer goes through [`contract`], which checks it against the published document.
+//! - [`client`] speaks HTTP; every response goes through [`contract`], which checks it against the published document.
 //! - [`coverage`] reports how much of the documents occurred in a run.
 //! - [`harness`] starts and stops servers; [`endpoint`] receives their deliveries; [`fixture`] is the data; [`pages`] reads lists page by
 //!   page.
 //! - [`writes`] has the tests of the operations that change something, each on a separate server. The other modules test the reads, one
-//!   module per noun or rule, most of them on one server whose data never changes. [`settings`] has the tests of the settings plane, which
-//!   has a separate document.
+//!   module per kind of record or rule, most of them on one server whose data never changes. [`settings`] has the tests of the settings
+//!   API, which has a separate document.
 //! - [`tools`] has the tests of the assistant tools.
 //!
 //! `COUNTERPART_TEST_POSTGRES` names a PostgreSQL server to run on; without it every server has its own SQLite file.

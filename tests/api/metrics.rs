@@ -15,7 +15,7 @@ fn page(api: &Api) -> String {
     page.text
 }
 
-/// The value of a metric with its labels, if it is there.
+/// Returns the value of a metric with its labels, if it is there.
 fn value(page: &str, name: &str) -> Option<f64> {
     let named = |line: &&str| line.split_once(' ').is_some_and(|(start, _)| start == name || start == format!("{name}{{}}"));
     page.lines().find(named)?.rsplit_once(' ')?.1.parse().ok()

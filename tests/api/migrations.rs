@@ -1,10 +1,10 @@
-//! Schema migrations: of several processes that start at once, one runs them. They can be reverted and applied again.
+//! Schema migrations: if several processes start at once, one of them runs the migrations. They can be rolled back and applied again.
 
 use std::process::{Command, Stdio};
 
 use crate::harness::{BINARY, Database};
 
-/// Reverts all migrations; returns their number.
+/// Rolls back all migrations; returns their number.
 fn taken_back(database: &Database) -> usize {
     let steps = database.run(&["migrate", "status"]).lines().count();
     database.run(&["migrate", "down", "--yes", "--steps", &steps.to_string()]);

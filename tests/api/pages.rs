@@ -2,7 +2,7 @@
 
 use crate::client::{Answer, Call};
 
-/// Every page of a list, in order. If `size` is absent, the default page size is used.
+/// Returns every page of a list, in order. If `size` is absent, the default page size is used.
 #[track_caller]
 pub fn pages(first: &Call, size: Option<usize>) -> Vec<Answer> {
     let sized = || size.map_or_else(|| first.clone(), |size| first.clone().query("pageSize", size));
@@ -14,13 +14,13 @@ pub fn pages(first: &Call, size: Option<usize>) -> Vec<Answer> {
     pages
 }
 
-/// The ids of all pages, in order.
+/// Reads a list page by page; returns the ids of all pages, in order.
 #[track_caller]
 pub fn walk(first: &Call, size: usize) -> Vec<String> {
     pages(first, Some(size)).iter().flat_map(Answer::ids).collect()
 }
 
-/// The cursor of the next page.
+/// Returns the cursor of the next page.
 pub fn next(answer: &Answer) -> Option<String> {
     answer.header("x-pagination-next-cursor").map(str::to_owned)
 }

@@ -137,7 +137,7 @@ fn an_empty_cursor_is_the_first_page() {
     for list in lists() {
         let first = list.call.clone().query("pageSize", 2).send();
         let answer = list.call.clone().query("pageSize", 2).raw_query("cursor=").send();
-        // The cursors differ in when the page was read.
+        // The two cursors are not compared: each contains the time at which its page was read.
         let second =
             |answer: &Answer| list.call.clone().query("pageSize", 2).query("cursor", next(answer).expect("a second page")).send().ids();
         assert_eq!((answer.ids(), second(&answer)), (first.ids(), second(&first)), "{}", list.name);
@@ -199,7 +199,7 @@ fn a_cursor_of_another_store_is_refused() {
     of(&world().two).query("cursor", cursor).send().refuses("cursor");
 }
 
-/// Asserts the answer to a cursor if filters or page size have changed since the cursor was created.
+/// Asserts the response to a cursor when filters or page size have changed since the cursor was created.
 #[track_caller]
 fn meets_a_changed_request(call: Call) {
     let answer = call.send();

@@ -15,7 +15,7 @@ use crate::{
 
 const MIB: usize = 1024 * 1024;
 
-/// A caller whose key lacks the scope of tickets.
+/// Returns a caller whose key lacks the scope of tickets.
 fn unscoped() -> crate::client::Api {
     world().server.api("one", &["teams:read"])
 }
@@ -337,8 +337,8 @@ fn pages_run_only_their_own_scripts_and_cannot_be_framed() {
     }
 }
 
-/// The HTTP library (hyper) refuses malformed HTTP before the server sees a request. According to the document and README.md, these answers
-/// have no envelope.
+/// The HTTP library (hyper) refuses malformed HTTP before the server sees a request. According to the document and README.md, these
+/// responses have no envelope.
 #[test]
 fn malformed_http_is_refused_without_an_envelope() {
     let refused = |request: &str| {

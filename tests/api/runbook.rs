@@ -12,13 +12,13 @@ use crate::{
 
 const PAGE: &str = include_str!("../../docs/runbook.md");
 
-/// The shell commands of a section.
+/// Returns the shell commands of a section.
 fn commands(section: &str) -> Vec<&'static str> {
     let body = PAGE.split("\n## ").find(|part| part.starts_with(section)).expect("the section");
     body.split("```sh\n").skip(1).filter_map(|rest| rest.split("```").next()).collect()
 }
 
-/// The output of the commands for a server, with the placeholders for ids replaced.
+/// Runs shell commands for a server, with the placeholders for ids replaced. Returns their output.
 fn run(server: &Server, commands: &str, ids: &[(&str, &str)]) -> String {
     let mut script = commands.replace("127.0.0.1:8080", &server.address);
     for (name, id) in ids {

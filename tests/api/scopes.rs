@@ -47,7 +47,7 @@ const WRITES: [(&str, &str, &str, &str, bool); 13] = [
     ("POST", "/messages/template/phone", "sendTemplateToPhone", "messages:write", true),
 ];
 
-/// A request to an operation that succeeds at least once on the data of store `one`.
+/// Returns a request to an operation that succeeds at least once on the data of store `one`.
 pub fn good_request(api: &Api, operation: &str) -> Call {
     match operation {
         "getTicket" => api.get("/tickets").query("ticketId", "t-first"),
@@ -112,7 +112,7 @@ fn an_operation_accepts_a_key_that_has_only_its_scope() {
     let mut scopes: Vec<_> = routes().into_iter().map(|route| route.scope).collect();
     scopes.sort_unstable();
     scopes.dedup();
-    // Some of the requests change something.
+    // A separate server, since some of the requests change something.
     let server = Server::with(&[("one", fixture::one())]);
     for scope in scopes {
         let api = server.api("one", &[&scope]);
@@ -128,13 +128,13 @@ fn an_operation_refuses_a_key_with_every_scope_but_its_own() {
     scopes.sort_unstable();
     scopes.dedup();
     for scope in scopes {
-        // A write scope grants the read scope of its noun, so it is removed as well.
+        // A write scope grants the read scope of the same kind of record, so it is removed as well.
         let write = scope.replace(":read", ":write");
         let others: Vec<_> = ALL_SCOPES.into_iter().filter(|other| *other != scope && *other != write).collect();
         let api = world().server.api("one", &others);
         for route in routes().iter().filter(|route| route.scope == scope) {
             good_request(&api, &route.operation).send().fails(403);
-            // The scope is checked before anything else of the request.
+            // The key without the scope is refused before anything else of the request is checked.
             api.call(&route.method, &route.path).send().fails(403);
         }
     }

@@ -11,7 +11,7 @@ use crate::{
     pages::{next, pages, walk},
 };
 
-/// Conversations in several scripts, one of them by e-mail, and contacts.
+/// Returns conversations in several scripts, one of them by e-mail, and contacts.
 fn shop() -> Vec<Value> {
     let talk = |id: &str, account: &str, channel: &str| {
         json!({
@@ -225,7 +225,7 @@ fn a_write_is_found_at_once_and_in_its_newest_state() {
             assert_eq!(messages(&api, &format!("พัสดุ{number}แล้ว")).ids().len(), 1, "{number}");
         }
     }
-    // Another process writes, a third one reads.
+    // A second process writes; a third process reads.
     let lines = [line(
         "contact",
         json!({"id": "con-late", "fullName": "Latecomer", "firstName": "Latecomer", "createdAt": at("04-01T00:00"), "updatedAt": at("04-01T00:00")}),

@@ -64,8 +64,8 @@ fn listed(api: &Api, search: &str) -> Vec<String> {
     walk(&api.post("/contacts/list", json!({"search": search})), 10)
 }
 
-/// Asserts that a search succeeds within a second. An import by another process takes that time to appear, if conversations are among its
-/// records.
+/// Asserts that a search succeeds within a second. It takes up to a second until an import by another process appears, if its records
+/// include conversations.
 fn soon(finds: impl Fn() -> bool) {
     let found = (0..50).any(|_| {
         std::thread::sleep(std::time::Duration::from_millis(20));

@@ -30,7 +30,7 @@ fn logs(server: &Server, words: &[&str]) {
     until(&format!("{words:?} are logged"), || words.iter().all(|word| server.log().contains(word)));
 }
 
-/// A new webhook: its id and its secret.
+/// Creates a webhook; returns its id and its secret.
 #[track_caller]
 fn hook(database: &Database, key: &str, url: &str) -> (String, String) {
     let made = database.run_with(&[(SETTING, key)], &["webhook", "create", "--store", "shop", "--url", url, "--json"]);
@@ -39,7 +39,7 @@ fn hook(database: &Database, key: &str, url: &str) -> (String, String) {
     (text("id"), text("secret"))
 }
 
-/// The bytes of the stored secrets of a table in hexadecimal, and the ids of their keys.
+/// Returns the bytes of the stored secrets of a table in hexadecimal, and the ids of their keys.
 fn stored(database: &Database, table: &str) -> Vec<(String, String)> {
     let value = if table == "server_secrets" { "value" } else { "secret" };
     let hex = if database.postgres.is_some() { format!("encode({value}, 'hex')") } else { format!("lower(hex({value}))") };
@@ -220,7 +220,7 @@ fn an_invalid_key_is_refused_at_the_start() {
     assert!(complaint.contains("`/nowhere/keys` cannot be read"), "{complaint}");
 }
 
-/// All files and folders below a folder.
+/// Adds all files and folders below a folder to `found`.
 fn below(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).expect("a folder").flatten() {
         found.push(entry.path());
@@ -249,7 +249,7 @@ fn created_files_are_accessible_only_to_their_owner() {
     assert_eq!(found.iter().filter(open).collect::<Vec<_>>(), [] as [&PathBuf; 0]);
 }
 
-/// The readable secrets and the others, according to `secrets list`.
+/// Returns the numbers of readable and of unreadable secrets, according to `secrets list`.
 fn counted(database: &Database) -> [u64; 2] {
     let listed = database.run(&["secrets", "list"]);
     let mut counts = [0, 0];
@@ -363,7 +363,7 @@ fn nothing_of_a_plain_secret_stays_in_a_sqlite_file() {
     }
     let create = || database.run(&["webhook", "create", "--store", "shop", "--url", "https://example.com/"]);
     let secret = (0..25).map(|_| create()).next_back().expect("25 of them");
-    // All of them get the same secret, unencrypted, as a build that is older than the encryption stored it.
+    // All webhooks get the same secret, unencrypted, as a build from before the encryption stored it.
     database.sql("DELETE FROM webhook_secrets; VACUUM");
     let rows = "webhooks, (VALUES (1), (2), (3), (4), (5), (6), (7), (8))";
     let plain = format!("SELECT store_id, id, X'{}' FROM {rows} ORDER BY random()", hex(&secret));
@@ -371,7 +371,7 @@ fn nothing_of_a_plain_secret_stays_in_a_sqlite_file() {
     let bytes = BASE64.decode(secret.trim().trim_start_matches("whsec_")).expect("a secret");
     let file = database.folder().join("counterpart.db");
     let holds = || {
-        // The last process to stop copies the write-ahead log into the file in the same way.
+        // A checkpoint, which the last process to stop also runs: copies the WAL into the database file.
         database.sql("PRAGMA wal_checkpoint(TRUNCATE)");
         fs::read(&file).expect("a database").windows(bytes.len()).any(|window| window == bytes)
     };

@@ -1,4 +1,4 @@
-//! Bodies of the wrong shape: shapes that serde would accept, and shapes for which serde's own message would not be enough.
+//! Bodies of the wrong JSON shape: shapes that serde would accept, and shapes for which serde's own error message would not be enough.
 
 use serde_json::json;
 

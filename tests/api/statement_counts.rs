@@ -12,7 +12,7 @@ use crate::{
 /// The number of rows to page through: one more than the largest page here, so that every page has a next one.
 const ROWS: usize = 21;
 
-/// The number of statements that the server has run.
+/// Returns the number of statements that the server has run.
 fn statements(api: &Api) -> u64 {
     let page = api.anonymous().raw("GET", "/metrics").exchange();
     let counts = page.text.lines().filter(|line| line.starts_with("counterpart_db_statements_total"));
@@ -21,7 +21,8 @@ fn statements(api: &Api) -> u64 {
     counts.iter().sum::<f64>() as u64
 }
 
-/// The minimum of many measurements: the server looks for deliveries now and then, which costs additional statements.
+/// Returns the number of statements of a page: the minimum of several measurements, since the server looks for deliveries now and then,
+/// which adds statements.
 fn cost(api: &Api, call: Call, size: usize) -> u64 {
     let once = || {
         let before = statements(api);

@@ -1,4 +1,4 @@
-//! GET /tickets, and the answer of POST /tickets/list without filters.
+//! GET /tickets, and the response of POST /tickets/list without filters.
 
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ pub const OPEN: [&str; 16] = [
     "t-quiet", "t-woke", "t-third",
 ];
 
-/// The tickets of the conversation with three windows.
+/// The three tickets of one conversation, newest first.
 pub const HISTORY: [&str; 3] = ["t-third", "t-second", "t-first"];
 
 pub fn ticket(api: &Api, id: &str) -> Answer {

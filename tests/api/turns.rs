@@ -1,5 +1,5 @@
 //! Fair scheduling between stores: each store may run only a few unbounded statements at a time, so that the statements of another store do
-//! not wait behind them. A statement is unbounded if the keys in its condition do not limit the number of rows that it reads.
+//! not have to wait for them. A statement is unbounded if the keys in its condition do not limit the number of rows that it reads.
 //!
 //! This is tested on PostgreSQL only, where a table can be locked so that readers wait.
 
@@ -17,7 +17,8 @@ use crate::{
     harness::{ALL_SCOPES, Server},
 };
 
-/// A filter that matches nothing. No key limits the rows that its statement reads, so the statement counts towards the share of its store.
+/// Returns a filter that matches nothing. No key limits the rows that its statement reads, so the statement counts towards the share of its
+/// store.
 fn filter() -> serde_json::Value {
     json!({"assigneeUserIds": [STRANGER]})
 }
@@ -35,8 +36,8 @@ fn a_stores_lists_leave_connections_for_another_stores() {
         return;
     }
     let (one, two) = (server.api("one", &ALL_SCOPES), server.api("two", &ALL_SCOPES));
-    // Before the first answer of a store, the server expects long answers and runs one request at a time. So one request is sent before the
-    // test.
+    // Until a store has had its first response, the server expects slow statements and runs one request of the store at a time. So the test
+    // first sends one request.
     one.post("/tickets/list", filter()).send().ok();
     let mut psql = Command::new("psql")
         .args(["--no-psqlrc", "--quiet", &server.database.url])
@@ -65,7 +66,7 @@ fn a_stores_lists_leave_connections_for_another_stores() {
         assert!(Instant::now() < until, "{} requests wait for the table", waiting());
         thread::sleep(Duration::from_millis(10));
     }
-    // Further requests would arrive during this pause.
+    // If further requests could run, they would reach the table during this pause.
     thread::sleep(Duration::from_millis(300));
     assert_eq!(waiting(), SHARE);
     two.get("/labels").query("searchTerm", "any").send().ok();

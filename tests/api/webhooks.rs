@@ -30,7 +30,7 @@ fn lines(printed: &str) -> Vec<Value> {
     printed.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("not JSON: {line}: {error}"))).collect()
 }
 
-/// A new webhook with its secret.
+/// Creates a webhook; returns it with its secret.
 #[track_caller]
 fn create(database: &Database, url: &str, more: &[&str]) -> Value {
     let arguments = [&["webhook", "create", "--store", "shop", "--url", url, "--json"], more].concat();
@@ -232,7 +232,7 @@ fn events_are_delivered_as_they_are_printed() {
         let arguments = [&of("replay", &hook)[..], &["--event", "nobody"], dry];
         assert!(database.fails(&arguments.concat()).contains("no event with id `nobody`"));
     }
-    // A replay delivers the same bytes; then a test event, which no other endpoint gets.
+    // A replay delivers the same bytes. Then a test event follows, which no other endpoint gets.
     assert_eq!(run(database, "replay", &hook, &["--event", one.id(), "--dry-run"]), "1");
     assert_eq!(run(database, "replay", &hook, &["--event", one.id()]), "1");
     until("it came again", || all.times().get(one.id()) == Some(&2));

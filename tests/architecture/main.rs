@@ -1,11 +1,11 @@
-//! Architecture tests: check which top-level module (room) of the sources may import which, and where certain names are allowed.
+//! Architecture tests: check which top-level modules of the sources (rooms) may import which, and where certain names are allowed.
 
 mod names;
 mod rooms;
 
 use std::path::{Path, PathBuf};
 
-/// The rooms, each with the rooms that it may import from.
+/// The top-level modules (rooms), each with the modules that it may import from.
 const MAY_IMPORT: [(&str, &[&str]); 14] = [
     ("domain", &[]),
     ("config", &["domain"]),
@@ -39,7 +39,7 @@ const MAY_IMPORT: [(&str, &[&str]); 14] = [
     ),
 ];
 
-/// A line of code: its file, the file's room, and the code without comments.
+/// A line of code: its file, the file's top-level module (room), and the code without comments.
 struct Line {
     path: PathBuf,
     number: usize,
@@ -64,7 +64,7 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Every line of code below a folder of the project.
+/// Returns every line of code below a folder of the project.
 fn lines(folder: &str) -> Vec<Line> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut paths = Vec::new();
@@ -84,7 +84,7 @@ fn lines(folder: &str) -> Vec<Line> {
     lines
 }
 
-/// The rooms that a line names after `crate::` (or after the crate's name, which the binary uses).
+/// Returns the top-level modules that a line names after `crate::` (or after the crate's name, which the binary uses).
 fn rooms_named(lines: &[Line], at: usize) -> Vec<String> {
     let code = &lines[at].code;
     let mut named = Vec::new();
@@ -100,7 +100,7 @@ fn rooms_named(lines: &[Line], at: usize) -> Vec<String> {
     named
 }
 
-/// The first names inside the braces of `crate::{…}`, which may run over several lines.
+/// Returns the first name of each path inside the braces of `crate::{…}`, which may span several lines.
 fn group(lines: &[Line], at: usize, start: usize) -> Vec<String> {
     let file = &lines[at].path;
     let mut text = lines[at].code[start..].to_owned();
@@ -171,7 +171,7 @@ fn the_comparison_of_documents_stands_alone() {
     none("the comparison reaches outside", lines("openapi-diff/src").iter().filter(|line| contains(line, &names)).map(Line::at));
 }
 
-/// poem and poem-openapi need this library. Nothing else may depend on it.
+/// poem and poem-openapi depend on the unmaintained YAML library. No other package may depend on it.
 #[test]
 fn the_unmaintained_yaml_library_comes_with_poem_alone() {
     let lock = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.lock")).unwrap();
@@ -239,7 +239,7 @@ fn entities_are_never_serialised() {
 #[test]
 fn modules_that_only_declare_modules_hold_no_logic() {
     let lines = lines("src");
-    // service/mod.rs defines the handle that the files of `service` extend.
+    // `service/mod.rs` is exempt: it defines the type that the files of `service` extend.
     let gathers = |line: &&Line| line.path.ends_with("mod.rs") && !line.path.ends_with("service/mod.rs") && line.room != "revision";
     none("logic in a mod.rs", lines.iter().filter(gathers).filter(|line| line.code.trim_start().starts_with("if ")).map(Line::at));
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{lines, none};
 
-/// Names that several files define for the same thing: a noun with a type in each layer or revision, and idioms.
+/// Names that several files define for the same thing: a kind of record that has a type in each layer or revision, and idioms.
 const SAME_THING: [(&str, &[&str]); 4] = [
     (
         "a noun of the domain, and its form in answers, events or imports",
@@ -35,7 +35,7 @@ const SAME_THING: [(&str, &[&str]); 4] = [
     ("the error of a room, and the names that SeaORM asks for", &["Error", "Model", "Relation", "Result"]),
 ];
 
-/// The type that a line of code defines. Associated types and types inside functions are named only within their item.
+/// Returns the type that a line of code defines. Associated types and types inside functions are named only within their item.
 fn defined(code: &str) -> Option<&str> {
     let mut words = code.split_whitespace().skip_while(|word| word.starts_with("pub") || (word.ends_with(')') && code.starts_with("pub(")));
     let keyword = words.next()?;

@@ -1,11 +1,11 @@
-//! Layers inside the rooms that have many files, `store` and `http`: imports go from higher to lower layers, and there are no circular
-//! imports.
+//! Layers inside the top-level modules that have many files, `store` and `http`: imports go from higher to lower layers, and there are no
+//! circular imports.
 
 use std::path::{Path, PathBuf};
 
 use super::{files, none};
 
-/// A room with layers.
+/// A top-level module with layers.
 struct Room {
     name: &'static str,
     /// Its layers by module, lowest first. A module imports from its own layer and from lower ones. Modules that no layer names are above
@@ -15,8 +15,8 @@ struct Room {
     passed_on: &'static [(&'static str, &'static str)],
 }
 
-/// The layers of the store: basics, drivers, services for the files of nouns (these import no file of a noun), statements. Above them are
-/// the files of nouns.
+/// The layers of the store, lowest first: basics, database drivers, services for the modules of record types (a service imports no module
+/// of a record type), statements. The modules of record types are above all layers.
 const STORE: Room = Room {
     name: "store",
     layers: &[
@@ -45,7 +45,7 @@ const HTTP: Room = Room {
     passed_on: &[],
 };
 
-/// The modules of a room, each with the modules of the same room that it imports; tests are left out.
+/// Returns the modules of a top-level module, each with its imports from the same top-level module. Test modules are left out.
 fn imports_within(room: &Room) -> Vec<(String, Vec<String>)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(room.name);
     let mut paths = Vec::new();
@@ -69,7 +69,7 @@ fn imports_within(room: &Room) -> Vec<(String, Vec<String>)> {
         for named in paths_within(room, &code, &own) {
             let first = named.split("::").next().unwrap_or_default();
             let named = room.passed_on.iter().find(|(name, _)| *name == first).map_or(named.clone(), |(_, from)| (*from).to_owned());
-            // The longest module name with which the path begins.
+            // Finds the imported module: the longest module name with which the path begins.
             let within = modules.iter().filter(|module| named == **module || named.starts_with(&format!("{module}::")));
             found.extend(within.max_by_key(|module| module.len()).filter(|module| **module != own && !module.is_empty()).cloned());
         }
@@ -80,7 +80,7 @@ fn imports_within(room: &Room) -> Vec<(String, Vec<String>)> {
     imports.collect()
 }
 
-/// Every path below a room that occurs in the code, in `use` trees and elsewhere.
+/// Returns every path below a top-level module that occurs in the code, in `use` trees and elsewhere.
 fn paths_within(room: &Room, code: &str, own: &str) -> Vec<String> {
     let mut paths = Vec::new();
     let from_root = format!("crate::{}::", room.name);
@@ -110,7 +110,7 @@ fn paths_within(room: &Room, code: &str, own: &str) -> Vec<String> {
     paths.into_iter().filter_map(absolute).collect()
 }
 
-/// The paths of a `use` tree.
+/// Adds the paths of a `use` tree to `paths`.
 fn expand(tree: &str, prefix: &str, paths: &mut Vec<String>) {
     let Some((head, rest)) = tree.split_once('{') else {
         let path = tree.split(" as ").next().unwrap_or_default().trim();
@@ -134,7 +134,7 @@ fn expand(tree: &str, prefix: &str, paths: &mut Vec<String>) {
     }
 }
 
-/// The imports of a module from a higher layer.
+/// Returns the imports of a module from a higher layer.
 fn upwards(room: &Room) -> Vec<String> {
     let named: Vec<(usize, &str)> =
         (0..).zip(room.layers).flat_map(|(rank, modules)| modules.iter().map(move |module| (rank, *module))).collect();
@@ -149,7 +149,7 @@ fn upwards(room: &Room) -> Vec<String> {
     pairs.filter(|(module, other)| layer(module) < layer(other)).map(|(module, other)| format!("{module} imports {other}")).collect()
 }
 
-/// The modules that import themselves indirectly.
+/// Returns the modules that import themselves indirectly.
 fn circles(room: &Room) -> Vec<String> {
     let imports = imports_within(room);
     assert!(imports.iter().map(|(_, imported)| imported.len()).sum::<usize>() > 50, "the imports of {} were not read", room.name);

@@ -1,4 +1,4 @@
-# A server on a database of its own with the store of tests/contract/store.ndjson; to be sourced.
+# Functions for a server on a separate database with the store of tests/contract/store.ndjson; to be sourced.
 
 # until_served ADDRESS_FILE PID: waits until the server has printed its address.
 until_served() {
@@ -11,7 +11,8 @@ until_served() {
     return 1
 }
 
-# start_server BINARY FOLDER: sets `base` (URL without a path), `key` (all scopes), `token` (of the settings) and `server`.
+# start_server BINARY FOLDER: starts a server. Sets `base` (URL without a path), `key` (all scopes), `token` (for the settings API) and
+# `server` (process id).
 start_server() {
     local binary=$1 folder=$2
     mkdir -p "$folder"

@@ -1,8 +1,8 @@
-//! Crash test of the feeds: SIGKILL ends the server, and the copy that follows it, again and again under load. A reader that resumes gets
-//! each event once, and the copy is equal to an export, byte for byte.
+//! Crash test of the event feed and of `counterpart copy`: under load, SIGKILL ends the server and the copying process again and again. A
+//! client that resumes the event feed gets each event exactly once. The copy is equal to an export, byte for byte.
 //!
-//! `COUNTERPART_CRASH_CYCLES` sets how often the server is killed, `COUNTERPART_FEED_WRITES` how many writes there are at least:
-//! `COUNTERPART_FEED_WRITES=100000 cargo test --test crash feeds -- --nocapture` is the long run.
+//! `COUNTERPART_CRASH_CYCLES` sets how often the server is killed, `COUNTERPART_FEED_WRITES` the minimum number of writes. The long run is
+//! `COUNTERPART_FEED_WRITES=100000 cargo test --test crash feeds -- --nocapture`.
 
 use std::{
     fs,
@@ -34,7 +34,7 @@ struct Reader {
 }
 
 impl Reader {
-    /// Reads until the server is gone.
+    /// Reads the event feed until the server is killed.
     fn read(&mut self, api: &Api, killing: &AtomicBool) {
         loop {
             let call = api.anonymous().raw("GET", "/settings/v1/events").query("after", self.after).query("wait", 5).query("limit", 500);
@@ -46,7 +46,7 @@ impl Reader {
         }
     }
 
-    /// Takes a page, which must go on where the last one ended.
+    /// Checks that a page continues after the last event without a gap, and advances the position.
     fn take(&mut self, page: &Value) {
         for event in page.as_array().into_iter().flatten() {
             assert_eq!(event["sequence"], self.after + 1, "{event}");
@@ -55,7 +55,7 @@ impl Reader {
     }
 }
 
-/// Writes at random until the server is gone.
+/// Sends random writes until the server is killed.
 fn write(api: &Api, number: usize, cycle: u64, mut dice: Dice, killing: &AtomicBool, answered: &AtomicUsize) {
     let (conversation, ticket) = (model::conversation(number), model::ticket(number));
     for serial in 0.. {
@@ -80,7 +80,7 @@ fn write(api: &Api, number: usize, cycle: u64, mut dice: Dice, killing: &AtomicB
     }
 }
 
-/// A copy that follows the server until it is killed.
+/// Starts a copying process, which follows the change feed until it is killed.
 fn follow(database: &Database, to: &str, url: &str, token: &str) -> Child {
     let mut command = database.command();
     command.args(["copy", "--to", to, "--url", url]).env("COUNTERPART_TOKEN", token).stdin(Stdio::null()).stderr(Stdio::null());
@@ -121,7 +121,8 @@ fn feeds_and_copies_lose_nothing_when_server_and_reader_are_killed() {
             while answered.load(Ordering::Relaxed) == 0 && start.elapsed() < PATIENCE {
                 thread::sleep(Duration::from_millis(1));
             }
-            // The reader is killed first, and another one takes its place; then the server is killed, and the reader waits for the next.
+            // Kills the copying process first and starts another one. Then kills the server: the copying process waits until the server is
+            // restarted.
             thread::sleep(Duration::from_millis(100 + dice.roll(900) as u64));
             kill(std::mem::replace(&mut copy, follow(&server.database, &to, &url, &token)));
             thread::sleep(Duration::from_millis(100 + dice.roll(900) as u64));
@@ -136,12 +137,12 @@ fn feeds_and_copies_lose_nothing_when_server_and_reader_are_killed() {
         dead.wait(&server.database);
         total += answered.load(Ordering::Relaxed) as u64;
         cycle += 1;
-        // A seat comes and goes, so that the copy has something to remove.
+        // Creates and deletes a seat, so that the copy has to delete a record.
         let role = json!({"kind": "user", "record": {"id": "seat-passing", "email": format!("p{cycle}@example.com")}});
         server.database.import(STORE, &[role]);
         let removal = server.api_of(&key).anonymous().raw("DELETE", "/settings/v1/users").query("id", "seat-passing");
         removal.header("authorization", &format!("Bearer {token}")).exchange().ok();
-        // The long run compares now and then, since an export of much takes long.
+        // After the first cycles, a long run compares only every tenth time, since a large export takes long.
         if cycle <= cycles || cycle % 10 == 0 {
             kill(copy);
             compare(&server.database, &to, &url, &token);
@@ -164,7 +165,7 @@ fn feeds_and_copies_lose_nothing_when_server_and_reader_are_killed() {
     println!("{cycle} kills of each side, {total} writes in {:?}, {events} events", begun.elapsed());
 }
 
-/// Brings the copy up to date; it must then be equal to an export.
+/// Brings the copy up to date, and asserts that it is equal to an export.
 fn compare(database: &Database, to: &str, url: &str, token: &str) {
     database.run_with(&[("COUNTERPART_TOKEN", token)], &["copy", "--to", to, "--url", url, "--once"]);
     let (copied, exported) = (fs::read_to_string(to).expect("the copy"), database.run(&["export", "--store", STORE]));

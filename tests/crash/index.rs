@@ -81,7 +81,7 @@ impl Spoil {
     }
 }
 
-/// All rows of a list. While the index is built, a search is refused and retried.
+/// Returns all rows of a list. Retries a search that is refused because the index is being built.
 fn rows(first: &Call) -> Vec<Value> {
     let start = Instant::now();
     let (mut rows, mut call) = (Vec::new(), first.clone());
@@ -114,7 +114,7 @@ fn compare(api: &Api, what: &str) {
     }
 }
 
-/// Creates contacts until the server is gone or `stop` is set.
+/// Creates contacts until the server is killed or `stop` is set.
 fn write(api: &Api, writer: usize, cycle: u64, stop: &AtomicBool, answered: &AtomicUsize) {
     for serial in 0.. {
         if stop.load(Ordering::SeqCst) {
@@ -143,7 +143,7 @@ fn a_search_finds_what_a_scan_finds_after_damage_to_the_index() {
         let mut dice = Dice::new(seed, cycle, 100);
         let spoil = [Spoil::Delete, Spoil::Nothing, Spoil::Truncate, Spoil::Overwrite][cycle as usize % 4];
         spoil.carry_out(&folder, &mut dice);
-        // The kill comes at any moment from the start of the build, or from the first records, to some commits later.
+        // The kill comes at a random time between the start of the index build, or the first writes, and some commits later.
         let arrived = answered.load(Ordering::Relaxed) + (cycle + cycle / 4) as usize % 2;
         let delay = Duration::from_millis([dice.roll(300), dice.roll(3000)][dice.roll(2)] as u64);
         let server = Server::start(database);
@@ -185,7 +185,7 @@ fn a_search_finds_what_a_scan_finds_after_damage_to_the_index() {
     fs::remove_dir_all(&aside).expect("no process adds files to the moved folder");
     thread::scope(|scope| {
         let writer = scope.spawn(|| write(&api, WRITERS, cycles, &stop, &answered));
-        // Searches work, or are refused while a new index is built; everything else works.
+        // Searches succeed, or are refused while a new index is built. All other requests succeed.
         let start = Instant::now();
         while start.elapsed() < Duration::from_secs(4) {
             let searched = api.post("/contacts/list", json!({"search": "silver"})).exchange();

@@ -1,4 +1,4 @@
-//! Load generator: writers that continue until the server is gone, and a log of the writes of each.
+//! Load generator: each writer sends writes until the server is killed, and logs them.
 
 use std::{
     io::{ErrorKind, Read, Write as _},
@@ -42,7 +42,7 @@ pub const OPERATIONS: [(Operation, usize); 7] = [
     (Operation::Send, 6),
 ];
 
-/// The number of labels; a conversation has one at a time, in turn.
+/// The number of labels. A conversation has one label at a time; a write replaces it by the next label.
 pub const LABELS: usize = 5;
 
 /// One write, and what is known of its outcome.
@@ -53,7 +53,7 @@ pub struct Write {
     pub value: String,
     pub body: Value,
     pub key: Option<String>,
-    /// `data` of the answer, or the printed line. Without it the outcome is unknown.
+    /// `data` of the HTTP response, or the line that `message receive` printed. Without it, the outcome is unknown.
     pub answer: Option<Value>,
     /// Whether the server may have seen the write.
     pub sent: bool,
@@ -75,7 +75,7 @@ impl Write {
     }
 }
 
-/// A small generator (xorshift), so that the choices of a failed run can be repeated.
+/// Pseudo-random number generator (xorshift) with a seed, so that the choices of a failed run can be repeated.
 pub struct Dice(u64);
 
 impl Dice {
@@ -112,7 +112,7 @@ impl Dice {
     }
 }
 
-/// A server under load.
+/// A server under load, with what its writers share.
 pub struct Load<'a> {
     pub api: &'a Api,
     pub url: &'a str,
@@ -123,13 +123,13 @@ pub struct Load<'a> {
 }
 
 impl Load<'_> {
-    /// Writes to one conversation, one write after the other, until the server is gone. At most the last write has an unknown outcome, or
-    /// the last few if they are inbound messages.
+    /// Sends writes to one conversation, one after the other, until the server is killed. At most the last write has an unknown outcome, or
+    /// the last few writes if they are inbound messages.
     pub fn write(&self, number: usize, talk: &Talk, mut dice: Dice) -> Vec<Write> {
         let (mut ticket, mut label) = (talk.ticket.clone(), talk.label);
         let mut log: Vec<Write> = Vec::new();
         loop {
-            // Each writer begins with another operation, so that a short run omits none.
+            // The writers begin with different operations, so that even a short run contains each operation.
             let operation = if log.is_empty() { offered(number) } else { dice.operation() };
             if operation == Operation::Receive {
                 let count = 1 + dice.roll(3);
@@ -185,8 +185,8 @@ impl Load<'_> {
         Write { operation, value: unique, body, key: None, answer: None, sent: true }
     }
 
-    /// Receives inbound messages. If a process is killed meanwhile, another one gets the messages that it did not answer. Returns false
-    /// if not all were answered and the server is gone.
+    /// Receives inbound messages with a separate process. If that process is killed, another process gets the messages without a response.
+    /// Returns false if the server was killed before all messages had a response.
     fn receive(&self, writes: &mut [Write], dice: &mut Dice) -> bool {
         let doomed = dice.once_in(2);
         let mut fuse = dice.once_in(3).then(|| Duration::from_millis(5 + dice.roll(80) as u64));
@@ -207,7 +207,7 @@ impl Load<'_> {
         }
     }
 
-    /// Reads the events as they arrive, like another process that follows them.
+    /// Reads new events with `counterpart events` again and again, until the server is killed.
     pub fn read_events(&self, events: &mut Vec<String>, mut dice: Dice) {
         while !self.killing.load(Ordering::SeqCst) {
             let doomed = dice.once_in(2);
@@ -219,8 +219,8 @@ impl Load<'_> {
     }
 }
 
-/// Sends writes again: those with a key and an unknown outcome, the last answered write with a key, and inbound messages without an
-/// answer. Returns the writes that happened only now.
+/// Sends writes again: those with an idempotency key and an unknown outcome, the last answered write with such a key, and inbound messages
+/// without a response. Returns the writes that took effect only now.
 pub fn repeat(api: &Api, url: &str, log: &[Write], happened: &[bool], repeated: &mut usize) -> Vec<Write> {
     let last = log.iter().rposition(|write| write.key.is_some() && write.answer.is_some());
     let mut now = Vec::new();
@@ -246,7 +246,7 @@ pub fn repeat(api: &Api, url: &str, log: &[Write], happened: &[bool], repeated: 
     now
 }
 
-/// The operation with this number among those that occur, counted in turn.
+/// Returns the first operation of a writer. Consecutive writers get different operations; operations that never occur are left out.
 fn offered(number: usize) -> Operation {
     let offered: Vec<_> = OPERATIONS.iter().filter(|(_, weight)| *weight > 0).collect();
     offered[number % offered.len()].0
@@ -267,7 +267,7 @@ fn inbound(talk: &Talk, value: &str) -> Write {
     Write { operation: Operation::Receive, value: value.to_owned(), body, key: None, answer: None, sent: true }
 }
 
-/// Runs a process that receives messages; returns the answers that it gave before its end.
+/// Runs `message receive` until it ends or is killed. Returns the responses that it printed.
 fn receive(url: &str, writes: &[Write], kill: impl Fn() -> bool) -> Vec<Value> {
     let lines: String = writes.iter().map(|write| format!("{}\n", write.body)).collect();
     let printed = run(url, &["message", "receive", "--store", STORE], &lines, kill);
@@ -275,12 +275,12 @@ fn receive(url: &str, writes: &[Write], kill: impl Fn() -> bool) -> Vec<Value> {
     whole_lines(&printed).lines().map(parsed).collect()
 }
 
-/// The output of a command until it ends or is killed.
+/// Runs a command until it ends or `kill` returns true. Returns its output.
 fn run(url: &str, arguments: &[&str], input: &str, kill: impl Fn() -> bool) -> String {
     let mut command = Command::new(BINARY);
     command.args(arguments).env("DATABASE_URL", url).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap_or_else(|error| panic!("{BINARY} does not start: {error}"));
-    // A page of events is larger than a pipe's buffer.
+    // Reads the output in a thread: a page of events is larger than a pipe's buffer.
     let mut stdout = child.stdout.take().expect("a pipe");
     let reader = thread::spawn(move || {
         let mut printed = String::new();
@@ -305,12 +305,12 @@ fn run(url: &str, arguments: &[&str], input: &str, kill: impl Fn() -> bool) -> S
     reader.join().unwrap_or_default()
 }
 
-/// The output up to the last line end: a killed process may stop in the middle of a line.
+/// Returns the output up to the last line end: a killed process may stop in the middle of a line.
 fn whole_lines(printed: &str) -> &str {
     printed.rfind('\n').map_or("", |end| &printed[..=end])
 }
 
-/// Adds events; their sequence must continue without a gap.
+/// Appends printed events. Asserts that their sequence numbers continue without a gap.
 pub fn take_events(printed: &str, events: &mut Vec<String>) {
     for line in printed.lines() {
         let next = format!("{{\"sequence\":{},", events.len() + 1);

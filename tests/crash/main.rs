@@ -1,7 +1,7 @@
-//! Crash tests: SIGKILL ends a server under load, again and again on one database. Each time the database must contain every answered write
-//! and no part of an unfinished one, and every event must belong to a change that is in the database.
+//! Crash tests: SIGKILL ends a server under load, again and again on one database. Each time the database must contain every acknowledged
+//! write and no part of an unfinished one, and every event must belong to a change that is in the database.
 //!
-//! - [`feed`] does the same with the feeds and a copy, [`index`] with the search index.
+//! - [`feed`] tests the event feed and `counterpart copy` in the same way, [`index`] the search index.
 //! - [`load`] runs the writers until the connection breaks; [`model`] holds the state that the database must then have.
 //! - `COUNTERPART_CRASH_CYCLES=100 cargo test --test crash -- --nocapture` is the long run; without it the cycles are few.
 //! - A failure shows the seed; `COUNTERPART_CRASH_SEED` repeats the same choices, though not the same timing.
@@ -55,10 +55,10 @@ const STORE: &str = "desk";
 /// A page size that both revisions accept on every list.
 const PAGE: usize = 15;
 
-/// How long the first answer may take.
+/// The maximum time from the start of a server to its first response.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Queries that find rows only if an invariant is broken that no answer shows.
+/// SQL queries that must find no rows. A row is a violation of an invariant that no API response shows.
 const NONE: [&str; 6] = [
     "SELECT c.id FROM conversations c WHERE message_count <> (SELECT COUNT(*) FROM messages m WHERE m.conversation_id = c.id)",
     "SELECT conversation_id FROM tickets WHERE is_open GROUP BY conversation_id HAVING COUNT(*) > 1",
@@ -69,14 +69,14 @@ const NONE: [&str; 6] = [
     "SELECT t.id FROM tickets t JOIN conversations c ON c.id = t.conversation_id WHERE t.label_marks <> c.label_marks",
 ];
 
-/// The results of the kills of a run.
+/// The counts of one or more kills.
 #[derive(Debug, Default)]
 struct Tally {
     answered: usize,
-    /// Writes in flight when the server was killed: those that had happened, and those that had not.
+    /// Writes in flight when the server was killed: `happened` took effect, `lost` did not.
     happened: usize,
     lost: usize,
-    /// Writes that were sent again under the same key.
+    /// Writes that were sent again under the same idempotency key.
     repeated: usize,
     operations: HashSet<Operation>,
 }
@@ -116,13 +116,13 @@ fn a_killed_server_loses_nothing_that_it_answered_and_leaves_nothing_half_done()
     let chosen: HashSet<_> = OPERATIONS.iter().filter(|(_, weight)| *weight > 0).map(|(operation, _)| *operation).collect();
     let mut tally = Tally::default();
     for cycle in 0..MOST_CYCLES.max(cycles) {
-        // On a slow machine few writes are answered between two kills.
+        // The run ends once every operation had a response: on a slow machine few writes have one between two kills.
         if cycle >= cycles && tally.operations == chosen {
             break;
         }
         let mut dice = Dice::new(seed, cycle, WRITERS);
         let delay = Duration::from_millis(50 + dice.roll(551) as u64);
-        // Alternates, so that both new tickets and reopened ones occur.
+        // Alternates the reopen window, so that both new tickets and reopened ones occur.
         let reopens = cycle % 2 == 0;
         let hours = if reopens { "24" } else { "0" };
         server.database.run(&["store", "edit", "--id", STORE, "--reopen-window-hours", hours]);
@@ -146,7 +146,7 @@ fn a_killed_server_loses_nothing_that_it_answered_and_leaves_nothing_half_done()
     assert!(read.lines().eq(world.events.iter().map(String::as_str)), "events differ from when they were first read");
 
     println!("in all: {tally:?}");
-    // If one of these fails, the run has not tested what it is for.
+    // Checks that the run tested what it is for.
     assert_eq!(tally.operations, chosen, "the operations that were answered at least once");
     assert!(tally.lost > 0, "no kill cut a write off");
     assert!(tally.repeated > 0, "no write was sent again");
@@ -154,7 +154,7 @@ fn a_killed_server_loses_nothing_that_it_answered_and_leaves_nothing_half_done()
 }
 
 impl World {
-    /// Puts the server under load, kills it, and starts another on the same database; returns the log of each writer.
+    /// Puts the server under load, kills it, and starts another server on the same database. Returns the log of each writer.
     fn crash(&mut self, server: Server, seed: u64, cycle: u64, delay: Duration) -> (Server, Vec<Vec<Write>>) {
         let api = server.api_of(&self.key);
         let url = server.database.url.clone();
@@ -204,7 +204,7 @@ impl World {
         for (log, happened) in logs.iter().zip(&happened) {
             again.push(load::repeat(&api, &server.database.url, log, happened, &mut tally.repeated));
         }
-        // A repeated write that had happened before changes nothing; one that had not happened has happened now.
+        // A repeated write that took effect before the kill must change nothing. Any other repeated write takes effect now.
         self.settle(server, &again, reopens);
         self.compare(server, false);
         for query in NONE {
@@ -218,7 +218,7 @@ impl World {
         tally
     }
 
-    /// Which of these writes happened; panics if an answered write did not, or if anything else did.
+    /// Returns for each write whether it took effect. Panics if a write with a response did not, or if the database has any other change.
     fn settle(&mut self, server: &Server, logs: &[Vec<Write>], reopens: bool) -> Vec<Vec<bool>> {
         let api = server.api_of(&self.key);
         load::take_events(&server.database.run(&["events", "--store", STORE, "--after", &self.events.len().to_string()]), &mut self.events);
@@ -235,7 +235,7 @@ impl World {
         self.talks.iter_mut().zip(logs).zip(found).map(|((talk, log), found)| talk.settle(log, found, reopens)).collect()
     }
 
-    /// Compares the API's answers with the model: only what is new, or everything.
+    /// Compares the API's responses with the model: only new rows, or everything.
     fn compare(&mut self, server: &Server, everything: bool) {
         let api = server.api_of(&self.key);
         if everything {
@@ -246,7 +246,7 @@ impl World {
     }
 }
 
-/// The store of the tests that write, with a conversation and an open ticket for each writer.
+/// Returns the store of the tests that write, with a conversation and an open ticket for each writer.
 fn lines() -> Vec<Value> {
     let made = fixture::at("03-01T08:00");
     let line = |kind: &str, record: Value| json!({"kind": kind, "record": record});
@@ -272,7 +272,7 @@ fn lines() -> Vec<Value> {
     lines
 }
 
-/// The rows of a list before the first known one; new rows come first.
+/// Returns the new rows of a list: those before the first row whose id is in `known`. New rows come first.
 fn news(first: &Call, known: &HashSet<String>) -> Vec<Value> {
     let first = first.clone().query("pageSize", PAGE);
     let (mut rows, mut call) = (Vec::new(), first.clone());
@@ -293,7 +293,7 @@ fn id(row: &Value) -> String {
     row["id"].as_str().unwrap_or_else(|| panic!("no id in {row}")).to_owned()
 }
 
-/// The first column of a query's rows, which must be text. For values that no answer of the server shows.
+/// Runs a query on the database. Returns its first column, which must be text. Used for values that no API response contains.
 fn ask(database: &Database, query: &str) -> Vec<String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let found = runtime.block_on(async {
@@ -305,12 +305,12 @@ fn ask(database: &Database, query: &str) -> Vec<String> {
     found.unwrap_or_else(|error| panic!("{query}: {error}"))
 }
 
-/// The result of a thread. If the thread panicked, this function panics as well.
+/// Returns the result of a thread. If the thread panicked, this function panics as well.
 fn joined<T>(outcome: thread::Result<T>) -> T {
     outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// The seed of the run's choices, which a failure shows.
+/// Returns the seed of the run's choices, which a failure shows.
 fn seed() -> u64 {
     let seed = setting("COUNTERPART_CRASH_SEED").unwrap_or_else(|| RandomState::new().build_hasher().finish());
     println!("COUNTERPART_CRASH_SEED={seed}");
@@ -322,8 +322,8 @@ fn setting(name: &str) -> Option<u64> {
     Some(text.to_str().and_then(|text| text.parse().ok()).unwrap_or_else(|| panic!("{name} is no number: {}", text.display())))
 }
 
-/// The sessions of killed processes on PostgreSQL. PostgreSQL notices late that a client is gone. Until then it still executes the client's
-/// statements, including a commit.
+/// The sessions of killed processes on PostgreSQL. PostgreSQL notices late that a client was killed. Until then it still executes the
+/// client's statements, including a commit.
 struct Dead(String);
 
 impl Dead {
@@ -345,7 +345,7 @@ impl Dead {
     }
 }
 
-/// A request for the rows that belong to a conversation.
+/// Returns a request for the rows that belong to a conversation.
 fn of_conversation(api: &Api, path: &str, conversation: &str) -> Call {
     api.get(path).query("conversationId", conversation)
 }

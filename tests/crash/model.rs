@@ -1,4 +1,4 @@
-//! Model of the expected state: one conversation, its tickets, messages and comments, as its writes left them.
+//! Model of the expected state of one conversation: its tickets, messages and comments after its writes.
 //!
 //! Each conversation has one writer, which sends one write after the other. So the conversation's events are those of its writes, in their
 //! order. Any deviation is a lost write, a partial write, or a write without a request.
@@ -17,7 +17,7 @@ use crate::{
 /// The expected state of a conversation.
 pub struct Talk {
     pub conversation: String,
-    /// The latest ticket.
+    /// The id of the latest ticket.
     pub ticket: String,
     pub label: usize,
     /// The number of events that are already assigned to writes.
@@ -26,7 +26,7 @@ pub struct Talk {
     open: bool,
     fields: BTreeMap<String, String>,
     tickets: HashSet<String>,
-    /// Texts by id.
+    /// The texts of the messages, by id.
     messages: HashMap<String, String>,
     /// The ids of the messages that the API showed.
     shown: HashSet<String>,
@@ -50,13 +50,13 @@ pub fn ticket(number: usize) -> String {
     format!("job-{number}")
 }
 
-/// The conversation of an event.
+/// Returns the conversation of an event.
 pub fn conversation_of(event: &Value) -> &str {
     let data = &event["data"];
     data["conversationId"].as_str().or_else(|| data["ticket"]["conversationId"].as_str()).unwrap_or_default()
 }
 
-/// The part of an event that follows from its write.
+/// Returns the parts of an event that the model can predict from the write.
 fn essence(event: &Value) -> Value {
     let (kind, data) = (&event["type"], &event["data"]);
     let ticket = &data["ticket"];
@@ -102,7 +102,7 @@ impl Talk {
         }
     }
 
-    /// The new rows of this conversation, without events, and those of `contacts` that its writer created.
+    /// Returns the new comments of this conversation, and those of `contacts` that its writer created. Events are left empty.
     pub fn find(&mut self, api: &Api, contacts: &[Value]) -> Found {
         let comments = news(&of_conversation(api, "/messages/internal-comments", &self.conversation), &self.comments);
         self.comments.extend(comments.iter().map(id));
@@ -114,7 +114,7 @@ impl Talk {
         }
     }
 
-    /// Which of these writes happened, in order; panics if an answered write did not, or if more happened.
+    /// Returns for each write of the log whether it took effect. Panics if a write with a response did not, or if there are other changes.
     pub fn settle(&mut self, log: &[Write], mut found: Found, reopens: bool) -> Vec<bool> {
         let mut happened = Vec::new();
         for write in log {
@@ -143,12 +143,12 @@ impl Talk {
         happened
     }
 
-    /// Takes the events of a write if they are the next ones, and applies the write to the model.
+    /// Removes the events of a write from `events` and applies the write to the model, if they come next. Returns whether they did.
     fn follow(&mut self, write: &Write, events: &mut VecDeque<Value>, reopens: bool) -> bool {
         let (ticket, value) = (self.ticket.as_str(), write.value.as_str());
         let field = if write.operation == Operation::Close { "f-notes" } else { "f-text" };
         let set = json!(["ticket.ticket_field_updated", ticket, field, self.fields.get(field), value, value]);
-        // A ticket that is opened now has an id that only the server knew.
+        // The server chose the id of a new ticket, so the expected id is taken from the event.
         let latest = match events.front() {
             Some(event) if !self.open && !reopens => event["data"]["ticketId"].clone(),
             _ => json!(ticket),
@@ -198,7 +198,7 @@ impl Talk {
         true
     }
 
-    /// Compares the API's answers with this state: only what is new, or everything.
+    /// Compares the API's responses with this state: only new messages, or everything.
     pub fn compare(&mut self, api: &Api, everything: bool) {
         if everything {
             let comments = news(&of_conversation(api, "/messages/internal-comments", &self.conversation), &HashSet::new());

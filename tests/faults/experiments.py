@@ -14,8 +14,8 @@ POSTGRES, SHIM = os.environ.get("FAULTS_POSTGRES"), os.environ.get("FAULTS_SHIM"
 PG_FOLDER, PG_BIN = os.environ.get("FAULTS_POSTGRES_FOLDER"), os.environ.get("FAULTS_POSTGRES_PROGRAMS")
 LONG = "--long" in sys.argv
 IS_ROOT = os.geteuid() == 0
-# The longest time, in seconds, from the end of the fault until writes are acknowledged again; and the same with a restart by the
-# experiment.
+# The longest permitted times, in seconds, from the end of the fault until writes are acknowledged again: without a restart of the server,
+# and with a restart by the experiment.
 PROMPT, RESTART = 2.0, 10.0
 
 EXPERIMENTS, RESULTS, SKIPPED = [], [], []
@@ -72,7 +72,7 @@ def sql(statement, database="postgres", url=None):
 
 
 def postmaster():
-    """The process id of PostgreSQL's first process."""
+    """Returns the process id of PostgreSQL's first process."""
     with open(os.path.join(PG_FOLDER, "data", "postmaster.pid")) as file: return int(file.readline())
 
 
@@ -94,7 +94,7 @@ def verdict(server, load, seconds, stopped_at=None):
 
 
 def through(server, cause, end, during=1.0, rounds=1, unready=503):
-    """The usual course of an experiment: under load, the fault is caused and ended `rounds` times. `unready` is the status that /readyz
+    """Runs a usual experiment: under load, the fault is caused and ended `rounds` times. `unready` is the status that /readyz
     must have before the fault ends: 503, or 0 for no answer. With None, /readyz is not requested, since the fault is shorter than the time
     for which the server caches its readiness, or since writes may succeed during the fault."""
     load, slowest = Load(server), 0.0
@@ -188,9 +188,9 @@ def reads_fail(bench): return injected(bench, "read write sync", rounds=2)
 
 
 def stops(bench, cause, end=None, is_paused=False):
-    """A fault after which the server must refuse writes and report the reason, although writes to its open files
-    would succeed, even to files that no longer have a name. Without an `end` the files stay as the fault left them. Then only messages that
-    are acknowledged after the fault count as lost."""
+    """Runs an experiment with a fault after which the server must refuse writes and report the reason, although writes to its open files
+    would succeed, even to deleted files. Without an `end` the files stay as the fault left them. Then only messages that are acknowledged
+    after the fault count as lost."""
     server = bench.server()
     load = Load(server)
     check(load.writes_again(time.monotonic()) is not None, "no write before the fault")
@@ -279,7 +279,7 @@ def file_written_over(bench):
 
 @experiment("log shortened")
 def log_shortened(bench):
-    # The log is shortened between writes: if it is shortened during a write, it has its old length again when it is checked.
+    # The WAL is truncated between writes. If it were truncated during a write, it would have its old length again when it is checked.
     def cause():
         log = bench.file + "-wal"
         os.truncate(log, os.path.getsize(log) // 2)
@@ -288,8 +288,8 @@ def log_shortened(bench):
 
 @experiment("log's index shortened")
 def index_shortened(bench):
-    """The log's index is memory that processes share. If the server reads the part that was cut off, the operating system ends it with
-    SIGBUS. No acknowledged message is lost."""
+    """The index of the WAL (the -shm file) is memory that processes share. If the server reads the part that was cut off, the operating
+    system ends it with SIGBUS. No acknowledged message may be lost."""
     server = bench.server()
     load = Load(server)
     time.sleep(0.5)
@@ -553,7 +553,7 @@ def pg_stopped(bench):
             os.kill(pid, signal.SIGSTOP)
             stopped.append(pid)
     def cause():
-        # The postmaster first: it would start processes for new connections, to which writes could turn.
+        # The postmaster is stopped first: otherwise it would start processes for new connections, which could then execute the writes.
         stop(postmaster())
         for pid in map(int, filter(str.isdigit, os.listdir("/proc"))):
             with contextlib.suppress(OSError):
@@ -607,7 +607,7 @@ def pg_disk_full(bench):
 
 @experiment("failed over to an empty server", "postgres")
 def empty_server(bench):
-    # Creating another server takes a while; moving the database aside and creating an empty one of the same name has the same effect.
+    # Simulates another server: moves the database aside and creates an empty database of the same name, which takes less time.
     server = bench.server()
     end_all = f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname IN ('{bench.name}', '{bench.name}_aside')"
     def swap(one, other):

@@ -7,7 +7,7 @@ AT = "2026-01-01T00:00:00.000Z"
 
 
 def records():
-    """The import: a widget account, where messages are accepted at once, and some conversations."""
+    """Yields the import lines: a widget account, which accepts messages at once, and some conversations."""
     def line(sort, **record): return json.dumps({"kind": sort, "record": record})
     yield line("role", id="r1", name="Owner", kind="owner")
     yield line("user", id="u1", userId="0199a000-0000-7000-8000-000000000001", name="Ann", roleId="r1")
@@ -29,7 +29,7 @@ class Server:
         self.process = None
 
     def run(self, *arguments, **options):
-        # Commands beside the server are not under test, so no fault is preloaded for them.
+        # Commands that run at the same time as the server are not under test, so no fault is preloaded for them.
         env = {name: value for name, value in self.env.items() if name not in ("LD_PRELOAD", "FAULTS_CONTROL")}
         done = subprocess.run([self.binary, *arguments], env=env, capture_output=True, text=True, timeout=120, **options)
         if done.returncode: raise RuntimeError(f"{arguments}: {done.stderr.strip()}")
@@ -69,7 +69,7 @@ class Server:
         self.kill(signal.SIGTERM)
 
     def get(self, path, timeout=5):
-        """The status and the body of a GET; status 0 if there is no answer."""
+        """Sends a GET. Returns the status and the body of the response; status 0 if there is no response."""
         try:
             connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
             connection.request("GET", path, headers={"x-api-key": self.key})
@@ -81,7 +81,7 @@ class Server:
             connection.close()
 
     def exported(self):
-        """The texts of all messages in the database, by id."""
+        """Returns the texts of all messages in the database, by id."""
         lines = self.run("export", "--store", STORE).splitlines()
         return {line["record"]["id"]: line["record"].get("text") for line in map(json.loads, lines) if line["kind"] == "message"}
 
@@ -110,7 +110,7 @@ class Load:
         return answer.status, answer.getheader("retry-after"), answer.read()
 
     def ask(self, method, path, body, text=None):
-        """One request on a separate connection, so that a broken connection affects one request only."""
+        """Sends one request on a separate connection, so that a broken connection affects one request only."""
         connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=40)
         began = time.monotonic()
         try:
@@ -149,7 +149,7 @@ class Load:
             time.sleep(0.005)
 
     def writes_again(self, since, patience=30):
-        """Seconds from `since` until the next write was acknowledged; None if none was within `patience` seconds."""
+        """Returns the seconds from `since` until the next write was acknowledged; None if there was none within `patience` seconds."""
         until = time.monotonic() + patience
         while time.monotonic() < until:
             with self.lock:

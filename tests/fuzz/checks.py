@@ -33,12 +33,12 @@ EXEMPTIONS = read()
 
 
 def message_of(response):
-    """The error message of a response; empty for a success."""
+    """Returns the error message of a response; empty for a success."""
     return json.loads(response.text).get("error", {}).get("message", "")
 
 
 def exempt(check):
-    """Registers a check, `judged_` and the name of the given one, that ignores exempted failures."""
+    """Registers a check that ignores exempted failures. Its name is `judged_` and the name of the given check."""
 
     def judged(ctx, response, case):
         try:

@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
-"""Sends every curl line of /docs and /settings/docs to a demo store. An operation answers 200, or says that a record of its example is not in
-this store, or has changed: the examples were recorded in a store with other ids.
+"""Runs every curl line of /docs and /settings/docs on a demo store. An operation must respond with 200, or with an error that a record of
+its example is not in this store or has changed: the examples were recorded in a store with other ids.
 
     reference.py BINARY
 """
 import collections, html, json, os, pathlib, re, subprocess, sys, tempfile
 
 BINARY = pathlib.Path(sys.argv[1]).resolve()
-# What an example may be told that was right in the store that it was recorded in.
+# The permitted error messages of an example that succeeded in the store in which it was recorded.
 ELSEWHERE = re.compile(r"in this store|of the store|does not exist|it changed since|was changed|not kept|sends no e-mail|no sandbox|already|used up|is disabled")
-# These have to be refused: the link of the example opens nothing, and its snooze ends before today.
+# The operations that must be refused: the link in the example of `openSession` is not valid, and the snooze in the other example ends
+# before today.
 REFUSED = {"openSession": "401", "snoozeTicket": "400"}
 # The request that ends the credential of the requests before it.
 LAST = ["endSession"]
@@ -41,7 +42,7 @@ def main(folder):
         for page, least in [("/docs", 20), ("/settings/docs", 45)]:
             of_page = lines(subprocess.run(["curl", "-sS", url + page], capture_output=True, text=True, check=True).stdout)
             if len(of_page) < least: faults.append(f"{page} has only {len(of_page)} requests")
-            # Readers first, since a change may remove what others read.
+            # Reads come first, since a write may remove records that they read.
             for operation, line in sorted(of_page.items(), key=lambda one: (one[0] in LAST, not re.match("list|get", one[0]))):
                 done = subprocess.run(["bash", "-u", "-c", f"{line} -sS -o {folder}/answer -w '%{{http_code}}'"], env=env, capture_output=True, text=True)
                 answer = pathlib.Path(folder, "answer").read_text()

@@ -11,7 +11,7 @@ ROOT = HERE.parent.parent
 TOOLS, BINARY = (pathlib.Path(argument).resolve() for argument in sys.argv[1:3])
 GUIDES = sorted((ROOT / "docs/guides").glob("*.md"))
 
-# What the programs of a guide print, as a pattern of the whole output. curl prints whole answers, of which a part is given.
+# The output of the programs of a guide: patterns of the whole output, and for curl, which prints whole responses, patterns of a part.
 PRINTED = {
     "authentication": r"(\S+ \S.*\n)+",
     "paging": r"(\S+\n){5,}",
@@ -138,7 +138,7 @@ def main(scratch):
     more = {"COUNTERPART_URL": demo.url, "COUNTERPART_KEY": key, "CONVERSATION_ID": sent[0]}
     store = json.loads(counterpart("store", "list"))["id"]
     signed, body = delivery(store)
-    # The last guide needs a server with a limit.
+    # The guide of rate limits comes last, since it needs a server with a limit.
     for name in sorted(commands, key=lambda name: name == "rate-limits"):
         if name == "rate-limits":
             demo.stop()

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# run.sh TOOLS [DOCUMENT…]: lints the published documents, and generated ones without the OWASP rules. Redocly's strict rules and Spectral's rules apply without exception. Known violations of
-# the OWASP rules are listed in owasp.baseline.
+# run.sh TOOLS [DOCUMENT…]: lints the published documents, and other documents (DOCUMENT) without the OWASP rules. Redocly's strict rules
+# and Spectral's rules apply without exception. Known violations of the OWASP rules are listed in owasp.baseline.
 set -euo pipefail
 tools=$1
 here=$(cd "$(dirname "$0")" && pwd)
 documents=("$here"/../../openapi/{rev-a,rev-b,settings}.json)
-# These documents are not checked with the OWASP rules, which concern requests: they describe only events.
+# The OWASP rules concern requests. So they are not checked for these documents, which describe only events.
 events=("$here"/../../openapi/events-rev-{a,b}.json)
 write=()
 for argument in "${@:2}"; do

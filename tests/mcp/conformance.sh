@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Conformance: runs the server scenarios of the protocol's own suite, in each protocol revision, against a demo server; and those of the
-# revisions with sessions also against a server that permits sends, which has sessions. A scenario fails or passes as
+# Conformance: runs the server scenarios of the protocol's own suite, in each protocol revision, against a demo server. The scenarios of the
+# revisions with sessions also run against a server that permits sends, which has sessions. Each scenario must fail or pass as
 # tests/mcp/conformance-expected.txt says.
 #
 #   tests/mcp/conformance.sh BINARY [REPORT]      REPORT: a file for the verdict of every check
@@ -17,13 +17,14 @@ cd "$(dirname "$0")/../.."
 . tests/mcp/server.sh
 at_the_end() { stop_servers; }
 
-# suite NAME ERA OPTION…: runs scenarios; their checks are in $scratch/NAME, and the suite's own summary in $scratch/NAME.log.
+# suite NAME ERA OPTION…: runs scenarios of the protocol revision ERA. Their checks are in $scratch/NAME/checks, the suite's output in
+# $scratch/NAME/log.
 suite() {
     local name=$1 era=$2
     shift 2
     mkdir -p "$scratch/$name"
     echo "$era" >"$scratch/$name/era"
-    # It ends with 1 as soon as a scenario fails; that it ran to its end is what the summary shows.
+    # The suite exits with 1 if any scenario fails. Its summary shows that it ran to its end.
     "${bounded[@]}" conformance server --url "$through/mcp" --output-dir "$scratch/$name/checks" "$@" </dev/null >"$scratch/$name/log" 2>&1 || true
 }
 

@@ -2,9 +2,9 @@
 
     hostile.py BINARY [--seed N] [--count N] [--verbose]
 
-Message number i depends on the seed and i alone. The server must answer each with a status below 500 or close the connection, stay alive,
-print no panic, and hold its memory: after the second half of the messages it has at most 8 MB more than after the first. A process at
-standard input must answer, between the lines and after each line of a list of early ones, what is asked properly. Python standard library
+Message number i depends on the seed and i alone. The server must respond to each with a status below 500 or close the connection. It must
+not end or panic. After the second half of the messages it may have at most 8 MB more memory than after the first half. A process that reads
+standard input must still respond to valid calls: between the malformed lines, and after each of the lines in EARLY. Python standard library
 only.
 """
 
@@ -26,7 +26,7 @@ from served import demo, environment
 
 CONNECTIONS = 8
 GROWTH = 8 * 1024 * 1024
-LARGEST = 4 * 1024 * 1024  # the limit of a body
+LARGEST = 4 * 1024 * 1024  # the maximum size of a body, in bytes
 VERSIONS = ["2026-07-28", "2025-11-25", "2025-06-18"]
 METHODS = [
     "initialize", "server/discover", "ping", "tools/list", "tools/call", "resources/list", "resources/read", "resources/templates/list",
@@ -34,7 +34,7 @@ METHODS = [
 ]
 ABSENT = ["logging/setLevel", "completion/complete", "resources/subscribe", "subscriptions/listen", "tasks/get", "sampling/createMessage",
           "elicitation/create", "rpc.discover", "", "tools/call ", "TOOLS/LIST", "tools\u0000list", "../../v1/tickets", "💥"]
-# Only reading tools, so that no message adds records: growth of the store would be growth of memory.
+# Only tools that read: records that a message adds would increase the server's memory.
 TOOLS = {
     "get_inbox_guide": {}, "list_tickets": {"pageSize": 2}, "get_ticket": {"ticketId": "ticket-080-0"}, "get_contact": {"contactId": "contact-001"},
     "list_conversations": {"contactId": "contact-001"}, "read_thread": {"conversationId": "conv-080"}, "find_contacts": {"query": "James"},
@@ -51,7 +51,7 @@ def odd_text(rng):
 
 
 def odd_value(rng, depth=0):
-    """A value of any type."""
+    """Returns a random value of any type."""
     return rng.choice([
         lambda: None, lambda: True, lambda: False, lambda: 0, lambda: -1, lambda: 1.5, lambda: 2**63, lambda: -(2**63) - 1, lambda: 2**200,
         lambda: 1e308, lambda: odd_text(rng), lambda: [], lambda: {}, lambda: [odd_value(rng, depth + 1)] if depth < 4 else [],
@@ -60,7 +60,7 @@ def odd_value(rng, depth=0):
 
 
 def proper(rng, number):
-    """A message without a fault, and its headers, in one of the eras."""
+    """Returns a valid message and its headers, in one of the protocol's revisions."""
     version = rng.choice(VERSIONS)
     method = rng.choice(METHODS)
     params = {}
@@ -95,7 +95,7 @@ def proper(rng, number):
 
 
 def places(value, path=()):
-    """The paths of all members of a message."""
+    """Yields the paths of all properties of a message."""
     inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, member in inner:
         yield (*path, key)
@@ -222,7 +222,7 @@ def wrong_version(rng, message, headers):
 
 
 def stray_response(rng, message, headers):
-    """Answers to what the server never asked, and cancellations of what never ran."""
+    """Returns a response to a request that the server never sent, or a cancellation of a request that never ran."""
     return json.dumps(rng.choice([
         {"jsonrpc": "2.0", "id": rng.randrange(10), "result": odd_value(rng)},
         {"jsonrpc": "2.0", "id": odd_value(rng), "error": {"code": odd_value(rng), "message": odd_text(rng)}},
@@ -278,7 +278,7 @@ def oversized(rng, message, headers):
     message["params"]["padding"] = "x" * (LARGEST + rng.choice([-200_000, 0, 1_000_000]))
 
 
-# How often each kind is chosen; a few bodies are too large, and a few messages are as they should be.
+# How often each kind is chosen. A few bodies are too large, and a few messages remain valid.
 KINDS = {
     random_bytes: 60, broken_json: 100, wrong_type: 200, missing_member: 80, additional_member: 60, duplicate_member: 40, deep_nesting: 40,
     huge_number: 50, wrong_header: 90, missing_header: 50, duplicate_header: 40, batch: 30, unknown_method: 50, wrong_id: 50,
@@ -288,7 +288,7 @@ KINDS = {
 
 
 def malformed(seed, number):
-    """Message `number`: its kind, its headers, and its body."""
+    """Returns message `number`: its kind, its headers, and its body."""
     rng = random.Random(f"{seed}/{number}")
     message, headers = proper(rng, number)
     kind = rng.choices(list(KINDS), KINDS.values())[0]
@@ -297,7 +297,7 @@ def malformed(seed, number):
 
 
 class Closed(Exception):
-    """The server closed the connection without an answer."""
+    """The server closed the connection without a response."""
 
 
 class Connection:
@@ -307,7 +307,7 @@ class Connection:
         self.url, self.key, self.socket = urllib.parse.urlsplit(url), key, None
 
     def ask(self, headers, body):
-        """The status and the body of the answer."""
+        """Sends a request. Returns the status and the body of the response."""
         if self.socket is None:
             self.socket = socket.create_connection((self.url.hostname, self.url.port), timeout=30)
             self.file = self.socket.makefile("rb")
@@ -324,7 +324,7 @@ class Connection:
         lines = [f"{method} {self.url.path} HTTP/1.1", *(f"{name}: {value}" for name, value in [*headers.items(), *lengths])]
         request = "\r\n".join(lines).encode("latin-1", "replace") + b"\r\n\r\n" + body
         try:
-            # Beside it, since an early answer leaves the rest of a body unread.
+            # Ignores errors while sending: after an early response the server leaves the rest of the body unread.
             try:
                 self.socket.sendall(request)
                 if framing:
@@ -379,7 +379,7 @@ def resident(pid):
 
 
 def outcome(status, body):
-    """What an answer means, as one word."""
+    """Returns the kind of a response, as a short text."""
     if status != 200:
         return str(status)
     text = body.decode()
@@ -397,7 +397,7 @@ def outcome(status, body):
 
 
 def same_id(body, answer):
-    """Whether an answer has the id of its request, as far as that has one."""
+    """Whether a response has the id of its request, if the request has a valid id."""
     with contextlib.suppress(ValueError, TypeError, KeyError, UnicodeDecodeError):
         request, answer = json.loads(body), json.loads(answer)
         if isinstance(request["id"], str) or type(request["id"]) is int:
@@ -406,7 +406,7 @@ def same_id(body, answer):
 
 
 def asked_properly(connection):
-    """Whether the server answers a call without fault."""
+    """Whether the server responds correctly to a valid call."""
     _, headers = proper(random.Random(0), 0)
     for name in ("mcp-method", "mcp-name"):
         headers.pop(name, None)
@@ -431,7 +431,8 @@ def over_http(server, seed, count, verbose):
                     found = "not the id of the request"
                 fault = status >= 500 or found.startswith("not ") or found == "error -32603"
             except Closed:
-                # That is an answer only to what is no message of HTTP, or is given up while it is sent.
+                # The server may close the connection only if the request is not valid HTTP, or if it stops reading a request in
+                # transmission.
                 found = "closed"
                 fault = ":framing" not in headers and kind not in ("wrong_header", "duplicate_header", "content_type", "foreign", "oversized")
             except Exception as error:
@@ -479,7 +480,7 @@ def over_http(server, seed, count, verbose):
 
 
 def over_stdio(server, binary, seed, count, era):
-    """Lines to `mcp`, with a proper question after each 25."""
+    """Sends malformed lines to `mcp`, and a valid call after each 25 lines."""
     process = subprocess.Popen(
         [binary, "mcp"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment(**server.of_mcp), bufsize=0)
     lines, log = queue.SimpleQueue(), []
@@ -545,8 +546,8 @@ def drain(stream, put):
     put(b"")
 
 
-# What a client may send before its first request, or after the request by which it found out the era: a client that gave up waiting for the
-# answer to `server/discover` cancels it.
+# Lines that a client may send before its first request, or after `server/discover`, the request by which it finds out the protocol
+# revision. For example, a client that stopped waiting for the response to `server/discover` cancels that request.
 EARLY = {
     "no JSON": "hello",
     "an empty line": "",
@@ -562,7 +563,7 @@ EARLY = {
 
 
 def early_lines(server, binary):
-    """Each of these lines to a process of its own, at its very beginning and after `server/discover`; it must answer a proper call then."""
+    """Sends each line of EARLY to a separate process, as the first line and after `server/discover`. A valid call must then succeed."""
     ended = []
     meta = {
         "io.modelcontextprotocol/protocolVersion": VERSIONS[0], "io.modelcontextprotocol/clientCapabilities": {},

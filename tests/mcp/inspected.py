@@ -1,4 +1,4 @@
-"""Checks the answers that inspector.sh kept in a folder, each in a file of its name."""
+"""Checks the responses that inspector.sh stored in a folder, each in a file with the name of its request."""
 
 import json
 import pathlib

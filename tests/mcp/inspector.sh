@@ -19,7 +19,7 @@ at_the_end() { stop_servers; }
 export HOME="$scratch/home"
 mkdir "$HOME"
 
-# ask NAME STATUS OPTION…: the answer of the inspector is $answers/NAME; its exit status has to be STATUS: 5 is an error of a tool.
+# ask NAME STATUS OPTION…: runs the inspector; its output is $answers/NAME. Its exit status must be STATUS; 5 is an error of a tool.
 ask() {
     local name=$1 wanted=$2 status=0
     shift 2
@@ -28,12 +28,12 @@ ask() {
     [ "$status" = "$wanted" ] || { cat "$answers/$name" "$answers/$name.log" >&2 && fail "$way, $era, $name: status $status"; }
 }
 
-# call NAME STATUS TOOL ARGUMENTS
+# call NAME STATUS TOOL ARGUMENTS: calls a tool with the inspector.
 call() {
     ask "$1" "$2" --method tools/call --tool-name "$3" --tool-args-json "$4"
 }
 
-# of NAME PATH: a member of an answer's structured content.
+# of NAME PATH: prints a property of the structured content of response NAME.
 of() {
     python3 -c '
 import functools, json, sys

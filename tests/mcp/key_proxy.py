@@ -2,8 +2,9 @@
 
     COUNTERPART_API_KEY=cp_… key_proxy.py http://127.0.0.1:PORT
 
-Prints its own base URL, and passes everything to that server until it is ended by a signal. A Host or Origin that names this proxy
-becomes that of the server; a foreign one stays, since to refuse it is the server's matter. Answers are passed on as they arrive.
+Prints its own base URL, and passes every request to that server until a signal ends the proxy. A Host or Origin that names this proxy
+is replaced by that of the server. Any other Host or Origin is passed on, since the server must refuse it. Responses are passed on as they
+arrive.
 """
 
 import http.client
@@ -12,7 +13,7 @@ import os
 import sys
 import urllib.parse
 
-# What concerns one connection; and what is set anew here.
+# Headers that apply to one connection only. The proxy does not pass them on, but sets its own.
 HOP_BY_HOP = {"connection", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade"}
 
 
@@ -20,7 +21,7 @@ class Proxy(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def chunked_body(self):
-        """The body of a request with chunks."""
+        """Reads the body of a request with chunked transfer encoding."""
         body = b""
         while size := int(self.rfile.readline().split(b";")[0], 16):
             body += self.rfile.read(size)
@@ -61,7 +62,7 @@ class Proxy(http.server.BaseHTTPRequestHandler):
         if chunked:
             self.send_header("transfer-encoding", "chunked")
         self.end_headers()
-        # `read1` answers what is there, so that each event of a stream arrives at once.
+        # `read1` returns the bytes that have arrived, so that each event of a stream is passed on at once.
         while has_body and (part := response.read1(65536)):
             self.wfile.write(b"%x\r\n%s\r\n" % (len(part), part) if chunked else part)
             self.wfile.flush()
@@ -78,7 +79,7 @@ class Server(http.server.ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, request, client_address):
-        # Clients hang up in the middle of streams.
+        # Ignores connections that a client closed in the middle of a stream.
         if not isinstance(sys.exc_info()[1], OSError):
             super().handle_error(request, client_address)
 

@@ -46,7 +46,7 @@ class Calls:
 
 
 async def conversation(client):
-    """What a client does; returns the number of what was checked."""
+    """Makes the calls of a client. Returns the number of checks and the number of tools."""
     tools = {tool.name: tool for tool in (await client.list_tools()).tools}
     calls = Calls(client, tools)
     calls.holds(READS <= set(tools), f"the tools are {sorted(tools)}")
@@ -87,14 +87,14 @@ def http_client(server):
 
 
 def causes(error):
-    """The errors in a group of errors."""
+    """Returns the errors in an exception group."""
     if isinstance(error, BaseExceptionGroup):
         return [cause for inner in error.exceptions for cause in causes(inner)]
     return [error]
 
 
 async def refusal(server):
-    """What a connection without a key meets."""
+    """Connects without a key, which must fail. Returns the error."""
     try:
         async with mcp.Client(server.url, mode="legacy"):
             pass
@@ -104,7 +104,7 @@ async def refusal(server):
 
 
 async def consent(server, url):
-    """Sends with a client whose person declines, then accepts, in each era; returns the number of what was checked."""
+    """Sends messages with a client whose user first declines, then accepts, in each era of the protocol. Returns the number of checks."""
     checks = 0
     for mode in ["legacy", "auto"]:
         text, seen = f"Hello over {mode}", []
@@ -117,7 +117,7 @@ async def consent(server, url):
             async with http_client(server) as http, mcp.Client(
                 streamable_http_client(url, http_client=http), mode=mode, elicitation_callback=person
             ) as client:
-                # Web chat takes a text at any time.
+                # The web chat channel accepts a text at any time.
                 tickets = (await client.call_tool("list_tickets", {"pageSize": 50})).structured_content["items"]
                 conversation = next(ticket["conversationId"] for ticket in tickets if ticket["channel"] == "widget")
                 sent = (await client.call_tool("send_message", {"conversationId": conversation, "text": text})).structured_content
@@ -136,7 +136,7 @@ async def main(binary):
         for mode, version in [("legacy", "2025-11-25"), ("auto", "2026-07-28"), ("2026-07-28", "2026-07-28")]:
             async with http_client(server) as http, mcp.Client(streamable_http_client(server.url, http_client=http), mode=mode) as client:
                 assert client.protocol_version == version, client.protocol_version
-                # With a version given, the SDK asks for no introduction of the server.
+                # With a fixed version, the SDK does not request a description of the server, so fewer checks are possible.
                 if mode == "2026-07-28":
                     tools = await client.list_tools()
                     guide = await client.call_tool("get_inbox_guide", {})
@@ -171,7 +171,7 @@ if len(sys.argv) != 2:
 try:
     asyncio.run(main(sys.argv[1]))
 except BaseExceptionGroup as group:
-    # The SDK wraps what fails inside of a connection several times.
+    # The SDK wraps an error inside of a connection in several exception groups.
     for cause in causes(group):
         traceback.print_exception(cause)
     sys.exit(1)

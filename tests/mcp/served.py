@@ -11,7 +11,7 @@ import time
 
 
 def environment(**more):
-    """The environment without settings of the program."""
+    """Returns the environment without settings of the program, with the variables of `more`."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("COUNTERPART_") and name != "DATABASE_URL"}
     return inherited | more
 
@@ -49,7 +49,7 @@ class Demo:
 
 @contextlib.contextmanager
 def sending(binary, demo):
-    """A server on the database of a demo that permits sends; yields its address."""
+    """Runs a server that permits sends, on the database of a demo; yields its address."""
     command = [os.path.abspath(binary), "serve", "--mcp", "--mcp-allow-send", "--simulate-channels", "--listen", "127.0.0.1:0"]
     with open(demo.log, "a") as log:
         place = environment(DATABASE_URL=demo.of_mcp["DATABASE_URL"])
@@ -63,7 +63,7 @@ def sending(binary, demo):
 
 @contextlib.contextmanager
 def demo(binary):
-    # So that a signal, too, stops the server.
+    # Stops the server also when a signal ends this process.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     with tempfile.TemporaryDirectory() as folder:
         server = Demo(os.path.abspath(binary), folder)

@@ -1,6 +1,6 @@
 # Servers for the tests of the assistant tools, on the loopback and free ports; to be sourced after tests/scratch.sh and tests/steps.sh.
 
-# Settings of the caller's do not apply to these servers.
+# Removes the caller's settings from the environment, so that they do not apply to these servers.
 for variable in $(compgen -e | grep -E '^(COUNTERPART_|DATABASE_URL$)' | grep -vx COUNTERPART_TOOLS || true); do unset "$variable"; done
 
 processes=()

@@ -1,9 +1,9 @@
-# The tools of tests/mcp.sh, to be sourced: installs what is missing, and puts their Node and Python first in PATH. Sets `tools`.
-# package.json holds back vite, which the inspector's web page needs, not its command line: vite 8.4.0 names an optional package that the
-# registry does not have, which `npm ci` refuses.
+# The tools of tests/mcp.sh, to be sourced: installs missing tools, and puts their Node and Python first in PATH. Sets `tools`. package.json
+# holds back the version of vite, which only the inspector's web page needs: vite 8.4.0 names an optional package that the registry does not
+# have, and `npm ci` refuses that.
 tools=${COUNTERPART_TOOLS:-${XDG_CACHE_HOME:-$HOME/.cache}/counterpart-tools}/mcp
 mkdir -p "$tools"
 tools=$(cd "$tools" && pwd)
-# Another clone may use the same folder.
+# Locks the folder of the tools, since another clone may use the same folder.
 (flock 9 && tests/contract/tools/install.sh "$tools" tests/mcp >"$scratch/install.log" 2>&1) 9>"$tools/lock" || { cat "$scratch/install.log" && fail "install the tools"; }
 export PATH="$tools/python/bin:$tools/node/node_modules/.bin:$PATH" PYTHONDONTWRITEBYTECODE=1

@@ -1,4 +1,4 @@
-"""Compares what the conformance suite found with what is expected.
+"""Compares the results of the conformance suite with the expected results.
 
     verdict.py EXPECTED REPORT RUN…
 
@@ -14,7 +14,7 @@ import sys
 
 
 def expectations(path):
-    """What fails: (era, scenario) to the checks, which are empty if it is the scenario as a whole."""
+    """Returns the expected failures: (era, scenario) to its failing checks, or to an empty set if the whole scenario fails."""
     found = collections.defaultdict(set)
     for number, line in enumerate(open(path), 1):
         if not line.strip() or line.startswith("#"):
@@ -31,7 +31,7 @@ def expectations(path):
 
 
 def checks_of(run):
-    """The checks of each scenario that ran."""
+    """Returns the checks of each scenario that ran."""
     found = {}
     for file in sorted(run.glob("checks/*/checks.json")):
         scenario = re.fullmatch(r"server-(.+)-\d{4}-\d\d-\d\dT[\d-]+Z", file.parent.name)[1]

@@ -24,8 +24,8 @@ pub const SPACE: &str = " ";
 /// The key under which the protocol names an element.
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 
-/// Starts chromedriver, passes on its output, and kills it once standard input closes. Standard input closes when the test process ends,
-/// even by a crash. Chromium ends with chromedriver, since they communicate through a pipe.
+/// The script that starts chromedriver, passes on its output, and kills chromedriver once standard input closes. Standard input closes when
+/// the test process ends, even by a crash. Chromium ends with chromedriver, since they communicate through a pipe.
 const WARDEN: &str = r#"
 chromedriver --port=0 </dev/null &
 pid=$!
@@ -127,7 +127,7 @@ impl Browser {
         self.try_post(path, body).unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// Repeats a step until it succeeds.
+    /// Repeats a step until it succeeds, for at most [`PATIENCE`].
     #[track_caller]
     fn patiently<T>(&self, what: &str, step: impl Fn() -> Result<T, String>) -> T {
         let deadline = Instant::now() + PATIENCE;
@@ -169,7 +169,7 @@ impl Browser {
         });
     }
 
-    /// The visible element that an XPath finds; an error if there is no such element or more than one.
+    /// Returns the visible element that an XPath finds; an error if there is no such element or more than one.
     fn element(&self, xpath: &str) -> Result<String, String> {
         let found = self.try_post("/elements", json!({"using": "xpath", "value": xpath}))?;
         let ids: Vec<&str> = found.as_array().into_iter().flatten().filter_map(|element| element[ELEMENT].as_str()).collect();
@@ -211,7 +211,7 @@ impl Browser {
         self.patiently("choose", || self.try_post(&format!("/element/{}/value", self.element(xpath)?), json!({"text": text})));
     }
 
-    /// The text of an element, once it is visible.
+    /// Returns the text of an element, once it is visible.
     #[track_caller]
     pub fn text(&self, xpath: &str) -> String {
         self.patiently("read", || self.text_at(xpath))
@@ -263,14 +263,14 @@ impl Browser {
         self.post("/goog/cdp/execute", json!({"cmd": "Emulation.setDeviceMetricsOverride", "params": size}));
     }
 
-    /// The text that the page put on the clipboard.
+    /// Returns the text that the page put on the clipboard.
     #[track_caller]
     pub fn clipboard(&self) -> String {
         self.post("/permissions", json!({"descriptor": {"name": "clipboard-read"}, "state": "granted"}));
         self.script("return navigator.clipboard.readText()").as_str().unwrap_or_default().to_owned()
     }
 
-    /// The value of a cookie, even of an `HttpOnly` cookie, which scripts cannot read.
+    /// Returns the value of a cookie, even of an `HttpOnly` cookie, which scripts cannot read.
     #[track_caller]
     pub fn cookie(&self, name: &str) -> String {
         let found = self.command("GET", &format!("/cookie/{name}"), None).unwrap_or_else(|error| panic!("{error}"));
@@ -281,13 +281,13 @@ impl Browser {
         self.post("/se/log", json!({"type": kind})).as_array().cloned().unwrap_or_default()
     }
 
-    /// The entries of the console since the last call, at all levels.
+    /// Returns the entries of the console since the last call, at all levels.
     #[track_caller]
     pub fn console(&self) -> Vec<String> {
         self.log("browser").iter().map(|entry| entry["message"].as_str().unwrap_or_default().to_owned()).collect()
     }
 
-    /// The addresses of the requests since the last call.
+    /// Returns the addresses of the requests since the last call.
     #[track_caller]
     pub fn requests(&self) -> Vec<String> {
         let told = self.log("performance").into_iter().filter_map(|entry| serde_json::from_str(entry["message"].as_str()?).ok());
@@ -297,8 +297,8 @@ impl Browser {
     }
 }
 
-/// One request to chromedriver. The response is read by its length, since chromedriver announces that it closes the connection, but leaves
-/// it open.
+/// Sends one request to chromedriver. The response is read by its length, since chromedriver announces that it closes the connection, but
+/// leaves it open.
 fn exchange(address: &str, method: &str, path: &str, body: Option<&Value>) -> std::io::Result<Value> {
     let body = body.map(Value::to_string).unwrap_or_default();
     let mut stream = TcpStream::connect(address)?;

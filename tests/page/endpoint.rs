@@ -1,4 +1,4 @@
-//! A webhook endpoint on this machine, which answers with a status that the test chooses.
+//! A webhook endpoint on this machine, which responds with a status that the test chooses.
 
 use std::{
     collections::HashMap,
@@ -38,12 +38,12 @@ impl Endpoint {
         endpoint
     }
 
-    /// Sets the status of all further answers.
+    /// Sets the status of all further responses.
     pub fn answers(&self, status: u16) {
         self.status.store(status, Ordering::SeqCst);
     }
 
-    /// The number of deliveries.
+    /// Returns the number of deliveries.
     pub fn taken(&self) -> usize {
         assert_eq!(*self.faults.lock().expect("not poisoned"), [""; 0]);
         self.taken.load(Ordering::SeqCst)

@@ -36,7 +36,7 @@ use harness::{Database, Server, Settings};
 
 const STORE: &str = "desk";
 
-/// The dialog that is open.
+/// The XPath of the open dialog.
 const DIALOG: &str = "//dialog[@open]";
 
 const NAME: &str = "//dialog[@open]//input[@name='name']";
@@ -58,12 +58,12 @@ impl Deref for Visit {
 }
 
 impl Visit {
-    /// A browser that has not opened any page yet.
+    /// Starts a server, and a browser that has not opened any page yet.
     fn begin() -> Self {
         Self::with(&[("COUNTERPART_ALLOW_PRIVATE_TARGETS", "true")])
     }
 
-    /// The same, with these settings of the server.
+    /// Like [`Self::begin`], with these settings of the server.
     fn with(settings: Settings<'_>) -> Self {
         let database = Database::with(&[(STORE, desk())]);
         let server = Server::start_with(database, settings);
@@ -92,7 +92,7 @@ impl Visit {
         self.server.database.run(&["settings", "link", "--store", STORE, "--user", user, "--public-url", &base])
     }
 
-    /// The status of a request with this key.
+    /// Returns the status of a request with this API key.
     #[track_caller]
     fn status(&self, secret: &str, path: &str) -> u16 {
         let api = Api { address: self.server.address.clone(), key: Some(secret.to_owned()), store: STORE.to_owned() };
@@ -149,12 +149,12 @@ impl Visit {
     }
 }
 
-/// The row of the key with this name.
+/// Returns the XPath of the row of the API key with this name.
 fn key(name: &str) -> String {
     format!("//tr[.//strong[.='{name}']]")
 }
 
-/// The card of the webhook with this address.
+/// Returns the XPath of the card of the webhook with this address.
 fn webhook(url: &str) -> String {
     format!("//li[.//code[.='{url}']]")
 }
@@ -192,7 +192,7 @@ fn a_link_opens_one_session_which_signing_out_ends() {
 
     visit.go("about:blank");
     visit.go(&link);
-    // The used link does not hide the session that is still open.
+    // The link was used already. Opening it again reports this, and still shows the settings of the open session.
     visit.sees("//h2[.='API keys']");
     visit.reads("//*[@id='message']", "used already");
 
@@ -255,7 +255,7 @@ fn the_documentation_works_under_its_content_security_policy() {
         ("/docs", "//*[@id='listLabels']//summary[b='200']", "//*[@id='listLabels']//details[@open]//code[.='x-request-id']"),
         ("/settings/docs", "//*[@id='listKeys']//summary[b='401']", "//*[@id='listKeys']//details[@open]//pre"),
         ("/docs/guides/paging", "//label[.='Python']", "//pre[@data-language='python']"),
-        // The chosen language is kept.
+        // The page keeps the chosen programming language.
         ("/docs/guides/errors", "//button[.='Copy']", "//pre[@data-language='python']"),
         ("/docs/changes", "//label[.//input[@id='back']]", "//main[contains(@class, 'back')]"),
     ];

@@ -1,11 +1,11 @@
-//! The tabs of drafts, accounts, team and sessions on the settings page, links by e-mail at its gate, and its languages.
+//! The tabs of drafts, accounts, team and sessions on the settings page, sign-in links by e-mail, and the page's languages.
 
 use serde_json::json;
 
 use super::{ADDRESS, ANN, BO, DIALOG, REV_A, STORE, Visit, badge, box_of, button};
 
-/// An assistant's draft is edited and sent; another one, after which the contact wrote, is sent once the new message was shown; a third is
-/// discarded. The account has no bridge, so what was sent fails; it is sent again.
+/// One draft of an assistant is edited and sent. Another draft is older than a message of the contact, so it is sent only after the page
+/// showed this message. A third draft is discarded. The account has no bridge, so the sent messages fail; one is sent again.
 #[test]
 fn drafts_are_reviewed_beside_their_conversation() {
     let visit = Visit::begin();
@@ -109,7 +109,7 @@ fn sessions_tokens_and_links_are_listed_and_ended() {
     visit.end(&[]);
 }
 
-/// Without a session, a person asks for a link by e-mail, by keyboard alone.
+/// A user without a session asks for a link by e-mail, with the keyboard alone.
 #[test]
 fn a_link_by_e_mail_is_asked_for_at_the_gate() {
     let plain = Visit::begin();
@@ -135,7 +135,7 @@ fn a_link_by_e_mail_is_asked_for_at_the_gate() {
     visit.end(&[("/settings/v1/session", 401), ("/settings/v1/session/link", 400), ("/settings/v1/session/link", 429)]);
 }
 
-/// The page is in the language that the reader chooses, also the next time.
+/// The page is in the language that the reader chose, also after it is opened again.
 #[test]
 fn the_page_is_read_in_thai() {
     let visit = Visit::of_owner();

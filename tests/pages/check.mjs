@@ -40,7 +40,7 @@ const input = records.map((record) => JSON.stringify(record)).join("\n");
 const imported = spawnSync(binary, ["import", "--store", "demo", "--database-url", `sqlite://${database}`, "-"], { input, encoding: "utf8" });
 if (imported.status) throw new Error(imported.stderr);
 
-// A webhook that nobody answers, and an attempt; the address does not exist.
+// A webhook whose address does not exist, and a failed attempt.
 const HOOK = { url: `https://hooks.invalid/${"y".repeat(250)}` };
 
 // A text that the demo's channels refuse, so that its message fails.
@@ -71,7 +71,7 @@ async function lookAtDialogs(page, path, tab, screen, theme) {
   return looked;
 }
 
-// The tab key must reach everything on a page that can be used, and show where it is.
+// Checks that the tab key reaches every usable element of a page, and that the focus is visible there.
 async function walkByKeyboard(page, path) {
   const count = await page.evaluate(() => {
     const usable = [...document.querySelectorAll("a[href], button, input, select, textarea, summary, [tabindex='0']")];
@@ -80,7 +80,7 @@ async function walkByKeyboard(page, path) {
     document.activeElement.blur();
     return globalThis.unreached.size;
   });
-  // Twice as often, since lists refresh themselves meanwhile.
+  // Presses the key twice as often as there are elements, since lists refresh themselves during the check.
   for (let press = 0; press < 2 * count + 5; press += 1) {
     await page.keyboard.press("Tab");
     const left = await page.evaluate(() => {
@@ -100,7 +100,7 @@ async function walkByKeyboard(page, path) {
 
 async function look(page, path, screen, theme) {
   const where = `${path} (${screen}, ${theme})`;
-  // What is closed at first is read, too.
+  // Opens collapsed parts, so that their content is checked too.
   await page.evaluate(() => document.querySelectorAll("details").forEach((details) => (details.open = true)));
   await page.evaluate(axe);
   const { violations } = await page.evaluate(() => globalThis.axe.run());
@@ -120,7 +120,7 @@ try {
   await start.goto(base);
   const linked = await start.evaluate(() => [...document.querySelectorAll("nav a")].map((link) => link.pathname));
   await start.close();
-  // The page of events is linked by the one of changes.
+  // Only the page of changes links to the page of events, so it is added here.
   const documentation = ["/", ...new Set(linked), "/docs/changes/events"];
   if (documentation.length < 10) throw new Error(`the navigation has only ${linked}`);
   let session;
@@ -177,7 +177,7 @@ try {
           await look(page, `${path}/${language}`, screen, theme);
           states += 1;
           if (screen === "desktop" && theme === "light" && language === "en") reached += await walkByKeyboard(page, path);
-          // Dialogs once in each language, screen and theme, but not in every combination.
+          // Checks the dialogs once for each language, screen and theme, but not for every combination.
           if ((screen === "phone") === (language === "th") && (theme === "dark") === (language === "th")) {
             dialogs += await lookAtDialogs(page, `${path}/${language}`, tab, screen, theme);
           }

@@ -40,7 +40,7 @@ fn a_whatsapp_thread_is_one_however_its_phone_is_spelled() {
     });
 }
 
-/// The references come from builds that stored them unchanged.
+/// The stored references are in the form of older builds, which did not normalise them.
 #[test]
 fn a_whatsapp_thread_with_another_spelling_of_its_phone_continues() {
     everywhere(|world| {
@@ -100,8 +100,8 @@ fn an_import_normalises_the_references_of_whatsapp_threads() {
     });
 }
 
-/// A store that is older than the normalisation of phone numbers has references in other spellings, and several for one number. Its
-/// export marks them.
+/// A store that is older than the normalisation of phone numbers has references in other spellings, and several for one number. Its export
+/// flags them with `asStored`.
 #[test]
 fn an_export_of_other_references_is_imported() {
     everywhere(|world| {
@@ -218,8 +218,8 @@ fn a_message_from_the_future_is_stored_and_sorted_by_its_time_of_receipt() {
         let sorted = |world: &World| -> Vec<i64> {
             world.derived().split(' ').filter_map(|word| word.parse().ok()).filter(|number| *number > 1_000).collect()
         };
-        // The newest message keeps its sentAt. Everything else uses the time of receipt: the last inbound message, both sort orders, and
-        // the wait.
+        // The newest message keeps its sentAt. Everything else uses the time of receipt: the time of the last inbound message, both sort
+        // orders, and the start of the wait for a reply.
         let expected = [received, at(&json!(FUTURE)), received, received, received];
         assert_eq!(sorted(world), expected);
         let export = world.ok(&["export", "--store", "s"], "");

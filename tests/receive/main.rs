@@ -77,7 +77,7 @@ impl World {
         String::from_utf8_lossy(&output.stderr).into_owned()
     }
 
-    /// Receives messages; returns the answers.
+    /// Runs `message receive` with these messages; returns the printed lines.
     fn receive(&self, messages: &[Value]) -> Vec<Value> {
         let lines: String = messages.iter().map(|message| format!("{message}\n")).collect();
         parsed(&self.ok(&["message", "receive", "--store", "s"], &lines))
@@ -91,13 +91,13 @@ impl World {
         parsed(&self.ok(&["events", "--store", "s"], ""))
     }
 
-    /// The records of a kind in an export.
+    /// Returns the records of a kind in an export.
     fn records(&self, kind: &str) -> Vec<Value> {
         let export = parsed(&self.ok(&["export", "--store", "s"], ""));
         export.into_iter().filter(|line| line["kind"] == kind).map(|line| line["record"].clone()).collect()
     }
 
-    /// Derived columns, which an export leaves out, of the only conversation and its only ticket.
+    /// Returns the derived columns of the only conversation and of its only ticket. An export does not contain them.
     fn derived(&self) -> String {
         use sqlx::Connection;
         const SQL: &str = "SELECT c.message_count || ' ' || c.last_inbound_at || ' ' || c.last_message_at || ' ' || c.last_message_snippet \
@@ -128,7 +128,7 @@ impl World {
         });
     }
 
-    /// The tickets, latest first, each with the day of the month of its sort time.
+    /// Returns the tickets, latest sort time first, each with the day of the month of its sort time.
     fn order(&self) -> Vec<String> {
         use sqlx::Connection;
         const SQL: &str = "SELECT id, sort_at FROM tickets ORDER BY sort_at DESC";
@@ -145,7 +145,7 @@ impl World {
         rows.into_iter().map(|(id, at)| format!("{id} {}", chrono::DateTime::from_timestamp_millis(at).unwrap().format("%-d"))).collect()
     }
 
-    /// The record with this id.
+    /// Returns the record with this id.
     fn record(&self, kind: &str, id: &Value) -> Value {
         self.records(kind).into_iter().find(|record| record["id"] == *id).unwrap()
     }
@@ -185,7 +185,7 @@ fn with(mut message: Value, more: Value) -> Value {
     message
 }
 
-/// A contact, its LINE thread `t`, and any further records.
+/// Returns import records: a contact, its LINE thread `t`, and the given tickets.
 fn known(conversation: Value, tickets: &[Value]) -> Vec<Value> {
     let at = "2026-01-01T00:00:00Z";
     let contact = json!({"id": "c", "fullName": "Mali S", "firstName": "Mali", "email": "Mali@example.com", "phone": "+66800000001", "createdAt": at, "updatedAt": at});
@@ -197,7 +197,7 @@ fn known(conversation: Value, tickets: &[Value]) -> Vec<Value> {
     records
 }
 
-/// A ticket of the conversation of [`known`], closed this many hours ago.
+/// Returns a ticket of the conversation of [`known`], closed this many hours ago.
 fn closed(hours: u64) -> Value {
     let ago = |hours: u64| {
         #[expect(clippy::disallowed_methods, reason = "the program that is tested has the machine's clock")]

@@ -1,4 +1,4 @@
-//! The README's replay between two demos, executed as printed.
+//! Runs the README's replay between two demo servers, as printed.
 
 use std::{
     fs,

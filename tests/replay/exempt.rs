@@ -1,4 +1,5 @@
-//! Documented differences that need not occur (`exempt.jsonl`): those by a rule, at places with one of these endings.
+//! Exemptions (`exempt.jsonl`): documented differences that need not occur. A row exempts the differences by one rule whose path in the
+//! document ends as one of the row's places.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +13,7 @@ struct Exempt {
     reason: String,
 }
 
-/// The differences among `unseen` that are not exempt, and the rows of the file that are not needed.
+/// Returns the differences of `unseen` that are not exempt, and the rows of the file that exempt nothing.
 pub fn apply(seen: &BTreeSet<String>, unseen: &BTreeSet<String>) -> (BTreeSet<String>, Vec<String>) {
     let (mut missing, mut stale) = (unseen.clone(), Vec::new());
     for line in super::read("tests/replay/exempt.jsonl").lines().filter(|line| !line.trim().is_empty()) {

@@ -1,10 +1,10 @@
-//! Generated requests: to each operation that both documents have, as lines of a corpus.
+//! Generates lines of a request corpus: requests to each operation that both OpenAPI documents have.
 
 use serde_json::{Value, json};
 
 use super::read;
 
-/// The operations of both documents, and whether they take a body.
+/// Returns the operations that both documents have, and whether each takes a body.
 fn shared() -> Vec<(String, bool)> {
     let [older, newer]: [Value; 2] =
         ["rev-a", "rev-b"].map(|name| serde_json::from_str(&read(&format!("openapi/{name}.json"))).expect("a document"));
@@ -23,7 +23,7 @@ fn lines(requests: impl IntoIterator<Item = Value>) -> String {
     requests.into_iter().map(|request| format!("{request}\n")).collect()
 }
 
-/// Requests that every operation must refuse: without a key, with a key that lacks the scope, and with an unusable query or body.
+/// Returns requests that every operation must refuse: without a key, with a key that lacks the scope, and with an unusable query or body.
 pub fn refused() -> String {
     lines(shared().into_iter().flat_map(|(call, has_body)| {
         let other = if call == "GET /labels" { "reads-teams" } else { "reads-labels" };
@@ -39,7 +39,7 @@ pub fn refused() -> String {
     }))
 }
 
-/// One request to each operation, for servers that have been broken.
+/// Returns one request to each operation, for servers whose database is damaged. The servers must respond with an internal error.
 pub fn failing() -> String {
     lines(shared().into_iter().map(|(call, _)| json!({ "call": call, "key": "reads", "fails": true })))
 }

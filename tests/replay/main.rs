@@ -1,13 +1,13 @@
-//! One corpus of requests, replayed with `counterpart contract replay` on a server of each revision over the same store. Every difference
-//! between the answers must be documented in the documents' comparison or in `openapi/a-to-b.notes.json`, and each documented difference
-//! must occur.
+//! Replay test: sends one corpus of requests to a server of each revision, with `counterpart contract replay`. Both servers have the same
+//! data. Every difference between the responses must be documented in the comparison of the OpenAPI documents or in
+//! `openapi/a-to-b.notes.json`, and each documented difference must occur.
 //!
 //! - The requests are the lines of `corpus.jsonl`, the documents' examples, and [`generated`] requests that every operation must refuse.
-//!   At last the servers are broken, and must fail. [`renamed`] pairs values that the revisions name differently.
+//!   At the end the databases are damaged, and every request must fail. [`renamed`] compares values that the revisions name differently.
 //! - The store is imported once, by the newer revision, and its file is copied: ids and keys are the same on both sides.
 //! - Needs two binaries, `COUNTERPART_REV_A` and `COUNTERPART_REV_B`: `tests/all.sh` builds them and runs this.
 
-/// Nothing here depends on the revision for which this test is built.
+/// Whether this test was built for revision A. Shared modules need the constant; the replay does not depend on it.
 const REV_A: bool = cfg!(feature = "rev-a");
 
 #[path = "../api/client.rs"]
@@ -44,25 +44,25 @@ use client::Api;
 use fixture::{at, line};
 use harness::{ALL_SCOPES, Database, Server};
 
-/// The store for the examples.
+/// The id of the store for the examples of the documents.
 const DEMO: &str = "demo";
 
-/// A file of the repository.
+/// Returns a file of the repository.
 fn read(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// The binaries of the older and of the newer revision.
+/// Returns the binaries of the older and of the newer revision.
 fn binaries() -> [String; 2] {
     #[expect(clippy::disallowed_methods, reason = "a test's own switch")]
     ["COUNTERPART_REV_A", "COUNTERPART_REV_B"].map(|name| std::env::var(name).unwrap_or_else(|_| panic!("{name} names no binary")))
 }
 
-/// The stores and their content: one to read, one to write to, one to send from, and one for the examples.
+/// Returns the stores and their content: one to read, one to write to, one to send from, and one for the examples.
 fn stores() -> Vec<(&'static str, Vec<Value>)> {
     let mut lines = fixture::one();
-    // Records that the API suite does not need: the newer revision's channel wherever a channel can be.
+    // Records that the API suite does not need: a field and a comment of the channel that only the newer revision has.
     let field = json!({
         "id": "f-drunk", "name": "Lullaby", "displayType": "text", "dataType": "string", "sortOrder": 99, "isRequired": false,
         "active": true, "accountIds": ["acc-drunk"], "createdAt": at("01-01T00:00"), "updatedAt": at("01-01T00:00"),
@@ -75,7 +75,7 @@ fn stores() -> Vec<(&'static str, Vec<Value>)> {
     vec![("reads", lines.clone()), ("writes", lines), ("shop", fixture::channels()), (DEMO, demo)]
 }
 
-/// A server of each revision over the same stores, and their keys by name: that of a store has every scope.
+/// A server of each revision on a copy of the same database, and the API keys by name. The key with the name of a store has every scope.
 struct Sides {
     servers: [Server; 2],
     keys: BTreeMap<String, String>,
@@ -147,9 +147,9 @@ fn every_difference_is_documented_and_every_documented_difference_occurs() {
     let mut found = sides.replay(&corpus, &["--examples"]);
     let renamed = renamed::faults(&sides);
 
-    // An internal failure comes last, since it cannot be undone.
+    // Damages the databases last, since this cannot be undone.
     for server in &sides.servers {
-        // A missing table would be answered with 503. This statement fails for a reason that the servers do not know.
+        // A missing table would cause a 503. This statement fails for a reason that the servers do not know.
         let fails = if server.database.postgres.is_some() { "1 / 0 = 0" } else { "json_extract('{', '$.a') = 1" };
         server.database.sql("ALTER TABLE api_keys RENAME TO lost");
         server.database.sql(&format!("CREATE VIEW api_keys AS SELECT * FROM lost WHERE {fails}"));

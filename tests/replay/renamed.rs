@@ -1,5 +1,5 @@
-//! Properties of a message that the revisions name differently: the older revision has them in `payload`, the newer one beside the other
-//! properties.
+//! Comparison of message properties that the revisions name differently: the older revision has them in `payload`, the newer one among the
+//! other properties.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use super::Sides;
 /// Conversations whose messages have every property.
 const CONVERSATIONS: [&str; 4] = ["conv-main", "conv-mail", "conv-wa", "conv-drunk"];
 
-/// The places where the two values do not mean the same.
+/// Compares the messages of both servers. Returns a description of each property whose two values do not mean the same.
 pub fn faults(sides: &Sides) -> Vec<String> {
     let mut found = Vec::new();
     for conversation in CONVERSATIONS {

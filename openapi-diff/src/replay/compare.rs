@@ -1,4 +1,4 @@
-//! Compares two answers to one request. Values that depend on time or chance are compared by their form.
+//! Compares two responses to one request. Times and generated ids are compared by their format only.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -9,7 +9,7 @@ use chrono::DateTime;
 use regex::Regex;
 use serde_json::{Map, Value, json};
 
-/// An answer of a server.
+/// A response of a server.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Answer {
     pub status: u16,
@@ -19,23 +19,23 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// The first value of a header. The case of the name does not matter.
+    /// Returns the first value of a header. The case of the name does not matter.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(other, _)| other.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
     }
 
-    /// The body, if it is JSON.
+    /// Returns the body if it is JSON, else null.
     pub(super) fn body(&self) -> Value {
         serde_json::from_str(&self.text).unwrap_or_default()
     }
 }
 
-/// A place where two answers differ: `status`, `header NAME`, `rows` (the records of a list and their order), or a pointer into the body
-/// with `[]` for any item.
+/// A location at which two responses differ: `status`, `header NAME`, `body`, `rows` (the records of a list and their order), or a JSON
+/// pointer into the body with `[]` for any item.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Difference {
     pub place: String,
-    /// The values of the old and the new server at this place; null if there is none.
+    /// The values of the old and the new server at this location. Null means that there is no value.
     pub sides: [Value; 2],
 }
 
@@ -48,17 +48,18 @@ impl fmt::Display for Difference {
 /// Which values count as equal.
 #[derive(Debug, Clone)]
 pub struct Comparison {
-    /// The present time, in Unix milliseconds. Times within an hour of it are recent: a server made them, and they depend on chance.
+    /// The present time, in Unix milliseconds. A time within an hour of it counts as recent: the server generated it, so it may differ.
     pub now: i64,
-    /// The largest distance of two times that count as equal, in milliseconds: servers that were filled one after the other.
+    /// The maximum difference of two times that count as equal, in milliseconds. It allows for two servers that were filled one after the
+    /// other.
     pub times_within: i64,
-    /// Texts that depend on chance. Two texts that match the same pattern count as equal.
+    /// Patterns of generated texts, such as ids. Two texts that match the same pattern count as equal.
     pub chance: Vec<Regex>,
 }
 
-/// Headers that belong to the exchange rather than to the answer.
+/// Headers of the HTTP connection and transfer, which are not compared.
 const OF_THE_EXCHANGE: [&str; 4] = ["date", "content-length", "connection", "transfer-encoding"];
-/// Headers whose value depends on chance, and whose presence does not.
+/// Headers whose value is generated for each response: only the presence of a value is compared.
 const BY_CHANCE: [&str; 2] = ["x-request-id", "x-pagination-next-cursor"];
 
 /// Placeholders for a recent time, one per format.
@@ -81,7 +82,7 @@ fn time(text: &str) -> Option<(TimeFormat, i64)> {
     DateTime::parse_from_rfc3339(text).ok().map(|time| (TimeFormat::Rfc3339, time.timestamp_millis()))
 }
 
-/// Whether a text is a UUID of version 7, which a server made.
+/// Whether a text is a UUID of version 7, such as a server generates for a new record.
 fn is_uuid_v7(text: &str) -> bool {
     let form = |(at, byte): (usize, u8)| match at {
         8 | 13 | 18 | 23 => byte == b'-',
@@ -92,7 +93,7 @@ fn is_uuid_v7(text: &str) -> bool {
 }
 
 impl Comparison {
-    /// The places where two answers differ, each once.
+    /// Returns the differences between two responses, each once.
     pub(super) fn differences(&self, [old, new]: &[Answer; 2]) -> Vec<Difference> {
         if old.status != new.status {
             // If the status differs, all other differences follow from that.
@@ -118,7 +119,7 @@ impl Comparison {
         once
     }
 
-    /// A short form of an answer: its status, and the reason of a failure or the ids of a success.
+    /// Returns a short form of a response: its status, and the message of a failure or the ids of a success.
     fn summary(&self, answer: &Answer) -> Value {
         let body = answer.body();
         let content = match (&body["error"]["message"], &body["data"]) {
@@ -129,7 +130,8 @@ impl Comparison {
         json!([answer.status, content])
     }
 
-    /// The form in which a text is compared: the whole text, or a placeholder if it depends on chance.
+    /// Returns the form in which a text is compared: the text itself, or a placeholder for an id, a recent time or a text that matches a
+    /// pattern of `chance`.
     fn form(&self, text: &str) -> String {
         if is_uuid_v7(text) {
             return "an id".to_owned();
@@ -184,8 +186,8 @@ impl Comparison {
                 let place = if ["", "/data"].contains(&place) { "rows" } else { place };
                 found.push(Difference { place: place.to_owned(), sides: [json!(first), json!(second)] });
             }
-            // Records with the same id are compared wherever they are in their lists. Ids that a server made are all replaced by one
-            // placeholder; such records are compared in the order of their lists.
+            // Records with the same id are compared wherever they are in their lists. One placeholder replaces all ids that a server
+            // generated, so records with such ids are compared in the order of their lists.
             let mut rest: Vec<_> = second.iter().zip(two).collect();
             for (key, value) in first.iter().zip(one) {
                 if let Some(at) = rest.iter().position(|(other, _)| *other == key) {
@@ -203,7 +205,7 @@ impl Comparison {
     }
 }
 
-/// The headers by name, each with all its values.
+/// Returns the compared headers by name, each with all its values.
 fn headers(answer: &Answer) -> BTreeMap<String, Value> {
     let mut all: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for (name, value) in &answer.headers {

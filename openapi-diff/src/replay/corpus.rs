@@ -4,9 +4,9 @@
 //! `headers` are added. `key` names the key of the caller, and `anonymous` sends none. `pages` is the number of further pages to
 //! request; `then` is their query if it differs from the first. With `fails`, both servers must fail (status 500 or above).
 //!
-//! `because` explains the places where the answers differ: `{PLACE: {"by": [KEY], "pairs": [[OLD, NEW]]}}`. KEY is the key of a note, or
-//! the rule and the place of a change. The pairs are all values of both sides at this place; null means no value. A status is paired
-//! with the reason of a failure, or with the ids of a success.
+//! `because` explains the locations at which the responses differ: `{PLACE: {"by": [KEY], "pairs": [[OLD, NEW]]}}`. KEY is the key of a
+//! note, or the rule and the place of a change. The pairs are all values of the old and the new server at this location; null means no
+//! value. A status is paired with the reason of a failure, or with the ids of a success.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -30,7 +30,7 @@ pub enum Caller {
     Anonymous,
 }
 
-/// Why the answers differ at a place, and the values of both sides there.
+/// Why the responses differ at a location, and the values of both servers there.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cause {
@@ -110,7 +110,7 @@ fn request(line: &str) -> Result<Request, String> {
 }
 
 impl Request {
-    /// A request to METHOD and path, which may have a query.
+    /// Parses METHOD and path, which may have a query, into a request.
     fn to(call: &str) -> Option<Self> {
         let (method, path) = call.split_once(' ')?;
         let (path, query) = path.split_once('?').unwrap_or((path, ""));
@@ -126,7 +126,7 @@ impl Request {
         self
     }
 
-    /// The request for a further page.
+    /// Returns the request for a further page.
     #[must_use]
     pub fn page(&self, cursor: &str) -> Self {
         let query = self.then.clone().unwrap_or_else(|| self.query.clone());
@@ -136,7 +136,8 @@ impl Request {
         Self { query, because, ..self.clone() }
     }
 
-    /// The same request without an expected difference: for its repetition, and for the first page if `then` explains the later ones.
+    /// Returns the same request without an expected difference: for its repetition, and for the first page if `because` explains the later
+    /// pages.
     #[must_use]
     pub fn unexplained(&self) -> Self {
         Self { because: BTreeMap::new(), ..self.clone() }
@@ -161,7 +162,7 @@ impl fmt::Display for Request {
     }
 }
 
-/// The example requests of two documents. If both documents show the same example, it is one request. Operations that only the new
+/// Returns the example requests of two documents. An example that both documents show is returned once. Operations that only the new
 /// document has come last, when no later request depends on their effects.
 pub fn examples(old: &Document, new: &Document) -> Vec<Request> {
     let known = |document: &Document, operation: &str| document.described(operation).is_some();
@@ -187,7 +188,7 @@ fn operations(document: &Document) -> Vec<String> {
     paths.flat_map(of).collect()
 }
 
-/// The example of an operation; none if a required parameter or the body has no example.
+/// Returns the example request of an operation. None if a required parameter or the body has no example.
 fn example(document: &Document, operation: &str) -> Option<Request> {
     let described = document.described(operation)?;
     let side = Side::new(document);
@@ -216,17 +217,17 @@ fn example(document: &Document, operation: &str) -> Option<Request> {
     Some(request.json(example.to_string()))
 }
 
-/// How a document wants a key to be sent.
+/// How a request has to carry the API key, according to a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Credential {
-    /// The name of the header that has the key.
+    /// In the header with this name.
     Header(String),
-    /// `authorization: Bearer KEY`
+    /// In the header `authorization: Bearer KEY`.
     Bearer,
 }
 
 impl Document {
-    /// The first security scheme that takes a key in a header; none if the document has no such scheme.
+    /// Returns the first security scheme that takes a key in a header. None if the document has no such scheme.
     pub fn credential(&self) -> Option<Credential> {
         let side = Side::new(self);
         let schemes = members(self.root.pointer("/components/securitySchemes").unwrap_or(empty()));
@@ -240,7 +241,7 @@ impl Document {
         })
     }
 
-    /// The path of the first server, without a slash at its end.
+    /// Returns the path of the URL of the first server, without a slash at its end.
     pub fn server_path(&self) -> &str {
         let url = self.root.pointer("/servers/0/url").and_then(Value::as_str).unwrap_or_default();
         let path = match url.split_once("://") {

@@ -1,5 +1,5 @@
-//! The differences that are permitted: the changes between the documents, and the behaviour that the notes list because no document can
-//! show it.
+//! The permitted differences of a replay: the changes between the documents, and the differences in behaviour that the notes list because
+//! no document can show them.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +20,7 @@ pub(super) struct Documented<'d> {
     unshown: BTreeSet<String>,
 }
 
-/// The key of a change: `METHOD PATH: RULE PLACE DETAIL`. The detail distinguishes several changes at one place.
+/// Returns the key of a change: `METHOD PATH: RULE PLACE DETAIL`. The detail distinguishes several changes at one place.
 fn key(change: &Change) -> String {
     let operation = change.operation.as_deref().unwrap_or_default();
     let detail = change.detail.as_deref().map(|detail| format!(" {detail}")).unwrap_or_default();
@@ -32,18 +32,18 @@ impl<'d> Documented<'d> {
         Self { documents, changes: report.changes.clone(), unshown: report.unshown.iter().map(|row| row.key.clone()).collect() }
     }
 
-    /// Every documented difference.
+    /// Returns the key of every documented difference.
     pub fn keys(&self) -> BTreeSet<String> {
         self.changes.iter().map(key).chain(self.unshown.iter().cloned()).collect()
     }
 
-    /// The changes of the operation that a request is sent to.
+    /// Returns the changes of the operation that a request is sent to.
     fn of<'a>(&'a self, request: &Request) -> impl Iterator<Item = &'a Change> {
         let names = self.documents.map(|document| document.operation(&request.method, &request.path));
         self.changes.iter().filter(move |change| change.operation.is_some() && names.contains(&change.operation))
     }
 
-    /// The keys that a cause names, if all of them are documented.
+    /// Returns the keys that a cause names, if all of them are documented.
     pub fn named(&self, request: &Request, cause: &Cause) -> Result<Vec<String>, String> {
         let mut keys = Vec::new();
         for cited in &cause.by {
@@ -60,8 +60,8 @@ impl<'d> Documented<'d> {
         Ok(keys)
     }
 
-    /// The changes that explain a difference by themselves. Each explains no more than it states. Any other difference needs a `because`
-    /// in its request.
+    /// Returns the keys of the changes that explain a difference without a `because` in the request. A change explains only the difference
+    /// that it states: a removed property, a new header, another format of a recent time, a new operation.
     pub fn explain(&self, request: &Request, answers: &[Answer; 2], difference: &Difference) -> Option<Vec<String>> {
         let keys: Vec<_> = if difference.place == "status" {
             let [old, new] = answers.each_ref().map(|answer| answer.status);
@@ -88,7 +88,7 @@ impl<'d> Documented<'d> {
         (!keys.is_empty()).then_some(keys)
     }
 
-    /// The code under which the new document lists an answer.
+    /// Returns the status under which the new document lists a response, or `default`.
     fn code(&self, request: &Request, answers: &[Answer; 2]) -> String {
         let code = answers[1].status.to_string();
         let operation = self.documents[1].operation(&request.method, &request.path);
@@ -97,8 +97,8 @@ impl<'d> Documented<'d> {
         if listed { code } else { "default".to_owned() }
     }
 
-    /// Values that only the new document lists, if an answer shows them. The old server passes them on, so that no two answers differ by
-    /// them.
+    /// Returns the keys of values that only the new document lists and that the new server's response contains. The old server returns such
+    /// values too, so that no difference shows them.
     pub fn values_shown(&self, request: &Request, answers: &[Answer; 2]) -> Vec<String> {
         let body = answers[1].body();
         let prefix = format!("response {} /", self.code(request, answers));
@@ -111,7 +111,7 @@ impl<'d> Documented<'d> {
     }
 }
 
-/// Whether a value has another one at a path; `[]` stands for any item.
+/// Whether a value contains the value `wanted` at a path; `[]` stands for any item.
 fn holds(value: &Value, path: &[&str], wanted: &Value) -> bool {
     match path {
         [] => value == wanted,

@@ -1,7 +1,7 @@
-//! Replay: compares the answers of two servers to the same requests, and looks up each difference in the comparison of their documents.
+//! Replay: compares the responses of two servers to the same requests, and looks up each difference in the comparison of their documents.
 //!
-//! [`corpus`] reads the requests. [`compare`] finds the places where two answers differ. [`documented`] holds the differences that the
-//! documents and the notes permit. A caller sends the requests and passes the answers to [`Replay::add`].
+//! [`corpus`] reads the requests. [`compare`] finds the locations at which two responses differ. [`documented`] holds the differences that
+//! the documents and the notes permit. A caller sends the requests and passes the responses to [`Replay::add`].
 
 mod compare;
 mod corpus;
@@ -19,11 +19,11 @@ pub use self::{
 use super::{Document, Report};
 use documented::Documented;
 
-/// A request whose answers differ, or contradict their documents, without an explanation.
+/// A request whose responses differ without an explanation, or contradict their documents.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Unexplained {
-    /// Method, path and query.
+    /// The method, path and query, the key and the beginning of the body.
     pub request: String,
     pub faults: Vec<String>,
     /// The status and the beginning of the body, of the old and of the new server.
@@ -38,11 +38,11 @@ pub struct Replayed {
     pub unexplained: Vec<Unexplained>,
     /// Documented differences that occurred: `METHOD PATH: RULE PLACE DETAIL`, or the key of a note.
     pub seen: BTreeSet<String>,
-    /// Documented differences that no answer showed.
+    /// Documented differences that no response showed.
     pub unseen: BTreeSet<String>,
 }
 
-/// A replay that is under way.
+/// A replay in progress.
 #[derive(Debug)]
 pub struct Replay<'d> {
     documented: Documented<'d>,
@@ -59,7 +59,7 @@ impl<'d> Replay<'d> {
         Self { documented, comparison, found }
     }
 
-    /// Compares the answers of the old and of the new server to a request.
+    /// Compares the responses of the old and the new server to a request, and checks each response against the document of its server.
     pub fn add(&mut self, request: &Request, answers: &[Answer; 2]) {
         self.found.requests += 1;
         let mut faults = Vec::new();
@@ -108,7 +108,7 @@ impl<'d> Replay<'d> {
 }
 
 impl Replayed {
-    /// The result for people.
+    /// Returns the result as text for people.
     pub fn text(&self) -> String {
         let mut lines = Vec::new();
         for row in &self.unexplained {

@@ -65,7 +65,8 @@ fn values_by_chance_are_compared_by_their_form() {
     assert!(found(&lenient, "65f1c0ffee", "65f1c0fff"));
 }
 
-/// Two documents of a list of pets: `tag` is gone in the new one, `page` is required there, and `/toys` is new.
+/// Returns two documents of a list of pets. The new document lacks the property `tag`, requires the parameter `page`, and adds the path
+/// `/toys`.
 fn documents() -> [Document; 2] {
     let list = |properties: Value| {
         let rows = json!({ "type": "array", "items": { "type": "object", "properties": properties } });
@@ -108,7 +109,7 @@ fn a_difference_is_documented_by_a_change_by_a_note_or_not_at_all() {
     assert_eq!(replayed(r#"{"call": "GET /pets"}"#, std::slice::from_ref(&turned)).unexplained.len(), 1);
     let found = replayed(&because(json!([[["a", "b"], ["b", "a"]]])), std::slice::from_ref(&turned));
     assert!(found.unexplained.is_empty() && found.seen.contains("order"), "{}", found.text());
-    // Other values than those that the line names are not explained, and neither is a difference that does not occur.
+    // The line explains only the values that it names, and a difference that it names must occur.
     assert_eq!(replayed(&because(json!([[["a"], ["b"]]])), std::slice::from_ref(&turned)).unexplained.len(), 1);
     assert_eq!(replayed(&because(json!([[["a", "b"], ["b", "a"]]])), &[gone]).unexplained.len(), 1);
 }

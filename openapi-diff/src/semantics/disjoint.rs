@@ -20,7 +20,7 @@ impl<'a> Semantics<'_, 'a> {
         self.apart(one, other, false, depth)
     }
 
-    /// Whether no instance of the first schema is valid under the second one. Instances hold declared properties only.
+    /// Whether no instance of the first schema is valid under the second one. An instance holds only properties that its schema declares.
     pub fn disjoint_instances(&self, one: &SideSchema<'a>, other: &SideSchema<'a>, depth: usize) -> bool {
         self.apart(one, other, true, depth)
     }
@@ -89,7 +89,7 @@ impl<'a> Semantics<'_, 'a> {
     }
 }
 
-/// Two schemas without `oneOf` and `anyOf`, for which it is decided, by each JSON type that both permit, whether a value can satisfy both.
+/// Two schemas without `oneOf` and `anyOf`. Each method proves, for values of one JSON type, that no value is valid under both.
 struct Pair<'c, 'd, 'a> {
     semantics: &'c Semantics<'d, 'a>,
     one: &'c SideSchema<'a>,

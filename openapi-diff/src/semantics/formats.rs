@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::instances::Dice;
 
-/// Whether a value has a format; None if that is undecided. A format applies to values of one type only.
+/// Returns whether a value has a format. None if that is undecided. A format applies to values of one type only.
 pub(super) fn has_format(format: &str, value: &Value) -> Option<bool> {
     match (format, value) {
         ("int32", Value::Number(number)) => Some(number.as_f64().is_some_and(|number| number.abs() < 2_147_483_648.0)),

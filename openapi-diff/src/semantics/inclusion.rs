@@ -73,7 +73,7 @@ impl<'a> Semantics<'_, 'a> {
         if self.restricts_nothing(sup, sup_object) {
             return true;
         }
-        // A finite list of values.
+        // `const` and `enum` list all values, so each value is checked.
         let listed = match (sub_object.get("const"), sub_object.get("enum")) {
             (Some(value), _) => Some(std::slice::from_ref(value)),
             (None, Some(Value::Array(values))) => Some(values.as_slice()),
@@ -112,12 +112,12 @@ impl<'a> Semantics<'_, 'a> {
             || self.side(schema.which).document.is_3_1() && object.keys().all(|key| is_idle(key))
     }
 
-    /// The types that a schema accepts, all of them where it names none.
+    /// Returns the types that a schema accepts: all types if it names none.
     pub(super) fn accepted(&self, which: Which, schema: &Object) -> BTreeSet<String> {
         self.types(which, schema).unwrap_or_else(|| TYPES.iter().map(|name| (*name).to_owned()).collect())
     }
 
-    /// Whether two choices have the same variants, whatever their order: then as many variants accept a value in both.
+    /// Whether two choices have the same variants in any order. Then the same number of variants accepts a value in both choices.
     fn same_choice(
         &self,
         sub: &SideSchema<'a>,
@@ -165,7 +165,7 @@ fn typed<'a>(schema: &SideSchema<'a>, object: &Object, name: &str) -> SideSchema
     SideSchema::new(schema.which, Cow::Owned(Value::Object(one)))
 }
 
-/// Two schemas whose keywords are compared. Neither is a list of values, and the first one is no choice.
+/// Two schemas whose keywords are compared: whether `sup` includes `sub`. `sub` is neither a list of values nor a choice.
 pub(super) struct Inclusions<'c, 'd, 'a> {
     pub semantics: &'c Semantics<'d, 'a>,
     pub sub: &'c SideSchema<'a>,
@@ -188,7 +188,7 @@ impl<'a> Inclusions<'_, '_, 'a> {
         types.iter().all(|name| wanted.contains(name) || name == "integer" && wanted.contains("number"))
     }
 
-    /// Whether an instance can be of a type.
+    /// Whether an instance of `sub` can be of a type.
     pub fn can_be(&self, name: &str) -> bool {
         let types = self.semantics.accepted(self.sub.which, self.sub_object);
         types.contains(name) || name == "number" && types.contains("integer")
@@ -351,7 +351,8 @@ impl<'a> Inclusions<'_, '_, 'a> {
         })
     }
 
-    /// Exactly one variant accepts each instance: one includes all of them, the others none.
+    /// Whether exactly one variant of `sup` accepts each instance of `sub`: one variant accepts all instances, and the other variants
+    /// accept none.
     fn one_of(&self) -> bool {
         let list = self.other.member("oneOf");
         let count = items(list.as_deref()).len();
@@ -369,7 +370,7 @@ fn is_zero(value: Option<&Value>) -> bool {
     value.is_some_and(|value| order(value, &0.into()).is_le())
 }
 
-/// A schema that retains only some of its keywords.
+/// Returns a schema with only the given keywords of `object`.
 pub(in super::super) fn only(object: Option<&Object>, keys: &[&str]) -> Value {
     let mut kept = object.cloned().unwrap_or_default();
     kept.retain(|key, _| keys.contains(&key.as_str()));

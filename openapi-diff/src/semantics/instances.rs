@@ -15,9 +15,9 @@ use super::{
     validity::is_of,
 };
 
-/// Nesting below which optional parts are left out.
+/// The nesting depth from which optional parts are left out.
 const DEEP: usize = 6;
-/// The greatest length of generated lists and texts.
+/// The maximum length of generated lists and strings.
 const LONG: usize = 300;
 /// Once this many values have been collected from the `enum`s, `const`s, defaults and examples of schemas, no more are searched for.
 const HINTS: usize = 20;
@@ -39,9 +39,9 @@ impl Dice {
 pub(in super::super) struct Instances<'s, 'd, 'a> {
     semantics: &'s Semantics<'d, 'a>,
     dice: Dice,
-    /// Values that are named in the schemas, such as those of `enum`. Two schemas often differ in these.
+    /// Values that the schemas name, such as the values of `enum`. Two schemas often differ in such values.
     hints: Vec<Value>,
-    /// Attempts so far.
+    /// The number of attempts so far. Each of the first attempts uses the hint of its number.
     count: usize,
 }
 
@@ -56,12 +56,12 @@ impl<'s, 'd, 'a> Instances<'s, 'd, 'a> {
         Self { dice: Dice(seed), ..Self::new(semantics) }
     }
 
-    /// Adds the values that are named in some schemas, to be tried first.
+    /// Adds hints: the values that some schemas name. The generator tries these first.
     pub fn with_hints(mut self, schemas: &[&SideSchema<'a>]) -> Self {
         for schema in schemas {
             let resolved = self.semantics.resolved(schema);
             hints(&resolved.schema, 0, &mut self.hints);
-            // Instances of the schemas in negations and conditions.
+            // Instances of the subschemas of negations and conditions are hints, too.
             for key in ["not", "if", "then", "else"] {
                 let Some(inner) = resolved.member(key).map(|inner| schema.with(Some(inner))) else { continue };
                 let made: Vec<_> = (0..4).filter_map(|_| self.any(&inner, 1)).collect();
@@ -132,7 +132,8 @@ impl<'s, 'd, 'a> Instances<'s, 'd, 'a> {
         }
     }
 
-    /// The schema merged with a branch of its condition in two of three cases, and without its condition in the third.
+    /// Returns a variant of a schema with a condition, at random: merged with `if` and `then`, merged with `else`, or without its
+    /// condition.
     fn condition(&mut self, schema: &SideSchema<'a>, resolved: &Resolved<'a>, object: &Object) -> Option<SideSchema<'a>> {
         let condition = resolved.member("if")?;
         let mut rest = object.clone();
@@ -146,7 +147,7 @@ impl<'s, 'd, 'a> Instances<'s, 'd, 'a> {
         Some(schema.with(Some(Cow::Owned(json!({ "allOf": parts })))))
     }
 
-    /// The types that the keywords of a schema apply to, then other types. A type that occurs twice is chosen more often.
+    /// Returns the types that the keywords of a schema apply to, then other types. A type that occurs twice is chosen more often.
     fn probable_types(&self, object: &Object) -> Vec<String> {
         let has = |keys: &[&str]| keys.iter().any(|key| object.contains_key(*key));
         let mut types = Vec::new();
@@ -271,7 +272,7 @@ impl<'s, 'd, 'a> Instances<'s, 'd, 'a> {
         let count = |key: &str| object.get(key).and_then(Value::as_u64).and_then(|count| usize::try_from(count).ok());
         let required: Vec<&str> = items(object.get("required")).iter().filter_map(Value::as_str).collect();
         let mut made = Object::new();
-        // None, all, or some of the optional properties.
+        // 0: no optional property, 1: all of them, else a random half.
         let share = self.dice.roll(4);
         for name in members_of(&listed).keys() {
             let wanted = required.contains(&name.as_str()) || depth < DEEP && (share == 1 || share > 1 && self.dice.roll(2) == 0);
@@ -326,7 +327,7 @@ impl<'s, 'd, 'a> Instances<'s, 'd, 'a> {
     }
 }
 
-/// Collects the values that are named within a schema.
+/// Collects the values of `enum`, `const`, `default` and `example` within a schema.
 fn hints(schema: &Value, depth: usize, found: &mut Vec<Value>) {
     if depth > 6 || found.len() >= HINTS {
         return;

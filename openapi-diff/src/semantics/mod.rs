@@ -1,10 +1,11 @@
-//! Semantics of schemas: validity of a value, instances of a schema, inclusion and disjointness of two schemas.
+//! Semantics of schemas: validity of a value under a schema, random instances (valid values) of a schema, containment and disjointness of
+//! two schemas.
 //!
 //! The comparison uses this module where keywords alone do not decide a change: choices, negations, conditions, patterns.
 //!
-//! Two conventions go beyond JSON Schema. `readOnly` properties count as absent from requests, `writeOnly` ones from
-//! responses. An instance holds no property under a name that its own schema does not declare but the other one does: a new
-//! optional property of an open object therefore excludes no instance.
+//! Two conventions go beyond JSON Schema. `readOnly` properties count as absent from requests, `writeOnly` ones from responses. An instance
+//! of one of two compared schemas holds no property that only the other schema declares: a new optional property of an open object
+//! therefore excludes no instance.
 
 mod disjoint;
 mod formats;
@@ -40,15 +41,15 @@ use super::{
     values::{Object, empty, flag, is_annotation, items, members},
 };
 
-/// The nesting of schemas down to which questions are answered.
+/// The maximum nesting depth of schemas. Beyond it a check is undecided.
 const DEPTH: usize = 40;
-/// Most steps for all questions of one comparison.
+/// The maximum number of steps of all checks of one comparison together.
 const WORK: usize = 10_000_000;
-/// Most steps for all searches for witnesses of one comparison.
+/// The maximum number of steps of all searches for witnesses of one comparison together.
 const ILLUSTRATION: usize = 2_500_000;
-/// Most steps for one question.
+/// The maximum number of steps of one check.
 const QUESTION: usize = 20_000;
-/// Most resolved schemas in the cache.
+/// The maximum number of schemas in each cache.
 const KEPT: usize = 20_000;
 
 /// One of the two documents.
@@ -63,14 +64,14 @@ pub(super) enum Which {
 pub(super) struct SideSchema<'a> {
     pub which: Which,
     pub value: Cow<'a, Value>,
-    /// A cache of the resolved schema, for a schema that the comparison built.
+    /// The cached resolved form, for a schema that the comparison built.
     resolved: OnceCell<Rc<Resolved<'a>>>,
 }
 
-/// Schemas that a comparison built. They live as long as the documents.
+/// The arena of the schemas that a comparison built, such as merged ones. The schemas live as long as the arena.
 pub(super) type Arena = FrozenVec<Box<Value>>;
 
-/// Whether each instance of one schema is valid under another one.
+/// The result of a check for schema containment: whether each instance of one schema is valid under another one.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Inclusion {
     Proven,
@@ -79,10 +80,10 @@ pub(super) enum Inclusion {
     Undecided,
 }
 
-/// State that all questions of a comparison share: the steps that are left, and caches of resolved schemas.
+/// State that all checks of a comparison share: the remaining steps, and caches of resolved schemas.
 pub(super) struct Memory<'a> {
     work: Cell<usize>,
-    /// Steps that are left for searches for witnesses, which do not affect the class of a change.
+    /// The remaining steps for searches for witnesses. A search does not affect the class of a change.
     illustration: Cell<usize>,
     arena: &'a Arena,
     resolved: RefCell<HashMap<(Which, usize), Rc<Resolved<'a>>>>,
@@ -123,7 +124,7 @@ impl<'a> Memory<'a> {
     }
 }
 
-/// Answers questions about the schemas of two documents, within a limit of work.
+/// Checks schemas of two documents for validity, containment and disjointness, within a limit of steps.
 pub(super) struct Semantics<'d, 'a> {
     old: &'d Side<'a>,
     new: &'d Side<'a>,
@@ -131,15 +132,16 @@ pub(super) struct Semantics<'d, 'a> {
     unchanged: &'d HashSet<String>,
     direction: Direction,
     memory: &'d Memory<'a>,
-    /// Steps that are left for this question.
+    /// The remaining steps of this check.
     left: Cell<usize>,
-    /// Whether the question is a search for a witness, which has a separate limit of steps.
+    /// Whether the check is a search for a witness, which has a separate limit of steps.
     illustrates: bool,
-    /// Whether an object has to declare the properties of an object that it includes.
+    /// Whether containment of objects is strict: an open schema that does not declare a property does not include a schema that declares
+    /// it.
     strict: bool,
-    /// Whether a format that is not checked here counts as fulfilled.
+    /// Whether a value counts as valid under a format that this crate does not check. Otherwise it is undecided.
     trusting: Cell<bool>,
-    /// Pairs of references whose inclusion is being proven.
+    /// Pairs of references whose containment is being proven. A recursive proof assumes them.
     assumed: RefCell<Vec<[(Which, String); 2]>>,
 }
 
@@ -160,25 +162,25 @@ impl<'d, 'a> Semantics<'d, 'a> {
         }
     }
 
-    /// For a search for witnesses, which has a separate limit of steps.
+    /// Returns this checker in the mode for searches for witnesses, which have a separate limit of steps.
     pub fn illustrating(mut self) -> Self {
         self.illustrates = true;
         self
     }
 
-    /// For questions in which a property that only one of two open objects declares makes the objects different.
+    /// Returns this checker in the strict mode: an open schema that does not declare a property does not include a schema that declares it.
     pub fn strict(mut self) -> Self {
         self.strict = true;
         self
     }
 
-    /// The same, with all steps left for the next question.
+    /// Resets the remaining steps for the next check, and returns this checker.
     pub fn refreshed(&self) -> &Self {
         self.left.set(QUESTION);
         self
     }
 
-    /// Counts one step. Returns false once the limit of this question or of the comparison is reached.
+    /// Counts one step. Returns false once the limit of this check or of the comparison is reached.
     fn step(&self) -> bool {
         let limit = if self.illustrates { &self.memory.illustration } else { &self.memory.work };
         let (own, all) = (self.left.get(), limit.get());
@@ -202,7 +204,7 @@ impl<'d, 'a> Semantics<'d, 'a> {
         }
     }
 
-    /// Looks for a proof that one schema includes another, then for a value that refutes it.
+    /// Checks whether `sup` accepts each instance of `sub`: looks for a proof, then tries random instances of `sub` to refute it.
     pub fn inclusion(&self, sub: &SideSchema<'a>, sup: &SideSchema<'a>, samples: usize) -> Inclusion {
         if self.fits(sub, sup, 0) {
             return Inclusion::Proven;
@@ -210,13 +212,13 @@ impl<'d, 'a> Semantics<'d, 'a> {
         self.refutation(sub, sup, samples).map_or(Inclusion::Undecided, Inclusion::Refuted)
     }
 
-    /// An instance of one schema that another one refuses.
+    /// Searches for an instance of `sub` that `sup` refuses. None if it finds none.
     pub fn witness(&self, sub: &SideSchema<'a>, sup: &SideSchema<'a>) -> Option<Value> {
         self.refutation(sub, sup, 40)
     }
 
     fn refutation(&self, sub: &SideSchema<'a>, sup: &SideSchema<'a>, samples: usize) -> Option<Value> {
-        // The search has all steps of a question, however many the failed proof used.
+        // The search has all steps of a check, however many steps the failed proof used.
         self.left.set(QUESTION);
         let mut instances = Instances::new(self).with_hints(&[sub, sup]);
         let found = (0..samples).filter_map(|_| instances.valid(sub).filter(|value| self.validity(sup, value, 0) == Validity::Invalid));
@@ -235,7 +237,7 @@ impl<'d, 'a> Semantics<'d, 'a> {
         if plain { flag(members(&property.value), key) } else { self.resolved(property).object().is_some_and(|schema| flag(schema, key)) }
     }
 
-    /// The types that a schema names; `integer` beside `number` is dropped. None if the schema names no type.
+    /// Returns the types that a schema names, without `integer` if `number` is named too. None if the schema names no type.
     fn types(&self, which: Which, schema: &Object) -> Option<BTreeSet<String>> {
         let named = schema.get("type")?;
         let mut types: BTreeSet<_> =
@@ -249,7 +251,7 @@ impl<'d, 'a> Semantics<'d, 'a> {
         Some(types)
     }
 
-    /// The variants of a choice, each merged with the keywords beside the choice. None for a schema without a choice.
+    /// Returns the variants of a choice, each merged with the keywords next to the choice. None for a schema without a choice.
     fn pieces(&self, schema: &SideSchema<'a>, resolved: &Resolved<'a>) -> Pieces<'a> {
         let Cow::Borrowed(value) = resolved.schema else { return self.split(schema, resolved).map(Rc::new) };
         let address = (schema.which, std::ptr::from_ref(value).addr());
@@ -286,7 +288,7 @@ impl<'d, 'a> Semantics<'d, 'a> {
                 SideSchema::new(schema.which, value)
             })
             .collect();
-        // Authors write `nullable` beside a choice to accept null.
+        // Authors write `nullable` next to a choice to accept null.
         if nullable {
             pieces.push(SideSchema::new(schema.which, Cow::Owned(json!({ "type": "null" }))));
         }
@@ -304,7 +306,7 @@ impl<'a> SideSchema<'a> {
     }
 }
 
-/// Keywords that restrict no value.
+/// Whether a keyword restricts no value by itself.
 fn is_idle(key: &str) -> bool {
     const IDLE: [&str; 19] = [
         "default",

@@ -49,7 +49,7 @@ impl<'a> Inclusions<'_, '_, 'a> {
         })
     }
 
-    /// Whether no instance holds a property.
+    /// Whether no instance of `sub` has a property.
     fn absent(&self, name: &str) -> bool {
         let declared = self.one.member("properties").as_deref().is_some_and(|listed| listed.get(name).is_some());
         let open = matches!(AdditionalProperties::of(self.sub_object), AdditionalProperties::Schema | AdditionalProperties::Odd);

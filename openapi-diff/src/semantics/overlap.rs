@@ -9,9 +9,9 @@ use super::{
     Instances, Semantics, SideSchema, Validity,
 };
 
-/// Instances that are tried for one question.
+/// The number of instances that are tried to find one overlap.
 const SAMPLES: usize = 60;
-/// Most variants of a choice that are compared pair by pair.
+/// The maximum number of variants of a choice that are compared pair by pair.
 const VARIANTS: usize = 80;
 
 /// Whether a `oneOf` refuses instances of another schema because more than one variant accepts them.
@@ -23,8 +23,8 @@ pub(in super::super) enum Overlap {
 }
 
 impl<'a> Semantics<'_, 'a> {
-    /// Whether `target` refuses instances of `promise` because more than one variant of `target` accepts them. A discriminator selects one
-    /// variant, so there is no overlap then.
+    /// Checks whether `target` refuses instances of `promise` because more than one variant of `target` accepts them. `promise` is the
+    /// schema whose values are sent, and `target` has to accept them. A discriminator selects one variant, so there is no overlap then.
     pub fn overlap(&self, promise: &SideSchema<'a>, target: &SideSchema<'a>) -> Overlap {
         let (source, resolved) = (self.resolved(promise), self.resolved(target));
         let list = resolved.member("oneOf");
@@ -42,7 +42,8 @@ impl<'a> Semantics<'_, 'a> {
             let list = source.member("oneOf");
             (0..items(list.as_deref()).len()).map(|position| promise.with(element(&list, position))).collect()
         };
-        // Two variants are exclusive if they fit into two different variants of `promise`, each of whose instances fits only one variant.
+        // Two variants of `target` are exclusive if they fit into two different variants of `promise`: an instance of `promise` is valid
+        // under only one of its variants.
         let within: Vec<Vec<usize>> = variants
             .iter()
             .map(|variant| {
@@ -86,7 +87,7 @@ impl<'a> Semantics<'_, 'a> {
             && (0..variants.len()).all(|one| (one + 1..variants.len()).all(|other| self.disjoint(&variants[one], &variants[other], 0)))
     }
 
-    /// Whether one schema fits into at least one of several others.
+    /// Whether at least one of several schemas includes the schema `one`.
     pub fn fits_any(&self, one: &SideSchema<'a>, others: &[Cow<'a, Value>], side: &SideSchema<'a>) -> bool {
         others.iter().any(|other| self.fits(one, &side.with(Some(other.clone())), 0))
     }

@@ -1,6 +1,7 @@
-//! Regular expressions: checks whether a text matches, and generates texts that match.
+//! Regular expressions of schemas: checks whether a string matches, and generates strings that match.
 //!
-//! OpenAPI patterns are ECMAScript. Those that the `regex` crate does not accept (look-around, back-references) are undecided.
+//! OpenAPI patterns are ECMAScript regular expressions. A pattern that the `regex` crate does not accept (look-around, back-references) is
+//! undecided.
 
 use std::{cell::RefCell, collections::HashMap};
 
@@ -9,16 +10,16 @@ use regex_syntax::hir::{Class, Hir, HirKind};
 
 use super::instances::Dice;
 
-/// The greatest size of a compiled pattern, in bytes.
+/// The maximum size of a compiled pattern, in bytes.
 const SIZE: usize = 1 << 20;
-/// Most compiled patterns in the cache.
+/// The maximum number of compiled patterns in the cache.
 const KEPT: usize = 1_000;
 
 thread_local! {
     static COMPILED: RefCell<HashMap<String, Option<Regex>>> = RefCell::default();
 }
 
-/// Whether a text matches a pattern. None if the `regex` crate does not accept the pattern.
+/// Whether a string matches a pattern. None if the `regex` crate does not accept the pattern.
 pub(super) fn matches(pattern: &str, text: &str) -> Option<bool> {
     COMPILED.with_borrow_mut(|compiled| {
         if compiled.len() > KEPT {
@@ -29,7 +30,7 @@ pub(super) fn matches(pattern: &str, text: &str) -> Option<bool> {
     })
 }
 
-/// Generates a text that should match a pattern. None if the attempt fails.
+/// Generates a string that should match a pattern. None if the attempt fails.
 pub(super) fn matching(pattern: &str, dice: &mut Dice) -> Option<String> {
     let hir = regex_syntax::parse(pattern).ok()?;
     let mut text = String::new();

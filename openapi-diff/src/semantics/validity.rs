@@ -38,10 +38,10 @@ impl Validity {
     }
 }
 
-/// The keywords that refuse a value. A missing property `NAME` is given as `required NAME`.
+/// The keywords that refuse a value. For a missing property `NAME` the entry is `required NAME`.
 pub(in super::super) type Refusals = BTreeSet<String>;
 
-/// The result of all keywords of a schema.
+/// The accumulated result of the keywords of a schema. `refusals` is None if the refusing keywords are not needed.
 struct Verdict {
     worst: Validity,
     refusals: Option<Refusals>,
@@ -294,7 +294,8 @@ impl<'a> Scope<'_, '_, 'a> {
         }
     }
 
-    /// The result for values that no keyword beside `key` evaluates. Invalid values count as undecided if a subschema may evaluate them.
+    /// Returns the result for values that no keyword other than `key` evaluates. Invalid values count as undecided if a subschema may
+    /// evaluate them.
     fn unevaluated<'v>(&self, key: &str, values: impl Iterator<Item = &'v Value>) -> Validity {
         let perhaps = evaluates(&self.resolved.schema, key);
         let schema = self.member(key);
@@ -339,7 +340,7 @@ impl<'a> Scope<'_, '_, 'a> {
     }
 }
 
-/// The result for a value of a type that a keyword does not apply to: valid for a known keyword, else undecided.
+/// Returns the result for a value of a type that a keyword does not apply to: valid for a known keyword, else undecided.
 fn if_known(key: &str) -> Validity {
     const KNOWN: [&str; 29] = [
         "minimum",
@@ -395,7 +396,7 @@ fn multiple_of(value: &Value, step: &Value) -> Validity {
     }
     let steps = value / step;
     let distance = (steps - steps.round()).abs();
-    // Between the two thresholds, rounding may have moved the quotient.
+    // Between the two thresholds, a rounding error may be the cause of the distance.
     if distance < 1e-12 {
         Valid
     } else if distance > 1e-6 {

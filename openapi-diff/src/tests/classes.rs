@@ -10,9 +10,9 @@ use crate::{Document, Report, Summary, diff};
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Verdict {
     Breaking,
-    /// Unknown changes at most.
+    /// No breaking change, and at least one unknown change.
     Unknown,
-    /// Compatible changes at most.
+    /// Compatible changes only, or no change.
     Compatible,
 }
 
@@ -48,12 +48,12 @@ fn document(version: &str, request: bool, schema: &Value) -> Value {
     json!({ "openapi": version, "info": {}, "paths": { "/s": { "post": operation } }, "components": { "schemas": components() } })
 }
 
-/// Compares two schemas in a body.
+/// Compares two documents that differ in the schema of a body.
 fn body(version: &str, request: bool, old: &Value, new: &Value) -> Report {
     compared(&document(version, request, old), &document(version, request, new))
 }
 
-/// Checks the verdicts of all pairs, and fails with each pair that has another one. A breaking change of a schema needs a witness.
+/// Asserts the verdicts of all pairs, and that each breaking change of a schema has a witness. Fails with a list of all faults.
 fn hold(pairs: Vec<(&str, bool, Value, Value, Verdict)>) {
     let mut faults = Vec::new();
     for (version, request, old, new, expected) in pairs {
@@ -117,10 +117,10 @@ fn variants_that_overlap_refuse_values() {
         // A schema is wrapped.
         ("3.0.3", true, pair.clone(), one(&[half("foo"), half("bar")]), Breaking),
         ("3.0.3", true, object("a", true), one(&[object("a", true), object("b", true)]), Compatible),
-        // The mirror, in answers.
+        // The mirrored cases, in responses.
         ("3.0.3", false, one(&[object("a", true), object("b", false)]), one(&[object("a", true)]), Breaking),
         ("3.0.3", false, one(&[object("a", true), object("b", true)]), one(&[object("a", true)]), Compatible),
-        // Any of the variants becomes exactly one.
+        // `anyOf` becomes `oneOf`.
         ("3.0.3", true, any(&[json!({ "type": "string" }), text(5)]), one(&[json!({ "type": "string" }), text(5)]), Breaking),
         (
             "3.0.3",
@@ -408,7 +408,7 @@ fn numbers_of_yaml_keep_their_kind() {
     );
 }
 
-/// A document with a reference, and the files beside it.
+/// Reads a document with a reference, and the files in its folder.
 fn with_files(reference: &str, files: &[(&str, &str)]) -> Document {
     let text = json!({ "openapi": "3.0.3", "info": {}, "paths": { "/a": { "get": { "responses": { "200": { "content": {
         "application/json": { "schema": { "$ref": reference } }

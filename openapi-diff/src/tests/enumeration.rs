@@ -1,5 +1,5 @@
-//! Each fixed field of OpenAPI 3.0 and 3.1: added, removed and changed, in a request and in a response. Nearly all of these
-//! changes have a class other than unknown.
+//! Coverage test: adds, removes and changes each fixed field of OpenAPI 3.0 and 3.1, in a request and in a response. Nearly all of these
+//! changes must have a class other than unknown.
 
 use std::{collections::BTreeMap, fmt::Write};
 
@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 
 use super::compared;
 
-/// A field, two values of it, and the keywords beside it.
+/// A field, two values of it, and the other keywords of its schema.
 type Field = (&'static str, Value, Value, Value);
 
-/// The keywords of a schema: of both versions of OpenAPI, of 3.0 alone, of 3.1 alone.
+/// Returns the keywords of a schema in three lists: of both versions of OpenAPI, of 3.0 alone, of 3.1 alone.
 fn keywords() -> [Vec<Field>; 3] {
     let none = || json!({});
     let object = || json!({ "type": "object" });
@@ -254,7 +254,7 @@ fn base(version: &str) -> Value {
     })
 }
 
-/// A document with a schema in the body of a request or of a response.
+/// Returns a document with a schema in the body of a request or of a response.
 fn with_schema(version: &str, request: bool, schema: &Value) -> Value {
     let mut document = base(version);
     let body = json!({ "content": { "application/json": { "schema": schema } } });

@@ -1,4 +1,4 @@
-//! Invalid, large, deeply nested and recursive documents.
+//! Robustness tests: invalid, large, deeply nested and recursive documents, and random edits (fuzzing).
 
 use std::fmt::Write;
 
@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 use super::{base, committed, compared, document, lines, properties::hold_mirrored};
 use crate::{Document, Report, Unreadable, diff, semantics::Dice};
 
-/// The changes except those about references that are not loaded, which even equal documents have.
+/// Returns the changes except those about references that were not loaded, which even equal documents have.
 fn followed(report: &Report) -> Vec<String> {
     lines(report).into_iter().filter(|line| !line.contains("reference-not-followed")).collect()
 }
 
-/// A random place in a value.
+/// Returns a random value inside a value, or the value itself.
 fn somewhere<'v>(value: &'v mut Value, dice: &mut Dice) -> &'v mut Value {
     let inside = match value {
         Value::Object(object) => object.len(),
@@ -50,7 +50,7 @@ fn oddity(dice: &mut Dice) -> Value {
     }
 }
 
-/// Changes a document in one to four places.
+/// Edits a document in one to four random places.
 fn mutate(document: &mut Value, dice: &mut Dice) {
     for _ in 0..=dice.roll(4) {
         let kind = dice.roll(4);
@@ -104,8 +104,8 @@ fn random_mutations_of_the_committed_documents_have_mirrors() {
     }
 }
 
-/// Two documents with one operation, whose response has the schema `S0`, the first of a chain. The documents differ in the last schema of
-/// the chain.
+/// Returns two documents with one operation, whose response has the schema `S0`, the first of a chain. The documents differ in the last
+/// schema of the chain.
 fn chained(schema: impl Fn(usize) -> Value, count: usize) -> [Value; 2] {
     ["string", "integer"].map(|last| {
         let mut schemas: serde_json::Map<_, _> = (0..count).map(|number| (format!("S{number}"), schema(number))).collect();

@@ -9,12 +9,12 @@ use serde_json::{Map, Value, json};
 use super::{base, committed, document};
 use crate::{diff, references::Side, values::ANNOTATIONS};
 
-/// The pointers of all plain values, empty lists and empty objects, without annotations.
+/// Collects the JSON pointers of all leaves: scalar values, empty lists and empty objects, without annotations.
 fn leaves(value: &Value, pointer: &str, names: bool, found: &mut Vec<String>) {
     match value {
         Value::Object(object) if !object.is_empty() => {
             for (key, member) in object {
-                // The members of some objects, such as `properties`, are names, and a name may equal that of an annotation.
+                // The keys of some objects, such as `properties`, are free names, and such a name may equal that of an annotation.
                 if names || !ANNOTATIONS.contains(&key.as_str()) {
                     let named =
                         !names && ["properties", "headers", "responses", "content", "schemas", "patternProperties"].contains(&key.as_str());
@@ -44,7 +44,7 @@ fn changed(value: &Value) -> Value {
     }
 }
 
-/// Changes each leaf below a pointer, one at a time. Returns the leaves without a change in the report.
+/// Edits each leaf below a pointer, one at a time. Returns the leaves whose edit causes no change in the report.
 fn silent(whole: &Value, below: &str, checked: &mut usize) -> Vec<String> {
     let mut found = Vec::new();
     let names = below.ends_with("/schemas") || below.ends_with("/paths");
@@ -65,7 +65,7 @@ fn silent(whole: &Value, below: &str, checked: &mut usize) -> Vec<String> {
     silent
 }
 
-/// The document with one operation and the components that it needs.
+/// Returns the document with one operation and the components that the operation needs.
 fn with_one_operation(whole: &Value, path: &str, method: &str) -> Value {
     let item = json!({ (method): whole["paths"][path][method] });
     let mut small = whole.clone();

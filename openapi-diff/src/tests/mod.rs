@@ -21,7 +21,7 @@ fn compared(old: &Value, new: &Value) -> Report {
     diff(&document(old), &document(new))
 }
 
-/// A change in one line.
+/// Renders a change as one line.
 fn line(change: &Change) -> String {
     let operation = change.operation.as_deref().unwrap_or("document");
     let detail = change.detail.as_ref().map(|detail| format!(" {detail}")).unwrap_or_default();

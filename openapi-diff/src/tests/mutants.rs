@@ -14,11 +14,11 @@ use serde_json::Value;
 use super::{compared, line};
 use crate::Class::{self, Breaking as B, Compatible as C, Unknown as U};
 
-/// A change of the base document.
+/// An edit of the base document.
 enum Done {
     Put(&'static str, Value),
     Gone(&'static str),
-    /// Moves a member to another name.
+    /// Renames a property.
     Named(&'static str, &'static str),
 }
 
@@ -54,10 +54,10 @@ impl Done {
     }
 }
 
-/// A change, the expected lines of the report, and the classes of the first line in both directions.
+/// An edit, the expected lines of the report, and the class of the first line in each direction.
 type Mutant = (Done, &'static [&'static str], Class, Class);
 
-/// Checks all changes, and fails with all faults.
+/// Asserts that each edit gives the expected report in both directions. Fails with a list of all faults.
 fn hold(base: &Value, mutants: Vec<Mutant>) {
     let mut faults = Vec::new();
     for (number, (done, expected, there, back)) in mutants.iter().enumerate() {

@@ -7,8 +7,8 @@ use serde_json::json;
 use super::{Change, Report, base, committed, compared, lines};
 use crate::report::unnamed;
 
-/// Counts equal changes, by what a change shares with its counterpart in the comparison in the other direction. `mirrored`: counts the
-/// counterparts, which have the opposite rule, and the old and the new value exchanged.
+/// Counts the changes of a report by a key that has no fingerprint, class or wording. With `mirrored`, the key is that of the expected
+/// change in the other direction: it has the mirror rule, and the old and the new value are exchanged.
 fn counted(report: &Report, mirrored: bool) -> BTreeMap<String, usize> {
     let mut counted = BTreeMap::new();
     for change in &report.changes {
@@ -22,7 +22,7 @@ fn counted(report: &Report, mirrored: bool) -> BTreeMap<String, usize> {
     counted
 }
 
-/// Fails unless each report is the mirror of the other, and mirroring one gives the other.
+/// Asserts that each report is the mirror of the other, and that `mirrored` turns one into the other.
 pub(super) fn hold_mirrored(there: &Report, back: &Report) {
     assert_eq!(counted(there, true), counted(back, false));
     let mirrored = there.mirrored();

@@ -1,8 +1,8 @@
 //! Differential test on random pairs of schemas, with an independent validator (the crate `jsonschema`) as referee.
 //!
-//! One schema of a pair makes the promise: the old schema of a request, the new schema of a response. If a change is classed compatible,
-//! each instance of the promising schema is valid under the other one. A witness of a breaking change is valid under the promising schema
-//! and invalid under the other one.
+//! One schema of a pair is the promise, whose values the other schema has to accept: the old schema in a request, the new schema in a
+//! response. If a change is classed compatible, each instance of the promise is valid under the other schema. A witness of a breaking
+//! change is valid under the promise and invalid under the other schema.
 
 use std::fmt::Write;
 
@@ -16,12 +16,12 @@ use crate::{
     semantics::{Arena, Dice, Instances, SideSchema, Which},
 };
 
-/// Instances that are tried for each change that is classed compatible.
+/// The number of instances that are tried for each change that is classed compatible.
 const INSTANCES: usize = 1_000;
 
 const NAMES: [&str; 4] = ["a", "b", "c", "d"];
 
-/// A random schema of OpenAPI 3.1.
+/// Generates a random schema of OpenAPI 3.1.
 fn schema(dice: &mut Dice, depth: usize) -> Value {
     let kinds = if depth == 0 { 5 } else { 10 };
     match dice.roll(kinds) {
@@ -118,7 +118,7 @@ fn object(dice: &mut Dice, depth: usize) -> Value {
     object
 }
 
-/// A schema with one part of it replaced, removed, wrapped or added.
+/// Returns a schema with one part of it replaced, removed, wrapped or added.
 fn changed(schema_of: &Value, dice: &mut Dice) -> Value {
     let mut new = schema_of.clone();
     let mut place = &mut new;
@@ -260,7 +260,7 @@ fn run(seed: u64, pairs: usize) -> Found {
     found
 }
 
-/// An instance of the promising schema that the other schema refuses.
+/// Searches for an instance of the promise that the other schema refuses.
 fn counter_example(
     request: bool,
     documents: [&Value; 2],

@@ -1,4 +1,4 @@
-//! What falls due in a sandbox, and what an advance refuses.
+//! Tests of advancing the sandbox clock: the work that falls due is done, and invalid advances are refused.
 
 use std::{sync::Arc, time::Duration};
 
@@ -138,7 +138,7 @@ async fn failed_deliveries_keep_to_their_schedule_and_disable_a_webhook_after_fi
     shop.set(Method::POST, "/conversations/escalate", json!({ "conversationId": conversation })).await;
     let advanced = advance(began.plus_millis(6 * DAY)).await;
     assert_eq!((&advanced["webhooksDisabled"], &shop.shown_webhook(&hook).await["enabled"]), (&json!(1), &json!(false)), "{advanced}");
-    // A receiver compares the time of a signature with real time.
+    // Signatures have real time, not the sandbox's time, since a receiver compares them with real time.
     assert_eq!(endpoint.last().seconds(), shop.real.now().millis() / 1000);
 }
 
@@ -147,7 +147,7 @@ async fn people_stay_signed_in_while_the_clock_is_advanced() {
     let mut shop = ClockedShop::in_sandbox().await;
     shop.pass(700 * DAY).await;
     shop.set(Method::GET, "/session", Value::Null).await;
-    // Real time ends a token.
+    // A token expires by real time, not by the sandbox's clock.
     shop.real.pass(CredentialKind::Token.lifetime());
     assert_eq!(shop.ask(Method::GET, &format!("{SETTINGS_PREFIX}/session"), None, &[], Value::Null).await.0, 401);
 }
@@ -174,7 +174,7 @@ async fn an_advance_refuses_what_is_no_instant_ahead() {
         assert!(status == 400 && message.contains(said), "{body}: {status} {answer}");
     }
     assert_eq!(shop.now(), now, "refusals move nothing");
-    // To the present, and to the farthest instant.
+    // Accepted: an advance to the present, and an advance to the latest permitted instant.
     for ahead in [DAY, 731 * DAY] {
         assert_eq!(shop.request_advance(at(ahead)).await.0, 200);
     }
@@ -203,7 +203,7 @@ async fn one_advance_runs_at_a_time_goes_on_without_its_client_and_waits_for_att
     let (from, to) = (shop.now(), shop.now().plus_millis(7 * DAY));
     let client = shop.request_advance(json!({ "to": to }));
     assert!(tokio::time::timeout(Duration::from_millis(300), client).await.is_err(), "an attempt is under way");
-    // The client is gone.
+    // The client has disconnected, and the advance is still in progress.
     let clock = shop.set(Method::GET, "/clock", Value::Null).await;
     assert_eq!(clock, json!({ "now": from, "sandbox": true, "advancingTo": to }));
     let (status, answer) = shop.request_advance(json!({ "to": to })).await;
@@ -214,7 +214,7 @@ async fn one_advance_runs_at_a_time_goes_on_without_its_client_and_waits_for_att
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     assert_eq!(shop.now(), to);
-    // A process that starts now begins where this one is.
+    // The advanced time is stored: a process that starts now shows the same time.
     let ahead = shop.fixture.db.sandbox_ahead().await.unwrap().unwrap();
     let world = World { sandbox: None, clock: shop.real.clone(), ..World::of(shop.real.clone(), shop.service.world().ids.clone()) };
     assert_eq!(world.in_sandbox(ahead).now(), to);
@@ -230,13 +230,13 @@ async fn the_clock_of_two_servers_does_not_move() {
     assert!(refused.contains("another server serves this sandbox"), "{refused}");
     drop(lock);
     let _lock = loop {
-        // PostgreSQL notices a while later that the connection is gone.
+        // PostgreSQL releases the lock only once it notices that the connection is closed.
         match other.lock_for_server().await {
             Ok(lock) => break lock,
             Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
         }
     };
-    // The other server moves the clock although it should not.
+    // The other server moves the stored clock while this process still serves the sandbox: the next advance must fail.
     other.move_sandbox(0, DAY).await.unwrap();
     let (status, answer) = shop.request_advance(json!({ "to": shop.now().plus_millis(2 * DAY) })).await;
     assert_eq!(status, 503, "{answer}");

@@ -1,4 +1,4 @@
-//! Six months of a shop: the clock of a sandbox gives what the clock of the test suite gives.
+//! Six months of a test store ("shop"): an advanced sandbox clock leads to the same results as the fake clock of the test suite.
 
 use std::time::Instant;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::shop::{ClockedShop, DAY, HOUR};
 use crate::delivery::testing::TestEndpoint;
 
-/// What happened in a shop.
+/// The results of one run, for the comparison.
 #[derive(Debug, PartialEq)]
 struct Happened {
     /// What requests showed, week by week.
@@ -18,8 +18,9 @@ struct Happened {
     received: Vec<usize>,
 }
 
-/// Half a year, and the week after it: a contact writes each week and gets an answer, whose channel fails at times, and the ticket is
-/// snoozed. One key is rotated and one expires. One receiver of events is well, one fails for two days, and one fails for good.
+/// Runs a store for half a year and one week. Each week a contact writes, a reply is sent over a channel that sometimes fails, and the
+/// ticket is snoozed. One API key is rotated and one expires. Of three receivers of events, one always works, one fails for two days, and
+/// one fails permanently.
 async fn live(mut shop: ClockedShop) -> Happened {
     let receivers = [TestEndpoint::says("200 OK").await, TestEndpoint::says("200 OK").await, TestEndpoint::says("200 OK").await];
     let [_, recovers, fails] = &receivers;
@@ -96,7 +97,7 @@ async fn six_months_in_a_sandbox_are_what_they_are_on_the_clock_of_the_test_suit
         assert_eq!(in_sandbox, on_moved);
     }
     assert_eq!(sandbox.received, moved.received);
-    // The comparison would hold if nothing happened.
+    // The comparison would also succeed if nothing happened, so some expected results are checked.
     let tells = |line: &str| assert!(sandbox.shown.iter().any(|shown| shown.contains(line)), "{line}: {:#?}", sandbox.shown);
     for line in ["day 4: true", "day 5: false", "week 26: [String(\"active\"), String(\"expired\")], (401, 0)"] {
         tells(line);

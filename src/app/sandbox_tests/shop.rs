@@ -1,4 +1,4 @@
-//! Test fixture: a shop whose time passes either as in a sandbox, or as in the other tests of deliveries.
+//! Test fixture: a store ("shop") whose clock moves either by requests that advance a sandbox, or by a fake clock that the test moves.
 
 use std::sync::Arc;
 
@@ -39,11 +39,11 @@ pub const MINUTE: i64 = 60 * 1000;
 pub const HOUR: i64 = 60 * MINUTE;
 pub const DAY: i64 = 24 * HOUR;
 
-/// How the time of a shop passes.
+/// How the clock of the store moves.
 enum Passage {
-    /// With requests to advance the clock of a sandbox, whose workers run.
+    /// By requests that advance the clock of a sandbox, whose delivery workers run.
     Requested { _stop: watch::Sender<()> },
-    /// With a clock that the test moves from one due instant to the next, and workers that it drains there.
+    /// By the test, which moves a fake clock from one due instant to the next, and drains the workers at each.
     Moved { clock: Arc<MovableClock>, messages: Box<Worker<Messages>>, webhooks: Box<Worker<WebhookQueue>> },
 }
 
@@ -52,7 +52,7 @@ pub struct ClockedShop {
     pub service: Service,
     endpoint: BoxEndpoint<'static, Response>,
     token: String,
-    /// Real time, which stands still unless a test moves it.
+    /// The fake clock for real time: it does not move unless a test moves it.
     pub real: Arc<MovableClock>,
     passage: Passage,
 }
@@ -62,7 +62,7 @@ impl ClockedShop {
         Self::over(Connectors::every(Arc::new(Simulator))).await
     }
 
-    /// A sandbox with these channels.
+    /// Creates a sandbox in which these connectors send the messages.
     pub async fn over(connectors: Connectors) -> Self {
         Self::new(true, connectors).await
     }
@@ -108,7 +108,7 @@ impl ClockedShop {
         self.service.world().now()
     }
 
-    /// The status and the answer of a request.
+    /// Sends a request with an API key, or else with the settings token. Returns the status and the body of the response.
     pub async fn ask(&self, method: Method, path: &str, key: Option<&str>, headers: &[(&str, &str)], body: Value) -> (u16, Value) {
         let mut request = Request::builder().method(method).uri_str(path).header("content-type", "application/json");
         request = match key {
@@ -124,7 +124,7 @@ impl ClockedShop {
         (status, serde_json::from_slice(&body).unwrap_or_default())
     }
 
-    /// The `data` of a request to the settings plane, which must succeed.
+    /// Sends a request to the settings API, which must succeed. Returns the `data` of the response.
     #[track_caller]
     pub fn set(&self, method: Method, path: &str, body: Value) -> impl Future<Output = Value> {
         let path = format!("{SETTINGS_PREFIX}{path}");
@@ -135,12 +135,12 @@ impl ClockedShop {
         }
     }
 
-    /// Requests an advance: the status and the answer.
+    /// Requests an advance of the clock. Returns the status and the body of the response.
     pub async fn request_advance(&self, body: Value) -> (u16, Value) {
         self.ask(Method::POST, &format!("{SETTINGS_PREFIX}/clock/advance"), None, &[], body).await
     }
 
-    /// Lets time pass, with everything that falls due meanwhile.
+    /// Advances the clock by `millis`, and runs everything that falls due until then.
     pub async fn pass(&mut self, millis: i64) {
         let to = self.now().plus_millis(millis);
         if matches!(self.passage, Passage::Requested { .. }) {
@@ -162,7 +162,7 @@ impl ClockedShop {
         }
     }
 
-    /// The secret of a new key.
+    /// Creates an API key. Returns its id and its secret.
     pub async fn key(&self, name: &str) -> (String, String) {
         let scopes = ["tickets:read", "messages:write"];
         let made = self.set(Method::POST, "/keys", json!({ "name": name, "scopes": scopes })).await;
@@ -174,7 +174,7 @@ impl ClockedShop {
         made["webhook"]["id"].as_str().unwrap().to_owned()
     }
 
-    /// A message of a contact: the ids of its conversation and of its ticket.
+    /// Receives a message of a contact. Returns the ids of its conversation and of its ticket.
     pub async fn receive(&self, account: &str, thread: &str, id: &str) -> (String, String) {
         let body = json!({ "accountId": account, "referenceId": thread, "externalId": id, "sender": { "id": thread }, "text": "Hello?" });
         let received = self.set(Method::POST, "/messages", body).await;
@@ -186,13 +186,13 @@ impl ClockedShop {
         self.set(Method::POST, "/tickets/snooze", json!({ "ticketId": ticket, "until": self.now().plus_millis(millis) })).await;
     }
 
-    /// The status and the answer of a text message.
+    /// Sends a text message. Returns the status and the body of the response.
     pub async fn send(&self, key: &str, conversation: &str, text: &str, headers: &[(&str, &str)]) -> (u16, Value) {
         let body = json!({ "conversationId": conversation, "text": text });
         self.ask(Method::POST, &format!("{PREFIX}/messages"), Some(key), headers, body).await
     }
 
-    /// The status of a list of tickets with this key, and how many open tickets it shows.
+    /// Lists the open tickets with this API key. Returns the status and the number of tickets.
     pub async fn open_tickets(&self, key: &str) -> (u16, usize) {
         let (status, answer) = self.ask(Method::POST, &format!("{PREFIX}/tickets/list"), Some(key), &[], json!({})).await;
         (status, answer["data"].as_array().map_or(0, Vec::len))
@@ -203,7 +203,8 @@ impl ClockedShop {
         all.as_array().unwrap().iter().find(|webhook| webhook["id"] == id).unwrap().clone()
     }
 
-    /// The events of the shop in their order, and the attempts to deliver them to these webhooks, as lines in which ids are numbered.
+    /// Returns lines with the events of the store in order, and with the attempts to deliver them to these webhooks. Numbers replace the
+    /// ids, so that the lines of two stores can be compared.
     pub async fn history(&self, webhooks: &[&str]) -> Vec<String> {
         let events = self.fixture.db.events_after(&self.fixture.store, 0, 100_000).await.unwrap();
         let places: std::collections::HashMap<String, i64> = events
@@ -220,7 +221,7 @@ impl ClockedShop {
                 after = last.position;
                 attempts.extend(page);
             }
-            // Attempts of one instant end in any order.
+            // Attempts of the same instant end in any order, so they are sorted by the number of their event.
             attempts.sort_by_key(|attempt| (attempt.started_at, places[&attempt.event_id]));
             lines.extend(attempts.into_iter().map(|one| {
                 let place = places[&one.event_id];

@@ -116,9 +116,9 @@ struct KeyPair {
 
 const KEYS: &str = r#"{"reader": {"old": "…", "new": "…"}}"#;
 
-/// One side of the replay.
+/// One of the two servers of a replay, with its document and its API keys.
 struct ReplayedServer {
-    /// Without a slash at its end.
+    /// The base URL, without a slash at its end.
     base: String,
     document: Document,
     credential: Option<Credential>,
@@ -127,7 +127,7 @@ struct ReplayedServer {
 }
 
 impl ReplayCommand {
-    /// Whether each difference is documented.
+    /// Sends all requests to both servers, compares the responses and writes the report. Returns whether each difference is documented.
     pub fn run(self) -> Result<bool, Failed> {
         let keys: BTreeMap<String, KeyPair> = self.keys.as_deref().map(|file| json(file, "keys", KEYS)).transpose()?.unwrap_or_default();
         let of = |side: fn(&KeyPair) -> &String| keys.iter().map(|(name, pair)| (name.clone(), side(pair).clone())).collect();
@@ -139,7 +139,7 @@ impl ReplayCommand {
         let mut report = diff(documents[0], documents[1]);
         if let Some(file) = &self.notes {
             let notes: Notes = json(file, "notes", NOTES)?;
-            // Notes on changes have no effect here; only the behaviour that no document shows is needed.
+            // Only the notes on behaviour that no document shows are needed. Notes on changes between the documents have no effect here.
             _ = report.annotate(&notes);
         }
         let times_within = i64::from(self.times_within) * 1000;
@@ -210,7 +210,7 @@ impl ReplayCommand {
     }
 }
 
-/// The answer of each server to its request.
+/// Sends the first request to the first server and the second request to the second server. Returns both responses.
 fn exchange(http: &Client, servers: &[ReplayedServer; 2], requests: &[Request; 2]) -> Result<[Answer; 2], Failed> {
     let [old, new] = [0, 1].map(|side| servers[side].answer(http, &requests[side]));
     Ok([old?, new?])

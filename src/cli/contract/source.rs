@@ -77,7 +77,7 @@ impl DocumentSource {
         Ok(Self::File(argument.into()))
     }
 
-    /// The name of the document in its folder.
+    /// Returns the file name of the document.
     fn name(&self) -> String {
         let path = match self {
             Self::Input => "",
@@ -88,7 +88,7 @@ impl DocumentSource {
         path.rsplit('/').next().unwrap_or_default().to_owned()
     }
 
-    /// A file below the folder of this one.
+    /// Returns the source of a referenced file, whose path is relative to this document. Refuses a file outside of this document's folder.
     fn beside(&self, file: &str) -> Result<Self, String> {
         match self {
             Self::Input => Err("standard input has no folder".to_owned()),
@@ -137,7 +137,7 @@ impl DocumentSource {
     }
 }
 
-/// Reads a file, but at most one byte more than allowed.
+/// Reads a file up to one byte more than [`LARGEST`], so that the caller detects a file that is too large.
 fn limited(file: impl Read) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::new();
     file.take(LARGEST as u64 + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;

@@ -1,4 +1,5 @@
-//! The file of a copy: written whole from the records beside it, in the format of `counterpart export`, and put in place at once.
+//! The file of a copy, in the format of `counterpart export`: written from the records in the copy's SQLite database, and replaced
+//! atomically.
 
 use std::{
     io::{self, BufWriter, Write},
@@ -13,17 +14,17 @@ use crate::{
     store::{Db, record_copy::CopiedRecord},
 };
 
-/// Records per read.
+/// The number of records per query.
 const PAGE: i64 = 1_000;
 
-/// The path of the database beside a file, with the records and the position of the copy.
+/// Returns the path of the SQLite database next to a file. The database contains the records and the position of the copy.
 pub fn state_of(file: &Path) -> PathBuf {
     let mut name = file.as_os_str().to_owned();
     name.push(".copy-state");
     name.into()
 }
 
-/// Replaces the file by the records of the copy.
+/// Writes the records of the copy to a temporary file, and replaces the copy's file by it.
 pub async fn write(db: &Db, store: &StoreId, file: &Path) -> Result<(), Failed> {
     let named = |error: io::Error| Failed(format!("`{}` cannot be written: {error}", file.display()));
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -47,7 +48,7 @@ pub async fn write(db: &Db, store: &StoreId, file: &Path) -> Result<(), Failed> 
     Ok(())
 }
 
-/// The line of an export.
+/// Writes a record as one line in the format of an export.
 fn write_line(out: &mut impl Write, CopiedRecord { kind, record, as_stored, .. }: &CopiedRecord) -> io::Result<()> {
     let (record, mark) = (record.as_deref().unwrap_or("null"), if *as_stored { ",\"asStored\":true" } else { "" });
     writeln!(out, "{{\"kind\":\"{}\",\"record\":{record}{mark}}}", kind.name())

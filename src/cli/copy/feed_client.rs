@@ -1,4 +1,4 @@
-//! The HTTP client of the feed of changes: reads pages, and tells failures that pass from those that do not.
+//! HTTP client of the change feed: reads pages, and distinguishes temporary failures from permanent ones.
 
 use std::time::Duration;
 
@@ -17,9 +17,9 @@ use crate::{
 pub enum FetchError {
     /// The server is unreachable or busy, and a later attempt may succeed. The duration is the pause that the server asked for, if any.
     Passing(String, Option<Duration>),
-    /// The position is older than what the server keeps.
+    /// The server no longer keeps the changes after the given position.
     Gone,
-    /// A later attempt fails as well.
+    /// The failure is permanent: a later attempt would fail as well.
     Lasting(String),
 }
 
@@ -60,14 +60,14 @@ struct PageItem {
 }
 
 impl FeedClient {
-    /// A page of the snapshot.
+    /// Reads a page of the snapshot: records of a kind whose ids are greater than `after_id`.
     pub async fn records(&self, kind: RecordKind, after_id: Option<&str>, limit: usize) -> Result<FetchedPage, FetchError> {
         let mut query = vec![("kind", kind.name().to_owned()), ("limit", limit.to_string())];
         query.extend(after_id.map(|id| ("afterId", id.to_owned())));
         self.page("changes/snapshot", &query).await
     }
 
-    /// A page of the feed; an empty one after `wait` seconds without a change.
+    /// Reads a page of the change feed. The page is empty if there is no change for `wait` seconds.
     pub async fn changes(&self, after: i64, wait: u64, limit: usize) -> Result<FetchedPage, FetchError> {
         let query = [("after", after.to_string()), ("wait", wait.to_string()), ("limit", limit.to_string())];
         self.page("changes", &query).await

@@ -1,5 +1,5 @@
-//! Golden tests of the documents' examples (`http::document::examples`): they must equal the responses of a fresh demo store, and its
-//! events. To update the files, run `cargo test --lib record_the_examples -- --ignored`, in both revisions.
+//! Golden tests of the examples in the OpenAPI documents (`http::document::examples`): they must equal the responses and the events of a
+//! fresh demo store. To update the files, run `cargo test --lib record_the_examples -- --ignored`, once for each API revision.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -37,7 +37,8 @@ use crate::{
     store::queues::concurrency::Room,
 };
 
-/// Ids derived from the name of what they identify, so that an example does not change when another is inserted before it.
+/// Generator of ids. An id depends on the name of the operation and on its number within the operation, so that an example does not change
+/// when an operation is inserted before it.
 #[derive(Default)]
 struct NamedIds(Mutex<(u32, u16)>);
 
@@ -56,7 +57,7 @@ impl Ids for NamedIds {
     }
 }
 
-/// A demo store with all its routers. Nothing is delivered.
+/// A demo store behind all HTTP routes of the server. No background task delivers messages or events.
 struct Bench {
     endpoint: BoxEndpoint<'static, Response>,
     service: Service,
@@ -68,12 +69,12 @@ struct Bench {
 }
 
 impl Bench {
-    /// The demo store in a sandbox, whose clock can be advanced, on a server that sends e-mail.
+    /// Creates the demo store in a sandbox, whose clock can be advanced, on a server that sends e-mail.
     async fn new() -> Self {
         Self::made(true).await
     }
 
-    /// The demo store as the demo makes it.
+    /// Creates the demo store as `counterpart demo` does: not in a sandbox, and without e-mail.
     async fn ordinary() -> Self {
         Self::made(false).await
     }
@@ -104,10 +105,10 @@ impl Bench {
         bench
     }
 
-    /// An application on the demo store.
+    /// Returns an application on the demo store, with a rate limit if one is given.
     async fn app(&self, rate: Option<RateLimit>) -> App {
         let (connectors, index) = (Connectors::every(Arc::new(Simulator)), self.folder.path().join("demo.index"));
-        // Nothing is sent: the task that sends e-mails does not run.
+        // No e-mail is sent, since the task that sends e-mails does not run.
         let mailer = Mailer::new("smtp://127.0.0.1", "inbox@example.com".parse().unwrap(), "http://127.0.0.1:8080".to_owned()).unwrap();
         let mailer = self.service.world().sandbox.is_some().then_some(mailer);
         let callers = Callers { rate, mailer, ..Callers::default() };
@@ -115,13 +116,13 @@ impl Bench {
         App::new(db, world, Metrics::default(), callers, connectors, Targets::Public, index).await.unwrap()
     }
 
-    /// A key with one scope.
+    /// Creates an API key with one scope; returns its secret.
     async fn key_with(&self, scope: Scope) -> Secret {
         let new = NewKey { name: scope.to_string(), scopes: [scope].into_iter().collect(), owner: None };
         self.service.create_key(&Editor::command_line(STORE.into()), new).await.unwrap().1
     }
 
-    /// The body of an example request: the one with the demo's link where a session is opened.
+    /// Returns the body of an example request. For `openSession` it contains the link of this demo store.
     fn body(&self, operation: &str, example: &ExampleRequest) -> Option<Value> {
         if operation == "openSession" { Some(json!({ "link": self.link.reveal() })) } else { example.body.clone() }
     }
@@ -154,7 +155,7 @@ impl Bench {
             request.body(body.as_ref().map(Value::to_string).unwrap_or_default())
         };
         let mut response = self.endpoint.get_response(request()).await;
-        // Until the search index is ready.
+        // Repeats the request until the search index is ready.
         while response.status() == StatusCode::SERVICE_UNAVAILABLE {
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
             response = self.endpoint.get_response(request()).await;
@@ -170,7 +171,7 @@ impl Bench {
         data
     }
 
-    /// Makes one attempt at each delivery of an endpoint, which accepts it; returns the bodies.
+    /// Claims the due webhook deliveries, and records a successful attempt for each without sending it. Returns the bodies.
     async fn deliver(&self) -> Vec<Value> {
         let (busy, mut sent) = (HashMap::new(), Vec::new());
         for claimed in self.service.claim_deliveries(Room { all: 99, each: 99, busy: &busy }).await.unwrap() {
@@ -198,7 +199,8 @@ const SIGNING_SECRET: &str = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=
 
 const CREDENTIAL_ID: &str = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
 
-/// Replaces by constants the random values of a response, and the revision, since the settings document is the same in both revisions.
+/// Replaces the random values of a response by constants. Also replaces the revision, since the settings document is the same in both
+/// revisions.
 fn settle(value: &mut Value) {
     match value {
         Value::Array(items) => items.iter_mut().for_each(settle),
@@ -212,7 +214,7 @@ fn settle(value: &mut Value) {
                     }
                     ("credentialId", Some(_)) => *member = CREDENTIAL_ID.into(),
                     ("apiRevision", Some(_)) => *member = "B".into(),
-                    // The text of an event.
+                    // The JSON text of an event, which contains the revision.
                     ("body", Some(text)) => *member = text.replace("\"apiRevision\":\"A\"", "\"apiRevision\":\"B\"").into(),
                     _ => settle(member),
                 }
@@ -222,12 +224,12 @@ fn settle(value: &mut Value) {
     }
 }
 
-/// Every operation of a document, with its full path.
+/// Returns every operation of a document, with its full path.
 fn routes(document: &Value, prefix: &str) -> Vec<Route> {
     contract::routes(document).into_iter().map(|route| Route { path: format!("{prefix}{}", route.path), ..route }).collect()
 }
 
-/// The response to each request of a document's examples.
+/// Sends each request of a document's examples to a fresh demo store. Returns the responses by operation.
 async fn answers(examples: &Examples, document: Value, prefix: &str) -> BTreeMap<String, Value> {
     let bench = Bench::new().await;
     let routes = routes(&document, prefix).into_iter();
@@ -241,11 +243,12 @@ async fn answers(examples: &Examples, document: Value, prefix: &str) -> BTreeMap
     answers
 }
 
-/// The first event of each kind that the examples of the contract and some changes of the settings cause.
+/// Returns the first event of each kind. The events are caused by the example requests of the contract and by some requests to the settings
+/// API.
 async fn events() -> BTreeMap<String, Value> {
     const BESIDE: [&str; 4] = ["escalateConversation", "unassignTicket", "receiveMessage", "testWebhook"];
     let (bench, settings) = (Bench::new().await, plane::examples());
-    // In the examples, too, the first id of an operation is the id of its request.
+    // Discards one id: over HTTP, the first id of an operation is the id of its request.
     bench.ids.begin("createWebhook");
     bench.ids.fresh();
     let all = WebhookSettings { url: Some("https://hooks.example.com/counterpart".to_owned()), ..WebhookSettings::default() };
@@ -256,7 +259,7 @@ async fn events() -> BTreeMap<String, Value> {
         let route = routes.iter().find(|route| route.operation_id == request.operation).unwrap();
         bench.answer(route, request).await;
         if request.operation == "sendTextMessage" {
-            // Each message is delivered before the next is sent, since the order of several is random.
+            // Each message is delivered before the next is sent, since several messages would be delivered in random order.
             let connectors = Connectors::every(Arc::new(Simulator));
             Worker::new(Messages::new(bench.service.clone(), connectors, Targets::Public).unwrap()).drain().await.unwrap();
         }
@@ -270,7 +273,7 @@ async fn events() -> BTreeMap<String, Value> {
     events
 }
 
-/// The expected and the actual examples of both documents and of the events, and the file of the expected ones.
+/// Returns, for both documents, their errors and the events: the expected examples, the actual ones, and the file of the expected ones.
 async fn all() -> [(BTreeMap<String, Value>, BTreeMap<String, Value>, String); 5] {
     let (contract, settings) = (examples::contract(), plane::examples());
     let given = answers(&contract, contract::document(), PREFIX).await;

@@ -1,4 +1,4 @@
-//! Bridge delivery to scripted local endpoints, with a fake clock.
+//! Tests of message delivery over bridges to scripted local endpoints, with a fake clock.
 
 use std::{
     collections::HashMap,
@@ -58,7 +58,7 @@ impl Bench {
         Self { fixture, hands, service }
     }
 
-    /// A bench whose one account has a bridge to an endpoint.
+    /// Creates a bench whose account has a bridge to a local endpoint that sends this reply.
     async fn bridged(reply: ScriptedReply) -> (Self, Local, SigningSecret) {
         let (bench, local) = (Self::new().await, Local::new(reply).await);
         let secret = bench.bridge(ACCOUNT, &local.url).await.unwrap();
@@ -90,13 +90,13 @@ impl Bench {
         self.service.claim_parcels(Room { all: 10, each: 10, busy: &none }).await.unwrap()
     }
 
-    /// State and reason of each message that its channel has not accepted.
+    /// Returns the state and reason of each message that its channel has not accepted.
     async fn undelivered(&self) -> Vec<(String, String)> {
         let all = self.service.all_undelivered(&self.fixture.store).await.unwrap();
         all.into_iter().map(|one| (one.state.as_str().to_owned(), one.reason.unwrap_or_default())).collect()
     }
 
-    /// Milliseconds until the next attempt is due.
+    /// Returns the milliseconds until the next attempt is due.
     async fn due(&self) -> Option<i64> {
         let now = self.service.world().now().millis();
         self.service.next_parcel_at().await.unwrap().map(|at| at.millis() - now)
@@ -248,7 +248,7 @@ async fn a_bridge_may_ask_for_a_longer_pause() {
     worker.drain().await.unwrap();
     assert_eq!(bench.due().await, Some(3_600_000));
     bench.hands.pass(3_600_000);
-    // The pause of the retry schedule is the minimum.
+    // A `retry-after` below the pause of the retry schedule is ignored: the schedule's pause is the minimum.
     local.now_says("429 Too many\r\nretry-after: 1");
     worker.drain().await.unwrap();
     assert!(bench.due().await.unwrap() >= 24_000);
@@ -276,7 +276,7 @@ async fn a_rotated_secret_also_signs_for_a_day() {
     signed(&[&third, &second, &first]).await;
     bench.hands.pass(1);
     signed(&[&third, &second]).await;
-    // Those that leaked end at once.
+    // `FormerSecrets::End` is for leaked secrets: former secrets no longer sign.
     let third = rotate(FormerSecrets::End).await;
     signed(&[&third]).await;
     // A new address does not change the secret.
@@ -364,7 +364,7 @@ async fn a_queued_message_goes_to_the_current_bridge_of_its_account() {
 async fn an_unsettled_attempt_is_retried_after_its_lease() {
     let (bench, local, _) = Bench::bridged(takes("x")).await;
     bench.text("x").await;
-    // Claimed by a worker that died.
+    // A worker that died has claimed the message: the next attempt waits until the lease expires.
     let claimed = bench.claim().await;
     let mut worker = bench.worker();
     worker.drain().await.unwrap();
@@ -380,7 +380,7 @@ async fn an_unsettled_attempt_is_retried_after_its_lease() {
 async fn an_external_id_of_another_message_is_not_moved() {
     let (bench, local, _) = Bench::bridged(takes("same")).await;
     let mut worker = bench.worker();
-    // The channel's echo of a message may arrive before the response does.
+    // The channel may report a sent message as inbound (echo) before the bridge responds to the send.
     let former = bench.receive("same", "c0").await;
     bench.text("first").await;
     bench.text("second").await;

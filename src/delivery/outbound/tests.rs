@@ -1,4 +1,4 @@
-//! Delivery of outbound messages, with a fake clock and scripted channels.
+//! Tests of the delivery of outbound messages, with a fake clock and scripted channels.
 
 use std::{
     collections::HashMap,
@@ -80,7 +80,7 @@ impl Bench {
         Outbound::new(Messages::new(self.service.clone(), Connectors::every(connector), Targets::Public).unwrap())
     }
 
-    /// State, reason and attempts of each message that its channel has not accepted.
+    /// Returns the state, reason and attempts of each message that its channel has not accepted.
     async fn undelivered(&self) -> Vec<(String, Option<String>, Option<i64>)> {
         let all = self.service.all_undelivered(&self.fixture.store).await.unwrap();
         all.into_iter().map(|one| (one.state.as_str().to_owned(), one.reason, one.attempts)).collect()
@@ -110,7 +110,7 @@ async fn one_ends(worker: &mut Outbound) {
     worker.ended(ended);
 }
 
-/// A scripted channel that records the parcels it gets.
+/// A scripted channel that records the messages it gets.
 struct Channel<F> {
     answer: F,
     handed: Mutex<Vec<(MessageId, i64)>>,
@@ -327,7 +327,7 @@ async fn a_hanging_account_delays_only_its_own_messages() {
     assert_eq!(bench.events().await, 1, "the other account's message is sent");
     assert_eq!(worker.begin_due().await.unwrap(), REST, "messages that cannot be claimed do not cause a busy loop");
     assert_eq!(worker.attempts.len(), PLACE_MAX);
-    // Slots that become free are used.
+    // Three attempts end: the worker uses their slots for other messages.
     for go in channel.waiting.lock().unwrap().drain(..3) {
         _ = go.send(());
     }
@@ -339,7 +339,7 @@ async fn a_hanging_account_delays_only_its_own_messages() {
     assert_eq!((worker.attempts.len(), channel.going.load(Ordering::SeqCst)), (PLACE_MAX, PLACE_MAX));
 }
 
-/// A channel that detects a parcel sent twice at the same time.
+/// A channel that panics if two messages of one conversation are sent at the same time.
 #[derive(Default)]
 struct Watching {
     going: Mutex<Vec<(MessageId, String)>>,

@@ -1,4 +1,4 @@
-//! Webhook delivery to local endpoints, with a fake clock.
+//! Tests of webhook delivery to local endpoints, with a fake clock.
 
 mod bench;
 mod concurrency;

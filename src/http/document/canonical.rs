@@ -1,5 +1,5 @@
-//! The canonical form of the OpenAPI documents. The generator's output is rewritten in passes over all objects of a document. The passes
-//! state facts that the generator cannot express, once for every operation and schema.
+//! Post-processing of the OpenAPI documents: rewrites the output of the generator (poem-openapi) into a canonical form. The passes over all
+//! objects of a document add facts that the generator cannot express, once for every operation and schema.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use crate::{
     revision,
 };
 
-/// Brings a document that the generator wrote into the canonical form.
+/// Converts a document that the generator wrote to the canonical form.
 pub fn canonical(spec: &str) -> Value {
     // Parsing cannot fail: the generator writes JSON.
     let mut document: Value = serde_json::from_str(spec).unwrap_or_default();
@@ -23,7 +23,7 @@ pub fn canonical(spec: &str) -> Value {
     in_form(document)
 }
 
-/// Brings a document that was assembled from the generator's output into the canonical form.
+/// Converts a document that was assembled from the generator's output to the canonical form.
 pub fn in_form(mut document: Value) -> Value {
     let strict = request_schemas(&document);
     let mut nullable = BTreeSet::new();
@@ -38,7 +38,7 @@ pub fn in_form(mut document: Value) -> Value {
         by_rules(object);
     });
     public(&mut document);
-    // The generator lists every tag that it knows, used or not.
+    // The generator lists every tag that it knows. Tags that no operation uses are removed.
     let used: BTreeSet<String> = operations(&document)
         .flat_map(|operation| operation["tags"].as_array().into_iter().flatten())
         .filter_map(|tag| tag.as_str().map(str::to_owned))
@@ -52,7 +52,7 @@ pub fn in_form(mut document: Value) -> Value {
             title(name, schema);
             known.extend(schema.as_object_mut().and_then(|schema| open_enumeration(name, schema)));
             if strict.contains(name) && schema.get("properties").is_some() {
-                // A request body with an unknown member is refused.
+                // A request body with an unknown property is refused.
                 schema["additionalProperties"] = false.into();
             }
             if nullable.contains(name) {
@@ -64,7 +64,7 @@ pub fn in_form(mut document: Value) -> Value {
     sorted(document)
 }
 
-/// Calls `change` on every object, the inner ones first.
+/// Calls `change` on every object within a value, on inner objects first.
 fn visit(value: &mut Value, change: &mut impl FnMut(&mut Map<String, Value>)) {
     match value {
         Value::Object(object) => {
@@ -85,8 +85,9 @@ fn whole_numbers(object: &mut Map<String, Value>) {
     }
 }
 
-/// A set of values that may grow accepts any text. The known values are a schema of their own, which is returned, so that generated code has
-/// them as an enumeration. They also stay visible for tools that read `x-extensible-enum`, and for readers of the description.
+/// Rewrites the schema of an open enumeration, whose set of values may grow, to accept any string. Returns a second schema with the known
+/// values, so that generated code has them as an enumeration. The known values also stay visible for tools that read `x-extensible-enum`,
+/// and for readers of the description.
 fn open_enumeration(name: &str, schema: &mut Map<String, Value>) -> Option<(String, Value)> {
     schema.get("format").filter(|format| *format == OPEN_ENUM)?;
     schema.remove("format");
@@ -102,7 +103,7 @@ fn open_enumeration(name: &str, schema: &mut Map<String, Value>) -> Option<(Stri
     Some((known, json!({ "type": "string", "enum": values, "description": format!("The known values of `{name}`.") })))
 }
 
-/// Titles the schemas of envelopes, which all have the same description: `Ticket list envelope` for `TicketListEnvelope`.
+/// Adds titles to the schemas of envelopes, which all have the same description: `Ticket list envelope` for `TicketListEnvelope`.
 fn title(name: &str, schema: &mut Value) {
     if name.ends_with("Envelope") {
         let words: String = name.chars().flat_map(|c| if c.is_uppercase() { vec![' ', c.to_ascii_lowercase()] } else { vec![c] }).collect();
@@ -111,8 +112,8 @@ fn title(name: &str, schema: &mut Value) {
     }
 }
 
-/// The generator writes the annotations of a reference twice: in a second schema of `allOf`, and beside `allOf`. The second schema is
-/// removed. OpenAPI 3.0 cannot make a reference nullable, so the schema that it refers to becomes nullable instead.
+/// Removes duplicate annotations of a reference. The generator writes them twice: in a second schema of `allOf`, and next to `allOf`; the
+/// second schema is removed. OpenAPI 3.0 cannot make a reference nullable, so the schema that it refers to becomes nullable instead.
 fn annotated_reference(object: &mut Map<String, Value>, nullable: &mut BTreeSet<String>) {
     const ANNOTATIONS: [&str; 3] = ["description", "nullable", "deprecated"];
     let Some([reference, second]) = object.get("allOf").and_then(Value::as_array).map(Vec::as_slice) else { return };
@@ -130,15 +131,15 @@ fn annotated_reference(object: &mut Map<String, Value>, nullable: &mut BTreeSet<
     }
 }
 
-/// A schema without a type accepts null like any other value; `nullable` without a type has no meaning.
+/// Removes `nullable` from a schema without a type: such a schema accepts null like any other value, and `nullable` has no meaning there.
 fn any_value(object: &mut Map<String, Value>) {
     if !["type", "allOf", "anyOf"].iter().any(|name| object.contains_key(*name)) && object.get("nullable") == Some(&Value::Bool(true)) {
         object.remove("nullable");
     }
 }
 
-/// Descriptions that both revisions share contain marks such as `{alone}`. A mark is replaced by its text if the text holds in the compiled
-/// revision, and is removed otherwise.
+/// Replaces placeholders such as `{alone}` in descriptions that both revisions share. A placeholder becomes its text if the text is true in
+/// the compiled revision, and is removed otherwise.
 fn by_rules(object: &mut Map<String, Value>) {
     let Some(Value::String(text)) = object.get_mut("description") else { return };
     let Rules { conversation_history, contacts_by_relevance, .. } = revision::RULES;
@@ -153,21 +154,21 @@ fn by_rules(object: &mut Map<String, Value>) {
     }
 }
 
-/// A list in the query may be empty: `expand=` is the empty list.
+/// Permits the empty value for list parameters in the query: `expand=` is the empty list.
 fn empty_list(object: &mut Map<String, Value>) {
     if object.get("in").is_some_and(|place| place == "query") && object.get("schema").is_some_and(|schema| schema["type"] == "array") {
         object.insert("allowEmptyValue".to_owned(), true.into());
     }
 }
 
-/// An operation without a credential states that with an empty `security`; the generator leaves the member out.
+/// Adds an empty `security` to operations without a credential; the generator leaves the property out.
 fn public(document: &mut Value) {
     for operation in operations_mut(document).filter_map(Value::as_object_mut) {
         operation.entry("security").or_insert_with(|| json!([]));
     }
 }
 
-/// Members with their default value are left out.
+/// Removes properties that have their default value.
 fn defaults(object: &mut Map<String, Value>) {
     for (name, default) in [("deprecated", false), ("explode", true), ("required", false)] {
         if object.get(name) == Some(&Value::Bool(default)) {
@@ -188,7 +189,7 @@ fn required_scope(object: &mut Map<String, Value>) {
     }
 }
 
-/// An operation that accepts an idempotency key documents the header that marks a replayed answer.
+/// Documents the header `idempotency-replayed` in the response of every operation that accepts an idempotency key.
 fn replayed_answer(object: &mut Map<String, Value>) {
     let takes_key = |parameters: &Value| parameters.as_array().is_some_and(|all| all.iter().any(|one| one["name"] == "Idempotency-Key"));
     if !object.get("parameters").is_some_and(takes_key) {
@@ -205,7 +206,7 @@ fn operations(document: &Value) -> impl Iterator<Item = &Value> {
     paths.filter_map(Value::as_object).flat_map(|item| item.values())
 }
 
-/// The names of the schemas that request bodies refer to, directly or through other schemas.
+/// Returns the names of the schemas that request bodies refer to, directly or through other schemas.
 fn request_schemas(document: &Value) -> BTreeSet<String> {
     fn references(value: &Value, found: &mut Vec<String>) {
         match value {
@@ -230,7 +231,7 @@ fn request_schemas(document: &Value) -> BTreeSet<String> {
     seen
 }
 
-/// The same value with the members of every object sorted by name, so that documents can be compared byte by byte.
+/// Returns the value with the properties of every object sorted by name, so that documents can be compared byte by byte.
 pub fn sorted(value: Value) -> Value {
     match value {
         Value::Object(object) => {

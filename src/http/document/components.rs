@@ -6,7 +6,7 @@ use std::{cmp::Reverse, collections::HashMap};
 use poem::http::StatusCode;
 use serde_json::{Map, Value, json};
 
-/// Moves everything that several operations repeat into `components`.
+/// Moves headers, parameters and error responses that several operations repeat into `components`.
 pub fn share(document: &mut Value) {
     hoist(document, "headers", headers, |name, _| pascal(name.strip_prefix("x-").unwrap_or(name)));
     hoist(document, "parameters", parameters, parameter_name);
@@ -16,11 +16,11 @@ pub fn share(document: &mut Value) {
     });
 }
 
-/// A place that may hold a component or a reference to one, with the name by which the operation knows it.
+/// A value in the document that may be replaced by a reference to a component, with its name in the operation.
 type ComponentPlace<'d> = (String, &'d mut Value);
 
-/// Replaces equal contents of several places by references to one component. If several contents have the same name, the one with the most
-/// uses becomes the component, and the others stay where they are.
+/// Replaces equal values in the document by references to one component. If different values have the same name, the one with the most uses
+/// becomes the component, and the others stay where they are.
 fn hoist(
     document: &mut Value,
     section: &str,
@@ -52,7 +52,7 @@ fn hoist(
     }
 }
 
-/// The operations of a document.
+/// Returns the operations of a document.
 pub fn operations_mut(document: &mut Value) -> impl Iterator<Item = &mut Value> {
     let paths = document.get_mut("paths").and_then(Value::as_object_mut);
     paths.into_iter().flat_map(Map::values_mut).filter_map(Value::as_object_mut).flat_map(Map::values_mut)
@@ -72,19 +72,21 @@ fn parameters(document: &mut Value) -> Vec<ComponentPlace<'_>> {
     parameters.map(|parameter| (parameter["name"].as_str().unwrap_or_default().to_owned(), parameter)).collect()
 }
 
-/// The failures that are answered alike in most operations. The others have an example of their own.
+/// Returns the error responses that are the same in most operations. Responses with another status have different examples in each
+/// operation.
 fn failures(document: &mut Value) -> Vec<ComponentPlace<'_>> {
     let alike = responses(document).filter(|(status, _)| !["200", "400", "403", "404"].contains(&status.as_str()));
     alike.map(|(status, response)| (status.clone(), response)).collect()
 }
 
-/// `Cursor` for `cursor`. A parameter whose values are a schema of their own has the name of that schema, such as `TicketExpand`.
+/// Names a parameter's component: `Cursor` for `cursor`. A parameter whose values have a separate schema gets the name of that schema, such
+/// as `TicketExpand`.
 fn parameter_name(name: &str, parameter: &Value) -> String {
     let values = parameter.pointer("/schema/items/$ref").and_then(Value::as_str);
     values.and_then(|target| target.rsplit('/').next()).map_or_else(|| pascal(name), str::to_owned)
 }
 
-/// `RetryAfter` for `Retry-After`, `TooManyRequests` for `Too Many Requests`.
+/// Converts a name to Pascal case: `RetryAfter` for `Retry-After`, `TooManyRequests` for `Too Many Requests`.
 fn pascal(name: &str) -> String {
     name.split(['-', ' '])
         .map(|word| word.chars().take(1).flat_map(char::to_uppercase).chain(word.chars().skip(1)).collect::<String>())

@@ -1,4 +1,5 @@
-//! The OpenAPI document of the compiled revision. It is generated from the handlers, and [`canonical`] brings it into its final form.
+//! The OpenAPI document of the contract: registers the operations of the compiled revision, and generates the document from their handlers.
+//! [`canonical`] brings it into its final form.
 
 use poem_openapi::{OpenApi, OpenApiService};
 use serde_json::Value;
@@ -16,7 +17,8 @@ use crate::{
     revision,
 };
 
-/// Every operation of the compiled revision, ready to be served: their paths begin with [`PREFIX`].
+/// Returns every operation of the compiled revision, ready to be served: their paths begin with [`PREFIX`]. A new group of operations is
+/// registered here.
 pub fn contract() -> impl OpenApi {
     let groups = (
         operations::tickets::TicketReads,
@@ -43,7 +45,7 @@ fn service() -> OpenApiService<impl OpenApi, ()> {
         .server(poem_openapi::ServerObject::new(PREFIX))
 }
 
-/// The OpenAPI document of the contract.
+/// Generates the OpenAPI document of the contract.
 pub fn document() -> Value {
     let mut document = canonical(&service().spec());
     examples::contract().put_into(&mut document);
@@ -52,30 +54,30 @@ pub fn document() -> Value {
     sorted(document)
 }
 
-/// A document as JSON text, with a line end.
+/// Writes a document as JSON text, with a line break at the end.
 pub fn json(document: &Value) -> String {
     let mut text = serde_json::to_string_pretty(document).unwrap_or_default();
     text.push('\n');
     text
 }
 
-/// A document as YAML text.
+/// Writes a document as YAML text.
 pub fn yaml(document: &Value) -> String {
     serde_saphyr::to_string(document).unwrap_or_default()
 }
 
-/// One operation, as the list of routes shows it.
+/// One operation in the list of routes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Route {
     pub method: String,
     /// The path without the prefix (such as [`PREFIX`]) under which the document's operations are served.
     pub path: String,
     pub operation_id: String,
-    /// The scope of a key, or the grant of a token on the settings plane, that the operation requires; empty if it requires none.
+    /// The scope of a key, or in the settings API the grant of a token, that the operation requires; empty if it requires none.
     pub scope: String,
 }
 
-/// Every operation of a document, by path and method.
+/// Returns every operation of a document, by path and method.
 pub fn routes(document: &Value) -> Vec<Route> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let mut routes = Vec::new();
@@ -92,7 +94,7 @@ pub fn routes(document: &Value) -> Vec<Route> {
     routes
 }
 
-/// The list of routes for reviewers: one line for each operation, `METHOD PATH operationId`, and the scope or grant if there is one.
+/// Writes the list of routes for reviewers: one line for each operation, `METHOD PATH operationId`, and the scope or grant if there is one.
 pub fn routes_page(document: &Value) -> String {
     let line =
         |route: Route| format!("{} {} {} {}", route.method, route.path, route.operation_id, route.scope).trim_end().to_owned() + "\n";

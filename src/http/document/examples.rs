@@ -1,14 +1,14 @@
-//! The examples of the documents: a request to every operation, the answer of the demo store to it, and an error of each status that the
-//! operation documents.
+//! The examples in the OpenAPI documents: a request to every operation, the response of the demo store, and an error of each status that
+//! the operation documents.
 //!
-//! The requests are written by hand, in the order in which they are sent (`requests.json` here, in `settings`, and in a revision that has
-//! separate operations), and so are requests that are refused (`refusals.json`). The answers are recorded (`answers.json`, `errors.json`),
-//! and so are the events that a subscriber then receives (`events.json`). The tests of `cli::demo` send the requests to a fresh demo store,
-//! and fail if the store answers anything else. So every example can be tried on `counterpart demo`, which has the same ids. The times in
-//! its data are relative to its start.
+//! Requests are written by hand, in the order in which they are sent (`requests.json` here, in `settings`, and in a revision that has
+//! operations of its own), and so are requests that are refused (`refusals.json`). Responses are recorded (`answers.json`, `errors.json`),
+//! and so are the events that the requests cause (`events.json`). The tests of `cli::demo` send the requests to a fresh demo store, and
+//! fail if its responses differ from the recorded ones. So every example can be tried on `counterpart demo`, which has the same ids. The
+//! times in its data are relative to its start.
 //!
-//! Called by [`super::contract`], [`crate::http::settings`] and [`crate::http::events::openapi_document`]. A cursor has no example: it is sealed
-//! for one store of one server, so a request with the example would be refused.
+//! Called by [`super::contract`], [`crate::http::settings`] and [`crate::http::events::openapi_document`]. A cursor has no example: it is
+//! sealed for one store of one server, so a request with the example would be refused.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ use crate::{
     revision,
 };
 
-/// The instant at which the demo store of the recorded answers was filled, in Unix milliseconds: 2026-06-01T08:00:00Z.
+/// The instant at which the demo store of the recorded responses was filled, in Unix milliseconds: 2026-06-01T08:00:00Z.
 pub const RECORDED_AT: i64 = 1_780_300_800_000;
 
 /// The demo store's id.
@@ -35,13 +35,13 @@ const REQUEST_ID: &str = "019e8232-6000-7000-8000-000000000000";
 pub struct Examples {
     pub requests: Vec<ExampleRequest>,
     pub refusals: Vec<RefusedRequest>,
-    /// `data` of the answer to each request, by operation.
+    /// `data` of the response to each request, by operation.
     pub answers: BTreeMap<String, Value>,
     pub errors: Errors,
     received_at: ReceivedAt,
 }
 
-/// The files with the examples of one document, as JSON.
+/// The content of the JSON files with the examples of one document.
 #[derive(Debug, Clone, Copy)]
 pub struct ExampleFiles<'f> {
     pub requests: &'f [&'f str],
@@ -50,51 +50,51 @@ pub struct ExampleFiles<'f> {
     pub errors: &'f str,
 }
 
-/// A request to one operation.
+/// An example request to one operation.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExampleRequest {
     pub operation: String,
     #[serde(default)]
     pub query: Map<String, Value>,
-    /// Examples of parameters that the recorded request leaves out, since its answer would be empty with them.
+    /// Examples of parameters that the recorded request leaves out, since its response would be empty with them.
     #[serde(default)]
     pub also: Map<String, Value>,
     pub body: Option<Value>,
 }
 
-/// A request that is refused. What it leaves out is as in the operation's [`ExampleRequest`].
+/// A request that is refused. Parts that it leaves out are the same as in the operation's [`ExampleRequest`].
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RefusedRequest {
     pub operation: String,
     pub status: u16,
-    /// The description of the status, if the operation has one of its own.
+    /// The description of the error status in the document, if the operation has one of its own.
     pub reason: Option<String>,
     pub query: Option<Map<String, Value>>,
     pub body: Option<Value>,
-    /// Requests that bring about the state in which the request is refused, and requests that end it.
+    /// `before`: requests that cause the state in which the request is refused. `after`: requests that end this state.
     #[serde(default)]
     pub before: Vec<ExampleRequest>,
     #[serde(default)]
     pub after: Vec<ExampleRequest>,
 }
 
-/// What the answer to a refused request says.
+/// The error in the response to a refused request.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ExampleError {
     pub message: String,
-    /// Empty where the store of the caller is not known.
+    /// Empty if the store of the caller is not known.
     pub store_id: String,
 }
 
-/// Errors by operation and status. Under [`EVERY_OPERATION`] are those of operations that have none of their own.
+/// Errors by operation and status. The errors under [`EVERY_OPERATION`] apply to operations that have no error of their own.
 pub type Errors = BTreeMap<String, BTreeMap<u16, ExampleError>>;
 
 pub const EVERY_OPERATION: &str = "*";
 
-/// The examples of the contract.
+/// Returns the examples of the contract.
 pub fn contract() -> Examples {
     let files = ExampleFiles {
         requests: &[include_str!("requests.json"), revision::REQUESTS],
@@ -105,7 +105,7 @@ pub fn contract() -> Examples {
     Examples::read(files, revision::RULES.received_at)
 }
 
-/// An event of each kind that the compiled revision causes, and the test event of an endpoint.
+/// Returns an event of each kind that the compiled revision causes, and the test event of an endpoint.
 pub fn events() -> BTreeMap<String, Value> {
     parsed(revision::EVENTS)
 }
@@ -117,7 +117,7 @@ fn parsed<T: DeserializeOwned + Default>(text: &str) -> T {
 }
 
 impl Examples {
-    /// If an operation has two requests, the later one is used.
+    /// Parses the files with examples. If an operation has two requests, the later one is used.
     pub fn read(files: ExampleFiles, received_at: ReceivedAt) -> Self {
         let mut all: Vec<ExampleRequest> = Vec::new();
         for request in files.requests.iter().flat_map(|text| parsed::<Vec<ExampleRequest>>(text)) {
@@ -130,7 +130,7 @@ impl Examples {
         Self { requests: all, refusals, answers: parsed(files.answers), errors: parsed(files.errors), received_at }
     }
 
-    /// Puts the examples into a document that is otherwise complete.
+    /// Adds the examples to a document that is otherwise complete.
     pub fn put_into(&self, document: &mut Value) {
         for operation in operations_mut(document) {
             let id = operation["operationId"].as_str().unwrap_or_default().to_owned();

@@ -1,16 +1,16 @@
-//! The links of the contract's OpenAPI document: which operation reads on from an answer, and from which value of it.
+//! OpenAPI links of the contract's document: each leads from the response of one operation to a parameter of another operation.
 
 use serde_json::{Value, json};
 
 use super::components::operations_mut;
 
-/// An operation whose answer leads to another operation.
+/// A link from the response of an operation to another operation.
 struct Link {
     from: &'static str,
     name: &'static str,
     to: &'static str,
     parameter: &'static str,
-    /// A JSON pointer into the answer.
+    /// A JSON pointer into the response: the value for `parameter`.
     value: &'static str,
     description: &'static str,
 }
@@ -82,13 +82,13 @@ const LINKS: [Link; 8] = [
     },
 ];
 
-/// Adds the links to the successful answers of a document.
+/// Adds the links to the successful responses of a document.
 pub fn add(document: &mut Value) {
     for operation in operations_mut(document) {
         let id = operation["operationId"].as_str().unwrap_or_default().to_owned();
         for Link { name, to, parameter, value, description, .. } in LINKS.iter().filter(|link| link.from == id) {
             let mut parameters = json!({ *parameter: format!("$response.body#{value}") });
-            // Revision A requires it. A text, since OpenAPI 3.1 allows no other constant.
+            // Revision A requires `pageSize`. The value is a string, since OpenAPI 3.1 allows no other type of constant.
             if *to == "listMessages" {
                 parameters["pageSize"] = "15".into();
             }

@@ -1,10 +1,10 @@
 //! Merges the operations of all impl blocks, so that each path has one entry in the OpenAPI document.
 //!
 //! poem-openapi writes the paths of each API struct separately. A path that two structs share becomes a duplicate JSON key, and the
-//! operations of one struct vanish from the document although they are served. The same happens to a status that both sides of a result
-//! declare.
+//! operations of one struct vanish from the document although they are served. The same happens to a status that both the success type and
+//! the error type of a handler declare.
 //!
-//! The operations are also registered under their whole paths, since `routing` looks them up by whole path.
+//! The router (`routing`) looks operations up by whole path, so the path prefix is added here, too.
 
 use std::collections::{HashMap, HashSet};
 
@@ -14,11 +14,11 @@ use poem_openapi::{
     registry::{MetaApi, MetaPath, Registry},
 };
 
-/// Groups of operations, documented together.
+/// Groups of operations, which are served and documented together. Each group is a struct with an `#[OpenApi]` block.
 #[derive(Debug)]
 pub struct Merged<T> {
     pub groups: T,
-    /// The path prefix under which the operations are served. The document states it as its server.
+    /// The path prefix under which the operations are served. It is the server URL in the OpenAPI document.
     pub prefix: &'static str,
 }
 

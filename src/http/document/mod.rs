@@ -1,4 +1,4 @@
-//! The OpenAPI document, generated from the handlers, and the operations under their whole paths.
+//! Generation of the OpenAPI documents: registration of the contract's operations, examples, and post-processing.
 
 pub mod canonical;
 pub mod components;

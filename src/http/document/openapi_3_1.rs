@@ -43,7 +43,7 @@ pub fn modern(schema: &mut Value) {
     for several in ["allOf", "anyOf", "oneOf"] {
         object.get_mut(several).and_then(Value::as_array_mut).into_iter().flatten().for_each(modern);
     }
-    // An exclusive bound is a keyword with a number, not a flag beside `minimum` or `maximum`.
+    // In JSON Schema 2020-12 an exclusive bound is a keyword with a number, not a flag next to `minimum` or `maximum`.
     for (bound, exclusive) in [("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")] {
         if object.remove(exclusive) == Some(Value::Bool(true))
             && let Some(value) = object.remove(bound)
@@ -60,7 +60,7 @@ pub fn modern(schema: &mut Value) {
         object.remove("enum");
         object.insert("const".to_owned(), only);
     }
-    // `$ref` may have other keywords beside it, so `allOf` is not needed.
+    // In JSON Schema 2020-12 `$ref` may have other keywords next to it, so `allOf` is not needed.
     if let Some([reference]) = object.get("allOf").and_then(Value::as_array).map(Vec::as_slice)
         && let Some(target) = reference.get("$ref").cloned()
     {
@@ -72,7 +72,7 @@ pub fn modern(schema: &mut Value) {
     }
 }
 
-/// Makes a schema accept null, which is a type like the others.
+/// Makes a schema accept null, which JSON Schema 2020-12 treats as a type.
 fn or_null(object: &mut Map<String, Value>) {
     if let Some(values) = object.get_mut("enum").and_then(Value::as_array_mut)
         && !values.contains(&Value::Null)

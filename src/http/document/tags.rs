@@ -2,7 +2,7 @@
 
 use poem_openapi::Tags;
 
-/// The nouns under which operations are grouped.
+/// The kinds of records by which operations are grouped.
 #[derive(Debug, Tags)]
 pub enum Tag {
     /// Pieces of work raised against a conversation, and the definitions of their fields.

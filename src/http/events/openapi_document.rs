@@ -1,7 +1,7 @@
 //! The OpenAPI 3.1 document of the events, with one entry of `webhooks` for each kind that the compiled revision causes. It is generated
 //! from the types that are sent ([`super`]), so that it describes what the compiled revision sends. Called by `app` and the command line.
 //!
-//! [`with_operations`] has the events and the operations of the contract in one document.
+//! [`with_operations`] makes one document of the events and the operations of the contract.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +28,7 @@ struct TestData {
     webhook_id: String,
 }
 
-/// A kind of event as the document describes it.
+/// What the document says about one kind of event.
 struct Described {
     kind: &'static str,
     summary: &'static str,
@@ -64,14 +64,14 @@ const EVENTS: [Described; 12] = [
 /// The name of the security scheme for signatures.
 const SIGNATURE: &str = "Signature";
 
-/// The OpenAPI document of the events.
+/// Generates the OpenAPI document of the events.
 pub fn document() -> Value {
     let mut registry = Registry::new();
     Event::register(&mut registry);
     let events: Vec<(&Described, Value)> = caused().map(|event| (event, (event.data)(&mut registry))).collect();
     let mut schemas: BTreeMap<String, Value> = registry.schemas.iter().map(|(name, schema)| (name.clone(), plain(schema))).collect();
     let payload = schemas.remove("Event").unwrap_or_default();
-    // The schema of each kind states that kind alone.
+    // The schema of each kind of event lists only that kind, so the schema of all kinds is not needed.
     schemas.remove("EventKind");
     unexpanded(&mut schemas);
     let mut webhooks = Map::new();
@@ -121,8 +121,8 @@ pub fn document() -> Value {
     sorted(document)
 }
 
-/// The operations of the contract and the events in one OpenAPI 3.1 document. A schema that differs between the two, since an event has
-/// nothing that `expand` adds, is named after the event: `EventTicket`.
+/// Generates one OpenAPI 3.1 document with the operations of the contract and the events. Some schemas differ between the two, since an
+/// event contains nothing that `expand` adds: the event's schema then gets a name of its own, such as `EventTicket`.
 pub fn with_operations() -> Value {
     let (mut whole, mut events) = (contract::document(), document());
     convert(&mut whole);
@@ -132,7 +132,7 @@ pub fn with_operations() -> Value {
         let named = theirs.into_iter().flatten().filter(|(name, schema)| differs(name, schema));
         named.map(|(name, _)| (name.clone(), format!("Event{name}"))).collect()
     };
-    // A schema that refers to a renamed one differs, too.
+    // A schema that refers to a renamed schema then differs, too, so the comparison is repeated.
     loop {
         let renamed = shared(&whole, &events);
         if renamed.is_empty() {
@@ -186,7 +186,7 @@ fn rename(document: &mut Value, names: &[(String, String)]) {
     }
 }
 
-/// The kinds that the compiled revision causes.
+/// Returns the kinds of events that the compiled revision causes.
 fn caused() -> impl Iterator<Item = &'static Described> {
     EVENTS.iter().filter(|event| !revision::UNCAUSED_EVENTS.contains(&event.kind))
 }
@@ -208,14 +208,14 @@ fn description() -> String {
     )
 }
 
-/// The members that `expand` adds to an answer, by schema. An event never has them.
+/// The properties that `expand` adds to a response, by schema. An event never has them.
 const EXPANDED: [(&str, &[&str]); 3] = [
     ("Ticket", &["account", "conversation", "assignee"]),
     ("Message", &["account", "conversation", "sentBy"]),
     ("Conversation", &["account"]),
 ];
 
-/// Reduces the schemas of resources to what an answer without `expand` contains.
+/// Reduces the schemas of records to what a response without `expand` contains.
 fn unexpanded(schemas: &mut BTreeMap<String, Value>) {
     for (schema, names) in EXPANDED {
         let Some(properties) = schemas.get_mut(schema).and_then(|schema| schema["properties"].as_object_mut()) else { continue };
@@ -228,7 +228,7 @@ fn unexpanded(schemas: &mut BTreeMap<String, Value>) {
             }
         }
     }
-    // In answers `handledBy` is an id or, with `expand`, a user; in events it is the id.
+    // In responses `handledBy` is an id or, with `expand`, a user; in events it is the id.
     if let Some(handled_by) = schemas.get_mut("Ticket").and_then(|ticket| ticket["properties"].get_mut("handledBy")) {
         *handled_by = json!({ "type": "string", "description": "The `userId` of the user who handled the ticket." });
     }
@@ -247,13 +247,13 @@ fn drop_unused(document: &mut Value) {
     }
 }
 
-/// The name of the schema of a kind: `MessageReceived` for `message.received`.
+/// Returns the name of the schema of a kind: `MessageReceived` for `message.received`.
 fn title(kind: &str) -> String {
     let words = kind.split(['.', '_']);
     words.map(|word| word[..1].to_uppercase() + &word[1..]).collect()
 }
 
-/// The schema of the payload of one kind: the members that all kinds share, with the kind's name and `data`.
+/// Makes the schema of the payload of one kind of event: the properties that all kinds share, with the kind's name and `data`.
 fn payload_of(event: &Described, name: &str, mut payload: Value, data: Value) -> Value {
     payload["title"] = name.into();
     payload["description"] = format!("{}.", event.summary).into();
@@ -338,7 +338,7 @@ mod tests {
         assert_eq!(whole["openapi"], "3.1.0");
         assert_eq!(whole["webhooks"].as_object().map(Map::len), events["webhooks"].as_object().map(Map::len));
         assert_eq!(contract::routes(&whole), contract::routes(&contract::document()));
-        // An answer may hold expanded objects, an event never does.
+        // A response may contain expanded objects, an event never does.
         let schemas = &whole["components"]["schemas"];
         assert!(
             schemas["Ticket"]["properties"].get("assignee").is_some() && schemas["EventTicket"]["properties"].get("assignee").is_none()

@@ -1,10 +1,10 @@
-//! The data that the middleware attaches to a request for the extractors.
+//! The data that the middleware attaches to each request, for the extractors.
 
 use std::sync::Arc;
 
 use super::{context::Context, error::ApiError, query_string::QueryString, shared_state::SharedState};
 
-/// All of this data is one piece, since each further piece costs an allocation and a look-up.
+/// The data of a request for the extractors. It is one value, since each further value would cost an allocation and a look-up.
 #[derive(Clone)]
 pub struct Arrival {
     pub state: Arc<SharedState>,
@@ -13,7 +13,7 @@ pub struct Arrival {
 }
 
 impl Arrival {
-    /// Fails where a request did not pass through `middleware`.
+    /// Returns the data of a request. Fails if the request did not pass through `middleware`.
     pub fn of(request: &poem::Request) -> Result<&Self, ApiError> {
         request.data().ok_or_else(ApiError::internal)
     }

@@ -1,5 +1,6 @@
-//! Authentication and authorisation: section 5. The extractor is the first parameter of every operation, so that the API key is checked
-//! before anything else of a request. The operation's scope is part of the type.
+//! Authentication by API key, and authorisation by scope (contract, section 5). The extractor [`Authorised`] is the first parameter of
+//! every operation, so that the API key is checked before anything else of a request. The operation's scope is a part of the extractor's
+//! type.
 
 use std::{marker::PhantomData, ops::Deref, sync::Arc};
 
@@ -20,37 +21,38 @@ use crate::{
     service::{LookedUpCaller, Service},
 };
 
-/// The header that carries the key.
+/// The header that carries the API key.
 pub const API_KEY: &str = "x-api-key";
 
-/// The name of the security scheme in the document. An operation's requirement is written `ApiKey:<scope>` by the
-/// handlers and split by `document::canonical`, since this kind of scheme has no scopes in OpenAPI 3.0.
+/// The name of the security scheme in the OpenAPI document. The generator writes an operation's requirement as `ApiKey:<scope>`, and
+/// `document::canonical` splits it, since this kind of scheme has no scopes in OpenAPI 3.0.
 pub const SCHEME: &str = "ApiKey";
 
-/// An authenticated request.
+/// A request whose API key is valid, with its caller.
 #[derive(Clone, Debug)]
 pub struct AuthenticatedRequest {
     pub state: Arc<SharedState>,
     pub context: Context,
     pub caller: Caller,
     scope: Scope,
-    /// Whether the operation reads from the standby.
+    /// Whether the operation reads from the standby of the database.
     on_replica: bool,
 }
 
 impl AuthenticatedRequest {
-    /// The use-cases of an operation that only reads.
+    /// Returns the service for an operation that only reads. It reads from the standby of the database if the standby has every change that
+    /// the caller may know of.
     pub fn reads(&self) -> &Service {
         self.state.replica.as_ref().filter(|_| self.on_replica).unwrap_or(&self.state.service)
     }
 
-    /// [`Self::reads`] for an operation that reads many records: its statements run within the store's share. A request whose answer may
-    /// be long first waits for its turn.
+    /// [`Self::reads`] for an operation that reads many records: its statements run within the store's limit (`fair_share`). A request
+    /// whose response may be long first waits for the store's permit.
     pub async fn reads_many(&self) -> Result<Service, ApiError> {
         let turn = self.state.turns.take(self.store(), self.scope).await?;
         let service = self.reads().within(turn.share());
         self.context.begin(turn).await;
-        // While the request waited, other answers of its key may have reached the limit.
+        // While the request waited, the unsent responses of its key may have reached their limit.
         if let Some(recipient) = self.context.recipient() {
             self.state.under_way.admit(recipient)?;
         }
@@ -62,10 +64,10 @@ impl AuthenticatedRequest {
     }
 }
 
-/// A scope as a type.
+/// A scope as a type, which the signature of an operation names.
 pub trait Requires: Send + Sync + 'static {
     const SCOPE: Scope;
-    /// The requirement of an operation: scheme and scope.
+    /// The security requirement of an operation as the generator writes it: `ApiKey:<scope>`.
     const REQUIREMENT: &'static str;
 }
 
@@ -158,7 +160,7 @@ impl<'a, S: Requires> ApiExtractor<'a> for Authorised<S> {
     }
 }
 
-/// Looks up the key that a request presents. Unknown keys count against the address of the request.
+/// Looks up the API key of a request, and returns its caller. An unknown key counts against the address of the request (`rate_limits`).
 pub async fn identify(request: &poem::Request) -> Result<LookedUpCaller, ApiError> {
     let Arrival { state, context, .. } = Arrival::of(request)?;
     if let Some(known) = state.service.authenticate(presented(request)?).await? {
@@ -170,7 +172,7 @@ pub async fn identify(request: &poem::Request) -> Result<LookedUpCaller, ApiErro
     Err(ApiError::unauthorized("`x-api-key` is not a valid key: it is unknown, inactive, expired or deleted"))
 }
 
-/// The one key that a request presents.
+/// Returns the API key of a request. A request without a key, or with two different keys, is refused.
 pub fn presented(request: &poem::Request) -> Result<&str, ApiError> {
     let mut keys = request.headers().get_all(API_KEY).iter();
     let Some(first) = keys.next() else {

@@ -1,5 +1,6 @@
-//! Request bodies. A body is read, and its size and media type are checked, before the query is looked at. Its shape is checked after the
-//! query (decisions, section 3): first against the published schema, then by the type itself.
+//! Request bodies: the extractor that reads a body and checks its size and media type, and the parser of its JSON. The extractor runs
+//! before the query parameters are checked, the parser runs after that (our decisions, section 3). The parser checks the JSON first against
+//! the OpenAPI schema, and then with the deserializer of the type.
 
 use std::{
     io::{self, Read},
@@ -19,10 +20,11 @@ use serde_json::Value;
 use super::{error::ApiError, json_shape};
 use crate::domain::text::whole_characters;
 
-/// The largest body, in bytes.
+/// The largest accepted request body in bytes, both before and after decompression.
 pub const LIMIT: usize = 1024 * 1024;
 
-/// A body of permitted size and media type. With `EMPTY_IS_OBJECT` the body may be left out.
+/// A request body whose size and media type were checked, and whose JSON is not parsed yet. With `EMPTY_IS_OBJECT` an empty body counts as
+/// `{}`.
 #[derive(Debug)]
 pub struct Body<T, const EMPTY_IS_OBJECT: bool = false> {
     bytes: Vec<u8>,
@@ -38,41 +40,41 @@ impl<T: types::Type + DeserializeOwned + 'static, const EMPTY_IS_OBJECT: bool> B
         Self { bytes: text.as_bytes().to_vec(), shape: PhantomData }
     }
 
-    /// A body that arrived as a part of another one, or over another protocol.
+    /// Makes a body of JSON that is not a request body of its own, such as a property of another body or the input of an assistant tool.
     pub fn of_value(body: &Value) -> Self {
         Self { bytes: body.to_string().into_bytes(), shape: PhantomData }
     }
 
-    /// The body as `T`; an error names the path of the offending value.
+    /// Parses the body as `T`. An error names the path of the invalid value.
     pub fn parse(&self) -> Result<T, ApiError> {
         read(self.bytes(), EMPTY_IS_OBJECT).map(|(read, _)| read)
     }
 
-    /// [`Self::parse`] for a message from a channel. Channels cut names and texts anywhere: half a character becomes U+FFFD. The service
-    /// handles U+0000.
+    /// [`Self::parse`] for an inbound message. Channels cut names and texts after a number of UTF-16 units: a half surrogate pair becomes
+    /// U+FFFD. U+0000 is accepted here, since the service handles it.
     pub fn parse_inbound(&self) -> Result<T, ApiError> {
         read(&whole_characters(self.bytes()), true).map(|(read, _)| read)
     }
 
-    /// Some members of a message from a channel, before it is parsed as a whole; `None` if it does not have them.
+    /// Reads some properties of an inbound message before the whole message is parsed. Returns `None` if the body does not have them.
     pub fn inbound_part<P: DeserializeOwned>(&self) -> Option<P> {
         serde_json::from_slice(&whole_characters(self.bytes())).ok()
     }
 
-    /// The body as it was sent, without compression and byte order mark.
+    /// Returns the decompressed body without a byte order mark.
     pub fn bytes(&self) -> &[u8] {
-        // .NET writes a byte order mark in front of text.
+        // Some .NET clients write a byte order mark before the JSON.
         self.bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&self.bytes)
     }
 
-    /// The body as it was signed: without compression.
+    /// Returns the decompressed body with its byte order mark, if it has one: the bytes over which a bridge computes its signature.
     pub fn signed_bytes(&self) -> &[u8] {
         &self.bytes
     }
 }
 
 impl<T: types::Type + DeserializeOwned + 'static> FilterBody<T> {
-    /// The body as `T`, and its canonical text without null members, to which a cursor is bound.
+    /// Parses the body as `T`. Also returns its canonical JSON, which has no null properties and to which a cursor is bound.
     pub fn filters(&self) -> Result<(T, String), ApiError> {
         fn strip(value: &mut Value) {
             match value {
@@ -90,15 +92,16 @@ impl<T: types::Type + DeserializeOwned + 'static> FilterBody<T> {
     }
 }
 
-/// A body as `T` and as the JSON that was sent. `nul`: the body may contain U+0000.
+/// Parses a body. Returns it as `T`, and as the JSON value that was sent. `nul`: strings may contain U+0000.
 fn read<T: types::Type + DeserializeOwned + 'static>(bytes: &[u8], nul: bool) -> Result<(T, Value), ApiError> {
     let value: Value = serde_json::from_slice(bytes).map_err(|error| ApiError::field("body", format!("is not valid JSON: {error}")))?;
     json_shape::check::<T>(&value).map_err(|wrong| ApiError::field(&format!("body{}", wrong.place), wrong.reason))?;
     if !nul {
         no_nul(&value, &mut "body".to_owned())?;
     }
-    // Parsed from the bytes, since `value` has lost members that were sent twice. Only an error causes a second pass, for the path of the
-    // offending value: keeping track of the path slows down every value.
+    // `T` is parsed from the bytes and not from `value`: of two properties with the same name `value` keeps only one, and such a duplicate
+    // must be refused. After an error the bytes are parsed again, to find the path of the invalid value. A parser that tracks paths is
+    // slower, so it runs only then.
     let read = serde_json::from_slice(bytes).or_else(|_| {
         let mut deserializer = serde_json::Deserializer::from_slice(bytes);
         serde_path_to_error::deserialize(&mut deserializer).map_err(|error| refuse(&error.path().to_string(), error.inner()))
@@ -106,7 +109,7 @@ fn read<T: types::Type + DeserializeOwned + 'static>(bytes: &[u8], nul: bool) ->
     Ok((read, value))
 }
 
-/// Not every database can store U+0000, so no write accepts it.
+/// Refuses strings that contain U+0000, since not every database can store this character.
 fn no_nul(value: &Value, place: &mut String) -> Result<(), ApiError> {
     let mut inner = |step: String, value: &Value| {
         let length = place.len();
@@ -123,7 +126,8 @@ fn no_nul(value: &Value, place: &mut String) -> Result<(), ApiError> {
     }
 }
 
-/// The error of a check that only the type can make: the text begins with the place in backticks, and leaves out the position in the text.
+/// Converts an error of the deserializer: the message begins with the path of the value in backticks, and leaves out serde's line and
+/// column.
 fn refuse(path: &str, error: &serde_json::Error) -> ApiError {
     let text = error.to_string();
     let reason = text.rsplit_once(" at line ").map_or(text.as_str(), |(reason, _)| reason);
@@ -177,7 +181,8 @@ impl<'a, T: types::Type + DeserializeOwned + 'static, const EMPTY_IS_OBJECT: boo
             media_type(value.as_bytes()).map_err(|reason| unsupported("content-type", reason))?;
         }
         let sent = request.headers().get_all("content-encoding").iter().map(|value| value.as_bytes().trim_ascii().to_ascii_lowercase());
-        // At most one encoding: decompressing a body that was compressed many times would keep a thread busy for long.
+        // At most one content encoding is accepted: the decompression of a body that was compressed many times would keep a thread busy for
+        // long.
         let encoding = sent.reduce(|first, more| [first, more].join(&b", "[..])).unwrap_or_default();
         match encoding.as_slice() {
             b"" | b"identity" => {}
@@ -196,7 +201,7 @@ impl<'a, T: types::Type + DeserializeOwned + 'static, const EMPTY_IS_OBJECT: boo
 
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
-/// The decompressed bytes of a gzip file; `None` if they exceed the size limit of a body.
+/// Decompresses gzip. Returns `None` if the result is larger than [`LIMIT`].
 fn unpacked(packed: &[u8]) -> io::Result<Option<Vec<u8>>> {
     let mut bytes = Vec::new();
     MultiGzDecoder::new(packed).take(LIMIT as u64 + 1).read_to_end(&mut bytes)?;

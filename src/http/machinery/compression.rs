@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use flate2::{Compression, write::GzEncoder};
 use poem::http::{HeaderMap, header::ACCEPT_ENCODING};
 
-/// Whether a client accepts gzip (RFC 9110, section 12.5.3).
+/// Returns whether a client accepts gzip (RFC 9110, section 12.5.3).
 pub fn accepts_gzip(headers: &HeaderMap) -> bool {
     let mut any = false;
     for coding in headers.get_all(ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(',')) {
@@ -22,7 +22,7 @@ pub fn accepts_gzip(headers: &HeaderMap) -> bool {
     any
 }
 
-/// Compresses at gzip's fastest level, which shrinks JSON to a tenth. Higher levels take three times as long and save another fifth.
+/// Compresses bytes with gzip at its fastest level. Higher levels take much longer and save little more.
 pub fn gzip(bytes: &[u8]) -> io::Result<Vec<u8>> {
     let mut encoder = GzEncoder::new(Vec::with_capacity(bytes.len() / 8), Compression::fast());
     encoder.write_all(bytes)?;

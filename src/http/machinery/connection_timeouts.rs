@@ -1,13 +1,13 @@
-//! Time-outs of connections: for the rest of a request, for the client to take an answer, and for the next request.
+//! Connection time-outs: for reading a request, for writing a response, and for idle connections.
 //!
-//! poem has no time-out for the head of a request, and its time-out for idle connections does not stop a half-read head. So the stream
-//! itself measures the time: from the first byte that it reads until the first byte of an answer, and from each write until the next
-//! request begins or the operating system accepts more of the answer. [`super::middleware`] answers a request with a slow body before the
-//! limit; a request with a slow head is ended here. A request whose caller hangs up before the answer is ended here, too: while it waits
-//! for its turn, it would delay later requests.
+//! poem has no time-out for the head of a request, and its time-out for idle connections does not stop a half-read head. So [`TimedStream`]
+//! itself measures the time: from the first byte of a request until the first byte of its response, and from each write until the next
+//! request begins or the operating system accepts more of the response. [`super::middleware`] responds to a request with a slow body before
+//! the limit; a connection with a slow head is closed here. A request whose client closes the connection before the response is ended here,
+//! too: otherwise it would wait for its permit (`fair_share`) and delay later requests.
 //!
 //! poem's own limit for idle connections wakes a second task of the connection on every read and write, which resets a timer. Here a
-//! connection has one timer. It may fire too early, and is reset only then, or if it would fire too late.
+//! connection has one timer. It is reset only if it fires before the deadline, or would fire after it.
 
 use std::{
     io,
@@ -29,20 +29,20 @@ use tokio::{
     time::{Instant, Sleep, sleep, sleep_until},
 };
 
-/// The longest time from the first byte of a request to the first byte of its answer.
+/// The longest time from the first byte of a request to the first byte of its response.
 const LIMIT: Duration = Duration::from_secs(40);
 /// The longest time that a connection may stay without a request.
 const IDLE: Duration = Duration::from_secs(75);
-/// Write time-out: the longest time in which the operating system accepts no bytes of an answer. It accepts more once about a third of
-/// its buffer ([`SEND_BUFFER`]) is free, so that a client that reads some kilobytes a second gets the whole answer.
+/// Write time-out: the longest time in which the operating system accepts no bytes of a response. It accepts more once about a third of its
+/// buffer ([`SEND_BUFFER`]) is free, so that a client that reads some kilobytes a second gets the whole response.
 const UNTAKEN: Duration = Duration::from_secs(30);
-/// The operating system's send buffer for bytes that a client has not taken yet, in bytes; Linux doubles this value. By default the
-/// buffer grows to megabytes, so that a slow client would look like one that reads nothing.
+/// The size in bytes of the operating system's send buffer, which holds the bytes that a client has not read yet; Linux doubles this value.
+/// By default the buffer grows to megabytes, so that a slow client could not be distinguished from a client that reads nothing.
 const SEND_BUFFER: u32 = 128 * 1024;
-/// Connections that wait to be accepted.
+/// The largest number of connections that wait to be accepted.
 const BACKLOG: u32 = 1024;
 
-/// Listens at the first free address of a host and port.
+/// Listens on the first address of a host and port that can be bound.
 pub async fn listen(address: &str, open: Gauge) -> io::Result<Timed<TcpAcceptor>> {
     let mut failed = io::Error::new(io::ErrorKind::InvalidInput, "the name has no address");
     for address in lookup_host(address).await? {
@@ -73,7 +73,7 @@ pub struct Timed<A> {
     open: Gauge,
 }
 
-/// Counts a connection until it is dropped.
+/// A guard that counts an open connection until the guard is dropped.
 #[derive(Debug)]
 struct ConnectionGuard(Gauge);
 
@@ -101,7 +101,8 @@ impl<A: Acceptor> Acceptor for Timed<A> {
         match self.acceptor.accept().await {
             Ok((stream, local, remote, scheme)) => Ok((TimedStream::new(stream, &self.open), local, remote, scheme)),
             Err(error) => {
-                // A peer that has already gone needs no pause. Running out of file descriptors lasts, and the caller tries again at once.
+                // A client that has already closed the connection needs no pause. Other errors last, such as a lack of file descriptors,
+                // and the caller of this function retries at once.
                 if !matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset) {
                     tracing::error!(%error, "a connection cannot be accepted");
                     sleep(REFUSED).await;
@@ -112,7 +113,7 @@ impl<A: Acceptor> Acceptor for Timed<A> {
     }
 }
 
-/// A connection.
+/// A connection with time-outs, which is counted while it is open.
 #[derive(Debug)]
 pub struct TimedStream<S> {
     stream: S,
@@ -152,7 +153,7 @@ impl<S> TimedStream<S> {
         }
     }
 
-    /// Whether the time limit has passed. If not, the task is woken when it passes.
+    /// Returns whether the time limit has passed. If not, the task is woken when it passes.
     fn is_overdue(&mut self, context: &mut Context<'_>) -> bool {
         while self.alarm.as_mut().poll(context).is_ready() {
             if self.due <= Instant::now() {
@@ -195,14 +196,14 @@ impl<S: AsyncRead + Unpin> AsyncRead for TimedStream<S> {
         let result = Pin::new(&mut self.stream).poll_read(context, buffer);
         let late = match &result {
             Poll::Pending => self.is_overdue(context),
-            // The limit also applies while bytes keep arriving.
+            // The limit applies even while bytes keep arriving.
             Poll::Ready(_) => self.awaits == Awaits::Rest && self.due <= Instant::now(),
         };
         if late {
             return Poll::Ready(Err(self.too_slow()));
         }
-        // poem keeps polling a connection that hyper has given up after the end of its input, and so finishes the request for no caller.
-        // After an error there is nothing left to poll.
+        // The client has closed the connection. At the end of its input hyper gives the connection up, but poem keeps polling it: the
+        // request would run to its end although its client is gone. After an error, poem stops polling.
         if self.awaits == Awaits::Rest && matches!(result, Poll::Ready(Ok(()))) && buffer.filled().len() == before && buffer.remaining() > 0
         {
             return Poll::Ready(Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the caller hung up")));
@@ -268,7 +269,7 @@ mod tests {
         let mut client = tokio::net::TcpStream::connect(address).await.unwrap();
         let (mut server, ..) = acceptor.accept().await.unwrap();
         let mut written = 0;
-        // Until the buffers of both sides are full.
+        // Writes until the buffers of both sides are full.
         while let Ok(more) = timeout(Duration::from_millis(200), server.write(&[b'x'; 1 << 14])).await {
             written += more.unwrap();
         }
@@ -295,7 +296,7 @@ mod tests {
         assert!(read(&mut server).await.unwrap() > 0);
         let begun = Instant::now();
         assert_eq!(read(&mut server).await.unwrap_err().kind(), io::ErrorKind::TimedOut);
-        // A timer rounds up to its next tick.
+        // A timer of tokio rounds up to its next tick, so the time is not exact.
         assert!((LIMIT..LIMIT + SECOND).contains(&begun.elapsed()), "{:?}", begun.elapsed());
     }
 
@@ -332,14 +333,14 @@ mod tests {
         let taking = tokio::spawn(async move {
             for _ in 0..5 {
                 tokio::time::sleep(UNTAKEN - SECOND).await;
-                // Bytes that arrive meanwhile do not shorten the limit.
+                // Bytes that the client sends while the server writes do not extend or shorten the write time-out.
                 client.write_all(b"GET / HT").await.unwrap();
                 client.read_exact(&mut [0; 64]).await.unwrap();
             }
             client
         });
         let (mut reader, mut writer) = tokio::io::split(server);
-        // hyper reads in the same way to learn whether the client is still there.
+        // Reads while the server writes, as hyper does to notice that the client has closed the connection.
         let reading = tokio::spawn(async move { while reader.read(&mut [0; 64]).await.is_ok() {} });
         writer.write_all(&[b'x'; 64 * 6]).await.unwrap();
         let client = taking.await.unwrap();
@@ -350,7 +351,7 @@ mod tests {
         drop(client);
     }
 
-    /// Accepts one connection.
+    /// An acceptor that accepts one connection.
     struct One(Option<DuplexStream>);
 
     impl Acceptor for One {
@@ -392,7 +393,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_server_closes_what_is_overdue() {
         let request = "GET / HTTP/1.1\r\nhost: localhost\r\n\r\n";
-        // The start of a second request that arrives in the same read as the first is not recognised as one.
+        // The start of a second request is not recognised as a request if it arrives in the same read as the first one.
         let two = format!("{request}GET");
         for (sent, answers, closed) in [("", 0, IDLE), ("GET / HT", 0, LIMIT), (request, 1, IDLE), (&two, 1, IDLE)] {
             let (mut client, server) = duplex(1 << 16);

@@ -1,5 +1,5 @@
-//! The context of one request: its id and its time of arrival (section 2.1; decisions, section 3), its caller once it is authenticated, and
-//! the length of its answer.
+//! The context of one request: its id and its time of arrival (contract, section 2.1; our decisions, section 3), its caller once it is
+//! authenticated, and its permit (`fair_share`).
 
 use std::{
     future::poll_fn,
@@ -26,7 +26,7 @@ use crate::domain::{
     time::Timestamp,
 };
 
-/// The context of one request, which lives as long as the request.
+/// The context of one request, which lives as long as the request. Clones share one state.
 #[derive(Clone, Debug)]
 pub struct Context(Arc<ContextState>);
 
@@ -37,7 +37,7 @@ struct ContextState {
     received_at_form: ReceivedAt,
     caller: OnceLock<Authenticated>,
     turn: OnceLock<StoreTurn>,
-    /// Whether the request is allowed to wait for something to answer, and the milliseconds that it has waited.
+    /// Whether the request may wait (`long_poll`), and for how many milliseconds it has waited.
     may_wait: AtomicBool,
     waited: AtomicU64,
 }
@@ -51,19 +51,20 @@ struct Authenticated {
     repeatable: bool,
 }
 
-/// The caller that a request was authenticated as. The bytes of its answers are counted for this caller.
+/// The caller that a request was authenticated as. The bytes of its responses are counted for this caller.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Recipient {
     /// An API key.
     Key(StoreId, KeyId),
-    /// A user of the settings plane.
+    /// A user of the settings API.
     Manager(StoreId, UserId),
     /// The bridge of a channel account.
     Bridge(StoreId, AccountId),
 }
 
 impl Context {
-    /// Uses the request id that the client sent, if it has 1 to 128 visible ASCII characters; otherwise generates one.
+    /// Makes the context of a new request. The request id is the one that the client sent, if it has 1 to 128 visible ASCII characters;
+    /// otherwise a new id is generated.
     pub fn arrive(headers: &HeaderMap, world: &World, received_at_form: ReceivedAt) -> Self {
         let given = headers.get(REQUEST_ID).and_then(|value| value.to_str().ok());
         let request_id = match given {
@@ -89,7 +90,7 @@ impl Context {
         self.0.received_at
     }
 
-    /// `requestReceivedAt` in the format of the requested API (contract or settings plane).
+    /// `requestReceivedAt` in the format of the requested API (contract or settings API).
     pub fn received_at_text(&self) -> String {
         match self.0.received_at_form {
             ReceivedAt::Timestamp => self.0.received_at.to_string(),
@@ -97,39 +98,40 @@ impl Context {
         }
     }
 
-    /// Called once, by authentication. `repeatable`: the request only reads, so that its answer may still be refused after it was computed.
+    /// Records the caller. Called once, by authentication. `repeatable`: the request only reads, so that its response may still be refused
+    /// after the operation has run.
     pub fn authenticated(&self, recipient: Recipient, key_name: Option<String>, repeatable: bool) {
-        // A second call can only repeat the first: one request has one key.
+        // A second call would set the same values: a request has one key.
         let _ = self.0.caller.set(Authenticated { recipient, key_name, repeatable });
     }
 
-    /// The caller that was authenticated, if one was.
+    /// Returns the caller, once the request is authenticated.
     pub fn recipient(&self) -> Option<&Recipient> {
         self.0.caller.get().map(|known| &known.recipient)
     }
 
-    /// The name of the key that was presented.
+    /// Returns the name of the API key; `None` for a request without an API key.
     pub fn key_name(&self) -> Option<&str> {
         self.0.caller.get()?.key_name.as_deref()
     }
 
-    /// Holds the turn until the request ends.
+    /// Keeps the permit until the request ends.
     pub async fn begin(&self, turn: StoreTurn) {
-        // A request has one turn; a second one would be dropped at once.
+        // A request has one permit; a second one would be dropped at once.
         let _ = self.0.turn.set(turn);
         if self.may_be_long() {
-            // After this point [`Self::beside`] runs the request on a thread that serves no other request.
+            // From this await on, [`Self::beside`] runs the request on a thread that serves no other request.
             yield_now().await;
         }
     }
 
-    /// Whether the request has a turn and its answer may be long.
+    /// Returns whether the request has a permit and its response may be long.
     pub fn may_be_long(&self) -> bool {
         self.0.turn.get().is_some_and(StoreTurn::is_alone)
     }
 
-    /// Runs the work of the request. Once the request has a turn and its answer may be long, the work moves to a thread that serves no
-    /// other request, since the work keeps a thread busy.
+    /// Runs the future `work` of the request. Once the request has a permit and its response may be long, the rest of `work` runs on a
+    /// thread that serves no other request, since such work keeps a thread busy.
     pub async fn beside<T>(&self, work: impl Future<Output = T>) -> T {
         let mut work = pin!(work);
         let begun = poll_fn(|task| match work.as_mut().poll(task) {
@@ -143,12 +145,12 @@ impl Context {
         }
     }
 
-    /// Records that the request may wait, as `long_poll` defines it.
+    /// Records that the request is a long poll that may wait (`long_poll`).
     pub fn may_wait(&self) {
         self.0.may_wait.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the request may wait.
+    /// Returns whether the request may wait, that is, whether [`Self::may_wait`] was called.
     pub fn is_waiting(&self) -> bool {
         self.0.may_wait.load(Ordering::Relaxed)
     }
@@ -158,12 +160,12 @@ impl Context {
         self.0.waited.fetch_add(u64::try_from(time.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
-    /// The time that the request has waited.
+    /// Returns the time that the request has waited.
     pub fn waiting_time(&self) -> Duration {
         Duration::from_millis(self.0.waited.load(Ordering::Relaxed))
     }
 
-    /// Records the length of the answer.
+    /// Records the length of the response.
     pub fn answered(&self, bytes: usize) {
         if let Some(turn) = self.0.turn.get() {
             turn.answered(bytes);
@@ -175,7 +177,7 @@ impl Context {
         self.0.caller.get().is_some_and(|known| known.repeatable)
     }
 
-    /// The store of the caller, or `""` where no store is known.
+    /// Returns the store of the caller; `""` if no store is known.
     pub fn store_id(&self) -> &str {
         match self.recipient() {
             Some(Recipient::Key(store, _) | Recipient::Manager(store, _) | Recipient::Bridge(store, _)) => store.as_str(),
@@ -184,20 +186,20 @@ impl Context {
     }
 }
 
-/// Whether a request came over TLS, according to the proxy in front of the server. If there are several proxies, the first value counts:
-/// it describes the connection of the browser.
+/// Returns whether a request came over TLS, according to the proxy in front of the server. If there are several proxies, the first value of
+/// the header counts: it describes the connection of the browser.
 pub fn is_secure(request: &poem::Request) -> bool {
     let proto = request.headers().get("x-forwarded-proto").and_then(|value| value.to_str().ok()).and_then(|text| text.split(',').next());
     proto.is_some_and(|proto| proto.trim().eq_ignore_ascii_case("https"))
 }
 
-/// Whether an `Origin` is that of this server: the scheme and the host under which the request reached it.
+/// Returns whether an `Origin` is that of this server: the scheme and the host under which the request reached it.
 pub fn is_own_origin(request: &poem::Request, origin: &str) -> bool {
     let (host, scheme) = (request.header("host").unwrap_or_default(), if is_secure(request) { "https" } else { "http" });
     !host.is_empty() && origin.eq_ignore_ascii_case(&format!("{scheme}://{host}"))
 }
 
-/// Whether the runtime has other threads that continue while one is busy.
+/// Returns whether the runtime has other threads that continue while one is busy.
 fn has_threads() -> bool {
     Handle::current().runtime_flavor() == RuntimeFlavor::MultiThread
 }

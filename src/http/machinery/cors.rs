@@ -1,8 +1,8 @@
 //! Cross-origin resource sharing (CORS): the origins whose pages may call the contract from a browser. There are none unless
 //! `--cors-origin` names some.
 //!
-//! poem's own middleware answers 403 to every request from another origin. Here such a request is answered as if CORS were off, without
-//! the headers that would let a page read the answer.
+//! poem's own middleware responds with 403 to every request from another origin. Here such a request is handled as if CORS were off,
+//! without the headers that would let a page read the response.
 
 use poem::{
     Response,
@@ -14,10 +14,10 @@ use super::routing::PREFIX;
 /// The request headers that a page may send to the contract.
 const SENT: &str = "x-api-key, content-type, idempotency-key, x-request-id";
 
-/// For how long a browser may cache the answer to a preflight request, in seconds.
+/// For how long a browser may cache the response to a preflight request, in seconds.
 const MAX_AGE: u32 = 600;
 
-/// The origins that may call the contract.
+/// The origins whose pages may call the contract.
 #[derive(Clone, Debug, Default)]
 pub struct Cors(Vec<HeaderValue>);
 
@@ -26,30 +26,30 @@ impl Cors {
         Self(origins)
     }
 
-    /// The origins that are named, without `*`.
+    /// Returns the origins that `--cors-origin` names, without `*`.
     pub fn named(&self) -> impl Iterator<Item = String> {
         self.0.iter().filter_map(|origin| origin.to_str().ok()).filter(|origin| *origin != "*").map(str::to_owned)
     }
 
-    /// Whether answers at the path depend on the request's origin.
+    /// Returns whether responses at the path depend on the request's origin.
     pub fn concerns(&self, path: &str) -> bool {
         !self.0.is_empty() && path.strip_prefix(PREFIX).is_some_and(|rest| rest.starts_with('/'))
     }
 
-    /// The origin of a request to the contract, if its pages may read the answer.
+    /// Returns the origin of a request to the contract, if pages of this origin may read the response.
     pub fn allowed_origin(&self, path: &str, headers: &HeaderMap) -> Option<HeaderValue> {
         let origin = headers.get(header::ORIGIN)?;
         (self.concerns(path) && self.0.iter().any(|allowed| allowed == origin || allowed == "*")).then(|| origin.clone())
     }
 }
 
-/// Lets a page of the origin read the answer.
+/// Adds the headers that let a page of the origin read the response.
 pub fn allow(origin: HeaderValue, headers: &mut HeaderMap) {
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
     headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static("*"));
 }
 
-/// The answer to a preflight request.
+/// Makes the response to a preflight request.
 pub fn preflight(methods: &str) -> Response {
     let mut response = Response::builder().status(StatusCode::NO_CONTENT).finish();
     let headers = response.headers_mut();
@@ -66,7 +66,7 @@ pub fn is_preflight(method: &Method, headers: &HeaderMap) -> bool {
     method == Method::OPTIONS && headers.contains_key(header::ACCESS_CONTROL_REQUEST_METHOD)
 }
 
-/// Checks the form of an origin: `*`, or scheme, host and port.
+/// Parses an origin of `--cors-origin`: `*`, or scheme, host and port.
 pub fn origin(text: &str) -> Result<HeaderValue, String> {
     let right = "write an origin such as https://app.example.com, without a path, or `*` for every origin";
     let parsed = url::Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https"));

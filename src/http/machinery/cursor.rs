@@ -1,10 +1,11 @@
-//! Cursors of keyset pagination: opaque, URL-safe, sealed with an authentication code over store, operation and content, and bound to
-//! filters and `pageSize` (section 4.4; decisions, section 4). A cursor carries the position of the last row and, if the list is in order
-//! of relevance, its rank. In a revision that counts, a cursor also carries the total, which therefore stays the same on all pages of a
-//! list.
+//! Seals and opens the cursors of keyset pagination. A cursor is opaque and URL-safe. It has an authentication code (HMAC) over store,
+//! operation and content, and is bound to filters and `pageSize` (contract, section 4.4; our decisions, section 4). It contains the
+//! position of the last row and, if the list is in order of relevance, the row's rank. In a revision that counts records, a cursor also
+//! contains the total, which therefore stays the same on all pages of a list.
 //!
-//! In a list whose rows move, a cursor carries the moment at which the walk began (as-of cursor). The database keeps what it needs to
-//! show the order of that moment for [`LIFETIME`], then the cursor is refused. Other cursors do not expire.
+//! In a list whose rows change their sort position, a cursor also contains the snapshot at which the first page was read (as-of cursor).
+//! The database keeps for [`LIFETIME`] what it needs to show the order of that snapshot; then the cursor is refused. Other cursors do not
+//! expire.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use hmac::{Hmac, KeyInit, Mac};
@@ -16,12 +17,12 @@ use crate::domain::{
     time::Timestamp,
 };
 
-/// The number of the layout. Cursors of builds that had another do not open.
+/// The version of the binary layout. Cursors with another version are refused.
 const VERSION: u8 = 4;
 const CODE_BYTES: usize = 16;
 const HEAD_BYTES: usize = 1 + 4 * 8;
 
-/// How long, in milliseconds, an as-of cursor is accepted after its walk began: seven days.
+/// How long an as-of cursor is accepted after the first page was read, in milliseconds: seven days.
 pub const LIFETIME: i64 = 7 * 24 * 60 * 60 * 1000;
 const NO_TOTAL: u64 = u64::MAX;
 
@@ -41,18 +42,18 @@ pub struct Cursor {
     pub position: Position,
     pub total: Option<u64>,
     pub binding: Binding,
-    /// When the first page was read, by the clock of the server. The text of a cursor has it only beside [`Position::as_of`].
+    /// When the first page was read, by the clock of the server. A sealed cursor contains this time only together with [`Position::as_of`].
     pub began: Timestamp,
 }
 
 impl Cursor {
-    /// Whether the walk began too long ago for its order to be shown.
+    /// Returns whether the first page was read too long ago for the order of its snapshot to be shown.
     pub fn has_expired(&self, now: Timestamp) -> bool {
         self.position.as_of.is_some() && now.millis().saturating_sub(self.began.millis()) > LIFETIME
     }
 }
 
-/// A fingerprint of filters and page size.
+/// A hash of filters and page size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Binding(u64);
 
@@ -64,7 +65,7 @@ impl Binding {
 }
 
 impl Seal {
-    /// `secret` may have any length.
+    /// Makes the key of cursors from a secret of any length.
     pub fn new(secret: &[u8]) -> Self {
         #[expect(clippy::expect_used, reason = "HMAC takes a key of any length")]
         Self(Hmac::new_from_slice(secret).expect("any length"))
@@ -86,7 +87,7 @@ impl Seal {
         bytes.extend_from_slice(&cursor.binding.0.to_be_bytes());
         bytes.extend_from_slice(&cursor.total.unwrap_or(NO_TOTAL).to_be_bytes());
         bytes.extend_from_slice(&cursor.position.at.to_be_bytes());
-        // Left out where no walk has a moment, so that equal positions have equal cursors.
+        // 0 without an as-of snapshot, so that equal positions have equal cursors.
         let began = if cursor.position.as_of.is_some() { cursor.began.millis() } else { 0 };
         bytes.extend_from_slice(&began.to_be_bytes());
         let rank = cursor.position.rank.as_ref().map(|rank| [&rank.score.to_be_bytes(), rank.weights.as_slice()].concat());
@@ -98,7 +99,7 @@ impl Seal {
         URL_SAFE_NO_PAD.encode(bytes)
     }
 
-    /// The content of a cursor that was sealed with this key for the same store and operation; `None` for any other text.
+    /// Returns the content of a cursor that was sealed with this key for the same store and operation; `None` for any other text.
     pub fn open(&self, store: &StoreId, operation: &str, text: &str) -> Option<Cursor> {
         let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
         let (content, code) = bytes.split_at_checked(bytes.len().checked_sub(CODE_BYTES)?)?;
@@ -130,14 +131,14 @@ impl Seal {
     }
 }
 
-/// Appends an optional part: its length and one, then its bytes.
+/// Appends an optional part: its length plus one, then its bytes. A part that is absent has the length field 0.
 fn push_part(bytes: &mut Vec<u8>, part: Option<&[u8]>) {
     let length = part.map_or(0, |part| u32::try_from(part.len()).unwrap_or(u32::MAX).saturating_add(1));
     bytes.extend_from_slice(&length.to_be_bytes());
     bytes.extend_from_slice(part.unwrap_or_default());
 }
 
-/// The optional part at the beginning, and what follows it.
+/// Splits off the optional part at the beginning. Returns the part, and the bytes after it.
 fn part(bytes: &[u8]) -> Option<(Option<&[u8]>, &[u8])> {
     let (length, rest) = bytes.split_first_chunk()?;
     match u32::from_be_bytes(*length).checked_sub(1) {
@@ -210,7 +211,7 @@ mod tests {
             let text = seal.close(&store, &operation, &cursor);
             prop_assert!(text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_'));
             prop_assert_eq!(seal.open(&store, &operation, &text), Some(cursor));
-            // It does not open for another store and operation, even if both names joined give the same text.
+            // The cursor does not open for another store and operation, even if their names, joined, give the same text.
             let shifted = StoreId::from(format!("{store}{operation}"));
             prop_assert_eq!(seal.open(&shifted, "", &text).is_some(), operation.is_empty());
         }

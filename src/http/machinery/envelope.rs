@@ -1,16 +1,16 @@
-//! The schema of the envelope (section 2.1) for the OpenAPI documents, and the headers of all answers.
+//! The schema of the response envelope (contract, section 2.1) for the OpenAPI documents, and the headers of all responses.
 
 use poem_openapi::registry::{MetaHeader, MetaSchema, MetaSchemaRef};
 
 use crate::{domain::rules::ReceivedAt, revision};
 
-/// The header that carries the request id, in both directions.
+/// The header that carries the request id, in requests and responses.
 pub const REQUEST_ID: &str = "x-request-id";
 
-/// The media type of every answer.
+/// The media type of every response.
 pub const JSON: &str = "application/json";
 
-/// The schema of an envelope around `data` or `error`.
+/// Makes the schema of an envelope around `data` or `error`.
 pub fn envelope(description: &'static str, store_id: &'static str, content: (&'static str, &'static str, MetaSchemaRef)) -> MetaSchema {
     let text = |description: &'static str| MetaSchema { description: Some(description), ..MetaSchema::new("string") };
     let (received_at, format, pattern) = match revision::RULES.received_at {
@@ -33,12 +33,12 @@ pub fn envelope(description: &'static str, store_id: &'static str, content: (&'s
     }
 }
 
-/// The header that every answer carries.
+/// Describes the header that every response carries.
 pub fn request_id_header() -> MetaHeader {
     header(REQUEST_ID, "The `requestId` of the envelope.", true, MetaSchema::new("string"))
 }
 
-/// Describes a header for the document.
+/// Describes a header for the OpenAPI document.
 pub fn header(name: &str, description: &str, required: bool, schema: MetaSchema) -> MetaHeader {
     MetaHeader {
         name: name.to_owned(),

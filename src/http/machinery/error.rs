@@ -1,5 +1,5 @@
-//! Failures: the error form of the envelope (section 7), its description in the document, and the one place that turns every kind of
-//! rejection into it.
+//! Error responses: the error form of the envelope (contract, section 7), its description in the OpenAPI document, and the conversion of
+//! every kind of error to it.
 
 use std::marker::PhantomData;
 
@@ -17,25 +17,25 @@ use serde::Serialize;
 use super::envelope::{envelope, header, request_id_header};
 use crate::service;
 
-/// A failure as an answer: status and text for the caller, and for some failures the time to wait before a retry.
+/// An error response: the HTTP status, the message for the caller, and for some errors the time to wait before a retry.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct ApiError {
     pub status: StatusCode,
     pub message: String,
-    /// Seconds, for `Retry-After`.
+    /// The value of `Retry-After`, in seconds.
     pub retry_after: Option<u32>,
-    /// The rate limit that is used up.
+    /// The rate limit that is used up, if that is the reason of the error.
     pub used_up: Option<UsedUpRate>,
 }
 
 /// A rate limit that is used up, for the headers `RateLimit` and `RateLimit-Policy`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UsedUpRate {
-    /// The name of the limit in the headers.
+    /// The name of the limit in the headers: `key`, `store` or `address`.
     pub policy: &'static str,
     pub requests_per_second: u32,
-    /// Seconds until a request is accepted again.
+    /// The seconds until a request is accepted again.
     pub seconds: u32,
 }
 
@@ -44,7 +44,7 @@ impl ApiError {
         Self { status, message: message.into(), retry_after: None, used_up: None }
     }
 
-    /// 400 whose text begins with the offending field in backticks.
+    /// Makes a 400 response whose message begins with the invalid field in backticks.
     pub fn field(field: &str, reason: impl std::fmt::Display) -> Self {
         Self::new(StatusCode::BAD_REQUEST, format!("`{field}` {reason}"))
     }
@@ -53,7 +53,7 @@ impl ApiError {
         Self::new(StatusCode::UNAUTHORIZED, message)
     }
 
-    /// Turns any rejection of the framework into a failure of this form.
+    /// Converts any error of the framework (poem) to an error response.
     pub fn from_rejection(error: poem::Error) -> Self {
         if error.is::<Self>() {
             return error.downcast().unwrap_or_else(|_| Self::internal());
@@ -72,7 +72,7 @@ impl ApiError {
         Self::new(status, error.to_string())
     }
 
-    /// A failure of a use-case. Its field, if it names one, is a member of the request body.
+    /// Converts an error of the service. If the error names a field, the field is a property of the request body.
     pub fn in_body(error: service::Error) -> Self {
         match error {
             service::Error::Invalid { field, reason } => service::Error::invalid(format!("body.{field}"), reason).into(),
@@ -83,7 +83,7 @@ impl ApiError {
         }
     }
 
-    /// A failure of a body that is the member `body` of the request's body.
+    /// Converts an error about a body that was sent as the property `body` of the request body: its path `body.x` becomes `body.body.x`.
     pub fn within_body(self) -> Self {
         match self.message.strip_prefix("`body") {
             Some(rest) => Self { message: format!("`body.body{rest}"), ..self },
@@ -138,7 +138,7 @@ pub struct ErrorDetail {
     pub status_code: i32,
 }
 
-/// The schema of a failed answer.
+/// The schema of an error response.
 struct ErrorEnvelope;
 
 impl ErrorEnvelope {
@@ -156,10 +156,10 @@ impl ErrorEnvelope {
     }
 }
 
-/// The failures that an operation documents. There is no `default`: a generated client knows each of them, and an answer with any other
-/// status is a mistake that the tests find.
+/// The error responses that an operation documents. There is no `default`: a generated client knows each of them, and the tests find a
+/// response with any other status.
 pub trait Documented: Send + Sync + 'static {
-    /// The statuses other than those of [`Credential::everywhere`].
+    /// The error statuses in addition to those of [`Credential::everywhere`].
     const STATUSES: &'static [u16];
     /// The description of the 409, if the operation has one.
     const CONFLICT: &'static str;
@@ -167,7 +167,7 @@ pub trait Documented: Send + Sync + 'static {
     const CREDENTIAL: Credential = Credential::ApiKey;
 }
 
-/// The kinds of credentials, as far as failures depend on them.
+/// The kinds of credentials that operations accept, as far as the descriptions of errors depend on them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Credential {
     ApiKey,
@@ -177,7 +177,7 @@ pub enum Credential {
 }
 
 impl Credential {
-    /// The statuses that every operation may answer with.
+    /// The error statuses that every operation may respond with.
     fn everywhere(self) -> &'static [u16] {
         match self {
             Self::ApiKey | Self::Session | Self::Signature => &[429, 500, 503],
@@ -199,7 +199,7 @@ macro_rules! documented {
     )*};
 }
 
-/// The description of the conflict that every write may end in.
+/// The description of the 409 response that a write with an idempotency key may have.
 macro_rules! key_conflict {
     ($($other:literal)?) => {
         concat!(
@@ -232,7 +232,7 @@ documented! {
     SettingsLookup = &[400, 401, 403, 404], "", Session;
     /// A change of settings that creates a record.
     SettingsCreation = &[400, 401, 403, 413, 415], "", Session;
-    /// A request for links by e-mail.
+    /// A request for sign-in links by e-mail.
     SettingsMail = &[400, 403, 409, 413, 415], "The server sends no e-mail.", Session;
     /// The receipt of a message from a bridge.
     SettingsReceipt = &[400, 401, 403, 409, 413, 415], "The signed request was accepted before: `webhook-id` and `webhook-timestamp` are the same.", Signature;
@@ -244,13 +244,13 @@ documented! {
     SettingsChange = &[400, 401, 403, 404, 409, 413, 415], "The record is in a state that does not allow the change; `error.message` says which.", Session;
     /// A removal that is refused in some states of a record.
     SettingsRemoval = &[400, 401, 403, 404, 409], "The record is in a state that does not allow the change; `error.message` says which.", Session;
-    /// An advance of the clock.
+    /// An advance of a sandbox's clock.
     SettingsAdvance = &[400, 401, 403, 409, 413, 415], "The server serves no sandbox, or its clock is being advanced already; `error.message` says which.", Session;
-    /// A change of a ticket or conversation on the settings plane, which can be repeated with an idempotency key.
+    /// A change of a ticket or conversation in the settings API, which can be repeated with an idempotency key.
     SettingsAction = &[400, 401, 403, 404, 409, 413, 415], key_conflict!(), Session;
 }
 
-/// The error side of a handler's result.
+/// The error type of a handler's result. `D` lists the errors that the OpenAPI document describes.
 #[derive(Debug)]
 pub struct Failure<D>(ApiError, PhantomData<D>);
 
@@ -314,7 +314,7 @@ impl<D: Documented> ApiResponse for Failure<D> {
     }
 }
 
-/// The headers of draft-ietf-httpapi-ratelimit-headers.
+/// The names of the headers of draft-ietf-httpapi-ratelimit-headers.
 pub const RATE_LIMIT: &str = "RateLimit";
 pub const RATE_LIMIT_POLICY: &str = "RateLimit-Policy";
 

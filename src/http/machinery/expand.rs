@@ -1,4 +1,5 @@
-//! `expand`: section 4.5. Values are comma-separated or repeated, exact and case-sensitive; an unknown value has a fixed error text.
+//! The query parameter `expand`, which adds related records to a response (contract, section 4.5). Values are comma-separated or repeated,
+//! exact and case-sensitive; an unknown value has a fixed error message.
 
 use poem::{RequestBody, http::StatusCode};
 use poem_openapi::registry::{MetaSchema, MetaSchemaRef, Registry};
@@ -11,13 +12,13 @@ use crate::domain::{
 
 /// The values that an operation's `expand` accepts.
 pub trait Expandable: Default + Send + 'static {
-    /// The name of the schema of the values.
+    /// The name of the schema of the values in the OpenAPI document.
     const NAME: &'static str;
     /// The description of that schema.
     const DESCRIPTION: &'static str;
     const VALUES: &'static [&'static str];
 
-    /// Sets the value of [`Self::VALUES`] at this index.
+    /// Selects the value of [`Self::VALUES`] at this index.
     fn ask(&mut self, place: usize);
 }
 
@@ -62,7 +63,7 @@ fn unknown(value: &str) -> ApiError {
     ApiError::new(StatusCode::BAD_REQUEST, format!("Invalid expand value: {value}"))
 }
 
-/// For operations that expand nothing: refuses any value.
+/// The extractor of operations that expand nothing: refuses any value of `expand`.
 #[derive(Debug)]
 pub struct NoExpand;
 
@@ -93,7 +94,7 @@ macro_rules! expandable {
     )*};
 }
 
-/// Types for operations whose `expand` has a single value.
+/// Defines types for operations whose `expand` has a single value.
 macro_rules! flags {
     ($($(#[$doc:meta])* $name:ident)*) => {$(
         $(#[$doc])*
@@ -103,13 +104,13 @@ macro_rules! flags {
 }
 
 flags! {
-    /// `accounts` of ticket fields.
+    /// Whether `accounts` of ticket fields is expanded.
     FieldExpand
-    /// `account` of conversations.
+    /// Whether `account` of conversations is expanded.
     ConversationExpand
-    /// `role` of users.
+    /// Whether `role` of users is expanded.
     UserExpand
-    /// `users` of teams.
+    /// Whether `users` of teams is expanded.
     TeamExpand
 }
 

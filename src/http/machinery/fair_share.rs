@@ -1,16 +1,16 @@
-//! Fair scheduling between stores: each store's share of the process, for requests that read many records.
+//! Fair scheduling between stores: limits how many expensive reads of one store run at the same time.
 //!
-//! A statement is unbounded if the keys in its condition do not limit the number of rows that it reads. Of a store's unbounded statements
-//! only a few run at a time (`store::db::Share`); the others wait in order of arrival. So another store's request waits for those few at
-//! most, however many connections the first store has.
+//! An SQL statement is unbounded if the keys in its condition do not limit the number of rows that it reads. Only a few unbounded
+//! statements of one store run at a time (`store::db::Share`); further ones wait in order of arrival. So a request of another store waits
+//! for those few statements at most, however many connections the first store opens.
 //!
-//! A request whose answer may be long waits for its turn. A store has one such request at a time, since a long answer needs memory twice:
-//! as rows, and as text. Such a request shares neither a thread of the runtime (`Context::beside`) nor a database connection with others.
-//! An answer may be long if the last long answer of the same store and scope is at most 30 seconds old, or if no request of that store and
-//! scope has succeeded yet.
+//! A request whose response may be long first waits for the store's only permit for such requests, since a long response is in memory
+//! twice: as rows, and as JSON. Such a request shares neither a thread of the runtime (`Context::beside`) nor a database connection with
+//! others. A response may be long if the last long response of the same store and scope is at most 30 seconds old, or if no request of that
+//! store and scope has succeeded yet.
 //!
-//! Called by `auth` once a request is known to be valid, and by `middleware` once the length of the answer is known. A turn ends with its
-//! request.
+//! Called by `auth` when a request is known to be valid, and by `middleware` when the length of the response is known. A permit
+//! ([`StoreTurn`]) ends with its request.
 
 use std::{
     collections::HashMap,
@@ -26,16 +26,16 @@ use crate::{
     service::Share,
 };
 
-/// Answers of this many bytes or more are long.
+/// Responses of this many bytes or more are long.
 const LONG: usize = 1024 * 1024;
 
-/// For how long after a long answer the next answers are expected to be long, too.
+/// For how long after a long response the next responses are expected to be long, too.
 const LATELY: Duration = Duration::from_secs(30);
 
-/// The turns of this process.
+/// The permits of this process, by store.
 #[derive(Debug)]
 pub struct Turns {
-    /// The number of statements of one store that run at a time.
+    /// The number of unbounded statements of one store that run at a time.
     share: usize,
     stores: Mutex<HashMap<StoreId, Arc<StoreTurns>>>,
 }
@@ -44,26 +44,26 @@ pub struct Turns {
 struct StoreTurns {
     share: Arc<Semaphore>,
     alone: Arc<Semaphore>,
-    /// For each scope that has had an answer: until when its answers may be long, if one was.
+    /// For each scope that has had a response: until when its responses may be long; `None` if none was long.
     long: Mutex<HashMap<Scope, Option<Instant>>>,
 }
 
-/// A turn, which ends when it is dropped.
+/// The permit of one request. It ends when it is dropped.
 #[derive(Debug)]
 pub struct StoreTurn {
     store: Arc<StoreTurns>,
     scope: Scope,
-    /// Present if the answer was expected to be long when the turn began.
+    /// The store's only permit for long responses. Present if the response was expected to be long when the request began.
     alone: Option<OwnedSemaphorePermit>,
 }
 
 impl Turns {
-    /// `share`: the number of statements of each store that run at a time.
+    /// `share`: the number of unbounded statements of each store that run at a time.
     pub fn new(share: usize) -> Self {
         Self { share: share.max(1), stores: Mutex::default() }
     }
 
-    /// Waits for a turn if the answer may be long.
+    /// Returns the permit of a request. If the response may be long, waits until no other such request of the store runs.
     pub async fn take(&self, store: &StoreId, scope: Scope) -> Result<StoreTurn, ApiError> {
         let store = self.store(store);
         let alone = if store.may_be_long(scope) {
@@ -92,17 +92,17 @@ impl StoreTurns {
 }
 
 impl StoreTurn {
-    /// Whether the answer may be long.
+    /// Returns whether the response may be long, so that the request runs alone.
     pub fn is_alone(&self) -> bool {
         self.alone.is_some()
     }
 
-    /// The share within which the statements of the request run.
+    /// Returns the limit within which the statements of the request run.
     pub fn share(&self) -> Share {
         Share { permits: self.store.share.clone(), all: self.is_alone() }
     }
 
-    /// Records the length of the answer.
+    /// Records the length of the response.
     pub fn answered(&self, bytes: usize) {
         let mut long = lock(&self.store.long);
         if bytes >= LONG {
@@ -113,7 +113,7 @@ impl StoreTurn {
     }
 }
 
-/// A poisoned map is still valid.
+/// Locks a map. A poisoned map is still valid.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

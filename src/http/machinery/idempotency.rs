@@ -1,4 +1,4 @@
-//! The parts of every write beyond its input: the idempotency key, and answers that may be repeated (decisions, section 6.13).
+//! Idempotency of writes: the header `Idempotency-Key`, and the stored responses that repeated requests get (our decisions, section 6.13).
 
 use poem::RequestBody;
 use poem_openapi::{
@@ -15,7 +15,7 @@ use crate::{
     service::{IdempotentRequest, WriteContext},
 };
 
-/// The opt-in header `Idempotency-Key`.
+/// The optional header `Idempotency-Key`.
 #[derive(Debug)]
 pub struct IdempotencyKey(Option<String>);
 
@@ -39,7 +39,7 @@ impl<'a> ApiExtractor<'a> for IdempotencyKey {
         Some(MetaSchemaRef::Inline(Box::new(MetaSchema {
             min_length: Some(1),
             max_length: Some(MAX_KEY_CHARS),
-            // Visible ASCII.
+            // The pattern permits visible ASCII characters.
             pattern: Some("^[!-~]+$".to_owned()),
             ..MetaSchema::new("string")
         })))
@@ -60,7 +60,7 @@ impl<'a> ApiExtractor<'a> for IdempotencyKey {
 }
 
 impl AuthenticatedRequest {
-    /// This caller as the author of a write; the answer's `data` is a `W`.
+    /// Returns the context of a write whose author is this caller. `data` of the response is a `W`.
     pub fn by<'a, V, W, T, const E: bool>(
         &'a self,
         operation: &'static str,
@@ -77,7 +77,7 @@ impl AuthenticatedRequest {
     }
 }
 
-/// How a repeated write is answered, if the request has an idempotency key.
+/// Returns what identifies repetitions of a write and renders the stored response; `None` if the request has no idempotency key.
 pub fn once<'a, V, W, T, const E: bool>(
     operation: &'static str,
     key: &'a IdempotencyKey,
@@ -97,7 +97,7 @@ where
 }
 
 fn render<V: Clone, W: From<V> + Serialize>(answer: &V) -> Vec<u8> {
-    // This cannot fail for plain data with string keys; an empty text would be refused on its way out.
+    // This cannot fail for plain data with string keys. An empty text would be sent as `null`.
     serde_json::to_vec(&W::from(answer.clone())).unwrap_or_default()
 }
 

@@ -1,8 +1,8 @@
-//! Checks whether JSON has the published shape of a type, before serde reads it. serde accepts an array for a struct and `{"open": null}`
-//! for an enumeration, and its errors do not say what the contract requires.
+//! Validates JSON against the OpenAPI schema of a type, before serde reads it. serde alone would accept an array for a struct and `{"open":
+//! null}` for an enumeration, and its error messages do not say what the contract requires.
 //!
-//! Called by `body`. The first offending place is named. Checks that only a type can make (whether a text is a date-time) are left to the
-//! type.
+//! Called by `body`. The error names the path of the first value that does not match. Checks that only a type itself can make (whether a
+//! string is a date-time) are left to the deserializer of the type.
 
 use std::{
     any::TypeId,
@@ -17,17 +17,17 @@ use poem_openapi::{
 };
 use serde_json::Value;
 
-/// A place within the body, and what is wrong there.
+/// A value that does not match its schema: its path within the body, and the reason.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Misshapen {
-    /// Begins with `.` or `[`, or is empty for the body itself.
+    /// The path of the value. It begins with `.` or `[`, or is empty for the body itself.
     pub place: String,
     pub reason: String,
 }
 
 type Plan = (MetaSchemaRef, Registry);
 
-/// The published schema of a type, built once for each.
+/// Returns the OpenAPI schema of a type. It is built once for each type, and cached.
 fn plan<T: types::Type + 'static>() -> &'static Plan {
     static PLANS: LazyLock<RwLock<HashMap<TypeId, &'static Plan>>> = LazyLock::new(Default::default);
     if let Some(plan) = PLANS.read().unwrap_or_else(PoisonError::into_inner).get(&TypeId::of::<T>()) {
@@ -35,7 +35,7 @@ fn plan<T: types::Type + 'static>() -> &'static Plan {
     }
     let mut registry = Registry::new();
     T::register(&mut registry);
-    // One small leak for each type of body.
+    // The schema is leaked on purpose: it is small, and there is one for each type of body.
     let plan = Box::leak(Box::new((T::schema_ref(), registry)));
     PLANS.write().unwrap_or_else(PoisonError::into_inner).insert(TypeId::of::<T>(), plan);
     plan
@@ -66,7 +66,8 @@ fn walk(registry: &Registry, schema: &MetaSchemaRef, value: &Value, place: &mut 
         let known: Vec<&str> = schema.enum_items.iter().filter_map(Value::as_str).collect();
         return wrong(place, format!("must be one of {}", known.join(", ")));
     }
-    // Only `all_of` is checked here. Alternatives allow values of any type, and have a separate check.
+    // Only `all_of` is checked here. Alternatives (`one_of`, `any_of`) permit values of several types; the deserializer of the type checks
+    // them.
     for part in &schema.all_of {
         walk(registry, part, value, place)?;
     }
@@ -101,7 +102,7 @@ fn object(registry: &Registry, schema: &MetaSchema, members: &serde_json::Map<St
     Ok(())
 }
 
-/// Appends one step to the path during the check, and removes it afterwards.
+/// Calls `inner` with one step appended to the path, and removes the step after a success.
 fn step(place: &mut String, name: Arguments<'_>, inner: impl FnOnce(&mut String) -> Result<(), Misshapen>) -> Result<(), Misshapen> {
     let length = place.len();
     // Writing to a string cannot fail.

@@ -1,10 +1,11 @@
-//! Long polling: a request that waits until there is something to answer, or until the time is up that its caller gave it.
+//! Long polling: a request that waits until there are records to return, or until the waiting time that its caller chose (`wait`) is over.
 //!
-//! Guarantees: between two looks at the database a request occupies no connection and no thread. It ends when its caller hangs up, and is
-//! answered at once when the server stops. Its waiting counts neither as the time of the request in the metrics nor against the time limit
-//! of requests. A caller has a bounded number of waiting requests.
+//! Guarantees: between two database queries a waiting request uses no database connection and no thread. It ends when its caller closes the
+//! connection, and gets its response at once when the server stops. The waiting time does not count as the duration of the request in the
+//! metrics, and a waiting request has a longer time limit than other requests (`middleware`). A caller has a limited number of waiting
+//! requests.
 //!
-//! Looks are repeated at an interval, since other processes write as well. A commit of this process makes the next look earlier.
+//! The query is repeated at an interval, since other processes write as well. After a commit of this process it is repeated earlier.
 
 use std::{
     collections::HashMap,
@@ -27,16 +28,16 @@ use super::{
 /// The longest time that a request waits, in seconds.
 pub const MAX_WAIT: u64 = 30;
 
-/// The interval between two looks, while no commit of this process is noticed.
+/// The pause between two queries if this process commits nothing.
 const INTERVAL: Duration = Duration::from_millis(250);
 
-/// The shortest pause between two looks, so that many commits do not cause as many looks.
+/// The shortest pause between two queries, so that many commits do not cause as many queries.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// The most requests of one caller that wait at a time.
+/// The largest number of requests of one caller that wait at the same time.
 const MOST: usize = 16;
 
-/// The waiting requests of this process.
+/// Counts the waiting requests of this process by caller, and ends them when the server stops.
 #[derive(Debug)]
 pub struct LongPolls {
     waiting: Arc<Mutex<HashMap<Recipient, usize>>>,
@@ -49,7 +50,7 @@ impl Default for LongPolls {
     }
 }
 
-/// Counts a waiting request until it is dropped.
+/// A guard that counts one waiting request until the guard is dropped.
 struct WaitingRequest {
     of: Recipient,
     all: Arc<Mutex<HashMap<Recipient, usize>>>,
@@ -67,13 +68,13 @@ impl Drop for WaitingRequest {
     }
 }
 
-/// A poisoned map only holds numbers, so it is still valid.
+/// Locks the map. A poisoned map only holds numbers, so it is still valid.
 fn lock(all: &Mutex<HashMap<Recipient, usize>>) -> MutexGuard<'_, HashMap<Recipient, usize>> {
     all.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl LongPolls {
-    /// Answers every waiting request, and lets no later one wait: the server stops.
+    /// Ends the waiting of every request, and prevents later requests from waiting. Called when the server stops.
     pub fn stop(&self) {
         self.stopping.send_replace(true);
     }
@@ -97,21 +98,22 @@ impl LongPolls {
     }
 }
 
-/// A request that looks for something to answer, and waits between its looks.
+/// A long-poll request: repeats a query until it returns records, and waits between two queries.
 pub struct LongPoll<'a> {
     polls: &'a LongPolls,
     context: &'a Context,
     end: Instant,
     commits: &'a Notify,
-    /// Made before each look, so that a commit during the look is noticed.
+    /// The next notification of a commit. It is created before each query, so that a commit during the query is noticed.
     next: Pin<Box<Notified<'a>>>,
     stopping: watch::Receiver<bool>,
-    /// Present once the request has begun to wait.
+    /// Present once the request has begun to wait and is counted.
     waiting: Option<WaitingRequest>,
 }
 
 impl LongPoll<'_> {
-    /// To be called after a look that found nothing: waits for the next look. `false`: the time is up, or the server stops.
+    /// Waits until the query is to be repeated. To be called after a query that returned no records. `false`: the waiting time is over, or
+    /// the server stops.
     pub async fn look_again(&mut self) -> Result<bool, ApiError> {
         if Instant::now() >= self.end || *self.stopping.borrow() {
             return Ok(false);
@@ -150,7 +152,7 @@ mod tests {
         context
     }
 
-    /// Looks until it has looked `enough` times; returns the looks, and the waiting time that was counted.
+    /// Polls until there have been `enough` queries. Returns the number of queries, and the waiting time that was counted.
     async fn polled(polls: &LongPolls, wait: u64, commits: &Notify, enough: usize) -> Result<(usize, Duration), ApiError> {
         let context = context();
         let (mut poll, mut looks) = (polls.begin(&context, Duration::from_secs(wait), commits), 1);
@@ -208,7 +210,7 @@ mod tests {
         }
         let refused = polled(&polls, 1, &commits, 2).await.unwrap_err();
         assert_eq!((refused.status, refused.retry_after), (StatusCode::TOO_MANY_REQUESTS, Some(1)));
-        // A request that is dropped, since its caller hung up, leaves its place.
+        // A request is dropped when its caller closes the connection. Another request may then wait in its place.
         waits.pop();
         assert_eq!(polled(&polls, 1, &commits, 2).await.unwrap().0, 2);
         drop(waits);

@@ -1,5 +1,5 @@
-//! The outermost layer. It gives each request its context, and brings each rejection, panic and time-out of the layers below into the
-//! form of the envelope. It measures and logs each request once.
+//! The middleware, which is the outermost layer of the HTTP server. It gives each request its context, and converts each rejection, panic
+//! and time-out of the inner layers to an error response. It measures and logs each request once.
 
 use std::{panic::AssertUnwindSafe, pin::pin, sync::Arc, time::Duration};
 
@@ -40,14 +40,14 @@ use crate::domain::rules::ReceivedAt;
 /// The longest time that a request may take, including its body.
 const REQUEST_LIMIT: Duration = Duration::from_secs(30);
 
-/// The time in addition that a request may take which waits for something to answer (`long_poll`). With it a request still ends before
-/// its connection does (`connection_timeouts`).
+/// The additional time limit of a request that waits (`long_poll`). With it the request still ends before its connection does
+/// (`connection_timeouts`).
 const WAITING_LIMIT: Duration = Duration::from_secs(5);
 
-/// The operations and pages of the server.
+/// The inner endpoints: the operations and pages of the server.
 pub struct Served {
     pub operations: Operations,
-    /// Everything that is not an operation.
+    /// Serves every request whose path is not that of an operation.
     pub pages: BoxEndpoint<'static>,
 }
 
@@ -60,7 +60,7 @@ impl Served {
     }
 }
 
-/// The outermost layer, around everything that is served.
+/// The middleware around everything that is served.
 pub struct Middleware {
     pub served: Served,
     pub state: Arc<SharedState>,
@@ -78,7 +78,7 @@ impl Endpoint for Middleware {
         let query = QueryString::read(request.uri().query().unwrap_or_default());
         request.set_data(Arrival { state: self.state.clone(), context: context.clone(), query });
         let path = request.uri().path().to_owned();
-        // HEAD is answered like GET, and the body is removed at the end, so that the length of GET's answer is known.
+        // HEAD is handled like GET, and the body is removed at the end, so that the length of GET's response is known.
         let head = request.method() == Method::HEAD;
         if head {
             request.set_method(Method::GET);
@@ -93,7 +93,7 @@ impl Endpoint for Middleware {
             self.served.call(request)
         };
         let served = AssertUnwindSafe(served).catch_unwind();
-        // Lines that are logged during the request carry its id.
+        // Log lines of the request carry its id.
         let span = tracing::error_span!("request", request_id = context.request_id());
         let answer = context.beside(limited(&context, served)).instrument(span).await;
         let (mut operation, mut too_late) = (None, false);
@@ -136,14 +136,14 @@ impl Endpoint for Middleware {
             cors::allow(origin, response.headers_mut());
         }
         if settings {
-            // An answer may contain a secret that is shown only once.
+            // A response may contain a secret that is shown only once, so no cache may store it.
             response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
         }
         let status = response.status();
         let (operation, took) = (operation.unwrap_or("none"), started.elapsed());
         self.state.metrics.request(operation, status.as_u16(), took.saturating_sub(context.waiting_time()));
         log(&context, operation, &path, status, took, idempotency_key.as_deref());
-        // Nothing is awaited from here on, so that the answer goes out before the rest of the request body is read.
+        // Nothing is awaited from here on, so that the response is sent before the remaining request body is read.
         if let Some(rest) = unread.and_then(Unread::rest) {
             if rest.closes || too_late {
                 response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
@@ -154,7 +154,7 @@ impl Endpoint for Middleware {
     }
 }
 
-/// The outcome of a request, unless it takes too long.
+/// Runs a request, and returns its outcome, or an error if the request takes too long. A request that waits (`long_poll`) may take longer.
 async fn limited<T>(context: &Context, served: impl Future<Output = T>) -> Result<T, Elapsed> {
     let mut served = pin!(served);
     match timeout(REQUEST_LIMIT, served.as_mut()).await {
@@ -163,8 +163,7 @@ async fn limited<T>(context: &Context, served: impl Future<Output = T>) -> Resul
     }
 }
 
-/// Writes the log line of a request. The path, which contains ids, is logged; queries and bodies are not, since they contain what people
-/// wrote.
+/// Writes the log line of a request, with its path. Queries and bodies are not logged, since they contain what people wrote.
 fn log(context: &Context, operation: &str, path: &str, status: StatusCode, took: Duration, idempotency_key: Option<&str>) {
     let (request_id, status, milliseconds) = (context.request_id(), status.as_u16(), took.as_secs_f64() * 1000.0);
     let (store, key, user, bridge) = match context.recipient() {
@@ -187,16 +186,17 @@ async fn without_body(mut response: Response) -> Response {
     response
 }
 
-/// The bytes in gzip, compressed on a separate thread, so that other requests are not delayed.
+/// Compresses bytes with gzip on a separate thread, so that other requests are not delayed.
 async fn packed(bytes: Bytes) -> Option<Bytes> {
     spawn_blocking(move || compression::gzip(&bytes)).await.ok()?.ok().map(Bytes::from)
 }
 
 impl Middleware {
-    /// The answer, whose bytes count as under way from here on. If they exceed a limit, the answer is dropped and the request refused.
+    /// Returns the response, compressed if the client accepts gzip. The bytes of a long response count as unsent from here on
+    /// (`unsent_answers`). If they exceed a limit, the response is dropped and an error response is returned.
     async fn counted(&self, context: &Context, path: &str, gzip: bool, mut response: Response) -> Response {
         let (Some(recipient), Some(Long)) = (context.recipient(), response.data()) else {
-            // A refusal says nothing about the length of answers.
+            // An error response says nothing about the length of successful responses.
             if response.status().is_success() {
                 context.answered(0);
             }
@@ -245,7 +245,7 @@ impl Middleware {
         response
     }
 
-    /// The methods that a path accepts. A path that no document lists is a page, which accepts GET.
+    /// Returns the methods that a path accepts, for `Allow`. A path that no OpenAPI document lists is a page, which accepts GET.
     fn allowed(&self, path: &str) -> String {
         let mut methods = self.served.operations.methods(path);
         if methods.is_empty() {

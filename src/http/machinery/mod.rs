@@ -1,8 +1,8 @@
-//! What every operation uses: routing and middleware, authentication, bodies and parameters, paging, answers and failures, and the limits
-//! of connections and memory.
+//! Infrastructure that all HTTP operations share: routing and middleware, authentication, bodies and parameters, pagination, responses and
+//! errors, and the limits of connections and memory.
 //!
-//! Called by the other modules of `http`, and by `app`. It has no operations, and names nouns only in parameters and failures that belong
-//! to one noun.
+//! Called by the other modules of `http`, and by `app`. It contains no operations. It names a kind of record only in parameters and errors
+//! that belong to that kind.
 
 pub mod arrival;
 pub mod auth;

@@ -1,4 +1,5 @@
-//! Pagination for all operations: from `pageSize`, `cursor` and `page` to a page request, and from a page to its headers (section 4.4).
+//! Keyset pagination for all operations: converts `pageSize`, `cursor` and `page` to a page request, and a page to a response with
+//! pagination headers (contract, section 4.4).
 
 use std::marker::PhantomData;
 
@@ -27,7 +28,7 @@ pub const NEXT_CURSOR: &str = "x-pagination-next-cursor";
 const PAGE: &str = "x-pagination-page";
 const TOTAL: &str = "x-pagination-total";
 
-/// One page of a list that a client reads page by page.
+/// The request for one page of a list, after its cursor was checked.
 #[derive(Debug)]
 pub struct PageStep {
     operation: &'static str,
@@ -38,8 +39,8 @@ pub struct PageStep {
 }
 
 impl PageStep {
-    /// The requested page of a list whose filters are parameters of the URL. `filters` is their canonical text; a cursor is valid only
-    /// with the same text.
+    /// Checks the cursor of a list whose filters are parameters of the URL, and returns the requested page. `filters` is their canonical
+    /// text; a cursor is valid only with the same text.
     pub fn step(
         request: &AuthenticatedRequest,
         operation: &'static str,
@@ -51,7 +52,7 @@ impl PageStep {
         OpenedCursor::read(request, operation, cursor)?.step(request, size, page, filters)
     }
 
-    /// The request to the service. Rows are counted for the first page; the cursor carries the total on to the next pages.
+    /// Returns the page request for the service. Rows are counted for the first page only; cursors carry the total to the next pages.
     pub fn request(&self) -> PageRequest {
         let counted = self.opened.as_ref().is_some_and(|cursor| cursor.total.is_some());
         PageRequest {
@@ -61,7 +62,7 @@ impl PageStep {
         }
     }
 
-    /// The answer for a page.
+    /// Makes the response with the records of a page.
     pub fn reply<T, U>(self, request: &AuthenticatedRequest, page: Page<U>) -> Reply<Paged<T>>
     where
         T: Type + Serialize + From<U> + 'static,
@@ -83,8 +84,8 @@ impl PageStep {
     }
 }
 
-/// A cursor whose seal was checked before the filters that it is bound to are known. An operation with a request body opens the cursor
-/// before it reads the body, since the query is checked first.
+/// A cursor whose authentication code was verified before the filters that it is bound to are known. An operation whose filters are in the
+/// request body opens the cursor before it parses the body, since query parameters are checked first.
 #[derive(Debug)]
 pub struct OpenedCursor {
     operation: &'static str,
@@ -107,7 +108,8 @@ impl OpenedCursor {
         Ok(Self { operation, cursor: cursor.0.as_ref().map(open).transpose()? })
     }
 
-    /// The page that the cursor leads to. `filters`: their canonical text, to which the cursor is bound.
+    /// Returns the requested page. `filters`: their canonical text, to which a cursor is bound. A cursor of other filters is refused in the
+    /// revision with `strict_cursors`; in the other revision it is accepted without its total.
     pub fn step(self, request: &AuthenticatedRequest, size: u32, page: &impl EchoedPage, filters: &str) -> Result<PageStep, ApiError> {
         let Self { operation, cursor: mut opened } = self;
         let binding = Binding::of(filters, size);
@@ -121,7 +123,7 @@ impl OpenedCursor {
     }
 }
 
-/// One page of records.
+/// The response of an operation with pagination: one page of records.
 #[derive(Debug)]
 pub struct Paged<T>(PhantomData<fn() -> T>);
 
@@ -145,7 +147,7 @@ impl<T: Type + 'static> ReplyShape for Paged<T> {
     }
 }
 
-/// The pagination headers of the compiled revision, for the document.
+/// The pagination headers of the compiled revision, for the OpenAPI document.
 fn headers() -> Vec<MetaHeader> {
     let integer = || MetaSchema::new("integer");
     let mut headers = vec![

@@ -1,5 +1,5 @@
-//! Query parameters, read strictly. A scalar that is sent twice, an empty number, and a number with a sign or a fraction are refused,
-//! never coerced (decisions, section 3). Every error message begins with the parameter's name.
+//! Query parameters, parsed strictly: a scalar that is sent twice, an empty number, and a number with a sign or a fraction are refused,
+//! never coerced (our decisions, section 3). Every error message begins with the parameter's name.
 
 use std::fmt;
 
@@ -19,7 +19,7 @@ use crate::{
     revision,
 };
 
-/// A type that a query parameter can be read as.
+/// A type that a query parameter can be parsed as.
 pub trait QueryParam: Sized + Send {
     const REQUIRED: bool;
     /// Whether the parameter accepts several values.
@@ -30,16 +30,16 @@ pub trait QueryParam: Sized + Send {
     /// Registers the schemas that [`Self::schema`] refers to.
     fn register(_: &mut Registry) {}
 
-    /// Reads the values that were sent under one name, in order. The error is the reason without the name.
+    /// Parses the values that were sent under one name, in their order. The error is the reason without the parameter's name.
     fn read(values: &[&str]) -> Result<Self, String>;
 
-    /// The failure for a parameter of this name. `expand` has a separate, fixed text.
+    /// Makes the error response for a parameter of this name. `expand` has a fixed error message of its own.
     fn refuse(name: &str, reason: String) -> ApiError {
         ApiError::field(name, reason)
     }
 }
 
-/// A query parameter.
+/// The extractor of a query parameter.
 #[derive(Debug)]
 pub struct Query<T>(pub T);
 
@@ -72,14 +72,14 @@ fn read<T: QueryParam>(request: &poem::Request, name: &str) -> Result<T, ApiErro
         query.refuse_brackets(name)?;
     }
     let values: Vec<&str> = query.values(name).collect();
-    // The decoder replaces invalid UTF-8 by U+FFFD; no client means the character itself.
+    // The URL decoder replaces invalid UTF-8 by U+FFFD. No client means this character itself, so it is refused as invalid UTF-8.
     if values.iter().any(|value| value.contains('\u{fffd}')) {
         return Err(ApiError::field(name, "must be UTF-8"));
     }
     T::read(&values).map_err(|reason| T::refuse(name, reason))
 }
 
-/// A single value of a parameter.
+/// A type that a single value of a parameter can be parsed as.
 pub trait ScalarParam: Sized + Send {
     fn schema() -> MetaSchema;
     fn parse(text: &str) -> Result<Self, String>;
@@ -93,7 +93,7 @@ pub fn single<'a>(values: &[&'a str]) -> Result<Option<&'a str>, String> {
     }
 }
 
-/// A parameter that must be sent.
+/// A required parameter.
 #[derive(Debug)]
 pub struct Required<T>(pub T);
 
@@ -121,7 +121,7 @@ impl<T: ScalarParam> QueryParam for Option<T> {
     }
 }
 
-/// An opaque id. Any text but the empty one is accepted: an unknown id, such as one that is longer than any id, is answered with 404, not 400.
+/// An opaque id. Any text but the empty one is accepted: an unknown id, such as one that is longer than any id, gets 404 and not 400.
 #[derive(Debug, Clone)]
 pub struct Id<T>(pub T);
 
@@ -148,7 +148,7 @@ impl ScalarParam for UserId {
     }
 }
 
-/// Free text.
+/// Free text: any string is accepted.
 impl ScalarParam for String {
     fn schema() -> MetaSchema {
         MetaSchema::new("string")
@@ -159,7 +159,7 @@ impl ScalarParam for String {
     }
 }
 
-/// Reads a whole number that consists of digits only.
+/// Parses a whole number that consists of digits only.
 fn digits(text: &str) -> Option<u64> {
     (!text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())).then(|| text.parse().ok()).flatten()
 }
@@ -208,10 +208,10 @@ impl QueryParam for MessagesPageSize {
     }
 }
 
-/// The largest `page` that is echoed: far more than a list can have, and exact in every JSON reader.
+/// The largest accepted `page`: far more than a list can have, and exact in every JSON reader.
 const MAX_PAGE: u64 = 999_999_999_999_999;
 
-/// `page` in the revision that has it: echoed in the answer, without effect on the rows.
+/// `page` in the revision that has it: repeated in the response, without effect on the rows.
 #[derive(Debug, Clone, Copy)]
 pub struct PageNumber(pub u64);
 
@@ -233,7 +233,7 @@ impl QueryParam for PageNumber {
     }
 }
 
-/// `page` as an operation sees it: the number to echo, where the revision echoes one.
+/// `page` as an operation uses it: the number to repeat in the response, or `None` in a revision without `page`.
 pub trait EchoedPage: Send {
     fn echo(&self) -> Option<u64>;
 }
@@ -244,7 +244,7 @@ impl EchoedPage for Query<PageNumber> {
     }
 }
 
-/// Takes the place of a parameter that only another revision has. It is absent from the document, and any value is ignored.
+/// Stands for a parameter that only another revision has. It is absent from the OpenAPI document, and any value is ignored.
 #[derive(Debug)]
 pub struct Absent;
 
@@ -276,12 +276,12 @@ impl QueryParam for CursorText {
     }
 }
 
-/// One of a closed set of texts.
+/// A closed set of strings.
 pub trait Choice: Send + 'static {
     const VALUES: &'static [&'static str];
 }
 
-/// A parameter whose value is one of a set.
+/// A parameter whose value is one of the closed set `C`.
 #[derive(Debug)]
 pub struct OneOf<C>(pub String, std::marker::PhantomData<C>);
 
@@ -299,7 +299,7 @@ impl<C: Choice> ScalarParam for OneOf<C> {
     }
 }
 
-/// Texts, displayed with commas between them.
+/// Strings, displayed with commas between them.
 #[derive(Debug)]
 pub struct List(pub &'static [&'static str]);
 
@@ -347,7 +347,7 @@ impl ScalarParam for SearchText {
     }
 }
 
-/// Refuses `pageSize` in operations with a fixed page size; absent from the document.
+/// Refuses `pageSize` in operations with a fixed page size; absent from the OpenAPI document.
 #[derive(Debug)]
 pub struct NoPageSize;
 

@@ -1,4 +1,4 @@
-//! The query string of a request.
+//! Parsing of the query string of a request.
 
 use super::error::ApiError;
 
@@ -20,7 +20,7 @@ impl QueryString {
         }
     }
 
-    /// The values that were sent under a name.
+    /// Returns the values that were sent under a name, in their order.
     pub fn values(&self, name: &str) -> impl Iterator<Item = &str> {
         self.0.iter().filter(move |(key, _)| key == name).map(|(_, value)| value.as_str())
     }

@@ -1,8 +1,8 @@
 //! Rate limits: of a key, of all keys of a store together, and of the refused authentications from one address. They are off unless
-//! `--rate-limit` sets them (decisions, section 3).
+//! `--rate-limit` sets them (our decisions, section 3).
 //!
-//! A refused key belongs to no store, so it counts against its address. Valid keys from the same address are not limited by that, since
-//! the address may be a proxy's.
+//! A refused key belongs to no store, so it counts against its address. Valid keys from the same address are not limited by it, since the
+//! address may be that of a proxy.
 
 use std::{
     collections::HashMap,
@@ -31,7 +31,7 @@ enum Payer {
     Address(IpAddr),
 }
 
-/// A number of requests per second for each payer, in bursts of up to the same number.
+/// The rate limiter. It permits a number of requests per second for each key, store and address, in bursts of up to the same number.
 #[derive(Debug)]
 pub struct RateLimit {
     key: u32,
@@ -39,16 +39,16 @@ pub struct RateLimit {
     paid: Mutex<Paid>,
 }
 
-/// The state of the rate limits: for each payer (the key, store or address whose limit a request counts towards) the time until which its
-/// requests so far use up its rate, in microseconds.
+/// The state of the rate limiter, a leaky bucket (GCRA): for each key, store or address, the time until which its accepted requests use up
+/// its rate, in microseconds.
 #[derive(Debug)]
 struct Paid {
     until: HashMap<Payer, i64>,
-    /// The number of entries at which idle ones are removed.
+    /// The number of entries at which idle entries are removed.
     full: usize,
 }
 
-/// The smallest number of entries at which idle ones are removed.
+/// The smallest number of entries at which idle entries are removed.
 const FULL: usize = 4096;
 
 /// A limit that was reached.
@@ -104,7 +104,8 @@ pub fn requests_per_second(text: &str) -> Result<u32, &'static str> {
 }
 
 impl RateLimit {
-    /// `store`: if absent, four times the limit of a key.
+    /// Makes a rate limiter from the limits of a key and of a store, in requests per second. An absent `store` means four times the limit
+    /// of a key.
     pub fn new(key: u32, store: Option<u32>) -> Self {
         let store = store.unwrap_or_else(|| key.saturating_mul(KEYS_AT_FULL_SPEED));
         Self { key, store, paid: Mutex::new(Paid { until: HashMap::new(), full: FULL }) }
@@ -125,7 +126,7 @@ impl RateLimit {
         }
     }
 
-    /// Counts a request against all payers, or against none if one has reached its limit.
+    /// Counts a request against all payers (key, store or address), or against none of them if one has reached its limit.
     fn pay<const N: usize>(&self, payers: [(Payer, What, u32); N], now: Timestamp) -> Result<(), Exceeded> {
         let now = now.millis().saturating_mul(1000);
         // A poisoned map only holds instants, so it is still valid.
@@ -148,7 +149,7 @@ impl RateLimit {
     }
 }
 
-/// The addresses that belong to one caller: on IPv6 the /64 network.
+/// Returns the network that counts as one caller: the IPv4 address itself, or the /64 network of an IPv6 address.
 pub fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(six) => IpAddr::V6(Ipv6Addr::from_bits(six.to_bits() & !u128::from(u64::MAX))),

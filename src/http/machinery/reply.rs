@@ -1,4 +1,5 @@
-//! Successful answers: the envelope of section 2.1, serialized once from borrowed data, while the document shows the type.
+//! Successful responses: the envelope (contract, section 2.1) around `data`, which is serialized once, from borrowed records. The type
+//! parameter of [`Reply`] only serves the OpenAPI document.
 
 use std::{io, marker::PhantomData};
 
@@ -19,14 +20,14 @@ use super::{
 };
 use crate::service::WriteOutcome;
 
-/// The content of an envelope.
+/// The content of an envelope: the data of a success, or the error.
 #[derive(Debug)]
 pub enum EnvelopeContent<T> {
     Data(T),
     Error(T),
 }
 
-/// The bytes of an envelope. An envelope that may be long is measured first and written into memory of exactly its length: while memory
+/// Serializes an envelope. If it may be long, its length is computed first and memory of exactly that length is allocated: while a buffer
 /// grows, both the old and the new block are in use.
 pub fn bytes<T: Serialize>(context: &Context, content: &EnvelopeContent<T>) -> serde_json::Result<Vec<u8>> {
     let mut length = Length(4096);
@@ -58,7 +59,7 @@ fn write<T: Serialize>(out: &mut impl io::Write, context: &Context, content: &En
     plain(out, "}")
 }
 
-/// Counts the bytes that are written.
+/// A writer that only counts the bytes that are written.
 struct Length(usize);
 
 impl io::Write for Length {
@@ -72,11 +73,11 @@ impl io::Write for Length {
     }
 }
 
-/// The content of `data`, for the document.
+/// What the OpenAPI document says about `data` of a response.
 pub trait ReplyShape: Send + 'static {
     /// The name of the envelope's schema.
     fn envelope() -> String;
-    /// The description of `data` in the document.
+    /// The description of `data` in the OpenAPI document.
     const DATA: &'static str;
     /// The schema of `data`.
     fn data() -> MetaSchemaRef;
@@ -87,11 +88,11 @@ pub trait ReplyShape: Send + 'static {
     fn register(registry: &mut Registry);
 }
 
-/// One record.
+/// A response with one record.
 #[derive(Debug)]
 pub struct One<T>(PhantomData<fn() -> T>);
 
-/// Every record, without pagination.
+/// A response with every record, without pagination.
 #[derive(Debug)]
 pub struct All<T>(PhantomData<fn() -> T>);
 
@@ -127,7 +128,7 @@ impl<T: Type + 'static> ReplyShape for All<T> {
     }
 }
 
-/// An answer of shape `S`: its serialized bytes and its own headers.
+/// A successful response whose document is `S`: its serialized envelope, and its own headers.
 #[derive(Debug)]
 pub struct Reply<S> {
     bytes: Vec<u8>,
@@ -148,16 +149,16 @@ impl<T: Type + Serialize + 'static> Reply<All<T>> {
     }
 }
 
-/// `data` that was stored for a repeated write.
+/// Returns `data` that was stored for repetitions of a write, as JSON that is copied unchanged.
 fn kept(data: Vec<u8>) -> Box<RawValue> {
     String::from_utf8(data).ok().and_then(|text| RawValue::from_string(text).ok()).unwrap_or_default()
 }
 
-/// The header that marks a replayed answer.
+/// The header that marks the stored response to an earlier request with the same idempotency key.
 pub const REPLAYED: &str = "idempotency-replayed";
 
 impl<S: ReplyShape> Reply<S> {
-    /// The answer to a write: a new one, or the stored answer to an earlier request with the same key.
+    /// Makes the response to a write: a new one, or the stored response to an earlier request with the same idempotency key.
     pub fn written<V, T: From<V> + Serialize>(request: &AuthenticatedRequest, outcome: WriteOutcome<V>) -> Self {
         Self::outcome::<V, T>(&request.context, outcome)
     }
@@ -179,7 +180,7 @@ impl<S> Reply<S> {
     }
 }
 
-/// Marks an answer whose bytes `unsent_answers` counts until they are sent.
+/// Marks a response whose bytes `unsent_answers` counts until they are sent.
 #[derive(Clone, Copy, Debug)]
 pub struct Long;
 
@@ -197,7 +198,7 @@ impl<S: Send> IntoResponse for Reply<S> {
     }
 }
 
-/// A type that carries the envelope's schema of a shape.
+/// The type under which the generator registers the envelope's schema of `S`.
 struct EnvelopeOf<S>(PhantomData<S>);
 
 impl<S: ReplyShape> ApiResponse for Reply<S> {
@@ -217,7 +218,7 @@ impl<S: ReplyShape> ApiResponse for Reply<S> {
 
     fn register(registry: &mut Registry) {
         S::register(registry);
-        // A list has one schema, whether it is paged or not; it is registered once.
+        // The envelope of a list has the same schema with and without pagination; it is registered once.
         let name = S::envelope();
         if registry.schemas.contains_key(&name) {
             return;

@@ -1,4 +1,4 @@
-//! The state that all requests share.
+//! The state that all HTTP requests share.
 
 use super::{
     cursor::Seal, fair_share::Turns, long_poll::LongPolls, rate_limits::RateLimit, sign_in_requests::SignInRequests,
@@ -6,10 +6,10 @@ use super::{
 };
 use crate::{service::Service, telemetry::metrics::Metrics};
 
-/// The use-cases, and the state of the HTTP layer.
+/// The service, and the state of the HTTP layer.
 pub struct SharedState {
     pub service: Service,
-    /// The use-cases on a standby of the database, for operations that only read. Absent if there is no standby.
+    /// The service on a standby of the database, for operations that only read. Absent if there is no standby.
     pub replica: Option<Service>,
     pub seal: Seal,
     pub metrics: Metrics,

@@ -1,8 +1,8 @@
-//! Requests for links by e-mail: a queue of addresses, and limits on how often anybody may ask.
+//! Requests for sign-in links by e-mail: a queue of e-mail addresses, and limits on how often links may be requested.
 //!
-//! The limits count in memory, in each process: of one address, whether or not a user has it, and of one client. They keep people's
-//! mailboxes from being flooded, and are on whatever `--rate-limit` says. A client on this machine has no limit of its own: it is a proxy
-//! in front of the server, through which everybody comes.
+//! Requests are counted in memory, in each process: those for one e-mail address, whether or not a user has it, and those of one client.
+//! The limits keep mailboxes from being flooded, and apply even without `--rate-limit`. A client on this machine is not limited: it is a
+//! proxy in front of the server, through which all clients come.
 
 use std::{
     net::IpAddr,
@@ -19,27 +19,27 @@ use tokio::sync::mpsc;
 
 use super::{error::ApiError, rate_limits::network};
 
-/// The time in which requests are counted, from the first one on. A link is valid for as long.
+/// The period in which requests are counted, from the first request on. A link is valid for the same time.
 const WINDOW: Duration = Duration::from_secs(15 * 60);
 
 const REQUESTS_OF_ADDRESS: u32 = 3;
-/// More than those of an address: a client may be a whole office.
+/// The limit of requests of one client. It is higher than the limit of an e-mail address, since a client may be a whole office.
 const REQUESTS_OF_CLIENT: u32 = 60;
 
-/// The number of waiting requests. Each takes as long as the SMTP server does.
+/// The largest number of waiting requests. Each request takes as long as the SMTP server does.
 const WAITING: usize = 100;
 
-/// The number of counters. Beyond it those that were used least are forgotten.
+/// The largest number of counters. Beyond it, the counters that were used least are removed.
 const COUNTERS: u64 = 100_000;
 
-/// Whose requests are counted.
+/// The e-mail address or the client whose requests are counted.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Asker {
     Address(String),
     Client(IpAddr),
 }
 
-/// Accepts requests for links by e-mail.
+/// Accepts requests for sign-in links by e-mail.
 #[derive(Debug)]
 pub struct SignInRequests {
     queue: mpsc::Sender<String>,
@@ -47,13 +47,13 @@ pub struct SignInRequests {
 }
 
 impl SignInRequests {
-    /// Also returns the end of the queue from which the addresses are taken.
+    /// Also returns the receiver of the queue, from which the addresses are taken.
     pub fn new() -> (Self, mpsc::Receiver<String>) {
         let (queue, requests) = mpsc::channel(WAITING);
         (Self { queue, counters: Cache::builder().max_capacity(COUNTERS).time_to_live(WINDOW).build() }, requests)
     }
 
-    /// Accepts a request of a client for links to an address.
+    /// Accepts a client's request for links to an e-mail address, or refuses it if a limit is reached.
     pub fn accept(&self, address: String, client: &RemoteAddr) -> Result<(), ApiError> {
         if let Addr::SocketAddr(client) = &client.0
             && !client.ip().to_canonical().is_loopback()
@@ -65,8 +65,8 @@ impl SignInRequests {
             )?;
         }
         self.count(Asker::Address(address.to_ascii_lowercase()), REQUESTS_OF_ADDRESS, "`body.email` was given in too many requests")?;
-        // A full queue gives the same answer. A refusal would show that earlier requests caused messages, and so that users have those
-        // addresses.
+        // With a full queue the response is the same. A refusal would show that earlier requests caused messages, and so that users have
+        // those addresses.
         if self.queue.try_send(address).is_err() {
             tracing::error!(waiting = WAITING, "a request for a link by e-mail is dropped: too many wait for the SMTP server");
         }

@@ -1,11 +1,12 @@
-//! Early answers: what happens to the part of a request body that was not read when the answer was ready.
+//! Discards unread request bodies: reads the part of a request body that the operation has not read when its response is ready.
 //!
-//! hyper closes a connection whose request body is dropped before its end, and the answer does not announce the close: the next request on
-//! a connection that a proxy reuses is lost. So the rest of the body is read and discarded after the answer, within bounds of size and
-//! time, and the connection stays usable. If the connection may have to be closed, the answer says `connection: close`. Then, too, the rest
-//! is read, so that the client can read the answer before the connection ends.
+//! hyper closes a connection whose request body is dropped before its end, and the response does not announce the close. A proxy that
+//! reuses the connection would then lose the next request. So this module reads and discards the remaining body after the response, within
+//! limits of size and time, and the connection stays usable. If the connection may have to be closed, the response announces it in the
+//! header `connection`. In this case, too, the remaining body is read, so that the client can read the response before the connection ends.
 //!
-//! Called by `middleware`. Guarantees: the answer does not wait for the rest, and a body that was read to its end costs nothing more.
+//! Called by `middleware`. Guarantees: the response does not wait for the remaining body, and a body that was read to its end causes no
+//! further work.
 
 use std::{
     io,
@@ -21,12 +22,12 @@ use poem::{
     http::{HeaderMap, header},
 };
 
-/// The most bytes of the rest that are read: four times the largest accepted body.
+/// The largest number of remaining bytes that are read: four times the largest accepted body.
 const LIMIT: usize = 4 * super::body::LIMIT;
-/// The longest time to wait for the rest.
+/// The longest time in which the remaining body is read.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A request body as the operation reads it. When it is dropped, its unread stream goes into the slot.
+/// The request body that the operation reads. When it is dropped, its stream is moved into the slot, unless the stream was read to its end.
 struct Watched<S: Unpin> {
     stream: Option<S>,
     slot: Slot<S>,
@@ -49,25 +50,25 @@ impl<S: Stream + Unpin> Stream for Watched<S> {
 
 impl<S: Unpin> Drop for Watched<S> {
     fn drop(&mut self) {
-        // A poisoned slot holds a stream or `None`, so it is still valid.
+        // A poisoned mutex still holds a stream or `None`, so it is valid.
         *self.slot.lock().unwrap_or_else(PoisonError::into_inner) = self.stream.take();
     }
 }
 
-/// The body of a request under way.
+/// Takes the unread part of a request's body once the operation has dropped the body.
 pub struct Unread<S> {
     slot: Slot<S>,
     closes: bool,
 }
 
-/// The unread rest of a body, after its answer.
+/// The part of a request body that is unread when the response is ready.
 pub struct Rest<S> {
     stream: S,
-    /// Whether the connection ends with the answer, which then has to announce it.
+    /// Whether the connection may be closed after the response, which then has to announce it (`connection: close`).
     pub closes: bool,
 }
 
-/// Replaces the body of a request by one whose unread rest can be read later. `None`: the request has no body.
+/// Replaces the body of a request by a body whose unread part can be read later. Returns `None` if the request has no body.
 pub fn watch(request: &mut Request) -> Option<Unread<impl Stream<Item = io::Result<impl AsRef<[u8]> + use<>>> + Send + Unpin + use<>>> {
     let body = request.take_body();
     if body.is_empty() {
@@ -79,14 +80,15 @@ pub fn watch(request: &mut Request) -> Option<Unread<impl Stream<Item = io::Resu
     Some(Unread { slot, closes })
 }
 
-/// Whether an early answer ends the connection: the body exceeds the limit, or the client may not send it (`Expect`).
+/// Returns whether a response before the end of the body may close the connection: the body exceeds the limit, or the client may not send
+/// the body at all (`Expect: 100-continue`).
 fn ends_the_connection(headers: &HeaderMap) -> bool {
     let declared = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()).and_then(|text| text.parse::<usize>().ok());
     declared.is_some_and(|length| length > LIMIT) || headers.contains_key(header::EXPECT)
 }
 
 impl<S> Unread<S> {
-    /// The rest, after the operation has dropped the body. `None`: the whole body was read.
+    /// Returns the unread part. To be called after the operation has dropped the body. `None`: the whole body was read.
     pub fn rest(self) -> Option<Rest<S>> {
         let stream = self.slot.lock().unwrap_or_else(PoisonError::into_inner).take()?;
         Some(Rest { stream, closes: self.closes })
@@ -94,7 +96,7 @@ impl<S> Unread<S> {
 }
 
 impl<S: Stream<Item = io::Result<B>> + Unpin, B: AsRef<[u8]>> Rest<S> {
-    /// Reads until the end of the body, an error, or a limit. Dropping an unread remainder then ends the connection.
+    /// Reads and discards the body until its end, an error, or a limit. If bytes are left then, dropping the stream closes the connection.
     pub async fn read_away(mut self) {
         let reading = async {
             let mut left = LIMIT;

@@ -1,11 +1,12 @@
-//! Backpressure: limits on the bytes of answers under way, which are complete but not yet read by their clients.
+//! Backpressure: limits on the bytes of responses that are complete but not yet read by their clients (unsent responses).
 //!
-//! An answer waits in this process until the operating system's buffer of its connection has accepted all of it. The answers of a client
-//! that reads nothing stay in memory, so their bytes count against its API key (on the settings plane against its user), and against one
-//! limit for all callers. Beyond a limit a request is refused before its work is done. The answer to a read that would pass the limit is
-//! refused as well. A write is answered whatever the limit, since it has happened. A key with nothing under way is always admitted.
+//! A response stays in this process until the operating system's buffer of its connection has accepted all of it. The responses to a client
+//! that reads nothing stay in memory. So their bytes count against a limit of the API key (in the settings API, of the user), and against
+//! one limit of all callers together. After a limit is reached, a request is refused before its work is done. The response to a read is
+//! refused as well if it would exceed a limit. The response to a write is sent whatever the limit, since the write has happened. A key
+//! without unsent responses is always admitted.
 //!
-//! Called by `auth` (admission) and `middleware` (the bytes of an answer). The bytes of an answer count as long as its memory is in use:
+//! Called by `auth` (admission) and `middleware` (the bytes of a response). The bytes of a response count as long as its memory is in use:
 //! until the last slice is released, or the connection ends. hyper copies the slices until it has about 400 KB for the next write of a
 //! connection; these copies are no longer counted.
 
@@ -26,18 +27,18 @@ use super::{context::Recipient, error::ApiError};
 
 const MIB: usize = 1024 * 1024;
 
-/// Bytes under way for each recipient, and for all together.
+/// The limits of unsent bytes: of each recipient, and of all recipients together.
 const EACH: usize = 32 * MIB;
 const ALL: usize = 256 * MIB;
 
-/// Answers up to this length are not counted: the operating system's buffer of a connection takes them whole. Longer answers are handed
-/// over in slices of this length.
+/// Responses up to this length are not counted: the operating system's buffer of a connection accepts them whole. Longer responses are
+/// handed over in slices of this length.
 pub const SLICE: usize = 64 * 1024;
 
-/// The seconds to wait before a retry.
+/// The value of `Retry-After`, in seconds.
 const PAUSE: u32 = 1;
 
-/// The answers under way in this process.
+/// Counts the bytes of unsent responses in this process.
 #[derive(Clone, Debug)]
 pub struct UnsentAnswers(Arc<UnsentState>);
 
@@ -97,7 +98,7 @@ impl UnsentAnswers {
         Self(Arc::new(UnsentState { each, all, held: Mutex::default(), total: AtomicUsize::new(0) }))
     }
 
-    /// Refuses a request if the recipient's answers under way have reached a limit.
+    /// Refuses a request if the unsent responses have reached a limit of the recipient or of all recipients.
     pub fn admit(&self, recipient: &Recipient) -> Result<(), TooMuch> {
         if self.0.total.load(Ordering::Relaxed) == 0 {
             return Ok(());
@@ -105,7 +106,7 @@ impl UnsentAnswers {
         self.0.room(self.0.held().get(recipient).copied().unwrap_or(0), 1, recipient)
     }
 
-    /// The bytes of an answer, counted until the last of them is released. `sure`: no limit applies.
+    /// Counts the bytes of a response until the last of them is released, and returns them. `sure`: no limit applies.
     pub fn count(&self, recipient: &Recipient, bytes: Bytes, sure: bool) -> Result<Bytes, TooMuch> {
         let mut held = self.0.held();
         let before = held.get(recipient).copied().unwrap_or(0);
@@ -119,12 +120,12 @@ impl UnsentAnswers {
 }
 
 impl UnsentState {
-    /// A poisoned map only holds numbers, so it is still valid.
+    /// Locks the map. A poisoned map only holds numbers, so it is still valid.
     fn held(&self) -> std::sync::MutexGuard<'_, HashMap<Recipient, usize>> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether there is room for `more` bytes in addition to `own`, those that the recipient has under way.
+    /// Checks that the limits permit `more` bytes in addition to `own`, the unsent bytes of the recipient.
     fn room(&self, own: usize, more: usize, recipient: &Recipient) -> Result<(), TooMuch> {
         if own == 0 {
             return Ok(());
@@ -143,13 +144,13 @@ impl UnsentState {
     }
 }
 
-/// An answer as a body that hyper takes slice by slice, at the pace of the client.
+/// Makes a response body that hyper reads slice by slice, at the pace of the client.
 pub fn body(mut bytes: Bytes) -> Body {
     let slices = iter::from_fn(move || (!bytes.is_empty()).then(|| io::Result::Ok(bytes.split_to(bytes.len().min(SLICE)))));
     Body::from_bytes_stream(stream::iter(slices))
 }
 
-/// The bytes of an answer. They count against the limits until this value is dropped.
+/// The bytes of a response. They count against the limits until this value is dropped.
 struct CountedBytes {
     bytes: Bytes,
     recipient: Recipient,
@@ -190,13 +191,13 @@ mod tests {
     #[test]
     fn a_key_is_refused_beyond_its_limit_until_its_answers_are_taken() {
         let under_way = UnsentAnswers::new(100 * 1024, 1000 * 1024);
-        // The recipient has nothing under way, so even an answer beyond the limit is sent.
+        // The recipient has no unsent responses, so even a response beyond the limit is sent.
         let large = under_way.count(&key("a"), answer(120), false).unwrap();
         let refused = TooMuch { limit: ReachedLimit::Key, bytes: 100 * 1024 };
         assert_eq!(under_way.admit(&key("a")), Err(TooMuch { limit: ReachedLimit::Key, bytes: 100 * 1024 }));
         assert_eq!(under_way.count(&key("a"), answer(20), false).unwrap_err(), refused);
         assert_eq!(under_way.admit(&key("b")), Ok(()));
-        // A write has happened, so its answer is sent.
+        // A write has happened, so its response is sent.
         let written = under_way.count(&key("a"), answer(20), true).unwrap();
         let part = large.slice(10..20);
         drop(large);

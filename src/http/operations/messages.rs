@@ -1,5 +1,5 @@
-//! Message operations: the schema of an internal comment, and the handlers for customer-facing messages and internal comments (sections
-//! 2.8, 2.9 and 4.1). The schema of a message depends on the revision: see [`crate::revision::wire`].
+//! Message operations: the schema of an internal comment, and the handlers for customer-facing messages and internal comments (contract,
+//! sections 2.8, 2.9 and 4.1). The schema of a message depends on the revision: see [`crate::revision::wire`].
 
 use poem_openapi::{Enum, Object, OpenApi};
 use serde::Serialize;

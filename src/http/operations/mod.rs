@@ -1,4 +1,4 @@
-//! The operations of the contract, one file per kind of record: the record's schema in answers, and the handlers that read and write it.
+//! The operations of the contract, one file per kind of record: the record's schema in responses, and the handlers that read and write it.
 
 pub mod contacts;
 pub mod conversations;

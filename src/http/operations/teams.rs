@@ -1,4 +1,4 @@
-//! Team operations: the schema of a team, and the handler that lists teams (sections 2.10 and 4.1).
+//! Team operations: the schema of a team, and the handler that lists teams (contract, sections 2.10 and 4.1).
 
 use poem_openapi::{Object, OpenApi};
 use serde::Serialize;

@@ -1,4 +1,4 @@
-//! User operations: the handler that lists users (sections 2.10 and 4.1). The schema of a user depends on the revision: see
+//! User operations: the handler that lists users (contract, sections 2.10 and 4.1). The schema of a user depends on the revision: see
 //! [`crate::revision::wire`].
 
 use poem_openapi::OpenApi;

@@ -1,4 +1,5 @@
-// The script of the pages of changes: a search field that hides what does not contain the text. The pages can be read without it.
+// The script of the pages of changes: a search field that hides entries that do not contain the text. The pages can be read without the
+// script.
 
 const field = document.createElement("input");
 field.type = "search";

@@ -1,4 +1,4 @@
-//! The pages at `/docs/changes` and `/docs/changes/events`: the changes from revision A to revision B and back, in requests and answers,
+//! The pages at `/docs/changes` and `/docs/changes/events`: the changes from revision A to revision B and back, in requests and responses,
 //! and in the events that subscribers receive. The pages are the same in both builds.
 //!
 //! The pages are rendered from the committed comparisons when they are first requested, which takes a few milliseconds. Before that they
@@ -14,14 +14,14 @@ use sha2::{Digest, Sha256};
 use super::static_content::Download;
 use crate::http::document::contract;
 
-/// The comparisons of the two revisions, with notes for those who adapt to the changes.
+/// The comparisons of the two revisions, with notes on how to adapt a client to the changes.
 const A_TO_B: &str = include_str!("../../../openapi/a-to-b.json");
 const EVENTS_A_TO_B: &str = include_str!("../../../openapi/events-a-to-b.json");
 
-/// The script of both pages.
+/// The path of the script of both pages.
 pub const SCRIPT: &str = "/docs/changes.js";
 
-/// The changes in requests and answers.
+/// The page with the changes in requests and responses.
 pub fn page() -> Download {
     Download::page(
         || {
@@ -34,32 +34,32 @@ pub fn page() -> Download {
     )
 }
 
-/// The changes in events.
+/// The page with the changes in events.
 pub fn events_page() -> Download {
     Download::page(|| shown(EVENTS_A_TO_B, &[("/docs", "Documentation"), ("/docs/changes", "Changes of requests and answers")]), policy())
 }
 
-/// The script at [`SCRIPT`].
+/// Returns the script at [`SCRIPT`].
 pub fn script() -> Download {
     Download::text("text/javascript; charset=utf-8", || include_str!("changes.js").to_owned())
 }
 
-/// The page of a comparison. Operations that this build serves are linked with their documentation.
+/// Renders the page of a comparison. Operations that this build serves are linked to their documentation.
 fn shown(comparison: &str, links: &[(&str, &str)]) -> String {
     let served: BTreeSet<_> = contract::routes(&contract::document()).into_iter().map(|route| route.operation_id).collect();
     let documented_at = |operation: &str| served.contains(operation).then(|| format!("/docs#{operation}"));
     let around = Surroundings { links, documented_at: Some(&documented_at), script: Some(SCRIPT) };
-    // A test reads both comparisons.
+    // A test parses both comparisons, so this does not fail.
     serde_json::from_str(comparison).map_or_else(|error| error.to_string(), |report: Report| report.html(&around))
 }
 
-/// The content security policy of the pages: their style sheet and their script, and nothing else.
+/// Returns the content security policy of the pages, which permits only their style sheet and their script.
 fn policy() -> HeaderValue {
     let style = BASE64_STANDARD.encode(Sha256::digest(STYLE.as_bytes()));
     let policy = format!(
         "default-src 'none'; style-src 'sha256-{style}'; script-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
     );
-    // A hash and keywords are visible ASCII. The fallback lets nothing run.
+    // A hash and keywords are visible ASCII, so this does not fail. The fallback policy permits nothing.
     HeaderValue::from_str(&policy).unwrap_or(HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'"))
 }
 

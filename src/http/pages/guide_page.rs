@@ -10,7 +10,7 @@ use super::{
 };
 use crate::revision;
 
-/// The page of a guide.
+/// Makes the page of a guide.
 pub fn download(guide: &'static Guide) -> Download {
     layout::download(|| {
         let markdown = guide.markdown.replace("{revision}", revision::NAME);

@@ -1,7 +1,7 @@
-//! The guides: texts about what concerns all operations, in the Markdown files of `docs/guides`. `tests/guides/run.py` runs the examples in
-//! them.
+//! The guides: texts on topics that concern all operations, in the Markdown files of `docs/guides`. `tests/guides/run.py` runs the examples
+//! in them.
 
-/// A guide, in Markdown. The first line is the title.
+/// A guide in Markdown, whose first line is the title.
 #[derive(Debug)]
 pub struct Guide {
     name: &'static str,

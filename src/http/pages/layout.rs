@@ -1,14 +1,14 @@
-//! The frame of the documentation pages: head, navigation and files. The pages load nothing from other servers, and their content security
-//! policy allows nothing else.
+//! The layout of the documentation pages: head, navigation, style sheet and script. The pages load nothing from other servers, and their
+//! content security policy allows nothing else.
 
 use maud::{DOCTYPE, Markup, html};
 use poem::http::HeaderValue;
 
 use super::{guides::GUIDES, static_content::Download};
 
-/// The style sheet of the pages.
+/// The path of the style sheet of the pages.
 pub const STYLE: &str = "/docs/page.css";
-/// The script of the pages: the chosen language of examples, and buttons that copy an example.
+/// The path of the script of the pages, which keeps the chosen language of examples and adds buttons that copy an example.
 pub const SCRIPT: &str = "/docs/page.js";
 
 /// The reference pages, by path and title.
@@ -25,7 +25,7 @@ pub struct DocumentationPage<'a> {
     pub outline: Markup,
 }
 
-/// The HTML of a page.
+/// Renders the HTML of a page.
 pub fn page(DocumentationPage { path, title, content, outline }: &DocumentationPage<'_>) -> String {
     let link = |to: &str, text: &str| {
         let is_here = to == *path;
@@ -59,19 +59,19 @@ pub fn page(DocumentationPage { path, title, content, outline }: &DocumentationP
     .into_string()
 }
 
-/// A download of a page that [`page`] renders.
+/// Makes a download of a page that [`page`] renders.
 pub fn download(html: impl Fn() -> String + Send + Sync + 'static) -> Download {
     let policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; form-action 'none'; base-uri 'none'; \
          frame-ancestors 'none'";
     Download::page(html, HeaderValue::from_static(policy))
 }
 
-/// The style sheet at [`STYLE`].
+/// Returns the style sheet at [`STYLE`].
 pub fn style() -> Download {
     Download::text("text/css; charset=utf-8", || include_str!("page.css").to_owned())
 }
 
-/// The script at [`SCRIPT`].
+/// Returns the script at [`SCRIPT`].
 pub fn script() -> Download {
     Download::text("text/javascript; charset=utf-8", || include_str!("page.js").to_owned())
 }

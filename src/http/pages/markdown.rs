@@ -1,4 +1,5 @@
-//! Markdown as HTML. Headings get the ids that links name, and what may be wider than a phone scrolls by itself.
+//! Renders Markdown as HTML. Headings get the ids that links name. Tables and code blocks, which may be wider than a phone, scroll on their
+//! own.
 //!
 //! An example may be written in several languages, one code block after the other. The page shows it as tabs.
 
@@ -8,14 +9,14 @@ use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd, html::p
 /// The languages of examples: the name of the code block, and the text of the tab.
 const LANGUAGES: [(&str, &str); 4] = [("sh", "curl"), ("python", "Python"), ("typescript", "TypeScript"), ("rust", "Rust")];
 
-/// One part of a text.
+/// A part of a Markdown text: prose, or an example with tabs.
 enum TextPart<'a> {
     Text(Vec<Event<'a>>),
     /// The same example in several languages.
     Example(Vec<(String, String)>),
 }
 
-/// The HTML of a text.
+/// Renders a Markdown text as HTML.
 pub fn rendered(markdown: &str) -> Markup {
     let parts = parts(Parser::new_ext(markdown, Options::ENABLE_TABLES));
     let mut examples = 0;
@@ -57,13 +58,13 @@ fn parts<'a>(mut events: Parser<'a>) -> Vec<TextPart<'a>> {
                 text.extend(inner);
                 text.push(Event::End(TagEnd::Heading(level)));
             }
-            // What may be wider than a phone scrolls by itself, and takes the focus so that a keyboard can scroll it.
+            // A table may be wider than a phone. It scrolls on its own, and takes the focus so that a keyboard can scroll it.
             Event::Start(Tag::Table(_)) => {
                 text.extend([Event::Html("<div class=\"wide\" role=\"region\" aria-label=\"Table\" tabindex=\"0\">".into()), event]);
             }
             Event::End(TagEnd::Table) => text.extend([event, Event::Html("</div>".into())]),
             Event::Start(Tag::CodeBlock(_)) => text.push(Event::Html("<pre tabindex=\"0\"><code>".into())),
-            // Markup in a text is shown, and not part of the page.
+            // HTML in a Markdown text is shown as text, and does not become a part of the page.
             Event::Html(markup) | Event::InlineHtml(markup) => text.push(Event::Text(markup)),
             _ => text.push(event),
         }
@@ -71,7 +72,7 @@ fn parts<'a>(mut events: Parser<'a>) -> Vec<TextPart<'a>> {
     parts
 }
 
-/// The fragment of a link to a heading: its text, in lower case and with hyphens.
+/// Returns the id of a heading, which links name: its text in lower case, with hyphens.
 fn anchor(heading: &[Event<'_>]) -> String {
     let text: String =
         heading.iter().filter_map(|event| if let Event::Text(text) | Event::Code(text) = event { Some(&**text) } else { None }).collect();
@@ -82,7 +83,7 @@ fn anchor(heading: &[Event<'_>]) -> String {
         .join("-")
 }
 
-/// An example, with a tab for each language.
+/// Renders an example with a tab for each language.
 fn example(number: usize, versions: &[(String, String)]) -> Markup {
     html! {
         div.example {

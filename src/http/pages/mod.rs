@@ -1,4 +1,4 @@
-//! HTML pages, and downloads such as the OpenAPI documents.
+//! HTML pages (documentation, API reference, settings page), and downloads such as the OpenAPI documents.
 
 pub mod changes;
 pub mod guide_page;

@@ -4,7 +4,7 @@
 const KEY = "language of examples";
 const choices = (language) => document.querySelectorAll(`.example input[value="${language}"]`);
 
-// Storage may be forbidden in the browser; then the choice holds for the page.
+// The browser may forbid access to the storage; then the choice lasts until the page is left.
 const stored = () => {
   try {
     return localStorage.getItem(KEY);
@@ -16,7 +16,7 @@ const store = (language) => {
   try {
     localStorage.setItem(KEY, language);
   } catch {
-    // See above.
+    // The browser may forbid access to the storage.
   }
 };
 
@@ -28,7 +28,7 @@ const known = stored();
 if (/^\w+$/.test(known ?? "")) choose(known);
 document.addEventListener("change", ({ target }) => {
   if (!target.closest(".example")) return;
-  // The example that was used stays where it is, though others above it change their height.
+  // The example that was used stays at its position on the screen, although examples above it change their height.
   const top = target.getBoundingClientRect().top;
   choose(target.value);
   scrollBy(0, target.getBoundingClientRect().top - top);

@@ -1,5 +1,5 @@
-//! The reference pages at `/docs` and `/settings/docs`: every operation of an OpenAPI document and every object that requests and answers
-//! have, with an example of each request and answer.
+//! The API reference pages at `/docs` and `/settings/docs`: every operation of an OpenAPI document and every object of requests and
+//! responses, with an example of each request and response.
 //!
 //! The pages are rendered on the server, from the document that is served.
 
@@ -14,7 +14,7 @@ use super::{
 };
 use crate::http::machinery::routing::SETTINGS_PREFIX;
 
-/// The page at `path` of the document that `document` generates. Its operations are served under `prefix`.
+/// Makes the page at `path` of the document that `document` generates. Its operations are served under `prefix`.
 pub fn download(path: &'static str, prefix: &'static str, document: fn() -> Value) -> Download {
     layout::download(move || page(path, prefix, &document()))
 }
@@ -25,7 +25,7 @@ fn page(path: &str, prefix: &str, document: &Value) -> String {
     layout::page(&DocumentationPage { path, title, content: reference.content(title), outline: reference.outline() })
 }
 
-/// An operation with its place in the document.
+/// An operation of the document, with its method and path.
 struct DescribedOperation<'a> {
     method: String,
     path: &'a str,
@@ -37,7 +37,7 @@ struct Reference<'a> {
     prefix: &'a str,
 }
 
-/// The members of an object; none for anything else.
+/// Returns the properties of an object; none for any other value.
 fn entries(value: &Value) -> impl Iterator<Item = (&String, &Value)> {
     value.as_object().into_iter().flatten()
 }
@@ -51,7 +51,7 @@ fn text(value: &Value) -> &str {
 }
 
 impl<'a> Reference<'a> {
-    /// What a reference names, or the value itself.
+    /// Follows a `$ref`; returns any other value as it is.
     fn resolved(&self, value: &'a Value) -> &'a Value {
         let target = value["$ref"].as_str().and_then(|reference| self.document.pointer(reference.strip_prefix('#')?));
         target.unwrap_or(value)
@@ -76,7 +76,7 @@ impl<'a> Reference<'a> {
         entries(&self.document["components"]["schemas"])
     }
 
-    /// Links to every operation, by tag.
+    /// Renders links to every operation, by tag.
     fn outline(&self) -> Markup {
         html! {
             ul.outline {
@@ -201,7 +201,7 @@ impl<'a> Reference<'a> {
         }
     }
 
-    /// The examples of an answer.
+    /// Returns the examples of a response.
     fn examples(&self, answer: &'a Value) -> Vec<&'a Value> {
         let Some(content) = self.json(answer) else { return vec![] };
         let named = entries(&content["examples"]).map(|(_, example)| &self.resolved(example)["value"]);
@@ -213,14 +213,15 @@ impl<'a> Reference<'a> {
         Some((status, *self.examples(self.resolved(answer)).first()?))
     }
 
-    /// A request of the operation for a shell, with the examples of the document.
+    /// Writes a curl command that calls the operation, with the examples of the document.
     fn curl(&self, DescribedOperation { method, path, about }: &DescribedOperation<'a>) -> String {
         let is_open = about["security"].as_array().is_some_and(Vec::is_empty);
         let credentials =
             if self.is_settings() { "-H \"authorization: Bearer $COUNTERPART_TOKEN\"" } else { "-H \"x-api-key: $COUNTERPART_KEY\"" };
         let queried: Vec<_> =
             items(&about["parameters"]).map(|parameter| self.resolved(parameter)).filter(|parameter| parameter["in"] == "query").collect();
-        // The required parameters. If no id is among them, also the first id that has an example: some operations require one of several.
+        // The command has the required parameters. If no id is among them, it also has the first id parameter that has an example: some
+        // operations require one of several ids.
         let required = |parameter: &&&Value| parameter["required"] == true;
         let is_id = |parameter: &&&Value| text(&parameter["name"]).ends_with("Id") && parameter.get("example").is_some();
         let other = if queried.iter().filter(required).any(|parameter| is_id(&parameter)) { None } else { queried.iter().find(is_id) };
@@ -235,7 +236,7 @@ impl<'a> Reference<'a> {
         if let Some(content) = self.json(&about["requestBody"]) {
             let body = content.get("example").or_else(|| Some(&entries(&content["examples"]).next()?.1["value"]));
             lines.push("-H 'content-type: application/json'".to_owned());
-            // A quote ends the shell's text, and begins it again after an escaped one.
+            // A quote in the body ends the shell's string: it is escaped, and a new string begins after it.
             lines.push(format!("-d '{}'", body.map(pretty).unwrap_or_default().replace('\'', "'\\''")));
         }
         lines.join(" \\\n  ")
@@ -254,7 +255,7 @@ impl<'a> Reference<'a> {
     }
 }
 
-/// The example of a parameter, as the text of a query.
+/// Returns the example of a parameter, as text of a query.
 fn example_of(parameter: &Value) -> String {
     let schema = &parameter["schema"];
     let example =

@@ -1,11 +1,11 @@
-//! Schemas of an OpenAPI document as HTML: the type in words, the limits, and the members of an object.
+//! Renders schemas of an OpenAPI document as HTML: the type in words, the limits, and the properties of an object.
 
 use maud::{Markup, html};
 use serde_json::Value;
 
 use super::markdown::rendered;
 
-/// Keywords that limit a value, with their words.
+/// Keywords that limit a value, with the words that the page shows for them.
 const LIMITS: [(&str, &str); 9] = [
     ("minLength", "characters at least"),
     ("maxLength", "characters at most"),
@@ -18,10 +18,10 @@ const LIMITS: [(&str, &str); 9] = [
     ("pattern", "as a regular expression"),
 ];
 
-/// Keywords that combine schemas, with the word between two of them.
+/// Keywords that combine schemas, with the word that the page shows between two of them.
 const COMBINATIONS: [(&str, &str); 3] = [("allOf", " and "), ("anyOf", " or "), ("oneOf", " or ")];
 
-/// The type in a few words, with links to the objects of the document.
+/// Renders the type in a few words, with links to the objects of the document.
 pub fn type_of(schema: &Value) -> Markup {
     let nullable = schema["nullable"] == true;
     html! { (type_without_null(schema)) @if nullable { " or null" } }
@@ -47,7 +47,7 @@ fn type_without_null(schema: &Value) -> Markup {
     }
 }
 
-/// The values and the limits of a schema, and its default.
+/// Renders the permitted values and the limits of a schema, and its default.
 pub fn limits(schema: &Value) -> Markup {
     let schema = if schema["type"] == "array" && schema["items"].get("enum").is_some() { &schema["items"] } else { schema };
     let bounds: Vec<_> = LIMITS.into_iter().filter_map(|(keyword, words)| Some((schema.get(keyword)?, words))).collect();
@@ -72,7 +72,7 @@ fn shown(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// The members of an object; nothing for another type.
+/// Renders the properties of an object; nothing for another type.
 pub fn members(schema: &Value) -> Markup {
     let required = |name: &str| schema["required"].as_array().is_some_and(|names| names.iter().any(|of| of == name));
     html! {

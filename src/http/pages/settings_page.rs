@@ -1,7 +1,7 @@
-//! The settings page at `/settings`: static files that are part of the binary. Their script gets all data from the settings plane.
+//! The settings page at `/settings`: static files that are part of the binary. Their script gets all data from the settings API.
 //!
-//! The page loads nothing from other servers, and its content security policy allows nothing else. So the page works without the internet,
-//! and the browser does not run a script that a name contains.
+//! The page loads nothing from other servers, and its content security policy allows nothing else. So the page works without access to the
+//! internet, and the browser does not run a script that is hidden in the name of a record.
 
 use poem::http::HeaderValue;
 
@@ -45,7 +45,7 @@ const FILES: [File; 10] = files![
 
 const PATH: &str = "/settings";
 
-/// Every file of the page with its whole path. `sends_mail`: whether the server sends links by e-mail.
+/// Returns every file of the page with its whole path. `sends_mail`: whether the server sends links by e-mail.
 pub fn downloads(sends_mail: bool) -> impl Iterator<Item = (String, Download)> {
     let files = FILES.into_iter().chain(TABS).map(|(path, content)| {
         let media_type = match path.rsplit('.').next() {
@@ -60,7 +60,7 @@ pub fn downloads(sends_mail: bool) -> impl Iterator<Item = (String, Download)> {
     files.chain([(PATH.to_owned(), Download::page(move || html(sends_mail), HeaderValue::from_static(policy)))])
 }
 
-/// The form of a person who is not signed in.
+/// The form in which a user who is not signed in requests a link by e-mail.
 const MAIL: &str = r#"  <form id="gate-mail">
     <label><span data-t="gate-email"></span> <input name="email" inputmode="email" required maxlength="254" autocomplete="email" autocapitalize="off" spellcheck="false"></label>
     <p class="hint" data-t="gate-email-hint"></p>
@@ -81,7 +81,7 @@ mod tests {
 
     use super::*;
 
-    /// The messages of a catalogue, and the arguments of each.
+    /// Returns the messages of a catalogue, and the arguments of each.
     fn messages(language: &str) -> BTreeMap<&'static str, BTreeSet<&'static str>> {
         let path = format!("/texts/{language}.ftl");
         let (_, catalogue) = FILES.into_iter().find(|(file, _)| *file == path).unwrap();
@@ -106,7 +106,8 @@ mod tests {
         assert_eq!(english, messages("th"));
         let own = FILES.into_iter().filter(|(path, _)| path.ends_with(".js") && !path.starts_with("/vendor"));
         let sources: String = own.chain(TABS).map(|(_, source)| source).chain([include_str!("settings_page/index.html"), MAIL]).collect();
-        // A name in quotes, a name that begins with a fixed part, and the names that `sections.js` makes of a tab's name.
+        // The scripts name messages in three ways: as a quoted name, as a template string that begins with a fixed part, and by a tab's
+        // name, from which `sections.js` derives names.
         let quoted = Regex::new(r#""([a-z][a-z_-]*)""#).unwrap();
         let begun = Regex::new(r"`([a-z-]+-)\$\{").unwrap();
         let tab = Regex::new(r#"name: "([a-z]+)""#).unwrap();

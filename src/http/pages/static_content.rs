@@ -1,4 +1,5 @@
-//! Documents and pages that stay the same until the next build. They have a strong ETag, and are sent in gzip if the client accepts it.
+//! Static content: documents and pages that stay the same until the next build. They have a strong ETag, and are sent in gzip if the client
+//! accepts it.
 
 use std::sync::{Arc, LazyLock};
 
@@ -21,21 +22,21 @@ use crate::http::{
     },
 };
 
-/// The number of addresses of this server for which one document is cached. A server has few addresses.
+/// For how many addresses of this server one document is cached. A server has few addresses.
 const ADDRESSES: u64 = 4;
 
-/// The content at one path. It is rendered when it is first requested.
+/// The content at one path. It is rendered when it is first requested, and then cached.
 pub struct Download {
     media_type: &'static str,
-    /// The content security policy. Absent: nothing of the content runs in a browser.
+    /// The content security policy. Absent: a browser does not render or run the content as a page.
     policy: Option<HeaderValue>,
-    /// Renders the content for the address at which it is served, without a path.
+    /// Renders the content. The argument is the base URL of the server, such as `https://example.com`.
     write: Box<dyn Fn(&str) -> String + Send + Sync>,
     address: PublicAddress,
     written: Cache<String, Arc<RenderedContent>>,
 }
 
-/// The address of this server as its clients know it.
+/// The base URL of this server, which some content contains.
 #[derive(Clone, Debug)]
 enum PublicAddress {
     /// The content does not depend on the address.
@@ -51,12 +52,12 @@ struct RenderedContent {
 }
 
 impl Download {
-    /// An OpenAPI document as JSON. Its server is `public_url`, or else the address of the request.
+    /// Makes a download of an OpenAPI document as JSON. Its server is `public_url`, or else the address of the request.
     pub fn json(contract: fn() -> Value, public_url: Option<String>) -> Self {
         Self::document("application/json", contract, public_url, contract::json)
     }
 
-    /// The document of [`Self::json`] as YAML.
+    /// Makes a download of the document as YAML, like [`Self::json`].
     pub fn yaml(contract: fn() -> Value, public_url: Option<String>) -> Self {
         Self::document("application/yaml", contract, public_url, contract::yaml)
     }
@@ -73,12 +74,12 @@ impl Download {
         Self { address: PublicAddress::Public(public_url), ..Self::new(media_type, None, write) }
     }
 
-    /// Text that does not depend on the address.
+    /// Makes a download of text that does not depend on the address of the server.
     pub fn text(media_type: &'static str, text: impl Fn() -> String + Send + Sync + 'static) -> Self {
         Self::new(media_type, None, move |_| text())
     }
 
-    /// A page, and its content security policy.
+    /// Makes a download of a page with its content security policy.
     pub fn page(html: impl Fn() -> String + Send + Sync + 'static, policy: HeaderValue) -> Self {
         Self::new("text/html; charset=utf-8", Some(policy), move |_| html())
     }
@@ -137,12 +138,13 @@ impl Endpoint for Download {
     }
 }
 
-/// The address that a request names, as a proxy in front of the server knows it; `None` if it is not a valid address.
+/// Returns the address of this server as the request names it: the scheme that a proxy in front of the server reports, and the `Host`.
+/// `None` if it is not a valid address.
 fn asked_at(request: &Request) -> Option<String> {
     let host = request.header(header::HOST).or(request.uri().authority().map(|authority| authority.as_str()))?;
     let scheme = if is_secure(request) { "https" } else { "http" };
     let url = Url::parse(&format!("{scheme}://{host}")).ok()?;
-    // Only a host and a port are accepted.
+    // The `Host` header must be a host and a port, without a path or user name.
     let known = host.len() <= 255 && !host.contains(['/', '\\', '@', '?', '#']);
     known.then(|| url.as_str().trim_end_matches('/').to_owned())
 }

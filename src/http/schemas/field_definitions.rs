@@ -1,4 +1,4 @@
-//! Schemas of ticket and contact field definitions in answers (sections 2.4 and 2.7).
+//! Schemas of ticket and contact field definitions in responses (contract, sections 2.4 and 2.7).
 
 use poem_openapi::{Enum, Object, registry::MetaSchema};
 use serde::Serialize;
@@ -252,7 +252,7 @@ impl Members for SystemKeys {
     }
 }
 
-/// The field values of a ticket in answers.
+/// The field values of a ticket in responses.
 pub type TicketFieldValues = StoredJson<OpenObject<SystemKeys>>;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Schemas of related objects, which `expand` adds to the record that refers to them (section 2.13).
+//! Schemas of related objects, which `expand` adds to the record that refers to them (contract, section 2.13).
 
 use poem_openapi::Object;
 use serde::Serialize;

@@ -1,5 +1,5 @@
-//! Ticket filters: the request body of POST /tickets/list (section 4.2). This file checks shape and limits; the service checks the filters
-//! against the store's field definitions.
+//! Ticket filters: the request body of POST /tickets/list (contract, section 4.2). This file checks shape and limits; the service checks
+//! the filters against the store's field definitions.
 
 use poem_openapi::{Enum, Object};
 use serde::Deserialize;
@@ -193,8 +193,8 @@ enum OpenedAtOperator {
     LessThan,
 }
 
-/// Reads a whole number, `5` or `5.0`; the shape check has already refused fractions. A number beyond the range of `i64` becomes the
-/// nearest limit, which no waiting time reaches.
+/// Parses a whole number, `5` or `5.0`; `json_shape` has already refused fractions. A number beyond the range of `i64` becomes the nearest
+/// limit, which no waiting time reaches.
 fn whole_number<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<i64, D::Error> {
     let number = f64::deserialize(deserializer)?;
     Ok(number as i64)
@@ -216,7 +216,7 @@ fn ids<T: From<String>>(name: &str, ids: Option<Vec<String>>) -> Result<Vec<T>, 
 }
 
 impl TicketFilters {
-    /// Converts the filters to the type of the domain. The error names the member that breaks a rule.
+    /// Converts the filters to the type of the domain. The error names the property that breaks a rule.
     pub fn check(self) -> Result<TicketFilter, ApiError> {
         let assignee_user_ids = user_ids("assigneeUserIds", self.assignee_user_ids)?;
         let unassigned = self.unassigned.unwrap_or(false);

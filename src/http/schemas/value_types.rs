@@ -1,5 +1,5 @@
-//! Value types of requests and answers, with their JSON schemas for the OpenAPI document: date-times, open enumerations, stored JSON, ids,
-//! amounts, e-mail addresses.
+//! Value types of requests and responses, with their JSON schemas for the OpenAPI document: date-times, open enumerations, stored JSON,
+//! ids, amounts, e-mail addresses.
 
 use std::{borrow::Cow, marker::PhantomData};
 
@@ -22,7 +22,7 @@ use crate::domain::{
 /// The `format` that marks the schema of an open enumeration, until `document::canonical` rewrites the schema with `x-extensible-enum`.
 pub const OPEN_ENUM: &str = "x-open-enum";
 
-/// The members of [`Type`] that only serve the framework's validators. No validators run on types that use this macro.
+/// Implements the items of [`Type`] that only serve the framework's validators. No validators run on types that use this macro.
 macro_rules! plain_type {
     () => {
         const IS_REQUIRED: bool = true;
@@ -80,12 +80,12 @@ macro_rules! date_time {
 date_time!(Timestamp, |at| at);
 date_time!(Bound, Bound::at_or_before);
 
-/// A named enumeration.
+/// A named enumeration: the name, the description and the values of a string schema.
 pub trait ValueSet: Send + Sync + 'static {
     const NAME: &'static str;
     /// The description in the OpenAPI document.
     const DESCRIPTION: &'static str;
-    /// Whether answers may hold values that the document does not list (decisions, section 2).
+    /// Whether responses may contain values that the OpenAPI document does not list (our decisions, section 2).
     const OPEN: bool = true;
     const VALUES: &'static [&'static str];
 }
@@ -162,15 +162,15 @@ impl ValueSet for ChannelSet {
     const VALUES: &'static [&'static str] = crate::revision::CHANNELS;
 }
 
-/// A channel in an answer.
+/// A channel in a response.
 pub type ChannelName = EnumValue<ChannelSet>;
 
-/// JSON text that is copied unchanged from the database to the answer. The OpenAPI document shows the schema of `T`.
+/// JSON text that is copied unchanged from the database to the response. The OpenAPI document shows the schema of `T`.
 #[derive(Debug, Clone)]
 pub struct StoredJson<T>(Box<RawValue>, PhantomData<fn() -> T>);
 
 impl<T> StoredJson<T> {
-    /// `None` if the text is not JSON. Every write stores valid JSON, so such a text is damaged.
+    /// Makes a value from stored text. Returns `None` if the text is not JSON. Every write stores valid JSON, so such a text is damaged.
     pub fn new(text: String) -> Option<Self> {
         match RawValue::from_string(text) {
             Ok(raw) => Some(Self(raw, PhantomData)),
@@ -189,7 +189,7 @@ impl<T> From<Box<RawValue>> for StoredJson<T> {
 }
 
 impl<T> StoredJson<Vec<T>> {
-    /// Like [`Self::new`], for a list that the answer must contain: a text that is not JSON becomes an empty list.
+    /// Like [`Self::new`], for a list that the response must contain: a text that is not JSON becomes an empty list.
     pub fn or_empty_list(text: String) -> Self {
         Self::new(text).unwrap_or_else(|| Self(RawValue::from_string("[]".to_owned()).unwrap_or_default(), PhantomData))
     }
@@ -231,11 +231,11 @@ impl<T: Type + 'static> ParseFromJSON for StoredJson<T> {
     }
 }
 
-/// An object whose members the document does not list.
+/// An object whose properties the OpenAPI document does not list.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct AnyObject(pub Value);
 
-/// The listed members of an object that may have others.
+/// The properties that the OpenAPI document lists for an object that may have others.
 pub trait Members: Send + Sync + 'static {
     /// The name of the schema.
     const NAME: &'static str;
@@ -245,12 +245,12 @@ pub trait Members: Send + Sync + 'static {
     fn members() -> Vec<(&'static str, MetaSchema)>;
 }
 
-/// A member of [`Members`].
+/// Makes an entry of [`Members::members`]: the name of a property, and its schema.
 pub fn member(name: &'static str, json_type: &'static str, description: &'static str) -> (&'static str, MetaSchema) {
     (name, MetaSchema { description: Some(description), ..MetaSchema::new(json_type) })
 }
 
-/// An object with the members that `M` lists, and others.
+/// An object with the properties that `M` lists, and others.
 #[derive(Debug)]
 pub struct OpenObject<M>(Value, PhantomData<fn() -> M>);
 
@@ -326,14 +326,14 @@ macro_rules! any {
 }
 
 any!(Any, MetaSchema::ANY);
-// The schema accepts any value: a value that is not a string is left out of the message instead of refusing the message.
+// The schema accepts any value, since the service leaves a value that is not a string out of the message, and does not refuse the message.
 any!(Detail, MetaSchema::ANY);
 
 /// Field values keyed by field id, in the order in which they were sent.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct FieldValues(#[serde(deserialize_with = "entries::exact")] pub Entries);
 
-/// The `userId` of a user, a UUID. The input that contains the id checks its form, since the error text names the place in the body.
+/// The `userId` of a user, a UUID. The input that contains the id checks its form, since the error message names the path in the body.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct UserIdText(pub String);
 
@@ -343,18 +343,18 @@ impl From<UserId> for UserIdText {
     }
 }
 
-/// A number that must be 0 or more, as the JSON text that was sent.
+/// A number that must be 0 or more, kept as the JSON text that was sent.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Amount(pub Box<RawValue>);
 
-/// The maximum number of characters in the e-mail address of a new contact (section 8).
+/// The maximum number of characters in the e-mail address of a new contact (contract, section 8).
 pub const MAX_EMAIL_CHARS: usize = 100;
 
-/// An e-mail address of limited length. The input that contains the address checks it, since the error text names the place in the body.
+/// An e-mail address of limited length. The input that contains the address checks it, since the error message names the path in the body.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct EmailText(pub String);
 
-/// [`EmailText`] without a limit of length.
+/// An e-mail address like [`EmailText`], without a limit of length.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct AddressText(pub String);
 
@@ -432,7 +432,7 @@ any!(
     MetaSchema { additional_properties: Some(Box::new(MetaSchemaRef::Inline(Box::new(MetaSchema::ANY)))), ..MetaSchema::new("object") }
 );
 
-/// A text or a number: the value of a select option.
+/// A string or a number: the value of a select option.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct TextOrNumber(Value);
 

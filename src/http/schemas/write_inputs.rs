@@ -195,7 +195,7 @@ impl From<ContactFieldInput> for ContactFieldUpdate {
     }
 }
 
-/// Refuses a text that is longer than our own limit, which applies to texts for which the contract gives none.
+/// Refuses a text that is longer than our own limit, which applies to texts for which the contract gives no limit.
 pub fn bounded(place: &str, text: &str) -> Result<(), ApiError> {
     too_long(text.len()).map_or(Ok(()), |reason| Err(ApiError::field(place, reason)))
 }

@@ -67,7 +67,7 @@ impl From<Audited> for AuditEntry {
     }
 }
 
-/// The audit log.
+/// The operation on the audit log.
 #[derive(Debug)]
 pub struct AuditOperations;
 

@@ -1,4 +1,4 @@
-//! Authentication and authorisation on the settings plane: the caller is an owner or admin of a store, with a browser's session or a
+//! Authentication and authorisation in the settings API: the caller is an owner or admin of a store, with a browser's session or a
 //! machine's token.
 //!
 //! Protection against cross-site request forgery (CSRF): a browser adds its cookie to any request that a page makes it send.
@@ -54,7 +54,7 @@ impl Managed {
         &self.manager.store_id
     }
 
-    /// This caller as the author of a write.
+    /// Returns the context of a write whose author is this caller.
     pub fn by<'a, T>(&'a self, once: Option<IdempotentRequest<'a, T>>) -> WriteContext<'a, T> {
         WriteContext::editor(&self.editor).once(once)
     }
@@ -163,7 +163,7 @@ fn lacks(grant: Grant) -> ApiError {
     ApiError::new(StatusCode::FORBIDDEN, message)
 }
 
-/// Whether a request presents a token.
+/// Returns whether a request presents a token.
 pub fn has_token(request: &poem::Request) -> bool {
     bearer(request).is_some()
 }
@@ -180,7 +180,7 @@ pub fn not_a_manager() -> ApiError {
 /// The largest number of session cookies that are tried: another host of the site may have set a cookie of the same name.
 const MAX_COOKIES: usize = 8;
 
-/// The credentials of a request. If the request has a token, its cookies are ignored.
+/// Returns the credentials of a request. If the request has a token, its cookies are ignored.
 fn presented(request: &poem::Request) -> Result<(Vec<String>, CredentialKind, Via), ApiError> {
     if let Some(token) = bearer(request) {
         return Ok((vec![token.to_owned()], CredentialKind::Token, Via::Token));
@@ -196,13 +196,14 @@ fn presented(request: &poem::Request) -> Result<(Vec<String>, CredentialKind, Vi
     Ok((sessions, CredentialKind::Session, Via::Session))
 }
 
-/// The token of a request. A header with another scheme is ignored: it may be meant for a proxy in front of the server.
+/// Returns the token of a request. A header with another scheme is ignored: it may be meant for a proxy in front of the server.
 fn bearer(request: &poem::Request) -> Option<&str> {
     let (scheme, token) = request.headers().get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
-/// Refuses a request that a browser sends for a page of another origin. `strangers`: whether a client that is not a browser is accepted.
+/// Refuses a request that a browser sends for a page of another origin. `strangers`: whether a request without the headers of a browser is
+/// accepted.
 pub fn own_origin(request: &poem::Request, strangers: bool) -> Result<(), ApiError> {
     let text = |name| request.headers().get(name).map(|value| value.to_str().unwrap_or_default());
     let own = match (text("sec-fetch-site"), text("origin")) {

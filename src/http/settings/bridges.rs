@@ -75,7 +75,7 @@ pub struct BridgeRotation {
     end_former_secrets: Option<bool>,
 }
 
-/// Bridges of channel accounts.
+/// The operations on bridges of channel accounts.
 #[derive(Debug)]
 pub struct BridgeOperations;
 

@@ -1,4 +1,4 @@
-//! The feed of changed records, and the snapshot that a copy begins with: what `counterpart copy` reads.
+//! Change data capture: the feed of changed records, and the snapshot that a copy begins with. `counterpart copy` reads both.
 
 use poem::http::HeaderValue;
 use poem_openapi::{
@@ -91,7 +91,7 @@ impl RecordChangeView {
     }
 }
 
-/// The header that tells whether a page is the last one.
+/// The header that says whether a page of the feed is the last one.
 const UP_TO_DATE: &str = "x-up-to-date";
 
 /// A page of the feed of changes.
@@ -120,7 +120,7 @@ impl ReplyShape for Changes {
     }
 }
 
-/// The feed of changed records.
+/// The operations on the feed of changed records.
 #[derive(Debug)]
 pub struct ChangeOperations;
 

@@ -84,7 +84,7 @@ impl From<Advanced> for AdvancedClock {
     }
 }
 
-/// Reading and advancing the clock.
+/// The operations that read and advance the clock.
 #[derive(Debug)]
 pub struct ClockOperations;
 

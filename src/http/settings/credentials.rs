@@ -1,4 +1,4 @@
-//! Settings plane: the links, sessions and tokens of the store, which the operations of this file list and end.
+//! Credentials of the settings API: lists and ends the links, sessions and tokens of the store.
 
 use poem_openapi::{Object, OpenApi};
 use serde::Serialize;
@@ -76,7 +76,7 @@ impl CredentialView {
     }
 }
 
-/// Listing and ending credentials.
+/// The operations that list and end credentials.
 #[derive(Debug)]
 pub struct CredentialOperations;
 

@@ -1,4 +1,5 @@
-//! Deliveries of events to webhooks: the log of attempts, what was sent, test events and replays (section 6; decisions, section 8).
+//! Deliveries of events to webhooks: the log of attempts, what was sent, test events and replays (contract, section 6; our decisions,
+//! section 8).
 
 use poem_openapi::{Object, OpenApi};
 use serde::{Deserialize, Serialize};
@@ -136,7 +137,7 @@ pub struct SentEvent {
     body: String,
 }
 
-/// Operations on deliveries.
+/// The operations on deliveries.
 #[derive(Debug)]
 pub struct DeliveryOperations;
 

@@ -1,4 +1,4 @@
-//! Drafts: messages to contacts that an assistant proposed with an API key, and that a person releases, edits or discards.
+//! Drafts: messages to contacts that an assistant proposed with an API key, and that a user of the store releases, edits or discards.
 
 use std::collections::HashMap;
 
@@ -27,7 +27,7 @@ use crate::{
     revision::wire,
 };
 
-/// The states of drafts, in answers and as a filter.
+/// The states of drafts, in responses and as a filter.
 #[derive(Debug, Clone)]
 pub struct DraftStates;
 
@@ -170,7 +170,7 @@ pub struct DraftRelease {
     confirmed_message_id: Option<String>,
 }
 
-/// Where drafts with a conversation go.
+/// Returns the account and the contact's name for each conversation that drafts go to.
 async fn destinations(managed: &Permitted<grants::Team>, drafts: &[Draft]) -> Result<HashMap<ConversationId, Destination>, ApiError> {
     let conversations = drafts.iter().filter_map(|draft| draft.conversation_id.as_ref());
     Ok(managed.state.service.destinations(managed.store(), conversations).await?)
@@ -181,7 +181,7 @@ async fn shown(managed: &Permitted<grants::Team>, draft: Draft) -> Result<Reply<
     Ok(Reply::of(&managed.context, &DraftView::of(draft, &destinations), vec![]))
 }
 
-/// Drafts of messages.
+/// The operations on drafts.
 #[derive(Debug)]
 pub struct DraftOperations;
 

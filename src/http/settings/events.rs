@@ -18,7 +18,7 @@ use crate::http::{
     schemas::value_types::StoredJson,
 };
 
-/// Recorded events.
+/// The operation on recorded events.
 #[derive(Debug)]
 pub struct EventOperations;
 

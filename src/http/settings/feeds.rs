@@ -1,4 +1,4 @@
-//! What the feeds of events and of changes have in common: the header that says where the next page begins.
+//! Shared by the feeds of events and of changes: the header that says where the next page begins.
 
 use std::marker::PhantomData;
 
@@ -16,16 +16,16 @@ use crate::http::machinery::{
 /// The header with the `after` of the next page.
 const NEXT_AFTER: &str = "x-next-after";
 
-/// A page of a feed.
+/// A response with a page of a feed.
 #[derive(Debug)]
 pub struct Fed<T>(PhantomData<fn() -> T>);
 
-/// The headers of a page after which a client goes on behind `reached`.
+/// Returns the header that tells the client to continue after the position `reached`.
 pub fn next_after(reached: i64) -> Vec<(&'static str, HeaderValue)> {
     vec![(NEXT_AFTER, HeaderValue::from(reached))]
 }
 
-/// The documentation of [`NEXT_AFTER`].
+/// Describes [`NEXT_AFTER`] for the OpenAPI document.
 pub fn next_after_header() -> MetaHeader {
     let schema = MetaSchema { minimum: Some(0.0), ..MetaSchema::new_with_format("integer", "int64") };
     header(

@@ -1,17 +1,17 @@
-//! Grants as types: each operation of the settings plane names in its signature the grant that a token needs for it.
+//! Grants as types: each operation of the settings API names in its signature the grant that a token needs for it.
 //! `openapi/settings.routes` lists every operation with its grant.
 
 use crate::domain::grants::Grant;
 
-/// What an operation requires of a token.
+/// A grant as a type, which the signature of an operation names: what the operation requires of a token.
 pub trait RequiredGrant: Send + Sync + 'static {
     /// Absent: any token may call the operation.
     const GRANT: Option<Grant>;
-    /// The requirement in the document that the generator writes: scheme and grant.
+    /// The security requirement of an operation as the generator writes it: `Token:<grant>`.
     const REQUIREMENT: &'static str;
 }
 
-/// The name of the security scheme of tokens in the document.
+/// The name of the security scheme of tokens in the OpenAPI document.
 pub const TOKEN_SCHEME: &str = "Token";
 
 macro_rules! required_grants {

@@ -1,9 +1,9 @@
-//! Authentication of inbound messages: by a token or session with the grant `inbound`, or by the signature of the account's bridge
-//! (decisions, section 8).
+//! Authentication of inbound messages: by a token or session with the grant `inbound`, or by the signature of the account's bridge (our
+//! decisions, section 8).
 //!
 //! Guarantees: the content of a signed request is not used before its signature was verified, except for the store and the account whose
-//! bridge must have signed. An unknown store or account, an account without a bridge and a wrong signature are refused in the same words
-//! and by the same work.
+//! bridge must have signed it. An unknown store or account, an account without a bridge and a wrong signature are refused with the same
+//! message and after the same work.
 
 use std::sync::Arc;
 
@@ -35,14 +35,14 @@ use crate::{
 
 const SIGNATURE_SCHEME: &str = "Signature";
 
-/// The caller of a request with an inbound message, before the body was read.
+/// The caller of a request with an inbound message, before the body was read and a signature verified.
 #[derive(Debug)]
 pub enum InboundCaller {
     Manager(Permitted<grants::Inbound>),
     Signed(SignedRequest),
 }
 
-/// A request with the headers of a signature, which is not verified yet.
+/// A request with the headers of a signature that is not verified yet.
 #[derive(Debug)]
 pub struct SignedRequest {
     state: Arc<SharedState>,
@@ -61,7 +61,7 @@ pub struct InboundSource {
     pub signature: Option<AcceptedSignature>,
 }
 
-/// The members of the body that say whose bridge must have signed it.
+/// The properties of the body that name the account whose bridge must have signed it.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct SigningAccount {
@@ -113,7 +113,7 @@ impl<'a> ApiExtractor<'a> for InboundCaller {
             return Permitted::from_request(request, body, options).await.map(Self::Manager);
         }
         let Arrival { state, context, .. } = Arrival::of(request)?;
-        // A header that is no text is refused as an empty one is.
+        // A header that is not visible ASCII is refused like an empty header.
         let [id, time, signature] = [id, time, signature].map(|value| value.map(|value| value.to_str().unwrap_or_default()));
         let signature = RequestSignature::read(id, time, signature).and_then(|signature| {
             let now = state.service.world().real.now();
@@ -136,7 +136,7 @@ impl<'a> ApiExtractor<'a> for InboundCaller {
 }
 
 impl InboundCaller {
-    /// Verifies the signature, if the caller presented one.
+    /// Verifies the signature, if the request has one, and returns the origin of the message.
     pub async fn verified<T: Type + DeserializeOwned + 'static>(self, body: &Body<T>) -> Result<InboundSource, ApiError> {
         let SignedRequest { state, context, from, signature } = match self {
             Self::Manager(managed) => {
@@ -160,7 +160,7 @@ impl InboundCaller {
 }
 
 impl InboundSource {
-    /// Refuses a message for another store than the caller's, or for another account than that of the bridge that signed.
+    /// Refuses a message for a store other than the caller's, or for an account other than that of the bridge that signed the request.
     pub fn must_fit(&self, store: Option<&str>, account: &str) -> Result<(), ApiError> {
         if store.is_some_and(|store| store != self.store.as_str()) {
             return Err(ApiError::field("body.storeId", format!("must be the store of the token, `{}`, or be left out", self.store)));

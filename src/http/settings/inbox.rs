@@ -1,5 +1,5 @@
-//! Operations of the settings plane on tickets, conversations and messages: state changes that the contract has no operation for, and the
-//! receipt of messages that a channel bridge delivers (decisions, sections 7 and 8).
+//! Operations of the settings API on tickets, conversations and messages: state changes for which the contract has no operation, and the
+//! receipt of messages that a channel bridge delivers (our decisions, sections 7 and 8).
 
 use poem_openapi::{Object, OpenApi};
 use serde::{Deserialize, Serialize};
@@ -227,7 +227,7 @@ impl From<Received> for MessageReceipt {
     }
 }
 
-/// State changes of tickets and conversations, and messages from bridges.
+/// The operations that change the state of tickets and conversations, and the receipt of messages from bridges.
 #[derive(Debug)]
 pub struct InboxOperations;
 

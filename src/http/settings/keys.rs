@@ -1,4 +1,4 @@
-//! API keys: listing, creation, rotation, suspension and deletion (sections 3.2 and 5).
+//! API keys: listing, creation, rotation, suspension and deletion (contract, sections 3.2 and 5).
 
 use poem_openapi::{Object, OpenApi};
 use serde::{Deserialize, Serialize};
@@ -172,7 +172,7 @@ fn scopes(names: &[EnumValue<Scopes>]) -> Result<ScopeSet, ApiError> {
     names.iter().enumerate().map(scope).collect()
 }
 
-/// API keys of the store.
+/// The operations on API keys of the store.
 #[derive(Debug)]
 pub struct KeyOperations;
 

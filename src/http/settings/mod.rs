@@ -1,13 +1,27 @@
-//! The settings plane: the HTTP API with which a store's owners and admins manage what the contract has no operation for. It has a separate
-//! path prefix and a separate OpenAPI document (decisions, sections 1, 6 and 7). There is one file for each noun, as in `operations`.
-//! Bodies, parameters, envelope and failures come from `machinery`.
+//! The settings API: the HTTP API with which a store's owners and admins manage what the contract has no operation for. It has a separate
+//! path prefix and a separate OpenAPI document (our decisions, sections 1, 6 and 7). There is one file for each kind of record, as in
+//! `operations`. Bodies, parameters, envelope and errors come from `machinery`.
 //!
 //! Called by `app`; calls `service`. Guarantees:
-//! - The plane is the same in both revisions: an event's `data` is free-form here, and `requestReceivedAt` is always a date-time.
+//! - The settings API is the same in both revisions: an event's `data` is free-form here, and `requestReceivedAt` is always a date-time.
 //! - Every operation authenticates its caller, except those that open a session and send links by e-mail. Users who are neither owner nor
 //!   admin are refused, and so are tokens without the grant of the operation.
-//! - Every change is recorded in the audit log, in the transaction that makes the change. Inbound messages are no changes: they are
-//!   recorded as events.
+//! - Every change is recorded in the audit log, in the transaction that makes the change. An inbound message is not such a change: it is
+//!   recorded as an event.
+//!
+//! # How to add an operation
+//!
+//! 1. Write the handler in the file of its kind of record, in the `#[OpenApi]` block. Its first parameter is `Permitted<grants::…>`, and
+//!    its doc comment is its public documentation.
+//! 2. A new group of operations (a new struct with an `#[OpenApi]` block) is registered in [`plane`], in `openapi_document.rs`; a new tag
+//!    goes to `tags.rs`.
+//! 3. A new grant is added to `domain::grants::Grant`, and to `required_grants!` in `grants.rs`.
+//! 4. Add an example request to `requests.json`, and to `refusals.json` a request for each error status that needs its own example. Record
+//!    the responses (`answers.json`, `errors.json`): `cargo test --lib record_the_examples -- --ignored`.
+//! 5. Add the operation to the table `OPERATIONS` in `tests/api/settings/grants.rs`, under its grant.
+//! 6. Write the committed documents:
+//!    `counterpart openapi --settings --output openapi/settings.json` and
+//!    `counterpart openapi --settings --format routes --output openapi/settings.routes`.
 
 mod audit;
 mod auth;

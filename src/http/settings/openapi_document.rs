@@ -1,4 +1,4 @@
-//! The OpenAPI document of the settings plane, generated from its handlers as the contract's document is.
+//! Registers the operations of the settings API ([`plane`]), and generates their OpenAPI document from the handlers ([`document`]).
 
 use poem_openapi::{OpenApi, OpenApiService};
 use serde_json::{Value, json};
@@ -18,7 +18,8 @@ use crate::{
     },
 };
 
-/// Every operation of the plane, ready to be served: their paths begin with [`SETTINGS_PREFIX`].
+/// Returns every operation of the settings API, ready to be served: their paths begin with [`SETTINGS_PREFIX`]. A new group of operations
+/// is registered here.
 pub fn plane() -> impl OpenApi {
     let groups = (
         super::session::SessionOperations,
@@ -51,12 +52,12 @@ fn service() -> OpenApiService<impl OpenApi, ()> {
         .server(poem_openapi::ServerObject::new(SETTINGS_PREFIX))
 }
 
-/// The OpenAPI document of the plane.
+/// Generates the OpenAPI document of the settings API.
 pub fn document() -> Value {
     let mut document = canonical(&service().spec());
     let schemas = document.pointer_mut("/components/schemas").and_then(Value::as_object_mut).into_iter().flatten();
     for (_, schema) in schemas.filter(|(name, _)| name.ends_with("Envelope")) {
-        // `envelope` describes the form of the compiled revision; on the settings plane the form is the same in both.
+        // `envelope` describes the form of the compiled revision; in the settings API `requestReceivedAt` is a date-time in both revisions.
         if let Some(received_at) = schema.pointer_mut("/properties/requestReceivedAt") {
             *received_at = json!({ "description": "When the request arrived, in UTC.", "format": "date-time", "type": "string" });
         }
@@ -85,7 +86,7 @@ fn required_grant(operation: &mut Value) {
     operation["x-required-grant"] = grant.into();
 }
 
-/// The examples of the document, which are the same in both revisions.
+/// Returns the examples of the document, which are the same in both revisions.
 pub fn examples() -> Examples {
     let files = ExampleFiles {
         requests: &[include_str!("requests.json")],

@@ -1,4 +1,4 @@
-//! Query parameters and body members that only the settings plane has.
+//! Query parameters and types of JSON properties that only the settings API has.
 
 use std::{borrow::Cow, marker::PhantomData, time::Duration};
 
@@ -71,7 +71,7 @@ impl QueryParam for WaitParam {
     }
 }
 
-/// A place in a log or a feed: a number from 0 on.
+/// A position in a log or a feed: a whole number from 0 on.
 #[derive(Debug, Clone, Copy)]
 pub struct PositionParam(pub i64);
 
@@ -131,7 +131,7 @@ impl<S: ValueSet> QueryParam for Several<S> {
     }
 }
 
-/// A value as an error text repeats it.
+/// Shortens a value of the caller for an error message.
 fn shortened(value: &str) -> String {
     match value.char_indices().nth(MAX_ID_CHARS) {
         Some((end, _)) => format!("{}…", &value[..end]),
@@ -139,7 +139,7 @@ fn shortened(value: &str) -> String {
     }
 }
 
-/// A member of a change: absent leaves the property as it is, `null` removes the property.
+/// A property in a request for a change: if it is absent, the stored value stays as it is; `null` removes the stored value.
 #[derive(Debug)]
 pub struct Clearable<T = String>(pub Option<Option<T>>);
 
@@ -189,7 +189,7 @@ impl<T: Type + DeserializeOwned> ParseFromJSON for Clearable<T> {
     }
 }
 
-/// A list that must not be empty. Parsing accepts an empty list; the service refuses it, since it knows the name of the member.
+/// A list that must not be empty. Parsing accepts an empty list; the service refuses it, since it knows the name of the property.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct AtLeastOne<T>(pub Vec<T>);

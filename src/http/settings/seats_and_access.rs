@@ -1,4 +1,4 @@
-//! Settings plane: seats of the store, and which users may work on which channel account.
+//! Seats of the store, and which users may work on which channel account: operations of the settings API.
 
 use poem_openapi::{Object, OpenApi};
 use serde::{Deserialize, Serialize};
@@ -45,7 +45,7 @@ pub struct Seat {
     role_kind: Option<EnumValue<RoleKinds>>,
 }
 
-/// The kinds of roles, by what they permit on the settings plane.
+/// The kinds of roles, by what they permit in the settings API.
 #[derive(Debug, Clone)]
 pub struct RoleKinds;
 
@@ -130,7 +130,7 @@ pub struct UserRemoved {
     unassigned_tickets: usize,
 }
 
-/// Seats and access.
+/// The operations on seats, and on the access of users to channel accounts.
 #[derive(Debug)]
 pub struct TeamOperations;
 

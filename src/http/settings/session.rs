@@ -1,7 +1,7 @@
 //! Sessions of the settings page: a link that works once is exchanged for a session cookie.
 //!
-//! The link has its secret in the fragment of the URL, behind the `#`, which no browser sends to a server. The page reads the secret from
-//! there and requests a session with it. So a mail program that looks links up in advance does not use the link up, and the log of a proxy
+//! The link has its secret in the fragment of the URL, after the `#`, which no browser sends to a server. The page reads the secret from
+//! there and requests a session with it. So a mail program that opens links in advance does not use up the link, and the log of a proxy
 //! does not contain the secret.
 
 use std::sync::Arc;
@@ -111,7 +111,7 @@ impl From<Manager> for Session {
     }
 }
 
-/// The answer that opens a session, with the header that sets its cookie.
+/// The response that opens a session, with the header that sets its cookie.
 #[derive(Debug)]
 pub struct Opened;
 
@@ -136,7 +136,7 @@ impl ReplyShape for Opened {
     }
 }
 
-/// The answer that ends a session, with the header that deletes its cookie.
+/// The response that ends a session, with the header that deletes its cookie.
 #[derive(Debug)]
 pub struct Ended;
 
@@ -160,7 +160,7 @@ impl ReplyShape for Ended {
     }
 }
 
-/// A request before authentication.
+/// A request whose caller is not authenticated.
 #[derive(Debug)]
 pub struct Stranger {
     state: Arc<SharedState>,
@@ -191,7 +191,7 @@ fn cookie(secret: &str, seconds: i64, secure: bool) -> Option<HeaderValue> {
     HeaderValue::from_str(&format!("{COOKIE}={secret}; Path=/settings; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}")).ok()
 }
 
-/// Opening, reading and ending sessions.
+/// The operations that open, read and end sessions.
 #[derive(Debug)]
 pub struct SessionOperations;
 

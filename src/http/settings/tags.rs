@@ -1,8 +1,8 @@
-//! The tags of the settings plane's OpenAPI document.
+//! The tags of the settings API's OpenAPI document.
 
 use poem_openapi::Tags;
 
-/// The nouns under which operations are grouped.
+/// The subjects by which operations are grouped.
 #[derive(Debug, Tags)]
 pub enum SettingsTag {
     /// Sessions of the settings page, and the user behind a session or token.

@@ -18,7 +18,7 @@ use crate::{
     },
 };
 
-/// The states of undelivered messages, in answers and as a filter.
+/// The states of undelivered messages, in responses and as a filter.
 #[derive(Debug, Clone)]
 pub struct UndeliveredStates;
 
@@ -99,7 +99,7 @@ pub struct MessageRetry {
     message_id: String,
 }
 
-/// Undelivered messages.
+/// The operations on undelivered messages.
 #[derive(Debug)]
 pub struct UndeliveredOperations;
 

@@ -1,4 +1,4 @@
-//! Webhooks: subscriptions of endpoints to events (section 6; decisions, section 8).
+//! Webhooks: subscriptions of endpoints to events (contract, section 6; our decisions, section 8).
 
 use poem_openapi::{Object, OpenApi};
 use serde::{Deserialize, Serialize};
@@ -146,7 +146,7 @@ fn names(kinds: AtLeastOne<EnumValue<EventKinds>>) -> Vec<String> {
     kinds.0.into_iter().map(|kind| kind.0).collect()
 }
 
-/// Operations on webhooks.
+/// The operations on webhooks.
 #[derive(Debug)]
 pub struct WebhookOperations;
 

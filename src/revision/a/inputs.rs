@@ -91,7 +91,7 @@ impl TextInput {
     }
 }
 
-/// The message that a request to a send operation asks for, checked exactly as the operation's handler checks the request's body.
+/// Parses the request body of an operation that sends messages, with the same checks as the operation's handler. Returns the message.
 pub fn send_of(operation: &str, body: &Value) -> Result<Send, ApiError> {
     match operation {
         "sendTextMessage" => Body::<TextInput>::of_value(body).parse()?.send(),

@@ -1,5 +1,5 @@
 //! Account operations, which only revision B has: the schemas of channel accounts and WhatsApp templates, and the handlers that list them
-//! (sections 2.11, 2.12 and 4.1).
+//! (contract, sections 2.11, 2.12 and 4.1).
 
 use poem_openapi::{Object, OpenApi, registry::MetaSchema};
 use serde::Serialize;

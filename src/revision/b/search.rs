@@ -1,4 +1,4 @@
-//! Search operations, which only revision B has: full-text search of messages and contacts (sections 2.6, 2.8 and 4.1).
+//! Search operations, which only revision B has: full-text search of messages and contacts (contract, sections 2.6, 2.8 and 4.1).
 
 use poem_openapi::{Object, OpenApi};
 use serde::Serialize;

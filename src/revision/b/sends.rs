@@ -153,7 +153,8 @@ fn mailboxes(name: &str, addresses: Vec<EmailAddress>) -> Result<Vec<Mailbox>, A
     addresses.into_iter().enumerate().map(one).collect()
 }
 
-/// Whether a text has a control character, such as a line break, which would end the e-mail header that contains the text.
+/// Returns whether a text has a control character, such as a line break, which would end the e-mail header that contains the text (header
+/// injection).
 fn ends_a_header(text: &str) -> bool {
     text.chars().any(char::is_control)
 }
@@ -218,7 +219,7 @@ impl TemplateToPhone {
     }
 }
 
-/// The message that a request to a send operation asks for, checked exactly as the operation's handler checks the request's body.
+/// Parses the request body of an operation that sends messages, with the same checks as the operation's handler. Returns the message.
 pub fn send_of(operation: &str, body: &Value) -> Result<Send, ApiError> {
     match operation {
         "sendTextMessage" => Body::<TextInput>::of_value(body).parse()?.send(),

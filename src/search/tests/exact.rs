@@ -54,7 +54,7 @@ fn said(pieces: &[usize]) -> String {
     pieces.iter().map(|piece| PIECES[*piece]).collect()
 }
 
-/// Every hit, the best first.
+/// Evaluates a search exhaustively: returns every hit, the best first.
 fn plainly(records: &HashMap<u8, Searchable>, search: &Search, weights: &[u8]) -> Vec<Hit> {
     let conditions = SearchQuery::of(&search.text).conditions;
     let hit = |record: &Searchable| {

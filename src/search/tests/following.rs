@@ -1,4 +1,4 @@
-//! The search with a database: visibility of writes, and recovery after crashes and damage.
+//! Tests of the search service with a database: visibility of writes, and recovery after crashes and damage.
 
 use std::{path::Path, sync::Arc, time::Duration};
 
@@ -46,7 +46,7 @@ impl Running {
         self.task.await.unwrap();
     }
 
-    /// Aborts it.
+    /// Aborts the task of the search service, as a crash does.
     async fn kill(self) {
         self.task.abort();
         _ = self.task.await;
@@ -114,7 +114,7 @@ async fn an_insert_of_this_process_is_found_once_in_its_current_state() {
     change("second same").await;
     assert_eq!((running.finds(&fixture, "same").await, running.finds(&fixture, "first").await.len()), (vec!["m".to_owned()], 0));
     write(&fixture, "n", "third same").await;
-    // By then both are committed to the index.
+    // After this time both messages are committed to the index.
     tokio::time::sleep(Duration::from_millis(1500)).await;
     change("fourth same").await;
     assert_eq!((running.finds(&fixture, "same").await.len(), running.finds(&fixture, "second").await.len()), (2, 0));
@@ -232,7 +232,7 @@ async fn the_mark_of_an_idle_index_advances() {
     };
     let behind = async |mark: &Mark| fixture.db.changes_since(mark, 10).await.unwrap().unwrap().changes.len();
     let transaction = if fixture.url.starts_with("sqlite:") { "0" } else { "pg_current_xact_id()::text::bigint" };
-    // A change of a record that is not indexed.
+    // A log entry of a kind that is not indexed.
     let log =
         format!("INSERT INTO changes (store_id, kind, record_ids, changed_at, transaction_id) VALUES ('s', 'other', '', 1, {transaction})");
     fixture.execute(&log).await.unwrap();

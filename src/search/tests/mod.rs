@@ -1,4 +1,4 @@
-//! Tests of the whole search: without a database in `table`, `recall`, `exact` and `walks`, and with one in `following`.
+//! Tests of the whole search: without a database in `table`, `recall`, `exact` and `walks`, and with a database in `following`.
 
 mod exact;
 mod following;
@@ -25,7 +25,7 @@ pub(super) fn message(store: &str, id: &str, at: i64, text: &str) -> Searchable 
     Searchable { store: store.into(), noun: Noun::Message, id: id.into(), at, texts: vec![text.to_owned()] }
 }
 
-/// An index of these records, and the guards that must outlive it.
+/// Builds an index of these records. Returns its view, and the index and its directory, which must outlive the view.
 pub(super) fn indexed(records: &[Searchable]) -> (View, Index, tempfile::TempDir) {
     let home = tempfile::tempdir().unwrap();
     let mut index = Index::create(&home.path().join("index"), "d").unwrap();
@@ -50,7 +50,7 @@ pub(super) fn search(noun: Noun, text: &str, size: u32) -> Search {
     Search { store: "s".into(), noun, text: text.to_owned(), order: SortOrder::Relevance, from: None, before: None, page }
 }
 
-/// The hits of a whole walk, page by page; `between` is called before each page but the first.
+/// Pages through all hits of a search and returns them. `between` is called before each page but the first.
 pub(super) fn walk(view: &mut View, search: &Search, mut between: impl FnMut(&mut View)) -> Vec<Hit> {
     let (mut search, mut all) = (search.clone(), Vec::new());
     loop {

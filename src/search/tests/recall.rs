@@ -104,7 +104,7 @@ fn found(view: &View, query: &str) -> HashSet<usize> {
     view.search(&search).unwrap().hits.iter().map(|hit| hit.id.parse().unwrap()).collect()
 }
 
-/// A part of a text of the script: at least two graphemes, cut at grapheme boundaries.
+/// Returns a random part of a text of the script, of at most six graphemes.
 fn part(dice: &mut Dice, pieces: &[&str]) -> String {
     let run: String = (0..1 + dice.below(3)).map(|_| *dice.pick(pieces)).collect();
     let graphemes: Vec<&str> = run.graphemes(true).collect();
@@ -148,7 +148,7 @@ fn nothing_is_missed() {
     }
 }
 
-/// Whether a stretch of a text begins and ends at grapheme boundaries.
+/// Whether a part of a text begins and ends at grapheme boundaries.
 fn on_boundaries(text: &str, from: usize, length: usize) -> bool {
     let mut cursor = unicode_segmentation::GraphemeCursor::new(from, text.len(), true);
     let begins = cursor.is_boundary(text, 0).unwrap();

@@ -41,7 +41,7 @@ const MESSAGES: &[(&str, &str)] = &[
 
 /// A query and the messages that it finds, in any order.
 const QUERIES: &[(&str, &[&str])] = &[
-    // Thai: whole words, parts of compounds, cuts other than a dictionary's, single graphemes.
+    // Thai: whole words, parts of compounds, queries that cross word boundaries, single graphemes.
     ("สินค้า", &["th1", "th2"]),
     ("สินค้าชำรุด", &["th1"]),
     ("ชำรุด", &["th1"]),
@@ -62,7 +62,7 @@ const QUERIES: &[(&str, &[&str])] = &[
     ("๕๐", &["th6"]),
     ("50", &["th6"]),
     ("ๆ", &[]),
-    // Chinese: two characters, a single character, text cut at any place. A traditional character does not match its simplified form.
+    // Chinese: two characters, a single character, text cut at any position. A traditional character does not match its simplified form.
     ("你好", &["zh1"]),
     ("发货", &["zh1"]),
     ("候发", &["zh1"]),
@@ -76,13 +76,13 @@ const QUERIES: &[(&str, &[&str])] = &[
     ("号是多少", &[]),
     ("號是多", &["zh3"]),
     ("优惠券 save", &["zh5"]),
-    // Japanese: narrow and wide forms are one, voiced and unvoiced are two.
+    // Japanese: half-width and full-width forms match each other; voiced and unvoiced kana do not.
     ("カタカナ", &["ja1"]),
     ("カタログ", &["ja2"]),
     ("ひらがな", &["ja1"]),
     ("ひらかな", &[]),
     ("ありますか", &["ja1"]),
-    // Vietnamese with and without marks, either way round.
+    // Vietnamese: texts with and without diacritics match each other.
     ("đơn hàng", &["vi1", "vi3"]),
     ("don hang", &["vi1", "vi3"]),
     ("DON HANG", &["vi1", "vi3"]),
@@ -159,7 +159,7 @@ const QUERIES: &[(&str, &[&str])] = &[
     ("🇻🇳", &[]),
     ("฿250", &["em3"]),
     ("thanks 👍", &[]),
-    // Query syntax of other engines is text here, or ignored.
+    // The query syntax of other search engines is searched as text, or ignored.
     ("\"order\"", &["en1", "en2"]),
     ("order AND refund", &[]),
     ("order*", &["en1", "en2"]),
@@ -193,7 +193,7 @@ fn uncommitted_records_are_found_alike() {
         let page = search(Noun::Message, query, 100);
         let found = fresh.search(&page).unwrap();
         assert_eq!(ids(&found.hits), *expected, "{query:?}");
-        // With equal weights, order and scores are equal.
+        // With equal weights, committed and uncommitted records have equal order and scores.
         let first = committed.search(&search(Noun::Message, query, 1)).unwrap();
         let Some(best) = first.hits.first() else { continue };
         let rank = Some(Rank { score: u32::MAX, weights: first.weights.clone() });

@@ -1,4 +1,4 @@
-//! Paginated walks in the order of relevance, while data arrives.
+//! Tests of pagination through hits, mostly in the order of relevance, while records are written.
 
 use super::*;
 
@@ -10,7 +10,7 @@ fn greetings(count: usize) -> Vec<Searchable> {
         3 => "订单号 order".to_owned(),
         _ => format!("the order of {number}"),
     };
-    // Many records at one instant.
+    // Fifty records have the same instant.
     (0..count).map(|number| message("s", &format!("m{number:05}"), (number / 50) as i64, &text(number))).collect()
 }
 
@@ -43,7 +43,7 @@ fn arriving_records_neither_repeat_nor_hide_existing_hits() {
         let before = walk(&mut view, &wanted, |_| {});
         let mut number = 0;
         let hits = walk(&mut view, &wanted, |view| {
-            // Frequent words become rarer and rare ones more frequent, in the index and in the overlay.
+            // These writes make frequent words rarer and rare words more frequent, in the index and in the overlay.
             number += 1;
             let id = |kind: &str| format!("{kind}-{query}-{number}");
             index.add(&message("s", &id("new"), 1000 + number, "another order 订单号 order my")).unwrap();
@@ -122,7 +122,7 @@ fn only_a_small_search_runs_on_the_callers_thread() {
 
 #[test]
 fn digits_of_two_numbers_are_not_in_a_row() {
-    // The phrase is looked up by its rarest terms: runs at both ends and one in the middle.
+    // The phrase is looked up by its rarest digit terms: 0812, 2345 and 5678.
     let common = (0..5).flat_map(|number| [(number, "x81234"), (number + 5, "y34567")]);
     let mut records: Vec<Searchable> = common.map(|(number, text)| message("s", &format!("m{number}"), 0, text)).collect();
     records.push(message("s", "two", 0, "call 0812345, ref 56789"));

@@ -334,7 +334,7 @@ fn agreed<T: PartialEq + Default>(property: &str, own: Option<T>, lent: Option<T
     }
 }
 
-/// JSON of a known shape, which is stored unchanged.
+/// Checks that JSON has the shape of `T`, and returns it parsed. The JSON itself is stored unchanged.
 pub fn read<'de, T: Deserialize<'de>>(place: &str, raw: &'de RawValue) -> Result<T, Wrong> {
     let mut reader = serde_json::Deserializer::from_str(raw.get());
     serde_path_to_error::deserialize(&mut reader).map_err(|error| {
@@ -416,7 +416,7 @@ mod tests {
         }
     }
 
-    /// The stored form of a record, or the path of the error.
+    /// Returns the stored form of a record, or the path of the error.
     fn checked<T: serde::de::DeserializeOwned + serde::Serialize + Check>(record: &str) -> Result<String, String> {
         let mut record: T = serde_json::from_str(record).unwrap();
         record.check(&Definitions::default()).map_err(|wrong| wrong.place)?;

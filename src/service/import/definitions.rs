@@ -47,7 +47,7 @@ pub struct Definitions {
     contact: HashMap<String, FieldKind>,
 }
 
-/// The comparable values of a ticket for the filters, by field.
+/// The values of a ticket in the comparable form that filters read, by field.
 pub type Values = Vec<(FieldId, Vec<Comparable>)>;
 
 impl Definitions {
@@ -99,7 +99,8 @@ impl Definitions {
         }
     }
 
-    /// Validates a ticket's values, converts them to their stored form, and merges the two spellings of its resolution.
+    /// Validates a ticket's values, converts them to their stored form, and merges the ticket's resolution status with the field of this
+    /// name.
     pub fn ticket_values(&self, ticket: &mut Ticket) -> Result<Values, Wrong> {
         if let Some(status) = &ticket.resolution_status {
             one_of(RESOLUTION_STATUS, status, &RESOLUTION_STATUSES)?;
@@ -131,7 +132,7 @@ impl Definitions {
     }
 }
 
-/// An empty array counts as no value and is left out.
+/// Validates the values of fields, and returns them in comparable form. An empty array counts as no value and is left out.
 fn fit(fields: &mut Entries, place: &str, noun: &str, kind_of: impl Fn(&str) -> Option<FieldKind>) -> Result<Values, Wrong> {
     let mut values = Vec::with_capacity(fields.0.len());
     let mut kept = Vec::with_capacity(fields.0.len());
@@ -153,7 +154,7 @@ fn fit(fields: &mut Entries, place: &str, noun: &str, kind_of: impl Fn(&str) -> 
     Ok(values)
 }
 
-/// JSON permits `-0`, which equals zero but is not read as zero by every parser.
+/// Replaces `-0` by 0. JSON permits `-0`, but not every parser reads it as zero.
 fn without_minus_zero(value: Value) -> Value {
     match value {
         Value::Number(number) if number.as_f64().is_some_and(|number| number == 0.0 && number.is_sign_negative()) => Value::from(0),

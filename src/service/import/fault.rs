@@ -1,4 +1,4 @@
-//! Why an import failed: faults of lines, each with its place, and failures of input and database.
+//! Errors of an import: faults of lines, each with its line number and path, and failures of the input and the database.
 
 use std::{fmt, io};
 
@@ -15,7 +15,7 @@ pub enum ImportError {
     NoStore(StoreId),
     #[error("the input cannot be read: {0}")]
     Input(#[from] io::Error),
-    /// Bytes of the file when the import began, and in a later pass over it.
+    /// `before` and `after`: the size of the file in bytes when the import began, and in a later pass over it.
     #[error("the input changed while it was read: it had {before} bytes, and now has {after}; import it once nothing writes to it")]
     Changed { before: u64, after: u64 },
     #[error("{0}")]
@@ -29,13 +29,13 @@ impl ImportError {
         Self::Faults(vec![LineFault::new(line, place, reason)])
     }
 
-    /// A fault that belongs to no single line.
+    /// Makes an error of a fault that belongs to no single line.
     pub(super) fn at(place: impl Into<String>, reason: impl Into<String>) -> Self {
         Self::Faults(vec![LineFault { line: None, place: place.into(), reason: reason.into() }])
     }
 }
 
-/// A fault; `place` names kind and property, where there is one.
+/// A fault. `place` is the kind of the record and the path of the property, if the fault has them.
 #[derive(Debug)]
 pub struct LineFault {
     pub line: Option<u64>,
@@ -61,7 +61,7 @@ impl fmt::Display for LineFault {
     }
 }
 
-/// The faults as text, one per line.
+/// Returns the faults as text, one per line.
 fn listed(faults: &[LineFault]) -> String {
     let mut lines: Vec<String> = faults.iter().map(ToString::to_string).collect();
     if faults.len() >= MAX_FAULTS {

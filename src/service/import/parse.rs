@@ -51,7 +51,7 @@ impl<'a> Peek<'a> {
         serde_json::from_str(self.raw.get()).map(|Object(record)| record).map_err(|_| self.failure::<T>())
     }
 
-    /// One string property of the record, if present.
+    /// Returns a string property of the record, if present.
     pub fn property(&self, name: &str) -> Option<String> {
         let record: serde_json::Value = serde_json::from_str(self.raw.get()).ok()?;
         Some(record.get(name)?.as_str()?.to_owned())
@@ -69,7 +69,7 @@ impl<'a> Peek<'a> {
         Ok(id.id)
     }
 
-    /// The conversation of the record, if it names one.
+    /// Returns the conversation of the record, if it names one.
     pub fn conversation(&self) -> Option<String> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
@@ -107,18 +107,18 @@ impl<'a> Peek<'a> {
     }
 }
 
-/// The text between a prefix and the next backtick.
+/// Returns the text between a prefix and the next backtick.
 fn quoted<'a>(text: &'a str, beginning: &str) -> Option<&'a str> {
     text.strip_prefix(beginning)?.split('`').next()
 }
 
-/// The reason without serde_json's position, which counts inside the record.
+/// Returns the reason of a JSON error without serde_json's position, which counts inside the record.
 fn reason(error: &serde_json::Error) -> String {
     let text = error.to_string();
     text.rfind(" at line ").map_or(text.clone(), |end| text[..end].to_owned())
 }
 
-/// Whether a string of the line contains U+0000, which PostgreSQL cannot store.
+/// Returns whether a string of the line contains U+0000, which PostgreSQL cannot store.
 fn has_nul(text: &str) -> bool {
     text.match_indices("\\u0000").any(|(at, _)| text[..at].bytes().rev().take_while(|byte| *byte == b'\\').count() % 2 == 0)
 }

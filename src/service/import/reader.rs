@@ -25,7 +25,7 @@ use crate::{
 const BATCH_LINES: usize = 2_000;
 const BATCH_BYTES: usize = 4 * 1024 * 1024;
 
-/// A step for the database.
+/// A step that the reader sends to the database side of the import.
 pub enum ImportStep {
     Reach(Vec<String>),
     ReachFormer(RecordKind, Vec<String>),
@@ -38,7 +38,7 @@ pub enum ImportStep {
 /// Definitions of the input, which its other records refer to.
 pub struct FieldDefinitions(Batch);
 
-/// What an import has read.
+/// The result of a reader that has read all records.
 pub struct End {
     pub summary: Summary,
     /// Accounts that ticket fields refer to.
@@ -55,7 +55,7 @@ pub struct ExistingRecords {
 pub struct ImportReader {
     definitions: Definitions,
     progress: Option<Progress>,
-    /// Passes over the input that are done, of [`PASSES`].
+    /// The number of finished passes over the input, of [`PASSES`].
     passes: u64,
     /// Absent while lines are only validated.
     out: Option<mpsc::Sender<ImportStep>>,
@@ -77,7 +77,7 @@ const PASSES: u64 = 4;
 struct Hung;
 
 impl ImportReader {
-    /// A reader that only validates.
+    /// Makes a reader that only validates.
     pub fn new(definitions: Definitions, progress: Option<Progress>) -> Self {
         Self {
             definitions,
@@ -149,7 +149,7 @@ impl ImportReader {
         if self.faults.is_empty() { Ok(()) } else { Err(ImportError::Faults(std::mem::take(&mut self.faults))) }
     }
 
-    /// The pass that collects the rows that the import will change.
+    /// Runs the pass that collects the rows that the import will change, so that the database side locks them beforehand.
     fn scout(&mut self, spool: &Spool) -> Result<(), ImportError> {
         let mut reached = HashSet::new();
         let mut conversations = Vec::new();
@@ -184,7 +184,7 @@ impl ImportReader {
         std::mem::take(former).into_iter().try_for_each(|(kind, ids)| self.send(ImportStep::ReachFormer(kind, ids)))
     }
 
-    /// The pass that reads the definitions.
+    /// Runs the pass that reads the field definitions.
     fn define(&mut self, spool: &Spool) -> Result<FieldDefinitions, ImportError> {
         let mut batch = Batch::default();
         let mut lines = spool.lines();
@@ -208,7 +208,7 @@ impl ImportReader {
         Ok(FieldDefinitions(batch))
     }
 
-    /// The pass that collects the existing records that must release their unique values for the duration of the import.
+    /// Runs the pass that collects the existing records that must release their unique values for the duration of the import.
     fn park(&mut self, spool: &Spool) -> Result<(), ImportError> {
         let mut parked: BTreeMap<RecordKind, Vec<String>> = BTreeMap::new();
         let mut lines = spool.lines();
@@ -230,7 +230,7 @@ impl ImportReader {
         Ok(())
     }
 
-    /// The pass that reads all other records.
+    /// Runs the pass that reads all records except the field definitions.
     fn walk(&mut self, spool: &Spool) -> Result<(), ImportError> {
         let mut batch = Box::<Batch>::default();
         let (mut pending, mut bytes) = (0, 0);
@@ -280,7 +280,7 @@ impl ImportReader {
         Ok(())
     }
 
-    /// The record of a line, validated, with an id that has not appeared before.
+    /// Parses and validates the record of a line. Refuses an id that has appeared before.
     fn checked<T: DeserializeOwned + Check>(&mut self, spool: &Spool, peek: &Peek<'_>) -> Result<T, ImportError> {
         let mut record: T = peek.record()?;
         record.check(&self.definitions).map_err(|wrong| wrong.on(peek))?;
@@ -309,7 +309,7 @@ impl ImportReader {
     }
 }
 
-/// The line on which a record stands for the first time.
+/// Returns the number of the first line with this record.
 fn first_line_of(spool: &Spool, kind: RecordKind, id: &str) -> Result<u64, ImportError> {
     let mut lines = spool.lines();
     while let Some((number, text)) = lines.next()? {
@@ -321,7 +321,7 @@ fn first_line_of(spool: &Spool, kind: RecordKind, id: &str) -> Result<u64, Impor
     Ok(0)
 }
 
-/// Kinds with a unique value per store.
+/// Returns whether records of this kind have a value that is unique per store, which an existing record must release before it is replaced.
 fn replaces(kind: RecordKind) -> bool {
     matches!(kind, RecordKind::User | RecordKind::Contact | RecordKind::Conversation | RecordKind::Ticket | RecordKind::Message)
 }

@@ -17,7 +17,7 @@ pub const MAX_LINE_BYTES: u64 = 16 * 1024 * 1024;
 /// The limit of a copy: a pipe or a device may never end.
 const MAX_COPIED_BYTES: u64 = 4 * 1024 * 1024 * 1024;
 
-/// Some editors write it at the start of UTF-8 files.
+/// The byte order mark, which some editors write at the start of UTF-8 files.
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 /// The whole input as a file that can be read again.
@@ -68,7 +68,7 @@ impl Spool {
         }
     }
 
-    /// Lines made by this process.
+    /// Writes lines that this process made to an unnamed temporary file.
     pub fn of_lines(lines: impl IntoIterator<Item = String>) -> io::Result<Self> {
         let mut file = io::BufWriter::new(tempfile::tempfile()?);
         let mut bytes = 0;
@@ -95,7 +95,7 @@ fn too_much(reason: String) -> io::Error {
     io::Error::new(io::ErrorKind::FileTooLarge, reason)
 }
 
-/// A file with a position of its own, so that it can be read in two places.
+/// A file with a separate read position, so that two readers can read it independently.
 struct Positioned<'a> {
     file: &'a File,
     position: u64,
@@ -120,7 +120,7 @@ pub struct Lines<'a> {
 }
 
 impl Lines<'_> {
-    /// The number of the next line that is not blank, and its text, or what is wrong with it.
+    /// Returns the number of the next line that is not blank, and its text, or what is wrong with it.
     pub fn next(&mut self) -> io::Result<Option<(u64, Result<&str, ImportError>)>> {
         if std::mem::take(&mut self.unfinished) {
             self.read += self.reader.skip_until(b'\n')? as u64;
@@ -149,7 +149,7 @@ impl Lines<'_> {
         Ok(Some((self.number, text.map(str::trim_ascii))))
     }
 
-    /// Bytes read so far.
+    /// Returns the number of bytes read so far.
     pub fn read(&self) -> u64 {
         self.read
     }
@@ -159,7 +159,7 @@ impl Lines<'_> {
 mod tests {
     use super::*;
 
-    /// The number and text of the next line, or what is wrong with it.
+    /// Returns the number and text of the next line, or what is wrong with it.
     fn next(lines: &mut Lines<'_>) -> Option<Result<(u64, String), String>> {
         let (number, text) = lines.next().unwrap()?;
         Some(text.map(|text| (number, text.to_owned())).map_err(|failure| failure.to_string()))

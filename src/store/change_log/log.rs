@@ -1,8 +1,8 @@
-//! The change log: which searchable records changed, in order.
+//! Reading the change log: which searchable records changed, in order.
 //!
-//! Writes and imports append to the log, the search index follows it, and `retention` removes its old entries. Guarantees: a follower
-//! that reads on from a [`Mark`] misses no change that was committed after the mark, in whatever order transactions commit, or it learns
-//! that some changes are gone. A change may come twice.
+//! Writes and imports append to the log, the search index reads it, and `retention` deletes its old entries. Guarantees: a reader that
+//! continues from a log position ([`Mark`]) misses no change that was committed after that position, in whatever order transactions commit.
+//! If such changes were deleted, the reader is notified of that. A change may be returned twice.
 
 use std::sync::{PoisonError, atomic::Ordering};
 
@@ -16,36 +16,43 @@ use crate::store::{
     sql::{Param, Sql},
 };
 
-/// How much of the change log a follower has seen.
+/// A position in the change log (log position): how far a reader of the log has come.
+///
+/// On SQLite it is the position of an entry. On PostgreSQL positions are not in the order of commits. There it is a snapshot: the reader
+/// has seen the changes that the snapshot shows. The changes that a later snapshot (`next`) shows in addition are read page by page in the
+/// order of positions. This is a round.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mark {
-    /// On SQLite the position of the last change that was seen. On PostgreSQL how far the current round through the log has come.
+    /// On SQLite the position of the last change that was read. On PostgreSQL the position that the current round has reached.
     position: i64,
-    /// What distinguishes this database from a restored one: on SQLite the time of the change at `position`, on PostgreSQL the numbers of
-    /// the server, of the database and of the log's table.
+    /// A fingerprint of the database, by which a restored database is noticed: on SQLite the time of the change at `position`, on
+    /// PostgreSQL the ids of the server, of the database and of the log's table.
     witness: String,
-    /// On PostgreSQL the snapshot whose changes were seen, and in `next` the one that will be seen once the round is over.
+    /// On PostgreSQL the snapshot whose changes were all read.
     snapshot: String,
+    /// On PostgreSQL the snapshot whose changes will all be read at the end of the current round. `None` between two rounds.
     next: Option<String>,
 }
 
-/// The kind under which an import logs conversations whose subject it changes: their messages may have got another subject, too. No other
+/// The kind under which an import logs conversations whose subject it changes, since the subject is indexed with their messages. No other
 /// write changes the subject of an existing conversation.
 pub const RETITLED: &str = "retitled";
 
 /// The separator of the record ids in one entry of the log. No id contains it.
 pub(in crate::store) const BETWEEN_IDS: &str = "\n";
 
-/// [`Mark::witness`] of this database on PostgreSQL.
+/// SQL for the `witness` of a [`Mark`] on PostgreSQL.
 pub(in crate::store) const WITNESS: &str = "CONCAT((SELECT system_identifier FROM pg_control_system()), ' ', \
      (SELECT oid FROM pg_database WHERE datname = current_database()), ' ', 'changes'::regclass::oid)";
 
-/// Whether, on PostgreSQL, the mark's snapshot `$1` is not ahead of this database, and no change that came after it was removed.
+/// A condition on PostgreSQL: the snapshot `$1` of a log position is not in the future of this database, and no change after it was
+/// deleted.
 const KNOWN: &str = "pg_snapshot_xmax($1::pg_snapshot) <= pg_snapshot_xmax(pg_current_snapshot()) \
      AND pg_snapshot_xmin($1::pg_snapshot)::text::bigint > (SELECT MAX(through) FROM forgotten_changes)";
 
-/// Conditions for changes that the snapshot `$1` did not show: of transactions that began after it, and ([`RAN`]) of those in progress.
-/// The former are compared with its xmax and not with its xmin, which a long transaction holds far back.
+/// Conditions on PostgreSQL for changes that the snapshot `$1` did not show: changes of transactions that began after it (`LATER`), and of
+/// transactions that were in progress (`RAN`). `LATER` compares with the snapshot's xmax; its xmin may be far back because of a long
+/// transaction.
 const LATER: &str = "transaction_id >= pg_snapshot_xmax($1::pg_snapshot)::text::bigint";
 const RAN: &str = "transaction_id = ANY(ARRAY(SELECT x::text::bigint FROM pg_snapshot_xip($1::pg_snapshot) x))";
 
@@ -53,33 +60,35 @@ const RAN: &str = "transaction_id = ANY(ARRAY(SELECT x::text::bigint FROM pg_sna
 #[derive(Debug)]
 pub struct ChangesSince {
     pub changes: Vec<LoggedChange>,
-    /// The mark after these changes.
+    /// The log position after these changes.
     pub mark: Mark,
     pub more: bool,
 }
 
 impl Db {
-    /// From now on [`Db::own_changes`] returns the changes that this process commits.
+    /// Starts the queue of this process's own changes: from now on [`Db::own_changes`] returns the changes that this process commits.
     pub fn follow_own_changes(&self) {
         self.own().followed.store(true, Ordering::Release);
     }
 
-    /// Every searchable record that this process changed since it was last asked.
+    /// Takes the queued changes of searchable records that this process has committed since the last call.
     pub fn own_changes(&self) -> Vec<LoggedChange> {
         std::mem::take(&mut *self.own().changes.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The current epoch. A follower may already have read a record if the write that inserted it began in an earlier epoch.
+    /// The current epoch, a counter. If the write that inserted a record began in an earlier epoch, the search index may already have read
+    /// that record from the database, possibly in a newer state.
     pub fn own_epoch(&self) -> u64 {
         self.own().epoch()
     }
 
-    /// Begins another epoch. To be called after records were read that the log did not name.
+    /// Begins the next epoch. The search index calls this after it has read records that the log did not name, such as all messages of a
+    /// conversation.
     pub fn end_own_epoch(&self) {
         self.own().epoch.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Where the log ends now.
+    /// The current end of the log.
     pub async fn mark(&self) -> Result<Mark> {
         let sql = match self.backend() {
             DbBackend::Sqlite => "SELECT position, CAST(changed_at AS TEXT), '' FROM changes ORDER BY position DESC LIMIT 1".to_owned(),
@@ -89,7 +98,8 @@ impl Db {
         Ok(found.unwrap_or_default())
     }
 
-    /// Whether there may be changes behind a mark. The answer is exact on SQLite, where it is cheaper than to read the changes.
+    /// Whether there may be changes after a log position. On SQLite the result is exact, and getting it is cheaper than reading the
+    /// changes. On PostgreSQL it is always `true`.
     pub async fn may_be_behind(&self, mark: &Mark) -> Result<bool> {
         match self.backend() {
             DbBackend::Sqlite => {
@@ -100,8 +110,8 @@ impl Db {
         }
     }
 
-    /// The changes in at most `limit` entries of the log behind a mark. `None` if they are not known: some were removed, or the mark
-    /// belongs to another database, as far as can be seen.
+    /// The changes in at most `limit` entries of the log after a log position. `None` if some of them were deleted, or if the position
+    /// seems to belong to another database.
     pub async fn changes_since(&self, mark: &Mark, limit: i64) -> Result<Option<ChangesSince>> {
         match self.backend() {
             DbBackend::Sqlite => self.sqlite_changes(mark, limit).await,
@@ -110,7 +120,7 @@ impl Db {
     }
 
     async fn sqlite_changes(&self, mark: &Mark, limit: i64) -> Result<Option<ChangesSince>> {
-        // One more, since the first row is the entry that the mark names, unless that was removed.
+        // One more than `limit`: unless it was deleted, the first row is the entry at the log position itself, which was already read.
         let places = limit.saturating_add(1);
         let sql = Sql::fixed(&format!(
             "SELECT f.through, c.position IS NOT NULL, CAST(c.changed_at AS TEXT), c.position, c.store_id, c.kind, c.record_ids \
@@ -143,12 +153,12 @@ impl Db {
         Ok(Some(ChangesSince { changes: rows.into_iter().flat_map(|(_, logged)| each(logged)).collect(), mark: reached, more }))
     }
 
-    /// The changes that the mark's snapshot did not show and the current one does. They include those of a transaction that ran then and
-    /// has ended since, wherever its positions are.
+    /// The changes that the snapshot of the log position did not show and the current snapshot shows. They include the changes of
+    /// transactions that were in progress then and have committed since, also at positions that the reader has already passed.
     async fn postgres_changes(&self, mark: &Mark, limit: i64) -> Result<Option<ChangesSince>> {
         let unseen = |which: &str| format!("SELECT * FROM changes WHERE transaction_id > 0 AND {which} AND position > $2");
-        // A first look finds the changes behind the mark by transaction, where there are few. A round that has begun goes on by position.
-        // If a first look could do so, too, it would walk the whole log to find nothing.
+        // The first page of a round finds the unseen changes by transaction id, since there are few. Later pages of a round continue by
+        // position. A first page by position would scan the whole log, even if there is nothing new.
         let unseen = match mark.next {
             None => format!("{} UNION ALL {}", unseen(LATER), unseen(RAN)),
             Some(_) => unseen(&format!("({LATER} OR {RAN})")),
@@ -187,7 +197,7 @@ fn mark(cells: &mut Cells<'_>) -> Result<Mark> {
     Ok(Mark { position: cells.take()?, witness: cells.take()?, snapshot: cells.take()?, next: None })
 }
 
-/// One entry of the log, with all its ids.
+/// Decodes one entry of the log. Its `id` contains all record ids of the entry; [`each`] splits it.
 fn logged(cells: &mut Cells<'_>) -> Result<LoggedChange> {
     Ok(LoggedChange { position: cells.take()?, store: cells.id()?, kind: cells.take()?, id: cells.take()?, inserted: None })
 }
@@ -236,7 +246,7 @@ mod tests {
         let (db, clock): (_, Arc<dyn Clock>) = (&fixture.db, Arc::new(SystemClock));
         db.follow_own_changes();
         let mark = db.mark().await.unwrap();
-        // The second write takes more than one `INSERT`.
+        // The second write has more changes than fit one `INSERT`.
         for ids in [0..1, 1..1_200] {
             let write = db.write(&fixture.store, &clock).await.unwrap();
             for id in ids {
@@ -285,7 +295,7 @@ mod tests {
         assert_eq!(told, ["slow"]);
         slower.commit().await.unwrap();
         assert_eq!(since(&third, 10).await.0, ["slower"]);
-        // Pages of one entry each; every page goes on in the round where the last one stopped.
+        // Reads pages of one entry each. Every page continues the round where the page before it stopped.
         let (mut mark, mut all) = (first, Vec::new());
         for _ in 0..5 {
             let (told, next) = since(&mark, 1).await;

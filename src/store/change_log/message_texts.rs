@@ -1,4 +1,4 @@
-//! The texts of a message that the search index takes.
+//! The texts of a message that the search index indexes.
 
 use serde::Deserialize;
 
@@ -8,7 +8,7 @@ use crate::domain::{
     search::{Noun, Searchable},
 };
 
-/// A message as `Db::searchables` reads it. `subject` is the subject of its conversation.
+/// Converts a message to the record that `Db::searchables` would read. `subject` is the subject of its conversation.
 pub(in crate::store) fn searchable(store: &StoreId, message: &Message, subject: Option<&str>) -> Searchable {
     Searchable {
         store: store.clone(),
@@ -19,7 +19,7 @@ pub(in crate::store) fn searchable(store: &StoreId, message: &Message, subject: 
     }
 }
 
-/// The message's text and its subjects: its own, and the conversation's if that differs.
+/// Returns the message's text, its own subject, and the conversation's subject if it differs from its own.
 pub(in crate::store) fn message_texts(text: Option<String>, payload: Option<&str>, subject: Option<String>) -> Vec<String> {
     let own = payload.filter(|payload| payload.contains("\"subject\"")).and_then(own_subject);
     let subject = subject.filter(|subject| own.as_ref() != Some(subject));
@@ -35,6 +35,6 @@ fn own_subject(payload: &str) -> Option<String> {
     struct EmailTexts {
         subject: Option<String>,
     }
-    // A payload of another shape has no subject.
+    // A payload that is not JSON of this shape has no subject.
     serde_json::from_str::<PayloadTexts>(payload).ok()?.email?.subject
 }

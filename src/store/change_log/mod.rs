@@ -1,4 +1,4 @@
-//! The change log: what the search index follows, and how long it is kept.
+//! The change log: a log of changed records, which the search index follows. Reading it, and its retention.
 
 pub mod log;
 pub mod message_texts;

@@ -1,5 +1,5 @@
-//! The changes that this process itself appends to the change log. They carry inserted messages whole, so that the search index need not
-//! read them back.
+//! In-memory queue of the entries that this process appends to the change log. An entry for an inserted message contains the message, so
+//! that the search index need not read it from the database.
 
 use std::{
     collections::BTreeMap,
@@ -17,25 +17,25 @@ use crate::domain::{
 /// A change that was logged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoggedChange {
-    /// The position in the log. One position may stand for several records.
+    /// The position in the log. An entry at one position may contain several records.
     pub position: i64,
     pub store: StoreId,
     pub kind: String,
     pub id: String,
-    /// The record, if this process has inserted it.
+    /// The record itself, if this process has inserted it and kept it in memory.
     pub inserted: Option<Inserted>,
 }
 
-/// A record that was not there before, as it was when its write was committed.
+/// A newly inserted record, as its write committed it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Inserted {
     pub record: Searchable,
-    /// See [`Db::own_epoch`].
+    /// The value of [`Db::own_epoch`](crate::store::Db::own_epoch) when the write began.
     pub epoch: u64,
 }
 
 impl LoggedChange {
-    /// The searchable record that changed, if it is one.
+    /// The kind of the record that changed, if records of that kind are searchable.
     pub fn noun(&self) -> Option<Noun> {
         match self.kind.as_str() {
             "message" => Some(Noun::Message),
@@ -45,7 +45,7 @@ impl LoggedChange {
     }
 }
 
-/// The changes of this process that the search service has not fetched yet.
+/// The queue of this process's changes that the search service has not fetched yet. It is empty until `followed` is set.
 #[derive(Default)]
 pub(in crate::store) struct Own {
     pub followed: AtomicBool,
@@ -53,16 +53,17 @@ pub(in crate::store) struct Own {
     pub changes: Mutex<Vec<LoggedChange>>,
 }
 
-/// How many unfetched changes also keep their records, and how many bytes such a record has at most. That limits the memory to twenty
-/// megabytes while the search service fetches nothing, as while an index is built.
+/// How many queued changes keep their records, and the most bytes of such a record. This limits the memory to twenty megabytes while the
+/// search service fetches nothing, for example while it builds an index.
 const RECORDS_KEPT: usize = 10_000;
 const RECORD_BYTES: usize = 2_000;
 
-/// The changes of one write: kind and id, and the record if the write has inserted it.
+/// The changes of one write: kind and id of each record, and the record itself if the write inserted it and keeps it for the search index.
 pub(in crate::store) type Noted = BTreeMap<(&'static str, String), Option<Inserted>>;
 
 impl Own {
-    /// Called after the commit, before anybody learns of it.
+    /// Adds the changes of a write to the queue. Called after the commit and before the request is acknowledged, so that a search after the
+    /// acknowledgement finds them.
     pub fn add(&self, store: &StoreId, positions: Vec<i64>, noted: Noted) {
         if !self.followed.load(Ordering::Acquire) {
             return;
@@ -77,8 +78,8 @@ impl Own {
         }
     }
 
-    /// Whether a record of this many bytes is handed to the index in memory. The index reads longer ones from the database, outside of the
-    /// writer's turn.
+    /// Whether a record of this many bytes is passed to the search index in memory. The index reads longer records from the database, so
+    /// that they do not lengthen the write.
     pub fn tells(&self, bytes: usize) -> bool {
         self.followed.load(Ordering::Acquire) && bytes <= RECORD_BYTES
     }

@@ -1,12 +1,13 @@
-//! Retention of the change log: old entries are removed.
+//! Retention of the change log: old entries are deleted.
 //!
-//! Guarantees: entries of the last week stay. The newest entry stays as well: of each store on PostgreSQL, where a standby is compared
-//! with it, and of the whole log on SQLite.
+//! Guarantees: entries of the last week are kept. The newest entry is kept as well: on PostgreSQL that of each store, which a standby is
+//! compared with; on SQLite that of the whole log.
 //!
-//! No clock decides what a follower has missed: the position up to which entries were removed is stored along with their removal. On
-//! PostgreSQL that is a transaction id. There an entry is removed only if its transaction had ended before any that still runs, so that a
-//! follower that looks afterwards has seen it. A transaction that never ends, such as a prepared one that was left, holds the removal
-//! back as it holds VACUUM back.
+//! Whether a reader of the log has missed deleted entries does not depend on a clock: the transaction that deletes entries also stores up
+//! to which point it has deleted them (`forgotten_changes`). On SQLite the point is a log position, on PostgreSQL a transaction id. On
+//! PostgreSQL an entry is deleted only if its transaction is older than every transaction that still runs; every snapshot that a reader
+//! takes later then includes the transaction. So a transaction that never ends, such as a forgotten prepared transaction, prevents
+//! deletions, as it prevents VACUUM from removing rows.
 
 use std::time::Duration;
 
@@ -24,26 +25,27 @@ use crate::{
 
 /// How long the log is kept.
 const KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
-/// How many entries of the log are looked at, and removed, at a time: few, since other writers wait meanwhile on SQLite.
+/// How many entries of the log are read, and deleted, in one batch. The number is small, since on SQLite other writers wait for the
+/// deletion.
 const PLACES: i64 = 500;
-/// How many such batches run without a pause.
+/// The most batches in one call of [`Db::forget_changes`].
 const ROUNDS: u32 = 500;
 
-/// The oldest transaction that runs, or the next one.
+/// SQL for the id of the oldest running transaction; if none runs, the next id to be assigned.
 const RUNNING: &str = "(SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint)";
-/// The first transaction that a statement cannot see.
+/// SQL for the least transaction id that is not assigned yet in the statement's snapshot.
 const UNSEEN: &str = "(SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint)";
-/// The database's clock, in milliseconds: of several servers one may have a clock that is ahead.
+/// SQL for the database's clock, in milliseconds. It is compared with the server's clock, which may be ahead.
 const CLOCK: &str = "(SELECT (extract(epoch FROM now()) * 1000)::bigint)";
 
-/// The position that the current pass through the log has reached. Entries that it did not remove are looked at again only by the next
-/// pass, after the rest of the log.
+/// The position in the log that the current pass of the retention has reached. Entries before it that were not deleted are checked again
+/// only in the next pass, which begins when this pass has reached the end of the old entries.
 #[derive(Debug, Default)]
 pub struct RetentionPass(i64);
 
 impl Db {
-    /// Goes on with removing the entries that are older than the time for which the log is kept. Returns how many were removed. `ahead`:
-    /// by how many milliseconds `now` is meant to be ahead of real time, and so of the database's clock.
+    /// Continues a pass that deletes entries older than a week. Returns the number of deleted entries. `ahead`: by how many milliseconds
+    /// `now` is intentionally ahead of real time (in a sandbox), and so of the database's clock.
     pub async fn forget_changes(&self, now: Timestamp, ahead: i64, pass: &mut RetentionPass) -> Result<u64> {
         let kept = i64::try_from(KEPT.as_millis()).unwrap_or(i64::MAX);
         let now = match self.backend() {
@@ -69,7 +71,7 @@ impl Db {
         Ok(forgotten)
     }
 
-    /// Removes the old entries at the positions behind `after` and up to `last`.
+    /// Deletes the old entries at positions after `after` and up to `last`.
     async fn forget(&self, after: i64, last: i64, before: i64) -> Result<u64> {
         let old = "position > $1 AND position <= $2 AND changed_at < $3";
         let fixed = |text: &str| {
@@ -88,7 +90,8 @@ impl Db {
                 Ok(forgotten)
             }
             Writes::Postgres(kept) => {
-                // One statement, so that no snapshot shows the removal without the position that is stored with it.
+                // One statement, so that every snapshot shows both the deletion and the new value of `forgotten_changes.through`, or
+                // neither.
                 let sql = fixed(&format!(
                     "WITH gone AS (DELETE FROM changes WHERE {old} AND transaction_id < {RUNNING} AND transaction_id < \
                          (SELECT MAX(n.transaction_id) FROM changes n WHERE n.store_id = changes.store_id AND n.transaction_id > 0) \
@@ -104,8 +107,8 @@ impl Db {
         }
     }
 
-    /// Renumbers changes whose transaction ids lie in the future of this server, as after the dump of another server was restored. Readers
-    /// of the log would read them again and again, and no standby would seem to show them.
+    /// Gives new transaction ids to changes whose ids are in the future of this server, as after the dump of another server was restored.
+    /// Otherwise readers of the log would read these changes again and again, and a standby would never count as up to date.
     pub async fn adopt_foreign_changes(&self) -> Result<()> {
         if self.backend() == DbBackend::Sqlite {
             return Ok(());
@@ -117,7 +120,7 @@ impl Db {
         )))
         .await?;
         tx.run(&Sql::fixed(&format!("UPDATE forgotten_changes SET through = 0 WHERE through >= {RUNNING}"))).await?;
-        // A feed whose number is of another server might never become ready.
+        // A change feed whose activation has a transaction id of another server might never become ready.
         let foreign = format!("activated_by >= {UNSEEN} AND activated_by < {NOT_NOTED}");
         tx.run(&Sql::fixed(&format!("UPDATE change_feeds SET activated_by = 0 WHERE {foreign}"))).await?;
         tx.commit().await
@@ -152,8 +155,8 @@ mod tests {
             self.db.forget_changes(Timestamp::from_millis(now), 0, pass).await.unwrap()
         }
 
-        /// Removes what was logged before `at` until `expected` entries are gone: transactions of other tests, too, keep PostgreSQL from
-        /// removing them for a while.
+        /// Deletes entries that were logged before `at`, until `expected` entries are deleted. It tries again for a while, since running
+        /// transactions of other tests delay deletions on PostgreSQL.
         async fn forget_before(&self, at: i64, expected: usize) {
             let (mut pass, mut forgotten) = (RetentionPass::default(), 0);
             for _ in 0..500 {
@@ -170,7 +173,7 @@ mod tests {
             self.db.mark().await.unwrap()
         }
 
-        /// The mark at the end of the log, once PostgreSQL knows of no earlier transaction that could still end.
+        /// The end of the log, after waiting until all transactions with entries in the log have ended (on PostgreSQL).
         async fn mark(&self) -> Mark {
             let ended = match self.db.backend() {
                 DbBackend::Sqlite => "SELECT TRUE".to_owned(),
@@ -182,7 +185,7 @@ mod tests {
             self.mark_now().await
         }
 
-        /// How many changes there are behind a mark, if that is known.
+        /// The number of changes after a log position. `None` if some of them were deleted or the position belongs to another database.
         async fn told(&self, mark: &Mark) -> Option<usize> {
             Some(self.db.changes_since(mark, 10_000).await.unwrap()?.changes.len())
         }
@@ -228,7 +231,7 @@ mod tests {
     #[tokio::test]
     async fn many_places_that_stay_do_not_keep_those_behind_them() {
         let fixture = Fixture::alone().await;
-        // More entries than one call looks at. On PostgreSQL all of them stay as the newest of their store, since one transaction wrote
+        // More entries than one call reads. On PostgreSQL all of them are kept as the newest of their store, since one transaction wrote
         // them.
         let kept = usize::try_from(PLACES * i64::from(ROUNDS)).unwrap() + 1;
         fixture.log("idle", 1, 0..kept).await;

@@ -1,4 +1,4 @@
-//! Signed requests of bridges that were accepted, so that none is accepted twice.
+//! Signed requests of bridges that were accepted, so that no request is accepted twice (replay protection).
 
 use sea_orm::entity::prelude::*;
 

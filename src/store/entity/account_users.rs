@@ -1,4 +1,4 @@
-//! Users that a restricted account lists.
+//! The users that may use a restricted channel account, one row for each.
 
 use sea_orm::entity::prelude::*;
 

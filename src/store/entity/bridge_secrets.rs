@@ -1,4 +1,4 @@
-//! Secrets that messages over bridges are signed with.
+//! Secrets with which messages to bridges are signed.
 
 use sea_orm::entity::prelude::*;
 

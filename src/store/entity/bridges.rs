@@ -1,4 +1,4 @@
-//! Bridges: endpoints that bring the messages of a channel account to their channel.
+//! Bridges: HTTP endpoints that deliver the messages of a channel account to their channel.
 
 use sea_orm::entity::prelude::*;
 

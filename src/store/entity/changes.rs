@@ -1,4 +1,4 @@
-//! The change log that derived data follows.
+//! The change log of searchable records, which the search index follows.
 
 use sea_orm::entity::prelude::*;
 

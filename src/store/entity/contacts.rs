@@ -23,7 +23,7 @@ pub struct Model {
     pub custom_fields_updated_at: Option<i64>,
     pub created_at: i64,
     pub updated_at: i64,
-    /// Written by triggers alone.
+    /// Written only by triggers, for as-of cursors: see migration `m0020_former_places`.
     pub placed_by: i64,
 }
 

@@ -1,4 +1,4 @@
-//! Labels of a conversation, as rows for filters.
+//! Labels of conversations, one row for each label of a conversation, for filters.
 
 use sea_orm::entity::prelude::*;
 

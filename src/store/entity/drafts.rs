@@ -1,5 +1,5 @@
-//! Drafts: messages that an assistant proposes and a person releases. An export leaves them out, and no import brings them: they live for
-//! days, and what they answer goes on.
+//! Drafts: messages that an assistant proposes and that a user approves (releases) or discards. Exports and imports do not contain drafts:
+//! a draft is valid for days only, and its conversation continues.
 
 use sea_orm::entity::prelude::*;
 

@@ -1,4 +1,4 @@
-//! The transactional outbox.
+//! The transactional outbox of events.
 
 use sea_orm::entity::prelude::*;
 

@@ -1,4 +1,5 @@
-//! Messages that could not be sent, each with the parcel that a further attempt needs. An export leaves them out, as it leaves out the state of delivery.
+//! Dead letters: messages that could not be sent, each with the outbox entry that a further attempt needs. An export does not contain them,
+//! as it does not contain the delivery state of messages.
 
 use sea_orm::entity::prelude::*;
 

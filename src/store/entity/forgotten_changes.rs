@@ -1,4 +1,4 @@
-//! Up to which position the change log was cut off. One row.
+//! The last transaction number (on SQLite: position) whose changes have been pruned from the change log. One row.
 
 use sea_orm::entity::prelude::*;
 

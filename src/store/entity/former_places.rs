@@ -1,5 +1,5 @@
-//! The places in lists that rows have left, for cursors of walks that began before. On SQLite `left_by` alone identifies an entry, and
-//! `placed_by` is 0.
+//! The former sort positions of rows in lists, for as-of cursors: a client that pages through a list sees each row at the position that it
+//! had at the first page. On SQLite `left_by` alone identifies an entry, and `placed_by` is 0.
 
 use sea_orm::entity::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Access to a store's settings: links, sessions and tokens, by the hash of their secret.
+//! Credentials for a store's settings (sign-in links, sessions and tokens), each with the hash of its secret.
 
 use sea_orm::entity::prelude::*;
 

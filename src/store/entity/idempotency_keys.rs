@@ -1,4 +1,4 @@
-//! Answers kept for repeated writes.
+//! Idempotency keys of writes, with the stored responses for repeated requests.
 
 use sea_orm::entity::prelude::*;
 

@@ -12,9 +12,9 @@ pub struct Model {
     pub conversation_id: String,
     pub account_id: String,
     pub inbound: bool,
-    /// What orders: see [`crate::domain::messages::Message::sort_at`].
+    /// The sort key of messages: see [`crate::domain::messages::Message::sort_at`].
     pub sent_at: i64,
-    /// `sentAt`, where it is another.
+    /// The property `sentAt` of the message, if it differs from the column `sent_at`.
     pub channel_sent_at: Option<i64>,
     pub text: Option<String>,
     pub images: Option<String>,

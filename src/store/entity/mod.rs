@@ -1,4 +1,4 @@
-//! SeaORM entities: the one description of every table, held to the migrated schema by `schema_tests`. They never leave `store`.
+//! SeaORM entities, one for each table. `schema_tests` compares them with the migrated schema. Only the module `store` uses them.
 
 use sea_orm::DbBackend;
 
@@ -50,8 +50,8 @@ pub mod webhook_secrets;
 pub mod webhooks;
 pub mod write_probes;
 
-/// Whether a database has this column. A total is one row on SQLite, which has one writer; PostgreSQL has statistics of what the labels of
-/// tickets are.
+/// Returns whether a database has this column. The table `labelled_tickets` is on SQLite only: PostgreSQL's planner has statistics on
+/// labels. The column `totals.part` is on PostgreSQL only: SQLite has one writer, so that a total is one row.
 pub(in crate::store) fn is_there(backend: DbBackend, table: &str, column: &str) -> bool {
     match backend {
         DbBackend::Postgres => table != "labelled_tickets",
@@ -59,7 +59,7 @@ pub(in crate::store) fn is_there(backend: DbBackend, table: &str, column: &str) 
     }
 }
 
-/// Calls a generic function with this argument for the entity of each table; an array of what it returned.
+/// Calls a generic function with this argument for the entity of each table. Returns an array of the results.
 macro_rules! for_each_entity {
     ($function:ident, $argument:expr) => {
         for_each_entity! { $function($argument):

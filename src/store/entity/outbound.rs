@@ -1,4 +1,4 @@
-//! The outbox of channels: messages to hand over, with their leases.
+//! The outbox of messages to channels, with the leases of their attempts.
 
 use sea_orm::entity::prelude::*;
 

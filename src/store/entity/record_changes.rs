@@ -1,4 +1,4 @@
-//! The log of changed records, which triggers write.
+//! The log of changed records for the feed of changes, which triggers write.
 
 use sea_orm::entity::prelude::*;
 

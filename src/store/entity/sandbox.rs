@@ -1,4 +1,4 @@
-//! The row that marks the database as a sandbox.
+//! The row that identifies the database as a sandbox.
 
 use sea_orm::entity::prelude::*;
 

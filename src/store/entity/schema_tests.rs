@@ -1,4 +1,4 @@
-//! Each entity against its migrated table: columns, kinds of values, and whether a column may be absent, on both databases.
+//! Tests of each entity against its migrated table: columns, types, and whether a column is nullable, on both databases.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,10 @@ use sea_orm::{ColumnTrait, ColumnType, DbBackend, EntityTrait, IdenStatic, Itera
 use super::is_there;
 use crate::store::{fixture::Fixture, sql::Sql};
 
-/// A column's kind of values, and whether it may be absent.
+/// The columns of a table by name, each with its type and whether it is nullable.
 type Columns = BTreeMap<String, (&'static str, bool)>;
 
-/// The columns of an entity, on each of the databases.
+/// Returns the name of an entity's table, and its columns on this database.
 fn columns<E: EntityTrait>(backend: DbBackend) -> (String, Columns) {
     let described = E::Column::iter().filter(|column| is_there(backend, E::default().table_name(), column.as_str())).map(|column| {
         let definition = column.def();
@@ -30,7 +30,7 @@ fn kind(column_type: &ColumnType) -> &'static str {
     }
 }
 
-/// What the databases call the kinds.
+/// Returns the type of an entity that corresponds to a type name of the databases.
 fn migrated_kind(name: &str) -> &'static str {
     match name.to_lowercase().as_str() {
         "text" => "text",
@@ -47,7 +47,7 @@ fn described(backend: DbBackend) -> BTreeMap<String, Columns> {
 }
 
 async fn migrated(fixture: &Fixture) -> BTreeMap<String, Columns> {
-    // SQLite lets the key of a rowid table be absent where the column is not `NOT NULL`; the row has a number all the same.
+    // SQLite describes the key of a rowid table as nullable if the column is not `NOT NULL`, although every row has a number.
     let columns = if fixture.db.backend() == DbBackend::Sqlite {
         "SELECT t.name, c.name, c.type, c.\"notnull\" = 0 AND c.pk = 0 FROM pragma_table_list t, pragma_table_info(t.name) c \
          WHERE t.schema = 'main' AND t.type = 'table' AND t.name NOT LIKE 'sqlite%'"
@@ -61,7 +61,7 @@ async fn migrated(fixture: &Fixture) -> BTreeMap<String, Columns> {
         .db
         .all(Sql::fixed(columns), |cells| Ok((cells.take::<String>()?, cells.take::<String>()?, cells.take::<String>()?, cells.flag()?)));
     for (table, column, kind, is_null) in rows.await.unwrap() {
-        // SeaORM's own.
+        // The table in which SeaORM records the migrations has no entity.
         if table != "seaql_migrations" {
             tables.entry(table).or_default().insert(column, (migrated_kind(&kind), is_null));
         }

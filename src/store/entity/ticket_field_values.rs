@@ -1,4 +1,4 @@
-//! One row a value of a ticket field, for the advanced filters.
+//! Values of ticket fields, one row for each value, for the advanced filters.
 
 use sea_orm::entity::prelude::*;
 

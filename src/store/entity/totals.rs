@@ -1,4 +1,4 @@
-//! Numbers of records that triggers keep, for the totals of unfiltered lists.
+//! Counters of records, which triggers maintain, for the totals of unfiltered lists.
 
 use sea_orm::entity::prelude::*;
 

@@ -1,4 +1,4 @@
-//! The origin of the transaction numbers that rows of lists carry on PostgreSQL; one row.
+//! The server and database that assigned the transaction numbers in `placed_by` and `left_by` on PostgreSQL. At most one row.
 
 use sea_orm::entity::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Secrets that deliveries to webhooks are signed with.
+//! Secrets with which deliveries to webhooks are signed.
 
 use sea_orm::entity::prelude::*;
 

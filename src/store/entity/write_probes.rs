@@ -1,4 +1,4 @@
-//! The row that proves that the database takes writes.
+//! The row that `/readyz` updates to prove that the database accepts writes.
 
 use sea_orm::entity::prelude::*;
 

@@ -1,7 +1,7 @@
-//! One statement for many rows, as each database takes it fastest. Called by the rest of the import.
+//! Bulk statements: SQL for many rows, in the form that each database runs fastest. Called by the other modules of the import.
 //!
-//! On SQLite a statement for one row runs once for each row. PostgreSQL would wait for the answer to each. There every column is sent as
-//! one array, so that any number of rows is the same short statement, prepared and run once.
+//! On SQLite a statement for one row runs once for each row. On PostgreSQL that would take a round trip for each row. There every column is
+//! sent as one array, so that any number of rows is the same short statement, prepared and run once.
 
 use std::fmt::Write as _;
 
@@ -9,13 +9,13 @@ use sea_orm::{DbBackend, Value};
 
 use crate::store::import::list;
 
-/// SQL text, and the values of its variables for each run.
+/// SQL text, and the values of its placeholders for each run.
 pub(super) struct Bulk {
     pub sql: String,
     pub runs: Vec<Vec<Value>>,
 }
 
-/// A test that a column has one of these ids: the text that may follow the column's name.
+/// Returns the condition that a column has one of these ids: the text that may follow the column's name.
 pub(super) fn among<'a>(backend: DbBackend, ids: impl Iterator<Item = &'a str>) -> Bulk {
     if backend == DbBackend::Postgres {
         let mut array = Array::default();
@@ -26,14 +26,14 @@ pub(super) fn among<'a>(backend: DbBackend, ids: impl Iterator<Item = &'a str>) 
     Bulk { sql: "= ?".to_owned(), runs: ids.map(|id| vec![id.into()]).collect() }
 }
 
-/// Rows as a query that may follow `INSERT INTO …`; each has as many values as the first.
+/// Returns rows as a query that may follow `INSERT INTO …`; each row has as many values as the first.
 pub(super) fn rows(backend: DbBackend, rows: Vec<Vec<Value>>) -> Bulk {
     let width = rows.first().map_or(0, Vec::len);
     if backend != DbBackend::Postgres || rows.is_empty() {
         return Bulk { sql: format!("VALUES ({})", list(width)), runs: rows };
     }
-    // Each column has its own `UNNEST` in the select list. One `UNNEST` of all columns in the FROM clause costs three times as much:
-    // PostgreSQL would materialise all rows before it returns the first.
+    // Each column has its own `UNNEST` in the select list. One `UNNEST` of all columns in the FROM clause costs more: PostgreSQL would
+    // materialise all rows before it returns the first.
     let column = |(value, number)| format!("UNNEST(?::text::{}[]) AS column{number}", type_of(value));
     let selected: Vec<String> = rows.first().into_iter().flatten().zip(1..).map(column).collect();
     let mut columns: Vec<Array> = (0..width).map(|_| Array::default()).collect();
@@ -45,13 +45,14 @@ pub(super) fn rows(backend: DbBackend, rows: Vec<Vec<Value>>) -> Bulk {
     Bulk { sql: format!("SELECT {}", selected.join(", ")), runs: vec![columns.into_iter().map(Array::end).collect()] }
 }
 
-/// [`rows`] as a table `v` with the columns `column1`, `column2`, ….
+/// Returns [`rows`] as a table `v` with the columns `column1`, `column2`, ….
 pub(super) fn table(backend: DbBackend, rows: Vec<Vec<Value>>) -> Bulk {
     let Bulk { sql, runs } = self::rows(backend, rows);
     Bulk { sql: format!("({sql}) AS v"), runs }
 }
 
-/// Sets columns of records of one store, which is the last variable of each run. A row ends with its record's id.
+/// Returns the statement that sets columns of records of one store. A row has the new values and ends with its record's id. The store is
+/// the last placeholder; the caller gives its value.
 pub(super) fn update(backend: DbBackend, table: &str, columns: &[&str], rows: Vec<Vec<Value>>) -> Bulk {
     if backend != DbBackend::Postgres {
         let set: Vec<String> = columns.iter().map(|column| format!("{column} = ?")).collect();
@@ -64,7 +65,7 @@ pub(super) fn update(backend: DbBackend, table: &str, columns: &[&str], rows: Ve
     Bulk { sql, runs }
 }
 
-/// PostgreSQL's name of a value's type. An absent value has a type, too.
+/// Returns PostgreSQL's name of a value's type. A NULL has a type, too.
 fn type_of(value: &Value) -> &'static str {
     match value {
         Value::Bool(_) => "boolean",
@@ -74,7 +75,7 @@ fn type_of(value: &Value) -> &'static str {
     }
 }
 
-/// An array as PostgreSQL reads it.
+/// An array in PostgreSQL's text format.
 struct Array(String);
 
 impl Default for Array {

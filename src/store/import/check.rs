@@ -1,5 +1,5 @@
-//! Checks of all records together, made by queries at the end: references lead somewhere, and what a ticket or a conversation repeats of
-//! another record agrees with that record.
+//! Consistency checks at the end of an import, made by queries over all records: references lead to existing records, and the values that a
+//! ticket or a conversation copies from another record agree with that record.
 
 use crate::{
     domain::{
@@ -17,21 +17,21 @@ use crate::{
     },
 };
 
-/// `(id, displayType, dataType, maxItems)` of a definition.
+/// `(id, displayType, dataType, maxItems)` of a field definition.
 pub type Definition = (FieldId, String, String, Option<i64>);
 
-/// Limits of section 8.
+/// The most contact fields of a store, and the most active contact fields (section 8).
 const CONTACT_FIELDS: i64 = 100;
 const ACTIVE_CONTACT_FIELDS: i64 = 20;
 
 impl Import {
-    /// The definitions of ticket or contact fields that are stored now.
+    /// Returns the definitions of ticket or contact fields that are stored now.
     pub async fn definitions(&self, kind: RecordKind) -> Result<Vec<Definition>> {
         let sql = format!("SELECT id, display_type, data_type, max_items FROM {} WHERE store_id = ?", crate::store::import::table(kind));
         self.rows(&sql, [self.store.as_str().into()], |cells| Ok((cells.id()?, cells.take()?, cells.take()?, cells.take()?))).await
     }
 
-    /// The first of these accounts that the store does not have.
+    /// Returns the first of these accounts that the store does not have.
     pub async fn missing_account(&self, ids: &[AccountId]) -> Result<Option<AccountId>> {
         let Bulk { sql, runs } = bulk::table(self.backend, ids.iter().map(|id| vec![id.as_str().into()]).collect());
         let sql =
@@ -40,7 +40,7 @@ impl Import {
         Ok(missing.into_iter().next())
     }
 
-    /// References of the imported records that lead nowhere, at most as many as are reported.
+    /// Returns the references of the imported records that lead to no record, at most `MAX_FAULTS`.
     pub(super) async fn missing(&self) -> Result<Vec<Fault>> {
         let mut faults = Vec::new();
         for (kinds, property, missing, sql) in [
@@ -82,7 +82,8 @@ impl Import {
         Ok(faults)
     }
 
-    /// Tests that the imported records agree with the records that they refer to. Tickets must have been completed before.
+    /// Tests that values which imported records copy from other records agree with them, and that the store has no more contact fields than
+    /// allowed. Tickets must have been completed before.
     pub(super) async fn agreements(&self) -> Result<ImportResult> {
         let store = || [self.store.as_str().into()];
         let whole_store = self.accounts_came && self.held(RecordKind::Conversation);
@@ -125,7 +126,7 @@ impl Import {
     }
 }
 
-/// `N` text columns that the query makes sure are there.
+/// Decodes `N` text columns that are never NULL in the query.
 pub(super) fn texts<const N: usize>(cells: &mut Cells<'_>) -> Result<[String; N]> {
     let mut texts = [const { String::new() }; N];
     for cell in &mut texts {
@@ -134,7 +135,7 @@ pub(super) fn texts<const N: usize>(cells: &mut Cells<'_>) -> Result<[String; N]
     Ok(texts)
 }
 
-/// A fault at the record of this kind and id.
+/// Returns a fault that is located by the kind and the id of a record.
 pub(super) fn at_id(kind: RecordKind, id: String, property: &'static str, reason: String) -> Fault {
     let kinds = match kind {
         RecordKind::Template => &[RecordKind::Template][..],

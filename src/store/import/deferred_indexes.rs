@@ -1,12 +1,12 @@
-//! Indexes that a large import builds at its end. Called by the rest of the import.
+//! Deferred indexes: a large import drops them and builds them again at its end. Called by the other modules of the import.
 //!
-//! A new row goes to a different place in every index of its table. Once the indexes outgrow the cache, nearly each place is a page to
-//! fetch and one to write: the more rows there are, the slower the import gets. An index that is built from sorted rows at the end is
-//! written from its first page to its last.
+//! A new row goes to a different position in every index of its table. Once the indexes outgrow the cache, nearly every insertion into an
+//! index reads a page and writes a page: the more rows there are, the slower the import gets. An index that is built from sorted rows at
+//! the end is written from its first page to its last.
 //!
-//! On SQLite only: there other connections see the index until the commit, and a rollback brings it back. On PostgreSQL readers of the
-//! table would wait for the end of the import. Unique indexes stay, since they tell at which record a value is there twice; so do primary
-//! keys. Sorting takes as much room for temporary files as the index does.
+//! Only on SQLite: there other connections see the index until the commit, and a rollback restores it. On PostgreSQL readers of the table
+//! would wait for the end of the import. Unique indexes and primary keys stay, since they report at which record a value occurs twice.
+//! Sorting takes as much space for temporary files as the index does.
 
 use sea_orm::DbBackend;
 
@@ -24,8 +24,8 @@ const TABLES: &str = "'contacts', 'conversations', 'conversation_labels', 'ticke
 /// The indexes that `derive` reads.
 pub(super) const READ: [&str; 2] = ["messages_by_conversation", "tickets_by_conversation"];
 
-/// The indexes by which SQLite checks references. Once a record refers to another that has not come, SQLite searches with every further
-/// row of the other's kind for the records that wait for it: through these indexes, or else through all records.
+/// The indexes by which SQLite checks foreign keys. Once a record refers to a record that is not imported yet, SQLite searches, at every
+/// further row of the latter's kind, for records that refer to this row: through these indexes, or else through all records.
 const TO_CONTACTS: [&str; 1] = ["conversations_by_contact"];
 const TO_CONVERSATIONS: [&str; 3] = ["tickets_by_conversation", "messages_by_conversation", "comments_by_conversation"];
 
@@ -36,8 +36,8 @@ pub(super) struct Lifted {
 }
 
 impl Import {
-    /// Tells the import, before the first record, how large the input is. If the input is larger than the database, which then may be
-    /// walked once, indexes are built at the end.
+    /// Receives the size of the input, before the first record. If the input is larger than the database, drops the indexes, to build them
+    /// at the end: a scan of the whole database is acceptable then.
     pub async fn expect(&mut self, bytes: u64) -> Result<()> {
         if self.backend != DbBackend::Sqlite {
             return Ok(());
@@ -47,7 +47,7 @@ impl Import {
         if i64::try_from(bytes).unwrap_or(i64::MAX) <= size {
             return Ok(());
         }
-        // In the order in which they were created: the planner goes by it between two indexes that are equally good.
+        // In the order in which they were created: between two indexes that are equally good, the planner chooses by it.
         let sql = format!(
             "SELECT name, sql FROM sqlite_schema WHERE type = 'index' AND tbl_name IN ({TABLES}) AND sql LIKE 'CREATE INDEX %' ORDER BY rowid"
         );
@@ -58,7 +58,7 @@ impl Import {
         Ok(())
     }
 
-    /// Builds the indexes that find earlier records which refer to records of this batch, if there may be any.
+    /// Builds the indexes by which SQLite finds earlier records that refer to records of this batch, if there may be any.
     pub(super) async fn meet(&mut self, batch: &Batch) -> Result<()> {
         let before = |kinds: &[RecordKind]| kinds.iter().any(|kind| self.came.contains(kind) || self.held(*kind));
         let contacts = !batch.contacts.is_empty() && before(&[RecordKind::Conversation]);
@@ -76,7 +76,7 @@ impl Import {
         self.build(|name| (contacts && TO_CONTACTS.contains(&name)) || (conversations && TO_CONVERSATIONS.contains(&name))).await
     }
 
-    /// Builds those of the lifted indexes that are wanted.
+    /// Builds the dropped indexes whose names `wanted` selects.
     pub(super) async fn build(&mut self, wanted: impl Fn(&str) -> bool) -> Result<()> {
         let (build, wait) = std::mem::take(&mut self.lifted).into_iter().partition(|index: &Lifted| wanted(&index.name));
         self.lifted = wait;
@@ -144,7 +144,7 @@ mod tests {
         if fixture.db.backend() != DbBackend::Sqlite {
             return;
         }
-        // The conversations that the fixture made.
+        // Removes the conversations that the fixture made.
         fixture.execute("DELETE FROM conversations").await.unwrap();
         let mut import = fixture.db.begin_import(&fixture.store, Timestamp::from_millis(1)).await.unwrap().unwrap();
         let all = built(&import).await;

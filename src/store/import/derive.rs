@@ -1,8 +1,9 @@
-//! Derives the columns that follow from all records together, anew for the conversations that the import touched.
+//! Derived columns: at the end of an import, recomputes the columns that follow from all records together, for the conversations that the
+//! import touched.
 //!
-//! A statement that walks a temporary table in its order, chunk by chunk, joins it by `CROSS JOIN`: SQLite then keeps the order of the
-//! tables, and need not read and sort all remaining rows for each chunk. Where both tables are walked in the order of the same id, the
-//! statement bounds the ids of both by the beginning of the chunk: PostgreSQL would otherwise read the second from its first row on.
+//! A statement that scans a temporary table in its order, chunk by chunk, joins it by `CROSS JOIN`: SQLite then keeps the order of the
+//! tables, and need not read and sort all remaining rows for each chunk. If both tables are scanned in the order of the same id, the
+//! statement bounds the ids of both by the beginning of the chunk: PostgreSQL would otherwise read the second table from its first row on.
 
 use sea_orm::{DbBackend, Value};
 
@@ -21,17 +22,17 @@ use crate::{
     },
 };
 
-/// How many conversations one statement derives the columns of; their newest texts are held in memory meanwhile.
+/// The number of conversations whose columns one statement derives. Their newest texts are held in memory for that time.
 const CHUNK: usize = 500;
 
 /// The counter that numbers a store's tickets.
 const TICKET_NUMBER: &str = "ticket_number";
 
-/// The largest ticket number that moves the sequence. Larger decimal numbers are kept as they are; the sequence would soon run out of
-/// room.
+/// The largest imported ticket number to which the sequence of ticket numbers is advanced. Larger decimal numbers are kept as they are; the
+/// sequence would soon overflow.
 const MAX_COUNTED: i64 = 1 << 53;
 
-/// Where the message window of the ticket that is updated begins: when the previous ticket of the conversation closed.
+/// SQL for the beginning of the message window of the ticket that is updated: when the previous ticket of the conversation closed.
 macro_rules! window_from {
     () => {
         "COALESCE((SELECT p.closed_at FROM tickets p WHERE p.store_id = tickets.store_id \
@@ -40,14 +41,14 @@ macro_rules! window_from {
     };
 }
 
-/// The messages of the ticket's conversation.
+/// SQL condition for the messages of the ticket's conversation.
 macro_rules! of_ticket {
     () => {
         "m.store_id = tickets.store_id AND m.conversation_id = tickets.conversation_id"
     };
 }
 
-/// Sets the columns of tickets that follow from their messages. The caller adds the condition that selects the tickets.
+/// SQL that sets the columns of tickets that follow from their messages. The caller adds the condition that selects the tickets.
 pub const DERIVE_TICKETS: &str = concat!(
     "UPDATE tickets SET sort_at = COALESCE((SELECT m.sent_at FROM messages m WHERE ",
     of_ticket!(),
@@ -66,10 +67,11 @@ pub const DERIVE_TICKETS: &str = concat!(
 );
 
 impl Import {
-    /// Completes tickets, tests everything that must hold of the records together, and derives what follows from them.
+    /// Ends the import: completes tickets, runs the consistency checks, numbers tickets and sets derived columns. Returns the errors in the
+    /// records, if any.
     pub async fn finish(&mut self) -> Result<std::result::Result<(), Vec<Fault>>> {
         if self.backend == DbBackend::Postgres {
-            // PostgreSQL has no statistics on the rows that this transaction wrote; without them a join may be planned for a handful of
+            // PostgreSQL has no statistics on the rows that this transaction wrote. Without statistics it may plan a join for a handful of
             // rows.
             let counted = "import_touched, import_tickets, accounts, contacts, conversations, conversation_labels, tickets, \
                            ticket_field_values, messages";
@@ -96,8 +98,8 @@ impl Import {
         Ok(Ok(()))
     }
 
-    /// An imported ticket takes the values that it leaves open from its conversation. Tickets that are not in the import follow their
-    /// conversations, too.
+    /// Sets the channel, account and contact that an imported ticket leaves empty, from its conversation. Tickets that are not in the
+    /// import follow their conversations, too.
     async fn complete_tickets(&self) -> Result<()> {
         let sql = "UPDATE tickets SET \
              channel = CASE WHEN tickets.channel = '' THEN c.channel ELSE tickets.channel END, \
@@ -118,8 +120,8 @@ impl Import {
         self.run(sql, [self.store.as_str().into()]).await
     }
 
-    /// Moves the sequence to the highest number that came, then numbers the tickets that came without a number: tickets that had a number
-    /// before keep it, the others follow the sequence in the order of lines.
+    /// Advances the sequence of ticket numbers to the highest imported number, then numbers the imported tickets that have no number:
+    /// tickets that had a number before the import keep it, the other tickets follow the sequence in the order of lines.
     async fn number_tickets(&self) -> Result<ImportResult> {
         let store = || Value::from(self.store.as_str());
         let former = "SELECT i.id, i.former, t.id FROM import_tickets i JOIN tickets own ON own.store_id = ? AND own.id = i.id \
@@ -163,7 +165,7 @@ impl Import {
         Ok(Ok(()))
     }
 
-    /// Moves the sequence of ticket numbers to at least `value` and returns its value.
+    /// Advances the sequence of ticket numbers to at least `value` and returns its value.
     async fn advance(&self, value: i64) -> Result<i64> {
         let sql = "INSERT INTO counters (store_id, name, value) VALUES (?, ?, ?) ON CONFLICT (store_id, name) DO UPDATE \
              SET value = CASE WHEN excluded.value > counters.value THEN excluded.value ELSE counters.value END RETURNING value";
@@ -171,7 +173,7 @@ impl Import {
         Ok(stands.unwrap_or(value))
     }
 
-    /// Sets the account of messages to that of their conversation.
+    /// Sets the account of messages to that of their conversation, if some may differ.
     async fn realign_messages(&self) -> Result<ImportResult> {
         if !self.realign {
             return Ok(Ok(()));
@@ -192,8 +194,8 @@ impl Import {
     async fn derive_conversations(&self) -> Result<()> {
         let counted = match self.backend {
             DbBackend::Postgres => {
-                // Rows that no transaction has read yet have to be fetched to be counted, which is faster in the order of the table
-                // than conversation by conversation.
+                // Counting rows that no transaction has read yet requires reading the table. That is faster in the order of the table than
+                // conversation by conversation.
                 let sql = "INSERT INTO import_counts (id, messages) SELECT conversation_id, COUNT(*) FROM messages \
                            WHERE store_id = ? AND conversation_id IN (SELECT id FROM import_touched) GROUP BY conversation_id";
                 self.run(sql, [self.store.as_str().into()]).await?;
@@ -202,7 +204,7 @@ impl Import {
             }
             _ => "(SELECT COUNT(*) FROM messages m WHERE m.store_id = c.store_id AND m.conversation_id = c.id)",
         };
-        // The limits are literals: see `db` on bound ones.
+        // The limits are literals, for the reason that `Sql::limit` gives.
         let sql = format!(
             "SELECT t.id, c.created_at, {counted}, \
              (SELECT m.sent_at FROM messages m WHERE m.store_id = c.store_id AND m.conversation_id = c.id AND m.inbound = TRUE \
@@ -237,7 +239,7 @@ impl Import {
 const DERIVED: [&str; 6] =
     ["message_count", "last_inbound_at", "last_message_at", "last_message_inbound", "last_message_snippet", "sort_at"];
 
-/// The id of a conversation, and its derived columns.
+/// Decodes the id of a conversation, and its derived columns.
 fn derived(cells: &mut Cells<'_>) -> Result<(String, [Value; 6])> {
     let (id, created_at): (String, i64) = (cells.take()?, cells.take()?);
     let (count, last_inbound): (i64, Option<i64>) = (cells.take()?, cells.take()?);
@@ -249,7 +251,7 @@ fn derived(cells: &mut Cells<'_>) -> Result<(String, [Value; 6])> {
     Ok((id, columns))
 }
 
-/// A ticket number that the sequence counts past.
+/// Returns the value of a ticket number if the sequence has to be advanced past it.
 fn counted(number: &str) -> Option<i64> {
     let decimal = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
     if decimal { number.parse().ok().filter(|value| *value <= MAX_COUNTED) } else { None }
@@ -269,7 +271,7 @@ mod tests {
         store::{fixture::Fixture, import::Batch},
     };
 
-    /// The order is that of `Db::ticket_window`, by which a ticket's messages are read.
+    /// Tickets with the same opening time are ordered by id, as in `Db::ticket_window`, by which a ticket's messages are read.
     #[tokio::test]
     async fn of_tickets_that_opened_at_once_the_lesser_id_comes_first() {
         let fixture = Fixture::new().await;

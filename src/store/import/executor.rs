@@ -1,8 +1,8 @@
-//! The connection or transaction that runs the statements of an import. Called by the rest of the import.
+//! Statement executor: runs the statements of an import on a connection or in a transaction. Called by the other modules of the import.
 //!
-//! SQLite: a connection of its own, which keeps every other writer out and has a larger cache than a request needs. A statement is
-//! prepared once and run for one row after the other, on the caller's thread. Through sqlx each value was copied three times on its way
-//! to another thread, and a statement for many rows has SQLite keep every page as it was before.
+//! SQLite: a connection of its own, which keeps every other writer out and has a larger cache than a request needs. A statement is prepared
+//! once and run for one row after the other, on the caller's thread. sqlx would copy each value three times on its way to another thread,
+//! and for a statement with many rows SQLite would keep every page as it was before.
 //! PostgreSQL: a transaction in which one statement takes many rows (see `bulk`).
 
 use std::sync::{Mutex, PoisonError};
@@ -20,14 +20,14 @@ use crate::store::{
     sqlite::group_commit::{Alone, Writer},
 };
 
-/// How many prepared statements are cached: two for each table, and those that park, clear and touch.
+/// How many prepared statements are cached: two for each table, and the statements of `park`, `clear` and `touch`.
 const STATEMENTS: usize = 64;
 
-/// The cache, in KiB. It holds the pages that the transaction changed and has not written yet: the indexes of a large import outgrow the
-/// default of 2 MB. An import into a file that is already large reads through it, too.
+/// The page cache, in KiB. It holds the pages that the transaction has changed and not written yet: the indexes of a large import outgrow
+/// the default of 2 MB. An import into a file that is already large reads through it, too.
 const PAGES: &str = "PRAGMA cache_size = -65536; PRAGMA temp.cache_size = -8192";
 
-/// The cache while an index is built: the sorter of its rows takes as much memory as the cache may.
+/// The page cache while an index is built. It is smaller, since the sorter of the index may take as much memory again.
 pub(super) const SORTING: &str = "PRAGMA cache_size = -32768";
 
 pub(super) enum Way {
@@ -42,7 +42,8 @@ impl Way {
             Writes::Sqlite(writer) => Self::sqlite(writer).await,
             Writes::Postgres(kept) => {
                 let begun = kept.begin().await?;
-                // A plan that was made for a table with few rows would be kept while the import fills it.
+                // The connection's setting keeps one plan for a statement. A plan that was made for a table with few rows would be kept
+                // while the import fills the table.
                 begun.run(&Sql::fixed("SET LOCAL plan_cache_mode = auto")).await?;
                 Ok(Self::Postgres(begun))
             }
@@ -62,7 +63,7 @@ impl Way {
         }
     }
 
-    /// Runs a statement once for each of `runs`. The values of a run stand between `before` and `after`, which all runs share.
+    /// Runs a statement once for each of `runs`. Its values are `before`, then those of the run, then `after`.
     pub async fn run(&self, sql: &str, before: &[Value], runs: Vec<Vec<Value>>, after: &[Value]) -> Result<()> {
         if runs.is_empty() {
             return Ok(());
@@ -130,7 +131,7 @@ impl Way {
         }
     }
 
-    /// Takes everything back.
+    /// Rolls the transaction back.
     pub async fn rollback(self) -> Result<()> {
         match self {
             Self::Sqlite(alone) => alone.into_inner().unwrap_or_else(PoisonError::into_inner).rollback().await,

@@ -1,5 +1,5 @@
-//! A cache of conversations, so that not every batch queries them again: their accounts, and which of them are noted as touched. Called
-//! by `upsert`, and where the import is told beforehand what it will change.
+//! Cache of recent conversations: their accounts, and whether they are recorded as touched, so that not every batch queries them again.
+//! Called by `upsert`, and by `Import::reach` and `Import::reach_former`.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -18,7 +18,7 @@ use crate::{
 /// The most conversations that the cache holds.
 const MOST: usize = if cfg!(test) { 2 } else { 100_000 };
 
-/// The conversations that were cached lately.
+/// The cached conversations, by id. All are removed when the cache is full.
 #[derive(Default)]
 pub(super) struct RecentIds(HashMap<String, RecentId>);
 
@@ -28,12 +28,12 @@ struct RecentId {
 }
 
 impl RecentIds {
-    /// The account of an existing conversation, if the conversation is cached.
+    /// Returns the account of an existing conversation, if the conversation is cached.
     pub fn account(&self, conversation: &str) -> Option<&AccountId> {
         self.0.get(conversation).map(|seen| &seen.account)
     }
 
-    /// Adds the conversations of a batch to the cache. They are noted as touched.
+    /// Adds the conversations of a batch to the cache. They count as touched.
     pub fn came(&mut self, conversations: impl ExactSizeIterator<Item = (String, AccountId)>) {
         self.make_room(conversations.len());
         self.0.extend(conversations.map(|(id, account)| (id, RecentId { account, touched: true })));
@@ -51,7 +51,7 @@ impl RecentIds {
 }
 
 impl Import {
-    /// Caches the accounts of those of these conversations that exist, for [`Import::known`].
+    /// Caches the accounts of the given conversations that exist, in `Import::known`.
     pub(super) async fn know_accounts(&mut self, conversations: impl Iterator<Item = &str> + Clone) -> Result<()> {
         self.known.make_room(conversations.clone().filter(|id| self.known.account(id).is_none()).count());
         let Bulk { sql, runs } = bulk::among(self.backend, conversations.filter(|id| self.known.account(id).is_none()));
@@ -61,7 +61,7 @@ impl Import {
         Ok(())
     }
 
-    /// Notes conversations as touched: their derived columns are computed again at the end.
+    /// Records conversations as touched: their derived columns are computed again at the end.
     pub(super) async fn touch(&mut self, conversations: impl Iterator<Item = &str>) -> Result<()> {
         let ids: BTreeSet<&str> = conversations.filter(|id| !self.known.is_touched(id)).collect();
         let Bulk { sql, runs } = bulk::rows(self.backend, ids.iter().map(|id| vec![(*id).into()]).collect());
@@ -74,7 +74,7 @@ impl Import {
         Ok(())
     }
 
-    /// Touches the conversations that records belong to before they are replaced.
+    /// Records as touched the conversations that records belong to before they are replaced.
     pub(super) async fn touch_former(&self, kind: RecordKind, ids: impl Iterator<Item = &str>) -> Result<()> {
         let Bulk { sql, runs } = bulk::among(self.backend, ids);
         let sql = format!(

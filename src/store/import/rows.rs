@@ -1,5 +1,5 @@
-//! Converts a record into table rows. Every column is given, so that an upsert replaces the record. Columns that follow from other
-//! records get a neutral value here and are set by `derive`.
+//! Row mapping: converts a record into table rows. Every column is given, so that an upsert replaces the record. Columns that follow from
+//! other records get a neutral value here and are set by `derive`.
 
 use sea_orm::ActiveValue::{NotSet, Set};
 use serde::Serialize;
@@ -24,7 +24,7 @@ use crate::{
     },
 };
 
-/// JSON text of lists and objects. They hold nothing that JSON cannot write.
+/// Serialises a list or an object as JSON. All its values can be serialised.
 fn json(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }
@@ -189,7 +189,8 @@ pub fn conversation(store: &str, record: &Conversation) -> conversations::Active
     conversations::ActiveModel { placed_by: NotSet, ..row.into() }
 }
 
-/// Channel, account and contact stay empty where they are not given: the conversation gives them at the end.
+/// Converts a ticket. Channel, account and contact stay empty if the record does not state them: `derive` takes them from the conversation
+/// at the end.
 pub fn ticket(store: &str, record: &ImportedTicket, number: String) -> tickets::ActiveModel {
     let ticket = &record.ticket;
     let opened_at = ticket.opened_at.millis();
@@ -215,7 +216,7 @@ pub fn ticket(store: &str, record: &ImportedTicket, number: String) -> tickets::
         resolution_status: ticket.resolution_status.clone(),
         ticket_fields: json(&ticket.ticket_fields),
         ticket_fields_updated_at: ticket.ticket_fields_updated_at.map(Timestamp::millis),
-        // The conversation gives these at the end, too.
+        // `derive` takes these from the conversation at the end, too.
         label_marks: 0,
         field_marks: marks.field_marks.bits(),
         text_marks: marks.text_marks.bits(),
@@ -248,11 +249,12 @@ pub fn field_values(store: &str, record: &ImportedTicket) -> impl Iterator<Item 
     })
 }
 
-/// The delivery state of a message stays as it is stored, since a record does not contain it.
+/// Converts a message. Its delivery state stays as it is stored, since a record does not contain it.
 pub fn message(store: &str, record: Message, account_id: String, now: Timestamp) -> messages::ActiveModel {
     let (sent_at, inbound) = (record.sent_at, record.direction == Direction::Inbound);
     let order = |received_at| if inbound { received_order(sent_at, received_at) } else { sent_at };
-    // A message that does not say when it was received came when it was sent, or else now.
+    // If the record does not say when the message was received, the message counts as received when it was sent. If an inbound message was
+    // sent further in the future than clocks may differ (see `received_order`), it counts as received now.
     let received_at = record.created_at.unwrap_or_else(|| order(now));
     let sort_at = order(received_at);
     let created_at = received_at.millis();

@@ -1,4 +1,4 @@
-//! Conflicts over values that a unique index guards: which value is refused, and which record holds it. Called by `upsert`.
+//! Conflicts over unique values: finds which value a unique index refused, and which record holds it. Called by `upsert`.
 
 use std::collections::HashMap;
 
@@ -17,28 +17,28 @@ use crate::{
     },
 };
 
-/// A value that a unique index guards, and the record that brings it.
+/// A value for a unique index, and the record that contains it.
 pub(super) struct Claim {
     pub line: u64,
     pub id: String,
     pub key: Vec<String>,
 }
 
-/// The claims of some records on one unique index.
+/// The values of some records for one unique index.
 pub(super) struct Claims {
     pub kind: RecordKind,
     pub property: &'static str,
     pub columns: &'static str,
-    /// The condition of the index if it is a partial one, beginning with ` AND `; else empty.
+    /// The condition of a partial index, beginning with ` AND `; empty for a full index.
     pub only: &'static str,
-    /// What a refusal begins with.
+    /// The beginning of the error message.
     pub rule: &'static str,
     pub claims: Vec<Claim>,
 }
 
 impl Import {
-    /// [`Import::put_rows`] for tables that unique indexes guard. Only when an index refuses a row are the claims searched for the value:
-    /// asking before would cost a look-up for every row of every import.
+    /// [`Import::put_rows`] for tables with unique indexes. The conflicting value is searched for only after an index has refused a row: a
+    /// search before would cost a look-up for every row of every import.
     pub(super) async fn put_claimed<E>(
         &self,
         kind: RecordKind,
@@ -50,7 +50,7 @@ impl Import {
         E::ActiveModel: Send,
     {
         let claims: Vec<Claims> = claims.into_iter().filter(|claims| !claims.claims.is_empty()).collect();
-        // After a statement has failed, PostgreSQL answers nothing before the transaction returns to a savepoint.
+        // After a statement has failed, PostgreSQL refuses all statements until the transaction returns to a savepoint.
         let saves = self.backend == DbBackend::Postgres && !claims.is_empty();
         if saves {
             self.run("SAVEPOINT claimed", []).await?;
@@ -72,8 +72,9 @@ impl Import {
         Err(Error::Unique(refused))
     }
 
-    /// Refuses a key that two records of the batch bring, or that another record holds. The records that the import replaces were parked,
-    /// so a record that still holds a key keeps it. Some rows of the batch itself may already be stored.
+    /// Returns an error for a key that two records of the batch contain, or that another stored record holds. The records that the import
+    /// replaces were parked, so a stored record that still holds a key keeps it. Some rows of the batch itself may already be stored; they
+    /// are no conflict.
     async fn claim(&self, Claims { kind, property, columns, only, rule, claims }: Claims) -> Result<ImportResult> {
         let mut owners: HashMap<&[String], &Claim> = HashMap::with_capacity(claims.len());
         let fault = |claim: &Claim, holder: &str| Fault {

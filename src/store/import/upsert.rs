@@ -1,4 +1,4 @@
-//! Writes batches into the tables. A record with an existing id is replaced.
+//! Bulk upsert: writes batches into the tables. A record with an existing id is replaced.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -26,11 +26,11 @@ use crate::{
     },
 };
 
-/// How many records share one row of the change log: with a row for each, the log was a quarter of the work.
+/// How many records share one row of the change log. A row for each record would make the log a large part of the work.
 const TOGETHER: usize = 50;
 
 impl Import {
-    /// Takes a batch. Ids do not repeat within a kind, here or in earlier batches.
+    /// Writes a batch. The ids of a kind do not repeat, neither in this batch nor in earlier batches.
     pub async fn put(&mut self, batch: Batch) -> Result<ImportResult> {
         self.meet(&batch).await?;
         let store = self.store.clone();
@@ -217,7 +217,7 @@ impl Import {
                 kind: RecordKind::Ticket,
                 property: "isOpen",
                 columns: "conversation_id",
-                // As a literal: a bound value would never select the partial index.
+                // The condition is a literal: with a bound value the database would never use the partial index.
                 only: " AND is_open = TRUE",
                 rule: "a conversation has at most one open ticket: ",
                 claims: open.collect(),
@@ -256,13 +256,13 @@ impl Import {
         let conversations: BTreeSet<&str> = lines.iter().map(|line| line.record.conversation_id.as_str()).collect();
         self.message_batches += 1;
         if self.backend == DbBackend::Postgres && self.message_batches.is_power_of_two() {
-            // PostgreSQL has no statistics on the conversations that this transaction wrote. It would take them for a handful and read
-            // all of them for every batch.
+            // PostgreSQL has no statistics on the conversations that this transaction wrote. Without statistics it would expect a handful
+            // of rows, and read all conversations for every batch.
             self.run("ANALYZE conversations", []).await?;
         }
         self.know_accounts(conversations.iter().copied()).await?;
         let come = conversations.iter().all(|id| self.known.account(id).is_some());
-        // A conversation may come after its messages. These get a stand-in for its account, and the account itself at the end.
+        // A conversation may come after its messages. Such messages get a placeholder account, and the account itself at the end.
         self.realign |= !come;
         self.test_conversations(come).await?;
         let accounts: Vec<String> = lines
@@ -294,8 +294,8 @@ impl Import {
         self.put_claimed::<messages::Entity>(RecordKind::Message, messages, [deliveries]).await
     }
 
-    /// Has PostgreSQL check the conversation of each message at once, as long as the conversations are known to exist. Left for the
-    /// commit, a million look-ups among rows that were replaced since took a third of the time.
+    /// Makes PostgreSQL check the conversation of each message at once, as long as the conversations are known to exist; later at the
+    /// commit. A check at the commit takes longer, since it searches among rows that were replaced since.
     async fn test_conversations(&mut self, known: bool) -> Result<()> {
         let first = self.message_batches == 1;
         let mode = match (self.after_conversation, known) {
@@ -310,7 +310,7 @@ impl Import {
         Ok(())
     }
 
-    /// Writes the rows of one table that records of a kind become. A row with an existing key is replaced.
+    /// Writes rows of one table, made from records of a kind. A row with an existing key is replaced.
     pub(super) async fn put_rows<E>(
         &self,
         kind: RecordKind,
@@ -323,14 +323,14 @@ impl Import {
         let models: Vec<E::ActiveModel> = models.map(IntoActiveModel::into_active_model).collect();
         let Some(first) = models.first() else { return Ok(()) };
         let name = |column: &E::Column| format!("\"{}\"", sea_orm::IdenStatic::as_str(column));
-        // All rows leave out the same columns as the first.
+        // All rows set the same columns as the first row.
         let columns: Vec<E::Column> = E::Column::iter().filter(|column| !first.get(*column).is_not_set()).collect();
         let keys: Vec<String> = E::PrimaryKey::iter().map(PrimaryKeyToColumn::into_column).map(|key| name(&key)).collect();
         let names: Vec<String> = columns.iter().map(name).collect();
         let replaced: Vec<String> =
             names.iter().filter(|name| !keys.contains(name)).map(|name| format!("{name} = excluded.{name}")).collect();
         let replace = match (self.held(kind), replaced.is_empty()) {
-            // Ids do not repeat, so there is nothing to replace. PostgreSQL would look for it at each row.
+            // Ids do not repeat, so there is nothing to replace. With the clause PostgreSQL would search for an existing row at each row.
             (false, _) => String::new(),
             (true, true) => format!(" ON CONFLICT ({}) DO NOTHING", keys.join(", ")),
             (true, false) => format!(" ON CONFLICT ({}) DO UPDATE SET {}", keys.join(", "), replaced.join(", ")),
@@ -343,7 +343,8 @@ impl Import {
         self.way.run(&format!("INSERT INTO {table} ({names}) {sql}{replace}"), &[], runs, &[]).await
     }
 
-    /// The creation time of each record: the one that it states, the one that was stored, or now, in the order of lines.
+    /// Returns the creation time of each record: the time that it states, else the stored time, else a time from now on, in the order of
+    /// lines.
     async fn ages(&mut self, kind: RecordKind, records: Vec<(&str, Option<Timestamp>)>) -> Result<Vec<i64>> {
         let bare: Vec<&str> = records.iter().filter(|(_, at)| at.is_none()).map(|(id, _)| *id).collect();
         let mut stored: HashMap<String, i64> = HashMap::new();
@@ -369,7 +370,7 @@ impl Import {
             .collect())
     }
 
-    /// The conversations that already exist with another subject.
+    /// Returns the conversations that already exist with another e-mail subject.
     async fn retitled<'a>(&self, lines: &'a [Line<Conversation>]) -> Result<Vec<&'a str>> {
         let Bulk { sql, runs } = bulk::among(self.backend, lines.iter().map(|line| line.record.id.as_str()));
         let sql = format!("SELECT id, email_subject FROM conversations WHERE store_id = ? AND id {sql}");
@@ -389,7 +390,7 @@ impl Import {
         self.way.run(&sql, &[self.store.as_str().into()], runs, &[]).await
     }
 
-    /// The rows of a statement whose first variable is the store.
+    /// Runs a statement whose first placeholder is the store, and returns its rows.
     pub(super) async fn of_store<T>(
         &self,
         sql: &str,
@@ -399,7 +400,7 @@ impl Import {
         self.way.all(sql, &[self.store.as_str().into()], runs, &[], decode).await
     }
 
-    /// Writes the change log that search follows.
+    /// Adds these records to the change log, which the search index follows.
     pub(super) async fn change(&self, kind: &str, ids: impl Iterator<Item = &str>) -> Result<()> {
         let ids: Vec<&str> = ids.collect();
         let rows = ids.chunks(TOGETHER).map(|ids| vec![ids.join(BETWEEN_IDS).into()]).collect();

@@ -1,14 +1,15 @@
-//! Batched look-ups by key: requests that arrive while a look-up is under way share the next one.
+//! Batching of look-ups by key: requests that arrive while a look-up is in flight share the next look-up.
 //!
-//! A look-up by key costs the server a few microseconds, and the switch to its process and back ten times as much. A request that comes
-//! alone is looked up at once.
+//! A look-up by key costs the server a few microseconds, and the switch to its process and back ten times as much. A batch needs one such
+//! switch for all its requests. A request that comes alone is looked up at once.
 //!
-//! A batch runs as a task of its own and wakes each waiting request once. If one of the requests drove it for all, each step would wake
-//! them all.
+//! A batch runs as a task of its own and wakes each waiting request once. If one of the requests polled the look-up for all of them, each
+//! step of the look-up would wake all requests.
 //!
-//! Guarantees: a batch begins after every request that shares it has asked, so that no request gets an older row than it would alone; no
-//! request waits for a batch that takes longer than [`PATIENCE`], but asks beside it; a request that goes away takes nothing from the
-//! others, and when all have gone before the batch begins, it does not run.
+//! Guarantees:
+//! - A batch begins after all its requests have arrived, so that no request gets an older row than it would get alone.
+//! - No request waits longer than [`PATIENCE`] for the previous batch; after that its own batch runs concurrently with it.
+//! - A request that is dropped does not affect the others. If all requests of a batch are dropped before it begins, the batch does not run.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -27,26 +28,26 @@ use tokio::{
 
 use crate::store::lock::lock;
 
-/// How long a look-up waits for the one before it: long beside what one takes, short beside what a person notices.
+/// How long a batch waits for the previous batch to end: much longer than a look-up takes, and too short for a person to notice.
 const PATIENCE: Duration = Duration::from_millis(5);
 
 /// The most requests of one batch.
 const MOST: usize = 100;
 
-/// Collects look-ups into batches. Look-ups of the same kind `K` share a batch and its answer `A`.
+/// Collects look-ups into batches. Look-ups of the same kind `K` share a batch and its result `A`.
 pub(in crate::store) struct Gather<K, A> {
     newest: Mutex<HashMap<K, Newest<A>>>,
     alarms: Alarms,
 }
 
-/// The newest look-up of a kind.
+/// The newest batch of a kind, waiting to begin or in flight.
 struct Newest<A> {
     asked: Arc<Asked<A>>,
-    /// Resolves once the look-up has ended.
+    /// Resolves once the batch has ended.
     ended: oneshot::Receiver<()>,
 }
 
-/// The requests that wait for a look-up; none can join once it has begun.
+/// The requests of a batch. `None` once the batch has begun: no request can join it any more.
 struct Asked<A>(Mutex<Option<Vec<Waiting<A>>>>);
 
 struct Waiting<A> {
@@ -55,7 +56,7 @@ struct Waiting<A> {
 }
 
 impl<A> Asked<A> {
-    /// Adds a request. Returns the request if the look-up has begun or has no room for it.
+    /// Adds a request to the batch. Returns the request if the batch has begun or is full.
     fn add(&self, one: Waiting<A>) -> Option<Waiting<A>> {
         match &mut *lock(&self.0) {
             Some(all) if all.len() < MOST => {
@@ -66,7 +67,7 @@ impl<A> Asked<A> {
         }
     }
 
-    /// Closes the look-up to further requests; returns the requests whose callers still wait.
+    /// Closes the batch to further requests; returns the requests whose callers still wait.
     fn begin(&self) -> Vec<Waiting<A>> {
         let mut all = lock(&self.0).take().unwrap_or_default();
         all.retain(|one| !one.told.is_closed());
@@ -74,8 +75,9 @@ impl<A> Asked<A> {
     }
 }
 
-/// Timers whose wait ended before they fired. Setting a timer that fires before all others makes the runtime wake the thread that sleeps
-/// until the next timer. Therefore a timer that is set already is used again, and set anew only if it fires too early.
+/// Timers that are still running after their wait has ended, kept to be used again. A new timer that fires before all others makes the
+/// runtime wake the thread that sleeps until the next timer. A timer from this list is already running, and is reset only if it fires too
+/// early.
 #[derive(Default)]
 struct Alarms(Mutex<Vec<Pin<Box<Sleep>>>>);
 
@@ -83,7 +85,7 @@ struct Alarms(Mutex<Vec<Pin<Box<Sleep>>>>);
 const ALARMS: usize = 16;
 
 impl Alarms {
-    /// Waits for something, but no longer than [`PATIENCE`].
+    /// Waits for `what`, but no longer than [`PATIENCE`].
     async fn patiently(&self, what: impl Future) {
         let due = Instant::now() + PATIENCE;
         let mut alarm = lock(&self.0).pop().unwrap_or_else(|| Box::pin(sleep_until(due)));
@@ -118,7 +120,9 @@ where
     K: Clone + Eq + Hash + Send + 'static,
     A: Clone + Send + 'static,
 {
-    /// The answer of a look-up for this key and for the keys of the requests that arrive meanwhile; `None` if the look-up panicked.
+    /// Looks a key up, in one batch with the keys of requests of the same kind that arrive at the same time; returns the result of the
+    /// whole batch. The first request of a batch provides the `look_up` that runs it. `None` if the look-up panicked or the runtime has
+    /// shut down.
     pub async fn ask<F>(self: &Arc<Self>, kind: K, key: &str, look_up: impl FnOnce(BTreeSet<String>) -> F + Send + 'static) -> Option<A>
     where
         F: Future<Output = A> + Send + 'static,
@@ -145,8 +149,8 @@ where
         let (ending, ended) = oneshot::channel();
         newest.insert(kind.clone(), Newest { asked: asked.clone(), ended });
         drop(newest);
-        // This guard forgets the look-up, however its task ends, and takes the lock on `newest` for that. The lock is released above, since
-        // `spawn` on a runtime that has shut down drops the task, and the guard with it, at once.
+        // This guard removes the batch from `newest`, however its task ends, and takes the lock on `newest` for that. The lock is released
+        // above, since `spawn` on a runtime that has shut down drops the task, and the guard with it, at once.
         let forgotten = guard((self.clone(), kind, asked, ending), |(gather, kind, asked, _)| gather.forget(&kind, &asked));
         tokio::spawn(async move {
             let (gather, _, asked, _) = &*forgotten;
@@ -159,7 +163,7 @@ where
             }
             let answer = look_up(keys).await;
             for one in told {
-                // The caller may have gone.
+                // Fails if the caller no longer waits.
                 _ = one.send(answer.clone());
             }
         });
@@ -185,7 +189,8 @@ mod tests {
     type Asked = Arc<Mutex<VecDeque<(Vec<String>, oneshot::Sender<u32>)>>>;
     type PendingLookup = Pin<Box<dyn Future<Output = Option<u32>> + Send>>;
 
-    /// Asks for a key. The look-up waits in `asked` for its answer, and panics if it is never given one.
+    /// Starts a request for a key and returns it as a pending future. Its look-up waits in `asked` until the test sends a result, and
+    /// panics if the test drops the sender instead.
     async fn ask(gather: &Arc<Gather<&'static str, u32>>, asked: &Asked, kind: &'static str, key: &'static str) -> PendingLookup {
         let (gather, asked) = (gather.clone(), asked.clone());
         let answer = async move {
@@ -202,7 +207,7 @@ mod tests {
         answer
     }
 
-    /// Yields until every look-up that can begin or end has done so.
+    /// Yields until every look-up that can begin or end at this time has done so.
     async fn turns() {
         for _ in 0..10 {
             yield_now().await;
@@ -219,7 +224,7 @@ mod tests {
         let first = ask(&gather, &asked, "k", "a").await;
         let (keys, answer) = next(&asked);
         assert_eq!(keys, ["a"]);
-        // A request for the same key waits too: the look-up under way may have begun before the row was written.
+        // A request for the same key waits too: the look-up in flight may have begun before the row was written.
         let mut others = vec![];
         for key in ["a", "b", "a"] {
             others.push(ask(&gather, &asked, "k", key).await);
@@ -320,7 +325,7 @@ mod tests {
         let ended = runtime.handle().clone();
         drop(runtime);
         let (tell, told) = std::sync::mpsc::channel();
-        // On another thread, since a mistake would be a deadlock: the call would hold a lock that it waits for.
+        // Runs on another thread, since a mistake would be a deadlock: the call would hold a lock that it waits for.
         std::thread::spawn(move || {
             let _within = ended.enter();
             let gather = Arc::new(Gather::<&str, u32>::default());

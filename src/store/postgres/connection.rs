@@ -1,11 +1,13 @@
-//! A connection to PostgreSQL: pipelined statements, each prepared once.
+//! A connection to PostgreSQL: pipelining, and a cache of prepared statements.
 //!
-//! sqlx runs one statement at a time on a connection and waits for each answer; each is a switch to the server's process and back, which
-//! costs both sides as much as a look-up by key. `tokio-postgres` sends a statement without waiting for earlier answers. SeaORM has
-//! connections of its own for cold reads and migrations, made from the same options.
+//! sqlx runs one statement at a time on a connection and waits for its result. Each wait is a switch to the server's process and back,
+//! which costs both sides as much as a look-up by key. `tokio-postgres` sends a statement without waiting for earlier results. SeaORM has
+//! connections of its own, made from the same options, for migrations and for rare reads.
 //!
-//! Guarantees: a statement stays prepared as long as it is among the last [`STATEMENTS`] of its connection (two tasks that need it first
-//! at the same time prepare it twice); a caller that stops waiting leaves the connection in order.
+//! Guarantees:
+//! - A statement stays prepared while it is among the [`STATEMENTS`] most recently used statements of its connection. If two tasks use a
+//!   new statement at the same time, it is prepared twice.
+//! - A caller that stops waiting leaves the connection usable.
 
 use std::{
     future::poll_fn,
@@ -53,11 +55,12 @@ use crate::store::{
 
 /// How many statements a connection keeps prepared.
 const STATEMENTS: usize = 256;
-/// How long an idle connection may take to answer, and a connection to close.
+/// How long an idle connection may take to respond, and a connection to close.
 const PROMPT: Duration = Duration::from_secs(1);
 
-/// How long a server's machine may send no acknowledgement, or nothing at all, before it is taken for gone. Until then a statement under
-/// way there counts as one of the connections that are allowed. This holds on Linux; other systems have their own rules.
+/// How long the server's machine may acknowledge nothing, or send nothing at all, before the connection counts as lost. Until then a
+/// statement in flight on the connection counts towards the allowed number of connections. This holds on Linux; other systems have their
+/// own rules.
 const VANISHED: Duration = Duration::from_secs(30);
 
 /// A command that does nothing.
@@ -65,11 +68,11 @@ pub(in crate::store) const NOTHING: &str = "";
 
 pub(in crate::store) type PostgresResult<T> = std::result::Result<T, tokio_postgres::Error>;
 
-/// How long the rows of a connection may be.
+/// The length of the rows that a connection returns.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::store) enum Rows {
     Short,
-    /// As long as the texts that are stored.
+    /// The rows contain stored texts, which may be long.
     Long,
 }
 
@@ -79,13 +82,13 @@ pub(in crate::store) struct Server {
     mode: PgSslMode,
     /// The options as a URL, which names the certificates.
     told: Url,
-    /// How often statements that were prepared turned out not to fit the schema any more.
+    /// How often a prepared statement turned out not to fit the schema any more.
     outdated: Arc<AtomicU64>,
     open: Arc<AtomicU64>,
     unreadable_certificate: Arc<AtomicBool>,
 }
 
-/// Counts a connection until it is dropped.
+/// Counts an open connection, until this value is dropped.
 struct CountedConnection(Arc<AtomicU64>);
 
 impl CountedConnection {
@@ -103,7 +106,7 @@ impl Drop for CountedConnection {
 
 impl Server {
     pub fn of(options: &PgConnectOptions) -> Self {
-        // Some options can be read only from the URL of the options. Host and user are replaced there: in some spellings they cannot be
+        // Some options can be read only from the options' URL. Host and user are replaced in it, since in some spellings they cannot be
         // part of a URL.
         let told = options.clone().host("host").username("user").to_url_lossy();
         let mut config = Config::new();
@@ -136,7 +139,7 @@ impl Server {
         }
     }
 
-    /// The host and port, or the folder of the socket.
+    /// Returns the host and port, or the folder of the socket.
     pub fn address(&self) -> String {
         match (self.config.get_hosts().first(), self.config.get_ports().first()) {
             (Some(Host::Tcp(host)), Some(port)) => format!("{host}:{port}"),
@@ -145,7 +148,7 @@ impl Server {
         }
     }
 
-    /// The host and port, unless the server is reached by a socket.
+    /// Returns the host and port; `None` if the server is reached by a Unix socket.
     pub fn tcp(&self) -> Option<(&str, u16)> {
         match (self.config.get_hosts().first(), self.config.get_ports().first()) {
             (Some(Host::Tcp(host)), Some(port)) => Some((host, *port)),
@@ -153,12 +156,12 @@ impl Server {
         }
     }
 
-    /// Whether the server has shown a certificate that the TLS library cannot read.
+    /// Returns whether the server has shown a certificate that the TLS library cannot read.
     pub fn has_unreadable_certificate(&self) -> bool {
         self.unreadable_certificate.load(Ordering::Relaxed)
     }
 
-    /// Whether a connection may go on without TLS.
+    /// Returns whether a connection may be unencrypted if the server has no TLS (`sslmode=prefer`).
     pub fn prefers_tls(&self) -> bool {
         matches!(self.mode, PgSslMode::Prefer)
     }
@@ -167,12 +170,12 @@ impl Server {
         tls::connector(self.mode, &self.told, &self.unreadable_certificate)
     }
 
-    /// The number of connections to it.
+    /// Returns the number of open connections to the server.
     pub fn connections(&self) -> u64 {
         self.open.load(Ordering::Relaxed)
     }
 
-    /// Connects. The certificates are read each time, since they are renewed.
+    /// Opens a connection. The certificate files are read each time, since they may have been renewed.
     pub async fn connect(&self, rows: Rows) -> Result<PostgresResult<Connection>> {
         if self.config.get_ssl_mode() == SslMode::Disable {
             return Ok(self.config.connect(NoTls).await.map(|(client, serving)| self.connection(client, serving, rows)));
@@ -202,14 +205,14 @@ impl Server {
     }
 }
 
-/// The reads and writes of a connection in one poll. The runtime allows 128, whatever their bytes: with long texts they would keep its
-/// thread for a tenth of a second.
+/// The most reads and writes of a connection in one poll. The runtime allows 128, whatever their size. With long texts that many would
+/// occupy the runtime's thread for too long.
 const AT_A_TIME: usize = 4;
 
-/// The budget of the runtime for one poll.
+/// The number of operations that Tokio allows a task in one poll (its cooperative budget).
 const BUDGET: usize = 128;
 
-/// Polls `work` with a small part of the budget.
+/// Runs `work` with only `AT_A_TIME` operations of the budget in each poll: the other operations are consumed first.
 async fn few_reads_at_a_time<T>(work: impl Future<Output = T>) -> T {
     let mut work = pin!(work);
     poll_fn(|task| {
@@ -221,10 +224,10 @@ async fn few_reads_at_a_time<T>(work: impl Future<Output = T>) -> T {
     .await
 }
 
-/// Whether a URL names a server on this machine, as far as its address tells.
+/// Returns whether a URL names a server on this machine, as far as its address tells.
 pub fn is_beside(url: &str) -> bool {
     let Ok(options) = PgConnectOptions::from_str(url) else { return false };
-    // If no host is named, a folder of sockets takes its place.
+    // If the URL names no host, the folder of a Unix socket takes its place.
     let host = options.get_host().trim_matches(['[', ']']);
     options.get_socket().is_some()
         || host.starts_with('/')
@@ -232,7 +235,7 @@ pub fn is_beside(url: &str) -> bool {
         || host.parse().is_ok_and(|address: IpAddr| address.is_loopback())
 }
 
-/// A connection.
+/// A connection on which several statements can be in flight, with its prepared statements.
 pub(in crate::store) struct Connection {
     client: Client,
     known: Mutex<PreparedStatements>,
@@ -241,9 +244,9 @@ pub(in crate::store) struct Connection {
     _counted: CountedConnection,
 }
 
-/// Takes the rows of a statement as they arrive, so that a long answer is not in memory as a whole in the form of the protocol.
+/// Receives the rows of a statement as they arrive, so that a long result is never in memory as a whole in its wire format.
 pub(in crate::store) trait RowSink: Send {
-    /// The statement begins, or begins again after its connection was lost.
+    /// Called when the statement begins, or begins again after its connection was lost.
     fn begin(&mut self);
     fn take(&mut self, row: Row);
 }
@@ -265,7 +268,8 @@ pub(in crate::store) struct QueryResult {
     pub affected: u64,
 }
 
-/// The outcomes of futures, which are polled for the first time in their order: with the first poll a statement is sent.
+/// Awaits futures and returns their outcomes in order. The futures are polled for the first time in the same order, since the first poll of
+/// a future sends its statement.
 async fn in_order<T>(flying: Vec<BoxFuture<'_, T>>) -> Vec<T> {
     let mut begun: Vec<_> = flying.into_iter().map(maybe_done).collect();
     for one in &mut begun {
@@ -279,16 +283,17 @@ async fn in_order<T>(flying: Vec<BoxFuture<'_, T>>) -> Vec<T> {
     outcomes
 }
 
-/// Prepared statements.
+/// The prepared statements of a connection.
 struct PreparedStatements {
     /// The statements by their text.
     statements: LruCache<String, Statement>,
-    /// The server's count of outdated statements when the first of these was prepared.
+    /// The value of `Server::outdated` when this cache was last emptied. Once the server's count is higher, the cache is emptied again.
     outdated: u64,
 }
 
 impl Connection {
-    /// Runs a statement that stands alone. Where the schema changed since it was prepared, it is prepared and run once more.
+    /// Runs a statement outside of a transaction and passes its rows to `to`. If the schema has changed since the statement was prepared,
+    /// it is prepared and run once more.
     pub async fn each_row(&self, sql: &Sql, to: &mut dyn RowSink) -> PostgresResult<()> {
         let _watch = Watch::one(sql);
         match self.noted(self.send(sql, to).await) {
@@ -297,7 +302,7 @@ impl Connection {
         }
     }
 
-    /// The rows of a statement that stands alone.
+    /// Runs a statement outside of a transaction and returns its rows.
     #[cfg(test)]
     pub async fn rows(&self, sql: &Sql) -> PostgresResult<Vec<Row>> {
         let mut rows = Vec::new();
@@ -315,8 +320,9 @@ impl Connection {
         Ok(())
     }
 
-    /// One flight of a transaction: a command that begins it, statements and a command that ends it go out together, and are run one
-    /// after the other. The first failure is the outcome: PostgreSQL runs nothing after it, and treats a commit as a rollback.
+    /// Sends one pipelined batch of a transaction: the command `begin`, statements, and the command `end`. Returns the results of the
+    /// statements in order. PostgreSQL runs them one after the other. The first failure is returned: PostgreSQL runs nothing after it,
+    /// and treats a COMMIT as a ROLLBACK.
     pub async fn flight(
         &self,
         begin: Option<&'static str>,
@@ -328,7 +334,7 @@ impl Connection {
     }
 
     async fn fly(&self, begin: Option<&'static str>, statements: &[Sql], end: Option<&'static str>) -> PostgresResult<Vec<QueryResult>> {
-        // All statements are prepared first: the ending command must not overtake a statement that is still being prepared.
+        // All statements are prepared first: otherwise the command `end` could be sent before a statement that is still being prepared.
         let mut prepared = Vec::with_capacity(statements.len());
         for sql in statements {
             prepared.push((self.prepared(sql).await?, sql.params()));
@@ -357,11 +363,12 @@ impl Connection {
         Ok(QueryResult { rows, affected: stream.rows_affected().unwrap_or(0) })
     }
 
-    /// Notes a statement that does not fit the schema any more. Every connection to the server then prepares its statements anew.
+    /// Detects the error of a prepared statement that does not fit the schema any more. Every connection to the server then prepares its
+    /// statements anew. Returns the outcome unchanged.
     fn noted<T>(&self, outcome: PostgresResult<T>) -> PostgresResult<T> {
         if outcome.as_ref().is_err_and(is_outdated) {
             let seen = lock(&self.known).outdated;
-            // Other connections may have noticed the same change.
+            // If another connection has counted the same schema change already, the count stays.
             _ = self.outdated.compare_exchange(seen, seen + 1, Ordering::Relaxed, Ordering::Relaxed);
         }
         outcome
@@ -397,17 +404,17 @@ impl Connection {
         Ok(statement)
     }
 
-    /// Whether an idle connection still answers.
+    /// Returns whether an idle connection responds in time.
     pub async fn answers(&self) -> bool {
         matches!(timeout(PROMPT, self.command(NOTHING)).await, Ok(Ok(())))
     }
 
-    /// Whether the connection is known to be lost.
+    /// Returns whether the connection is known to be lost.
     pub fn is_closed(&self) -> bool {
         self.client.is_closed()
     }
 
-    /// Closes the connection once the statements under way have been answered.
+    /// Closes the connection once the statements in flight have completed. Waits for that no longer than `PROMPT`.
     pub async fn close(self) {
         drop((self.client, self.known));
         if timeout(PROMPT, self.served).await.is_err() {
@@ -471,7 +478,7 @@ mod tests {
         assert_eq!(config.get_options(), Some("-c search_path=x"));
         assert_eq!(config.get_tcp_user_timeout(), Some(&VANISHED));
         assert_eq!(config.get_ssl_mode(), SslMode::Require);
-        // Values that cannot be part of a URL.
+        // A user, a host and a folder that cannot be part of a URL.
         let odd = PgConnectOptions::new_without_pgpass().username("a/b@c:d?#").host("a:b").socket("/a folder/é");
         let Server { config, .. } = Server::of(&odd.ssl_mode(PgSslMode::Allow));
         assert_eq!(config.get_hosts(), [Host::Unix(Path::new("/a folder/é").to_owned())]);
@@ -531,7 +538,7 @@ mod tests {
         connection.close().await;
     }
 
-    /// `tests/tls.sh` starts the server, which speaks TLS alone, with a certificate for `localhost`.
+    /// `tests/tls.sh` starts the server, which accepts only TLS, with a certificate for `localhost`.
     #[tokio::test]
     #[ignore = "run by tests/tls.sh"]
     async fn a_connection_is_made_only_if_the_tls_mode_accepts_the_server() {
@@ -559,13 +566,13 @@ mod tests {
             let url = format!("postgres://{name}@{host}:{port}/postgres?{options}");
             let told = server(&url).connect(Rows::Short).await.unwrap().map(|_| ());
             assert_eq!(told.is_ok(), reached, "{url}: {told:?}");
-            // The connections of sqlx behave alike.
+            // sqlx accepts and refuses the same servers.
             let told = PgConnection::connect(&url).await.map(|_| ());
             assert_eq!(told.is_ok(), reached, "{url}: {told:?}");
         }
     }
 
-    /// The server of `tests/tls.sh` with a certificate of X.509 version 1.
+    /// Uses the server of `tests/tls.sh` with a certificate of X.509 version 1.
     #[tokio::test]
     #[ignore = "run by tests/tls.sh"]
     async fn a_certificate_of_version_1_encrypts_but_fails_verification() {

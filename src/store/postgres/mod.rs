@@ -1,4 +1,5 @@
-//! PostgreSQL: connections and their pool, pipelined clients, batched look-ups, transactions, TLS, a standby. Knows no table.
+//! PostgreSQL driver: connections, connection pool, pipelined clients, batched look-ups, transactions, advisory locks, TLS, reads from a
+//! standby. This module knows no table of the schema.
 
 pub mod advisory_locks;
 pub mod batched_lookup;

@@ -1,12 +1,13 @@
-//! Pipelined clients: shared connections to PostgreSQL with many statements under way at a time.
+//! Pipelined clients: shared connections to PostgreSQL, each with many statements in flight at a time.
 //!
-//! A server process that finds its next statement waiting does not sleep in between, and its answers are read together. Statements whose
-//! work their keys bound ([`Reach::Keys`]) share connections, since none delays those behind it for long. A statement that may take
-//! longer gets a connection of its own (`pool`).
+//! A server process that finds its next statement waiting does not sleep in between, and the client reads several results at once.
+//! Statements whose keys bound their work ([`Reach::Keys`]) share connections, since none of them delays the statements after it for long.
+//! A statement that may take longer gets a connection of its own (`pool`). A shared connection and its successors are called a line.
 //!
-//! Guarantees: a client has one connection at a time, beside one that is given up while statements are under way there; a connection that
-//! has not answered for a while is checked, so that one that hangs is noticed; where a connection is lost that had served, its statements
-//! are repeated on the next.
+//! Guarantees:
+//! - A line has one connection at a time, apart from a connection that is given up while statements are in flight on it.
+//! - A connection that has returned no result for a while is checked, so that a connection that hangs is noticed.
+//! - If a connection is lost that had completed a statement before, its statements are repeated on the line's next connection.
 
 use std::{
     sync::{
@@ -30,13 +31,13 @@ use crate::store::{
     sql::{Reach, Sql},
 };
 
-/// The number of statements on a line from which on the next line is used. With fewer, the server finds fewer statements waiting; with
-/// more, the later statements are held up.
+/// A line with this many statements in flight is full, and the next line is used. With a lower number the server finds fewer statements
+/// waiting; with a higher number the later statements are delayed.
 const DEPTH: usize = 4;
 /// How often a statement is repeated whose connection was lost.
 const REPEATS: u32 = 2;
 
-/// The connections to one server.
+/// The shared connections to one server, and a pool for statements that may take long.
 #[derive(Clone)]
 pub(in crate::store) struct PipelinedConnections(Arc<PipelineState>);
 
@@ -54,11 +55,11 @@ struct PipelineState {
 struct PipelinedConnection {
     open: Mutex<Option<Open>>,
     under_way: AtomicUsize,
-    /// One caller at a time makes a connection, or checks an idle one.
+    /// Held by the one caller that opens a connection, or checks an idle connection.
     opening: Turn<()>,
 }
 
-/// A line on which a statement is under way.
+/// A line that runs a statement; counted in `under_way` until it is dropped.
 struct TakenConnection<'a>(&'a PipelinedConnection);
 
 impl Drop for TakenConnection<'_> {
@@ -70,15 +71,15 @@ impl Drop for TakenConnection<'_> {
 struct Open {
     connection: Arc<Connection>,
     made: Instant,
-    /// When it last answered.
+    /// When the connection last returned a result.
     since: Instant,
-    /// Whether it has answered a statement.
+    /// Whether the connection has completed a statement.
     used: bool,
 }
 
 impl PipelinedConnections {
-    /// At most `connections` connections, half of them for statements that may take long, and at least one of each kind. None is made
-    /// before it is needed.
+    /// Creates lines and a pool with at most `connections` connections: half of them for statements that may take long, and at least one of
+    /// each kind. A connection is opened only when it is needed.
     pub fn new(server: Arc<Server>, connections: u32, patience: Duration) -> Self {
         let shared = (connections / 2).max(1);
         let kept = ConnectionPool::new(server.clone(), connections.saturating_sub(shared), patience);
@@ -86,14 +87,14 @@ impl PipelinedConnections {
         Self(Arc::new(PipelineState { server, lines, kept, patience, closed: AtomicBool::new(false) }))
     }
 
-    /// The rows of a statement that only reads.
+    /// Runs a statement that only reads and returns its rows.
     pub async fn rows(&self, sql: &Sql) -> Result<Vec<Row>> {
         let mut rows = Vec::new();
         self.each_row(sql, &mut rows).await?;
         Ok(rows)
     }
 
-    /// Runs a statement that only reads, and hands over its rows one by one.
+    /// Runs a statement that only reads and passes its rows to `to`, one by one.
     pub async fn each_row(&self, sql: &Sql, to: &mut dyn RowSink) -> Result<()> {
         if !matches!(sql.reach(), Reach::Keys) {
             return self.0.kept.each_row(sql, to).await;
@@ -106,7 +107,7 @@ impl PipelinedConnections {
             match connection.each_row(sql, to).await {
                 Err(error) if is_lost(&error) => {
                     line.0.give_up(&connection);
-                    // A statement that ends each connection over which it is sent must not be sent for ever.
+                    // A statement that makes the server end its connection must not be repeated for ever.
                     if !used || repeats == REPEATS {
                         return Err(error.into());
                     }
@@ -120,12 +121,13 @@ impl PipelinedConnections {
         }
     }
 
-    /// The number of connections.
+    /// Returns the number of open connections to the server.
     pub fn connections(&self) -> u64 {
         self.0.server.connections()
     }
 
-    /// The first line with few statements under way, so that statements share a line; else the line with the fewest.
+    /// Returns the first line with fewer than `DEPTH` statements in flight, so that statements share a line. If all lines are full, returns
+    /// the line with the fewest.
     fn line(&self) -> TakenConnection<'_> {
         let under_way = |line: &&PipelinedConnection| line.under_way.load(Ordering::Relaxed);
         let lines = &self.0.lines;
@@ -134,7 +136,7 @@ impl PipelinedConnections {
         TakenConnection(line)
     }
 
-    /// The connection of a line, and whether it has served before.
+    /// Returns the connection of a line, and whether it has completed a statement. Opens a connection if the line has no usable one.
     async fn connection(&self, line: &PipelinedConnection) -> Result<(Arc<Connection>, bool)> {
         if let Some(ready) = line.open_since(RESTED) {
             return Ok(ready);
@@ -149,7 +151,7 @@ impl PipelinedConnections {
             line.answered(&rested);
             return Ok((rested, used));
         }
-        // The server may have room for no other connection before this one is closed.
+        // The server may accept no other connection before this connection is closed.
         drop(lock(&line.open).take());
         if self.0.closed.load(Ordering::Relaxed) {
             return Err(closed());
@@ -163,12 +165,12 @@ impl PipelinedConnections {
         Ok((connection, false))
     }
 
-    /// Closes the connections; later requests for one are refused.
+    /// Closes the connections. Later statements fail.
     pub async fn close(&self) {
         self.0.closed.store(true, Ordering::Relaxed);
         for line in &self.0.lines {
             let open = lock(&line.open).take();
-            // `close` waits for the statements that are under way on this connection.
+            // `Connection::close` waits for the statements that are in flight on this connection.
             if let Some(connection) = open.and_then(|open| Arc::into_inner(open.connection)) {
                 connection.close().await;
             }
@@ -178,7 +180,8 @@ impl PipelinedConnections {
 }
 
 impl PipelinedConnection {
-    /// The open connection, and whether it has answered a statement. `None` if it is lost or too old, or has not answered for `rest`.
+    /// Returns the open connection, and whether it has completed a statement. `None` if the connection is lost or too old, or has returned
+    /// no result for `rest`.
     fn open_since(&self, rest: Duration) -> Option<(Arc<Connection>, bool)> {
         let open = lock(&self.open);
         let usable = |open: &&Open| !open.connection.is_closed() && open.since.elapsed() < rest && open.made.elapsed() < OLD;
@@ -213,7 +216,7 @@ mod tests {
         PipelinedConnections::new(server.into(), connections, Duration::from_secs(5))
     }
 
-    /// The server process that runs such a statement.
+    /// Runs a statement of this many seconds; returns the id of the server process that ran it.
     async fn process(lines: &PipelinedConnections, seconds: &str) -> i32 {
         let rows = lines.rows(&Sql::fixed(&format!("SELECT pg_backend_pid() FROM pg_sleep({seconds})"))).await.unwrap();
         rows[0].get(0)
@@ -247,7 +250,7 @@ mod tests {
         assert_eq!(all.len(), 1, "{all:?}");
         assert!(poll!(&mut long).is_pending());
         assert!(!all.contains(&long.await.unwrap()[0].get(0)));
-        // A caller that goes away leaves the connection in order.
+        // A caller that stops waiting leaves the connection usable.
         for _ in 0..3 {
             assert!(timeout(Duration::from_millis(20), process(&lines, "0.1")).await.is_err());
         }
@@ -273,7 +276,7 @@ mod tests {
         let (repeated, ()) = tokio::join!(under_way, ended);
         let second = repeated[0];
         assert!(second != first && repeated == [second; 3], "{first}: {repeated:?}");
-        // An idle connection is checked, and goes on serving.
+        // An idle connection is checked, and is used again if it responds.
         let rest = || lock(&lines.0.lines[0].open).as_mut().unwrap().since -= RESTED;
         rest();
         assert_eq!(process(&lines, "0").await, second);

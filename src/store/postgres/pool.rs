@@ -1,10 +1,13 @@
-//! Connection pool for PostgreSQL: exclusive connections, each lent to one statement or transaction at a time.
+//! Connection pool for PostgreSQL: exclusive connections, each checked out for one statement or transaction at a time.
 //!
-//! The pool serves transactions, and reads that may take long (`pipelined_clients` serves the others).
+//! The pool serves transactions, and reads that may take long (`pipelined_clients` serves short reads).
 //!
-//! Guarantees: there are never more connections than allowed, beside those that the server is about to close. A connection whose
-//! statement failed or was given up is checked in the background; it serves again once it has answered, or it is closed. A connection
-//! that was idle is checked before it is lent, so that a restart of the server costs no request its answer.
+//! Guarantees:
+//! - There are never more connections than allowed, apart from connections that the server is about to close.
+//! - A connection whose statement failed, or whose caller stopped waiting, is checked in the background. If it responds, it returns to the
+//!   pool; otherwise it is closed.
+//! - A connection that was idle for some time is checked before it is checked out, so that no request fails because the server was
+//!   restarted.
 
 use std::{
     pin::pin,
@@ -28,19 +31,19 @@ use crate::store::{
     sql::Sql,
 };
 
-/// How long a connection may be idle before it is checked.
+/// How long a connection may be idle before it is checked at its next use.
 pub(in crate::store) const RESTED: Duration = Duration::from_secs(5);
 /// How long a connection may be idle before it is closed.
 pub(in crate::store) const FORGOTTEN: Duration = Duration::from_secs(600);
-/// The greatest age of a connection: its process in the server keeps everything that it has cached.
+/// The greatest age of a connection. An older connection is closed, since its server process keeps everything that it has cached.
 pub(in crate::store) const OLD: Duration = Duration::from_secs(1800);
 /// The pause between two tries to connect to a server that accepts no connection.
 const AGAIN: Duration = Duration::from_millis(100);
 
-/// After how long a wait at the start is logged.
+/// How long the program waits for the server at the start before it logs that it waits.
 const SAID: Duration = Duration::from_secs(1);
 
-/// The connections to one server.
+/// A pool of connections to one server.
 #[derive(Clone)]
 pub(in crate::store) struct ConnectionPool(Arc<PoolState>);
 
@@ -58,11 +61,11 @@ struct IdleConnection {
     connection: Connection,
     made: Instant,
     since: Instant,
-    /// Whether the connection has answered a statement before.
+    /// Whether the connection has run a statement before.
     used: bool,
 }
 
-/// A connection that is lent, and the permit for it.
+/// A connection that is checked out, and its permit. The pool has one permit for each allowed connection.
 pub(in crate::store) struct Lent {
     idle: IdleConnection,
     permit: OwnedSemaphorePermit,
@@ -73,37 +76,37 @@ impl Lent {
         &self.idle.connection
     }
 
-    /// Whether the connection had answered a statement before it was lent.
+    /// Returns whether the connection had run a statement before it was checked out.
     pub fn has_served(&self) -> bool {
         self.idle.used
     }
 }
 
 impl ConnectionPool {
-    /// A pool of at most `connections` connections. None is made before it is needed.
+    /// Creates a pool of at most `connections` connections. A connection is opened only when it is needed.
     pub fn new(server: Arc<Server>, connections: u32, patience: Duration) -> Self {
         let permits = Arc::new(Semaphore::new(connections.max(1) as usize));
         Self(Arc::new(PoolState { server, idle: Mutex::default(), permits, patience, last_failure: LastFailure::default() }))
     }
 
-    /// The number of connections.
+    /// Returns the number of open connections to the server.
     pub fn connections(&self) -> u64 {
         self.0.server.connections()
     }
 
-    /// When a transaction on these connections last failed.
+    /// Returns when a transaction on a connection of this pool last failed.
     pub fn last_failure(&self) -> &LastFailure {
         &self.0.last_failure
     }
 
-    /// The rows of a statement that only reads, or may be run twice.
+    /// Runs a statement that only reads, or may be run twice, and returns its rows.
     pub async fn rows(&self, sql: &Sql) -> Result<Vec<Row>> {
         let mut rows = Vec::new();
         self.each_row(sql, &mut rows).await?;
         Ok(rows)
     }
 
-    /// Runs a statement that only reads, or may be run twice, and hands over its rows one by one.
+    /// Runs a statement that only reads, or may be run twice, and passes its rows to `to`, one by one.
     pub async fn each_row(&self, sql: &Sql, to: &mut dyn RowSink) -> Result<()> {
         loop {
             let lent = guard(self.lend().await?, |lent| self.recover(lent, NOTHING));
@@ -112,14 +115,14 @@ impl ConnectionPool {
                     self.put_back(ScopeGuard::into_inner(lent));
                     return Ok(());
                 }
-                // A connection that was idle turns out to be lost: the statement is repeated on another.
+                // An idle connection turned out to be lost: the statement is repeated on another connection.
                 Err(error) if is_lost(&error) && lent.idle.used => drop(ScopeGuard::into_inner(lent)),
                 Err(error) => return Err(error.into()),
             }
         }
     }
 
-    /// Lends a connection, or fails once it has taken too long.
+    /// Checks out a connection. Fails if none becomes available within the pool's `patience`.
     pub async fn lend(&self) -> Result<Lent> {
         timeout(self.0.patience, self.lend_one()).await.unwrap_or_else(|_| Err(late()))
     }
@@ -144,10 +147,10 @@ impl ConnectionPool {
         Ok(IdleConnection { connection: made(&self.0.server, Rows::Long).await?, made: Instant::now(), since: Instant::now(), used: false })
     }
 
-    /// Takes back a connection on which no statement is under way.
+    /// Returns a connection to the pool. No statement may be in flight on it.
     pub fn put_back(&self, Lent { mut idle, permit }: Lent) {
         if self.0.permits.is_closed() || idle.made.elapsed() > OLD {
-            // The connection closes once it is dropped. Its successor waits if the server has no room for both.
+            // Dropping the connection closes it. If the server cannot accept its successor before that, the successor waits.
             return;
         }
         (idle.since, idle.used) = (Instant::now(), true);
@@ -159,8 +162,9 @@ impl ConnectionPool {
         drop(permit);
     }
 
-    /// Takes back a connection whose statement failed, or whose caller no longer waits, once it has answered the command `last`. Until then
-    /// the server may still run the statement, so the connection keeps its permit and counts towards the limit.
+    /// Sends the command `last` on a connection whose statement failed or whose caller no longer waits. If the command succeeds, the
+    /// connection returns to the pool; otherwise it is closed. Until then the server may still run the statement, so the connection keeps
+    /// its permit and counts towards the limit.
     pub fn recover(&self, lent: Lent, last: &'static str) {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         let kept = self.clone();
@@ -175,7 +179,7 @@ impl ConnectionPool {
         lock(&self.0.idle)
     }
 
-    /// Closes the connections; later requests for one are refused.
+    /// Closes the idle connections. A connection in use is closed when it is returned. Later check-outs fail.
     pub async fn close(&self) {
         self.0.permits.close();
         let idle = std::mem::take(&mut *self.lock());
@@ -185,7 +189,8 @@ impl ConnectionPool {
     }
 }
 
-/// A new connection, as soon as the server accepts one. Without these retries a caller that can wait would give up.
+/// Opens a connection. Retries while the server is starting or has as many connections as it accepts. Without these retries a caller that
+/// can wait would fail.
 pub(in crate::store) async fn made(server: &Server, rows: Rows) -> Result<Connection> {
     loop {
         match server.connect(rows).await? {
@@ -195,8 +200,8 @@ pub(in crate::store) async fn made(server: &Server, rows: Rows) -> Result<Connec
     }
 }
 
-/// Proves that a server accepts connections, and that its database can store every text. Waits up to `patience` for a server that is
-/// starting.
+/// Tests that a server accepts connections, and that its database has the encoding UTF8, which can store every text. Waits up to `patience`
+/// for a server that is starting.
 pub(in crate::store) async fn reach(server: &Server, patience: Duration) -> Result<()> {
     let mut connecting = pin!(made(server, Rows::Short));
     let reached = match timeout(SAID, &mut connecting).await {
@@ -232,12 +237,12 @@ async fn encoding(connection: &Connection) -> Result<String> {
     Ok(rows.first().map(|row| row.try_get(0)).transpose()?.unwrap_or_default())
 }
 
-/// The error once no connection is lent any more.
+/// Returns the error for a request after the pool was closed.
 pub(in crate::store) fn closed() -> Error {
     Error::Unavailable("the database is being closed".to_owned())
 }
 
-/// The error if no connection became available in time.
+/// Returns the error for a request for which no connection became available in time.
 pub(in crate::store) fn late() -> Error {
     Error::Unavailable("none became free, or could be made, in time".to_owned())
 }
@@ -261,7 +266,7 @@ mod tests {
         }
         let server = Server::of(&PgConnectOptions::from_str(&fixture.url).unwrap());
         let kept = ConnectionPool::new(server.into(), 2, Duration::from_secs(5));
-        // Long enough that a second connection is needed beside this one.
+        // The statement takes long enough that concurrent calls need a second connection.
         let process = async || {
             let rows = kept.rows(&Sql::fixed("SELECT pg_backend_pid() FROM pg_sleep(0.02)")).await.unwrap();
             rows[0].get::<_, i32>(0)
@@ -273,8 +278,7 @@ mod tests {
         for _ in 0..3 {
             assert!(kept.rows(&Sql::fixed("SELECT 1 / 0")).await.is_err());
         }
-        // Connections whose statements no caller waits for any more are in use until these statements end, and no others are made in
-        // their place.
+        // A connection stays in use until its statement ends, even if the caller no longer waits. No other connection is made in its place.
         let long = Sql::fixed("SELECT pg_sleep(1)");
         for _ in 0..2 {
             assert!(timeout(Duration::from_millis(50), kept.rows(&long)).await.is_err());

@@ -1,8 +1,8 @@
 //! TLS relay for sqlx: a Unix socket of this process, whose connections are forwarded to the server over our own TLS.
 //!
 //! The TLS of sqlx refuses a server whose certificate is of X.509 version 1, even if no certificate is to be verified. Such certificates
-//! are usual: PostgreSQL's manual leads to one. The relay is made at the start, and only if the server has such a certificate then and
-//! `sslmode` is `prefer` or `require`.
+//! are common: the instructions in PostgreSQL's manual lead to one. The relay is made at the start, and only if the server has such a
+//! certificate then and `sslmode` is `prefer` or `require`.
 
 use std::{fs::Permissions, io, os::unix::fs::PermissionsExt, sync::Arc, time::Duration};
 
@@ -25,7 +25,7 @@ const SSL_REQUEST: [u8; 8] = [0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f];
 /// The pause after a connection could not be accepted.
 const REFUSED: Duration = Duration::from_millis(100);
 
-/// Closes its socket when it is dropped.
+/// A running relay. Dropping it closes its socket.
 pub(in crate::store) struct Relay {
     folder: TempDir,
     accepting: JoinHandle<()>,
@@ -64,7 +64,7 @@ impl Relay {
         Ok(Self { folder, accepting })
     }
 
-    /// The options that lead to the same server through the relay.
+    /// Returns connection options that reach the same server through the relay.
     pub fn through(&self, options: PgConnectOptions) -> PgConnectOptions {
         options.socket(self.folder.path()).ssl_mode(PgSslMode::Disable)
     }

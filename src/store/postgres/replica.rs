@@ -1,16 +1,16 @@
-//! Reads from a standby (hot standby) of a PostgreSQL database.
+//! Read replica: reads from a hot standby of a PostgreSQL database.
 //!
-//! Guarantee: a request that reads here sees everything that its store had committed when the key was looked up, whichever process wrote
-//! it. Keys are always looked up on the primary.
+//! Guarantee: a request that reads from the standby sees everything that its store had committed when the request's API key was looked up,
+//! whichever process wrote it. API keys are always looked up on the primary.
 //!
-//! The check needs no wait and no mark on each row. Every write leaves a row in the change log with its transaction id, and the look-up
-//! of a key also returns the id of the store's newest transaction. A snapshot of the standby begins at the oldest transaction whose end
-//! the standby may not know; older transactions have ended there too. So one comparison decides whether the standby shows everything that
-//! the store wrote; otherwise the primary is read. A snapshot is used for a second, so that the standby is asked once for many requests,
-//! and a standby that was promoted or set back is noticed.
+//! The check needs no wait and no version number in each row. Every write adds a row with its transaction id to the change log, and the
+//! look-up of an API key also returns the id of the store's newest transaction. A snapshot of the standby begins at the oldest transaction
+//! whose end the standby may not know; all older transactions have ended there too. So one comparison decides whether the standby shows
+//! everything that the store wrote; if it does not, the request reads from the primary. A snapshot is used for a second, so that one query
+//! to the standby serves many requests, and so that a standby that was promoted or set back is noticed.
 //!
 //! The address must be that of one server, a physical standby of this primary: only such a standby numbers transactions as its primary
-//! does. A slow standby costs one request half a second every five seconds, and the others nothing.
+//! does. A slow standby delays one request by half a second every five seconds, and no other request.
 
 use std::{
     sync::{Mutex, PoisonError},
@@ -25,37 +25,37 @@ use crate::store::{
     sql::Sql,
 };
 
-/// How long a standby that failed is not asked.
+/// After a standby has failed, no request uses it for this long.
 const REST: Duration = Duration::from_secs(5);
 /// How long a snapshot of a standby is used.
 const FRESH: Duration = Duration::from_secs(1);
 /// How long a standby may take to return its snapshot, connecting included.
 pub(in crate::store) const LOOK: Duration = Duration::from_millis(500);
-/// How long a standby may take to answer a statement; after that the primary is asked.
+/// How long a standby may take for a statement; after that the statement runs on the primary.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 const SHOWN: &str = "SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint, pg_is_in_recovery()";
 
-/// A transaction of the primary.
+/// The id of a transaction of the primary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Transaction(pub(in crate::store) i64);
 
 pub(in crate::store) struct Replica {
     read: PipelinedConnections,
     seen: Mutex<ReplicaState>,
-    /// One request at a time asks the standby for its snapshot; the others read from the primary meanwhile.
+    /// Held by the request that asks the standby for a new snapshot. Until the snapshot arrives, other requests read from the primary.
     looking: Turn<()>,
 }
 
 #[derive(Clone, Copy, Default)]
 struct ReplicaState {
-    /// Every transaction below this one had ended on the standby at that time.
+    /// The first transaction id that may not have ended on the standby at this time; all lower ids had ended.
     shown: Option<(i64, Instant)>,
     failed: Option<Instant>,
 }
 
 impl Replica {
-    /// A standby behind this connection, which need not answer yet.
+    /// Creates a replica that reads through these connections. The standby need not be reachable yet.
     pub async fn of(read: PipelinedConnections) -> Self {
         let replica = Self { read, seen: Mutex::default(), looking: Turn::default() };
         if let Err(error) = replica.look().await {
@@ -80,7 +80,7 @@ impl Replica {
         self.read.close().await;
     }
 
-    /// Runs a statement; returns whether the standby answered it. A standby that fails is not asked for a while.
+    /// Runs a statement on the standby; returns whether that succeeded. A standby that fails is not used for a while.
     pub async fn each_row(&self, sql: &Sql, to: &mut dyn RowSink) -> bool {
         match timeout(PATIENCE, self.read.each_row(sql, to)).await {
             Ok(Ok(())) => return true,
@@ -94,12 +94,12 @@ impl Replica {
         if self.seen().failed.is_none() {
             tracing::warn!(%error, "the read replica failed; the primary is read until it answers again");
         }
-        // The standby that answers next may be behind the one that failed.
+        // The standby that responds next may have received fewer transactions than the standby that failed.
         self.saw(ReplicaState { shown: None, failed: Some(Instant::now()) });
     }
 
     async fn look(&self) -> Result<()> {
-        // Runs beside the statements that are bounded by their keys, so that it waits for no statement that may take long.
+        // Runs on the connections for statements that are bounded by their keys, so that it waits for no statement that may take long.
         let rows = timeout(LOOK, self.read.rows(&Sql::fixed(SHOWN))).await;
         let rows = rows.map_err(|_| Error::Unavailable("no answer in time".to_owned()))??;
         let row = rows.first().ok_or_else(|| Error::Unavailable("no snapshot".to_owned()))?;

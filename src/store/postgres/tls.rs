@@ -1,8 +1,9 @@
-//! How a connection to PostgreSQL is encrypted, by libpq's names: `sslmode`, `sslrootcert`, `sslcert` and `sslkey`, as the other
-//! connections of the process take them. `prefer`, which is the default, and `require` encrypt and trust any server that answers;
-//! `prefer` goes on unencrypted if the server has no TLS. `verify-ca` asks for a certificate of a trusted authority, `verify-full` for
-//! one that also has the server's name. If `sslrootcert` names authorities, no others are trusted here, as with libpq; sqlx, which
-//! SeaORM's connections use, trusts public ones too.
+//! TLS of connections to PostgreSQL, set by libpq's options `sslmode`, `sslrootcert`, `sslcert` and `sslkey`. The process's other
+//! connections, those of sqlx, take the same options.
+//!
+//! `prefer`, which is the default, and `require` encrypt and trust any server; `prefer` continues unencrypted if the server has no TLS.
+//! `verify-ca` requires a certificate of a trusted authority, `verify-full` a certificate that also has the server's name. If `sslrootcert`
+//! names authorities, no others are trusted here, as with libpq; sqlx, which SeaORM's connections use, trusts public authorities too.
 
 use std::sync::{
     Arc,
@@ -34,8 +35,9 @@ pub(super) fn mode(mode: PgSslMode) -> SslMode {
     }
 }
 
-/// `told` has the certificates as query parameters, in sqlx's form.
-/// `unreadable_certificate` is set where the server shows a certificate that the library cannot read, such as one of X.509 version 1.
+/// Creates the TLS connector for an `sslmode`. `told` names the certificates in its query parameters, in sqlx's form. At each handshake the
+/// connector stores in `unreadable_certificate` whether the library cannot read the server's certificate, such as a certificate of X.509
+/// version 1.
 pub(super) fn connector(mode: PgSslMode, told: &Url, unreadable_certificate: &Arc<AtomicBool>) -> Result<MakeRustlsConnect> {
     let provider = Arc::new(ring::default_provider());
     let given = |name: &str| told.query_pairs().find(|(key, _)| key == name).map(|(_, value)| Pem::of(&value));
@@ -76,7 +78,7 @@ fn unusable(error: impl std::fmt::Display) -> Error {
     Error::Unavailable(format!("no TLS: {error}"))
 }
 
-/// A text in PEM, or the file that holds it.
+/// A certificate or key: its PEM text, or the file that contains it.
 enum Pem {
     Text(String),
     File(String),
@@ -114,18 +116,18 @@ impl Pem {
 #[derive(Debug)]
 struct Verifier {
     provider: Arc<CryptoProvider>,
-    /// Whether the certificate has to come from an authority that is trusted.
+    /// Verifies that the certificate comes from a trusted authority; `None` if the `sslmode` does not require that.
     chain: Option<Arc<WebPkiServerVerifier>>,
     /// Whether the certificate has to have the server's name.
     named: bool,
     unreadable_certificate: Arc<AtomicBool>,
 }
 
-/// Why a certificate cannot be verified.
+/// The error for a certificate of X.509 version 1, with advice.
 const OLD: &str = "the server's certificate is of X.509 version 1, which cannot be verified: make it one of version 3, with the server's name \
     (`openssl x509 -req … -extfile <(echo subjectAltName=DNS:HOST)`), or encrypt without verifying (sslmode=require)";
 
-/// Why the library cannot read a certificate, if it cannot: it reads no version but 3.
+/// Returns the error if the library cannot read a certificate. The library reads only X.509 version 3.
 fn unreadable(certificate: &CertificateDer<'_>) -> Option<TlsError> {
     ParsedCertificate::try_from(certificate).err().map(explained)
 }
@@ -134,7 +136,8 @@ fn unversioned(error: &TlsError) -> bool {
     format!("{error:?}").contains("UnsupportedCertVersion")
 }
 
-/// The same error; for a certificate of version 1, with advice what to do. The library gives the reason only in words.
+/// Returns the error unchanged, except for a certificate of version 1: then an error with advice what to do. The library gives the reason
+/// only in words.
 fn explained(error: TlsError) -> TlsError {
     if unversioned(&error) { TlsError::General(OLD.to_owned()) } else { error }
 }
@@ -194,9 +197,9 @@ impl ServerCertVerifier for Verifier {
 }
 
 impl Verifier {
-    /// Whether the signature by the key of this certificate is left unverified, since the library cannot read the key. No certificate is
-    /// verified in these modes, so that an attacker in between could show one of its own anyway. The channel binding of SCRAM proves
-    /// nothing then, either.
+    /// Returns whether the signature by the key of this certificate is accepted unverified: no certificate has to be verified, and the
+    /// library cannot read the key. An attacker between client and server could show a certificate of its own anyway in these modes. SCRAM
+    /// channel binding proves nothing in this case, either.
     fn proves_nothing(&self, certificate: &CertificateDer<'_>) -> bool {
         self.chain.is_none() && unreadable(certificate).is_some()
     }

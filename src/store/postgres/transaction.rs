@@ -1,10 +1,12 @@
-//! Transactions on PostgreSQL, on connections of the pool, in pipelined flights.
+//! Transactions on PostgreSQL: batches of pipelined statements on a connection of the pool.
 //!
-//! The statements of a flight follow each other without waiting for answers. BEGIN leaves with the first statements, which lock rows;
-//! COMMIT leaves with the last ones. Each round trip saved is a switch of processes on both sides.
+//! The statements of a batch are sent one after the other, without waiting for results. BEGIN is sent with the first batch, which locks
+//! rows; COMMIT is sent with the last batch. Each round trip that is saved also saves a process switch on both sides.
 //!
-//! Guarantees: dropped without [`BegunTransaction::commit`], a transaction leaves nothing behind, and its connection serves again once
-//! the server has rolled it back, or is closed; a transaction of which a statement failed is never committed.
+//! Guarantees:
+//! - A transaction that is dropped without [`BegunTransaction::commit`] leaves nothing behind. Its connection returns to the pool once the
+//!   server has rolled the transaction back; if the rollback fails, the connection is closed.
+//! - A transaction of which a statement failed is never committed.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -23,11 +25,12 @@ use crate::store::{
 
 pub(in crate::store) struct BegunTransaction {
     kept: ConnectionPool,
-    /// Behind a lock, so that the flights of one transaction follow each other. `None` once the transaction has ended.
+    /// The connection, behind a lock so that the batches of one transaction run one after the other. `None` once the transaction has ended.
     lent: Mutex<Option<Lent>>,
     /// Whether BEGIN was sent.
     begun: AtomicBool,
-    /// Whether a statement failed. PostgreSQL answers the commit of such a transaction as if nothing were wrong.
+    /// Whether a statement failed. PostgreSQL reports no error for the COMMIT of such a transaction, although it rolls the transaction
+    /// back.
     failed: AtomicBool,
 }
 
@@ -40,7 +43,7 @@ fn ended() -> Error {
 }
 
 impl ConnectionPool {
-    /// Lends a connection for a transaction.
+    /// Checks out a connection for a transaction. BEGIN is sent with the first statements.
     pub async fn begin(&self) -> Result<BegunTransaction> {
         let lent = Mutex::new(Some(self.lend().await?));
         Ok(BegunTransaction { kept: self.clone(), lent, begun: AtomicBool::new(false), failed: AtomicBool::new(false) })
@@ -57,8 +60,9 @@ impl BegunTransaction {
         })
     }
 
-    /// Runs statements one after the other in one flight. The first flight is repeated if its connection was idle and turns out to be
-    /// lost, and once if the schema has changed since its statements were prepared. In both cases the failed attempt changed nothing.
+    /// Sends statements in one pipelined batch; returns their results in order. The first batch is repeated if its connection was idle and
+    /// turns out to be lost, and once if the schema has changed since its statements were prepared. In both cases the failed attempt
+    /// changed nothing.
     pub async fn flight(&self, statements: &[Sql]) -> Result<Vec<QueryResult>> {
         let mut place = self.lent.lock().await;
         let mut prepared_anew = false;
@@ -84,7 +88,7 @@ impl BegunTransaction {
         Ok(self.flight(std::slice::from_ref(sql)).await?.pop().unwrap_or_default().rows)
     }
 
-    /// The number of rows that a statement changed.
+    /// Runs a statement and returns the number of rows that it changed.
     pub async fn run(&self, sql: &Sql) -> Result<u64> {
         Ok(self.flight(std::slice::from_ref(sql)).await?.pop().unwrap_or_default().affected)
     }
@@ -97,7 +101,7 @@ impl BegunTransaction {
         self.noted(place.as_ref().ok_or_else(ended)?.connection().script(statements).await)
     }
 
-    /// Runs the last statements, and commits.
+    /// Runs the last statements and commits the transaction; returns the results of these statements.
     pub async fn commit(self, statements: &[Sql]) -> Result<Vec<QueryResult>> {
         if self.failed.load(Ordering::Relaxed) {
             return Err(Error::Damaged("a transaction was to be committed of which a statement had failed".to_owned()));
@@ -208,7 +212,7 @@ mod tests {
         assert!(matches!(kept.begin().await, Err(Error::Unavailable(_))));
     }
 
-    /// As behind a connection pooler that keeps no prepared statements.
+    /// Simulates a connection pooler that keeps no prepared statements: each run fails with the error of a missing prepared statement.
     #[tokio::test]
     async fn a_first_flight_whose_statements_are_always_gone_is_repeated_once() {
         let fixture = Fixture::new().await;

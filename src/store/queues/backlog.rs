@@ -12,19 +12,20 @@ const WEBHOOKS: &str = "SELECT COALESCE(SUM(CASE WHEN enabled = FALSE AND disabl
      COALESCE(SUM(CASE WHEN enabled = TRUE AND failing_since IS NOT NULL THEN 1 ELSE 0 END), 0) FROM webhooks";
 
 impl Db {
-    /// Reads the backlogs. The statements are not counted: otherwise the page with the count would change the count that it shows.
+    /// Reads the backlogs. Its statements are left out of the metric that counts statements: otherwise each scrape of the metrics would
+    /// change that count.
     pub async fn backlogs(&self) -> Result<Backlogs> {
         self.uncounted().read_backlogs().await
     }
 
     async fn read_backlogs(&self) -> Result<Backlogs> {
-        // Messages are numbered in the order in which they came.
+        // `position` grows in the order in which messages were queued, so the lowest position is that of the oldest message.
         let messages = format!(
             "SELECT (SELECT COUNT(*) FROM (SELECT 1 FROM outbound LIMIT {MOST}) AS waiting), \
              (SELECT m.created_at FROM outbound o JOIN messages m ON m.store_id = o.store_id AND m.id = o.message_id \
               ORDER BY o.position LIMIT 1)"
         );
-        // This table keeps the events that were delivered, too.
+        // The table `deliveries` keeps the events that were delivered, too.
         let events = format!(
             "SELECT COUNT(*), MIN(e.occurred_at) FROM (SELECT store_id, event_id FROM deliveries WHERE due_at IS NOT NULL LIMIT {MOST}) d \
              LEFT JOIN events e ON e.store_id = d.store_id AND e.id = d.event_id"

@@ -15,13 +15,14 @@ impl<T: Clone + Eq + Hash> StoreTarget for (StoreId, T) {
     }
 }
 
-/// How many attempts there is room for.
+/// The capacity for attempts, and the attempts in progress.
 #[derive(Debug)]
 pub struct Room<'a, P> {
+    /// The number of further attempts that may start in all.
     pub all: usize,
-    /// For one place, the attempts under way there included.
+    /// The most attempts for one target, including its attempts in progress.
     pub each: usize,
-    /// The number of attempts under way at each place.
+    /// The number of attempts in progress for each target.
     pub busy: &'a HashMap<P, usize>,
 }
 
@@ -34,12 +35,12 @@ impl<P> Clone for Room<'_, P> {
 impl<P> Copy for Room<'_, P> {}
 
 impl<'a, P: StoreTarget> Room<'a, P> {
-    /// The places that have no room for another attempt.
+    /// Returns the targets for which no further attempt may start.
     pub fn full(&self) -> impl Iterator<Item = &'a P> {
         self.busy.iter().filter(|(_, attempts)| **attempts >= self.each).map(|(place, _)| place)
     }
 
-    /// The stores that have no room for another attempt.
+    /// Returns the stores for which no further attempt may start.
     pub fn full_stores(&self) -> Vec<&'a StoreId> {
         self.stores().into_iter().filter(|(_, attempts)| *attempts >= self.all).map(|(store, _)| store).collect()
     }
@@ -52,15 +53,16 @@ impl<'a, P: StoreTarget> Room<'a, P> {
         stores
     }
 
-    /// A picker, which takes as many of the due attempts as there is room for.
+    /// Returns a picker, which selects as many of the due attempts as the limits permit.
     pub fn picker(&self) -> Picker<P> {
         let stores = self.stores().into_iter().map(|(store, attempts)| (store.clone(), attempts)).collect();
         Picker { free: self.all, each: self.each, places: self.busy.clone(), stores }
     }
 }
 
-/// Limits the share of a store: a store begins another attempt only while it has fewer under way than there is room for. So one store
-/// alone takes half of the room, `n` greedy stores leave an `n + 1`th part to the next, and no number has to be set.
+/// Selects the attempts that may start, with a fair share for each store. A store starts another attempt only while it has fewer attempts
+/// in progress than further attempts may start in all. So one store alone uses half of the capacity, and `n` greedy stores leave a share of
+/// `1/(n + 1)` to the next store. No limit for a store has to be configured.
 #[derive(Debug)]
 pub struct Picker<P> {
     free: usize,
@@ -70,7 +72,7 @@ pub struct Picker<P> {
 }
 
 impl<P: StoreTarget> Picker<P> {
-    /// Whether there is room for one more attempt at a place. If there is, it is taken.
+    /// Reserves capacity for one more attempt for a target. Returns whether there was capacity.
     pub fn take(&mut self, place: &P) -> bool {
         let at_place = self.places.get(place).copied().unwrap_or_default();
         let of_store = self.stores.get(place.store()).copied().unwrap_or_default();
@@ -88,7 +90,7 @@ impl<P: StoreTarget> Picker<P> {
 mod tests {
     use super::*;
 
-    /// How many of its wanted attempts each store gets of 512, claimed one after the other.
+    /// Returns how many attempts each store gets of a capacity of 512, if the stores claim the attempts that they want one after the other.
     fn shares(wanted: &[(&str, usize)]) -> Vec<usize> {
         let nothing = HashMap::new();
         let mut picker = Room { all: 512, each: 16, busy: &nothing }.picker();

@@ -1,7 +1,7 @@
 //! The outbox of webhooks: deliveries, their claims under a lease, and the log of attempts.
 //!
-//! A delivery is claimed for an attempt in the same way as a message in `outbound`. Claims are made for each subscription by itself, so
-//! that the long queue of one subscription does not hide the queue of another.
+//! A delivery is claimed for an attempt in the same way as a message in `outbound`. Claims are made for each subscription separately,
+//! so that the long queue of one subscription does not hide the queue of another.
 
 use sea_orm::{
     ActiveValue::{NotSet, Set},
@@ -31,12 +31,12 @@ use crate::{
 /// A subscription of a store.
 pub type StoreWebhook = (StoreId, WebhookId);
 
-/// An event that a worker is trying to hand to an endpoint.
+/// An event that a worker has claimed to send it to an endpoint.
 #[derive(Clone, Debug)]
 pub struct ClaimedDelivery {
     pub position: i64,
     pub claim: String,
-    /// The number of attempts, this one included.
+    /// The number of attempts, including the attempt of this claim.
     pub attempts: i64,
     pub shipment: Shipment,
 }
@@ -61,7 +61,8 @@ impl From<attempts::Model> for LoggedAttempt {
 }
 
 impl Write {
-    /// Removes at most `limit` attempts of a subscription, and at most as many deliveries that wait for nothing; returns how many rows.
+    /// Deletes at most `limit` logged attempts of a subscription, and at most `limit` deliveries that have no further attempt. Returns the
+    /// number of deleted rows.
     pub async fn forget_attempts(&self, id: &WebhookId, limit: u64) -> Result<u64> {
         let settled = deliveries::Entity::find()
             .select_only()
@@ -100,8 +101,8 @@ impl Write {
         .await
     }
 
-    /// Queues events again, as if they had not been tried: the events of interest to a subscription whose numbers lie in `range`. Returns
-    /// how many. An event that is being tried is left alone.
+    /// Queues the events of a replay again, as if no attempt had been made: the recorded events that the subscription is for and whose
+    /// sequence numbers lie in `range` (without its end). Skips an event with an attempt in progress. Returns the number of queued events.
     pub async fn queue_again(&self, webhook: &WebhookId, replay: &Replay, range: (i64, i64)) -> Result<u64> {
         let now = self.now().millis();
         let mut sql = self.sql("INSERT INTO deliveries (store_id, webhook_id, event_id, kind, sequence, attempts, due_at) ");
@@ -115,7 +116,7 @@ impl Write {
         self.run(sql).await
     }
 
-    /// Queues the test event again that a replay names, if it names one; returns how many.
+    /// Queues again the test event that a replay names, if it names a test event. Returns the number of queued events.
     pub async fn queue_test_again(&self, webhook: &WebhookId, replay: &Replay) -> Result<u64> {
         let now = self.now().millis();
         let mut sql = self.sql("UPDATE deliveries SET attempts = 0, claim = NULL, due_at = ");
@@ -124,7 +125,8 @@ impl Write {
         self.run(sql).await
     }
 
-    /// Ends an attempt: the event arrived, is tried again at `next_at`, or is given up. False: the claim was lost.
+    /// Records the end of an attempt: the event was delivered, has its next attempt at `next_at`, or is given up. Returns false if the
+    /// claim was lost.
     pub async fn settle_delivery(&self, claimed: &ClaimedDelivery, arrived: bool, next_at: Option<Timestamp>) -> Result<bool> {
         let mut settled = deliveries::Entity::update_many()
             .col_expr(deliveries::Column::Claim, Expr::value(None::<String>))
@@ -136,7 +138,7 @@ impl Write {
         Ok(self.execute(&settled).await? == 1)
     }
 
-    /// Notes that an event arrived although its claim was lost: it is not missing.
+    /// Records that an event was delivered although its claim was lost, so that a replay of missing events leaves it out.
     pub async fn note_arrival(&self, claimed: &ClaimedDelivery) -> Result<()> {
         let arrived = deliveries::Entity::update_many()
             .col_expr(deliveries::Column::DeliveredAt, Expr::value(self.now()))
@@ -181,12 +183,12 @@ impl Write {
     }
 }
 
-/// The recorded event with this id.
+/// Returns the query for the recorded event with this id.
 fn recorded_event(store: &StoreId, event: &str) -> Select<events::Entity> {
     events::Entity::find().filter(events::Column::StoreId.eq(store)).filter(events::Column::Id.eq(event))
 }
 
-/// The test event with this id that was made for a subscription.
+/// Returns the query for the test event with this id that was made for a subscription.
 fn test_event(store: &StoreId, webhook: &WebhookId, event: &str) -> Select<deliveries::Entity> {
     deliveries::Entity::find()
         .filter(deliveries::Column::StoreId.eq(store))
@@ -217,7 +219,7 @@ fn recorded_again(sql: &mut Sql, webhook: &WebhookId, replay: &Replay, now: i64)
     }
 }
 
-/// Appends the conditions for the test event that a replay names, if it names one.
+/// Appends the conditions for the test event that a replay names, if it names a test event.
 fn tests_again(sql: &mut Sql, webhook: &WebhookId, replay: &Replay, now: i64) {
     sql.push("body IS NOT NULL AND webhook_id = ").text(webhook.as_str());
     sql.push(" AND event_id = ").optional_text(replay.event.as_deref());
@@ -229,7 +231,7 @@ fn tests_again(sql: &mut Sql, webhook: &WebhookId, replay: &Replay, now: i64) {
 }
 
 impl Db {
-    /// The highest sequence number among the store's events; 0 if no event has a number.
+    /// Returns the highest sequence number of the store's events; 0 if no event has a number.
     pub async fn last_sequence(&self, store: &StoreId) -> Result<i64> {
         let newest = events::Entity::find()
             .select_only()
@@ -241,13 +243,13 @@ impl Db {
         Ok(self.select(newest, |cells| cells.take()).await?.pop().unwrap_or_default())
     }
 
-    /// Whether the store recorded an event of this id, or a test event of it was made for the subscription.
+    /// Returns whether the store recorded an event with this id, or a test event with this id was made for the subscription.
     pub async fn knows_event(&self, store: &StoreId, webhook: &WebhookId, event: &str) -> Result<bool> {
         Ok(recorded_event(store, event).one(self.read()).await?.is_some()
             || test_event(store, webhook, event).one(self.read()).await?.is_some())
     }
 
-    /// The body of an event as the subscription receives it. `None`: there is no such event, or it has no number yet.
+    /// Returns the body of an event as the subscription receives it. `None`: there is no such event, or it has no number yet.
     pub async fn sent_body(&self, store: &StoreId, webhook: &WebhookId, event: &EventId) -> Result<Option<Vec<u8>>> {
         if let Some(test) = test_event(store, webhook, event.as_str()).one(self.read()).await? {
             return Ok(test.body);
@@ -256,7 +258,7 @@ impl Db {
         Ok(event.and_then(|event| numbered(event.sequence?, &event.body)))
     }
 
-    /// How many events a replay would queue.
+    /// Returns how many events a replay would queue.
     pub async fn count_again(&self, store: &StoreId, webhook: &WebhookId, replay: &Replay, now: Timestamp) -> Result<i64> {
         let mut recorded = Sql::of(store, "SELECT COUNT(*) FROM events e JOIN webhooks w ON w.store_id = e.store_id AND w.id = ");
         recorded_again(&mut recorded, webhook, replay, now.millis());
@@ -270,7 +272,8 @@ impl Db {
         Ok(count)
     }
 
-    /// At most `limit` logged attempts of a subscription.
+    /// Returns at most `limit` logged attempts of a subscription: after a position in ascending order, or before a position in descending
+    /// order.
     pub async fn attempts(&self, store: &StoreId, webhook: &WebhookId, along: Along, limit: i64) -> Result<Vec<LoggedAttempt>> {
         let position = attempts::Column::Position;
         let query = attempts::Entity::find()
@@ -285,7 +288,7 @@ impl Db {
         Ok(query.all(self.read()).await?.into_iter().map(Into::into).collect())
     }
 
-    /// When the next event is to be tried.
+    /// Returns when the next attempt to deliver an event is due.
     pub async fn next_delivery_at(&self) -> Result<Option<Timestamp>> {
         let due = deliveries::Entity::find()
             .select_only()
@@ -296,8 +299,8 @@ impl Db {
         Ok(self.select(due, |cells| cells.time()).await?.pop())
     }
 
-    /// Claims the due deliveries until `lease`, for each subscription by itself. Subscriptions without room for another attempt are left
-    /// out.
+    /// Claims due deliveries under a lease that expires at `lease`, for each subscription separately. Leaves out the subscriptions and
+    /// stores that have reached their limit of concurrent attempts.
     pub async fn claim_deliveries(
         &self,
         now: Timestamp,
@@ -314,7 +317,7 @@ impl Db {
             *attempts += 1;
             due.push((*attempts, position, place));
         }
-        // If there is not room for all, the subscription with the fewest attempts under way comes first.
+        // If the limits do not permit all attempts, the subscription with the fewest attempts in progress comes first.
         due.sort_by_key(|(attempts, _, _)| *attempts);
         let mut picker = room.picker();
         let chosen: Vec<i64> = due.into_iter().filter(|(_, _, place)| picker.take(place)).map(|(_, position, _)| position).collect();
@@ -337,7 +340,7 @@ impl Db {
                 damaged.push(one);
             }
         }
-        // One event that cannot be sent must not keep all others from being claimed, now and the next time.
+        // A damaged event must not keep all other events from being claimed, now and the next time.
         for one in damaged {
             tracing::error!(store = %one.shipment.store_id, event = one.shipment.event_id, "the recorded event is damaged; it is not delivered");
             let mut sql = Sql::fixed("UPDATE deliveries SET claim = NULL, due_at = NULL WHERE position = ");
@@ -363,7 +366,7 @@ impl Db {
     }
 }
 
-/// The due deliveries of each subscription, at least as many as it has room for, the longest due first.
+/// Returns the SQL for the due deliveries of each subscription, at most `room.each` of them, the longest due first.
 fn due(backend: DbBackend, now: Timestamp, room: Room<'_, StoreWebhook>) -> Sql {
     let mut sql = Sql::fixed("SELECT d.position, w.store_id, w.id FROM webhooks w JOIN ");
     // PostgreSQL would run the inner query of the `IN` form for every row of `deliveries`; SQLite does not know `LATERAL`.
@@ -382,7 +385,7 @@ fn due(backend: DbBackend, now: Timestamp, room: Room<'_, StoreWebhook>) -> Sql 
     sql
 }
 
-/// A claimed delivery, and whether its body is whole.
+/// Decodes a claimed delivery. Returns the delivery, and whether its body is complete.
 fn decode_claimed(cells: &mut Cells<'_>) -> Result<(ClaimedDelivery, bool)> {
     let (position, claim, attempts) = (cells.take()?, cells.take()?, cells.take()?);
     let (store_id, webhook_id, event_id, kind, url) = (cells.id()?, cells.id()?, cells.take()?, cells.take()?, cells.take()?);

@@ -1,4 +1,4 @@
-//! Outboxes: what is claimed for an attempt under a lease, and the limits of concurrent attempts.
+//! Outboxes of messages and webhook deliveries: entries are claimed for an attempt under a lease, within limits of concurrency.
 
 pub mod backlog;
 pub mod concurrency;

@@ -1,8 +1,8 @@
-//! The outbox of channels: messages kept with the send, claimed for an attempt under a lease, and settled.
+//! The outbox of messages to channels: an entry is written in the transaction of the send, claimed for an attempt under a lease, and
+//! deleted with the final outcome.
 //!
-//! A worker that dies with a claim loses the claim when `due_at` comes. What a worker does after that changes nothing, since every
-//! statement that ends an attempt names the claim. Only the oldest message of a conversation can be claimed, so that no message overtakes
-//! another.
+//! If a worker dies, its claim expires at `due_at`. Whatever the worker does later has no effect, since every statement that ends an
+//! attempt names the claim. Only the oldest message of a conversation can be claimed, so that no message overtakes another.
 
 use sea_orm::{
     ActiveValue::{NotSet, Set},
@@ -29,25 +29,25 @@ use crate::{
     },
 };
 
-/// A message that a worker is trying to hand over.
+/// A message that a worker has claimed to send it to its channel.
 #[derive(Clone, Debug)]
 pub struct ClaimedMessage {
     pub position: i64,
     pub claim: String,
-    /// The number of attempts, this one included.
+    /// The number of attempts, including the attempt of this claim.
     pub attempts: i64,
     pub parcel: Parcel,
-    /// The bridge of its account, if there is one.
+    /// The bridge of the account of the message, if there is one.
     pub bridge: Option<BridgeEndpoint>,
 }
 
 /// An account of a store.
 pub type StoreAccount = (StoreId, AccountId);
 
-/// The most messages that one claim looks at.
+/// The greatest number of due messages that one call of [`Db::claim_parcels`] reads.
 const CANDIDATES: i64 = 1024;
 
-/// A mail of a thread.
+/// An e-mail of a conversation (mail thread).
 #[derive(Clone, Debug)]
 pub struct ThreadMail {
     pub inbound: bool,
@@ -56,13 +56,13 @@ pub struct ThreadMail {
     pub external_id: Option<String>,
 }
 
-/// A parcel as it is stored.
+/// Returns an outbox entry as the JSON text that is stored.
 pub(super) fn parcel_text(parcel: &Parcel) -> Result<String> {
     serde_json::to_string(parcel).map_err(|error| Error::Damaged(error.to_string()))
 }
 
 impl Write {
-    /// The newest mails of a thread, the newest first.
+    /// Returns the newest e-mails of a conversation (mail thread), the newest first.
     pub async fn thread_mails(&self, conversation: &ConversationId) -> Result<Vec<ThreadMail>> {
         let mut sql = self.sql("SELECT inbound, sender, payload, external_id FROM messages WHERE store_id = $1 AND conversation_id = ");
         sql.text(conversation.as_str()).push(" ORDER BY sent_at DESC, id DESC").limit(MAX_REFERENCES as i64);
@@ -72,12 +72,13 @@ impl Write {
         .await
     }
 
-    /// Notes on an open ticket that the store wrote to its conversation.
+    /// Updates an open ticket after the store sent a message in its conversation: its sort position, and since when the customer has
+    /// waited.
     pub fn ticket_answered(&self, ticket: &TicketId, at: Timestamp) -> Result<()> {
         let mut update = self.sql("UPDATE tickets SET sort_at = CASE WHEN sort_at < ");
         update.integer(at.millis()).push(" THEN ").integer(at.millis());
         update.push(" ELSE sort_at END, waiting_since = CASE WHEN waiting_since <= ");
-        // The messages that wait now were written after this answer.
+        // Only inbound messages after the sent message still wait.
         update.integer(at.millis()).push(
             " THEN (SELECT MIN(m.sent_at) FROM messages m WHERE m.store_id = tickets.store_id \
              AND m.conversation_id = tickets.conversation_id AND m.inbound = TRUE AND m.sent_at > ",
@@ -110,13 +111,13 @@ impl Write {
             .add(outbound::Column::Claim.eq(&claimed.claim))
     }
 
-    /// Ends an attempt and takes the message out of the outbox. `false`: the claim was lost, and another worker decides what becomes of
-    /// the message.
+    /// Ends an attempt and deletes the message from the outbox. Returns `false` if the claim was lost; then another worker decides the
+    /// outcome of the message.
     pub async fn take_parcel(&self, claimed: &ClaimedMessage) -> Result<bool> {
         Ok(self.execute(&outbound::Entity::delete_many().filter(self.of_claim(claimed))).await? == 1)
     }
 
-    /// Ends an attempt that did not succeed for a reason; there will be another.
+    /// Ends a failed attempt: stores its reason, and schedules the next attempt at `due_at`.
     pub async fn postpone_parcel(&self, claimed: &ClaimedMessage, due_at: Timestamp, reason: &str) -> Result<()> {
         let postponed = outbound::Entity::update_many()
             .col_expr(outbound::Column::Claim, Expr::value(None::<String>))
@@ -127,7 +128,7 @@ impl Write {
         Ok(())
     }
 
-    /// Writes the delivery state of a message; returns the message.
+    /// Updates the delivery state of a message; returns the message.
     pub async fn save_delivery(&self, id: &MessageId, delivery: Delivery, failure: Option<&str>) -> Result<Option<Message>> {
         let mut sql = self.sql("UPDATE messages SET delivery = ");
         sql.text(delivery.as_str()).push(", failure = ").optional_text(failure);
@@ -135,7 +136,7 @@ impl Write {
         self.first(sql, Message::decode).await
     }
 
-    /// Writes that a message is queued again, to be sent as this kind of message.
+    /// Sets the delivery state of a message that is queued again to pending, and its kind to that of the outbox entry.
     pub async fn save_requeued(&self, parcel: &Parcel) -> Result<()> {
         let requeued = messages::Entity::update_many()
             .col_expr(messages::Column::Delivery, Expr::value(Delivery::Pending.as_str()))
@@ -147,7 +148,7 @@ impl Write {
         Ok(())
     }
 
-    /// Notes the channel's own id of a message. False: another message has it.
+    /// Stores the channel's own id of a message. Returns false if another message of the account has this id.
     pub async fn name_message(&self, message: &Message, external_id: &str) -> Result<bool> {
         let mut sql = self.sql("UPDATE messages SET external_id = ");
         sql.text(external_id).push(" WHERE store_id = $1 AND id = ").text(message.id.as_str());
@@ -156,7 +157,7 @@ impl Write {
         Ok(self.run(sql).await? == 1)
     }
 
-    /// Notes the channel's own name of a thread, unless another thread of the account has it.
+    /// Stores the channel's own id of a thread in the conversation of a message, unless another conversation of the account has this id.
     pub async fn name_thread(&self, message: &Message, reference_id: &str) -> Result<()> {
         let mut sql = self.sql("UPDATE conversations SET reference_id = ");
         sql.text(reference_id).push(" WHERE store_id = $1 AND id = ").text(message.conversation_id.as_str());
@@ -168,13 +169,13 @@ impl Write {
 }
 
 impl Db {
-    /// When the next message is to be tried.
+    /// Returns when the next attempt to send a message is due.
     pub async fn next_parcel_at(&self) -> Result<Option<Timestamp>> {
         let next = outbound::Entity::find().select_only().column(outbound::Column::DueAt).order_by_asc(outbound::Column::DueAt).limit(1);
         Ok(self.select(next, |cells| cells.time()).await?.pop())
     }
 
-    /// Claims messages that are due until `lease`, as many as there is room for.
+    /// Claims due messages under a lease that expires at `lease`, as many as the limits of concurrent attempts permit.
     pub async fn claim_parcels(
         &self,
         now: Timestamp,
@@ -184,7 +185,7 @@ impl Db {
     ) -> Result<Vec<ClaimedMessage>> {
         let mut sql = Sql::fixed("SELECT o.position, o.store_id, o.account_id FROM outbound o WHERE o.due_at <= ");
         sql.integer(now.millis());
-        // Messages of a store or account without room must not fill the limit and hide the others.
+        // Messages of a store or account at its limit of concurrent attempts must not fill `CANDIDATES` and hide other messages.
         for store in room.full_stores() {
             sql.push(" AND o.store_id <> ").text(store.as_str());
         }

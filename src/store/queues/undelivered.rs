@@ -1,5 +1,5 @@
-//! Messages that their channel has not accepted: queued, or given up. A message that was given up keeps its parcel, so that it can be
-//! queued again.
+//! Undelivered messages: messages that are queued, and messages that failed (dead letters). A failed message keeps its outbox entry, so
+//! that it can be queued again.
 
 use sea_orm::{
     ActiveValue::Set,
@@ -24,7 +24,7 @@ use crate::{
     },
 };
 
-/// Selects the messages to which the rows of a queue belong.
+/// Returns a query that joins the rows of a queue table with their messages.
 fn of_messages<C: ColumnTrait>(queue: impl EntityTrait, store: C, message: C) -> SelectStatement {
     let same = Condition::all()
         .add(Expr::col((messages::Entity, messages::Column::StoreId)).equals(store.as_column_ref()))
@@ -39,7 +39,7 @@ fn of_messages<C: ColumnTrait>(queue: impl EntityTrait, store: C, message: C) ->
     Query::select().columns(columns.map(|column| (messages::Entity, column))).from(queue).inner_join(messages::Entity, same).to_owned()
 }
 
-/// The message in the columns of [`of_messages`], of which `state` is known.
+/// Decodes a message from the columns of [`of_messages`]. `state` is its delivery state.
 fn undelivered(cells: &mut Cells<'_>, state: Delivery) -> Result<UndeliveredMessage> {
     Ok(UndeliveredMessage {
         message_id: cells.id()?,
@@ -57,7 +57,7 @@ fn undelivered(cells: &mut Cells<'_>, state: Delivery) -> Result<UndeliveredMess
 }
 
 impl Write {
-    /// Notes that no more attempts are made for a message whose attempt has just ended.
+    /// Inserts a message whose last attempt has just ended into the failed messages (dead letters).
     pub async fn insert_failed_message(&self, claimed: &ClaimedMessage) -> Result<()> {
         self.insert(failed_messages::ActiveModel {
             store_id: Set(self.store().to_string()),
@@ -69,7 +69,7 @@ impl Write {
         .await
     }
 
-    /// Takes a message from those that failed, if its parcel was kept.
+    /// Deletes a message from the failed messages and returns its outbox entry. `None`: it is not there, or its outbox entry was not kept.
     pub async fn take_failed_message(&self, id: &MessageId) -> Result<Option<Parcel>> {
         let named = Condition::all()
             .add(failed_messages::Column::StoreId.eq(self.store()))
@@ -83,8 +83,8 @@ impl Write {
         Ok(parcel)
     }
 
-    /// Makes the next attempts due now for a queued message and those before it in its conversation, which are sent first; attempts in
-    /// progress go on. `None`: the message is not queued. False: nothing was to be done.
+    /// Makes the next attempts due now for a queued message and for the messages before it in its conversation, which are sent first.
+    /// Attempts in progress continue. Returns `None` if the message is not queued, and false if there was nothing to change.
     pub async fn hasten_parcels(&self, id: &MessageId) -> Result<Option<bool>> {
         let found = outbound::Entity::find()
             .select_only()
@@ -103,7 +103,7 @@ impl Write {
         Ok(Some(self.execute(&hastened).await? > 0))
     }
 
-    /// Deletes at most `limit` entries of messages that failed before a time. The messages stay.
+    /// Deletes at most `limit` failed messages (dead letters) from before a time. The messages themselves stay.
     pub async fn forget_failed_messages(&self, before: Timestamp, limit: u64) -> Result<()> {
         let old = failed_messages::Entity::find()
             .select_only()
@@ -115,7 +115,7 @@ impl Write {
         if !old.is_empty() {
             let deleted = failed_messages::Entity::delete_many()
                 .filter(failed_messages::Column::StoreId.eq(self.store()))
-                // One that was retried meanwhile may have failed again.
+                // A message that was retried after the query above may have failed again.
                 .filter(failed_messages::Column::FailedAt.lt(before))
                 .filter(among(failed_messages::Column::MessageId, &old));
             self.execute(&deleted).await?;
@@ -123,7 +123,7 @@ impl Write {
         Ok(())
     }
 
-    /// The state of delivery of a message. `None`: there is no such message; the inner `None`: this server did not send it.
+    /// Returns the delivery state of a message. `None`: there is no such message. `Some(None)`: this server did not send the message.
     pub async fn delivery(&self, id: &MessageId) -> Result<Option<Option<Delivery>>> {
         let found = messages::Entity::find()
             .select_only()
@@ -136,7 +136,8 @@ impl Write {
 }
 
 impl Db {
-    /// The messages of a store that failed, the last failure first, at most `limit` after one of them. `None`: that one is not in the list.
+    /// Returns at most `limit` failed messages of a store, the last failure first, after the message `after`. `None`: `after` is not in the
+    /// list.
     pub async fn failed_messages(&self, store: &StoreId, after: Option<&MessageId>, limit: u64) -> Result<Option<Vec<UndeliveredMessage>>> {
         use failed_messages::{Column, Entity};
         let mut query = of_messages(Entity, Column::StoreId, Column::MessageId);
@@ -165,7 +166,8 @@ impl Db {
         Ok(Some(self.select(query, decode).await?))
     }
 
-    /// The messages of a store that are queued, the last queued first, at most `limit` after one of them. `None`: that one is not in the list.
+    /// Returns at most `limit` queued messages of a store, the last queued first, after the message `after`. `None`: `after` is not in the
+    /// list.
     pub async fn pending_messages(
         &self,
         store: &StoreId,
@@ -187,7 +189,7 @@ impl Db {
             let message = undelivered(cells, Delivery::Pending)?;
             Ok(UndeliveredMessage { reason: cells.take()?, attempts: Some(cells.take()?), due_at: Some(cells.time()?), ..message })
         };
-        // A store's whole queue is sorted.
+        // `scan`, since the statement reads and sorts the store's whole queue.
         Ok(Some(self.scan(query, decode).await?))
     }
 }

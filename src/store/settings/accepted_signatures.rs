@@ -1,4 +1,4 @@
-//! Signed requests of bridges that were accepted: each is remembered until its time is too far in the past to be accepted again.
+//! Replay protection for signed requests of bridges: an accepted request is stored until its timestamp is too old to be accepted again.
 
 use sea_orm::{ActiveValue::Set, ColumnTrait, EntityTrait, QueryFilter, QuerySelect, sea_query::OnConflict};
 
@@ -8,8 +8,8 @@ use crate::{
 };
 
 impl Write {
-    /// Remembers a signed request; `false` when it was accepted before. Of concurrent transactions with the same request one gets `true`;
-    /// the others wait for it.
+    /// Stores a signed request as accepted. Returns `false` if it was accepted before. Of concurrent transactions with the same request,
+    /// one gets `true`; the other transactions wait for it.
     pub async fn accept_signature(&self, signature: &AcceptedSignature) -> Result<bool> {
         use accepted_signatures::Column::{AccountId, Digest, StoreId};
         let row = accepted_signatures::ActiveModel {
@@ -24,10 +24,10 @@ impl Write {
 }
 
 impl Db {
-    /// Forgets the signed requests that have expired; returns their number.
+    /// Deletes the signed requests that have expired; returns their number.
     pub async fn forget_signatures(&self, now: Timestamp) -> Result<u64> {
         let expired = accepted_signatures::Column::ExpiresAt.lte(now);
-        // Most often there is none, and a reader finds that out without waiting for writers.
+        // Usually no request has expired, and a read finds that out without waiting for writers.
         let first = accepted_signatures::Entity::find().filter(expired.clone()).limit(1).one(self.read()).await?;
         if first.is_none() {
             return Ok(0);
@@ -65,7 +65,7 @@ mod tests {
             }
             accepted
         };
-        // What is rolled back leaves nothing behind.
+        // A transaction that is rolled back stores no signature.
         assert!(accept(&fixture, "a1", false).await);
         assert!(accept(&fixture, "a1", true).await);
         assert!(!accept(&fixture, "a1", true).await);

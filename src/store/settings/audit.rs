@@ -15,7 +15,7 @@ use crate::{
 };
 
 impl Write {
-    /// Writes the changes of one editor down.
+    /// Appends the changes of one editor to the audit log.
     pub async fn audit(&self, editor: &Editor, entries: &[Entry]) -> Result<()> {
         for entry in entries {
             let row = audit::ActiveModel {
@@ -37,7 +37,7 @@ impl Write {
 }
 
 impl Db {
-    /// At most `limit` changes before a position, the newest first.
+    /// Returns at most `limit` changes before a position in the audit log, the newest first.
     pub async fn audited(&self, store: &StoreId, subject: Option<Subject>, before: Option<i64>, limit: i64) -> Result<Vec<Audited>> {
         let rows = audit::Entity::find()
             .filter(audit::Column::StoreId.eq(store))

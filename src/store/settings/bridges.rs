@@ -41,7 +41,7 @@ impl From<bridges::Model> for Bridge {
 }
 
 impl Write {
-    /// The bridge of an account, held until the end of the transaction.
+    /// Returns the bridge of an account, and locks its row until the end of the transaction.
     pub async fn bridge(&self, account: &AccountId) -> Result<Option<Bridge>> {
         let bridge =
             bridges::Entity::find().filter(bridges::Column::StoreId.eq(self.store())).filter(bridges::Column::AccountId.eq(account));
@@ -60,7 +60,7 @@ impl Write {
         self.insert_secret(SECRETS, bridge.account_id.as_str(), secret).await
     }
 
-    /// Writes what can be changed of a bridge.
+    /// Saves the properties of a bridge that can be changed.
     pub async fn save_bridge(&self, bridge: &Bridge) -> Result<()> {
         self.update(bridges::ActiveModel {
             store_id: Set(self.store().to_string()),
@@ -72,12 +72,12 @@ impl Write {
         .await
     }
 
-    /// Adds a new secret; the earlier secrets sign until `ends_at` at the latest.
+    /// Adds a new signing secret of a bridge; its earlier secrets sign until `ends_at` at the latest.
     pub async fn supersede_bridge_secrets(&self, account: &AccountId, secret: &SigningSecret, ends_at: Timestamp) -> Result<()> {
         self.supersede(SECRETS, account.as_str(), secret, ends_at).await
     }
 
-    /// Removes a bridge with its secrets. False: there is none.
+    /// Deletes a bridge with its secrets. Returns false if the account has no bridge.
     pub async fn delete_bridge(&self, account: &AccountId) -> Result<bool> {
         if self.bridge(account).await?.is_none() {
             return Ok(false);
@@ -94,7 +94,7 @@ impl Write {
 }
 
 impl Db {
-    /// The bridges of a store, by account.
+    /// Returns the bridges of a store, in the order of account ids.
     pub async fn bridges(&self, store: &StoreId) -> Result<Vec<Bridge>> {
         let rows =
             bridges::Entity::find().filter(bridges::Column::StoreId.eq(store)).order_by_asc(bridges::Column::AccountId).all(self.read());
@@ -103,7 +103,8 @@ impl Db {
 }
 
 impl Db {
-    /// The secrets with which the bridge of an account signs now; none if the account has no bridge. `Err`: why no secret can be decrypted.
+    /// Returns the secrets that sign messages to the bridge of an account now; no secrets if the account has no bridge. `Err`: why no
+    /// secret can be decrypted.
     pub async fn bridge_secrets(
         &self,
         store: &StoreId,
@@ -123,8 +124,8 @@ impl Db {
     }
 }
 
-/// The bridges over which these messages of the outbox go, by account, with the secrets that sign now. They are read in one statement, so
-/// that no bridge is seen without its secrets.
+/// Returns the bridges for these messages of the outbox, by account, with the secrets that sign now. One statement reads bridges and
+/// secrets, so that no bridge is read without its secrets.
 pub(in crate::store) async fn endpoints(
     tx: &SystemTransaction,
     keys: &SecretKeys,

@@ -1,4 +1,4 @@
-//! Credentials (links, sessions and tokens to a store's settings), seats, and the users that accounts list.
+//! Credentials for a store's settings (sign-in links, sessions and tokens), seats of users, and the users that may use restricted accounts.
 
 use std::collections::BTreeSet;
 
@@ -28,11 +28,10 @@ use crate::{
     },
 };
 
-/// The kind under which a token is stored that may not do everything. A build that knows no grants does not look for it, and so refuses the
-/// token.
+/// The stored kind of a token with restricted grants. A build from before grants does not look for this kind, and so refuses the token.
 const NARROW_TOKEN: &str = "narrow_token";
 
-/// The kinds under which credentials of a kind are stored.
+/// Returns the stored kinds of credentials of a kind.
 fn stored_kinds(kind: CredentialKind) -> Vec<&'static str> {
     match kind {
         CredentialKind::Token => vec![kind.name(), NARROW_TOKEN],
@@ -40,7 +39,7 @@ fn stored_kinds(kind: CredentialKind) -> Vec<&'static str> {
     }
 }
 
-/// Joins credentials to their users.
+/// Returns the condition that joins credentials with their users.
 fn same_user() -> Condition {
     Condition::all()
         .add(Expr::col((users::Entity, users::Column::StoreId)).equals((grants::Entity, grants::Column::StoreId)))
@@ -48,9 +47,10 @@ fn same_user() -> Condition {
 }
 
 impl Db {
-    /// The user that a credential of that kind belongs to; `None` when it is unknown or has ended, or the user has left the store.
+    /// Returns the user of a credential of this kind. `None`: the credential is unknown or has expired, the user has left the store, or the
+    /// link was sent to another e-mail address than the user has now.
     pub async fn find_manager(&self, hash: &SecretHash, kind: CredentialKind, now: Timestamp) -> Result<Option<Manager>> {
-        // Without a condition on the store: the store is what this query finds out.
+        // The query has no condition on the store: it determines the store.
         let mut query = Query::select();
         query
             .columns([(grants::Entity, grants::Column::StoreId), (grants::Entity, grants::Column::UserId)])
@@ -73,16 +73,16 @@ impl Db {
         Ok(found.await?.pop())
     }
 
-    /// The credentials of the store that have not ended, the newest first.
+    /// Returns the credentials of the store that have not expired, the newest first.
     pub async fn credentials(&self, store: &StoreId, now: Timestamp) -> Result<Vec<ListedCredential>> {
         self.select(credentials(store, now), credential).await
     }
 
-    /// The users of every store with this e-mail address, whatever the case of its ASCII letters, who have joined their store.
+    /// Returns the users of all stores who have joined their store and have this e-mail address. The case of ASCII letters is ignored.
     pub async fn users_by_email(&self, email: &str) -> Result<Vec<Addressee>> {
-        // `LOWER` of SQLite, and of the collation C, knows ASCII only.
+        // `LOWER` changes only ASCII letters, in SQLite and, with the collation C, in PostgreSQL.
         let lower = if self.backend() == DbBackend::Sqlite { "LOWER(users.email)" } else { "LOWER(users.email COLLATE \"C\")" };
-        // Without a condition on the store: the stores are what this query finds out.
+        // The query has no condition on the store: it determines the stores.
         let mut query = Query::select();
         query
             .columns([(users::Entity, users::Column::StoreId)])
@@ -111,7 +111,8 @@ impl Db {
         found.await
     }
 
-    /// The users that each account of the store lists, in the order of their ids; an account that lists none is open to all.
+    /// Returns the users that may use each restricted account of the store, in the order of account and user ids. An account that is not in
+    /// the result is open to all users.
     pub async fn all_account_users(&self, store: &StoreId) -> Result<Vec<(AccountId, UserId)>> {
         let rows = account_users::Entity::find()
             .filter(account_users::Column::StoreId.eq(store))
@@ -122,7 +123,7 @@ impl Db {
     }
 }
 
-/// The credentials of a store that have not ended, the newest first.
+/// Returns the query for the credentials of a store that have not expired, the newest first.
 fn credentials(store: &StoreId, now: Timestamp) -> SelectStatement {
     let mut query = Query::select();
     query
@@ -138,7 +139,7 @@ fn credentials(store: &StoreId, now: Timestamp) -> SelectStatement {
         .join(JoinType::InnerJoin, users::Entity, same_user())
         .and_where(grants::Column::StoreId.eq(store))
         .and_where(grants::Column::ExpiresAt.gt(now))
-        // Those of a newer build are not known here.
+        // Leaves out credentials of kinds that only a newer build knows.
         .and_where(among(grants::Column::Kind, CredentialKind::ALL.into_iter().flat_map(stored_kinds).collect::<Vec<_>>()))
         .order_by((grants::Entity, grants::Column::CreatedAt), Order::Desc)
         .order_by((grants::Entity, grants::Column::Kind), Order::Asc)
@@ -157,15 +158,15 @@ fn credential(cells: &mut Cells<'_>) -> Result<ListedCredential> {
 }
 
 impl Write {
-    /// The credential with this id, unless it has ended.
+    /// Returns the credential with this id. `None`: it does not exist or has expired.
     pub async fn credential(&self, id: &CredentialId, now: Timestamp) -> Result<Option<ListedCredential>> {
         let mut query = credentials(self.store(), now);
         query.and_where(grants::Column::Hash.eq(id));
         Ok(self.select(query, credential).await?.pop())
     }
 
-    /// Stores a credential, and removes the store's credentials that have ended; returns when it ends. `now` is real time, by which
-    /// credentials go in a sandbox as well.
+    /// Stores a credential, and deletes the store's expired credentials. Returns when the new credential expires. `now` is real time:
+    /// credentials expire by real time in a sandbox as well.
     pub async fn insert_credential(&self, hash: &SecretHash, credential: &NewCredential<'_>, now: Timestamp) -> Result<Timestamp> {
         let NewCredential { user, kind, can, sent_to } = *credential;
         let expires_at = now.plus_millis(kind.lifetime());
@@ -185,21 +186,21 @@ impl Write {
         Ok(expires_at)
     }
 
-    /// Ends a credential; `false` when it is not there, so that of two requests that use a link up only one does.
+    /// Deletes a credential. Returns `false` if it does not exist: of two concurrent requests that use a single-use link, one gets `false`.
     pub async fn delete_credential(&self, id: &CredentialId) -> Result<bool> {
         let grant = Condition::all().add(grants::Column::StoreId.eq(self.store())).add(grants::Column::Hash.eq(id));
         Ok(self.execute(&grants::Entity::delete_many().filter(grant)).await? == 1)
     }
 
-    /// Ends every credential of a user; returns how many.
+    /// Deletes every credential of a user; returns their number.
     pub async fn delete_credentials(&self, user: &UserId) -> Result<u64> {
         let of_user = Condition::all().add(grants::Column::StoreId.eq(self.store())).add(grants::Column::UserId.eq(user));
         self.execute(&grants::Entity::delete_many().filter(of_user)).await
     }
 
-    /// The user on a seat, and every owner who has joined the store, each with the kind of the role, locked until the end of the
-    /// transaction: of two removals at once the second sees what the first left. The rows are locked in the order in which every writer
-    /// locks users.
+    /// Returns the user of a seat and every owner who has joined the store, each with the kind of the role. Locks the rows until the end of
+    /// the transaction, so that of two concurrent removals the second sees the result of the first. Locks them in the order of ids, as
+    /// every writer of users does.
     pub async fn seat_and_owners(&self, id: &SeatId) -> Result<Vec<(User, Option<String>)>> {
         let owners = Condition::all().add(users::Column::UserId.is_not_null()).add(Expr::from(role_kind()).eq(OWNER));
         let query = users::Entity::find()
@@ -210,12 +211,12 @@ impl Write {
         self.select_for_update(query, |cells| Ok((model::<users::Entity>(cells)?.into(), cells.take()?))).await
     }
 
-    /// How many keys the store has. Two keys that are made at the same moment do not count each other.
+    /// Returns the number of API keys of the store. Concurrent transactions that create keys do not count the keys of each other.
     pub async fn count_keys(&self) -> Result<i64> {
         self.count(api_keys::Column::StoreId).await
     }
 
-    /// How many webhooks the store has, as [`Write::count_keys`] counts keys.
+    /// Returns the number of webhooks of the store. Concurrent transactions that create webhooks do not count the webhooks of each other.
     pub async fn count_webhooks(&self) -> Result<i64> {
         self.count(webhooks::Column::StoreId).await
     }
@@ -226,7 +227,7 @@ impl Write {
         Ok(self.select(query, |cells| cells.take()).await?.pop().unwrap_or_default())
     }
 
-    /// Whether a user is an owner of the store.
+    /// Returns whether a user is an owner of the store.
     pub async fn is_owner(&self, user: &UserId) -> Result<bool> {
         let query = users::Entity::find()
             .filter(users::Column::StoreId.eq(self.store()))
@@ -243,7 +244,7 @@ impl Write {
         Ok(())
     }
 
-    /// Locks the rows of the conversations of these tickets, in the order of their ids.
+    /// Locks the rows of the conversations of these tickets on PostgreSQL, in the order of the conversation ids.
     pub async fn lock_conversations_of(&self, tickets: &[TicketId]) -> Result<()> {
         if !self.on_postgres() {
             return Ok(());
@@ -276,7 +277,7 @@ impl Write {
         Ok(())
     }
 
-    /// Makes the keys that act in a user's name act in the name of the store's oldest owner; returns how many keys.
+    /// Makes the API keys that act in a user's name act in the name of the store's oldest owner; returns the number of these keys.
     pub async fn disown_keys(&self, user: &UserId) -> Result<u64> {
         let disowned = api_keys::Entity::update_many()
             .col_expr(api_keys::Column::OwnerUserId, Expr::value(None::<String>))
@@ -285,13 +286,12 @@ impl Write {
         self.execute(&disowned).await
     }
 
-    /// The tickets that are assigned to a user, on whatever account, in the order of their ids.
+    /// Returns the tickets that are assigned to a user, on all accounts, in the order of ticket ids.
     pub async fn tickets_of_assignee(&self, user: &UserId) -> Result<Vec<TicketId>> {
         self.ticket_ids(Condition::all().add(tickets::Column::AssigneeUserId.eq(user))).await
     }
 
-    /// The tickets of an account that lists users, as far as they are assigned to somebody whom it does not list, in the order of their
-    /// ids.
+    /// Returns the tickets of a restricted account that are assigned to users who may not use the account, in the order of ticket ids.
     pub async fn tickets_of_others(&self, account: &AccountId) -> Result<Vec<TicketId>> {
         let mut listed = Query::select();
         listed
@@ -306,7 +306,8 @@ impl Write {
         self.ticket_ids(of_others).await
     }
 
-    /// The ids are sorted here: SQLite has no statistics, and with an `ORDER BY` it would rather walk all tickets than sort a few.
+    /// Returns the sorted ids of the tickets that fulfil the conditions. They are sorted here: SQLite has no statistics, and with an `ORDER
+    /// BY` it would scan all tickets instead of sorting a few.
     async fn ticket_ids(&self, conditions: Condition) -> Result<Vec<TicketId>> {
         let query = tickets::Entity::find()
             .select_only()
@@ -318,7 +319,7 @@ impl Write {
         Ok(ids)
     }
 
-    /// Replaces the users that an account lists.
+    /// Replaces the users that may use an account. Without users, the account is open to all.
     pub async fn save_account_users(&self, account: &AccountId, users: &[UserId]) -> Result<()> {
         let listed =
             Condition::all().add(account_users::Column::StoreId.eq(self.store())).add(account_users::Column::AccountId.eq(account));
@@ -359,7 +360,7 @@ mod tests {
         write.insert_credential(&full, &token(GrantSet::EVERYTHING), ends).await.unwrap();
         write.insert_credential(&narrow, &token(few), ends).await.unwrap();
         write.commit().await.unwrap();
-        // The statement of a build that knows no grants.
+        // The statement of a build from before grants.
         let insert = format!(
             "INSERT INTO grants (hash, store_id, user_id, kind, created_at, expires_at) VALUES ('{}', '{}', 'u1', 'token', 0, 1000)",
             old.as_str(),
@@ -376,7 +377,7 @@ mod tests {
         let of = |can: &str| Some(can.to_owned());
         assert_eq!(tokens().await, [of("all"), of("events,inbound"), of("all")]);
         assert_eq!(can(&narrow, CredentialKind::Session).await, None);
-        // Such a build looks for tokens of this kind only, and so does not find the narrow one.
+        // A build from before grants looks for tokens of this kind only, and so does not find the restricted token.
         let known = Sql::of(&fixture.store, "SELECT hash FROM grants WHERE store_id = $1 AND kind = 'token'");
         let known = fixture.db.all(known, |cells| cells.take::<String>()).await.unwrap();
         assert!(known.len() == 2 && !known.contains(&narrow.as_str().to_owned()), "{known:?}");
@@ -400,7 +401,7 @@ mod tests {
         let sent = NewCredential { user: &user, kind: CredentialKind::Link, can: GrantSet::EVERYTHING, sent_to: Some("Änn@example.com") };
         write.insert_credential(&link, &sent, Timestamp::from_millis(0)).await.unwrap();
         write.commit().await.unwrap();
-        // Who is found, and whether the link is valid: the case of ASCII letters matters for the latter alone.
+        // The number of users that are found, and whether the link is valid. Only the latter depends on the case of ASCII letters.
         assert_eq!(spelled("Änn@example.com").await, (1, true));
         assert_eq!(spelled("ÄNN@Example.com").await, (1, false));
         assert_eq!(spelled("änn@example.com").await, (0, false));

@@ -1,4 +1,4 @@
-//! Drafts: messages that an assistant proposes and a person releases.
+//! Drafts: messages that an assistant proposes and that a user approves (releases) or discards.
 
 use sea_orm::{
     ActiveValue::{NotSet, Set},
@@ -21,8 +21,8 @@ use crate::{
     },
 };
 
-/// The number of inbound messages of a conversation among which the one that arrived last is looked for. A channel may bring a message
-/// that is dated before others that it brought earlier.
+/// [`Write::newest_inbound`] looks for the message that was received last among this number of inbound messages with the latest dates. A
+/// channel may deliver a message whose date is before the dates of messages that it delivered earlier.
 const INBOUND_LOOKED_AT: u64 = 200;
 
 fn draft(row: drafts::Model, now: Timestamp) -> Result<Draft> {
@@ -48,7 +48,7 @@ fn content(send: &Send) -> Result<String> {
     serde_json::to_string(send).map_err(|error| Error::Damaged(error.to_string()))
 }
 
-/// The drafts of a store that are in a state at a time.
+/// Returns the condition for the drafts of a store that are in a state at the time `now`.
 fn in_state(store: &StoreId, state: DraftState, now: Timestamp) -> Condition {
     let stored = Condition::all().add(drafts::Column::StoreId.eq(store)).add(drafts::Column::State.eq(state.stored()));
     match state {
@@ -80,15 +80,16 @@ impl Write {
         .await
     }
 
-    /// A draft, held until the end of the transaction. A write that needs its conversation too holds the draft first.
+    /// Returns a draft, and locks its row until the end of the transaction. A transaction that also locks its conversation locks the draft
+    /// first.
     pub async fn draft(&self, id: &DraftId) -> Result<Option<Draft>> {
         let found = drafts::Entity::find().filter(drafts::Column::StoreId.eq(self.store())).filter(drafts::Column::Id.eq(id));
         let row = self.select_for_update(found, model::<drafts::Entity>).await?.pop();
-        // The time is read after the wait for the row.
+        // The time is read after the wait for the lock of the row.
         row.map(|row| draft(row, self.now())).transpose()
     }
 
-    /// Writes what can be changed of a draft, which is held.
+    /// Saves the properties of a draft that can be changed. Its row is locked.
     pub async fn save_draft(&self, draft: &Draft) -> Result<()> {
         self.update(drafts::ActiveModel {
             store_id: Set(self.store().to_string()),
@@ -105,7 +106,8 @@ impl Write {
         .await
     }
 
-    /// How many drafts wait for their release. Two drafts that are made at the same moment do not count each other.
+    /// Returns the number of drafts that wait for approval. Concurrent transactions that create drafts do not count the drafts of each
+    /// other.
     pub async fn count_pending_drafts(&self) -> Result<i64> {
         let pending = Query::select()
             .expr(Func::count(Expr::col(drafts::Column::Id)))
@@ -121,7 +123,7 @@ impl Write {
             .select_only()
             .column(drafts::Column::Id)
             .filter(drafts::Column::StoreId.eq(self.store()))
-            // The state is named for the sake of the index.
+            // The condition names all states so that the index by state can be used.
             .filter(drafts::Column::State.is_in(["pending", "released", "discarded"]))
             .filter(drafts::Column::CreatedAt.lt(before))
             .limit(limit);
@@ -134,7 +136,7 @@ impl Write {
         Ok(())
     }
 
-    /// The inbound message of a conversation that arrived last.
+    /// Returns the inbound message of a conversation that was received last.
     pub async fn newest_inbound(&self, conversation: &ConversationId) -> Result<Option<MessageId>> {
         let newest = messages::Entity::find()
             .select_only()
@@ -157,7 +159,7 @@ impl Db {
         row.map(|row| draft(row, now)).transpose()
     }
 
-    /// At most `limit` drafts in a state, the newest first, after another draft in this order.
+    /// Returns at most `limit` drafts in a state, the newest first, after the draft `after` (keyset pagination).
     pub async fn drafts(
         &self,
         store: &StoreId,

@@ -1,11 +1,11 @@
-//! The keys that secrets are encrypted with at rest: XChaCha20-Poly1305, a random nonce for each secret.
+//! Encryption of secrets at rest, and its keys: XChaCha20-Poly1305 with a random nonce for each secret.
 //!
-//! A key is 32 bytes, written in base64. Several keys may stand in one text, with white space between them: the first key encrypts, all
-//! keys decrypt. So a new key can be put before the old one, and every process can read both until no secret has the old one. A
-//! ciphertext is bound to its table, store and endpoint: a row that is put in the place of another cannot be decrypted.
+//! A key is 32 bytes, written in base64. A text may contain several keys, separated by white space: the first key encrypts, all keys
+//! decrypt. So a new key can be put before the old key, and every process can decrypt with both until no secret is encrypted with the old
+//! key. A ciphertext is bound to its table, store and endpoint: a ciphertext that is copied to another row cannot be decrypted.
 //!
-//! A key file is read again before a secret is encrypted, and when a secret names a key that is not known yet; so a running process takes
-//! up a key that was added.
+//! A key file is read again before a secret is encrypted, and when a secret names a key that is not known yet. So a running process uses a
+//! key that was added without a restart.
 
 use std::{
     fs::{self, File},
@@ -26,18 +26,18 @@ use crate::store::{Error, Result};
 
 const KEY_BYTES: usize = 32;
 const NONCE_BYTES: usize = 24;
-/// Bytes of a key's id, which is a part of the key's hash.
+/// The number of bytes of a key's id, which is the beginning of the key's hash.
 const ID_BYTES: usize = 8;
-/// The longest key file: some 1,400 keys.
+/// The greatest size of a key file: some 1,400 keys.
 const MAX_FILE_BYTES: u64 = 64 * 1024;
 
-/// The keys of a process. Without one, secrets are stored as they are.
+/// The encryption keys of a process. Without a key, secrets are stored unencrypted.
 #[derive(Clone, Default)]
 pub struct SecretKeys(Arc<KeyRing>);
 
 #[derive(Default)]
 struct KeyRing {
-    /// Where the keys are read from, if they stand in a file.
+    /// The file from which the keys are read, if they are in a file.
     file: Option<PathBuf>,
     keys: RwLock<Vec<EncryptionKey>>,
 }
@@ -71,18 +71,18 @@ impl std::fmt::Debug for SecretKeys {
 }
 
 impl SecretKeys {
-    /// The keys in a text. `source` names the text in errors.
+    /// Parses the keys in a text. `source` names the text in errors.
     pub fn of_text(text: &str, source: &str) -> Result<Self> {
         Ok(Self(Arc::new(KeyRing { file: None, keys: RwLock::new(parse(text, source)?) })))
     }
 
-    /// The keys in a file.
+    /// Reads the keys from a file.
     pub fn of_file(path: &Path) -> Result<Self> {
         let keys = read(path)?;
         Ok(Self(Arc::new(KeyRing { file: Some(path.to_owned()), keys: RwLock::new(keys) })))
     }
 
-    /// The keys in a file, which is made with a new key where it is missing.
+    /// Reads the keys from a file. Creates the file with a new key if it does not exist.
     pub fn of_own_file(path: &Path) -> Result<Self> {
         if !path.exists() {
             make(path).map_err(|error| unusable(path, "cannot be made", &error))?;
@@ -90,12 +90,12 @@ impl SecretKeys {
         Self::of_file(path)
     }
 
-    /// A new key that is kept nowhere.
+    /// Generates a new key, which is kept in memory only.
     pub fn fresh() -> Result<Self> {
         Self::of_text(&new_key()?, "a new key")
     }
 
-    /// The id of the key that encrypts.
+    /// Returns the id of the key that encrypts, if there is a key.
     pub fn current_id(&self) -> Option<String> {
         self.first().map(|key| key.id)
     }
@@ -108,7 +108,7 @@ impl SecretKeys {
         Ok(())
     }
 
-    /// Whether a secret that names this key can be read.
+    /// Returns whether the key with this id is known, so that its secrets can be decrypted.
     pub fn knows(&self, id: &str) -> bool {
         self.named(id).is_some()
     }
@@ -124,7 +124,7 @@ impl SecretKeys {
         Ok(SealedSecret { bytes, key_id: Some(key.id) })
     }
 
-    /// The secret, or why it cannot be read.
+    /// Decrypts a secret. `Err`: why it cannot be decrypted.
     pub(in crate::store) fn open(&self, stored: SealedSecret, place: SecretRow<'_>) -> std::result::Result<Vec<u8>, String> {
         let Some(id) = stored.key_id else { return Ok(stored.bytes) };
         let key = self.named(&id).or_else(|| {
@@ -148,13 +148,13 @@ impl SecretKeys {
 }
 
 impl SecretRow<'_> {
-    /// What the ciphertext is bound to. Ids hold no NUL.
+    /// Returns the associated data to which the ciphertext is bound. Ids contain no NUL character.
     fn bound(&self) -> Vec<u8> {
         [self.table, self.store, self.owner].join("\0").into_bytes()
     }
 }
 
-/// A new key as it is written in a key file.
+/// Generates a new key, and returns it as it is written in a key file.
 fn new_key() -> Result<String> {
     let mut bytes = [0; KEY_BYTES];
     fill(&mut bytes)?;
@@ -178,7 +178,7 @@ fn read(path: &Path) -> Result<Vec<EncryptionKey>> {
     parse(&text, &format!("the key file `{}`", path.display()))
 }
 
-/// A key file is read more than once, which a pipe or a device does not allow.
+/// Reads a key file. Refuses a pipe or a device: a key file is read more than once, which they do not allow.
 fn text_of(path: &Path) -> io::Result<String> {
     // The type is tested before the file is opened: opening a pipe would wait for a writer.
     if !fs::metadata(path)?.is_file() {
@@ -205,8 +205,8 @@ impl EncryptionKey {
     }
 }
 
-/// Makes a key file that only its owner reads. Where another process makes it at the same time, the file of one of them stays whole:
-/// a file that exists is never replaced.
+/// Creates a key file with a new key, which only its owner can read. If another process creates the file at the same time, the complete
+/// file of one process stays: a file that exists is never replaced.
 fn make(path: &Path) -> io::Result<()> {
     let folder = folder_of(path);
     let key = new_key().map_err(io::Error::other)?;
@@ -217,9 +217,9 @@ fn make(path: &Path) -> io::Result<()> {
     }
 }
 
-/// The rotation of a key file. There is only one at a time, until it is dropped.
+/// A rotation of the keys in a key file. It holds a lock until it is dropped, so that there is one rotation at a time.
 pub struct Rotation {
-    /// The file itself, where the path is a symbolic link.
+    /// The key file, with symbolic links resolved.
     file: PathBuf,
     folder: PathBuf,
     /// The lock is on the folder, since the file itself is replaced.
@@ -227,7 +227,7 @@ pub struct Rotation {
 }
 
 impl Rotation {
-    /// Waits until no other process rotates the keys of this file.
+    /// Begins a rotation. Waits until no other process rotates the keys of this file.
     pub fn begin(path: &Path) -> Result<Self> {
         let failed = |error: io::Error| unusable(path, "cannot be changed", &error);
         let file = fs::canonicalize(path).map_err(failed)?;
@@ -237,8 +237,8 @@ impl Rotation {
         Ok(Self { file, folder, _lock: lock })
     }
 
-    /// Puts a new key before the keys of the file, so that the new key encrypts from now on. The key that encrypted before stays, and so
-    /// do the other keys that `wanted` names.
+    /// Puts a new key before the keys of the file, so that the new key encrypts from now on. Keeps the key that encrypted before, and the
+    /// other keys for whose ids `wanted` returns true.
     pub fn add_key(&self, wanted: impl Fn(&str) -> bool) -> Result<()> {
         let failed = |error: io::Error| unusable(&self.file, "cannot be changed", &error);
         let text = text_of(&self.file).map_err(failed)?;
@@ -255,7 +255,7 @@ fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// A temporary file with this text on the disk. Only its owner reads it.
+/// Creates a temporary file with this text, synced to disk. Only its owner can read it.
 fn written(folder: &Path, text: &str) -> io::Result<NamedTempFile> {
     let mut whole = NamedTempFile::new_in(folder)?;
     whole.write_all(text.as_bytes())?;

@@ -1,4 +1,4 @@
-//! API keys as they are made and changed. The look-up of a caller by its secret is in `api_key_auth`.
+//! API keys: their creation, changes, rotation and deletion. The look-up of a caller by its secret is in `api_key_auth`.
 
 use std::collections::HashMap;
 
@@ -38,7 +38,7 @@ fn key(row: api_keys::Model, last_four: Option<String>) -> ApiKey {
 }
 
 impl Db {
-    /// Every key of the store, oldest first.
+    /// Returns every key of the store, the oldest first.
     pub async fn keys(&self, store: &StoreId) -> Result<Vec<ApiKey>> {
         let keys = api_keys::Entity::find()
             .filter(api_keys::Column::StoreId.eq(store))
@@ -49,7 +49,7 @@ impl Db {
             .filter(api_key_secrets::Column::StoreId.eq(store))
             .order_by_asc(api_key_secrets::Column::ExpiresAt)
             .all(self.read());
-        // Of the secrets of a key, the one that is inserted last stays: the one that expires last.
+        // In the map, a later secret of a key replaces an earlier secret, so that the secret that expires last stays.
         let (keys, secrets) = (keys.await?, secrets.await?);
         let mut last_four: HashMap<String, String> = secrets.into_iter().map(|secret| (secret.key_id, secret.last_four)).collect();
         Ok(keys.into_iter().map(|row| (last_four.remove(&row.id), row)).map(|(last_four, row)| key(row, last_four)).collect())
@@ -74,11 +74,11 @@ impl Write {
         self.insert(row).await
     }
 
-    /// The key, held until the end of the transaction.
+    /// Returns a key, and locks its row until the end of the transaction.
     pub async fn key(&self, id: &KeyId) -> Result<Option<ApiKey>> {
         let found = api_keys::Entity::find().filter(self.of_key(id));
         let Some(row) = self.select_for_update(found, model::<api_keys::Entity>).await?.pop() else { return Ok(None) };
-        // The secret is read only once the key is held: the transaction that held the key before may have given it another secret.
+        // The secret is read after the key is locked: the transaction that held the lock before may have added another secret.
         let newest = api_key_secrets::Entity::find()
             .filter(api_key_secrets::Column::StoreId.eq(self.store()))
             .filter(api_key_secrets::Column::KeyId.eq(id))
@@ -88,7 +88,7 @@ impl Write {
         Ok(Some(key(row, last_four)))
     }
 
-    /// Writes what can be changed of a key.
+    /// Saves the properties of a key that can be changed.
     pub async fn save_key(&self, key: &ApiKey) -> Result<()> {
         let changed = api_keys::ActiveModel {
             store_id: Set(self.store().to_string()),
@@ -128,7 +128,7 @@ impl Write {
         Ok(())
     }
 
-    /// Notes when keys were last used.
+    /// Stores when keys were last used.
     pub async fn save_key_uses(&self, uses: &[(KeyId, Timestamp)]) -> Result<()> {
         let last_used = api_keys::Column::LastUsedAt;
         for (id, at) in uses {

@@ -1,6 +1,6 @@
-//! Stored secrets: which key each is encrypted with, and encrypting anew the secrets that have no key or another one.
+//! Re-encryption of stored secrets (key rotation), and the number of secrets for each encryption key.
 //!
-//! Called by `app` at each start and by `counterpart secrets`. A secret that cannot be read stays as it is.
+//! Called by `app` at each start and by `counterpart secrets`. A secret that cannot be decrypted stays as it is.
 
 use std::collections::BTreeMap;
 
@@ -20,10 +20,10 @@ use crate::store::{
 const TABLES: [Secrets; 3] =
     [crate::store::settings::webhooks::SECRETS, crate::store::settings::bridges::SECRETS, crate::store::api_key_auth::SECRETS];
 
-/// The most secrets that one transaction encrypts.
+/// The greatest number of secrets that one transaction encrypts.
 const TOGETHER: usize = 200;
 
-/// The outcome of encrypting secrets anew.
+/// The result of a re-encryption of secrets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Resealed {
     pub sealed: u64,
@@ -38,8 +38,8 @@ struct SealedRow {
     stored: SealedSecret,
 }
 
-/// Sets whether SQLite overwrites with zeros what a statement replaces; otherwise the former bytes stay in the page. PostgreSQL keeps
-/// former rows until they are vacuumed.
+/// Sets whether SQLite overwrites replaced bytes with zeros (`secure_delete`) or leaves them in the page. Does nothing on PostgreSQL, which
+/// keeps replaced rows until they are vacuumed.
 async fn overwrites(tx: &SystemTransaction, mode: &str) -> Result<()> {
     if tx.backend() == DbBackend::Sqlite {
         tx.all(&Sql::fixed(&format!("PRAGMA secure_delete = {mode}")), |_| Ok(())).await?;
@@ -56,14 +56,14 @@ impl Db {
         Ok(self.reseal_those(|key_id| key_id.is_none()).await?.sealed)
     }
 
-    /// Encrypts every secret with the key that encrypts now.
+    /// Encrypts with the current key every secret that is not encrypted with it.
     pub async fn reseal(&self) -> Result<Resealed> {
         self.secret_keys().refresh()?;
         let current = self.secret_keys().current_id();
         self.reseal_those(|key_id| key_id != current.as_deref()).await
     }
 
-    /// How many secrets are encrypted with each key. `None`: not encrypted.
+    /// Returns the number of secrets for each encryption key. The key `None` is for secrets that are not encrypted.
     pub async fn secrets_by_key(&self) -> Result<BTreeMap<Option<String>, i64>> {
         let mut counts = BTreeMap::new();
         for of in TABLES {
@@ -98,7 +98,7 @@ impl Db {
                     if let Some(column) = of.store {
                         sql.push(" AND ").push(column).push(" = ").text(store);
                     }
-                    // Another process may have been faster.
+                    // Another process may have encrypted the secret since it was read.
                     sql.push(" AND ").push(of.value).push(" = ").bytes(stored.bytes.clone());
                     resealed.sealed += tx.run(&sql).await?;
                 }

@@ -10,11 +10,11 @@ use crate::{
     },
 };
 
-/// A table of secrets.
+/// The description of a table of secrets: its name and columns.
 #[derive(Clone, Copy)]
 pub(in crate::store) struct Secrets {
     pub table: &'static str,
-    /// The column that says which endpoint or name a secret belongs to.
+    /// The column with the id of the endpoint, or the name, that a secret belongs to.
     pub owner: &'static str,
     pub value: &'static str,
     /// The column of the store, if the secrets belong to a store.
@@ -25,19 +25,19 @@ pub(in crate::store) struct Secrets {
 pub(in crate::store) type Read = std::result::Result<SigningSecret, String>;
 
 impl Secrets {
-    /// The secrets of an endpoint of a store.
+    /// Returns the description of a table with signing secrets of endpoints.
     pub const fn of_endpoints(table: &'static str, owner: &'static str) -> Self {
         Self { table, owner, value: "secret", store: Some("store_id") }
     }
 
-    /// The secret in the columns `secret, key_id`.
+    /// Reads and decrypts the secret in the columns `secret, key_id`.
     pub fn read(self, cells: &mut Cells<'_>, keys: &SecretKeys, store: &str, owner: &str) -> Result<Read> {
         let stored = SealedSecret { bytes: cells.bytes()?, key_id: cells.take()? };
         Ok(keys.open(stored, SecretRow { table: self.table, store, owner }).map(SigningSecret))
     }
 }
 
-/// The secrets that can be read. If there are secrets and none can be read: the reason of the first.
+/// Returns the secrets that can be read. `Err`: there are secrets, but none can be read; contains the reason for the first secret.
 pub(in crate::store) fn readable(secrets: impl IntoIterator<Item = Read>) -> std::result::Result<Vec<SigningSecret>, String> {
     let (mut readable, mut reason) = (Vec::new(), None);
     for secret in secrets {
@@ -53,7 +53,7 @@ pub(in crate::store) fn readable(secrets: impl IntoIterator<Item = Read>) -> std
 }
 
 impl Write {
-    /// Adds a new secret; the earlier secrets sign until `ends_at` at the latest.
+    /// Adds a new signing secret of an endpoint; its earlier secrets sign until `ends_at` at the latest.
     pub(in crate::store) async fn supersede(&self, of: Secrets, owner: &str, secret: &SigningSecret, ends_at: Timestamp) -> Result<()> {
         let mut sql = self.sql("DELETE FROM ");
         sql.push(of.table).push(" WHERE store_id = $1 AND ").push(of.owner).push(" = ").text(owner);

@@ -8,7 +8,7 @@ use crate::{
 };
 
 impl Db {
-    /// Makes a store; `false` when one with that id is there.
+    /// Creates a store. Returns `false` if a store with this id exists.
     pub async fn insert_store(&self, store: &Store) -> Result<bool> {
         let row = stores::ActiveModel {
             id: Set(store.id.to_string()),
@@ -25,7 +25,7 @@ impl Db {
         }
     }
 
-    /// Changes a store's settings; a setting that is `None` stays. Returns the store as it is then, or `None` if there is no such store.
+    /// Changes a store's settings; a setting that is `None` stays. Returns the changed store, or `None` if there is no such store.
     pub async fn edit_store(
         &self,
         id: &StoreId,
@@ -51,7 +51,7 @@ impl Db {
         Ok(stores::Entity::find_by_id(id.as_str()).one(self.read()).await?.map(Into::into))
     }
 
-    /// Every store of the database, by id.
+    /// Returns every store of the database, in the order of ids.
     pub async fn stores(&self) -> Result<Vec<Store>> {
         let rows = stores::Entity::find().order_by_asc(stores::Column::Id).all(self.read()).await?;
         Ok(rows.into_iter().map(Into::into).collect())

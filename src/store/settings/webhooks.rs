@@ -57,7 +57,7 @@ impl Write {
         self.insert_secret(SECRETS, webhook.id.as_str(), secret).await
     }
 
-    /// The subscription, held until the end of the transaction.
+    /// Returns a subscription, and locks its row until the end of the transaction.
     pub async fn webhook(&self, id: &WebhookId) -> Result<Option<Webhook>> {
         let found = webhooks::Entity::find().filter(self.of_webhook(id));
         let Some(row) = self.select_for_update(found, model::<webhooks::Entity>).await?.pop() else { return Ok(None) };
@@ -71,7 +71,7 @@ impl Write {
         Ok(Some(Webhook { kinds, ..row.into() }))
     }
 
-    /// Writes what can be changed of a subscription. A subscription that is not enabled keeps nothing in its queue.
+    /// Saves the properties of a subscription that can be changed. Cancels the queued deliveries of a subscription that is not enabled.
     pub async fn save_webhook(&self, webhook: &Webhook) -> Result<()> {
         self.update(webhooks::ActiveModel {
             store_id: Set(self.store().to_string()),
@@ -112,14 +112,14 @@ impl Write {
         Ok(())
     }
 
-    /// Adds a new secret; the earlier secrets sign until `ends_at` at the latest.
+    /// Adds a new signing secret of a subscription; its earlier secrets sign until `ends_at` at the latest.
     pub async fn supersede_secrets(&self, id: &WebhookId, secret: &SigningSecret, ends_at: Timestamp) -> Result<()> {
         self.supersede(SECRETS, id.as_str(), secret, ends_at).await
     }
 
-    /// Removes a subscription, which is held, with all that belongs to it.
+    /// Deletes a subscription, whose row is locked, with its deliveries, logged attempts, secrets and kinds.
     pub async fn delete_webhook(&self, id: &WebhookId) -> Result<()> {
-        /// The rows of a subscription in a table.
+        /// A statement that deletes the rows of the subscription in a table.
         macro_rules! rows {
             ($table:ident) => {
                 $table::Entity::delete_many().filter($table::Column::StoreId.eq(self.store())).filter($table::Column::WebhookId.eq(id))
@@ -135,14 +135,15 @@ impl Write {
         Ok(())
     }
 
-    /// The URL of an enabled subscription, and since when deliveries to it have done nothing but fail. The row is not held.
+    /// Returns the URL of an enabled subscription, and since when all attempts to deliver to it have failed. Does not lock the row.
     pub async fn health(&self, webhook: &WebhookId) -> Result<Option<(String, Option<Timestamp>)>> {
         let enabled = webhooks::Entity::find().filter(self.of_webhook(webhook)).filter(webhooks::Column::Enabled.eq(true));
         let found = self.select(enabled, model::<webhooks::Entity>).await?.pop();
         Ok(found.map(|row| (row.url, row.failing_since.map(Timestamp::from_millis))))
     }
 
-    /// Notes whether the endpoint of a delivery answers. Writes only if that changes, and not if the subscription has another URL by now.
+    /// Stores since when the endpoint of a delivery has failed, or `None` if it accepts deliveries. Writes only if the endpoint begins or
+    /// stops to fail, and only if the subscription still has the URL of the delivery.
     pub async fn note_health(&self, shipment: &Shipment, failing_since: Option<Timestamp>) -> Result<()> {
         let column = webhooks::Column::FailingSince;
         let changes = if failing_since.is_some() { column.is_null() } else { column.is_not_null() };
@@ -161,7 +162,7 @@ impl Write {
 }
 
 impl Db {
-    /// The subscriptions of a store, the oldest first.
+    /// Returns the subscriptions of a store, the oldest first.
     pub async fn webhooks(&self, store: &StoreId) -> Result<Vec<Webhook>> {
         let rows = webhooks::Entity::find()
             .filter(webhooks::Column::StoreId.eq(store))
@@ -181,7 +182,7 @@ impl Db {
         Ok(webhooks)
     }
 
-    /// Whether any store has a subscription that is enabled.
+    /// Returns whether any store has an enabled subscription.
     pub async fn is_subscribed_to(&self) -> Result<bool> {
         Ok(webhooks::Entity::find().filter(webhooks::Column::Enabled.eq(true)).one(self.read()).await?.is_some())
     }

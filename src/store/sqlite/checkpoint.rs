@@ -1,15 +1,17 @@
-//! Checkpoints: copying the write-ahead log into the SQLite file beside the writer, and what happens if the disk refuses a sync.
+//! Checkpoints: copying the write-ahead log (WAL) into the SQLite file concurrently with the writer, and what happens if a sync fails.
 //!
-//! Left to itself, SQLite runs the checkpoint within the commit that made the log long, and all writers wait until the disk has the
-//! copied pages: 25 ms and more where many conversations are written to. Here a separate connection runs the checkpoint in rounds. Each
-//! round leaves the pages that were written meanwhile to the next round; at last the writer itself copies the rest, which is little
-//! unless the disk is slower than the writes. The next writer finds a log that is copied to its end, and starts it over. While a reader
-//! still needs an old snapshot, the checkpoint is tried again until that reader has gone.
+//! By default SQLite runs the checkpoint within the commit that made the WAL long, and all writers wait until the copied pages are on disk.
+//! Here a separate connection runs the checkpoint in rounds. Pages that are written during a round are left to the next round. After the
+//! last round the writer itself copies the remaining pages, which are few unless the disk is slower than the writes. The next writer then
+//! finds a WAL that is copied to its end, and SQLite writes it from its beginning again (the WAL starts over). While a reader still needs
+//! an old snapshot, the checkpoint is tried again until that reader has ended.
 //!
-//! Guarantees: the log starts over only once the disk has every page that was copied from it. If the disk refused a sync, the log does
-//! not start over while this process lives; the next process that opens the file alone copies the log from its beginning. A log that
-//! could not be copied here is copied by SQLite, within a commit, once it is [`LAST`] times as long as its limit; the log of an import is
-//! copied within the commits of the import.
+//! Guarantees:
+//! - The WAL starts over only once every page that was copied from it is on disk.
+//! - If a sync failed, the WAL does not start over while this process runs; the next process that opens the file alone copies the WAL from
+//!   its beginning.
+//! - A WAL that could not be copied here is copied by SQLite, within a commit, once it is [`LAST`] times as long as its limit. The WAL of
+//!   an import is copied within the commits of the import.
 
 use std::time::Duration;
 
@@ -24,19 +26,19 @@ use crate::store::{
     },
 };
 
-/// The maximum number of rounds, during which writers go on, and the number of remaining pages that is small enough to end the rounds.
+/// The maximum number of rounds, during which writers go on, and the number of uncopied pages at which no further round is run.
 const ROUNDS: u32 = 4;
 const LITTLE: i64 = 400;
 
-/// How many times its limit the log may be long before SQLite copies it within a commit. When the log starts over, its file is cut to the
-/// same size.
+/// The WAL may become this many times as long as its limit before SQLite copies it within a commit. When the WAL starts over, its file is
+/// truncated to the same length.
 pub(in crate::store) const LAST: u32 = 2;
 
-/// The pause before a checkpoint that a reader held up is tried again, at first and at most.
+/// The first and the longest pause before a checkpoint that a reader blocked is tried again.
 pub(in crate::store) const PAUSE: Duration = Duration::from_millis(20);
 pub(in crate::store) const LONG_PAUSE: Duration = Duration::from_secs(1);
 
-/// When the log is to be copied: from this number of pages on, unless a copy is underway.
+/// When a checkpoint is due: once the WAL has this number of pages, unless a checkpoint is in progress.
 pub(in crate::store) struct Copying {
     pub pages: u32,
     pub underway: bool,
@@ -47,7 +49,7 @@ impl Copying {
         Self { pages, underway: false }
     }
 
-    /// The settings of a connection that writes.
+    /// Returns the checkpoint settings of a connection that writes.
     pub fn settings(&self) -> String {
         let last = LAST * self.pages;
         format!("PRAGMA wal_autocheckpoint = {last}; PRAGMA journal_size_limit = {};", PAGE_BYTES * last)
@@ -58,26 +60,26 @@ impl Copying {
     }
 }
 
-/// The outcome of an attempt to copy the log.
+/// The outcome of an attempt to copy the WAL to its end.
 pub(in crate::store) enum Checkpointed {
     Done,
     Left,
-    /// The disk refused a sync. It reports this only once; afterwards the pages that it does not have count as copied.
+    /// The disk refused a sync. This error is reported only once; afterwards pages that are missing on the disk count as copied.
     Refused,
 }
 
-/// Copies the log until few pages are left, or nothing more can be copied. `false`: the disk refused a sync, and the log is kept from
-/// starting over.
+/// Copies the WAL in rounds, until few pages are left or nothing more can be copied. Returns `false` if the disk refused a sync; then the
+/// WAL is kept from starting over.
 pub(in crate::store) fn rounds(file: &FileIdentity, sync: impl Fn(&Connection) -> Result<()>) -> Result<bool> {
     let (connection, keeper) = (open_writer(file.path())?, open_writer(file.path())?);
     // The path may lead to another file by now.
     file.check()?;
     let mut copied = -1;
     for _ in 0..ROUNDS {
-        // Opens a read transaction before any page is copied: it keeps the log from starting over if the disk refuses the copy.
+        // Opens a read transaction before any page is copied: it keeps the WAL from starting over if the disk refuses a sync.
         keeper.execute_batch("BEGIN; SELECT 1 FROM sqlite_schema")?;
-        // Pages that an earlier attempt copied without a sync are synced first, apart from the checkpoint's own sync: a checkpoint whose
-        // sync fails may be repeated, a failed sync of those pages may not.
+        // Pages that an earlier attempt copied without a sync are synced first, by themselves: if the checkpoint's own sync fails, the
+        // checkpoint may be repeated; if the sync of those pages fails, it may not.
         let refused = sync(&connection).is_err() || {
             log(&connection, "PASSIVE")?;
             sync(&connection).is_err()
@@ -96,8 +98,9 @@ pub(in crate::store) fn rounds(file: &FileIdentity, sync: impl Fn(&Connection) -
     Ok(true)
 }
 
-/// Waits until the disk has the copied pages. A checkpoint syncs only if it came to the end of the log, which it does not do beside
-/// writers; the checkpoint that does come to it would wait for everything that the earlier ones left unsynced.
+/// Waits until the copied pages are on disk. A checkpoint syncs only if it reaches the end of the WAL, which it does not reach while
+/// writers add pages. Without this call, the checkpoint that does reach the end would wait for everything that earlier checkpoints left
+/// unsynced.
 pub(in crate::store) fn sync(connection: &Connection) -> Result<()> {
     library::sync_file(connection)
 }
@@ -125,7 +128,7 @@ mod tests {
         file
     }
 
-    /// Commits ten pages and a little, as one writer.
+    /// Commits slightly more than ten pages, as one writer.
     async fn write(writer: &Writer, n: i64) {
         let turn = writer.turn().await.unwrap();
         turn.run(&Sql::fixed("INSERT INTO t VALUES ($1, $2)").with(Param::Integer(n)).with(Param::Bytes(vec![7; 40_000]))).unwrap();
@@ -136,14 +139,14 @@ mod tests {
         log(file, "NOOP").unwrap().pages
     }
 
-    /// Commits until the log has at least `long` pages.
+    /// Commits until the WAL has at least `long` pages.
     async fn fill(writer: &Writer, file: &Connection, long: u32) {
         while pages(file) < long.into() {
             write(writer, 0).await;
         }
     }
 
-    /// Whether the log is copied to its end in time, without another write.
+    /// Waits for a checkpoint, without another write; returns whether the WAL is copied to its end in time.
     async fn is_copied(file: &Connection) -> bool {
         let wait = async {
             while log(file, "NOOP").unwrap().is_left(1) {
@@ -153,8 +156,8 @@ mod tests {
         timeout(Duration::from_secs(20), wait).await.is_ok()
     }
 
-    /// Writes until the log starts over: with the next write, or with a later one if that write came before the copy had let go of the
-    /// log, which takes longer on a busy machine.
+    /// Writes until the WAL starts over. That happens at the next write, or at a later write if the checkpoint still used the WAL, which
+    /// takes longer on a busy machine.
     async fn starts_over(writer: &Writer, file: &Connection) {
         for _ in 0..100 {
             write(writer, 0).await;
@@ -203,7 +206,7 @@ mod tests {
         }
         fill(&writer, &file, PAGES).await;
         assert!(is_copied(&file).await);
-        // Some thirteen thousand pages went through the log.
+        // Some thirteen thousand pages were written to the WAL.
         let size = std::fs::metadata(home.path().join("file.db-wal")).unwrap().len();
         assert!(size < 4096 * 13_000 / 4, "{size}");
         writer.close().await;
@@ -240,7 +243,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("file.db");
         let file = file(&path);
-        // This writer copies nothing itself.
+        // This writer runs no checkpoint itself: its limit for the WAL is too high.
         let writer = Writer::new(opened(&path), 100 * PAGES);
         fill(&writer, &file, PAGES).await;
         let synced = std::cell::Cell::new(0);
@@ -248,7 +251,7 @@ mod tests {
             synced.set(synced.get() + 1);
             if synced.get() == 1 { Ok(()) } else { Err(crate::store::Error::Damaged("input/output error".to_owned())) }
         };
-        // A checkpoint that reaches the end of the log syncs the file by itself, without `refuses`. The open snapshot of the reader keeps
+        // A checkpoint that reaches the end of the WAL syncs the file by itself, without `refuses`. The open snapshot of the reader keeps
         // it from reaching the end, as concurrent writers do.
         let reader = Connection::open(&path).unwrap();
         reader.execute_batch("BEGIN; SELECT * FROM t").unwrap();

@@ -1,4 +1,4 @@
-//! Checkpoint task: copies a long log into the SQLite file beside the writer, and tries again until it is copied.
+//! Checkpoint task: copies a long write-ahead log (WAL) into the SQLite file concurrently with the writer, and retries until it is copied.
 
 use std::{
     sync::{Arc, atomic::Ordering},
@@ -15,11 +15,11 @@ use crate::store::{
     },
 };
 
-/// The pause between two checks of a log that is not copied any more.
+/// The pause between two checks of the length of a WAL that is no longer copied.
 const BETWEEN_WARNINGS: Duration = Duration::from_secs(10);
 
 impl Writer {
-    /// Starts a checkpoint, which copies the write-ahead log into the file, if the log is long. To be called after a commit.
+    /// Starts a checkpoint, which copies the WAL into the file, if the WAL is long. To be called after a commit.
     pub fn copy_if_due(&self, seat: &mut WriterSeat) {
         if seat.connection.as_ref().is_some_and(|connection| seat.copying.is_due(connection)) {
             seat.copying.underway = true;
@@ -37,7 +37,7 @@ impl Writer {
                     self.refused_copies.fetch_add(1, Ordering::Relaxed);
                     return self.warn_of_log(&file).await;
                 }
-                // An import has the seat, or a reader is in the way.
+                // An import has the writer lock, or a reader still needs an old snapshot.
                 Ok(Checkpointed::Left) | Err(Error::Busy) => {}
                 Err(_) if self.sit().await.is_ok_and(|seat| seat.closed) => return,
                 Err(error) => {
@@ -50,7 +50,7 @@ impl Writer {
         }
     }
 
-    /// Logs an error each time that a log which is not copied any more has doubled in size, until the file is closed.
+    /// Logs an error each time a WAL that is no longer copied has doubled in size, until the writer is closed.
     async fn warn_of_log(&self, file: &FileIdentity) {
         let mut warned = 0;
         while !self.sit().await.is_ok_and(|seat| seat.closed) {
@@ -74,7 +74,7 @@ impl Writer {
             sole.with(|seat| {
                 let left = match &seat.connection {
                     Some(connection) => log(connection, "PASSIVE")?.is_left(seat.copying.pages),
-                    // A commit failed and closed the connection; the next write opens another.
+                    // A failed commit has closed the connection. The next write opens another.
                     None => !seat.closed,
                 };
                 seat.copying.underway = left;

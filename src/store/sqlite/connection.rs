@@ -1,4 +1,4 @@
-//! A SQLite connection without SeaORM: opening it, and running a statement inline, on the calling thread.
+//! A SQLite connection without SeaORM: opens it, and runs a statement inline, on the calling thread.
 
 use std::path::{Path, PathBuf};
 
@@ -11,23 +11,23 @@ use crate::store::{
     sql::{Param, Sql},
 };
 
-/// The page size of a new SQLite file, in bytes. An existing file keeps its own page size. A send changes some five pages of its own in a
-/// few places each, and the write-ahead log takes whole pages: with pages twice as large, a tenth fewer sends are completed in a second,
-/// and reads cost no less.
+/// The page size of a new SQLite file, in bytes. An existing file keeps its own page size. Sending a message changes some five pages, each
+/// in a few places, and the write-ahead log (WAL) takes whole pages. With larger pages fewer messages can be sent in a second, and reads
+/// cost no less.
 pub(in crate::store) const PAGE_BYTES: u32 = 2048;
 
-/// What SQLite appends to the name of a database for its write-ahead log and for the log's index.
+/// The suffixes that SQLite appends to the name of a database: for its write-ahead log (WAL), and for the WAL's index.
 pub(in crate::store) const LOG: &str = "-wal";
 pub(in crate::store) const INDEX: &str = "-shm";
 
-/// The path of a file beside a database.
+/// Returns the path of a database with `suffix` appended to its file name.
 pub(in crate::store) fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut path = path.as_os_str().to_owned();
     path.push(suffix);
     path.into()
 }
 
-/// A connection to a file that exists: SeaORM has opened it for writing before.
+/// Opens a connection to a file that exists: SeaORM has opened it for writing before.
 pub(in crate::store) fn open(path: &Path) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
@@ -35,36 +35,36 @@ pub(in crate::store) fn open(path: &Path) -> Result<Connection> {
     Ok(connection)
 }
 
-/// A connection that writes.
+/// Opens a connection for writing.
 pub(in crate::store) fn open_writer(path: &Path) -> Result<Connection> {
     let connection = open(path)?;
-    // The writer waits for the lock itself, without blocking a thread.
+    // SQLite does not wait for the lock (busy_timeout = 0): the writer polls for it without blocking a thread.
     connection.execute_batch("PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA busy_timeout = 0;")?;
     Ok(connection)
 }
 
-/// The length of the write-ahead log, in pages, and how many of these pages are copied into the database.
+/// The length of the WAL, in pages, and how many of these pages are copied into the database.
 pub(in crate::store) struct Log {
     pub pages: i64,
     pub copied: i64,
 }
 
 impl Log {
-    /// Whether the log has at least this many pages and is not copied to its end. While another connection runs a checkpoint, SQLite does
-    /// not tell the length (it is negative), and the log counts as not copied.
+    /// Returns whether the WAL has at least this many pages and is not copied to its end. While another connection runs a checkpoint,
+    /// SQLite reports a negative length, and the WAL counts as not copied.
     pub fn is_left(&self, pages: u32) -> bool {
         self.pages < 0 || (self.pages >= pages.into() && self.copied < self.pages)
     }
 }
 
-/// Runs a checkpoint of this kind and returns the state of the log after it. While another connection runs a checkpoint, this one does
-/// nothing.
+/// Runs a checkpoint of this kind and returns the state of the WAL after it; the kind `NOOP` copies nothing. While another connection runs
+/// a checkpoint, this checkpoint does nothing.
 pub(in crate::store) fn log(connection: &Connection, checkpoint: &str) -> Result<Log> {
     let mut statement = connection.prepare_cached(&format!("PRAGMA wal_checkpoint({checkpoint})"))?;
     Ok(statement.query_row((), |row| Ok(Log { pages: row.get(1)?, copied: row.get(2)? }))?)
 }
 
-/// Runs a statement that returns rows.
+/// Runs a statement and returns its rows, each decoded by `decode`.
 pub(in crate::store) fn read<T>(connection: &Connection, sql: &Sql, decode: &impl Fn(&mut Cells<'_>) -> Result<T>) -> Result<Vec<T>> {
     let _watch = Watch::one(sql);
     let mut statement = connection.prepare_cached(&sql.for_sqlite())?;

@@ -1,6 +1,7 @@
-//! Copies of a SQLite database as it is at one moment, beside whatever else reads and writes it.
+//! Snapshot copies of a SQLite database, made while other connections read and write it.
 //!
-//! Each copy has a new application id. [`stale`](crate::store::sqlite::stale_files) recognises by it a log that belongs to another file.
+//! Each copy has a new application id. By this id [`stale_files`](crate::store::sqlite::stale_files) recognises a write-ahead log (WAL)
+//! that belongs to another file.
 
 use std::path::Path;
 
@@ -17,22 +18,22 @@ use crate::store::{
     },
 };
 
-/// Pages that are copied between two reports.
+/// The number of pages that are copied between two calls of the progress callback.
 const STEP: i32 = 4096;
 
-/// Called with the number of pages that are copied, and the number of all pages.
+/// A progress callback: called with the number of pages copied so far, and the number of all pages.
 pub type Progress<'a> = &'a (dyn Fn(u64, u64) + Send + Sync);
 
-/// The kind of database that is copied.
+/// Whether the database that is copied may be in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::store) enum CopySource {
-    /// A database that others may open and write meanwhile.
+    /// A database that other connections may open and write during the copy.
     Live,
-    /// A file that nothing writes. It may lie where nothing can be written.
+    /// A file that nothing writes. Its folder may be read-only.
     AtRest,
 }
 
-/// Copies a database, its log included, into a file that is empty or not there. One read transaction sees all of it.
+/// Copies a database, including its WAL, into a file that is empty or does not exist. The whole copy is made in one read transaction.
 pub(in crate::store) fn copy(from: &Path, source: CopySource, to: &Path, progress: Option<Progress<'_>>) -> Result<()> {
     refuse_foreign_log(from)?;
     let source = match source {
@@ -61,7 +62,7 @@ pub(in crate::store) fn copy(from: &Path, source: CopySource, to: &Path, progres
     source.execute_batch("COMMIT")?;
     let mut id = [0; 4];
     getrandom::fill(&mut id).map_err(|error| Error::Failing(format!("the system has no random bytes: {error}")))?;
-    // The log of the target, if any, is removed when the target is closed.
+    // The WAL of the target, if any, is removed when the target is closed.
     target.execute_batch(&format!("PRAGMA application_id = {}", i32::from_ne_bytes(id)))?;
     target.close().map_err(|(_, error)| error)?;
     std::fs::File::open(to).and_then(|file| file.sync_all()).map_err(|error| Error::Failing(format!("`{}`: {error}", to.display())))

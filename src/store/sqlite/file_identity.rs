@@ -1,17 +1,18 @@
 //! File identity: whether the path of a SQLite database still leads to the files that are open, and whether they are intact.
 //!
-//! An open file outlives its name. When the database, its log or the log's index is deleted or replaced under a running server, SQLite
-//! goes on in files without a name, and everything it acknowledges is lost with the last process that has them open. A file that was cut
-//! short has lost pages that nothing has asked for yet. A file that another file was copied over has pages of both. The writer therefore
-//! checks the names and the files before it begins a group and before it acknowledges one; a reader checks them before it opens a
-//! connection.
+//! An open file stays usable after its name is deleted. If the database, its write-ahead log (WAL) or the WAL's index is deleted or
+//! replaced while a server runs, SQLite continues in files without a name, and everything that it acknowledges is lost when the last
+//! process closes them. A file that was truncated has lost pages, which remains unnoticed until they are read. A file over which another
+//! file was copied has pages of both. Therefore the writer checks the names and the files before it begins a group commit and before it
+//! acknowledges the group; a reader checks them before it opens a connection.
 //!
-//! A check costs three calls of `stat`. The header is read only if a length or the time of the last change differs from the check before,
-//! as after a checkpoint. A database that became shorter is then compared with the length that its header states. A log that became
-//! shorter is compared with the number of pages that its index states.
+//! A check costs three calls of `stat`. The header is read only if a length or the time of the last change differs from the previous check,
+//! as after a checkpoint. A database that became shorter is then compared with the length that its header states. A WAL that became shorter
+//! is compared with the number of pages that its index states.
 //!
-//! Guarantee: a write that is acknowledged went to the files that the path led to after its commit. Not noticed are a log that is cut
-//! short in the few milliseconds between the two looks, and a whole SQLite database that was copied over this one within that time.
+//! Guarantee: a write that is acknowledged went to the files that the path led to after its commit. Two cases are not noticed: a WAL that
+//! is truncated in the few milliseconds between the two checks, and a whole SQLite database that was copied over this database within that
+//! time.
 
 use std::{
     fs::{self, File, Metadata},
@@ -38,24 +39,25 @@ use crate::store::{
 /// The device and the inode of a file.
 type Inode = (u64, u64);
 
-/// A database file as it was when it was first opened, with its log and the log's index.
+/// The identity of a database file when it was first opened, with its WAL and the WAL's index.
 pub(in crate::store) struct FileIdentity {
     path: PathBuf,
     inode: Inode,
     log: Inode,
     index: Inode,
     application_id: i32,
-    /// Keeps SQLite from removing the log while other connections come and go. `None` once it is closed.
+    /// A connection that stays open, so that SQLite does not remove the WAL when the last other connection closes. `None` once it is
+    /// closed.
     keeper: Mutex<Option<Connection>>,
-    /// Opened when the header is first asked for, and never closed: whichever of a process's descriptors of a file is closed, the system
-    /// drops the locks that SQLite holds on it (https://www.sqlite.org/howtocorrupt.html, 2.2).
+    /// The database file, opened when its header is first read, and never closed: when a process closes any of its descriptors of a file,
+    /// the system drops all locks that SQLite holds on the file (https://www.sqlite.org/howtocorrupt.html, 2.2).
     header: OnceLock<ManuallyDrop<File>>,
     seen: Mutex<FileState>,
-    /// The state of the files that looked wrong, and since when it has not changed.
+    /// The state in which the files looked wrong, and since when it has not changed.
     suspicion: Mutex<Option<(FileState, Instant)>>,
     /// How long a state that looks wrong must stay unchanged before it counts as a fault.
     quiet: Duration,
-    /// What another program did to the content of the files. It cannot be repaired while they are open.
+    /// The error message once another program has changed the content of the files. That cannot be repaired while they are open.
     broken: OnceLock<String>,
 }
 
@@ -66,11 +68,11 @@ struct FileState {
     length: u64,
     /// When the database was last changed, in seconds and nanoseconds.
     changed: (i64, i64),
-    /// The length of the log, in bytes.
+    /// The length of the WAL, in bytes.
     log: u64,
 }
 
-/// How many checks in a row must find something wrong before a write is refused for it.
+/// How many comparisons in a row must find something wrong before a write is refused.
 const LOOKS: u32 = 3;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
 
@@ -85,17 +87,17 @@ const PAGE_BYTES_AT: usize = 16;
 const PAGES_AT: usize = 28;
 const HEADER: usize = PAGES_AT + 4;
 
-/// The bytes of a log's header, and of the frame header before each of its pages.
+/// The length of the WAL's header, and of the frame header before each of its pages, in bytes.
 const LOG_HEADER: u64 = 32;
 const FRAME_HEADER: u64 = 24;
 
 const WHAT_HELPS: &str = "writes are refused; stop the server, put the file back, and start it again";
 
 impl FileIdentity {
-    /// The file at a path, which must be there and have a log.
+    /// Records the identity of the file at a path. The file must exist and have a WAL.
     pub fn of(path: &Path) -> Result<Self> {
         let keeper = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
-        // The first read opens the log.
+        // The first read opens the WAL.
         keeper.query_row("SELECT COUNT(*) FROM sqlite_schema", (), |row| row.get::<_, i64>(0))?;
         let look = |path: &Path| fs::metadata(path).map_err(|error| Error::Unavailable(format!("`{}`: {error}", path.display())));
         let (found, log) = (look(path)?, look(&beside(path, LOG))?);
@@ -107,7 +109,7 @@ impl FileIdentity {
             application_id: application_id(&keeper)?,
             keeper: Mutex::new(Some(keeper)),
             header: OnceLock::new(),
-            // The first look reads the header.
+            // The time 0 differs from the file's time, so that the first check reads the header.
             seen: Mutex::new(FileState { length: found.len(), changed: (0, 0), log: log.len() }),
             suspicion: Mutex::default(),
             quiet: QUIET,
@@ -119,12 +121,13 @@ impl FileIdentity {
         &self.path
     }
 
-    /// A statement that writes the first page into the log. The application id in that page shows that the log belongs to the file.
+    /// Returns a statement that writes the first page into the WAL. The application id in that page shows that the WAL belongs to the file.
     pub fn name_in_log(&self) -> String {
         format!("PRAGMA application_id = {}", self.application_id)
     }
 
-    /// Fails unless the paths lead to the files that were opened first, and these files were neither cut short nor written over.
+    /// Checks the files: fails unless the paths lead to the files that were opened first, and these files were neither truncated nor
+    /// overwritten.
     pub fn check(&self) -> Result<()> {
         if let Some(reason) = self.broken.get() {
             return Err(Error::Unusable(reason.clone()));
@@ -139,7 +142,7 @@ impl FileIdentity {
         Ok(())
     }
 
-    /// The current state of the files.
+    /// Returns the current state of the files. Fails if a file was removed or replaced.
     fn look(&self) -> Result<FileState> {
         let log = same(&beside(&self.path, LOG), self.log)?.len();
         same(&beside(&self.path, INDEX), self.index)?;
@@ -147,10 +150,11 @@ impl FileIdentity {
         Ok(FileState { length: found.len(), changed: (found.mtime(), found.mtime_nsec()), log })
     }
 
-    /// The state to remember for files that differ from the check before. `None`: the state cannot be told.
+    /// Compares files that differ from the previous check with what their headers state. Returns the state to remember, or `None` if a file
+    /// cannot be read. Fails if a file was truncated or overwritten.
     fn compared(&self, before: FileState, mut now: FileState) -> Result<Option<FileState>> {
         for look in 1.. {
-            // A file that cannot be read is reported by SQLite.
+            // No error here: SQLite reports a file that cannot be read.
             let Ok(header) = self.header() else { return Ok(None) };
             let Some(pages) = self.pages_of_log() else { return Ok(None) };
             let wrong = match header {
@@ -175,7 +179,7 @@ impl FileIdentity {
         Ok(None)
     }
 
-    /// Notes that a file looks wrong. The files count as broken once they have not changed for a while.
+    /// Records that a file looks wrong, and returns the error. The files count as broken once they have not changed for a while.
     fn suspect(&self, now: FileState, path: &Path, what: &str) -> Error {
         let mut suspicion = lock(&self.suspicion);
         let path = path.display();
@@ -193,23 +197,23 @@ impl FileIdentity {
         }
     }
 
-    /// The bytes of the database and its log.
+    /// Returns the size of the database and its WAL, in bytes.
     pub fn bytes(&self) -> u64 {
         ["", LOG].iter().filter_map(|suffix| fs::metadata(beside(&self.path, suffix)).ok()).map(|found| found.len()).sum()
     }
 
-    /// The bytes of the log at the last check.
+    /// Returns the size of the WAL at the last check, in bytes.
     pub fn log_length(&self) -> u64 {
         lock(&self.seen).log
     }
 
-    /// Lets SQLite copy the log into the database and remove the log with the last other connection. To be called once all other
-    /// connections of this process are closed.
+    /// Closes the connection that keeps the WAL, so that SQLite copies the WAL into the database and removes it when the last other
+    /// connection closes. To be called once all other connections of this process are closed.
     pub fn close(&self) {
         drop(lock(&self.keeper).take());
     }
 
-    /// The file's header; `None` where the file does not begin with one.
+    /// Reads the file's header; `None` if the file does not begin with a header.
     fn header(&self) -> io::Result<Option<Header>> {
         let file = match self.header.get() {
             Some(file) => file,
@@ -226,7 +230,7 @@ impl FileIdentity {
         }
     }
 
-    /// The number of pages that the log has by its index; `None` if it is not known.
+    /// Returns the number of pages of the WAL according to its index; `None` if that is not known.
     fn pages_of_log(&self) -> Option<u64> {
         let keeper = lock(&self.keeper);
         u64::try_from(connection::log(keeper.as_ref()?, "NOOP").ok()?.pages).ok()
@@ -235,7 +239,7 @@ impl FileIdentity {
 
 /// The values that are read from the header of a SQLite file.
 struct Header {
-    /// The bytes of a page, and of the whole file.
+    /// The size of a page, and of the whole file, in bytes.
     page: u64,
     length: u64,
 }
@@ -251,7 +255,7 @@ impl Header {
     }
 }
 
-/// The bytes of a log with this number of pages.
+/// Returns the length in bytes of a WAL with this number of pages of this size.
 fn log_length(pages: u64, page: u64) -> u64 {
     if pages == 0 { 0 } else { LOG_HEADER + pages * (FRAME_HEADER + page) }
 }
@@ -294,12 +298,13 @@ mod tests {
         matches!(checked, Err(Error::Unusable(reason)) if reason.contains(what))
     }
 
-    /// An identity that takes the files for broken as soon as it sees the same wrong state a second time.
+    /// An identity that counts the files as broken as soon as it sees the same wrong state a second time.
     fn hasty(path: &Path) -> FileIdentity {
         FileIdentity { quiet: Duration::ZERO, ..FileIdentity::of(path).unwrap() }
     }
 
-    /// Whether the first check fails only for the moment, and the next one, as nothing has changed, for good.
+    /// Runs two checks; returns whether the first fails with a temporary error and the second, since nothing has changed, with the final
+    /// error.
     fn says_at_last(identity: &FileIdentity, what: &str) -> bool {
         let first = identity.check();
         matches!(first, Err(Error::Unavailable(reason)) if reason.contains(what)) && says(identity.check(), what)
@@ -359,7 +364,7 @@ mod tests {
         assert!(says_at_last(&identity, "-wal` was cut short"));
     }
 
-    /// As while another process copies its log into a file that was shorter before: the header comes first, the last page last.
+    /// Simulates a checkpoint by another process that makes the file longer: it writes the header first and the last page last.
     #[test]
     fn a_file_that_still_grows_to_what_its_header_states_is_refused_for_a_while_only() {
         let home = tempfile::tempdir().unwrap();

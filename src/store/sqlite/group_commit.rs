@@ -1,21 +1,21 @@
-//! Group commit: the one writer of a SQLite file.
+//! Group commit: the single writer of a SQLite file, with one commit for several write transactions.
 //!
-//! SQLite lets one connection write at a time, and a commit waits for the disk. Writers therefore take turns on one connection, in the
-//! order in which they came, and commit together: the first of a group opens the transaction, each has a savepoint of its own, and when
-//! those who were waiting meanwhile have had their turns, one commit makes the whole group durable. A writer learns that its work is
-//! durable after that commit, never before; a writer that is refused, or given up half-way, rolls back its own savepoint alone.
-//! Statements run inline: crossing to sqlx's thread and back costs several times what they do.
+//! SQLite lets one connection write at a time, and a commit waits for the disk. Therefore writers take turns on one connection, in the
+//! order in which they came, and commit together as a group. The first writer of a group opens the transaction, and each writer has a
+//! savepoint of its own. When all writers that queued up have had their turns, one commit makes the whole group durable. A writer is
+//! notified that its work is durable after that commit, never before. A writer that fails, or whose caller stops waiting, rolls back only
+//! its own savepoint. Statements run inline: switching to sqlx's thread and back costs several times as much as a statement.
 //!
-//! When the disk is full or fails, SQLite may roll the whole transaction back by itself. The writer notices: it closes its connection,
-//! fails every writer of the group, and refuses further statements of the turn, which would otherwise commit on their own.
+//! When the disk is full or fails, SQLite may roll the whole transaction back by itself. The writer then closes its connection, fails every
+//! member of the group, and refuses further statements of the current turn, which would otherwise commit on their own.
 //!
-//! A writer sees what the earlier writers of its group did. If their commit fails, its own fails with them, so that nothing acknowledged
-//! rests on something lost. A refusal does not wait for the commit: it promises nothing.
+//! A writer sees what the earlier writers of its group did. If their commit fails, its own fails with them, so that no acknowledged write
+//! depends on a lost write. A writer that is refused gets its error without waiting for the commit, since an error promises nothing.
 //!
-//! For a savepoint SQLite keeps the former content of each page that a turn changes, some twenty for a message. By default, once these
-//! are more than 64 KB, they all go through a temporary file, with two system calls a page; `library` raises that bound.
-//! `.cargo/config.toml` compiles SQLite with `fdatasync` instead of `fsync` (the log is written over in place, so that there is seldom
-//! more to sync than its pages), and without the one pool of pages, and its lock, for all connections.
+//! For a savepoint SQLite keeps the former content of each page that a turn changes, some twenty pages for a message. By default, once
+//! these pages are more than 64 KB, all of them go through a temporary file, with two system calls a page; `library` raises that limit.
+//! `.cargo/config.toml` compiles SQLite with `fdatasync` instead of `fsync` (the WAL is overwritten in place, so that there is seldom more
+//! to sync than its pages), and without the page pool that all connections would share, and its lock.
 
 use std::{
     ops::RangeInclusive,
@@ -50,29 +50,29 @@ use crate::store::{
 /// Prepared statements that the connection keeps.
 const STATEMENTS: usize = 256;
 
-/// The page cache that the connection keeps from one group to the next, in pages. In a file of less than a gigabyte SQLite walks through
-/// the whole cache at each commit in which pages of a B-tree were put in order: for that it uses, for a moment, the number that the page
-/// at one gigabyte would have, and then takes the cache to hold pages from behind the end of the file.
+/// The page cache that the connection keeps from one group to the next, in pages. In a file of less than a gigabyte SQLite scans the whole
+/// cache at each commit that reordered pages of a B-tree. For the reordering it gives a page, temporarily, the number that the page at one
+/// gigabyte would have, and afterwards assumes that the cache holds pages after the end of the file.
 const KEPT_PAGES: u32 = 2000;
 
-/// How many pages a group may change before they go to the log ahead of its commit. If a page that is in the log already was changed
-/// again, the commit has to read back all that lies behind it. Not a multiple of 256: SQLite also takes the last byte of the number for a
-/// switch.
+/// How many pages a group may change before SQLite writes them to the WAL ahead of the commit. If a page that is in the WAL already is
+/// changed again, the commit has to read back everything after it in the WAL. Not a multiple of 256: SQLite also reads the last byte of the
+/// number as a switch for spilling.
 const GROUP_PAGES: u32 = 8000;
 
-/// The most checks whether a group still grows, and the number of turns at which it is committed without further checks.
+/// The most checks whether a group still grows; and the number of turns at which a group is committed without further checks.
 const LOOKS: u32 = 8;
 const ENOUGH: usize = 64;
 
-/// How long to wait before asking again for the lock that another process has.
+/// The pause between two attempts to get SQLite's write lock while another process holds it.
 const POLL: Duration = Duration::from_millis(1);
 
-/// A process that writes without a pause lets others have the lock for a moment, this often and this long: they poll
-/// for it, and would starve otherwise.
+/// A process that writes without a pause for `STRETCH` releases the write lock for `BREATH`: other processes poll for the lock, and would
+/// starve otherwise.
 const STRETCH: Duration = Duration::from_millis(200);
 const BREATH: Duration = Duration::from_millis(3);
 
-/// The writer's seat: whoever holds its lock may write.
+/// The state of the writer. The task that holds the lock on it (the writer lock) may write.
 pub(in crate::store) struct WriterSeat {
     pub(in crate::store) file: Arc<FileIdentity>,
     pub(in crate::store) connection: Option<Connection>,
@@ -82,50 +82,50 @@ pub(in crate::store) struct WriterSeat {
     group: Option<Group>,
     /// The task that commits the group. If it has ended and there is still a group, it panicked.
     ending: Option<JoinHandle<()>>,
-    /// When the current series of groups without a pause between them began, and when the latest group in it ended.
+    /// When the current series of groups without a pause between them began, and when its latest group ended.
     stretch: Option<(Instant, Instant)>,
     last_failure: LastFailure,
 }
 
-/// Turns that wait for one commit.
+/// The turns that wait for one commit. Each is notified of the outcome through its channel.
 #[derive(Default)]
 struct Group {
     waiting: Vec<oneshot::Sender<Result<()>>>,
 }
 
-/// The seat and the queue before it.
+/// The single writer of a file: its state, behind a lock that is also the queue of waiting writers.
 #[derive(Clone)]
 pub(in crate::store) struct Writer {
     seat: Arc<Queue<WriterSeat>>,
     last_failure: LastFailure,
-    /// How often the disk refused to sync what was copied from the log.
+    /// How often the disk refused to sync pages that a checkpoint had copied from the WAL.
     pub(super) refused_copies: Arc<AtomicU64>,
 }
 
-/// The seat while it is taken.
+/// The writer lock while it is held.
 type TakenSeat = OwnedMutexGuard<WriterSeat>;
 
-/// Sole use of the file for writing, until it is dropped.
+/// Sole use of the file for writing, without a transaction: holds the writer lock until it is dropped.
 ///
-/// The seat is behind a lock for the same reason as in a turn.
+/// The writer lock is in a mutex for the same reason as in [`WriterTurn`].
 pub(in crate::store) struct Sole(Mutex<TakenSeat>);
 
-/// A transaction alone on the file, on its own connection. Dropped without [`Alone::commit`], it leaves nothing behind.
+/// A transaction on its own connection that keeps all other writers out. Dropped without [`Alone::commit`], it leaves nothing behind.
 pub(in crate::store) struct Alone {
     connection: Connection,
     file: Arc<FileIdentity>,
     _sole: Sole,
 }
 
-/// One writer's turn. Dropped without [`WriterTurn::commit`], it leaves nothing behind.
+/// One writer's turn: its savepoint in the group, and the writer lock. Dropped without [`WriterTurn::commit`], it leaves nothing behind.
 pub(in crate::store) struct WriterTurn {
-    /// Behind a lock: a connection cannot be shared between threads, but a value that holds a turn must be.
+    /// In a mutex: a connection cannot be shared between threads, but a value that holds a turn must be.
     seat: Mutex<TakenSeat>,
     ended: bool,
 }
 
 impl Writer {
-    /// `pages`: the length from which on the log is copied into the file.
+    /// Creates the writer of a file. Once the WAL has `pages` pages, a checkpoint copies it into the file.
     pub fn new(file: Arc<FileIdentity>, pages: u32) -> Self {
         let (copying, last_failure) = (Copying::new(pages), LastFailure::default());
         let seat = WriterSeat {
@@ -141,7 +141,7 @@ impl Writer {
         Self { seat: Arc::new(Queue::new(seat)), last_failure, refused_copies: Arc::default() }
     }
 
-    /// When a write last failed. This does not wait for a turn.
+    /// Returns when a write last failed. Does not wait for the writer lock.
     pub fn last_failure(&self) -> &LastFailure {
         &self.last_failure
     }
@@ -158,7 +158,7 @@ impl Writer {
         self.sit_until(Instant::now() + WRITE_WAIT).await
     }
 
-    /// Begins the next turn, once the earlier writers have had theirs.
+    /// Waits for the writer lock and begins a turn: a savepoint in the open group, or in a new group if there is none.
     pub async fn turn(&self) -> Result<WriterTurn> {
         let until = Instant::now() + WRITE_WAIT;
         let mut seat = self.sit_until(until).await?;
@@ -175,7 +175,7 @@ impl Writer {
         Ok(WriterTurn { seat: Mutex::new(seat), ended: false })
     }
 
-    /// Takes the seat without a transaction, for a transaction that runs on another connection.
+    /// Takes the writer lock, for a transaction that runs on another connection. Commits the open group first.
     pub async fn sole(&self) -> Result<Sole> {
         let mut seat = self.sit().await?;
         seat.is_open()?;
@@ -183,26 +183,27 @@ impl Writer {
         Ok(Sole(Mutex::new(seat)))
     }
 
-    /// Commits the group that was just opened. Queues up behind all writers that wait by then: they are the group. As long as the group
-    /// grows, the writers that arrive meanwhile belong to it too, since they share the cost of the commit.
+    /// Commits the group that was just opened. The task queues up for the writer lock after all writers that wait for it: they are the
+    /// group. As long as the group grows, later arrivals belong to it too, since they share the cost of the commit.
     async fn end_group(self) {
         let mut before = 0;
         for look in 1.. {
             let mut seat = self.seat.clone().lock_owned().await;
-            // There is no group if somebody who takes the seat without a transaction came first: that commits the group.
+            // There is no group if `sole` or `close` took the writer lock first: both commit the group.
             let Some(Group { waiting }) = &seat.group else { return };
             if waiting.len() == before || waiting.len() >= ENOUGH || look == LOOKS {
                 return self.commit_group(&mut seat);
             }
             before = waiting.len();
             drop(seat);
-            // Otherwise this task would queue up before the writers that are just arriving.
+            // Without this, the task would queue up before the writers that are just arriving.
             tokio::task::yield_now().await;
         }
     }
 
-    /// Commits the group, if there is one, and tells every writer in it the outcome. This thread itself waits for the disk: crossing to a
-    /// blocking thread and back takes a sixth of the time that a group of sixteen has. The runtime has one more thread for it (`cli`).
+    /// Commits the group, if there is one, notifies every writer in it of the outcome, and starts a checkpoint if one is due. The calling
+    /// thread itself waits for the disk: switching to a blocking thread and back would take a considerable part of the time of a group. The
+    /// runtime has one more thread for it (`cli`).
     fn commit_group(&self, seat: &mut WriterSeat) {
         if seat.group.is_some() {
             wake_another();
@@ -211,7 +212,7 @@ impl Writer {
         }
     }
 
-    /// Begins a transaction on a connection of its own, which is set up as `settings` say and keeps all others from writing.
+    /// Begins a transaction on a new connection, to which the PRAGMAs `settings` are applied. It keeps all other writers out.
     pub async fn alone(&self, settings: &str) -> Result<Alone> {
         let until = Instant::now() + WRITE_WAIT;
         let sole = self.sole().await?;
@@ -219,13 +220,13 @@ impl Writer {
         file.check()?;
         let mut connection = open_writer(file.path())?;
         connection.execute_batch(settings)?;
-        // A shared reference to the connection could not be sent to another thread.
+        // A mutable reference, since a shared reference to the connection cannot be sent to another thread.
         let own = &mut connection;
         begin(until, move || Ok(own.execute_batch("BEGIN IMMEDIATE")?)).await?;
         Ok(Alone { connection, file, _sole: sole })
     }
 
-    /// Closes the connection once everything is committed.
+    /// Commits the open group and closes the connection. Later writes fail.
     pub async fn close(&self) {
         let mut seat = self.seat.clone().lock_owned().await;
         self.commit_group(&mut seat);
@@ -233,7 +234,7 @@ impl Writer {
     }
 }
 
-/// SQLite ended the transaction of the group by itself.
+/// Returns the error for a turn whose group SQLite has rolled back by itself.
 fn taken_back() -> Error {
     Error::Unavailable("the database took the transaction back".to_owned())
 }
@@ -243,7 +244,7 @@ fn closed() -> Error {
 }
 
 impl WriterSeat {
-    /// Fails once the writer is closed: nothing is written after the last checkpoint.
+    /// Fails once the writer is closed, so that nothing is written after the last checkpoint.
     fn is_open(&self) -> Result<()> {
         if self.closed { Err(closed()) } else { Ok(()) }
     }
@@ -261,12 +262,12 @@ impl WriterSeat {
         self.connection.as_ref().ok_or_else(closed)
     }
 
-    /// Runs a statement without values or rows, prepared once.
+    /// Runs a statement without values or rows. It is prepared once for each connection.
     fn step(&mut self, sql: &str) -> Result<()> {
         Ok(self.connection()?.prepare_cached(sql)?.raw_execute().map(|_| ())?)
     }
 
-    /// Opens the transaction of a group. Until then another process may hold the lock.
+    /// Opens the transaction of a group. Retries until `until` while another process holds SQLite's write lock.
     async fn begin(&mut self, until: Instant) -> Result<()> {
         let now = Instant::now();
         match &mut self.stretch {
@@ -281,7 +282,7 @@ impl WriterSeat {
         let begun = begin(until, || self.step("BEGIN IMMEDIATE")).await.and_then(|()| self.file.check());
         match &begun {
             Ok(()) => self.group = Some(Group::default()),
-            // The connection stays open: it only could not get the lock.
+            // The connection stays open: the only failure was that it did not get the lock.
             Err(Error::Busy) => {}
             Err(error) => {
                 self.last_failure.note(error);
@@ -291,16 +292,16 @@ impl WriterSeat {
         begun
     }
 
-    /// Closes the connection, whatever its state, which takes back what is not committed; the next writer opens another. Writers that
-    /// wait for the group notice by the end of their channels.
+    /// Closes the connection, whatever its state, which rolls back what is not committed. The next writer opens another connection. Writers
+    /// that wait for the commit get an error, since their channels close.
     fn abandon(&mut self) {
         (self.connection, self.group) = (None, None);
     }
 
-    /// Commits the transaction of the group and tells its writers the outcome.
+    /// Commits the transaction of the group and sends the outcome to its writers.
     fn commit(&mut self) {
         let Some(group) = self.group.take() else { return };
-        // The files are checked once the commit is in them: a commit that went to a file without a name is not acknowledged.
+        // The files are checked after the commit: a commit that went to a file without a name is not acknowledged.
         let outcome = self.step("COMMIT").and_then(|()| self.file.check());
         if let Err(error) = &outcome {
             tracing::error!(%error, writers = group.waiting.len(), "a commit failed; its writes are not acknowledged");
@@ -308,7 +309,7 @@ impl WriterSeat {
             self.abandon();
         }
         for waiting in group.waiting {
-            // There is no receiver where the request was given up meanwhile.
+            // Sending fails if the request stopped waiting.
             _ = waiting.send(match &outcome {
                 Ok(()) => Ok(()),
                 Err(error) => Err(error.of_the_database().unwrap_or_else(|| Error::Unavailable(error.to_string()))),
@@ -319,7 +320,7 @@ impl WriterSeat {
         }
     }
 
-    /// Whether every foreign key written so far refers to a row that is there. SQLite itself checks this at the commit, when the whole
+    /// Returns whether every foreign key written so far refers to an existing row. SQLite itself checks this at the commit, where the whole
     /// group would fail for one writer.
     fn references_hold(&mut self) -> Result<bool> {
         Ok(library::open_references(self.connection()?)? == 0)
@@ -345,7 +346,7 @@ impl Alone {
         self.end("ROLLBACK").await
     }
 
-    /// Runs on a blocking thread, since it waits for the disk.
+    /// Ends the transaction, on a blocking thread, since this waits for the disk.
     async fn end(self, sql: &'static str) -> Result<()> {
         let ended = tokio::task::spawn_blocking(move || {
             self.connection.execute_batch(sql)?;
@@ -367,14 +368,14 @@ impl WriterTurn {
         if let Err(error) = &outcome {
             seat.last_failure.note(error);
             if ended {
-                // SQLite has ended the transaction, and with it the turns before this one.
+                // SQLite has rolled back the transaction, including the earlier turns of the group.
                 seat.abandon();
             }
         }
         outcome
     }
 
-    /// Runs a statement, each row through `decode`.
+    /// Runs a statement and returns its rows, each decoded by `decode`.
     pub fn all<T>(&self, sql: &Sql, decode: &impl Fn(&mut Cells<'_>) -> Result<T>) -> Result<Vec<T>> {
         self.with(|connection| read(connection, sql, decode))
     }
@@ -385,7 +386,7 @@ impl WriterTurn {
         self.with(|connection| Ok(connection.execute_batch(statements)?))
     }
 
-    /// The number of rows that a statement changed.
+    /// Runs a statement and returns the number of rows that it changed.
     pub fn run(&self, sql: &Sql) -> Result<u64> {
         self.with(|connection| {
             let _watch = Watch::one(sql);
@@ -395,15 +396,15 @@ impl WriterTurn {
         })
     }
 
-    /// Inserts rows into a table that numbers its rows one after the other, whatever rows are there; returns their numbers. `RETURNING`
-    /// would return them too, but for that SQLite sets up a table, which costs more than the insertion.
+    /// Inserts rows into a table in which new rows always get consecutive numbers; returns their numbers. `RETURNING` would return them
+    /// too, but for that SQLite sets up a table, which costs more than the insertion.
     pub fn insert(&self, sql: &Sql) -> Result<RangeInclusive<i64>> {
         let rows = self.run(sql)? as i64;
         let last = self.with(|connection| Ok(connection.last_insert_rowid()))?;
         Ok(last - rows + 1..=last)
     }
 
-    /// Ends the turn, and waits until it is durable.
+    /// Ends the turn, and waits until the group's commit has made it durable.
     pub async fn commit(mut self) -> Result<()> {
         let kept = {
             let seat = self.seat.get_mut().unwrap_or_else(PoisonError::into_inner);
@@ -441,16 +442,16 @@ impl Drop for WriterTurn {
     }
 }
 
-/// Has another thread of the runtime look after sockets and timers. The runtime does not wake a second thread for a single task, so that
-/// requests could wait until this thread's sync ends.
+/// Wakes another thread of the runtime, so that it serves sockets and timers while this thread waits for the disk. The runtime does not
+/// wake a second thread for a single task, so that requests could wait until this thread's sync ends.
 fn wake_another() {
-    // The first task stays with this thread until the second takes its place; only then is it offered to the other threads.
+    // The first task stays with this thread until the second task takes its place; only then is the first task offered to other threads.
     for _ in 0..2 {
         tokio::spawn(std::future::ready(()));
     }
 }
 
-/// Tries to begin a transaction until it succeeds, or this time has come: other processes may hold the lock.
+/// Tries to begin a transaction until that succeeds or the time `until` has come: other processes may hold the lock.
 async fn begin(until: Instant, mut attempt: impl FnMut() -> Result<()>) -> Result<()> {
     loop {
         match attempt() {
@@ -499,7 +500,8 @@ mod tests {
         assert!(writer.turn().await.is_err() && writer.sole().await.is_err() && writer.alone("").await.is_err());
     }
 
-    /// Each commit of these turns writes one and the same page, as long as few rows are in it.
+    /// Each commit writes the same single page, as long as the table has few rows. So the number of pages in the WAL is the number of
+    /// commits.
     #[tokio::test]
     async fn a_group_grows_as_long_as_others_come_and_not_for_ever() {
         let home = tempfile::tempdir().unwrap();

@@ -11,26 +11,27 @@ use rusqlite::Connection;
 
 use crate::store::error::{Error, Result};
 
-/// The oldest version that has what the store uses: `PRAGMA wal_checkpoint(NOOP)`, which asks how long the log is.
+/// The oldest SQLite version that the store can use: the first with `PRAGMA wal_checkpoint(NOOP)`, which reports the length of the WAL.
 const OLDEST: c_int = 3_051_000;
 
-/// The bytes that a savepoint keeps in memory before it goes to a temporary file. SQLite writes them there in one call, of at most
-/// 131,071 bytes.
+/// How many bytes a savepoint keeps in memory before it goes to a temporary file. SQLite then writes them in one call, of at most 131,071
+/// bytes.
 const SAVEPOINT_BYTES: c_int = 131_000;
 
-/// A missing setting: one that SQLite accepts at run time only before its first use, or one that it takes when it is compiled.
+/// A setting of SQLite that is missing. SQLite accepts some settings only before its first use, others only when it is compiled.
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::store) enum Missing {
-    /// The library was in use already: savepoints go to a temporary file beyond 64 KB, and each allocation is counted under a lock.
+    /// SQLite was in use before it was configured: savepoints go to a temporary file beyond 64 KB, and each allocation is counted under a
+    /// lock.
     Configuration,
-    /// Connections share one pool of pages and its lock.
+    /// All connections share one page pool and its lock.
     OwnPages,
-    /// A commit waits for the time stamps of the log's file, too.
+    /// A commit also waits until the time stamps of the WAL file are on disk.
     DataSync,
 }
 
 impl Missing {
-    /// What is missing, and what that costs.
+    /// Returns the text for the program's log: what is missing, and what that costs.
     pub fn reason(&self) -> &'static str {
         match self {
             Self::Configuration => {
@@ -49,8 +50,8 @@ impl Missing {
     }
 }
 
-/// Tests the version and configures the library, once in a process and before the first connection. A missing setting costs only time,
-/// and is logged.
+/// Checks SQLite's version and configures the library, once in a process and before the first connection. A missing setting costs only
+/// time, and is logged.
 pub(in crate::store) fn prepare() -> Result<()> {
     static PREPARED: OnceLock<Option<String>> = OnceLock::new();
     let refused = PREPARED.get_or_init(|| {
@@ -72,7 +73,8 @@ fn version_name(number: c_int) -> String {
 }
 
 fn configure() -> Option<Missing> {
-    // SAFETY: both options take one int. SQLite refuses them, and changes nothing, once it is in use; so no other thread can be within it.
+    // SAFETY: both options take one int. Once SQLite is in use, it refuses them and changes nothing; so no other thread can be running
+    // SQLite code.
     let codes = unsafe {
         [
             ffi::sqlite3_config(ffi::SQLITE_CONFIG_MEMSTATUS, 0 as c_int),
@@ -91,14 +93,15 @@ fn compiled_without() -> Vec<Missing> {
     if has(c"ENABLE_MEMORY_MANAGEMENT") {
         missing.push(Missing::OwnPages);
     }
-    // SQLite does not report this option; the flags that the build was given are searched instead.
+    // SQLite does not report this option, so the flags of the build are searched for it.
     if !option_env!("LIBSQLITE3_FLAGS").is_some_and(|flags| flags.contains("HAVE_FDATASYNC=1")) {
         missing.push(Missing::DataSync);
     }
     missing
 }
 
-/// Not 0 while a foreign key of the open transaction refers to a row that is not there. SQLite itself checks this at the commit.
+/// Returns a number that is not 0 while a foreign key of the open transaction refers to a missing row. SQLite itself checks this at the
+/// commit.
 pub(in crate::store) fn open_references(connection: &Connection) -> Result<i32> {
     let (mut open, mut highest) = (0, 0);
     // SAFETY: the handle belongs to a connection that is borrowed for the length of the call; the two numbers outlive it.
@@ -107,7 +110,7 @@ pub(in crate::store) fn open_references(connection: &Connection) -> Result<i32> 
     succeeded(code).map(|()| open)
 }
 
-/// Waits until the disk has what was written to the database's file.
+/// Waits until everything that was written to the database's file is on disk.
 pub(in crate::store) fn sync_file(connection: &Connection) -> Result<()> {
     let mut file: *mut ffi::sqlite3_file = std::ptr::null_mut();
     // SAFETY: the handle belongs to a connection that is borrowed for the length of the calls, whose file stays open for as long;
@@ -122,8 +125,8 @@ pub(in crate::store) fn sync_file(connection: &Connection) -> Result<()> {
     succeeded(code)
 }
 
-/// Switches on the query planner stability guarantee of a connection of sqlx. The caller holds the lock of `handle`, so that no other
-/// thread uses the connection.
+/// Switches on the query planner stability guarantee (QPSG) of a connection of sqlx; returns whether that succeeded. The caller holds the
+/// lock of `handle`, so that no other thread uses the connection.
 pub(in crate::store) fn keep_plans(handle: NonNull<ffi::sqlite3>) -> bool {
     let mut enabled: c_int = 0;
     // SAFETY: the caller holds the lock of the handle; the option takes an int and a pointer to an int, which outlives the call.
@@ -151,7 +154,7 @@ mod tests {
         prepare().unwrap();
     }
 
-    /// Valid only before the process first uses SQLite.
+    /// Runs in a process of its own, since the configuration succeeds only before a process first uses SQLite.
     #[test]
     fn the_library_is_configured_before_its_first_use() {
         let program = std::env::current_exe().unwrap();

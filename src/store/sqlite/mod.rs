@@ -1,4 +1,5 @@
-//! SQLite: connections, the reader pool, the group commit of the one writer, the checkpoint, copies. Knows no table.
+//! SQLite driver: connections, reader pool, group commit of the single writer, checkpoints, copies, checks of the files. This module knows
+//! no table of the schema.
 
 pub mod checkpoint;
 mod checkpoint_task;

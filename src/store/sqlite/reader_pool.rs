@@ -1,8 +1,9 @@
-//! The reader pool: read-only SQLite connections whose statements run inline, on the thread that calls.
+//! The reader pool: read-only SQLite connections whose statements run inline, on the calling thread.
 //!
-//! sqlx gives each SQLite connection a thread of its own; crossing to it and back costs five times what a look-up by key does. Statements
-//! whose work no key bounds ([`Reach::Rows`]) may take a limited number of steps inline, which is enough for most pages; beyond that
-//! number they start again on one of the runtime's blocking threads, and are stopped there once no caller waits for them.
+//! sqlx gives each SQLite connection a thread of its own; switching to that thread and back costs several times as much as a look-up by
+//! key. A statement whose work is not bounded by keys ([`Reach::Rows`]) may take a limited number of steps inline, which is enough for most
+//! pages of a list. Beyond that number it starts again on one of the runtime's blocking threads, and is stopped there once no caller waits
+//! for it.
 //!
 //! Each thread uses one connection (`reader_slots`): otherwise the memory that SQLite writes at each statement would move between the
 //! caches of the cores, and so would the lock of a common list.
@@ -55,7 +56,7 @@ struct ReadConnection {
 
 /// How much longer a statement may run.
 enum Left {
-    /// Inline: how many more progress checks the statement may pass, and until when.
+    /// Inline: how many more progress checks the statement may reach, and the time at which it is stopped.
     Asks(u32, Instant),
     /// On a blocking thread: as long as a caller waits for the statement.
     WhileWanted(Weak<()>),
@@ -76,11 +77,11 @@ impl Left {
     }
 }
 
-/// The progress checks that an inline statement may pass. They take a quarter of a millisecond, enough for a long page of a list and its
-/// bytes.
+/// The number of progress checks that an inline statement may reach. They take a quarter of a millisecond, enough to find and read a long
+/// page of a list.
 const ASKS: u32 = 50;
 
-/// The longest time that a statement runs inline, if the pages that it reads have to come from a disk.
+/// The longest time that a statement runs inline. It is reached if the pages that the statement reads have to come from a disk.
 const ON_THE_SPOT: Duration = Duration::from_millis(1);
 
 /// The steps of SQLite's virtual machine, of some ten nanoseconds each, from one progress check to the next.
@@ -103,7 +104,8 @@ impl Readers {
         })
     }
 
-    /// Runs a statement, each row through `decode`.
+    /// Runs a statement and returns its rows, each decoded by `decode`. Beyond its inline limit it needs a permit of `share`, if there is
+    /// one, and of `unbounded`.
     pub async fn all<T, D>(self: &Arc<Self>, sql: Sql, share: Option<&Arc<Semaphore>>, decode: D) -> Result<Vec<T>>
     where
         T: Send + 'static,
@@ -141,7 +143,7 @@ impl Readers {
         read.map_err(|error| Error::Unavailable(error.to_string()))??.ok_or_else(closed)
     }
 
-    /// `None`: the statement was stopped because it needs more than `left` allows.
+    /// Runs a statement on an idle or a new connection; returns `None` if it was stopped because it needs more than `left` allows.
     fn run<T>(
         &self,
         idle: &IdleReaders,
@@ -149,7 +151,7 @@ impl Readers {
         decode: &impl Fn(&mut Cells<'_>) -> Result<T>,
         left: Option<Left>,
     ) -> Result<Option<Vec<T>>> {
-        // Taken before the `match`, which would hold the lock while a connection is opened.
+        // Taken out before the `match`, which would hold the lock while a connection is opened.
         let reader = idle.lock().pop();
         let reader = match reader {
             Some(reader) => reader,
@@ -158,7 +160,7 @@ impl Readers {
         *lock(&reader.left) = left;
         let rows = match read(&reader.connection, sql, decode) {
             Err(_) if lock(&reader.left).as_ref().is_some_and(Left::is_none) => None,
-            // A connection whose statement failed is not used again: whatever was wrong with the connection ends with it.
+            // A connection whose statement failed is not used again, since the connection itself may be damaged.
             rows => Some(rows?),
         };
         idle.lock().push(reader);
@@ -190,7 +192,7 @@ impl Readers {
     }
 }
 
-/// A connection that cannot write. Its statements are not bounded yet.
+/// Opens a read-only connection. Its statements have no limit yet.
 fn open(path: &Path) -> Result<Connection> {
     let connection = open_file(path)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
@@ -217,10 +219,10 @@ mod tests {
             let readers = Readers::new(opened(&path), 1);
             Arc::new(Readers { on_the_spot, ..Arc::into_inner(readers).unwrap() })
         };
-        // An hour and zero, so that the result does not depend on the load of the machine.
+        // Inline time limits of an hour and of zero, so that the result does not depend on the load of the machine.
         let (readers, hurried) = (bounded(Duration::from_secs(3600)), bounded(Duration::ZERO));
         let here = current().id();
-        // On which threads the rows were read.
+        // Reads this many rows; returns on which threads they were read.
         let up_to = async |readers: &Arc<Readers>, number: i64, reach: Reach| -> Result<Vec<ThreadId>> {
             let numbers = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < $1) SELECT i FROM n";
             let mut sql = Sql::fixed(numbers).with(Param::Integer(number));
@@ -246,7 +248,7 @@ mod tests {
                 assert!(threads.len() == 1 && threads[0] != here, "{threads:?}");
             }
         }
-        // One connection served each list, and it is as good as before.
+        // One connection served each list, and is in its list again.
         assert_eq!((readers.spots.here().lock().len(), readers.elsewhere.lock().len()), (1, 1));
         hurried.close().await;
         readers.close().await;
@@ -307,7 +309,7 @@ mod tests {
             assert_eq!(read(), mine);
             others += usize::from(first != mine);
         }
-        // If threads of other tests took all numbers in between, a new thread can have the same spot as this one, but not three times.
+        // If threads of other tests took all numbers in between, a new thread can have the same slot as this thread, but not three times.
         assert!(others > 0);
     }
 }

@@ -1,6 +1,6 @@
-//! One value for each thread, so that threads share neither its lock nor its cache line.
+//! Per-thread slots: one value for each thread, so that threads share neither the value's lock nor its cache line.
 //!
-//! The value of a thread that has ended stays, for the next thread whose number leads to the same spot.
+//! The value of a thread that has ended stays in its slot, for the next thread whose number leads to the same slot.
 
 use std::sync::{
     Mutex, MutexGuard,
@@ -9,8 +9,7 @@ use std::sync::{
 
 use crate::store::lock::lock;
 
-/// The number of spots. It is greater than the number of threads that a runtime has on most machines, so that each thread has its own
-/// spot.
+/// The number of slots. It is greater than the number of threads that a runtime has on most machines, so that each thread has its own slot.
 const SPOTS: usize = 64;
 
 static THREADS: AtomicUsize = AtomicUsize::new(0);
@@ -39,7 +38,7 @@ impl<T: Default> Default for Spots<T> {
 }
 
 impl<T> Spots<T> {
-    /// The spot of this thread.
+    /// Returns the slot of the calling thread.
     pub fn here(&self) -> &Spot<T> {
         &self.0[NUMBER.with(|number| number % SPOTS)]
     }

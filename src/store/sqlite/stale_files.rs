@@ -1,8 +1,8 @@
-//! Database files that must not be opened: a file beside which the log of another database lies, or a file that an unfinished restore was
-//! to replace.
+//! Stale files: refuses to open a database that has the write-ahead log (WAL) of another database next to it, or that an unfinished restore
+//! was to replace.
 //!
-//! A log belongs to another file if the first page in it has another application id than the file. (The application id is a number in the
-//! first page that SQLite leaves to programs; each copy of a database gets its own.) The log holds the first page from the start of a
+//! A WAL belongs to another file if the first page in it has another application id than the file. (The application id is a number in the
+//! first page that SQLite leaves to programs; each copy of a database gets its own.) The WAL contains the first page from the start of a
 //! server on: the server writes that page when it starts, and so does each `/readyz` and every write that makes the file longer.
 
 use std::path::Path;
@@ -15,10 +15,10 @@ use crate::store::{
     sqlite::connection::{self, LOG, beside},
 };
 
-/// The suffix, after the name of a database, of the file that a restore is about to put in its place.
+/// The suffix of the file that a restore prepares next to a database, in order to replace the database by it.
 pub(in crate::store) const RESTORING: &str = ".restoring";
 
-/// Refuses a database that an unfinished restore was to replace.
+/// Returns an error if an unfinished restore was to replace the database.
 pub(in crate::store) fn refuse_half_restored(database: &Path) -> Result<()> {
     let restoring = beside(database, RESTORING);
     if !restoring.exists() {
@@ -28,12 +28,12 @@ pub(in crate::store) fn refuse_half_restored(database: &Path) -> Result<()> {
     Err(Error::Unusable(format!("`{database}` was being restored, which did not end; run `counterpart restore {restoring}`")))
 }
 
-/// The application id of an open database.
+/// Returns the application id of an open database.
 pub(in crate::store) fn application_id(connection: &Connection) -> Result<i32> {
     Ok(connection.query_row("PRAGMA application_id", (), |row| row.get(0))?)
 }
 
-/// Refuses a database beside which the log of another database lies. Changes neither file.
+/// Returns an error if the WAL next to a database belongs to another database. Changes neither file.
 pub(in crate::store) fn refuse_foreign_log(path: &Path) -> Result<()> {
     let log = beside(path, LOG);
     if !holds_something(&log) || !holds_something(path) {
@@ -56,14 +56,14 @@ pub(in crate::store) fn holds_something(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|found| found.len() > 0)
 }
 
-/// A connection that sees the file without its log. SQLite keeps no locks for it.
+/// Opens a read-only connection that sees the file without its WAL. SQLite keeps no locks for it.
 pub(in crate::store) fn as_it_is(path: &Path) -> Result<Connection> {
     let path = percent_encode(path.as_os_str().as_encoded_bytes(), NON_ALPHANUMERIC);
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     Ok(Connection::open_with_flags(format!("file:{path}?immutable=1"), flags)?)
 }
 
-/// A connection that sees the file with its log, and does not fold the log into the file when it is closed.
+/// Opens a connection that sees the file with its WAL, and runs no checkpoint when it is closed.
 pub(in crate::store) fn unfolded(path: &Path) -> Result<Connection> {
     let connection = connection::open(path)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;

@@ -1,13 +1,15 @@
-//! As-of pages: keyset pages of a list whose rows move, in the order of the moment at which the walk began.
+//! As-of pages: keyset pagination of a list whose rows move, in the order that the list had at one moment.
 //!
-//! Guarantee: the pages of a walk show each row that was in the list at that moment once, at the place that it had then and with its
-//! content of today. Rows that came later are not shown. A row that was deleted meanwhile, or that no longer fulfils the filter, may be
-//! missing.
+//! That moment, called the snapshot, is when the client read the first page. The cursor of each further page names it.
 //!
-//! A page behind a cursor merges two lists: the rows that stand where they stood, and those that left a place on this page since. Triggers
-//! keep both apart: `placed_by` of a row, and the table `former_places` (on PostgreSQL migration `m0020_former_places`, on SQLite
-//! `m0022_moves_on_sqlite`). The cost of a page grows with the number of moves since the walk began, of which only the table's narrow rows
-//! are read: those of the store's list, or on SQLite all, since an index would cost each move more than it saves.
+//! Guarantee: the pages show each row that was in the list at the snapshot once, at the sort position that it had then and with its present
+//! content. Rows that came later are not shown. A row that has since been deleted, or that no longer fulfils the filter, may be missing.
+//!
+//! A page after a cursor merges two lists: rows that have not moved since the snapshot, and rows that have since left a sort position on
+//! this page. Triggers record both: in the column `placed_by` of a row, and in the table `former_places` (on PostgreSQL migration
+//! `m0020_former_places`, on SQLite `m0022_moves_on_sqlite`). The cost of a page grows with the number of moves since the snapshot. For
+//! each move only a narrow row of `former_places` is read: on PostgreSQL for moves in the store's list, on SQLite for moves in all lists of
+//! all stores, since an index would cost each move more than it saves.
 
 use std::collections::BTreeSet;
 
@@ -25,14 +27,15 @@ use crate::{
     },
 };
 
-/// A record type whose rows move within their list, most recent first.
+/// A record type whose rows move within their list, which is sorted most recent first.
 pub(in crate::store) trait MovingRow: PagedRow {
-    /// The table, as SQLite must read it to find a row by its id.
+    /// The table, with the index by which SQLite must find a row by its id.
     const BY_ID: &'static str;
 }
 
-/// The moment of a statement: on SQLite the number of the last move and that of the store's last arrival, on PostgreSQL the snapshot. A
-/// snapshot on a standby does not name the transactions that still run; there it names the store's newest transactions that are visible.
+/// SQL for the snapshot at which its own statement runs: on SQLite the number of the last move and that of the store's last arrival, on
+/// PostgreSQL the transaction snapshot. On a standby a transaction snapshot does not name the transactions that still run; there the SQL
+/// names the store's newest visible transactions.
 const NUMBERS: &str = "(SELECT 'numbers:' || COALESCE((SELECT seq FROM sqlite_sequence WHERE name = 'former_places'), 0) || ':' || \
      COALESCE((SELECT value FROM counters WHERE store_id = $1 AND name = 'arrivals'), 0))";
 const SNAPSHOT: &str = "(SELECT CASE WHEN pg_is_in_recovery() THEN \
@@ -42,14 +45,14 @@ const SNAPSHOT: &str = "(SELECT CASE WHEN pg_is_in_recovery() THEN \
      ELSE CONCAT('primary:', pg_snapshot_xmax(pg_current_snapshot()), ':', \
          (SELECT STRING_AGG(running::text, ',') FROM pg_snapshot_xip(pg_current_snapshot()) running)) END)";
 
-/// What had been committed at a moment.
+/// What had been committed at a snapshot.
 #[derive(Debug, PartialEq, Eq)]
 enum Committed {
-    /// Moves and arrivals up to these numbers.
+    /// On SQLite: moves and arrivals up to these numbers.
     Through { move_number: i64, arrival: i64 },
-    /// Transactions before `before`, except those in `others`.
+    /// On a PostgreSQL primary: transactions before `before`, except those in `others`.
     Except { before: i64, others: Vec<i64> },
-    /// Transactions before `before`, and those in `others`.
+    /// On a PostgreSQL standby: transactions before `before`, and those in `others`.
     And { before: i64, others: Vec<i64> },
 }
 
@@ -69,10 +72,10 @@ impl Committed {
         }
     }
 
-    /// Adds the test that a row of the list has stood at its place since the moment. `id` is its id in the source.
+    /// Adds the condition that a row of the list has not moved since the snapshot. `id` is the id column of the source.
     fn push_standing(&self, sql: &mut Sql, table: &str, id: &str) {
-        // An expression, since PostgreSQL has statistics for columns only: from them it would estimate a plan for each number to be cheaper
-        // than one for all, and plan every page anew.
+        // `+ 0` makes it an expression, since PostgreSQL has statistics for columns only. With statistics it would estimate a plan for each
+        // number to be cheaper than one plan for all, and plan every page anew.
         self.push(sql, "(placed_by + 0)");
         if let Self::Through { move_number, .. } = self {
             sql.push(&format!(
@@ -82,11 +85,11 @@ impl Committed {
         }
     }
 
-    /// Adds the text after `WHERE` that finds, of each row that left its place since the moment, the place that it had then.
+    /// Adds the conditions on `former_places` that find the sort position at the snapshot of each row that has moved since.
     fn push_left(&self, sql: &mut Sql, table: &str) {
         let of_list = format!("store_id = $1 AND list = '{table}' AND left_by");
         if let Self::Through { move_number, .. } = self {
-            // The first move since; the row's arrival is tested beside it.
+            // The row's first move after the snapshot. `left_rows` tests separately whether the row had arrived by the snapshot.
             sql.push(&format!("left_by IN (SELECT MIN(left_by) FROM former_places WHERE {of_list} > "));
             sql.integer(*move_number).push(" GROUP BY row_id)");
             return;
@@ -97,7 +100,8 @@ impl Committed {
         self.push(sql, "placed_by");
     }
 
-    /// Adds the test that what `column` names was committed: an arrival on SQLite, a transaction on PostgreSQL.
+    /// Adds the condition that the number in `column` was committed at the snapshot: that of an arrival on SQLite, of a transaction on
+    /// PostgreSQL.
     fn push(&self, sql: &mut Sql, column: &str) {
         match self {
             Self::Through { arrival, .. } => {
@@ -120,7 +124,7 @@ impl Committed {
         }
     }
 
-    /// The first of what was not committed, from which an index is read.
+    /// Returns the lowest number that was not committed at the snapshot: an index scan starts there.
     fn first_later(&self) -> i64 {
         match self {
             Self::Through { move_number, .. } => move_number.saturating_add(1),
@@ -130,30 +134,30 @@ impl Committed {
     }
 }
 
-/// The column by which rows from a source are ordered.
+/// Returns the column by which rows from a source are sorted; `sort` is the column of the table.
 fn place<'a>(source: &PageSource<'_>, sort: &'a str) -> &'a str {
     source.order.map_or(sort, |(at, _)| at)
 }
 
-/// The SQL of a total.
+/// The SQL of the total number of rows of a list.
 enum Total<'a> {
-    /// Reads what the database keeps.
+    /// Reads a counter that the database keeps.
     Kept(&'a str),
     /// Counts the rows of the list.
     Counted(&'a str),
 }
 
-/// A list whose rows move.
+/// A list whose rows move, and how it is read.
 pub(in crate::store) struct MovingList<'a, M> {
     pub source: PageSource<'a>,
     pub conditions: Sql,
-    /// Adds the conditions of the list to the statement that looks up rows by their ids. `listed.listed_id` is the id of such a row; a
+    /// Adds the conditions of the list to the statement that reads moved rows by their ids. `listed.listed_id` is the id of such a row; a
     /// condition can use it before the row is fetched.
     pub moved: M,
 }
 
 impl Db {
-    /// A page of a walk, without a total.
+    /// Returns a page of an as-of pagination, without a total.
     pub(in crate::store) async fn walk<T, M>(&self, list: MovingList<'_, M>, page: &PageRequest) -> Result<Page<T>>
     where
         T: MovingRow + Send + 'static,
@@ -162,13 +166,14 @@ impl Db {
         match page.after.as_ref().map(|after| (after, after.as_of.as_ref())) {
             None => self.first_page(&list.source, list.conditions, page, None).await,
             Some((after, Some(as_of))) => self.next_page(list, page, after, as_of).await,
-            // A position of a list that is ordered otherwise.
+            // The cursor names no snapshot: it is of a list in another order.
             Some((_, None)) => self.page_of(&list.source, list.conditions, page).await,
         }
     }
 
-    /// [`Db::walk`] with a total, if wanted, that the database keeps in counters. `push_total` adds the total's SQL, in which `$1` is the
-    /// store, too. The statement of a first page brings the total along: that saves a statement, and both are of the same moment.
+    /// [`Db::walk`] with a total, if the request wants one, from counters that the database keeps. `push_total` adds the SQL of the total,
+    /// in which `$1` is the store, too. The statement of a first page also returns the total: that saves a statement, and both are from the
+    /// same snapshot.
     pub(in crate::store) async fn walk_with<T, M>(
         &self,
         mut list: MovingList<'_, M>,
@@ -181,7 +186,7 @@ impl Db {
         M: FnOnce(&mut Sql),
     {
         if !page.count || page.after.is_some() {
-            // A page behind a cursor may have no row to bring the total.
+            // A page after a cursor may be empty, and then has no row that could contain the total.
             let count = || {
                 let mut sql = Sql::of(store, "SELECT ");
                 push_total(&mut sql);
@@ -195,9 +200,9 @@ impl Db {
         self.first_page(&list.source, list.conditions, page, Some(Total::Kept(&total))).await
     }
 
-    /// [`Db::walk`] with a total, if the request wants one. The SQL `count` counts it, unless the first page is the whole list. The first
-    /// page and its total come from one statement, so that both show the same moment; the bound values of the list's conditions must
-    /// therefore begin with those of `count`.
+    /// [`Db::walk`] with a total, if the request wants one. The SQL `count` counts the rows, unless the first page is the whole list. The
+    /// first page and its total come from one statement, so that both are from the same snapshot; the bound values of the list's conditions
+    /// must therefore begin with those of `count`.
     pub(in crate::store) async fn walk_counting<T, M>(&self, list: MovingList<'_, M>, page: &PageRequest, count: Sql) -> Result<Page<T>>
     where
         T: MovingRow + Send + 'static,
@@ -211,7 +216,7 @@ impl Db {
         self.first_page(&source, conditions, page, Some(Total::Counted(count.as_str()))).await
     }
 
-    /// [`Db::walk`] with a total, if wanted, that a statement of its own counts.
+    /// [`Db::walk`] with a total, if the request wants one, that a separate statement counts.
     async fn walk_beside<T, M>(&self, list: MovingList<'_, M>, page: &PageRequest, count: impl FnOnce() -> Sql) -> Result<Page<T>>
     where
         T: MovingRow + Send + 'static,
@@ -221,7 +226,7 @@ impl Db {
         Ok(Page { total, ..self.walk(list, page).await? })
     }
 
-    /// The first page of a walk, with its moment.
+    /// Returns the first page. Its cursors name the snapshot.
     async fn first_page<T>(&self, source: &PageSource<'_>, conditions: Sql, page: &PageRequest, total: Option<Total<'_>>) -> Result<Page<T>>
     where
         T: MovingRow + Send + 'static,
@@ -251,11 +256,11 @@ impl Db {
         Ok(Page { total: is_counted.then(|| u64::try_from(counted).unwrap_or(0)), ..found })
     }
 
-    /// A page behind a cursor, in the order of the moment `as_of`.
+    /// Returns a page after a cursor, in the order of the snapshot `as_of`.
     ///
-    /// The standing rows are read first. A row that moves before the second statement is read twice, and shown once; in the other order it
-    /// would be missed. So the second statement goes to the primary: a standby may show less than the first statement saw. It is left out
-    /// while no row of the list has moved.
+    /// Rows that have not moved are read first, moved rows second. A row that moves between the two statements is read twice and shown
+    /// once; in the other order it would be missed. So the second statement runs on the primary: a standby may show less than the first
+    /// statement saw. The second statement is skipped while no row of the list has moved.
     async fn next_page<T, M>(&self, list: MovingList<'_, M>, page: &PageRequest, after: &Position, as_of: &AsOf) -> Result<Page<T>>
     where
         T: MovingRow + Send + 'static,
@@ -265,7 +270,7 @@ impl Db {
         let committed = Committed::read(as_of).ok_or_else(|| Error::Damaged("a cursor names no moment of this database".to_owned()))?;
         conditions.push(" AND ");
         committed.push_standing(&mut conditions, T::TABLE, source.order.map_or("id", |(_, id)| id));
-        // A bound value, so that the statement has the same text for every walk.
+        // A bound value, so that the statement has the same text for every snapshot.
         let store = conditions.params().first().cloned();
         let conditions = conditions.with(Param::Integer(committed.first_later()));
         let beside = format!(
@@ -279,7 +284,8 @@ impl Db {
         let has_moved = standing.first().is_none_or(|(_, _, has_moved)| *has_moved);
         let mut rows: Vec<(T, i64)> = standing.into_iter().map(|(row, at, _)| (row, at)).collect();
         if has_moved {
-            // Only what belongs on this page, unless the page is the last.
+            // The sort position of the first row after this page: only moved rows down to it belong on this page. If there is no such row,
+            // the page is the last, and all moved rows belong on it.
             let from = rows.get(page.size as usize).map_or(i64::MIN, |(_, at)| *at);
             let sql = self.left_rows::<T, _>(store, &committed, moved, page, after, from);
             let left = self.on_primary().all(sql, |cells| Ok((T::decode(cells)?, cells.take::<i64>()?))).await?;
@@ -289,7 +295,8 @@ impl Db {
         Ok(Page::cut(rows, page.size, position).map(|(row, _)| row))
     }
 
-    /// The statement that reads the rows which left a place behind `after`, and not before the instant `from`.
+    /// Returns the statement that reads moved rows whose sort position at the snapshot was after the cursor `after`, and not before the
+    /// instant `from`.
     fn left_rows<T, M>(&self, store: Option<Param>, committed: &Committed, moved: M, page: &PageRequest, after: &Position, from: i64) -> Sql
     where
         T: MovingRow,
@@ -307,7 +314,7 @@ impl Db {
             committed.push(&mut sql, "placed_by");
             sql.push(" AND ");
         } else {
-            // Each row is looked up by itself: PostgreSQL does not know how few they are.
+            // Each row is looked up by itself: PostgreSQL does not know how few rows there are.
             sql.push(&format!(
                 " ORDER BY place_at DESC, row_id DESC) listed \
                  CROSS JOIN LATERAL (SELECT * FROM {table} WHERE store_id = $1 AND id = listed_id{FENCE}) {table} WHERE "
@@ -322,7 +329,8 @@ impl Db {
     }
 }
 
-/// Puts rows that left their places between those that stand, by the places that they had. Both lists have the newest first.
+/// Merges moved rows into the rows that have not moved, by their sort positions at the snapshot. Both lists have the newest first. A row
+/// that is in both lists is kept once.
 fn merge<T: PagedRow>(standing: &mut Vec<(T, i64)>, left: Vec<(T, i64)>) {
     let key = |(row, at): &(T, i64)| std::cmp::Reverse((*at, row.position().id));
     let ids: BTreeSet<String> = standing.iter().map(|(row, _)| row.position().id).collect();

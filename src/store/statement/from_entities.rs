@@ -1,4 +1,5 @@
-//! Statements that SeaORM builds from entities, for the connections of `store`, and rows decoded into an entity's model.
+//! SeaORM as a query builder: converts statements that it builds from entities into [`Sql`], for the connections of `store`, and decodes
+//! rows into an entity's model.
 
 use std::{
     any::TypeId,
@@ -28,7 +29,7 @@ use crate::{
     },
 };
 
-/// A statement that changes rows: a builder of SeaORM's, or of sea-query's beneath it.
+/// A statement that changes rows: built by SeaORM, or by sea-query, on which SeaORM is based.
 pub(in crate::store) trait WriteStatement {
     fn statement(&self, backend: DbBackend) -> Statement;
 }
@@ -80,7 +81,7 @@ impl ReadStatement for SelectStatement {
     }
 }
 
-/// Ids and instants as values of columns.
+/// Converts ids into values of columns.
 macro_rules! values {
     ($($id:ident),*) => {$(
         impl From<&$id> for Value {
@@ -119,14 +120,14 @@ impl From<Timestamp> for Value {
     }
 }
 
-/// A test that a column has one of these values. Without values it is the constant `FALSE`; sea-query would write a comparison of bound
-/// numbers.
+/// Returns the condition that a column has one of these values. Without values it is the constant `FALSE`, where sea-query would write a
+/// comparison of bound numbers.
 pub(in crate::store) fn among<C: ColumnTrait, V: Into<Value>>(column: C, values: impl IntoIterator<Item = V>) -> Expr {
     let values: Vec<Value> = values.into_iter().map(Into::into).collect();
     if values.is_empty() { Expr::Constant(false.into()) } else { column.is_in(values) }
 }
 
-/// A statement of SeaORM's with its values, as an [`Sql`].
+/// Converts a statement of SeaORM and its values into an [`Sql`].
 fn sql(statement: Statement) -> Result<Sql> {
     bound(&statement.sql, statement.values.map_or_else(Vec::new, |values| values.0))
 }
@@ -151,7 +152,7 @@ fn param(value: Value) -> Result<Param> {
     })
 }
 
-/// The model of a row that has the columns of the entity in their order, as `Entity::find()` selects them.
+/// Decodes a row into the entity's model. The row has the columns of the entity in their order, as `Entity::find()` selects them.
 pub(in crate::store) fn model<E>(cells: &mut Cells<'_>) -> Result<E::Model>
 where
     E: EntityTrait,
@@ -171,7 +172,8 @@ where
     Ok(active.try_into_model()?)
 }
 
-/// The text of a statement, cached by the entity, the verb, the columns that it sets and the database.
+/// Returns the text of a statement from a cache, or builds it. The key of the cache is the entity, the verb, the columns that the statement
+/// sets, and the database.
 fn remembered<E: EntityTrait>(verb: &'static str, set: &[E::Column], backend: DbBackend, build: impl FnOnce() -> String) -> Arc<str> {
     type StatementKey = (TypeId, &'static str, u64, bool);
     static TEXTS: LazyLock<RwLock<HashMap<StatementKey, Arc<str>>>> = LazyLock::new(RwLock::default);
@@ -182,14 +184,14 @@ fn remembered<E: EntityTrait>(verb: &'static str, set: &[E::Column], backend: Db
     known.unwrap_or_else(|| TEXTS.write().unwrap_or_else(PoisonError::into_inner).entry(shape).or_insert_with(|| build().into()).clone())
 }
 
-/// The columns of `row` that have a value, with these values.
+/// Returns the columns of `row` that have a value, with these values.
 fn set_columns<A: ActiveModelTrait>(mut row: A) -> (Vec<Column<A>>, Vec<Value>) {
     Column::<A>::iter().filter_map(|column| Some((column, row.take(column).into_value()?))).unzip()
 }
 
 type Column<A> = <<A as ActiveModelTrait>::Entity as EntityTrait>::Column;
 
-/// Inserts a row. The statement's text is built once for each set of columns.
+/// Returns the statement that inserts a row. Its text is built once for each set of columns.
 pub(in crate::store) fn insert<A: ActiveModelTrait>(row: A, backend: DbBackend) -> Result<Sql> {
     let (columns, values) = set_columns(row);
     let text = remembered::<A::Entity>("insert", &columns, backend, || {
@@ -201,8 +203,8 @@ pub(in crate::store) fn insert<A: ActiveModelTrait>(row: A, backend: DbBackend) 
     bound(&text, values)
 }
 
-/// Updates the row with this primary key, in the columns that are set in `row`. The statement's text is built once for each set of
-/// columns.
+/// Returns the statement that updates the row with this primary key, in the columns that are set in `row`. Its text is built once for each
+/// set of columns.
 pub(in crate::store) fn update<A: ActiveModelTrait>(row: A, backend: DbBackend) -> Result<Sql> {
     let keys: Vec<_> = <A::Entity as EntityTrait>::PrimaryKey::iter().map(PrimaryKeyToColumn::into_column).collect();
     let is_key = |column: &Column<A>| keys.iter().any(|key| key.as_str() == column.as_str());
@@ -223,7 +225,7 @@ pub(in crate::store) fn update<A: ActiveModelTrait>(row: A, backend: DbBackend) 
 }
 
 impl Db {
-    /// The rows of a query, each through `decode`.
+    /// Runs a query and returns its rows, each decoded by `decode`.
     pub(in crate::store) async fn select<T, D>(&self, query: impl ReadStatement, decode: D) -> Result<Vec<T>>
     where
         T: Send + 'static,
@@ -234,7 +236,7 @@ impl Db {
 }
 
 impl Db {
-    /// [`Db::select`] for a query whose keys do not bound the rows that it looks at.
+    /// [`Db::select`] for a query whose keys do not bound the number of rows that it reads.
     pub(in crate::store) async fn scan<T, D>(&self, query: impl ReadStatement, decode: D) -> Result<Vec<T>>
     where
         T: Send + 'static,
@@ -247,7 +249,7 @@ impl Db {
 }
 
 impl SystemTransaction {
-    /// The number of rows that a statement changed.
+    /// Runs a statement and returns the number of rows that it changed.
     pub(in crate::store) async fn execute(&self, change: &impl WriteStatement) -> Result<u64> {
         self.run(&sql(change.statement(self.backend()))?).await
     }
@@ -259,7 +261,7 @@ impl Write {
         Ok(())
     }
 
-    /// [`Write::insert`], run as [`Write::run_along`] runs a statement.
+    /// [`Write::insert`] without waiting for the outcome, as [`Write::run_along`] does.
     pub(in crate::store) fn insert_along(&self, row: impl ActiveModelTrait) -> Result<()> {
         self.run_along(insert(row, self.backend())?)
     }
@@ -270,22 +272,22 @@ impl Write {
         Ok(())
     }
 
-    /// [`Write::update`], run as [`Write::run_along`] runs a statement.
+    /// [`Write::update`] without waiting for the outcome, as [`Write::run_along`] does.
     pub(in crate::store) fn update_along(&self, row: impl ActiveModelTrait) -> Result<()> {
         self.run_along(update(row, self.backend())?)
     }
 
-    /// The number of rows that a statement changed.
+    /// Runs a statement and returns the number of rows that it changed.
     pub(in crate::store) async fn execute(&self, change: &impl WriteStatement) -> Result<u64> {
         self.run(sql(change.statement(self.backend()))?).await
     }
 
-    /// [`Write::execute`], run as [`Write::run_along`] runs a statement.
+    /// [`Write::execute`] without waiting for the outcome, as [`Write::run_along`] does.
     pub(in crate::store) fn execute_along(&self, change: &impl WriteStatement) -> Result<()> {
         self.run_along(sql(change.statement(self.backend()))?)
     }
 
-    /// The rows that a change returns, each through `decode`.
+    /// Runs a change with a `RETURNING` clause and returns its rows, each decoded by `decode`.
     pub(in crate::store) async fn returned<T>(
         &self,
         change: &impl WriteStatement,
@@ -294,7 +296,7 @@ impl Write {
         self.all(sql(change.statement(self.backend()))?, decode).await
     }
 
-    /// The rows of a query, each through `decode`.
+    /// Runs a query and returns its rows, each decoded by `decode`.
     pub(in crate::store) async fn select<T>(
         &self,
         query: impl ReadStatement,
@@ -303,7 +305,7 @@ impl Write {
         self.all(select_sql(query, self.backend())?, decode).await
     }
 
-    /// [`Write::select`] that locks the rows until the end of the transaction, as [`Sql::lock_rows`] does. On SQLite the only writer has
+    /// [`Write::select`] that locks the rows until the end of the transaction, as [`Sql::lock_rows`] does. On SQLite the single writer has
     /// all rows locked anyway.
     pub(in crate::store) async fn select_for_update<T>(
         &self,
@@ -313,7 +315,8 @@ impl Write {
         self.select_locked(query, LockType::NoKeyUpdate, decode).await
     }
 
-    /// [`Write::select`] with a shared lock: until the end of the transaction others may share the rows, but change none of them.
+    /// [`Write::select`] with a shared lock: until the end of the transaction other transactions may take the same lock on the rows, but
+    /// not change them.
     pub(in crate::store) async fn select_shared<T>(
         &self,
         query: impl ReadStatement,

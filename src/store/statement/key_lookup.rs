@@ -1,7 +1,8 @@
 //! Look-ups of rows by their key, batched on PostgreSQL.
 //!
-//! SQLite runs in this process and answers each look-up at once. If a batch fails because the database is away or busy, all its requests
-//! fail with that error. If it fails for another reason, each request asks again alone, for an answer or an error of its own.
+//! SQLite runs in this process, and each look-up is run at once. If a batch fails because the database is unavailable or busy, all its
+//! requests fail with that error. If it fails for another reason, each request repeats its look-up alone, and gets a result or an error of
+//! its own.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -26,7 +27,7 @@ use crate::{
 };
 
 impl Sought {
-    /// The statement for the rows with these keys. There is at least one key, and each is there once.
+    /// Returns the statement that reads the rows with these keys. There must be at least one key, and no key twice.
     fn sql<'a>(&self, backend: DbBackend, keys: impl Iterator<Item = &'a str>) -> Sql {
         match self {
             Self::Listed(text) => {
@@ -40,10 +41,10 @@ impl Sought {
 }
 
 impl Sql {
-    /// The statement for the rows of a table with these ids, of which there is at least one.
+    /// Returns the statement that reads the rows of a table with these ids, of which there is at least one.
     ///
-    /// PostgreSQL looks each row up by its id. Left to itself it compares that with reading all rows of the store. It knows only how many
-    /// rows other stores have or, for the first minute, nothing: fifty of 300,000 rows took it 300 ms.
+    /// For several ids PostgreSQL is made to look each row up by its id. Otherwise it might read all rows of the store: to compare the
+    /// costs it knows only how many rows other stores have or, for the first minute, nothing.
     pub fn by_ids<'a>(backend: DbBackend, store: &StoreId, (columns, table): (&str, &str), ids: impl IntoIterator<Item = &'a str>) -> Self {
         let mut ids: Vec<&str> = ids.into_iter().collect();
         ids.sort_unstable();
@@ -67,12 +68,12 @@ impl Sql {
 }
 
 impl Db {
-    /// The row of a store with this id.
+    /// Returns the row of a store with this id.
     pub(in crate::store) async fn row_by_id<T: PagedRow + Send + 'static>(&self, store: &StoreId, id: &str) -> Result<Option<T>> {
         self.by_key(Sought::Rows { store: store.clone(), columns: T::COLUMNS, table: T::TABLE }, id, T::decode).await
     }
 
-    /// The row with this key.
+    /// Returns the row with this key.
     pub(in crate::store) async fn by_key<T, D>(&self, sought: Sought, key: &str, decode: D) -> Result<Option<T>>
     where
         T: Send + 'static,
@@ -80,9 +81,9 @@ impl Db {
     {
         let failed = match self.gathered_rows(&sought, key).await {
             Some(Ok(rows)) => return rows.get(key).map(|row| decode(&mut Cells::postgres(row))).transpose(),
-            // Asking again would take every request as long again.
+            // If the database is unavailable or busy, no request repeats its look-up: that would take as long again.
             Some(Err(error)) => error.of_the_database(),
-            // On SQLite, or the look-up panicked.
+            // On SQLite, which has no batches, or if the look-up panicked.
             None => None,
         };
         match failed {
@@ -174,7 +175,7 @@ mod tests {
         fixture.ticket("a", |_| {}).await;
         fixture.db.ticket(&fixture.store, &TicketId::from("a".to_owned())).await.unwrap();
         let other = Fixture::new().await;
-        // The store's id tells this statement from those of other tests.
+        // The store's id distinguishes this statement from those of other tests.
         let columns: &'static str = format!("id, pg_sleep(9.87) AS \"{}\"", fixture.store).leak();
         let sought = Sought::Rows { store: fixture.store.clone(), columns, table: "tickets" };
         let before = statements.load(Ordering::Relaxed);

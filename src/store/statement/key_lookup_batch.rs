@@ -1,4 +1,4 @@
-//! What a batch of key look-ups asks for and returns. The PostgreSQL driver batches them (`postgres::batched_lookup`).
+//! Types of batched key look-ups: what a batch reads and returns. `postgres::batched_lookup` runs the batches.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -12,13 +12,13 @@ use crate::{
 /// The rows that were found, by their keys.
 pub(in crate::store) type RowsByKey = std::result::Result<Arc<HashMap<String, Row>>, Arc<Error>>;
 
-/// The batches of look-ups, by what is looked up and whether on the standby.
+/// The batches of look-ups, by what is looked up and by whether the standby is read.
 pub(in crate::store) type Gathered = Gather<(Sought, bool), RowsByKey>;
 
 /// The rows to look up by a key. Their first column is the key.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(in crate::store) enum Sought {
-    /// Rows of a statement. This text of it ends where the list of keys follows.
+    /// Rows of a statement. The text is the statement up to the list of keys, which follows it.
     Listed(&'static str),
     /// Rows of a store, by their ids.
     Rows { store: StoreId, columns: &'static str, table: &'static str },

@@ -1,4 +1,4 @@
-//! Statements: built from entities, pages of lists, look-ups by a key.
+//! SQL statements: built from entities, keyset pages, as-of pages, look-ups by key.
 
 pub mod as_of;
 pub mod from_entities;

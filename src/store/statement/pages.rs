@@ -1,4 +1,4 @@
-//! Keyset pages and totals of lists.
+//! Keyset pagination: pages and totals of lists.
 
 use std::borrow::Cow;
 
@@ -44,7 +44,7 @@ impl<'a> From<Cow<'a, str>> for PageSource<'a> {
 }
 
 impl Db {
-    /// A page of the rows that fulfil `conditions`, an SQL text that may follow `WHERE`.
+    /// Returns a page of the rows that fulfil `conditions`, a SQL text that may follow `WHERE`; with a total if the request wants one.
     pub(in crate::store) async fn page<T: PagedRow + Send + 'static>(&self, conditions: Sql, page: &PageRequest) -> Result<Page<T>> {
         let count = count_sql(T::TABLE, conditions.clone());
         let found = self.page_of(&T::TABLE.into(), conditions, page).await?;
@@ -67,7 +67,7 @@ impl Db {
         Ok(Page::cut(rows, page.size, T::position))
     }
 
-    /// The rows of a table with these ids. There are at most as many ids as a page has rows.
+    /// Returns the rows of a table with these ids. There are at most as many ids as a page has rows.
     pub(in crate::store) async fn rows_by_id<T: PagedRow + Send + 'static>(&self, store: &StoreId, ids: &[&str]) -> Result<Vec<T>> {
         if ids.is_empty() {
             return Ok(vec![]);
@@ -76,13 +76,13 @@ impl Db {
         self.all(sql, T::decode).await
     }
 
-    /// The number that a statement of [`count_sql`] or [`fenced_count_sql`] counts.
+    /// Runs a statement of [`count_sql`] or [`fenced_count_sql`] and returns the number.
     pub(in crate::store) async fn count(&self, sql: Sql) -> Result<u64> {
         let count: Option<i64> = self.first(sql, |cells| cells.take()).await?;
         Ok(count.and_then(|count| u64::try_from(count).ok()).unwrap_or(0))
     }
 
-    /// The database's plan for a page, one step a line.
+    /// Returns the database's query plan for a page, one step a line.
     #[cfg(test)]
     pub(in crate::store) async fn page_plan<T: PagedRow>(
         &self,
@@ -101,8 +101,8 @@ impl Db {
     }
 }
 
-/// Counts the rows of a whole list. Fences (see [`FENCE`](crate::store::sql::FENCE)) are left out: they help only statements that end after
-/// one page.
+/// Returns the statement that counts the rows of a whole list. Fences (see [`FENCE`](crate::store::sql::FENCE)) are left out: they help
+/// only statements that end after one page.
 pub(in crate::store) fn count_sql(table: &str, mut conditions: Sql) -> Sql {
     conditions.unbounded();
     conditions.fences.clear();
@@ -110,14 +110,14 @@ pub(in crate::store) fn count_sql(table: &str, mut conditions: Sql) -> Sql {
     conditions
 }
 
-/// Counts the rows of a list with its fences, for conditions that let few rows through to the fenced subqueries.
+/// Returns the statement that counts the rows of a list with its fences, for conditions that let few rows through to the fenced subqueries.
 pub(in crate::store) fn fenced_count_sql(table: &str, mut conditions: Sql) -> Sql {
     conditions.text = conditions.fenced();
     count_sql(table, conditions)
 }
 
-/// The statement of a page. It reads one row more than the page holds, to find out whether there is another page. `beside` are further
-/// columns of each row.
+/// Returns the statement of a page. It reads one row more than the page holds, to find out whether there is another page. `beside` are
+/// further columns of each row.
 pub(in crate::store) fn page_sql<T: PagedRow>(source: &PageSource<'_>, mut sql: Sql, page: &PageRequest, beside: Option<&str>) -> Sql {
     let PageSource { table, order } = source;
     let (columns, (at, id)) = (T::COLUMNS, order.unwrap_or((T::SORT, "id")));

@@ -1,4 +1,4 @@
-//! The cost of a page, or of any reading statement, for the database: counted rather than timed. For tests.
+//! Query cost, for tests: how much work the database has for a page, or for any reading statement, counted rather than timed.
 
 use rusqlite::{Connection, StatementStatus, config::DbConfig};
 use sea_orm::{ConnectionTrait, DbBackend, Statement};
@@ -15,7 +15,8 @@ use crate::{
 };
 
 impl Db {
-    /// The rows that PostgreSQL looked at for a page, including those that it passed over; on SQLite the steps of its virtual machine.
+    /// Returns the number of rows that PostgreSQL read for a page, including rows that it skipped; on SQLite the number of steps of its
+    /// virtual machine.
     pub(in crate::store) async fn page_visits<T: PagedRow>(&self, source: &PageSource<'_>, conditions: Sql, page: &PageRequest) -> u64 {
         self.visits(page_sql::<T>(source, conditions, page, None)).await
     }
@@ -65,10 +66,10 @@ fn steps(file: &str, sql: &Sql) -> u64 {
     u64::try_from(statement.get_status(StatementStatus::VmStep)).unwrap()
 }
 
-/// The rows that the scans of a plan looked at.
+/// Returns the number of rows that the scans of a plan read.
 fn looked_at(node: &Value) -> u64 {
     let number = |name: &str| node[name].as_f64().unwrap_or(0.0);
-    // The rows of a subquery scan were counted at a scan within the subquery.
+    // The rows of a subquery scan are counted at a scan within the subquery already.
     let rows = if node["Node Type"].as_str().is_some_and(|kind| kind.contains("Scan") && kind != "Subquery Scan") {
         (number("Actual Rows") + number("Rows Removed by Filter") + number("Rows Removed by Index Recheck")) * number("Actual Loops")
     } else {

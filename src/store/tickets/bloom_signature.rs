@@ -1,16 +1,18 @@
-//! Bloom filters of a ticket's labels and values, in columns that the index of the list holds.
+//! Bloom filters of a ticket's labels and field values, in columns of the covering index of the ticket list.
 //!
-//! A filter by a label or a field walks the list and looks each ticket up in another table. The look-up costs ten times as much as the
-//! step to the ticket. So a ticket carries three Bloom filters of 63 bits (its marks) beside its place in the list: of its conversation's
-//! labels, of its values, and of what its texts contain. A label, a value, the first character of a folded text and the magnitude of a
-//! number set two bits each; two neighbouring characters of a folded text set one. A ticket that lacks a bit of the filter is passed over
-//! without a look-up. Several things share a bit, so a set bit proves nothing, and the tickets that remain are still looked up. With one
-//! bit for a value, two frequent prefixes that share it would let twice as many tickets through; three bits for a value would fill all 63
-//! of a ticket with many values.
+//! A filter by a label or a field scans the list and looks up each ticket in another table. The look-up costs much more than the step to
+//! the next ticket of the list. So the index contains, in addition to a ticket's sort position, three Bloom filters of 63 bits (marks): one
+//! of the labels of the ticket's conversation, one of its field values, and one of the contents of its texts. A label, a value, the first
+//! character of a folded text and the magnitude of a number set two bits each. Two neighbouring characters of a folded text set one bit. A
+//! ticket that lacks a bit of the wanted label or value is skipped without a look-up. Several labels or values may share a bit, so a set
+//! bit proves nothing, and the tickets that are not skipped are still looked up.
 //!
-//! Guarantees: a write of labels or values writes their bits in the same transaction, and a ticket never lacks a bit of what it has; it
-//! may keep the bit of a former value. The presence of a value, negations and single characters have no bits. PostgreSQL has the columns
-//! and saves the look-ups, but tests no bits within its index.
+//! Two bits for a value are a compromise: with one bit, two frequent prefixes that share it would let twice as many tickets pass; three
+//! bits would set all 63 bits of a ticket with many values.
+//!
+//! Guarantees: a write of labels or values writes their bits in the same transaction. A ticket has all bits of its current labels and
+//! values, and may keep the bits of former values. Tests for the presence of a value, negations and searches for a single character do not
+//! use the bits. On PostgreSQL the columns save look-ups as well, but are not part of the index.
 
 use std::{collections::BTreeSet, ops::RangeInclusive};
 
@@ -23,7 +25,7 @@ use crate::domain::{
     ids::{FieldId, LabelId},
 };
 
-/// The bits of a Bloom filter. Both databases store them as a number that is not negative.
+/// The bits of a Bloom filter. Both databases store them as a non-negative integer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::store) struct Marks(i64);
 
@@ -34,8 +36,8 @@ pub(in crate::store) struct ValueMarks {
     pub text_marks: Marks,
 }
 
-/// A test of the Bloom filters in one column: a ticket is looked up only if its filter has all bits of one of `choices`, or of a choice in
-/// `rare`. `choices` is never empty.
+/// A Bloom pre-filter, which tests the Bloom filters in one column: a ticket is looked up only if its Bloom filter has all bits of one of
+/// `choices`, or of a choice in `rare`. `choices` is never empty.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::store) struct Sieve {
     pub column: &'static str,
@@ -43,8 +45,9 @@ pub(in crate::store) struct Sieve {
     pub rare: Vec<Rare>,
 }
 
-/// Choices for numbers that fields seldom have: negative and large ones. On SQLite they apply only if some ticket has such a number,
-/// which one query per list finds out. Otherwise these choices would let other tickets through, by bits that their numbers share.
+/// Choices of a pre-filter for rare numbers: negative and large numbers. On SQLite these choices apply only if some ticket has such a
+/// number, which a subquery tests once per statement. Otherwise they would only let tickets pass that have other numbers with the same
+/// bits.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::store) struct Rare {
     pub such: FieldTest,
@@ -55,11 +58,12 @@ const LABELS: &str = "label_marks";
 const FIELDS: &str = "field_marks";
 const TEXTS: &str = "text_marks";
 
-/// The numbers of choices that a sieve may have. A sieve repeats its last choice up to the next number, so that there are few statement
-/// texts. Comparing with more choices than the last number costs as much as the look-up.
+/// The numbers of choices that a pre-filter may have. A pre-filter repeats its last choice up to the next of these numbers, so that there
+/// are few SQL texts. A comparison with more choices than the last number would cost as much as the look-up.
 const CHOICES: [usize; 8] = [1, 2, 3, 4, 6, 8, 12, 20];
 
-/// Up to this many values are compared with the marks one by one, even where the sieve by likeness narrows the list already.
+/// Up to this number of values, a pre-filter tests the bits of each value, even if a pre-filter by first characters or magnitudes already
+/// narrows the list.
 const FEW: usize = 8;
 
 impl Marks {
@@ -73,7 +77,7 @@ impl Marks {
 }
 
 impl ValueMarks {
-    /// The marks of the values of one field.
+    /// Returns the Bloom filters of the values of one field.
     pub fn of<'a>(field: &FieldId, values: impl IntoIterator<Item = &'a Comparable>) -> Self {
         let of = |value: &Comparable| {
             let folded = value.folded();
@@ -99,17 +103,18 @@ impl FromIterator<Self> for Marks {
 }
 
 impl Sieve {
-    /// `None`: the marks prove nothing.
+    /// Returns a pre-filter for tickets that have all bits of any of `marks`. `None`: there are no `marks`, or too many.
     fn any(column: &'static str, marks: impl IntoIterator<Item = Marks>) -> Option<Self> {
         Some(Self { column, choices: filled(marks)?, rare: Vec::new() })
     }
 
+    /// Returns a pre-filter for tickets that have the bits of all `marks`. `None`: there are no bits.
     fn all(column: &'static str, marks: impl IntoIterator<Item = Marks>) -> Option<Self> {
         let all: Marks = marks.into_iter().collect();
         Self::any(column, (all != Marks::default()).then_some(all))
     }
 
-    /// The sieve for numbers of these magnitudes.
+    /// Returns the pre-filter for numbers of these magnitudes. `None`: there are too many magnitudes.
     fn measured(field: &FieldId, magnitudes: RangeInclusive<u64>) -> Option<Self> {
         if magnitudes.clone().count() > MOST_MAGNITUDES {
             return None;
@@ -118,7 +123,7 @@ impl Sieve {
             let (least, most) = (least.max(*magnitudes.start()), most.min(*magnitudes.end()));
             let mut choices: Vec<Marks> = (least..=most).map(|magnitude| Alike::Magnitude(magnitude).marks(field)).collect();
             if *magnitudes.end() < LARGEST {
-                // The greatest magnitude comes first: half of the whole numbers that get through have it.
+                // The greatest magnitude comes first: half of the whole numbers that pass have it.
                 choices.reverse();
             }
             filled(choices)
@@ -134,9 +139,10 @@ impl Sieve {
         Some(Self { column: FIELDS, choices, rare: rare.collect() })
     }
 
-    /// The sieves for any of these values: one by the values themselves and, where many values are alike, one by their likeness, which
-    /// takes fewer comparisons. Only the second where the values are many whole numbers and at most as many other whole numbers are
-    /// alike: comparing with each value then costs more than the look-ups that it saves.
+    /// Returns the pre-filters for any of these values: one that tests the bits of each value and, if many values share a first character
+    /// or a magnitude, one that tests the bits of these properties with fewer comparisons. Returns only the second if the values are many
+    /// whole numbers, and at most as many other whole numbers have their magnitudes. In this case a comparison with each value costs more
+    /// than the look-ups that it saves.
     fn values(field: &FieldId, values: &[Comparable]) -> [Option<Self>; 2] {
         // `None` if one of the values is an empty text, which has no first character.
         let alike: Option<BTreeSet<Alike>> = values.iter().map(|value| Alike::of(value, value.folded().as_deref())).collect();
@@ -149,12 +155,12 @@ impl Sieve {
         [if most { None } else { each() }, alike]
     }
 
-    /// The number of choices that marks are compared with.
+    /// Returns the number of choices that a ticket's Bloom filter is compared with.
     pub fn breadth(&self) -> usize {
         self.choices.len() + self.rare.iter().map(|rare| rare.choices.len()).sum::<usize>()
     }
 
-    /// The sieves for a test of a field.
+    /// Returns the pre-filters for a test of a field.
     pub fn of(field: &FieldId, test: &Test) -> impl Iterator<Item = Self> {
         let in_fields = match test {
             Test::AllOf(all) => [Self::all(FIELDS, all.iter().map(|value| is(field, value))), None],
@@ -172,7 +178,7 @@ impl Sieve {
         in_fields.into_iter().flatten().chain(in_texts)
     }
 
-    /// The sieve for a test of labels.
+    /// Returns the pre-filter for a test of labels.
     pub fn of_labels(LabelFilter { operator, label_ids }: &LabelFilter) -> Option<Self> {
         match operator {
             LabelOperator::ContainsAny => Self::any(LABELS, label_ids.iter().map(|label| Marks::of_labels([label]))),
@@ -182,7 +188,8 @@ impl Sieve {
     }
 }
 
-/// The marks, with the last one repeated up to the next of the [`CHOICES`]; `None` if there are no marks, or too many.
+/// Returns the choices of a pre-filter: `marks`, with the last of them repeated up to the next of the numbers in [`CHOICES`]. `None`: there
+/// are no `marks`, or too many.
 fn filled(marks: impl IntoIterator<Item = Marks>) -> Option<Vec<Marks>> {
     let mut choices: Vec<Marks> = marks.into_iter().collect();
     let number = CHOICES.into_iter().find(|number| *number >= choices.len())?;
@@ -190,16 +197,16 @@ fn filled(marks: impl IntoIterator<Item = Marks>) -> Option<Vec<Marks>> {
     Some(choices)
 }
 
-/// What alike values have in common.
+/// A property that similar values share: the first character of a text or the magnitude of a number.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Alike {
-    /// The first character, folded.
+    /// The first character of the folded text.
     Beginning(char),
     Magnitude(u64),
 }
 
 impl Alike {
-    /// `folded` is the folded text, if the value is a text.
+    /// Returns the property of a value. `folded` is the folded text, if the value is a text.
     fn of(value: &Comparable, folded: Option<&str>) -> Option<Self> {
         match value {
             Comparable::Text(_) => folded.and_then(Self::beginning),
@@ -211,7 +218,7 @@ impl Alike {
         folded.chars().next().map(Self::Beginning)
     }
 
-    /// The number of whole numbers that are alike in this way; `None` if it is unlimited.
+    /// Returns how many whole numbers have this property. `None`: the number is unlimited, or the property is not of numbers.
     fn numbers(&self) -> Option<u64> {
         match self {
             Self::Beginning(_) | Self::Magnitude(0 | LARGEST) => None,
@@ -228,7 +235,7 @@ impl Alike {
     }
 }
 
-/// The marks of a value as a whole.
+/// Returns the two bits of a whole value.
 fn is(field: &FieldId, value: &Comparable) -> Marks {
     match value {
         Comparable::Text(text) => one(&["text", field.as_str(), text]),
@@ -237,29 +244,29 @@ fn is(field: &FieldId, value: &Comparable) -> Marks {
     }
 }
 
-/// The magnitude of numbers from a million on.
+/// The greatest magnitude: of all numbers from 2^20 (about a million) on.
 const LARGEST: u64 = 22;
 
-/// A range of more magnitudes than this has no sieve: nearly all numbers have one of them.
+/// A range of more magnitudes than this has no pre-filter: nearly all numbers have one of its magnitudes.
 const MOST_MAGNITUDES: usize = 20;
 
-/// The least number that counts as large, and its magnitude.
+/// The least number that counts as large. Its magnitude is [`LARGE`].
 const LEAST_LARGE: f64 = 1024.0;
 const LARGE: u64 = 12;
 
-/// What numbers between the same two powers of two share: 0 below zero, 1 below one, 2 below two, 3 below four. A larger number never has
-/// a lesser magnitude.
+/// Returns the magnitude of a number, which all numbers between the same two powers of two share: 0 for numbers below zero, 1 below one, 2
+/// below two, 3 below four. A larger number never has a smaller magnitude.
 fn magnitude(number: f64) -> u64 {
     match number {
         _ if number < 0.0 => 0,
         _ if number < 1.0 => 1,
-        // The exponent, which follows the sign.
+        // The exponent of the floating-point number, which follows the sign bit.
         _ => ((number.to_bits() >> 52) - 1023 + 2).min(LARGEST),
     }
 }
 
-/// The marks of a folded text's pairs of neighbouring characters. A pair sets one bit, since a search for a part of a text asks for
-/// several pairs.
+/// Returns the bits of all pairs of neighbouring characters (bigrams) in a folded text. A pair sets one bit, since a search for a part of a
+/// text usually tests several pairs.
 fn pairs(field: &FieldId, folded: &str) -> Marks {
     let seed = number(&hashed(&["pairs", field.as_str()]), 0);
     let mut marks = Marks::default();
@@ -274,8 +281,8 @@ fn pairs(field: &FieldId, folded: &str) -> Marks {
 
 const FULL: Marks = Marks(i64::MAX);
 
-/// The two bits of one thing: a label, a value, a beginning or a magnitude. They are stored, as the bits of pairs are. To choose other
-/// bits takes a migration that marks every ticket anew.
+/// Returns the two bits of a label, a value, a first character or a magnitude. These bits are stored, and so are the bits of pairs. A
+/// change of either hash requires a migration that computes the Bloom filters of all tickets again.
 fn one(parts: &[&str]) -> Marks {
     let hash = hashed(parts);
     let first = number(&hash, 0) % 63;
@@ -295,7 +302,7 @@ fn number(hash: &[u8; 32], at: usize) -> u64 {
     u64::from_be_bytes(std::array::from_fn(|i| hash[at + i]))
 }
 
-/// The last step of splitmix64, a cheap hash, since a text has many pairs.
+/// Hashes a number with the last step of splitmix64. The hash must be cheap, since a text has many pairs.
 fn mixed(number: u64) -> u64 {
     let number = (number ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let number = (number ^ number >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -360,7 +367,7 @@ mod tests {
             prop_assert!(passes(Test::Below(most)) || number >= most);
             prop_assert!(passes(Test::Between(least, most)) || number < least || number > most);
             prop_assert!(passes(Test::Between(number, number)));
-            // The rare tests ask for exactly the numbers that have the rare magnitudes.
+            // The tests of `Rare::such` select exactly the numbers that have the rare magnitudes.
             for number in [number, LEAST_LARGE, LEAST_LARGE.next_down(), -0.0] {
                 prop_assert_eq!((number < 0.0, number >= LEAST_LARGE), (magnitude(number) < 1, magnitude(number) >= LARGE));
             }
@@ -377,7 +384,7 @@ mod tests {
         }
     }
 
-    /// Signatures are stored, so that their hash must never change.
+    /// Asserts the bits of known values: bits are stored, so their hash must never change.
     #[test]
     fn marks_are_what_they_were() {
         let field = FieldId::from("region");
@@ -421,19 +428,19 @@ mod tests {
         let (low, high) = (through(Test::Below(100.0)), through(Test::Above(3000.0)));
         assert!((25..250).contains(&low), "{low}");
         assert!((250..700).contains(&high), "{high}");
-        // There are too many values to compare with each, unless they are alike.
+        // More than 20 values of different magnitudes are too many for a pre-filter.
         let spread = |n: u32| Comparable::Number(f64::from(n).exp2());
         assert!(Sieve::of(&field, &Test::AnyOf((0..21).map(spread).collect())).next().is_none());
         let breadths = |values: Vec<Comparable>| Sieve::of(&field, &Test::AnyOf(values)).map(|sieve| sieve.breadth()).collect::<Vec<_>>();
         let numbers = |least: u32, most: u32| breadths((least..=most).map(number).collect());
-        // Few other whole numbers have the magnitudes of 0 to 99, 0 to 19 or 16 to 24, so only the sieve by magnitude is used. Up to
-        // eight values are also compared one by one. So are numbers from a million on, and fractions, since too many others share their
-        // magnitudes.
+        // Few other whole numbers have the magnitudes of 0 to 99, 0 to 19 or 16 to 24, so only the pre-filter by magnitude is used. A
+        // second pre-filter tests each value if there are up to eight values, and for numbers from a million on and for fractions, whose
+        // magnitudes too many other numbers share.
         assert_eq!((numbers(0, 99), numbers(0, 19), numbers(16, 24), numbers(1, 3)), (vec![8], vec![6], vec![1], vec![3]));
         assert_eq!((numbers(16, 23), numbers(2_000_000, 2_000_008)), (vec![8, 1], vec![12, 1]));
         assert_eq!(breadths((0..9).map(|n| Comparable::Number(f64::from(n) / 10.0)).collect()), [12, 1]);
         assert_eq!(breadths((10..22).map(|n| Comparable::Text(format!("TH-{n}"))).collect()), [12, 1]);
-        // The greatest magnitude below a bound is compared with first.
+        // The first choice of a pre-filter is the greatest magnitude below the bound.
         let first = |test| Sieve::of(&field, &test).next().unwrap().choices[0];
         let measures = |magnitude: u64| Alike::Magnitude(magnitude).marks(&field);
         assert_eq!([Test::Below(20.0), Test::Between(3.0, 20.0), Test::Above(20.0)].map(first), [6, 6, 6].map(measures));

@@ -9,9 +9,9 @@ use moka::sync::Cache;
 
 use crate::store::sql::Sql;
 
-/// A cache that keeps, for one minute, each condition that many tickets met, so that `driving_index` need not count them again. The key is a
-/// hash of the condition's SQL and parameters. If two conditions have the same hash, a selective one may be taken for a broad one: then the
-/// list is scanned although an index could find its rows, and its rows are the same.
+/// A cache that keeps, for one minute, each condition that many tickets met, so that `driving_index` need not count its tickets again. The
+/// key is a hash of the condition's SQL and parameters. If two conditions have the same hash, a selective one may be taken for a broad one:
+/// then the list is scanned although an index could find its rows, and its rows are the same.
 #[derive(Clone)]
 pub(in crate::store) struct BroadConditions(Cache<u64, ()>, RandomState);
 
@@ -22,7 +22,7 @@ impl Default for BroadConditions {
 }
 
 impl BroadConditions {
-    /// Forgets all, for tests.
+    /// Empties the cache, for tests.
     #[cfg(test)]
     pub fn clear(&self) {
         self.0.invalidate_all();

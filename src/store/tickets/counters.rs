@@ -1,7 +1,7 @@
-//! Counters: a total of tickets or contacts is read from numbers that triggers keep, not counted.
+//! Counters (materialised totals): triggers maintain the numbers of tickets and contacts, so that a total is read and not counted.
 //!
-//! Migration `m0008_totals` describes how. A total may consist of several parts; the server, and an import at its end, add them up from
-//! time to time. Guarantee: a total equals what a count in the same statement would find.
+//! The migration `m0008_totals` describes the triggers. On PostgreSQL a total may consist of several rows (parts). The server adds the
+//! parts up from time to time, and so does an import at its end. Guarantee: a total equals the result of a `COUNT` in the same statement.
 
 use sea_orm::DbBackend;
 
@@ -10,16 +10,16 @@ use crate::{
     store::{Db, Result, postgres::advisory_locks::AdvisoryLock, sql::Sql},
 };
 
-/// How many parts one total may have before they are added up.
+/// The number of parts that a total may have before they are added up.
 const PARTS: i64 = 8;
 
-/// How many contacts the store `$1` has.
+/// Adds a subquery for the number of contacts of the store `$1`.
 pub(in crate::store) fn push_contact_total(sql: &mut Sql) {
     push_total(sql, ["contacts"]);
 }
 
-/// How many tickets of this state the store `$1` has, spam or not. Snoozed tickets are counted by a query, not by triggers: they are few,
-/// and a snooze ends by the clock alone.
+/// Adds an expression for the number of tickets of the store `$1` that are in a state, and that are spam or not spam. Snoozed tickets are
+/// counted by a query, not by triggers: they are few, and a snooze ends at its time without a write.
 pub(in crate::store) fn push_ticket_total(sql: &mut Sql, shown: ShownTickets, spam: bool, now: Timestamp) {
     let (open, closed) = if spam { ("tickets.open.spam", "tickets.closed.spam") } else { ("tickets.open", "tickets.closed") };
     match shown {
@@ -33,23 +33,24 @@ pub(in crate::store) fn push_ticket_total(sql: &mut Sql, shown: ShownTickets, sp
     }
 }
 
-/// How many tickets of the store `$1` are snoozed.
+/// Adds a subquery for the number of snoozed tickets of the store `$1`.
 pub(in crate::store) fn push_snoozed(sql: &mut Sql, spam: bool, now: Timestamp) {
     sql.push("(SELECT COUNT(*) FROM tickets WHERE store_id = $1 AND is_open = TRUE AND is_spam = ").flag(spam);
-    // PostgreSQL expects a third of all snoozes to end after a bound instant, unless it knows the instant; so it would plan the statement
-    // each time. About an instant from a subquery it knows nothing, whenever it plans.
+    // For an instant that is a bound value, PostgreSQL's generic plan estimates that a third of all snoozes end after it. A plan for the
+    // actual value looks cheaper, so PostgreSQL would plan the statement each time. Neither plan knows the result of a subquery.
     sql.push(" AND snoozed_until > (SELECT CAST(").integer(now.millis()).push(" AS BIGINT)))");
 }
 
 impl Db {
-    /// The number of tickets of this state, spam or not.
+    /// Returns the number of tickets that are in a state, and that are spam or not spam.
     pub(in crate::store) async fn ticket_total(&self, store: &StoreId, shown: ShownTickets, spam: bool, now: Timestamp) -> Result<u64> {
         let mut sql = Sql::of(store, "SELECT ");
         push_ticket_total(&mut sql, shown, spam, now);
         self.count(sql).await
     }
 
-    /// Adds the parts of totals up. A reader sees either the parts or their sum, and two processes at once never take the same part.
+    /// Adds up the parts of totals on PostgreSQL. A reader sees either the parts or their sum. An advisory lock keeps two processes from
+    /// adding up the same part.
     pub async fn fold_totals(&self) -> Result<()> {
         if self.backend() == DbBackend::Postgres {
             let tx = self.begin().await?;
@@ -61,7 +62,7 @@ impl Db {
     }
 }
 
-/// The statement that replaces the rows of each total that has more than `parts` rows by one row with their sum.
+/// Returns the statement that replaces the rows of each total that has more than `parts` rows by one row with their sum.
 fn fold_sql(parts: i64) -> String {
     format!(
         "WITH parts AS (DELETE FROM totals t USING (SELECT store_id, name FROM totals GROUP BY store_id, name \

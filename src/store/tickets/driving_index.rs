@@ -1,14 +1,15 @@
-//! The driving index of a filtered list of tickets: where the walk starts, if not at the newest ticket.
+//! Choice of the driving index of a filtered ticket list: the index of a condition that few tickets fulfil, or else the list itself.
 //!
-//! For a label or a field value that one ticket has, the databases would walk the whole list. SQLite, which has no statistics here, would
-//! do so for assignees with one ticket, too. So a bounded statement first finds out which of the filter's conditions few tickets fulfil.
-//! A condition that many tickets fulfil is remembered for a minute and not counted again; if the number drops within that minute, the
-//! list is merely walked.
+//! Without this choice, the databases would scan the whole list for a label or a field value that only one ticket has. SQLite, which has no
+//! statistics here, would do so for assignees with one ticket, too. So a bounded statement first counts, for each condition of the filter,
+//! the tickets that fulfil it. A condition that many tickets fulfil is cached for a minute and not counted again. If the number of its
+//! tickets drops within that minute, the list is scanned, which costs more but returns the same rows.
 //!
-//! On SQLite the open tickets of one label already form a list of their own; rare conditions are compared with its length.
+//! On SQLite the open tickets of one label already form a list of their own (table `labelled_tickets`). The number of tickets of the other
+//! conditions is compared with the length of this list.
 //!
-//! A total reads its list to the end. It therefore starts from a condition that fewer tickets fulfil than a share of the list. Where this
-//! share is more than what counts as few for a page, a second statement counts up to it.
+//! The statement of a total reads its list to the end. It therefore uses the index of a condition that fewer tickets fulfil than a certain
+//! share of the list. If this share is more than the number that counts as few for a page, a second statement counts up to this share.
 
 use std::{borrow::Cow, collections::BTreeSet};
 
@@ -28,32 +29,33 @@ use crate::{
     },
 };
 
-/// A condition that few tickets fulfil, from which a list can start.
+/// A condition that few tickets fulfil. Its index can drive the statement of a list.
 pub(in crate::store) enum Start<'a> {
     Value(&'a FieldTest),
-    /// Any of these labels.
+    /// The ticket has any of these labels.
     Labels(BTreeSet<&'a str>),
-    /// This label, whose open tickets already form a list. It is compared with the other conditions; where it has the fewest tickets, its
-    /// list is walked. On SQLite.
+    /// SQLite only: the ticket has this label, whose open tickets already form a list. If it is the condition with the fewest tickets, this
+    /// list is scanned.
     Label(&'a str),
-    /// One of these assignees. On SQLite, where the statement names the index.
+    /// SQLite only, where the statement names the index: the ticket has one of these assignees.
     Assignees(BTreeSet<&'a str>),
 }
 
-/// If at most this many tickets fulfil a condition, the statement reads them by that condition's index instead of reading the list in
-/// order.
+/// If at most this number of tickets fulfils a condition, the statement reads them by the index of the condition instead of reading the
+/// list in order.
 const FEW: i64 = 200;
 /// [`FEW`] on PostgreSQL. Reading the list in order costs more per ticket there, since the index has no Bloom filters, and each row has to
 /// be fetched.
 const FEW_ON_POSTGRES: i64 = 1000;
 
-/// How many times as much it costs to look a ticket up by its id as to skip it while the list is read in order. To skip it, SQLite reads
-/// only the ticket's Bloom filters in the index; PostgreSQL has to fetch its row.
+/// The cost of looking up a ticket by its id, as a multiple of the cost of skipping it while the list is read in order. To skip a ticket,
+/// SQLite reads only the ticket's Bloom filters in the index; PostgreSQL has to fetch its row.
 const DEARER: i64 = 40;
 const DEARER_ON_POSTGRES: i64 = 10;
 
 impl Db {
-    /// The condition of the filter that the fewest tickets fulfil, if they are at most `few` and do not form a list already.
+    /// Returns the condition of the filter that the fewest tickets fulfil. `None`: more than `few` tickets fulfil each condition, or the
+    /// tickets of the condition already form a list (those of a conversation or, on SQLite, of a label).
     pub(in crate::store) async fn start<'a>(
         &self,
         store: &StoreId,
@@ -84,7 +86,7 @@ impl Db {
                 sql.push(", ");
             }
             if let Start::Labels(labels) = start {
-                // If the labels have many conversations, the tickets of those need not be looked up.
+                // If many conversations have the labels, the tickets of these conversations need not be looked up.
                 sql.push("CASE WHEN (SELECT COUNT(*) FROM (SELECT 1 FROM conversation_labels l WHERE l.store_id = $1 AND l.label_id IN ");
                 sql.texts(labels.iter().copied()).limit(few + 1).push(") AS few) > ").integer(few);
                 sql.push(" THEN ").integer(few + 1).push(" ELSE ");
@@ -110,15 +112,15 @@ impl Db {
         Ok(fewest.filter(|start| !matches!(start, Start::Label(_))))
     }
 
-    /// How many tickets count as few for a page.
+    /// Returns the greatest number of tickets that counts as few for a page.
     pub(in crate::store) fn few(&self) -> i64 {
         if self.backend() == DbBackend::Sqlite { FEW } else { FEW_ON_POSTGRES }
     }
 
-    /// How many tickets count as few for a total of a list of this length. The rows of a list follow each other, while each of these
-    /// tickets is looked up by itself.
+    /// Returns the greatest number of tickets that counts as few for the total of a list of `listed` tickets. The rows of a list are read
+    /// in sequence, whereas each of the few tickets costs a look-up of its own.
     pub(in crate::store) fn few_of(&self, listed: u64) -> i64 {
-        // Each limit is a statement text of its own, so there are few limits: every one is four times the last.
+        // Each limit makes a different SQL text. So there are few limits: each is four times the previous limit.
         let dearer = if self.backend() == DbBackend::Sqlite { DEARER } else { DEARER_ON_POSTGRES };
         let mut few = self.few();
         while few.saturating_mul(4).saturating_mul(dearer) <= i64::try_from(listed).unwrap_or(i64::MAX) {
@@ -127,8 +129,9 @@ impl Db {
         few
     }
 
-    /// [`Db::start`] for a total whose first page starts at the newest ticket. The total starts from a condition that fewer tickets
-    /// fulfil than a share of the list. The tickets of an assignee already form a list of their own, mostly a short one.
+    /// Returns a condition for the total of a list for whose first page [`Db::start`] found no condition. Fewer tickets fulfil it than a
+    /// certain share of the list. Returns `None` for a filter by assignees: the tickets of an assignee already form a list of their own,
+    /// usually a short list.
     pub(in crate::store) async fn start_of_total<'a>(
         &self,
         store: &StoreId,
@@ -148,8 +151,8 @@ impl Db {
         }
     }
 
-    /// Narrows the conditions to the tickets that fulfil `start`. Returns the table for these conditions, written so that tickets are
-    /// found by their ids.
+    /// Restricts a statement to the tickets that fulfil `start`: on SQLite by a condition that is added to `sql`, on PostgreSQL by a
+    /// subquery in the returned table. Returns the SQL of the table to read. It makes the database look up tickets by their ids.
     pub(in crate::store) fn push_start(&self, sql: &mut Sql, start: &Start<'_>, shown: ShownTickets) -> Cow<'static, str> {
         let ids = match start {
             Start::Value(_) => "v.ticket_id",
@@ -160,13 +163,13 @@ impl Db {
             sql.push(" AND id IN (SELECT ").push(ids);
             self.push_source(sql, start, shown);
             sql.push(")");
-            // The index behind the primary key.
+            // The index of the primary key.
             return "tickets INDEXED BY sqlite_autoindex_tickets_1".into();
         }
         let end = sql.as_str().len();
         self.push_source(sql, start, shown);
         let source = sql.split_off(end);
-        // Each ticket is looked up by itself. Given an array of ids, PostgreSQL may walk an assignee's whole list for each id.
+        // `LATERAL` looks up each ticket by its id. For an array of ids, PostgreSQL may scan an assignee's whole list for each id.
         format!(
             "(SELECT t.* FROM (SELECT DISTINCT {ids} AS wanted{source}) w CROSS JOIN LATERAL \
              (SELECT * FROM tickets WHERE store_id = $1 AND id = w.wanted{FENCE}) t) tickets"
@@ -174,7 +177,7 @@ impl Db {
         .into()
     }
 
-    /// Adds the `FROM` clause for the ids of the tickets that fulfil `start`, on SQLite with the indexes to use.
+    /// Adds the `FROM` and `WHERE` clauses that select the tickets that fulfil `start`, on SQLite with the indexes to use.
     fn push_source(&self, sql: &mut Sql, start: &Start<'_>, shown: ShownTickets) {
         match start {
             Start::Value(test) => self.push_values(sql, test),
@@ -214,7 +217,7 @@ impl Db {
     }
 }
 
-/// The conditions of a filter that an index can find.
+/// Returns the conditions of a filter that an index can serve.
 fn starts<'a>(sqlite: bool, filter: &'a TicketFilter, shown: ShownTickets, tests: &'a [FieldTest]) -> Vec<Start<'a>> {
     let indexed = |test: &&FieldTest| !matches!(test.test, Test::Present | Test::Absent | Test::NoneOf(_) | Test::Contains(_));
     let mut starts: Vec<Start<'_>> = tests.iter().filter(indexed).map(Start::Value).collect();
@@ -227,7 +230,7 @@ fn starts<'a>(sqlite: bool, filter: &'a TicketFilter, shown: ShownTickets, tests
             (LabelOperator::ContainsAll, None) => starts.extend(ids.map(|id| Start::Labels(BTreeSet::from([id])))),
         }
     }
-    // An index holds the tickets of one assignee in list order. For several assignees PostgreSQL has statistics.
+    // For one assignee, an index holds the tickets in list order. For several assignees, PostgreSQL chooses an index by its statistics.
     if sqlite && filter.assignee_user_ids.len() > 1 {
         starts.push(Start::Assignees(filter.assignee_user_ids.iter().map(|id| id.as_str()).collect()));
     }
@@ -254,7 +257,7 @@ mod tests {
             labels: Some(LabelFilter { operator: LabelOperator::ContainsAny, label_ids: ids.iter().map(|id| (*id).into()).collect() }),
             ..TicketFilter::default()
         };
-        // The number of statements that it takes to find the start, and whether the start is anything but the newest ticket.
+        // Returns the number of statements that `Db::start` runs, and whether it returns a condition.
         let asked = async |store: &StoreId, filter: &TicketFilter, tests: &[FieldTest]| {
             let before = statements.load(Ordering::Relaxed);
             let start = db.start(store, filter, ShownTickets::Closed, tests, db.few()).await.unwrap();

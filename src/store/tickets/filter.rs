@@ -1,4 +1,4 @@
-//! Filters of tickets, as conditions of the statements that list and count them.
+//! SQL conditions of ticket filters, for the statements that list and count tickets.
 
 use std::{cmp::Reverse, collections::BTreeSet, ops::RangeInclusive};
 
@@ -20,17 +20,17 @@ use crate::{
 };
 
 impl Db {
-    /// The SQL conditions of a filter, except those on labels, on field values and on marks.
+    /// Returns the SQL conditions of a filter, except the conditions on labels, on field values and on Bloom filters.
     pub(in crate::store) fn ticket_conditions(&self, store: &StoreId, filter: &TicketFilter, shown: ShownTickets, now: Timestamp) -> Sql {
         let mut sql = Sql::of(store, "");
         push_conditions(&mut sql, filter, shown, now);
         sql
     }
-    /// Adds the conditions on the field values of a ticket. `listed`, on SQLite only, is the id of a ticket whose row has not been
-    /// fetched yet. A test that a ticket may well fail uses this id, so that it runs before the row is fetched.
+    /// Adds the conditions on the field values of a ticket. `listed` (SQLite only) is the SQL expression for a ticket's id while the
+    /// ticket's row has not been fetched yet. Tests that many tickets fail use this expression, so that they run before the row is fetched.
     pub(in crate::store) fn push_field_tests(&self, sql: &mut Sql, tests: &[Sieved<'_>], listed: Option<&str>) {
         for Sieved { test, sieves: _ } in tests {
-            // No key bounds the rows: two values may both be frequent, and yet no ticket of the whole list has both.
+            // The number of rows that the statement reads is unbounded: two values may both be frequent although no ticket has both.
             sql.unbounded();
             self.push_field_test(sql, test, listed.filter(|_| !mostly_passes(test)));
         }
@@ -54,8 +54,9 @@ impl Db {
         }
     }
 
-    /// Passes over the tickets whose marks show that they cannot match. PostgreSQL's planner knows nothing about marks and must not
-    /// expect that few rows get through. It expects nearly all rows for a number that differs from another, hence the `<> 0`.
+    /// Adds the Bloom pre-filter, which skips the tickets whose Bloom filter bits show that they cannot match. PostgreSQL's planner has no
+    /// statistics on these bits and must not estimate that few rows pass. For a condition `<expression> <> 0` it estimates that nearly all
+    /// rows pass.
     pub(in crate::store) fn push_sieves(&self, sql: &mut Sql, sieves: &[Sieve]) {
         let sqlite = self.backend() == DbBackend::Sqlite;
         let (opened, closed) = if sqlite { (" AND (", ")") } else { (" AND CASE WHEN ", " THEN 1 ELSE 0 END <> 0") };
@@ -79,8 +80,8 @@ impl Db {
         }
     }
 
-    /// Keeps the subqueries on a ticket's labels and values from being joined. PostgreSQL would fetch all tickets that have such a value,
-    /// a fifth of them in a shop of 100,000, and sort them for a page of 20.
+    /// Keeps PostgreSQL from joining the subqueries on a ticket's labels and values into the statement of a page. With a join it would
+    /// fetch all tickets that have such a value and sort them, for a page of 20.
     fn fence(&self, sql: &mut Sql) {
         if self.backend() == DbBackend::Postgres {
             sql.fence();
@@ -103,7 +104,7 @@ impl Db {
         if !matches!(test, Test::AllOf(_)) {
             self.fence(sql);
             if listed.is_some() {
-                // Without the limit SQLite would join the values, and read them after the ticket's row.
+                // Without the limit SQLite would turn the subquery into a join and read the values after the ticket's row.
                 sql.limit(1);
             }
         }
@@ -113,9 +114,9 @@ impl Db {
         }
     }
 
-    /// The values `v` of a field that pass a test which an index can serve. On SQLite the statement names the index: without statistics
-    /// SQLite takes every index to be so selective that walking all rows of the store looks cheaper than fetching the row behind each
-    /// index entry.
+    /// Adds the `FROM` and `WHERE` clauses that select, by an index, the values `v` of a field that pass a test. On SQLite the statement
+    /// names the index. Without statistics SQLite assumes that every index is very selective. By that estimate, a scan of all rows of the
+    /// store is cheaper than fetching the row of each index entry.
     pub(in crate::store) fn push_values(&self, sql: &mut Sql, FieldTest { field_id, test }: &FieldTest) {
         let index = match test {
             Test::StartsWith(_) => " INDEXED BY ticket_field_values_by_fold",
@@ -127,9 +128,10 @@ impl Db {
         self.push_value_test(sql, test, false);
     }
 
-    /// Adds the condition that a row of `ticket_field_values v` must meet. `aside` keeps the condition from the indexes on values: it is
-    /// for a single ticket, which has few values. Without statistics SQLite would rather scan all values of the field that pass. So would
-    /// PostgreSQL, as long as there are some ten thousand values, for a range whose bounds it does not know when it plans.
+    /// Adds the condition of a test on a row of `ticket_field_values v`. `aside` keeps the databases from using the indexes on values. It
+    /// is set where the values of a single ticket are tested: a ticket has few values, but the databases would scan all values of the field
+    /// that pass the test. SQLite would do so because it has no statistics. PostgreSQL would do so in a table of some ten thousand values,
+    /// for a range whose bounds are unknown when it plans.
     fn push_value_test(&self, sql: &mut Sql, test: &Test, aside: bool) {
         let sqlite = self.backend() == DbBackend::Sqlite;
         let bounded = |sql: &mut Sql| {
@@ -147,7 +149,7 @@ impl Db {
                 push_one_of(sql, values, aside && sqlite);
             }
             Test::StartsWith(prefix) => {
-                // As a range, so that an index can be used.
+                // The prefix is tested as a range, so that an index can be used.
                 let beginning = beginning(prefix);
                 sql.push(" AND substr(v.folded, 1, 200) >= ").text(beginning);
                 if let Some(behind) = behind(beginning) {
@@ -177,8 +179,7 @@ impl Db {
     }
 }
 
-/// Adds the condition that the marks in a column contain all bits of at least one choice.
-/// Adds the SQL conditions of a filter, except those on labels, on field values and on marks.
+/// Adds the SQL conditions of a filter, except the conditions on labels, on field values and on Bloom filters.
 pub(in crate::store) fn push_conditions(sql: &mut Sql, filter: &TicketFilter, shown: ShownTickets, now: Timestamp) {
     sql.push("store_id = $1");
     if !filter.is_plain() {
@@ -227,6 +228,7 @@ pub(in crate::store) fn push_conditions(sql: &mut Sql, filter: &TicketFilter, sh
     }
 }
 
+/// Adds the condition that the Bloom filter in a column contains all bits of at least one of `choices`.
 fn push_choices(sql: &mut Sql, column: &str, choices: &[Marks]) {
     for (i, marks) in choices.iter().enumerate() {
         // The masked value is never larger than the mask, so `>=` holds only if all bits are set.
@@ -235,21 +237,22 @@ fn push_choices(sql: &mut Sql, column: &str, choices: &[Marks]) {
     }
 }
 
-/// A test of a field, with its sieves.
+/// A test of a field, with its Bloom pre-filters.
 pub(in crate::store) struct Sieved<'a> {
     pub test: &'a FieldTest,
-    /// The sieve for the values that the test asks for comes first.
+    /// The pre-filter for the values that the test asks for comes first.
     pub sieves: Vec<Sieve>,
 }
 
-/// Whether a ticket about which nothing is known passes the test more often than not.
+/// Returns whether most tickets are expected to pass the test.
 fn mostly_passes(FieldTest { test, .. }: &FieldTest) -> bool {
     matches!(test, Test::Present | Test::Absent | Test::NoneOf(_))
 }
 
-/// The tests in the order in which a ticket's values are looked up. A test whose sieve has more choices comes first: more tickets get
-/// through the sieve and then fail the test, above all for a bound that lies within a magnitude. (For a rare value most tickets that get
-/// through fail as well. But few get through at all, and walking the list costs more than looking them up.)
+/// Returns the tests with their Bloom pre-filters, in the order in which a ticket's values are looked up. A test whose pre-filter has more
+/// choices comes first: more tickets pass this pre-filter and then fail the test, above all if the bound of a range lies between two powers
+/// of two. (For a rare value, too, most tickets that pass the pre-filter fail the test. But few tickets pass it at all, and scanning the
+/// list costs more than looking up these few.)
 pub(in crate::store) fn sieved(tests: &[FieldTest]) -> Vec<Sieved<'_>> {
     let sieved = |test| Sieved { test, sieves: Sieve::of(&test.field_id, &test.test).collect() };
     let mut tests: Vec<Sieved<'_>> = tests.iter().map(sieved).collect();
@@ -258,7 +261,7 @@ pub(in crate::store) fn sieved(tests: &[FieldTest]) -> Vec<Sieved<'_>> {
     tests
 }
 
-/// The sieves for labels and fields. The sieve with the fewest choices comes first.
+/// Returns the Bloom pre-filters for labels and fields. The pre-filter with the fewest choices comes first.
 pub(in crate::store) fn sieves(labels: Option<&LabelFilter>, tests: &[Sieved<'_>]) -> Vec<Sieve> {
     let of_tests = tests.iter().flat_map(|test| test.sieves.iter().cloned());
     let mut sieves: Vec<Sieve> = labels.and_then(Sieve::of_labels).into_iter().chain(of_tests).collect();
@@ -266,8 +269,8 @@ pub(in crate::store) fn sieves(labels: Option<&LabelFilter>, tests: &[Sieved<'_>
     sieves
 }
 
-/// The only label that the filter asks for, if the list can be walked through that label's own list of open tickets. SQLite keeps such a
-/// list in the order of the ticket list.
+/// Returns the label that the filter asks for, if it is the only one and the tickets can be read from the label's own list of open tickets.
+/// SQLite keeps such lists, in the order of the ticket list, in the table `labelled_tickets`.
 pub(in crate::store) fn leading_label(filter: &TicketFilter, shown: ShownTickets) -> Option<&LabelId> {
     let LabelFilter { operator, label_ids } = filter.labels.as_ref()?;
     let (first, others) = label_ids.split_first()?;
@@ -276,7 +279,7 @@ pub(in crate::store) fn leading_label(filter: &TicketFilter, shown: ShownTickets
     (leads && listed).then_some(first)
 }
 
-/// Adds the conditions that select one list of the store: open, closed or all tickets, spam or not.
+/// Adds the conditions that select one list of the store: open, closed or all tickets that are spam or not spam.
 pub(in crate::store) fn push_list(sql: &mut Sql, filter: &TicketFilter, shown: ShownTickets) {
     sql.push(match shown {
         ShownTickets::Open => " AND is_open = TRUE",
@@ -306,7 +309,7 @@ fn push_resolutions(sql: &mut Sql, statuses: &[String]) {
     }
 }
 
-/// The column that holds these values. All values of one field have the same type.
+/// Returns the column that holds these values. All values of one field have the same type.
 fn column(values: &[Comparable]) -> &'static str {
     match values.first() {
         Some(Comparable::Number(_)) => "number_value",
@@ -335,27 +338,27 @@ fn push_one_of(sql: &mut Sql, values: &[Comparable], aside: bool) {
     } else {
         sql.push(if aside { ASIDE } else { "" }).push(tested).push(" IN ").list(params.collect());
     }
-    // For a text shorter than the indexed beginning, the comparison above is exact. A longer text is also compared as a whole.
+    // For a text shorter than the indexed prefix, the comparison above is exact. A longer text is also compared as a whole.
     if texts.clone().any(|text| text.chars().nth(INDEXED_CHARS - 1).is_some()) {
         sql.push(" AND v.text_value IN ").texts(texts);
     }
 }
 
-/// How many values SQLite compares one by one with a ticket's value. (It does so by itself for one or two.) For an `IN` list it builds a
-/// table, anew for each page, which costs more than a page's comparisons. (A total for twenty values that lie far apart, and that most
-/// tickets lack, takes 4 in 100 longer this way.)
+/// For these numbers of values, the SQL on SQLite compares a ticket's value with one value after the other. (For one or two values SQLite
+/// itself does so.) For an `IN` list SQLite builds a temporary table for each page, which costs more than the comparisons of a page. (The
+/// total takes slightly longer this way for twenty values that are far apart and that most tickets lack.)
 const ONE_BY_ONE: RangeInclusive<usize> = 3..=20;
 
-/// The length of the beginnings that the indexes on texts hold. The conditions must spell the expression as the indexes do, or the
-/// databases would not recognise it.
+/// The length in characters of the prefixes of texts that the indexes hold. A condition must contain the same expression as the index,
+/// `substr(<column>, 1, 200)`, or the databases do not use the index.
 const INDEXED_CHARS: usize = 200;
 
-/// The beginning of a text that an index holds.
+/// Returns the prefix of a text that an index holds.
 fn beginning(text: &str) -> &str {
     text.char_indices().nth(INDEXED_CHARS).map_or(text, |(end, _)| &text[..end])
 }
 
-/// The first text that sorts after all texts with this beginning; `None` if the beginning consists only of the last character of all.
+/// Returns the first text that sorts after all texts with this prefix. `None`: the prefix is empty or consists only of [`char::MAX`].
 fn behind(beginning: &str) -> Option<String> {
     let kept = beginning.trim_end_matches(char::MAX);
     let last = kept.chars().next_back()?;
@@ -363,7 +366,7 @@ fn behind(beginning: &str) -> Option<String> {
     Some(format!("{}{next}", &kept[..kept.len() - last.len_utf8()]))
 }
 
-/// Adds the test for the whole prefix, which may be longer than the beginning that the index holds.
+/// Adds the condition that the folded text begins with the whole prefix, which may be longer than the prefix in the index.
 fn push_begins(sql: &mut Sql, prefix: &str) {
     sql.push(" AND substr(v.folded, 1, length(").text(prefix).push(")) = ").text(prefix);
 }

@@ -1,5 +1,5 @@
-//! Tests of the covering index of labelled tickets, on SQLite: whatever is done to tickets and labels, it lists each label's open
-//! tickets.
+//! Tests of the covering index `labelled_tickets` on SQLite: after any sequence of writes to tickets and labels, it contains the open
+//! tickets of each label.
 
 use proptest::{prelude::*, test_runner::TestRunner};
 use sea_orm::DbBackend;
@@ -98,7 +98,7 @@ fn statement(step: &Step, store: &str) -> String {
     }
 }
 
-/// The rows that `labelled_tickets` has, and the rows that it should have.
+/// Returns the rows that `labelled_tickets` has, and the rows that it should have.
 async fn rows(fixture: &Fixture) -> [Vec<String>; 2] {
     let all = async |columns: &str, from: &str| {
         let sql = format!("SELECT {} FROM {from} ORDER BY 1", columns.replace(", ", " || ' ' || "));
@@ -149,8 +149,8 @@ fn a_label_has_the_open_tickets_that_it_has() {
     outcome.unwrap();
 }
 
-/// Open tickets in conversations of their own. One in five has the label `fifth`, one in seven `seventh`, and twenty in a hundred have a
-/// score below 20.
+/// Creates a store with open tickets, each in a conversation of its own. One ticket in five has the label `fifth`, one in seven the label
+/// `seventh`, and twenty in a hundred have a score below 20.
 async fn open_shop(tickets: i64) -> Fixture {
     let fixture = Fixture::alone().await;
     let store = &fixture.store;
@@ -228,7 +228,7 @@ async fn a_label_s_list_is_walked_whole_and_in_order() {
         (DoesNotContainAny, &["fifth"], below(20.0), |i| i % 5 != 0 && i % 100 < 20),
     ] {
         let filter = labelled(operator, labels);
-        // A condition that few tickets fulfil would be looked up ticket by ticket, which this test is not about.
+        // The test is only about lists that are scanned. If few tickets fulfilled a condition, they would be looked up by their ids.
         let start = db.start(store, &filter, ShownTickets::Open, &tests, db.few()).await.unwrap();
         assert!(start.is_none() || labels.contains(&"none") || db.backend() == DbBackend::Postgres, "{operator:?} {labels:?}");
         let mut expected: Vec<i64> = (1..=2_000).filter(|i| wanted(*i) && ![985, 990].contains(i)).collect();
@@ -282,7 +282,7 @@ async fn what_a_label_does_not_have_is_not_looked_at() {
         let list = format!("SEARCH labelled_tickets USING PRIMARY KEY (store_id=? AND label_id=? AND is_spam=?{keyset}");
         let values = "SEARCH v USING PRIMARY KEY (store_id=? AND ticket_id=? AND field_id=?)";
         let row = "SEARCH tickets USING INDEX sqlite_autoindex_tickets_1 (store_id=? AND id=?)";
-        // The query whether there is a number below zero at all. It runs once.
+        // The subquery that tests whether there is any number below zero. It runs once.
         let rare = "SEARCH v USING COVERING INDEX ticket_field_values_by_number (store_id=? AND field_id=? AND number_value<?)";
         let steps = [list.as_str()].into_iter().chain(tests.iter().flat_map(|_| [rare, values])).chain([row]);
         assert!(steps.eq(searches.iter().copied()), "{plan:?}");
@@ -296,8 +296,8 @@ async fn what_a_label_does_not_have_is_not_looked_at() {
         let (front, far) = (visits(tests, None).await, visits(tests, Some(1_000)).await);
         assert!(front < most && far < front + front / 3 + 30, "{front} on the first page, {far} far behind");
     }
-    // Where fewer tickets have the label than the value, the label's list is walked; where fewer have the value, the list starts from the
-    // value.
+    // If fewer tickets have the label than the value, the label's list is scanned. If fewer tickets have the value, the index of the value
+    // is used.
     fixture.label("v1", "few").await;
     let fewer = [FieldTest { field_id: "score".into(), test: Test::Between(0.0, 1.0) }];
     for (label, starts) in [("fifth", true), ("few", false)] {
@@ -305,7 +305,7 @@ async fn what_a_label_does_not_have_is_not_looked_at() {
         let start = db.start(store, &filter, ShownTickets::Open, &fewer, db.few()).await.unwrap();
         assert_eq!(start.is_some(), starts, "{label}");
     }
-    // Where more tickets have the label than the value, a total starts from the value; where fewer have the label, it does not.
+    // If more tickets have the label than the value, a total uses the index of the value. If fewer tickets have the label, it does not.
     fixture.execute("UPDATE totals SET value = 1000000 WHERE name = 'tickets.open'").await.unwrap();
     let several = [FieldTest { field_id: "score".into(), test: Test::Between(0.0, 9.0) }];
     for (label, starts) in [("fifth", true), ("few", false)] {
@@ -315,7 +315,7 @@ async fn what_a_label_does_not_have_is_not_looked_at() {
         let total = db.tickets(store, &filter, ShownTickets::Open, &several, NOW, &counted).await.unwrap().total;
         assert_eq!(total, Some(if starts { 100 } else { 1 }), "{label}");
     }
-    // A total walks the thousand tickets of the label, and not all five thousand.
+    // The statement of a total scans the thousand tickets of the label, and not all five thousand.
     let total = async |labels: &[&str]| {
         let filter = labelled(LabelOperator::ContainsAny, labels);
         let conditions = db.ticket_conditions(store, &filter, ShownTickets::Open, NOW);
@@ -327,7 +327,8 @@ async fn what_a_label_does_not_have_is_not_looked_at() {
     assert!(led * 3 < walked * 2, "{led} and {walked}");
 }
 
-/// Tests the order of the look-ups in the query plan of SQLite.
+/// Asserts the order of look-ups: the test with the less selective Bloom pre-filter first and, in SQLite's query plan, the values before
+/// the ticket's row.
 #[tokio::test]
 async fn values_are_looked_up_before_the_ticket_and_the_looser_mark_first() {
     let fixture = open_shop(1_000).await;

@@ -1,4 +1,4 @@
-//! Tickets: one by id, and the list with its filters.
+//! Ticket queries: a ticket by its id, the paginated list with its filters, and the time window of a ticket's messages.
 
 use std::borrow::Cow;
 
@@ -79,8 +79,8 @@ impl Db {
         self.row_by_id(store, id.as_str()).await
     }
 
-    /// A page of tickets, in the order of their last messages, newest first. `tests` are the conditions of `filter.fields` after their
-    /// check against the definitions of the fields, and are used in their place.
+    /// Returns a page of tickets, in the order of their last messages, newest first. `tests` replaces `filter.fields`: it has the same
+    /// conditions after validation against the definitions of the fields.
     pub async fn tickets(
         &self,
         store: &StoreId,
@@ -101,7 +101,7 @@ impl Db {
             None
         };
         if let Some(total) = &total {
-            // The statement of the first page contains that of the total, whose values are numbered first.
+            // The SQL of the first page contains the SQL of the total, whose bound values are numbered first.
             conditions.values.clone_from(&total.values);
         }
         let source = self.ticket_source(filter, shown, tests, start.as_ref(), &mut conditions);
@@ -122,7 +122,7 @@ impl Db {
         }
     }
 
-    /// Counts the tickets that fulfil the conditions of a filter.
+    /// Returns the SQL that counts the tickets that fulfil the conditions of a filter.
     pub(in crate::store) fn filtered_total_sql(
         &self,
         filter: &TicketFilter,
@@ -132,9 +132,9 @@ impl Db {
         mut conditions: Sql,
     ) -> Sql {
         let source = self.ticket_source(filter, shown, tests, start, &mut conditions);
-        // Two sieves with a single choice each let few rows through to the remaining look-ups. PostgreSQL does not know that: without the
-        // fences it would look up every value that passes. Behind one such sieve, or behind a sieve with many choices, that is the
-        // shorter way.
+        // Few tickets pass two Bloom pre-filters with a single choice each, so few need the remaining look-ups. PostgreSQL's planner does
+        // not know that: without fences (`OFFSET 0`) it would read every field value that passes a test. After only one such pre-filter, or
+        // after a pre-filter with many choices, reading every value is faster.
         let sifts = |sieve: &Sieve| sieve.breadth() == 1;
         let labels = filter.labels.as_ref().and_then(Sieve::of_labels).iter().any(sifts);
         let sifting =
@@ -143,8 +143,8 @@ impl Db {
         count(&source.table, conditions)
     }
 
-    /// The table that the list is read from. The conditions are narrowed to the tickets that fulfil `start` and that the marks let
-    /// through.
+    /// Returns the table that the list is read from. Adds to `conditions` the field tests, and the restrictions by labels, Bloom filters
+    /// and `start` that the table does not contain itself.
     pub(in crate::store) fn ticket_source(
         &self,
         filter: &TicketFilter,
@@ -179,8 +179,9 @@ impl Db {
         }
     }
 
-    /// The tickets that the marks in an index let through. For the others only the index is read. In a list of `tickets` itself, SQLite
-    /// would note the position of each row before it tests the columns that the index holds.
+    /// Returns a subquery that applies the Bloom pre-filters within the covering index, joined with `tickets` for the tickets that pass.
+    /// For tickets that do not pass, only the index is read. In a plain scan of `tickets`, SQLite would record the position of each row
+    /// before it tests the columns of the index.
     fn sifted(
         &self,
         filter: &TicketFilter,
@@ -200,7 +201,8 @@ impl Db {
         PageSource { table: table.into(), order: LISTED }
     }
 
-    /// The open tickets of a label that the marks let through. Whether a ticket has the label needs no further look-up.
+    /// Returns a subquery on `labelled_tickets` for the open tickets of a label that pass the Bloom pre-filters, joined with `tickets`. The
+    /// label needs no further look-up.
     fn labelled(&self, label: &LabelId, is_spam: bool, sieves: &[Sieve], conditions: &mut Sql) -> PageSource<'static> {
         let end = conditions.as_str().len();
         conditions.push(" AND label_id = ").text(label.as_str()).push(" AND is_spam = ").flag(is_spam);
@@ -213,8 +215,8 @@ impl Db {
         PageSource { table: table.into(), order: LISTED }
     }
 
-    /// The window of a ticket's messages: its conversation, after the previous ticket closed and until this one closed (decisions,
-    /// section 5.8).
+    /// Returns the window of a ticket's messages: its conversation, the time at which the conversation's previous ticket closed, and the
+    /// time at which this ticket closed (decisions, section 5.8).
     pub async fn ticket_window(&self, store: &StoreId, id: &TicketId) -> Result<Option<TicketWindow>> {
         let mut sql = Sql::of(
             store,
@@ -231,9 +233,9 @@ impl Db {
     }
 }
 
-/// The index that SQLite has to walk (INDEXED BY). SQLite has no statistics here and would choose the index by the number of columns that
-/// are tested for equality. The state would win over a conversation or an assignee, and a small answer would cost a walk through every
-/// open ticket. PostgreSQL has statistics and chooses its index itself.
+/// Returns the index that SQLite has to use (INDEXED BY). SQLite has no statistics here and would choose the index with the most columns
+/// that are tested for equality. It would prefer the index by state to the indexes by conversation and assignee, and a result of few rows
+/// would cost a scan of all open tickets. PostgreSQL has statistics and chooses its index itself.
 fn ticket_index(filter: &TicketFilter, shown: ShownTickets) -> &'static str {
     if filter.conversation_id.is_some() {
         "tickets_by_conversation"
@@ -246,8 +248,8 @@ fn ticket_index(filter: &TicketFilter, shown: ShownTickets) -> &'static str {
     }
 }
 
-/// The columns that order a list which tickets are joined with.
+/// The sort columns of the subquery `listed`, which is joined with `tickets`.
 const LISTED: Option<(&str, &str)> = Some(("listed_at", "listed_id"));
 
-/// The indexes that hold the marks.
+/// The covering indexes that contain the Bloom filters of tickets.
 const MARKED: [&str; 2] = ["tickets_by_message", "tickets_by_state"];

@@ -1,4 +1,4 @@
-//! Tickets: the list, its filters, and what makes filters fast.
+//! Tickets: the paginated list, its filters, and the indexes, Bloom filters and counters that make them fast.
 
 pub mod bloom_signature;
 pub mod broad_conditions;

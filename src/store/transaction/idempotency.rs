@@ -1,4 +1,4 @@
-//! Idempotency keys: removal of answers that are too old to be repeated.
+//! Idempotency keys: deletion of stored responses that are too old to be sent again.
 
 use sea_orm::{ColumnTrait, EntityTrait, ExprTrait, QueryFilter, QueryOrder, QuerySelect, QueryTrait, sea_query::Expr};
 
@@ -7,13 +7,13 @@ use crate::{
     store::{Result, entity::idempotency_keys, transaction::write::Write},
 };
 
-/// The most rows that one write removes: several times as many as are added between two removals, and too few to delay the write
+/// The most rows that one write deletes: several times as many as are added between two deletions, but too few to delay the write
 /// noticeably.
 const BATCH: u64 = 50;
 
 impl Write {
-    /// Removes some of the store's answers that were kept until `since` and are too old to be repeated. Does nothing if another
-    /// transaction is removing some: no request waits for that. To be called last in a transaction.
+    /// Deletes some of the store's oldest responses, of those that were stored at `since` or before. Does nothing if another transaction is
+    /// deleting some, so that no request waits for that. To be called last in a transaction.
     pub async fn forget_kept(&self, since: Timestamp) -> Result<()> {
         if !self.try_name("forget kept answers").await? {
             return Ok(());

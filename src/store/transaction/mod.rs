@@ -1,4 +1,5 @@
-//! Write transactions: those of requests, which carry events, change log and idempotency keys with them, and those of the server itself.
+//! Write transactions: of requests ([`write`], with events, change log and idempotency keys), and of the server itself
+//! ([`system_transaction`]).
 
 pub mod idempotency;
 pub mod system_transaction;

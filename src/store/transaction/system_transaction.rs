@@ -1,8 +1,8 @@
 //! Write transactions that belong to no store: claims of deliveries, numbers of events, settings of stores, the server's secrets.
 //!
-//! On SQLite such a transaction is a turn of the group commit, as a request's write is: SQLite rolls a transaction back by itself when
-//! the disk is full or fails, and sqlx, which does not notice, would keep a pooled connection that holds the write lock for good. On
-//! PostgreSQL it is a transaction on a pooled connection.
+//! On SQLite such a transaction is a savepoint in the group commit, as the write of a request is. It does not use a sqlx pool: when the
+//! disk is full or fails, SQLite rolls a transaction back by itself. sqlx does not notice that, and the pooled connection would hold the
+//! write lock for good. On PostgreSQL it is a transaction on a pooled connection.
 
 use sea_orm::DbBackend;
 
@@ -15,7 +15,7 @@ use crate::store::{
     sqlite::group_commit::WriterTurn,
 };
 
-/// A write transaction. Dropped without [`SystemTransaction::commit`], it leaves nothing behind.
+/// A write transaction that belongs to no store. If it is dropped without [`SystemTransaction::commit`], it is rolled back.
 pub struct SystemTransaction {
     on: SystemConnection,
     on_statement: Option<OnStatement>,
@@ -27,7 +27,7 @@ enum SystemConnection {
 }
 
 impl Db {
-    /// Begins a write transaction. On SQLite it waits for the writers before it.
+    /// Begins a write transaction that belongs to no store. On SQLite it waits for the writers that came before it.
     pub async fn begin(&self) -> Result<SystemTransaction> {
         let on = match self.writes() {
             Writes::Sqlite(writer) => SystemConnection::Sqlite(writer.turn().await?),
@@ -51,7 +51,7 @@ impl SystemTransaction {
         }
     }
 
-    /// Every row of a statement, each through `decode`.
+    /// Runs a statement and returns all its rows, decoded.
     pub(in crate::store) async fn all<T>(&self, sql: &Sql, decode: impl Fn(&mut Cells<'_>) -> Result<T>) -> Result<Vec<T>> {
         self.count_statement();
         match &self.on {
@@ -60,7 +60,7 @@ impl SystemTransaction {
         }
     }
 
-    /// The number of rows that a statement changed.
+    /// Runs a statement and returns the number of rows that it changed.
     pub(in crate::store) async fn run(&self, sql: &Sql) -> Result<u64> {
         self.count_statement();
         match &self.on {
@@ -105,8 +105,8 @@ mod tests {
         }
     }
 
-    /// SQLite takes a transaction back by itself where the file may not grow. Through a pooled connection of sqlx's the second failure
-    /// left the write lock held for good.
+    /// When the file may not grow, SQLite rolls the transaction back by itself. On a pooled connection of sqlx the second such failure
+    /// would leave the write lock held for good.
     #[tokio::test(flavor = "multi_thread")]
     async fn a_full_disk_leaves_no_lock_behind() {
         let fixture = Fixture::new().await;
@@ -124,7 +124,7 @@ mod tests {
             full(true).await;
             let refused = fixture.db.insert_store(&store("large", 200_000)).await;
             assert!(matches!(refused, Err(Error::Failing(_))), "{round}: {refused:?}");
-            // A smaller write fits; it must not hide the failure.
+            // A smaller write still succeeds. It must not hide the failure.
             fixture.db.prove_usable(Timestamp::from_millis(round)).await.unwrap();
             assert!(fixture.db.failed_within(Duration::from_secs(60)));
             full(false).await;
@@ -134,7 +134,7 @@ mod tests {
         let file = rusqlite::Connection::open(fixture.url.trim_start_matches("sqlite://")).unwrap();
         let stored: i64 = file.query_row("SELECT COUNT(*) FROM stores WHERE id = 'large'", (), |row| row.get(0)).unwrap();
         assert_eq!(stored, 1);
-        // And the lock is free.
+        // The write lock is free.
         file.execute_batch("BEGIN IMMEDIATE; ROLLBACK").unwrap();
     }
 
@@ -155,10 +155,10 @@ mod tests {
         let pages = turn.all(&Sql::fixed("PRAGMA page_count"), &|cells| cells.take::<i64>()).unwrap()[0];
         turn.all(&Sql::fixed(&format!("PRAGMA max_page_count = {pages}")), &|cells| cells.take::<i64>()).unwrap();
         assert!(turn.run(&insert("large", 200_000)).is_err());
-        // SQLite would commit each of these by itself.
+        // Without the check in the writer, SQLite would commit this statement by itself, since its transaction has ended.
         assert!(turn.run(&insert("small", 1)).is_err());
         assert!(turn.commit().await.is_err());
-        // A turn of the same group fails with this one; a turn that was committed before stays.
+        // `others` fails with this turn if both were in one group. If it was committed before, its row stays.
         let kept = others.await.unwrap().is_ok();
         let found = fixture.db.stores().await.unwrap().into_iter().map(|store| store.id).collect::<Vec<_>>();
         assert!(!found.contains(&StoreId::from("small")) && !found.contains(&StoreId::from("large")), "{found:?}");

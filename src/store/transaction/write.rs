@@ -1,10 +1,11 @@
-//! The write transaction of a store: every use-case that changes something goes through it.
+//! The write transaction of a store ([`Write`]). Every use case that changes records of a store runs in it.
 //!
-//! Guarantees: a row that was read for a change stays as it is until the end of the transaction; the events and the change log commit
-//! with the change or not at all; dropped without [`Write::commit`], nothing is left.
+//! Guarantees: a row that was read for a change does not change until the end of the transaction. Events and the change log commit with the
+//! change or not at all. If the transaction is dropped without [`Write::commit`], it is rolled back.
 //!
-//! On PostgreSQL a frequent write is two flights: BEGIN and the rows that it locks; then all that it writes and COMMIT. Writes lock rows
-//! in one order, so that no two wait for each other: contacts, then a conversation, then its tickets, then the counter of tickets.
+//! On PostgreSQL a frequent write sends two pipelined batches: first BEGIN and the SELECTs that lock its rows, then all its changes and
+//! COMMIT. All writes lock rows in one order, which prevents deadlocks: contacts, then a conversation, then its tickets, then the counter
+//! of tickets.
 
 use std::sync::{
     Arc, Mutex,
@@ -39,7 +40,7 @@ use crate::{
     },
 };
 
-/// The most rows of one statement: the databases bound how many values a statement may have.
+/// The most rows of one INSERT, since the databases limit the number of values in a statement.
 const ROWS_MAX: usize = 500;
 
 /// A write transaction on one store.
@@ -49,26 +50,26 @@ pub struct Write {
     clock: Arc<dyn Clock>,
     /// The time of the change, in milliseconds.
     now: AtomicI64,
-    /// The records that go into the change log with the commit.
+    /// The records that the commit adds to the change log.
     log: Mutex<Noted>,
-    /// The epoch of the change log when this transaction began.
+    /// The value of [`Db::own_epoch`] when this transaction began.
     epoch: u64,
-    /// On PostgreSQL: statements that leave with the next one.
+    /// On PostgreSQL: statements that are held back until the next statement and sent in one batch with it.
     later: Mutex<Vec<Sql>>,
-    /// Whether rows were changed, as far as statements tell.
+    /// Whether a statement ran that may have changed rows.
     wrote: AtomicBool,
     own: Arc<Own>,
     on_statement: Option<OnStatement>,
     secret_keys: SecretKeys,
 }
 
-/// Where the statements run.
+/// The connection on which the statements of a write transaction run.
 enum WriteConnection {
     Sqlite(WriterTurn),
     Postgres(Box<BegunTransaction>),
 }
 
-/// A record that derived data follows.
+/// A changed record that derived data, such as the search index, has to follow.
 #[derive(Clone, Copy, Debug)]
 pub enum Changed<'a> {
     Contact(&'a ContactId),
@@ -84,11 +85,12 @@ impl<'a> Changed<'a> {
     }
 }
 
-/// The kind of a change that no derived data follows. On PostgreSQL it is logged by a transaction that logs no other change, since a
-/// standby is read only once it shows the newest transaction of a store (see `replica`).
+/// The kind under which a transaction is logged that changed no record which derived data follows. Only on PostgreSQL: there every write
+/// must leave a row in the change log, since a standby is read only once it shows the newest transaction of a store (see
+/// `postgres::replica`).
 pub(in crate::store) const OTHER: &str = "other";
 
-/// The answer that is kept for a repeated request.
+/// The response that is stored with an idempotency key and sent again if the client repeats the request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredResponse {
     pub request_hash: String,
@@ -96,7 +98,7 @@ pub struct StoredResponse {
 }
 
 impl Db {
-    /// Begins a write transaction. On SQLite this waits for the earlier writers.
+    /// Begins a write transaction on a store. On SQLite it waits for the writers that came before it.
     pub async fn write(&self, store: &StoreId, clock: &Arc<dyn Clock>) -> Result<Write> {
         let on = match self.writes() {
             Writes::Sqlite(writer) => WriteConnection::Sqlite(writer.turn().await?),
@@ -132,8 +134,8 @@ impl Write {
         &self.secret_keys
     }
 
-    /// The time of the change. It is not before anything that this transaction waited for, nor before any change to the rows that it
-    /// looked at.
+    /// The time of the change. It is never earlier than the changes of transactions that this one waited for, nor than earlier changes of
+    /// the rows that this one locked.
     pub fn now(&self) -> Timestamp {
         Timestamp::from_millis(self.now.load(Ordering::Relaxed))
     }
@@ -164,7 +166,7 @@ impl Write {
         Ok(self.all(sql, decode).await?.into_iter().next())
     }
 
-    /// The number of rows that were changed.
+    /// Runs a statement and returns the number of rows that it changed.
     pub(in crate::store) async fn run(&self, sql: Sql) -> Result<u64> {
         self.wrote.store(true, Ordering::Relaxed);
         self.count_statement();
@@ -174,8 +176,8 @@ impl Write {
         }
     }
 
-    /// Runs a statement whose outcome is not needed, at the latest before the next other statement, which fails if this one does. On
-    /// PostgreSQL it leaves together with that statement, in the order of the calls.
+    /// Runs a statement whose result is not needed. On PostgreSQL the statement is held back and sent in one batch with the next statement,
+    /// in the order of the calls. If it fails, that next statement fails.
     pub(in crate::store) fn run_along(&self, sql: Sql) -> Result<()> {
         self.wrote.store(true, Ordering::Relaxed);
         match &self.on {
@@ -195,7 +197,7 @@ impl Write {
         std::mem::take(&mut *lock(&self.later))
     }
 
-    /// Sends one flight: the waiting statements, then `statements`. Returns the answers to `statements` alone.
+    /// Sends one pipelined batch: the statements that were held back, then `statements`. Returns the results of `statements` only.
     async fn fly(&self, begun: &BegunTransaction, statements: Vec<Sql>) -> Result<Vec<QueryResult>> {
         let locks = statements.iter().any(Sql::locks_rows);
         let mut flight = self.waiting();
@@ -216,13 +218,13 @@ impl Write {
         if self.on_postgres() { DbBackend::Postgres } else { DbBackend::Sqlite }
     }
 
-    /// A conversation, locked until the end of the transaction.
+    /// Reads a conversation and locks it until the end of the transaction.
     pub async fn conversation(&self, id: &ConversationId) -> Result<Option<Conversation>> {
         self.locked("conversations", id.as_str()).await
     }
 
-    /// A conversation and its open ticket, both locked until the end of the transaction. The ticket is looked up once the conversation is
-    /// locked: every write that opens or closes a ticket locks the conversation too.
+    /// Reads a conversation and its open ticket, and locks both until the end of the transaction. The ticket is read after the conversation
+    /// is locked. Every write that opens or closes a ticket locks the conversation, so the result stays true.
     pub async fn conversation_with_ticket(&self, id: &ConversationId) -> Result<Option<(Conversation, Option<TicketId>)>> {
         let WriteConnection::Postgres(begun) = &self.on else {
             let Some(conversation) = self.conversation(id).await? else { return Ok(None) };
@@ -237,7 +239,7 @@ impl Write {
         Ok(Some((Conversation::decode(&mut Cells::postgres(&row))?, ticket)))
     }
 
-    /// The open ticket of a conversation that is locked. The ticket is locked until the end of the transaction.
+    /// Finds the open ticket of a conversation and locks it until the end of the transaction. The caller has locked the conversation.
     pub async fn open_ticket(&self, conversation: &ConversationId) -> Result<Option<TicketId>> {
         self.first(self.open_ticket_sql(conversation), |cells| cells.id()).await
     }
@@ -249,7 +251,7 @@ impl Write {
         sql
     }
 
-    /// The row of a table with this id, locked until the end of the transaction.
+    /// Reads the row with this id from a table and locks it until the end of the transaction.
     pub(in crate::store) async fn locked<T: Row>(&self, table: &str, id: &str) -> Result<Option<T>> {
         self.first(self.locked_sql::<T>(table, id), T::decode).await
     }
@@ -268,14 +270,14 @@ impl Write {
         }
     }
 
-    /// Notes a changed record for followers of the change log.
+    /// Adds a changed record to the change log. The entry is written with the commit.
     pub fn changed(&self, record: Changed<'_>) {
         let (kind, id) = record.parts();
         lock(&self.log).insert((kind, id.to_owned()), None);
     }
 
-    /// Notes a message that this write inserts, for followers of the change log: none of them needs to read it again. `subject`: the
-    /// subject of its conversation.
+    /// Adds an inserted message to the change log. Unless it is too long, the search index of this process also gets its texts with the
+    /// commit and need not read it from the database. `subject`: the subject of its conversation.
     pub fn inserted(&self, message: &Message, subject: Option<&str>) {
         let (kind, id) = Changed::Message(&message.id).parts();
         let texts = [message.text.as_deref(), message.payload.as_deref(), subject];
@@ -284,7 +286,7 @@ impl Write {
         lock(&self.log).insert((kind, id.to_owned()), inserted);
     }
 
-    /// The statements that write the change log, each of which returns the positions of its rows on PostgreSQL.
+    /// The statements that write the change log. On PostgreSQL each of them returns the log positions of its rows.
     fn log_statements(&self, log: &Noted) -> Vec<Sql> {
         let transaction = if self.on_postgres() { ", pg_current_xact_id()::text::bigint)" } else { ", 0)" };
         let log: Vec<_> = log.keys().collect();
@@ -302,7 +304,7 @@ impl Write {
         log.chunks(ROWS_MAX).map(insert).collect()
     }
 
-    /// Records events with their rendered bodies. They get their numbers after the commit.
+    /// Stores events with their rendered bodies. They get their sequence numbers after the commit.
     pub async fn record(&self, events: &[(Event, Vec<u8>)]) -> Result<()> {
         for rows in events.chunks(ROWS_MAX) {
             let mut sql = self.sql("INSERT INTO events (store_id, id, type, account_id, occurred_at, body) VALUES ");
@@ -321,7 +323,7 @@ impl Write {
         Ok(())
     }
 
-    /// The answer that was kept for this request, unless it is older than `since`.
+    /// Returns the response that was stored for this idempotency key, if it was stored after `since`.
     pub async fn kept(&self, operation: &str, key: &str, since: Timestamp) -> Result<Option<StoredResponse>> {
         let query = idempotency_keys::Entity::find()
             .select_only()
@@ -333,7 +335,7 @@ impl Write {
         Ok(self.select(query, |cells| Ok(StoredResponse { request_hash: cells.take()?, body: cells.bytes()? })).await?.pop())
     }
 
-    /// Keeps the answer to this request, in the place of one that is too old.
+    /// Stores the response to this request under its idempotency key. It replaces an older response with the same key.
     pub fn keep(&self, operation: &str, key: &str, kept: StoredResponse) -> Result<()> {
         use idempotency_keys::Column::{Body, CreatedAt, Key, Operation, RequestHash, StoreId};
         let row = idempotency_keys::ActiveModel {
@@ -349,7 +351,8 @@ impl Write {
         self.execute_along(&idempotency_keys::Entity::insert(row).on_conflict(replaced))
     }
 
-    /// Whether no other transaction holds this name; it is then held until the end of this one. SQLite has one writer.
+    /// Tries to take an advisory lock with this name until the end of the transaction. `false`: another transaction holds it. Always `true`
+    /// on SQLite, which has one writer at a time.
     pub async fn try_name(&self, name: &str) -> Result<bool> {
         if !self.on_postgres() {
             return Ok(true);
@@ -359,7 +362,7 @@ impl Write {
         Ok(self.first(sql, |cells| cells.flag()).await?.unwrap_or(false))
     }
 
-    /// Runs the statements that were held back to leave with a later one (see `run_along`), to find out whether they fail.
+    /// Sends the statements that were held back (see `run_along`) and returns an error if one of them fails.
     pub async fn run_waiting(&self) -> Result<()> {
         let WriteConnection::Postgres(begun) = &self.on else { return Ok(()) };
         let waiting = self.waiting();
@@ -369,10 +372,12 @@ impl Write {
         Ok(())
     }
 
-    /// Commits everything. A transaction without a change waits too: on SQLite, until what it read is durable.
+    /// Commits the transaction and writes its change log. On SQLite it waits until the group is durable, even if this transaction changed
+    /// nothing: it may have read changes of the group that are not durable yet.
     pub async fn commit(self) -> Result<()> {
         let mut log = std::mem::take(&mut *lock(&self.log));
-        // Thus the waiting statements always have statements of the change log to go along with.
+        // Every write on PostgreSQL leaves an entry in the change log (see `OTHER`), so that the last batch always contains a statement
+        // that returns log positions.
         if log.is_empty() && self.wrote.load(Ordering::Relaxed) && self.on_postgres() {
             log.insert((OTHER, self.store.to_string()), None);
         }

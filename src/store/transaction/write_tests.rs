@@ -1,4 +1,4 @@
-//! Tests of write transactions: what a send leaves behind, however it ends and whatever else happens.
+//! Tests of write transactions, with the statements of sending a message: after a commit, a rollback, a conflict or a lost connection.
 
 use std::{sync::Arc, time::Duration};
 
@@ -31,13 +31,13 @@ fn conversation() -> ConversationId {
     "ct".into()
 }
 
-/// The conversation `ct` with the open ticket `t`.
+/// Adds the open ticket `t` with its conversation `ct` to the fixture.
 async fn with_ticket(fixture: Fixture) -> Fixture {
     fixture.ticket("t", |_| {}).await;
     fixture
 }
 
-/// Writes what a send writes, up to its commit. Returns the ticket on which it notes the answer.
+/// Runs the statements of sending a message, without the commit. Returns the conversation's open ticket, which it marks as answered.
 async fn send(write: &Write, id: &str) -> Result<Option<TicketId>> {
     let (mut thread, ticket) = write.conversation_with_ticket(&conversation()).await?.expect("the conversation");
     let at = write.now();
@@ -55,7 +55,7 @@ async fn send(write: &Write, id: &str) -> Result<Option<TicketId>> {
     Ok(ticket)
 }
 
-/// The message count of the conversation, and the numbers of rows of messages, events and the change log.
+/// Returns the conversation's message count, and the store's numbers of messages, events and change log entries.
 async fn written(fixture: &Fixture) -> [i64; 4] {
     let rows = |table: &str| format!("(SELECT COUNT(*) FROM {table} WHERE store_id = $1)");
     let sql = format!(
@@ -80,7 +80,7 @@ async fn a_send_is_written_as_a_whole_in_few_statements() {
     assert_eq!(send(&write, "m1").await.unwrap(), Some("t".into()));
     let at = write.now();
     write.commit().await.unwrap();
-    // Two reads: the conversation, its ticket. Five writes: the ticket, the message, the conversation, the event, the change log.
+    // Two reads (conversation, ticket) and five writes (ticket, message, conversation, event, change log).
     assert_eq!(statements.load(std::sync::atomic::Ordering::Relaxed) - run, 7);
     assert_eq!(written(&fixture).await, before.map(|rows| rows + 1));
     let noted = Sql::of(&fixture.store, "SELECT sort_at FROM tickets WHERE store_id = $1 AND id = 't'");
@@ -92,10 +92,10 @@ async fn a_send_is_written_as_a_whole_in_few_statements() {
     assert_eq!(inserted, fixture.db.searchables(&fixture.store, Noun::Message, &["m1"]).await.unwrap());
 }
 
-/// The server process that runs the next write.
+/// Returns the id of the PostgreSQL process behind the next connection from the pool for writes. 0 on SQLite.
 async fn process(fixture: &Fixture) -> i32 {
     let Writes::Postgres(kept) = fixture.db.writes() else { return 0 };
-    // Long enough that another connection is needed beside this one.
+    // The statement sleeps, so that a second call at the same time needs another connection.
     let rows = kept.rows(&Sql::fixed("SELECT pg_backend_pid() FROM pg_sleep(0.05)")).await.unwrap();
     rows[0].get(0)
 }
@@ -122,14 +122,14 @@ async fn a_write_that_is_dropped_leaves_nothing_and_its_connection_serves_again(
     assert_eq!(written(&fixture).await, [before[0], before[1], before[2], before[3] + 1]);
 }
 
-/// A transaction of another connection that holds what a statement changes, on PostgreSQL.
+/// Runs a statement in a transaction on another connection and returns that transaction, which holds its locks. For PostgreSQL.
 async fn meddler(fixture: &Fixture, statement: &str) -> DatabaseTransaction {
     let transaction = fixture.db.read().begin().await.unwrap();
     transaction.execute_unprepared(statement).await.unwrap();
     transaction
 }
 
-/// Waits until one of the database's processes waits for a row.
+/// Waits until a PostgreSQL process waits for a lock, and returns the id of that process.
 async fn one_waits(fixture: &Fixture) -> i32 {
     for _ in 0..1_000 {
         let waiting = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
@@ -149,8 +149,8 @@ fn hold(fixture: &Fixture, table: &str, id: &str) -> String {
     format!("SELECT 1 FROM {table} WHERE store_id = '{}' AND id = '{id}' FOR NO KEY UPDATE", fixture.store)
 }
 
-/// A send sees what another transaction changes before the rows are held: nothing is noted on a ticket that the other one closed, and a
-/// counter that it moved is counted on.
+/// A send that had to wait for another transaction's locks sees the changes of that transaction: it does not mark a ticket as answered that
+/// was closed, and it increments the new value of the counter.
 #[tokio::test]
 async fn a_send_that_waits_for_another_transaction_sees_what_that_one_did() {
     let fixture = with_ticket(Fixture::alone().await).await;
@@ -194,7 +194,7 @@ async fn of_many_sends_to_one_conversation_each_is_written() {
     assert_eq!(written(&fixture).await, before.map(|rows| rows + 20));
 }
 
-/// A send whose caller has gone is written as a whole or not at all, and its connection serves again.
+/// A commit whose future is dropped writes the send as a whole or not at all, and its connection can be used again.
 #[tokio::test]
 async fn a_send_that_is_given_up_is_whole() {
     let fixture = with_ticket(Fixture::alone().await).await;
@@ -202,7 +202,7 @@ async fn a_send_that_is_given_up_is_whole() {
         return;
     }
     let before = written(&fixture).await;
-    // This lock makes the last statements of the send wait, which insert the message.
+    // This lock blocks the last batch of the send, which inserts the message.
     let other = meddler(&fixture, "LOCK TABLE messages IN SHARE MODE").await;
     let write = fixture.db.write(&fixture.store, &clock()).await.unwrap();
     send(&write, "m1").await.unwrap();
@@ -235,7 +235,7 @@ async fn a_send_whose_connection_is_lost_is_refused_and_not_repeated() {
     assert_eq!(written(&fixture).await, before);
 }
 
-/// The first flight changes nothing: it is repeated if its connection was idle and is lost.
+/// The first pipelined batch of a write changes nothing. It is sent again on another connection if its connection was idle and is lost.
 #[tokio::test]
 async fn a_send_begins_on_another_connection_where_its_own_is_lost() {
     let fixture = with_ticket(Fixture::alone().await).await;
@@ -251,7 +251,7 @@ async fn a_send_begins_on_another_connection_where_its_own_is_lost() {
     assert_eq!(written(&fixture).await, before.map(|rows| rows + 1));
 }
 
-/// PostgreSQL checks deferred foreign keys at the commit, after the answers to the statements.
+/// PostgreSQL checks deferred foreign keys at the commit, after it has returned the results of the statements.
 #[tokio::test]
 async fn what_the_commit_itself_refuses_is_an_error() {
     let fixture = with_ticket(Fixture::alone().await).await;
@@ -270,7 +270,7 @@ async fn what_the_commit_itself_refuses_is_an_error() {
     assert_eq!(written(&fixture).await, before);
 }
 
-/// A statement that fails before the commit leaves nothing, although PostgreSQL answers the commit after it.
+/// If a statement fails before the COMMIT in the same batch, nothing is written, although PostgreSQL then responds to the COMMIT.
 #[tokio::test]
 async fn what_a_statement_of_the_last_flight_refuses_is_an_error() {
     let fixture = with_ticket(Fixture::new().await).await;

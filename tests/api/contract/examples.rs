@@ -5,14 +5,14 @@ use serde_json::Value;
 use super::{Contract, Operation, faults};
 
 /// Whether a parameter needs an example, since its schema does not say what to send. A cursor has no example: it is valid only on the
-/// server that sealed it.
+/// server that created it.
 fn needs_example(parameter: &Value) -> bool {
     let schema = &parameter["schema"];
     parameter["in"] == "query" && schema["type"] == "string" && schema.get("enum").is_none() && parameter["name"] != "cursor"
 }
 
 impl Contract {
-    /// The faults of an operation's examples; a missing example is a fault.
+    /// Returns the errors in an operation's examples. A missing example is an error.
     #[allow(dead_code, reason = "not every test binary checks examples")]
     pub fn example_faults(&self, operation: &Operation) -> Vec<String> {
         let (id, node) = (&operation.id, &operation.node);

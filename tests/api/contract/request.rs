@@ -6,7 +6,7 @@ use url::form_urlencoded;
 use super::{Contract, Operation, faults, places, seen};
 use crate::client::Call;
 
-/// The text of a parameter or header as a JSON value of the schema's type; none if it is of another type.
+/// Parses the text of a parameter or header as a JSON value of the schema's type. `None` if the text is of another type.
 pub fn typed(schema: &Value, text: &str) -> Option<Value> {
     match schema["type"].as_str() {
         Some("integer") => text.parse::<i64>().ok().map(Value::from),
@@ -16,7 +16,7 @@ pub fn typed(schema: &Value, text: &str) -> Option<Value> {
     }
 }
 
-/// [`typed`] for a parameter that may be sent several times.
+/// Like [`typed`], for a parameter that may be sent several times.
 fn value(schema: &Value, sent: &[String]) -> Option<Value> {
     if schema["type"] == "array" {
         let items = sent.iter().flat_map(|text| text.split(',')).filter(|text| !text.is_empty() || sent.len() > 1);
@@ -28,7 +28,7 @@ fn value(schema: &Value, sent: &[String]) -> Option<Value> {
     }
 }
 
-/// `1.0` is an integer, but draft 4 does not treat it as one.
+/// Replaces numbers such as `1.0` by integers: `1.0` is an integer, but JSON Schema draft 4 does not treat it as one.
 fn whole(value: &mut Value) {
     match value {
         Value::Array(items) => items.iter_mut().for_each(whole),
@@ -43,7 +43,7 @@ fn whole(value: &mut Value) {
 }
 
 impl Contract {
-    /// The faults of a request according to the document.
+    /// Returns the errors of a request according to the document.
     pub fn request_faults(&self, operation: &Operation, call: &Call) -> Vec<String> {
         let mut found = self.parameter_faults(operation, call);
         let Some(body) = operation.node.get("requestBody") else { return found };

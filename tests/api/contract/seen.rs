@@ -22,7 +22,7 @@ struct Seen {
     file: File,
 }
 
-/// Writes a line, once per process.
+/// Records that a part of a document occurred. Writes each line once per process.
 pub fn saw(document: &str, what: &str) {
     static SEEN: OnceLock<Option<Mutex<Seen>>> = OnceLock::new();
     let begun = || file("seen").map(|file| Mutex::new(Seen { lines: HashSet::new(), file }));

@@ -1,4 +1,4 @@
-//! Checks events against the document that describes them: in the feed, on the command line, and as deliveries.
+//! Checks events against the OpenAPI document of the events: in the feed, on the command line, and as webhook deliveries.
 
 use std::{
     collections::HashMap,
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::{REVISION, faults, places, seen};
 
-/// The committed document; it is compared with what the binary prints.
+/// Returns the committed document of the events. Another test compares it with what the binary prints.
 pub fn document() -> &'static Value {
     static DOCUMENT: OnceLock<Value> = OnceLock::new();
     DOCUMENT.get_or_init(|| {
@@ -21,7 +21,7 @@ pub fn document() -> &'static Value {
     })
 }
 
-/// The document's entry for a kind of event.
+/// Returns the document's entry for a kind of event.
 pub fn payload(kind: &str) -> Option<&'static Value> {
     Some(&document()["webhooks"].get(kind)?["post"]["requestBody"]["content"]["application/json"]["schema"])
 }
@@ -43,7 +43,7 @@ fn validator(kind: &str) -> Result<Arc<Validator>, String> {
     Ok(built)
 }
 
-/// Closes the schemas: an unlisted member is an error.
+/// Closes the schemas: a property that a schema does not list is an error.
 fn close(value: &mut Value) {
     match value {
         Value::Object(map) => {

@@ -1,4 +1,4 @@
-//! Authentication in the settings plane: links, sessions and tokens, and protection from requests that other sites forge (CSRF).
+//! Authentication in the settings API: links, sessions and tokens, and protection from requests that other sites forge (CSRF).
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use crate::{
     fixture::{ANN, BO, CAT, GHOST},
 };
 
-/// Every operation of the plane that needs a credential.
+/// Returns every operation of the settings API that needs a credential.
 fn operations(plane: &Plane) -> Vec<(String, String)> {
     let all = contract::settings(&plane.api).operations();
     assert!(all.len() >= 31, "{}", all.len());
@@ -58,7 +58,7 @@ fn every_operation_refuses_requests_without_a_valid_credential() {
         call().header("cookie", &token_as_cookie).send().fails(401);
         call().header("cookie", "counterpart_session=; other=1").send().fails(401);
     }
-    // Nor does a credential of the settings plane give access to the contract.
+    // A credential of the settings API gives no access to the contract's operations.
     plane.desk.api.with_key(&plane.token).get("/labels").send().fails(401);
 }
 
@@ -281,7 +281,7 @@ fn credentials_are_listed_without_their_secrets_and_ended_one_by_one() {
         text(&one.unwrap_or_else(|| panic!("no {kind} of {user}: {listed}"))["credentialId"])
     };
 
-    // An admin cannot end an owner's.
+    // An admin cannot end an owner's credential.
     let end = |call: Call, id: &str| call.query("credentialId", id).send();
     let admin = |method: &str| with_cookie(&plane, &session, method, "/credentials").header("sec-fetch-site", "same-origin");
     assert!(end(admin("DELETE"), &id(ANN, "token")).fails(403).contains("only an owner"));
@@ -297,7 +297,7 @@ fn credentials_are_listed_without_their_secrets_and_ended_one_by_one() {
     let logged = plane.changes();
     let last = plane.changes_since(logged - 3);
     assert!(last.iter().all(|(action, _, _)| action == "session.revoked"), "{last:?}");
-    // Another store's credential is not there.
+    // A credential of another store is not found.
     let foreign = plane.desk.server.database.run(&["settings", "token", "--store", "two", "--user", ANN]);
     let two = Api { store: "two".to_owned(), ..plane.api.clone() };
     let others = two.raw("GET", "/settings/v1/credentials").header("authorization", &format!("Bearer {foreign}")).send().ok();

@@ -1,4 +1,4 @@
-//! Bridges in the settings plane. The messages for bridges are tested with the operations that send.
+//! Bridges in the settings API. The messages for bridges are tested with the operations that send.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! The feeds that clients follow: events with a long poll, changed records, and the copy that `counterpart copy` keeps.
+//! Feeds for clients that follow a store: events with a long poll, changed records, and the copy that `counterpart copy` keeps.
 
 use std::{collections::BTreeMap, fs, thread, time::Duration};
 
@@ -28,7 +28,7 @@ fn rows(value: &Value) -> Vec<Value> {
     value.as_array().cloned().unwrap_or_default()
 }
 
-/// Walks a snapshot; returns the `after` of its first page, and the number of records of each kind.
+/// Reads a snapshot page by page. Returns the `after` of its first page, and the number of records of each kind.
 fn snapshot(plane: &Plane) -> (i64, BTreeMap<String, usize>) {
     let (mut start, mut counts) = (None, BTreeMap::new());
     for kind in KINDS {
@@ -65,7 +65,7 @@ fn a_feed_of_events_waits_and_selects_kinds() {
     plane.get("/events").query("kinds", "ticket.opened,ticket.shut").send().refuses("kinds");
     plane.get("/events").query("kinds", "Ticket.opened").send().refuses("kinds");
     plane.get("/events").raw_query("kinds[]=ticket.opened").send().fails(400);
-    // An event wakes the request, one that another process records as well.
+    // A new event ends the wait of a request, also if another process recorded the event.
     let waiting = |kinds: &'static str| plane.get("/events").query("wait", 30).query("kinds", kinds).exchange();
     thread::scope(|scope| {
         let any = scope.spawn(|| waiting(""));
@@ -99,7 +99,7 @@ fn requests_that_wait_end_with_the_server() {
     let waiting = thread::spawn(move || call.exchange());
     thread::sleep(Duration::from_millis(500));
     drop(plane);
-    // A request that went on waiting would be cut off, and have no answer.
+    // The server ends the wait when it stops. Otherwise the connection would be closed without a response.
     assert_eq!(waiting.join().expect("an answer").ok(), json!([]));
 }
 
@@ -115,7 +115,7 @@ fn every_change_of_a_record_is_in_the_feed() {
     let (start, counts) = snapshot(&plane);
     assert!(["role", "user", "account", "label", "ticketField", "contact", "conversation", "ticket"].iter().all(|kind| counts[*kind] > 0));
     let mut after = start;
-    // What changed since it was last called: kinds and ids, with a minus before what was deleted.
+    // Returns the changes since its last call: kinds and ids, with a minus before deleted records.
     let mut told = || -> Vec<String> {
         let answer = plane.get("/changes").query("after", after).send();
         let changes = rows(&answer.ok());
@@ -156,7 +156,7 @@ fn every_change_of_a_record_is_in_the_feed() {
     );
     let imported = told();
     assert!(["label lab-new", "role role-new", "team team-new"].iter().all(|one| imported.contains(&(*one).to_owned())), "{imported:?}");
-    // A refused write leaves nothing.
+    // A refused write adds nothing to the feed.
     assert_ne!(desk.set("t-free", "f-none", json!("x")).status, 200);
     assert_eq!(told(), [""; 0]);
     let end = after;
@@ -164,7 +164,7 @@ fn every_change_of_a_record_is_in_the_feed() {
     let labels = rows(&plane.get("/changes").query("after", start).query("kinds", "label,role").send().ok());
     assert_eq!(labels.len(), 2);
     plane.get("/changes").query("after", start).query("kinds", "labels").send().refuses("kinds");
-    // A change wakes a request that waits.
+    // A change ends the wait of a request.
     thread::scope(|scope| {
         let waiting = scope.spawn(|| plane.get("/changes").query("after", end).query("wait", 30).exchange());
         thread::sleep(Duration::from_millis(300));
@@ -192,19 +192,19 @@ fn a_copy_is_equal_to_an_export() {
     plane.call("DELETE", "/users").query("id", "seat-invited").send().ok();
     copy(&plane.token);
     equal();
-    // A copy whose place is no longer kept begins anew.
+    // If the server no longer keeps the changes after the copy's position, the copy begins again with a snapshot.
     database.sql("UPDATE change_feeds SET last_sequence = last_sequence + 1000, forgotten = last_sequence + 1000");
     desk.comment("conv-free", "later").ok();
     copy(&plane.token);
     equal();
-    // The copy of one store is not overwritten by that of another.
+    // A refused token or a missing one leaves the copy as it is.
     let refused = database.fails_with(&[("COUNTERPART_TOKEN", "nonsense")], &arguments);
     assert!(refused.contains("COUNTERPART_TOKEN") && refused.contains("settings token"), "{refused}");
     let refused = database.fails(&arguments);
     assert!(refused.contains("COUNTERPART_TOKEN"), "{refused}");
     equal();
     if let (false, Some((base, _))) = (database.url.starts_with("sqlite:"), database.url.rsplit_once('/')) {
-        // Into PostgreSQL: here into the same database, in tables of the copy's own.
+        // The target is PostgreSQL: here the server's own database, in which the copy has separate tables.
         assert!(!base.is_empty());
         let arguments = ["copy", "--to", &database.url, "--url", &url, "--once"];
         database.run_with(&[("COUNTERPART_TOKEN", &plane.token)], &arguments);

@@ -1,4 +1,4 @@
-//! The clock of a sandbox, from outside: how a database becomes one, which processes may serve it, and the command line.
+//! The clock of a sandbox: how a database becomes a sandbox, which processes may serve it, and the command `clock`.
 
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ const SANDBOX: Settings<'static> = &[("COUNTERPART_SANDBOX", "true")];
 const SERVE: &[&str] = &["serve", "--listen", "127.0.0.1:0"];
 const DAY: i64 = 24 * 60 * 60 * 1000;
 
-/// A database without tables.
+/// Creates a database without tables.
 fn empty() -> Database {
     let database = Database::fresh();
     let steps = database.run(&["migrate", "status"]).lines().count().to_string();
@@ -21,7 +21,7 @@ fn empty() -> Database {
     database
 }
 
-/// A server of a sandbox with a store, and an owner's token.
+/// Starts a server on a new sandbox with a store. Returns it with an owner's token.
 fn sandbox() -> (Server, String) {
     let database = empty();
     database.run(&["migrate", "--sandbox"]);
@@ -46,7 +46,7 @@ fn clock(server: &Server, token: &str, arguments: &[&str]) -> String {
     server.database.run_with(&[("COUNTERPART_TOKEN", token), ("COUNTERPART_URL", &url)], &[&["clock"], arguments].concat())
 }
 
-/// With a standby the harness starts two servers, and a sandbox has one.
+/// Whether the harness uses a standby. It then starts two servers, but a sandbox can have only one.
 fn has_standby() -> bool {
     std::env::var_os("COUNTERPART_TEST_STANDBY").is_some()
 }
@@ -91,7 +91,7 @@ fn one_server_has_the_clock_which_outlasts_its_death_and_which_commands_go_by() 
     assert!(told.as_str() >= to.as_str(), "{told}");
     let told = clock(&server, &token, &["advance", "--to", &later]);
     assert!(told.starts_with(&format!("the clock shows {later}; since ")), "{told}");
-    // A command beside the server.
+    // A command that runs at the same time as the server.
     let key: Value = serde_json::from_str(&server.database.run(&[
         "key",
         "create",
@@ -107,7 +107,7 @@ fn one_server_has_the_clock_which_outlasts_its_death_and_which_commands_go_by() 
     assert!(millis(&key["createdAt"]) >= millis(&json!(later)) && key["status"] == "active", "{key}");
     let database = server.kill();
     let server = loop {
-        // PostgreSQL notices a while later that the killed server is gone.
+        // After a kill, PostgreSQL notices late that the server's connection is closed. Until then the sandbox stays locked.
         if database.postgres.is_none() || !is_locked(&database) {
             break Server::start_with(database, SANDBOX);
         }

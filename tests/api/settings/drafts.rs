@@ -1,5 +1,5 @@
-//! Drafts in the settings plane: listed, edited, released and discarded. How releases race, and what is refused when a draft is made, is
-//! tested with the service.
+//! Drafts in the settings API: listed, edited, released and discarded. The tests of the service cover concurrent releases, and what is
+//! refused when a draft is made.
 
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ fn now() -> i64 {
     chrono::Utc::now().timestamp_millis()
 }
 
-/// A pending draft that was made some milliseconds ago, in the state of its conversation at that time.
+/// Inserts a pending draft that was made `ago` milliseconds ago. `seen` is the newest message of its conversation at that time.
 fn draft(plane: &Plane, id: &str, ago: i64, operation: &str, body: &Value, seen: Option<&str>) {
     let mut content = body.clone();
     content["operation"] = operation.into();
@@ -194,7 +194,7 @@ fn an_export_leaves_drafts_out() {
     let before = export();
     draft(&plane, "d-1", 1000, "sendTextMessage", &to_free("Hi"), Some("m-1"));
     assert_eq!(export(), before);
-    // An import beside a draft leaves it as it is.
+    // An import while there is a draft leaves the draft as it is.
     plane
         .desk
         .server

@@ -1,4 +1,4 @@
-//! Grants of tokens: every operation of the settings plane requires its grant and no other.
+//! Grants of tokens: every operation of the settings API requires its grant and no other.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::{contract, fixture::ANN};
 
 const GRANTS: [&str; 7] = ["events", "inbound", "keys", "webhooks", "team", "audit", "all"];
 
-/// The operations of each grant. Those that concern the caller's own session need none.
+/// The operations of each grant. Operations on the caller's own session need no grant.
 const OPERATIONS: [(&str, &[&str]); 8] = [
     ("events", &["listChanges", "listEvents", "listRecords"]),
     ("inbound", &["receiveMessage"]),
@@ -127,7 +127,7 @@ fn a_token_says_what_it_can_do() {
     assert_eq!(plane.call_as(&text(&made["token"]), "GET", "/session").send().ok()["can"], expected);
     let entries = plane.get("/audit").query("subjectType", "session").send().ok();
     assert_eq!((&entries[0]["action"], &entries[0]["detail"]["can"]), (&json!("session.granted"), &expected));
-    // A token without `--can`, and one that was made before grants, permits everything.
+    // A token without `--can` permits everything. So does a token from a build without grants.
     assert_eq!(plane.get("/session").send().ok()["can"], json!(["all"]));
     assert_eq!(make("keys,all")["can"], json!(["all"]));
     // A link has no grants of its own.

@@ -60,7 +60,7 @@ fn an_album_is_one_thread_whatever_isolation_is_the_databases_default() {
 const PEOPLE: usize = 100;
 const MESSAGES: usize = 1_000;
 
-/// The account that a person writes to, and a spelling of the person's reference. All spellings belong to one thread.
+/// Returns the account that a contact writes to, and a spelling of the contact's reference. All spellings belong to one thread.
 fn spelled(person: usize, way: usize) -> (&'static str, String) {
     let digits = format!("6691{person:07}");
     match person % 3 {
@@ -84,9 +84,9 @@ fn spelled(person: usize, way: usize) -> (&'static str, String) {
     }
 }
 
-/// A message in one of the forms that the sender's channel may use.
+/// Returns a message in one of the forms that the sender's channel may use.
 fn real_shaped(n: usize) -> Value {
-    // Steps of prime length combine every variant with every other.
+    // The step lengths are prime numbers, so that every variant is combined with every other.
     let pick = |prime: usize, of: &[Value]| of[(n * prime + n / of.len()) % of.len()].clone();
     let person = (n * 37 + n / PEOPLE) % PEOPLE;
     let (account, reference) = spelled(person, n / PEOPLE + person);
@@ -141,12 +141,12 @@ fn real_shaped(n: usize) -> Value {
     message
 }
 
-/// The messages of all senders in sending order; every tenth message is delivered twice.
+/// Returns the messages of all senders in sending order; every tenth message is delivered twice.
 fn inbox() -> Vec<Value> {
     (0..MESSAGES).flat_map(|n| vec![real_shaped(n); if n % 10 == 9 { 2 } else { 1 }]).collect()
 }
 
-/// Asserts that each sender has one conversation with each message once.
+/// Asserts that each sender has one conversation, which has each message once.
 fn holds_all(plane: &Plane, answers: &[Value]) {
     let duplicates = answers.iter().filter(|answer| answer["duplicate"] == true).count();
     assert_eq!((answers.len(), duplicates), (MESSAGES + MESSAGES / 10, MESSAGES / 10));
@@ -164,7 +164,7 @@ fn holds_all(plane: &Plane, answers: &[Value]) {
         assert_eq!(shown["allMsgCnt"], expected.len());
         references.insert(shown["referenceId"].as_str().unwrap_or_default().to_owned());
     }
-    // The first spelling is the normalised form of them all.
+    // The first spelling is the normalised form of all spellings.
     assert_eq!(references, (0..PEOPLE).map(|person| spelled(person, 0).1).collect());
 }
 

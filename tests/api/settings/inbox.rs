@@ -1,5 +1,4 @@
-//! Tickets, conversations and inbound messages in the settings plane: assignment, snoozing, escalation, and messages that a bridge
-//! delivers.
+//! Tickets, conversations and inbound messages in the settings API: assignment, snoozing, escalation, and messages that a bridge delivers.
 
 use serde_json::{Value, json};
 
@@ -115,7 +114,7 @@ fn a_bridge_delivers_inbound_messages() {
     assert_eq!((&shown["id"], &shown["sentAt"]), (&first["messageId"], &json!("2025-06-01T03:00:00.000Z")));
     assert_eq!(kinds(&plane), ["message.received", "ticket.opened"]);
     assert_eq!(plane.desk.events()[0]["actor"]["type"], "contact");
-    // The event says what came; the audit log does not repeat it.
+    // The event contains the message; the audit log has no entry for it.
     assert_eq!(plane.changes_since(before), []);
     let again = plane.desk.unmoved(|| plane.post("/messages", message.clone()).ok());
     assert_eq!((&again["duplicate"], &again["messageId"], &again["ticketId"]), (&json!(true), &first["messageId"], &first["ticketId"]));

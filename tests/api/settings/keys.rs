@@ -1,4 +1,4 @@
-//! API keys in the settings plane: every change of section 3.2 has its effect on `/v1` at once.
+//! API keys in the settings API: every change of section 3.2 takes effect on `/v1` at once.
 
 use serde_json::json;
 

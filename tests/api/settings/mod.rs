@@ -1,5 +1,5 @@
-//! Tests of the settings plane: access to it, and everything that can be changed there. Each test has a separate server ([`Plane`]). Every
-//! answer goes through the same check as answers of the contract, against the plane's document.
+//! Tests of the settings API: access to it, and everything that can be changed there. Each test has a separate server ([`Plane`]). Every
+//! response goes through the same check as responses of the contract, against the document of the settings API.
 
 mod access;
 mod audit;
@@ -27,13 +27,13 @@ use crate::{
     writes::Desk,
 };
 
-/// The operations for people who have no session yet.
+/// The operations that need no credential, since their callers have no session yet.
 pub const WITHOUT_CREDENTIAL: [&str; 2] = ["openSession", "sendLink"];
 
 /// An admin.
 pub const DEE: &str = "0a000000-0000-4000-8000-000000000005";
 
-/// The settings plane of a store, and an owner with a token.
+/// The settings API of a store, and an owner with a token.
 pub struct Plane {
     pub desk: Desk,
     pub token: String,
@@ -62,7 +62,7 @@ impl Plane {
         Self { desk, token, api }
     }
 
-    /// The same server with another credential.
+    /// Returns a request to the same server with another credential.
     pub fn call_as(&self, token: &str, method: &str, path: &str) -> Call {
         self.api.raw(method, &format!("/settings/v1{path}")).header("authorization", &format!("Bearer {token}"))
     }
@@ -80,14 +80,14 @@ impl Plane {
         self.call("POST", path).json(body).send()
     }
 
-    /// A POST to another process.
+    /// Sends a POST request to another server process.
     #[track_caller]
     pub fn at(&self, address: &str, path: &str, body: Value) -> Answer {
         let api = Api { address: address.to_owned(), ..self.api.clone() };
         api.raw("POST", &format!("/settings/v1{path}")).header("authorization", &format!("Bearer {}", self.token)).json(body).send()
     }
 
-    /// The entries of the audit log after the first `count`, oldest first: the action, and the kind and id of the changed record.
+    /// Returns the entries of the audit log after the first `count`, oldest first: the action, and the kind and id of the changed record.
     #[track_caller]
     pub fn changes_since(&self, count: usize) -> Vec<(String, String, String)> {
         let entries = self.get("/audit").query("limit", 500).send().ok();
@@ -107,7 +107,7 @@ impl Plane {
         self.changes_since(0).len()
     }
 
-    /// Creates a key in the settings plane; returns its id and its secret.
+    /// Creates an API key through the settings API; returns its id and its secret.
     #[track_caller]
     pub fn key(&self, scopes: &[&str]) -> (String, String) {
         let made = self.post("/keys", json!({"name": "Sync", "scopes": scopes})).ok();
@@ -115,13 +115,13 @@ impl Plane {
     }
 }
 
-/// The output of `settings link` or `settings token` for a user of the store.
+/// Runs `settings link` or `settings token` for a user of the store; returns the output.
 #[track_caller]
 pub fn grant(desk: &Desk, kind: &str, user: &str) -> String {
     desk.server.database.run(&["settings", kind, "--store", "desk", "--user", user])
 }
 
-/// The secret of a link.
+/// Creates a link for a user; returns its secret.
 #[track_caller]
 pub fn link(desk: &Desk, user: &str) -> String {
     let printed = grant(desk, "link", user);

@@ -1,4 +1,4 @@
-//! Rules for all operations of the settings plane: the envelope, the order of checks, and answers to malformed requests.
+//! Rules for all operations of the settings API: the envelope, the order of checks, and responses to malformed requests.
 
 use serde_json::json;
 
@@ -39,7 +39,7 @@ fn unknown_paths_and_wrong_methods_are_distinguished() {
     assert_eq!(allowed, ["DELETE", "GET", "HEAD", "PATCH", "POST"]);
     assert_eq!(plane.call("POST", "/events").send().header("allow"), Some("GET, HEAD"));
     plane.call("HEAD", "/keys").send();
-    // The credential is checked before the shape.
+    // The credential is checked before the form of the body.
     plane.api.raw("POST", "/settings/v1/keys").bytes("{").send().fails(401);
 }
 
@@ -61,7 +61,7 @@ fn the_settings_page_loads_nothing_from_other_hosts() {
         let page = plane.api.raw("GET", path).exchange();
         assert_eq!(page.status, 200);
         assert!(page.header("content-type").is_some_and(|found| found.starts_with(media)), "{path}");
-        // These addresses are the namespace of SVG and examples.
+        // These addresses may occur: the namespace of SVG, and examples in input fields.
         let text = ["http://www.w3.org/2000/svg", "https://example.com/hooks", "https://example.com/bridge"]
             .into_iter()
             .fold(page.text, |text, address| text.replace(address, ""));

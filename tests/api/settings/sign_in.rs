@@ -1,4 +1,4 @@
-//! Links by e-mail, through Debian's SMTP server in Python (package python3-aiosmtpd).
+//! Sign-in links by e-mail, sent through Debian's SMTP server in Python (package python3-aiosmtpd).
 
 use std::{
     fs,
@@ -38,7 +38,7 @@ impl SmtpServer {
         server
     }
 
-    /// The messages so far, without the line breaks of quoted-printable.
+    /// Returns the messages so far, without the line breaks of quoted-printable.
     fn messages(&self) -> Vec<String> {
         let files = fs::read_dir(self.folder.path().join("mail/new")).into_iter().flatten();
         let mut paths: Vec<PathBuf> = files.map(|file| file.expect("a file").path()).collect();
@@ -46,7 +46,7 @@ impl SmtpServer {
         paths.iter().map(|path| fs::read_to_string(path).expect("a message").replace("=\n", "").replace("=3D", "=")).collect()
     }
 
-    /// The only new message after the first `count`.
+    /// Returns the only new message after the first `count`.
     #[track_caller]
     fn message(&self, count: usize) -> String {
         until("a message came", || self.messages().len() > count);
@@ -152,7 +152,7 @@ fn who_has_an_address_is_told_to_nobody() {
     let plane = plane(&smtp.url);
     let database = &plane.desk.server.database;
     database.sql("update users set email = 'bo@example.com' where id = 'seat-bo'");
-    // Unknown, an agent's, an invited seat's, and an owner's.
+    // An unknown address, and those of an agent, of an invited seat and of an owner.
     let addresses = ["nobody@example.com", "bo@example.com", "new@example.com", "ann@example.com"];
     let mut answers = Vec::new();
     for round in 0..3 {
@@ -162,20 +162,20 @@ fn who_has_an_address_is_told_to_nobody() {
         until("the owner's message came", || smtp.messages().len() == round + 1);
     }
     assert!(answers.iter().all(|answer| *answer == answers[0]), "{answers:?}");
-    // The fourth request of each is refused alike.
+    // The fourth request for each address is refused with the same response.
     let refused = |address: &&str| {
         let answer = ask(&plane, address);
         (answer.fails(429), answer.header("retry-after").map(str::to_owned))
     };
     let refusals: Vec<_> = addresses.iter().map(refused).collect();
     assert!(refusals.iter().all(|refusal| *refusal == refusals[0] && refusal.1.as_deref() == Some("900")), "{refusals:?}");
-    // A later message shows that none was sent for them.
+    // The e-mail for a later request comes next. So none was sent for the refused requests.
     plane.desk.server.database.sql("update users set email = 'later@example.com' where id = 'seat-ann' and store_id = 'desk'");
     ask(&plane, "later@example.com").ok();
     assert!(smtp.message(3).contains("To: later@example.com"));
 }
 
-/// The SMTP server accepts connections and says nothing.
+/// The SMTP server accepts connections, but sends nothing.
 #[test]
 fn an_answer_waits_for_no_smtp_server() {
     let silent = TcpListener::bind("127.0.0.1:0").expect("a free port");
@@ -207,7 +207,7 @@ fn requests_are_checked_and_an_smtp_server_that_is_away_harms_nothing() {
     foreign.json(json!({"email": "ann@example.com"})).send().fails(403);
     ask(&plane, "ann@example.com").ok();
     until("the failure is logged", || plane.desk.server.log().contains("could not be sent"));
-    // The server ends the link that it could not send.
+    // The server revokes the link that it could not send.
     until("the link is ended", || plane.get("/audit").query("limit", 1).send().ok()[0]["action"] == "session.revoked");
     let log = plane.desk.server.log();
     assert!(!log.to_lowercase().contains("ann@example.com") && !log.contains("cps_"), "{log}");

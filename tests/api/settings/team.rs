@@ -124,7 +124,7 @@ fn users_who_lose_access_to_an_account_lose_its_tickets() {
     });
 }
 
-/// A ticket never stays with a user who was removed or lost access, whatever is assigned at the same moment.
+/// A ticket never stays with a user who was removed or lost access, even if it is assigned to this user at the same moment.
 #[test]
 fn no_ticket_stays_with_a_user_who_is_removed_at_the_same_moment() {
     if REV_A {

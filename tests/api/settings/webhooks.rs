@@ -1,4 +1,4 @@
-//! Webhooks in the settings plane, and the feed of events.
+//! Webhooks in the settings API, and the feed of events.
 
 use serde_json::{Value, json};
 
@@ -110,7 +110,7 @@ fn a_private_address_is_refused_where_it_is_entered() {
     assert!(complaint.contains("`--allow-private-targets`"), "{complaint}");
 }
 
-/// The server refuses to deliver to this machine, which is a possible result of an attempt.
+/// The server refuses to deliver to this machine. The log contains the refusal as the result of an attempt.
 #[test]
 fn the_log_lists_every_attempt_newest_first() {
     let plane = Plane::open();
@@ -177,7 +177,7 @@ fn every_kind_of_event_is_delivered() {
         let log = plane.get("/webhooks/attempts").query("webhookId", &id).send().ok();
         log.as_array().is_some_and(|log| log.len() >= expected.len() && log.iter().all(|attempt| attempt["status"] == 200))
     });
-    // What is shown of an event is what was sent of it.
+    // The API shows the same body of an event that was delivered.
     let sent = |event: &str| plane.get("/webhooks/sent").query("webhookId", &id).query("eventId", event).send();
     for seen in endpoint.seen() {
         assert_eq!(sent(seen.id()).ok()["body"], seen.body);

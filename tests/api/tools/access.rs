@@ -1,4 +1,4 @@
-//! Who may call which tool: keys, scopes, stores, switches, hosts and origins.
+//! Access to the assistant tools: keys, scopes, stores, switches, hosts and origins.
 
 use serde_json::json;
 
@@ -141,7 +141,7 @@ fn foreign_hosts_and_origins_are_refused() {
     ] {
         assert_eq!(from("origin", origin), status, "{origin}");
     }
-    // The client sends its own host header first; a request with two is refused by the server before it is read.
+    // The client would add its own host header, and the server refuses a request with two. So this test writes the request itself.
     let call = |host: &str| {
         let request = format!(
             "POST /mcp HTTP/1.1\r\nhost: {host}\r\nx-api-key: {}\r\naccept: application/json, text/event-stream\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: 46\r\n\r\n{}",

@@ -1,4 +1,4 @@
-//! Drafts that assistants make: where sends are not permitted, a person releases each message in the settings.
+//! Drafts that assistants make: if sends are not permitted, a user must approve each message in the settings.
 
 use serde_json::{Value, json};
 

@@ -24,7 +24,7 @@ pub const SENDING: Settings<'static> =
 pub struct Assistant {
     pub api: Api,
     headers: Vec<(String, String)>,
-    /// Whether the client can ask its person.
+    /// Whether the client can ask its user.
     asks: bool,
 }
 
@@ -42,7 +42,7 @@ impl Assistant {
         Self { asks: true, ..self }
     }
 
-    /// Sends one message, and returns the HTTP answer.
+    /// Sends one message of the protocol. Returns the HTTP response.
     #[track_caller]
     pub fn message(&self, method: &str, mut params: Value) -> Answer {
         let capabilities = if self.asks { json!({"elicitation": {"form": {}}}) } else { json!({}) };
@@ -65,7 +65,7 @@ impl Assistant {
         call.json(json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})).attempt().expect("an answer")
     }
 
-    /// The result of a message.
+    /// Sends one message of the protocol; returns its result.
     #[track_caller]
     pub fn result(&self, method: &str, params: Value) -> Value {
         let answer = self.message(method, params);
@@ -89,7 +89,7 @@ impl Assistant {
         self.result("tools/call", json!({"name": tool, "arguments": arguments}))
     }
 
-    /// The structured result of a call that succeeds. Its text is the same JSON.
+    /// Calls a tool that must succeed. Returns the structured result, which must equal the JSON in the result's text.
     #[track_caller]
     pub fn call(&self, tool: &str, arguments: Value) -> Value {
         let result = self.called(tool, arguments);
@@ -100,7 +100,7 @@ impl Assistant {
         result["structuredContent"].clone()
     }
 
-    /// The text of a call that fails.
+    /// Calls a tool that must fail. Returns the text of its result.
     #[track_caller]
     pub fn fails(&self, tool: &str, arguments: Value) -> String {
         let result = self.called(tool, arguments);

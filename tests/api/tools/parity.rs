@@ -1,4 +1,4 @@
-//! Parity: a tool gives the data that its operation gives over HTTP, after the documented cut and cleaning.
+//! Parity: a tool returns the same data as its operation over HTTP, truncated and cleaned as documented.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use crate::{
     scopes::good_request,
 };
 
-/// A call of a tool that reaches an operation: the tool, its arguments, and the operation.
+/// Returns the calls of tools that reach an operation: the tool, its arguments, and the operation.
 fn calls() -> Vec<(&'static str, Value, &'static str)> {
     let mut calls = vec![
         ("get_ticket", json!({"ticketId": "t-first"}), "getTicket"),
@@ -61,7 +61,7 @@ fn calls() -> Vec<(&'static str, Value, &'static str)> {
     calls
 }
 
-/// The data without what differs between two runs: ids and times of the run.
+/// Replaces the ids and times that differ between two runs by constants.
 fn settled(value: &Value) -> Value {
     match value {
         Value::String(text) if text.len() == 24 && text.ends_with('Z') && text.starts_with("202") && *text > at("12-31T00:00") => {
@@ -76,7 +76,7 @@ fn settled(value: &Value) -> Value {
     }
 }
 
-/// The documented cleaning and cut, in the words of the documentation.
+/// Removes hidden characters and truncates texts, as the documentation says.
 fn cleaned(value: &Value, chars: usize) -> Value {
     match value {
         Value::String(text) => {

@@ -1,4 +1,4 @@
-//! Sends by tool: once each, and with the consent of the client's person where the client can ask.
+//! Messages that assistants send: each is sent once, and after consent of the client's user if the client can ask its user.
 
 use serde_json::{Value, json};
 
@@ -34,7 +34,7 @@ fn an_equal_send_is_made_once_unless_the_caller_means_it_again() {
     repeated["repetition"] = json!(2);
     assert_eq!(assistant.call("send_message", repeated).get("note"), None);
     assert_eq!(texts(&desk), before + 2);
-    // Ten at once.
+    // Ten equal calls at once.
     let threads: Vec<_> = (0..10)
         .map(|_| {
             std::thread::spawn({
@@ -78,7 +78,7 @@ fn a_client_that_can_ask_shows_the_message_first() {
         assert_eq!(result["structuredContent"]["status"], "declined", "{result}");
     }
     assert_eq!(texts(&desk), before);
-    // The state belongs to these arguments and cannot be made.
+    // The request state is valid only for the arguments that it was made for, and cannot be forged.
     let other = reply(&asked, "Something else", json!({"action": "accept", "content": {}}));
     assert_eq!(other["isError"], true, "{other}");
     for state in [json!("forged"), json!("rs1.AAAA.BBBB")] {
@@ -104,7 +104,7 @@ fn a_refused_send_teaches() {
     let (_desk, assistant) = desk();
     let closed = assistant.fails("send_message", json!({"conversationId": CLOSED, "text": "Hi"}));
     assert!(closed.contains("24 hours") && (REV_A || closed.contains("templateId")) && !closed.contains("POST"), "{closed}");
-    // A person is asked only about what can be sent.
+    // The user is asked only about messages that can be sent.
     let asking = assistant.clone().that_asks();
     for arguments in [json!({"conversationId": CLOSED, "text": "Hi"}), json!({"conversationId": "nope", "text": "Hi"})] {
         asking.fails("send_message", arguments);

@@ -1,4 +1,4 @@
-//! `counterpart mcp` over standard input and output: on the database, and passed on to a server.
+//! `counterpart mcp` over standard input and output: directly on the database, and as a relay to a server.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -10,13 +10,13 @@ use serde_json::{Value, json};
 use super::{SENDING, SERVED};
 use crate::{fixture::channels, harness::Settings, writes::Desk};
 
-/// The program, as a client of the protocol revisions with `initialize` uses it.
+/// A running `counterpart mcp`, and a client of the protocol revisions with `initialize`.
 struct Client {
     process: Child,
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
     next: i64,
-    /// What the person answers to a question; the questions are kept.
+    /// What the user answers to each question of the server. The questions are recorded.
     answer: &'static str,
     questions: Vec<String>,
 }
@@ -86,7 +86,7 @@ fn to_web(text: &str) -> Value {
     json!({"conversationId": "conv-web", "text": text})
 }
 
-/// The switches of the command, on the database and through a server.
+/// Tests the switches of the command, on the database and through a server.
 fn switches(desk: &Desk, target: &[&str]) {
     let with =
         |more: &[&'static str]| target.iter().copied().map(str::to_owned).chain(more.iter().map(|it| (*it).to_owned())).collect::<Vec<_>>();

@@ -117,7 +117,7 @@ fn a_request_has_one_to_fifty_items() {
     desk.unmoved(|| {
         desk.post("/tickets/assign", items(0)).send().refuses("body");
         desk.post("/tickets/assign", items(51)).send().refuses("body");
-        // The largest permitted number: the first error is that they do not exist.
+        // A request may have at most 50 items. So the error of 50 unknown tickets is that they do not exist.
         desk.post("/tickets/assign", items(50)).send().fails(404);
     });
 }

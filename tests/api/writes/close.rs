@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{Desk, stamp, values_of, without};
 use crate::fixture::{ANN, BO, GHOST, NAMELESS, SHUT, STRANGER, at, line, message, ticket, with};
 
-/// The values that a close leaves on a fresh ticket.
+/// Closes a fresh ticket with the properties of `more`. Asserts that the ticket then has these field values.
 #[track_caller]
 fn leaves(more: Value, values: Value) {
     let desk = Desk::open();
@@ -207,12 +207,12 @@ fn a_closed_ticket_is_sorted_by_the_last_message_of_its_window() {
     let first = |statuses: Value| desk.post("/tickets/list", json!({"statuses": statuses})).send().ids().remove(0);
     assert_eq!(first(json!(["open", "closed"])), "t-ahead");
     desk.close(json!({"ticketId": "t-ahead"})).ok();
-    // The message of the future no longer belongs to the ticket.
+    // The message with a time in the future no longer belongs to the ticket.
     desk.api.get("/messages").query("ticketId", "t-ahead").query("pageSize", 1).send().lists(&[]);
     assert_eq!(first(json!(["closed"])), "t-shut");
 }
 
-/// Only an import can produce a ticket that was closed before an older one was.
+/// Only an import can create a ticket that was closed before an older ticket was.
 #[test]
 fn a_message_that_moves_to_the_older_of_two_tickets_no_longer_sorts_the_other() {
     let mut lines = crate::fixture::desk();

@@ -34,7 +34,7 @@ fn the_first_custom_field_is_guarded_by_the_timestamp_of_the_contact() {
     desk.set_contact_at("con-new", "c-text", json!("x"), &at("02-01T00:00")).is(acknowledged());
     let after = desk.contact("con-new");
     let next = stamp(&after, "customFieldsUpdatedAt");
-    // From now on the timestamp of the fields is checked.
+    // Since the fields now have a timestamp, it is checked instead of the contact's.
     desk.set_contact_at("con-new", "c-text", json!("y"), &at("02-01T00:00")).fails(409);
     desk.set_contact_at("con-new", "c-text", json!("y"), &next).is(acknowledged());
 }
@@ -101,7 +101,7 @@ fn missing_records_and_inactive_fields_are_reported() {
         desk.set_contact_at("con-mia", "f-text", json!("x"), &now).fails(404);
         desk.set_contact_at("con-mia", "c-old", json!("x"), &now).refuses("body.contactFieldId");
         desk.set_contact_at("con-mia", "c-old", Value::Null, &now).refuses("body.contactFieldId");
-        // The order of checks: record, then value, then stamp.
+        // The order of checks: record, then value, then timestamp.
         desk.set_contact_at("nobody", "c-int", json!("x"), &now).fails(404);
         desk.set_contact_at("con-mia", "c-int", json!("x"), &at("01-01T00:00")).refuses("body.value");
     });

@@ -146,7 +146,7 @@ fn a_primary_email_or_phone_belongs_to_one_contact() {
         }
         desk.post("/contacts", json!({"firstName": "Mia", "phone": "+66812345678"})).send().fails(409);
         desk.post("/contacts", json!({"firstName": "Mia", "email": "new@example.com", "phone": "+66812345678"})).send().fails(409);
-        // The shape is checked before the conflict.
+        // The form of the body is checked before the conflict.
         desk.post("/contacts", json!({"firstName": "", "email": "mia@example.com"})).send().refuses("body.firstName");
     });
     // Only primary addresses conflict: a second address of another contact is free.

@@ -1,4 +1,4 @@
-//! Outbox: delivery of messages after their requests were answered. A message is sent, retried or given up (decisions, section 7).
+//! Outbox: messages are delivered after the responses to their requests. A message is sent, retried or given up (decisions, section 7).
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::{
     harness::{SIMULATED, Server},
 };
 
-/// The texts of the messages with a `message.sent` event, in the order of these events.
+/// Returns the texts of the messages with a `message.sent` event, in the order of these events.
 fn told(desk: &Desk) -> Vec<String> {
     let text = |event: &Value| {
         assert_eq!(event["type"], "message.sent");
@@ -96,7 +96,7 @@ fn an_account_that_hangs_delays_no_other() {
     assert_eq!(held(&desk), 16, "at most 16 messages of an account are tried at a time");
     desk.text("conv-ig", "not held up").is(acknowledged());
     desk.until("another account's message is sent", || told(&desk) == ["not held up"]);
-    // The same, with all messages stored before the server starts.
+    // The same test again, with all messages stored before the server starts.
     let Desk { server, key, .. } = desk;
     let database = server.kill();
     database.sql("UPDATE outbound SET due_at = 1, claim = NULL");
@@ -152,7 +152,7 @@ fn two_processes_share_the_work() {
     ids.sort_unstable();
     ids.dedup();
     assert_eq!((events.len(), ids.len()), (24, 24));
-    // A caller that waits for each answer gets the events in the same order.
+    // If a caller sends a message after the response to the one before, the events are in the same order.
     let texts = told(&desk);
     let place = |text: String| texts.iter().position(|told| told.starts_with(&text));
     for n in 0..12 {

@@ -59,7 +59,7 @@ fn the_event_of_a_value_that_is_first_set_or_unset_has_one_value() {
     let desk = Desk::open();
     let first = desk.set("t-free", "f-multi", json!(["b", "a"])).ok();
     let last = desk.patch("/tickets/field-values", json!({"ticketId": "t-free", "ticketFieldId": "f-multi", "newValue": null}));
-    // Records that are expanded in the answer are not in the event.
+    // Records that are expanded in the response are not in the event.
     last.query("expand", "account,conversation").send().ok();
     let last = desk.ticket("t-free");
     let events = desk.events();

@@ -15,7 +15,7 @@ use crate::{
 /// The number of requests to each operation.
 const ROUNDS: usize = 80;
 
-/// A small generator (xorshift), so that a failure can be repeated.
+/// Pseudo-random number generator (xorshift) with a seed, so that a failure can be repeated.
 struct Dice(u64);
 
 impl Dice {
@@ -31,7 +31,7 @@ impl Dice {
     }
 }
 
-/// The members of an operation's body, with valid values for each.
+/// Returns the properties of an operation's body, with valid values for each.
 fn members(path: &str) -> Vec<(&'static str, Vec<Value>)> {
     let tickets = vec![json!("t-free"), json!("t-set"), json!("t-shut"), json!("t-spam"), json!("t-ann")];
     let talks = vec![json!("conv-free"), json!("conv-bare"), json!("conv-spam")];
@@ -95,7 +95,7 @@ fn members(path: &str) -> Vec<(&'static str, Vec<Value>)> {
     }
 }
 
-/// Values that are valid nowhere.
+/// Returns values that are valid nowhere.
 fn odd() -> Vec<Value> {
     vec![
         Value::Null,
@@ -161,7 +161,7 @@ fn nearly_valid_writes_get_documented_answers_and_leave_a_sound_store() {
     for (n, event) in (1..).zip(desk.events()) {
         assert_eq!(event["sequence"], n);
     }
-    // The export must be the same byte for byte, so the lines go from one store to the other unchanged.
+    // The second export must be the same byte for byte, so the lines are passed from one store to the other unchanged.
     let home = tempfile::tempdir().expect("a directory for temporary files");
     let file = home.path().join("desk.ndjson");
     let file = file.to_string_lossy();

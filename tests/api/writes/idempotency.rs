@@ -24,7 +24,7 @@ fn replayed(first: &Answer, again: &Answer) {
     assert_ne!(first.body()["requestId"], again.body()["requestId"], "each request has its own id");
 }
 
-/// A request to every operation that changes something.
+/// Returns a request to every operation that changes something.
 fn calls(desk: &Desk) -> Vec<Call> {
     let mut calls = vec![
         desk.patch("/tickets/field-values", json!({"ticketId": "t-free", "ticketFieldId": "f-text", "newValue": "x"})),
@@ -52,7 +52,7 @@ fn calls(desk: &Desk) -> Vec<Call> {
             ),
         ]);
     }
-    // The list contains every write of this revision.
+    // Checks that the list contains every write operation of this revision.
     assert_eq!(calls.len(), WRITES.iter().filter(|(path, _)| is_served(path)).count());
     calls
 }
@@ -89,7 +89,7 @@ fn another_body_under_the_same_key_is_a_conflict() {
     keyed(comment("one"), "k").is(acknowledged());
     desk.unmoved(|| {
         keyed(comment("two"), "k").fails(409);
-        // The shape is checked first.
+        // The form of the body is checked first.
         keyed(desk.post("/messages/internal-comments", json!({"conversationId": "conv-free"})), "k").refuses("body.text");
     });
     keyed(comment("two"), "l").is(acknowledged());
@@ -110,7 +110,7 @@ fn idempotency_keys_are_scoped_to_an_operation_and_a_store() {
     let other = keyed(copy.post("/messages/internal-comments", body.clone()), "k");
     assert_eq!(other.header("idempotency-replayed"), None, "{}", other.described());
     other.is(acknowledged());
-    // Another API key of the same store is the same caller.
+    // Idempotency keys belong to the store: another API key of the same store counts as the same caller.
     let second = desk.server.api("desk", &["messages:write"]);
     replayed(&first, &keyed(second.post("/messages/internal-comments", body), "k"));
     assert_eq!(desk.comments("conv-free").len(), 1);

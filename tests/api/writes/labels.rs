@@ -7,7 +7,7 @@ use crate::{REV_A, fixture::at};
 
 const TEN: [&str; 10] = ["lab-0", "lab-1", "lab-2", "lab-3", "lab-4", "lab-5", "lab-6", "lab-7", "lab-8", "lab-9"];
 
-/// The labels of a conversation, sorted.
+/// Returns the labels of a conversation, sorted.
 #[track_caller]
 fn labels(desk: &Desk, conversation: &str) -> Vec<String> {
     let ids = desk.conversation(conversation)["labelIds"].clone();
@@ -35,7 +35,7 @@ fn a_present_label_added_or_an_absent_one_removed_changes_nothing() {
         desk.label("conv-free", &["lab-a"], &[]).is(acknowledged());
         desk.label("conv-free", &["lab-a", "lab-b"], &["lab-c", "lab-0"]).is(acknowledged());
     });
-    // The changes among them that are real still happen.
+    // Of a request, only the changes that have no effect are ignored; the others still happen.
     desk.label("conv-free", &["lab-a", "lab-1"], &["lab-c", "lab-b"]).is(acknowledged());
     assert_eq!(labels(&desk, "conv-free"), ["lab-1", "lab-a"]);
     assert_eq!(desk.events().len(), 2);

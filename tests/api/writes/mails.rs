@@ -20,7 +20,7 @@ fn reply(desk: &Desk, more: Value) -> Answer {
     send(desk, "/messages/email", json!({"conversationId": "conv-mail", "to": [{"email": "eva@example.com"}], "text": "Hi"}), more)
 }
 
-/// A request with these members changed; null removes a member.
+/// Sends a request with these properties changed; null removes a property.
 fn send(desk: &Desk, path: &str, mut body: Value, more: Value) -> Answer {
     for (name, value) in more.as_object().into_iter().flatten() {
         match value {
@@ -105,7 +105,7 @@ fn an_e_mail_of_the_wrong_shape_is_refused() {
         new(&desk, json!({"conversationId": "conv-mail"})).refuses("body.conversationId");
         reply(&desk, json!({"conversationId": null})).refuses("body.conversationId");
         reply(&desk, json!({"accountId": "acc-mail"})).refuses("body.accountId");
-        // The shape is checked before the record, and the record before its kind.
+        // The form of the body is checked before the record, and the record before its kind.
         new(&desk, json!({"accountId": "nobody", "to": []})).refuses("body.to");
         reply(&desk, json!({"conversationId": "nobody", "text": " "})).refuses("body.text");
         new(&desk, json!({"accountId": "nobody"})).fails(404);

@@ -39,7 +39,7 @@ use crate::{
     pages::walk,
 };
 
-/// How long a test waits for effects after the answer.
+/// How long a test waits for effects after the response.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A store to write to, and a caller with all scopes.
@@ -54,17 +54,17 @@ impl Desk {
         Self::with(&[("desk", desk())])
     }
 
-    /// A server with these stores; the caller belongs to the first.
+    /// Starts a server with these stores. The caller belongs to the first store.
     pub fn with(stores: &[(&str, Vec<Value>)]) -> Self {
         Self::with_settings(stores, &[])
     }
 
-    /// A store to send from. Only the widget channel accepts messages, because it needs no connector.
+    /// Starts a server with a store to send from. Only the widget channel accepts messages, because it needs no connector.
     pub fn channels() -> Self {
         Self::with(&[("shop", channels())])
     }
 
-    /// [`Self::channels`] with every other channel simulated.
+    /// Like [`Self::channels`], with every other channel simulated.
     pub fn simulated() -> Self {
         Self::with_settings(&[("shop", channels())], SIMULATED)
     }
@@ -76,7 +76,7 @@ impl Desk {
         Self { server, key, api }
     }
 
-    /// The events recorded for the caller's store, oldest first.
+    /// Returns the events recorded for the caller's store, oldest first.
     #[track_caller]
     pub fn events(&self) -> Vec<Value> {
         self.events_after(&self.api.store, None)
@@ -91,13 +91,13 @@ impl Desk {
         parsed(&printed)
     }
 
-    /// The kinds of the events recorded so far.
+    /// Returns the kinds of the events recorded so far.
     #[track_caller]
     pub fn kinds(&self) -> Vec<String> {
         self.events().iter().map(|event| event["type"].as_str().unwrap_or_default().to_owned()).collect()
     }
 
-    /// The whole content and all events of a store, once no message is on its way any more.
+    /// Returns the whole content and all events of a store, once the outbox is empty.
     #[track_caller]
     pub fn snapshot(&self, store: &str) -> String {
         self.settled();
@@ -106,7 +106,7 @@ impl Desk {
             + &database.run(&["message", "undelivered", "--store", store])
     }
 
-    /// Waits until no message is on its way.
+    /// Waits until the outbox is empty.
     #[track_caller]
     pub fn settled(&self) {
         self.until("no message is on its way", || self.server.database.ask("SELECT message_id FROM outbound").is_empty());
@@ -121,13 +121,13 @@ impl Desk {
         }
     }
 
-    /// The messages that have not reached their channel.
+    /// Returns the messages that have not reached their channel.
     #[track_caller]
     pub fn undelivered(&self) -> Vec<Value> {
         parsed(&self.server.database.run(&["message", "undelivered", "--store", &self.api.store]))
     }
 
-    /// The messages on their way, in the form that a connector receives.
+    /// Returns the outbox entries, in the form that a connector receives.
     #[track_caller]
     pub fn parcels(&self) -> Vec<Value> {
         parsed(&self.server.database.ask("SELECT parcel FROM outbound ORDER BY position").join("\n"))
@@ -234,14 +234,14 @@ impl Desk {
         self.post("/messages", json!({"conversationId": conversation, "text": text})).send()
     }
 
-    /// The newest messages of a conversation, the newest first.
+    /// Returns the newest messages of a conversation, the newest first.
     #[track_caller]
     pub fn messages(&self, conversation: &str) -> Vec<Value> {
         let answer = self.api.get("/messages").query("conversationId", conversation).query("pageSize", 15).send();
         answer.ok().as_array().cloned().unwrap_or_default()
     }
 
-    /// The ids of all messages of a conversation, the newest first.
+    /// Returns the ids of all messages of a conversation, the newest first.
     #[track_caller]
     pub fn all_messages(&self, conversation: &str) -> Vec<Value> {
         walk(&self.api.get("/messages").query("conversationId", conversation), 15).into_iter().map(Value::from).collect()
@@ -257,7 +257,7 @@ impl Desk {
         self.api.get("/conversations").query("contactId", contact).query("pageSize", 50).send()
     }
 
-    /// The only contact that a search finds.
+    /// Returns the only contact that a search finds.
     #[track_caller]
     pub fn only_contact(&self, search: &str) -> Value {
         let found = self.post("/contacts/list", json!({"search": search})).send();
@@ -273,13 +273,13 @@ impl Desk {
     }
 }
 
-/// JSON lines.
+/// Parses JSON lines.
 #[track_caller]
 pub fn parsed(lines: &str) -> Vec<Value> {
     lines.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("not JSON: {line}: {error}"))).collect()
 }
 
-/// A message that this store sent, as this revision shows it. The older revision shows `payload`, the newer one `text` and `kind`.
+/// Returns a message that this store sent, as this revision shows it. The older revision shows `payload`, the newer one `text` and `kind`.
 pub fn outbound(shown: &Value, conversation: &str, account: &str, payload: Value, text: Option<&str>, kind: Option<&str>) -> Value {
     let (id, sent) = (&shown["id"], stamp(shown, "sentAt"));
     if REV_A {
@@ -299,7 +299,7 @@ pub fn outbound(shown: &Value, conversation: &str, account: &str, payload: Value
     message
 }
 
-/// The answer of an operation that echoes no resource.
+/// `data` of the response of an operation that returns no record.
 pub fn acknowledged() -> Value {
     json!({"message": "OK"})
 }
@@ -311,7 +311,7 @@ pub fn refuses_in(answer: &Answer, field: &str) {
     assert!(message.starts_with(&format!("`{field}")), "the message should begin with `{field}…\n{}", answer.described());
 }
 
-/// A record without these members.
+/// Returns a record without these properties.
 pub fn without(mut record: Value, members: &[&str]) -> Value {
     for member in members {
         record.as_object_mut().map(|record| record.remove(*member));
@@ -319,7 +319,7 @@ pub fn without(mut record: Value, members: &[&str]) -> Value {
     record
 }
 
-/// A timestamp of a record. Timestamps in the contract's form sort as text.
+/// Returns a timestamp of a record. Timestamps in the contract's form sort as text.
 #[track_caller]
 pub fn stamp(record: &Value, member: &str) -> String {
     let text = record[member].as_str().unwrap_or_else(|| panic!("no {member} in {record}"));
@@ -327,7 +327,7 @@ pub fn stamp(record: &Value, member: &str) -> String {
     text.to_owned()
 }
 
-/// The custom values of a ticket or a contact. Absent and empty count as the same.
+/// Returns the custom field values of a ticket or a contact. Absent and empty count as the same.
 pub fn values_of(record: &Value, member: &str) -> Value {
     record.get(member).cloned().unwrap_or_else(|| json!({}))
 }

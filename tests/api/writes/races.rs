@@ -1,5 +1,5 @@
-//! Concurrency: many callers at once on the database of the run. Exactly one succeeds where only one may, and nothing is lost where all
-//! may.
+//! Concurrency: many callers at once on the database of the run. If only one caller may succeed, exactly one does. If all may succeed, no
+//! write is lost.
 
 use std::{sync::Barrier, thread};
 
@@ -11,7 +11,7 @@ use crate::{
     fixture::{at, conversation, line, ticket, with},
 };
 
-/// The answers to this many callers, which all start at the same instant.
+/// Lets this many callers act at the same instant. Returns their responses.
 pub fn race(callers: usize, act: impl Fn(usize) -> Answer + Sync) -> Vec<Answer> {
     let start = Barrier::new(callers);
     let (start, act) = (&start, &act);
@@ -27,7 +27,7 @@ pub fn race(callers: usize, act: impl Fn(usize) -> Answer + Sync) -> Vec<Answer>
     })
 }
 
-/// Asserts that one caller got a 200 and all others a 409; returns the winner's answer.
+/// Asserts that one caller got a 200 and all others a 409. Returns the response with the 200.
 #[track_caller]
 fn one_wins(answers: Vec<Answer>) -> Answer {
     let (won, lost): (Vec<_>, Vec<_>) = answers.into_iter().partition(|answer| answer.status == 200);

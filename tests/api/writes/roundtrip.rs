@@ -10,7 +10,7 @@ use crate::{
     harness::Database,
 };
 
-/// Accounts of the channels that the desk does not have, and what can be sent through them.
+/// Returns accounts of the channels that the desk does not have, and what can be sent through them.
 fn more_channels() -> Vec<Value> {
     let account =
         |id: &str, channel: &str, name: &str| line("account", json!({"id": id, "channel": channel, "name": name, "status": "healthy"}));
@@ -37,7 +37,7 @@ fn more_channels() -> Vec<Value> {
     ]
 }
 
-/// Messages that a channel may deliver, however unusual.
+/// Returns messages that a channel may deliver, however unusual.
 fn inbound() -> Vec<Value> {
     let message = |account: &str, reference: &str, more: Value| {
         with(json!({"accountId": account, "referenceId": reference, "sender": {"id": "u 1 \"<x>\""}}), more)
@@ -73,7 +73,7 @@ fn inbound() -> Vec<Value> {
     messages
 }
 
-/// Every write, with input that is just within the limits.
+/// Sends every kind of write, with input that is just within the limits.
 fn write_everything(desk: &Desk) {
     for (field, value) in [
         ("f-text", json!("")),
@@ -129,7 +129,7 @@ fn write_everything(desk: &Desk) {
     desk.post("/messages/template/phone", template).send().ok();
 }
 
-/// The id of a thread's conversation.
+/// Returns the id of the conversation with this reference.
 fn thread(desk: &Desk, account: &str, reference: &str) -> String {
     let export = desk.server.database.run(&["export", "--store", "desk"]);
     let conversations = export.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()).map(|line| line["record"].clone());

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{REV_A, client::Call};
 
-/// Runs an action that must leave everything unchanged, including what no export shows.
+/// Runs an action that must leave everything unchanged, including what an export does not contain.
 #[track_caller]
 pub fn untouched<T>(desk: &Desk, act: impl FnOnce() -> T) -> T {
     let derived = || {
@@ -22,7 +22,7 @@ pub fn untouched<T>(desk: &Desk, act: impl FnOnce() -> T) -> T {
     outcome
 }
 
-/// A valid request to every operation that sends.
+/// Returns a valid request to every operation that sends.
 fn good(desk: &Desk) -> Vec<Call> {
     let mut calls = vec![desk.post("/messages", json!({"conversationId": "conv-web", "text": "Hi"}))];
     if !REV_A {
@@ -40,7 +40,7 @@ fn good(desk: &Desk) -> Vec<Call> {
     calls
 }
 
-/// The tickets whose contact waits for an answer.
+/// Returns the tickets whose contact waits for a reply.
 fn waiting(desk: &Desk) -> Vec<String> {
     let mut ids =
         desk.post("/tickets/list", json!({"advancedFilters": {"waitingForReply": {"value": 0}}})).query("pageSize", 50).send().ids();
@@ -60,7 +60,7 @@ fn a_text_is_shown_and_counted_and_causes_an_event() {
     let sent = stamp(&messages[0], "sentAt");
     let payload = json!({"type": "text", "text": text});
     assert_eq!(messages[0], outbound(&messages[0], "conv-web", "acc-web", payload, Some(&text), None));
-    // No user wrote it.
+    // No user wrote the message, so it has no `sentBy`.
     let expanded = desk.api.get("/messages").query("conversationId", "conv-web").query("pageSize", 1).query("expand", "sentBy").send();
     assert_eq!(expanded.ok()[0].get("sentBy"), None);
     let folded = text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -138,7 +138,7 @@ fn the_messaging_window_of_a_channel_is_enforced() {
         let (shown, account) = (desk.newest(id), desk.conversation(id)["accountId"].clone());
         let payload = json!({"type": "text", "text": "Hi"});
         assert_eq!(shown, outbound(&shown, id, account.as_str().unwrap_or_default(), payload, Some("Hi"), kind), "{id}");
-        // An outbound message opens no window.
+        // An outbound message does not set `lastRecipientMsgDate`.
         assert_eq!(desk.conversation(id).get("lastRecipientMsgDate").is_some(), id != "conv-quiet");
     }
     desk.settled();
@@ -173,7 +173,7 @@ fn the_newer_revision_limits_the_length_of_a_text() {
         for text in ["", " ", "\n\t\u{a0}\u{3000}", &"x".repeat(1001), &"𝕏".repeat(1001)] {
             desk.text("conv-web", text).refuses("body.text");
         }
-        // The shape is checked before the record, and the record before its state.
+        // The form of the body is checked before the record, and the record before its state.
         desk.text("nobody", "").refuses("body.text");
         desk.text("conv-wa-late", "").refuses("body.text");
         desk.text("nobody", "x").fails(404);
@@ -249,7 +249,7 @@ fn a_text_in_an_e_mail_thread_is_a_plain_reply() {
         mail(2),
         with(json!({"from": ours, "to": [{"email": "thread@example.org"}], "subject": null, "in_reply_to": null, "references": []}))
     );
-    // Text that others wrote cannot end a header of the e-mail.
+    // Text that contacts or other users wrote cannot end a header of the e-mail.
     assert_eq!(
         mail(3),
         with(json!({
@@ -300,11 +300,11 @@ fn a_send_with_an_idempotency_key_happens_once() {
     assert_eq!(counts(&desk), before + good(&desk).len());
     untouched(&desk, || {
         for call in good(&desk) {
-            // One more space makes another body.
+            // One more space makes another body, which conflicts with the idempotency key.
             call.reworded().header("idempotency-key", "k").send().fails(409);
         }
     });
-    // One key in many concurrent requests; and many keys at once.
+    // First one idempotency key in many concurrent requests, then many keys at once.
     for (n, call) in good(&desk).into_iter().enumerate() {
         let before = counts(&desk);
         let answers = race(20, |_| call.clone().header("idempotency-key", &format!("race-{n}")).send());

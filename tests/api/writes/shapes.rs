@@ -29,7 +29,7 @@ pub fn is_served(path: &str) -> bool {
     !REV_A || !NEWER.contains(&path)
 }
 
-/// The operations that this revision has.
+/// Returns the operations that this revision has.
 fn writes() -> impl Iterator<Item = (&'static str, String)> {
     let served = WRITES.into_iter().filter(|(path, _)| is_served(path));
     served.map(|(path, method)| (path, method.to_ascii_uppercase()))
@@ -130,7 +130,7 @@ fn a_write_requires_a_key_with_its_scope() {
         desk.api.anonymous().call(&method, path).send().fails(401);
         desk.server.api("desk", &["users:read"]).call(&method, path).send().fails(403);
     }
-    // The read scope of the noun is not enough.
+    // The read scope of the same kind of record is not enough.
     let reader = desk.server.api("desk", &["tickets:read", "conversations:read", "contacts:read", "messages:read"]);
     desk.unmoved(|| {
         reader.post("/tickets/close", json!({"ticketId": "t-free", "handledBy": BO})).send().fails(403);

@@ -19,7 +19,7 @@ fn phone(desk: &Desk, account: &str, phone: &str, template: &str, variables: Val
     send(desk, "/messages/template/phone", json!({"accountId": account, "phoneNumber": phone, "templateId": template}), variables)
 }
 
-/// Null stands for no variables.
+/// Sends a template. If `variables` is null, the request has no variables.
 fn send(desk: &Desk, path: &str, mut body: Value, variables: Value) -> Answer {
     if !variables.is_null() {
         body["variables"] = variables;
@@ -118,11 +118,11 @@ fn a_template_is_sent_whenever_the_contact_last_wrote() {
         reply(&desk, "conv-wa", &format!("tpl-{status}"), json!([])).is(acknowledged());
     }
     assert_eq!(desk.conversation("conv-wa")["allMsgCnt"], 6);
-    // Sending a template opens no window.
+    // Sending a template does not open the reply window: only a message of the contact does.
     desk.text("conv-wa-late", "x").refuses("body.conversationId");
 }
 
-/// The older revision's form of the message, read from the export, which both revisions have.
+/// Checks the older revision's form of the message. It is read from the export, which both revisions have.
 #[test]
 fn the_payload_of_a_template_has_its_variables() {
     if REV_A {
@@ -143,7 +143,7 @@ fn a_phone_has_one_thread_on_an_account() {
         return;
     }
     let desk = Desk::channels();
-    // A thread that exists.
+    // First the thread of this phone exists already.
     phone(&desk, "acc-wa", MIA, "tpl-APPROVED", Value::Null).is(acknowledged());
     assert_eq!(desk.conversation("conv-wa")["allMsgCnt"], 3);
     // On another account the contact has an imported conversation with another reference.

@@ -1,5 +1,5 @@
-//! PATCH /tickets/field-values: the ticket in the answer, and its timestamp for optimistic concurrency. The accepted values are tested in
-//! `values`.
+//! PATCH /tickets/field-values: the ticket in the response, and its timestamp for optimistic concurrency. `values` tests the accepted
+//! values.
 
 use serde_json::{Value, json};
 
@@ -167,7 +167,7 @@ fn missing_records_are_not_found() {
         desk.set("NOT a uuid!", "f-text", json!("x")).fails(404);
         desk.set(&"x".repeat(65), "f-text", json!("x")).fails(404);
         desk.set("t-set", "nothing", json!("x")).fails(404);
-        // A contact's field is not a field of tickets.
+        // A field of contacts is not a field of tickets.
         desk.set("t-set", "c-text", json!("x")).fails(404);
     });
 }
@@ -176,7 +176,7 @@ fn missing_records_are_not_found() {
 fn checks_run_in_a_fixed_order() {
     let desk = Desk::open();
     desk.unmoved(|| {
-        // The order of checks: shape, then record, then value, then timestamp.
+        // The order of checks: form of the body, then record, then value, then timestamp.
         desk.patch("/tickets/field-values", json!({"ticketId": "nobody", "ticketFieldId": "nothing"})).send().refuses("body.newValue");
         desk.set("nobody", "f-int", json!("no number")).fails(404);
         desk.set_at("t-set", "f-int", json!("no number"), &at("01-01T00:00")).refuses("body.newValue");

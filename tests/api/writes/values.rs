@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{Desk, values_of};
 
-/// A field, a value that is sent, and the value that is then stored.
+/// Returns cases: a field, a value that is sent, and the value that is then stored.
 fn accepted() -> Vec<(&'static str, Value, Value)> {
     let same = |field, value: Value| (field, value.clone(), value);
     vec![
@@ -38,7 +38,7 @@ fn accepted() -> Vec<(&'static str, Value, Value)> {
     ]
 }
 
-/// A field, and a value that it refuses.
+/// Returns cases: a field, and a value that it refuses.
 fn refused() -> Vec<(&'static str, Value)> {
     let all: Vec<(&str, Vec<Value>)> = vec![
         ("text", vec![json!(5), json!(true), json!(["a"]), json!({}), json!({"a": 1}), json!([])]),
@@ -133,7 +133,7 @@ fn an_integer_sent_with_a_fraction_of_zero_is_that_integer() {
     }
 }
 
-/// A parser that expects an integer does not accept `4.0`.
+/// An integer is shown as `4`, since a parser that expects an integer does not accept `4.0`.
 #[test]
 fn an_integer_is_shown_without_a_fraction() {
     let desk = Desk::open();
@@ -178,7 +178,7 @@ fn closing_checks_values_against_the_same_definitions() {
     desk.unmoved(|| {
         for (field, value) in refused() {
             let id = format!("f-{field}");
-            // A valid value beside the invalid one is not written either, and the ticket is not closed.
+            // A valid value in the same request is not written either, and the ticket is not closed.
             let body = json!({"ticketId": "t-free", "isConverted": true, "ticketFields": {"f-notes": "good", &id: value}});
             desk.close(body).refuses(&format!("body.ticketFields.{id}"));
         }

@@ -14,8 +14,9 @@ refresh() {
 }
 (cd "$here" && find . -type f ! -name '*.sh') | while read -r file; do refresh "$here/$file" "$workspace/$file"; done
 
-# for_rust DOCUMENT [open]: the document as the Rust generators need it (docs/integrating.md). With `open`, an object with known members and
-# others becomes any object, since openapi-generator would leave out the others.
+# for_rust DOCUMENT [open]: prints the document in the form that the Rust generators need (docs/integrating.md). With `open`, the schema of
+# an object with known and additional properties becomes the schema of any object, since openapi-generator would leave out the additional
+# properties.
 for_rust() {
     python3 - "$@" <<'END'
 import json, sys

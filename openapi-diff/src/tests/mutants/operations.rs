@@ -74,7 +74,7 @@ fn a_renamed_path_parameter_is_reported_at_each_operation() {
     let found: Vec<_> = report.changes.iter().map(|change| (line(change), change.class)).collect();
     let expected = |method: &str| (format!("{method} /pets/{{id}} | operation | path-parameter-renamed"), B);
     assert_eq!(found, [expected("DELETE"), expected("GET")]);
-    // In a changed path everything else is still compared.
+    // If only the name of a path parameter changed, the rest of the path is still compared.
     renamed["paths"]["/pets/{petId}"]["parameters"][0]["schema"]["maxLength"] = 10.into();
     let report = compared(&base, &renamed);
     assert!(report.changes.iter().any(|change| change.rule.id == "limit-tightened" && change.place == "path parameter #0"), "{report:?}");
@@ -179,7 +179,7 @@ fn changes_of_security_requirements_are_classed() {
             C,
         )],
     );
-    // An operation that repeats the requirement of the document is no change.
+    // An operation that repeats the security requirement of the document is no change.
     let mut said = base::base();
     said["paths"]["/pets/{id}"]["get"]["security"] = json!([{ "Key": [] }]);
     assert_eq!(super::super::lines(&compared(&base::base(), &said)), Vec::<String>::new());

@@ -1,4 +1,4 @@
-//! References that only one document can follow, loops and anchors.
+//! Broken references in one of the documents, loops and anchors.
 
 use serde_json::json;
 

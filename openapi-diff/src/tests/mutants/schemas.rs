@@ -8,7 +8,7 @@ use super::{
     U, hold,
 };
 
-/// A document whose one response has the schema `X`. `components` holds `X` and the schemas that it refers to.
+/// Returns a document whose only response has the schema `X`. `components` holds `X` and the schemas that it refers to.
 pub(super) fn answering(version: &str, components: Value) -> Value {
     let content = json!({ "application/json": { "schema": { "$ref": "#/components/schemas/X" } } });
     json!({

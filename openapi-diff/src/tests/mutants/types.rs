@@ -10,7 +10,7 @@ use super::{
     schemas::answering,
 };
 
-/// A document whose response is an object with some properties.
+/// Returns a document whose response is an object with some properties.
 fn of(version: &str, properties: Value) -> Value {
     answering(version, json!({ "X": { "properties": properties } }))
 }

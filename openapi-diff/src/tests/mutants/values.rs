@@ -9,7 +9,7 @@ use super::{
     U, hold,
 };
 
-/// The expected lines for a change of a pet, which `GET /pets`, `GET /pets/{id}` and `POST /pets` return.
+/// The expected lines for a change of the schema of a pet, which `GET /pets`, `GET /pets/{id}` and `POST /pets` return.
 macro_rules! pets {
     ($path:literal, $rule:literal) => {
         &[

@@ -1,5 +1,5 @@
-//! The errors in the documents' examples: for each operation, the demo store's answer to a refused request, for every status that the
-//! operation documents.
+//! Golden tests of the error examples in the OpenAPI documents: for each operation and each error status that it documents, the demo
+//! store's response to a refused request.
 
 use poem::listener::{Acceptor, Listener, TcpListener};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -11,20 +11,20 @@ use crate::http::{
     machinery::{body, idempotency::IDEMPOTENCY_KEY, rate_limits::RateLimit},
 };
 
-/// The number of times that a request is sent until it is refused, such as for a limit on the records of a store.
+/// The maximum number of times that a request is repeated until it is refused, for example by a limit on the number of a store's records.
 const UNTIL_REFUSED: usize = 200;
 
-/// The errors of the operations of one document.
+/// Recorder of the error responses of one document's operations.
 struct Recorder<'e> {
     examples: &'e Examples,
     routes: Vec<Route>,
     document: &'e Value,
-    /// Whether the document is that of the settings.
+    /// Whether the document is that of the settings API.
     settings: bool,
     found: Errors,
 }
 
-/// A request, except for credentials.
+/// An HTTP request that can be changed before it is sent.
 #[derive(Clone)]
 struct Sent {
     route: Route,
@@ -74,7 +74,7 @@ impl Recorder<'_> {
         self.routes.iter().find(|route| route.operation_id == operation).unwrap_or_else(|| panic!("there is no {operation}"))
     }
 
-    /// The document's entry for an operation.
+    /// Returns the document's entry for an operation.
     fn described(&self, route: &Route) -> &Value {
         let path = route.path.strip_prefix(if self.settings { SETTINGS_PREFIX } else { PREFIX }).unwrap();
         &self.document["paths"][path][route.method.to_lowercase()]
@@ -112,7 +112,7 @@ impl Recorder<'_> {
         self.examples.refusals.iter().filter(|refusal| refusal.operation == operation && when(refusal.status)).cloned().collect()
     }
 
-    /// The errors that depend on the request alone, and those that depend on what the request before it changed.
+    /// Records the errors that depend on the request alone, and the conflicts (409) with what an earlier request changed.
     async fn of_requests(&mut self) {
         let bench = Bench::new().await;
         let examples = self.examples.clone();
@@ -142,7 +142,8 @@ impl Recorder<'_> {
                 for request in &refusal.before {
                     bench.answer(self.route(&request.operation), request).await;
                 }
-                // A sandbox advances its clock, and its server sends e-mail.
+                // The sandbox accepts these operations: its clock can be advanced, and its server sends e-mail. An ordinary demo store
+                // refuses them.
                 let ordinary =
                     if ["advanceClock", "sendLink"].contains(&operation.as_str()) { Some(Bench::ordinary().await) } else { None };
                 let bench = ordinary.as_ref().unwrap_or(&bench);
@@ -158,7 +159,7 @@ impl Recorder<'_> {
                 }
             }
             if takes_key && self.refusals(operation, |status| status == 409).is_empty() {
-                // The same key with another body.
+                // The same idempotency key with another body.
                 let other = self.refusals(operation, |status| status == 404).remove(0);
                 let other = Sent { body: other.body.map(|body| body.to_string()), ..with_key };
                 let error = refused(&bench.endpoint, &other, 409).await;
@@ -171,7 +172,7 @@ impl Recorder<'_> {
         self.described(route)["parameters"].to_string().contains("IdempotencyKey")
     }
 
-    /// The error of a request that a bridge signed and that is sent twice.
+    /// Records the error of a message that a bridge signed and that is sent twice.
     async fn of_signatures(&mut self) {
         if !self.settings {
             return;
@@ -191,9 +192,9 @@ impl Recorder<'_> {
         self.keep("receiveMessage", 409, error);
     }
 
-    /// Sends the example request of every operation that documents a status, changed by `change`.
+    /// Sends the example request of every operation that documents a status, changed by `change`, and records the errors.
     async fn of_every(&mut self, bench: &Bench, endpoint: &BoxEndpoint<'static, Response>, status: u16, change: impl Fn(Sent) -> Sent) {
-        // A request for a link only enters a queue: its answer does not depend on the database.
+        // `sendLink` only adds its request to a queue, so its response does not depend on the database.
         let affected = |route: &&Route| self.documents(route, status) && (status < 500 || route.operation_id != "sendLink");
         let routes: Vec<Route> = self.routes.iter().filter(affected).cloned().collect();
         for route in routes {
@@ -209,7 +210,7 @@ impl Recorder<'_> {
             let role = json!({ "kind": "role", "record": { "id": "owner", "name": "Owner", "kind": "agent" } }).to_string();
             let spool = Spool::copy(Cursor::new(role)).unwrap();
             import::run(bench.service.db(), bench.service.world(), &STORE.into(), spool, Options::default()).await.unwrap();
-            // `sendLink` checks no role. It refuses the pages of other origins.
+            // `sendLink` checks no role, but refuses requests from the pages of other origins.
             let foreign =
                 |sent: Sent| if sent.route.operation_id == "sendLink" { sent.with("origin", "https://example.org") } else { sent };
             return self.of_every(&bench, &bench.endpoint, 403, foreign).await;
@@ -230,7 +231,7 @@ impl Recorder<'_> {
             limited.get_response(self.sent(&bench, "listTicketFields", None).request()).await;
             return self.of_every(&bench, &limited, 429, |sent| sent).await;
         }
-        // A refused token counts against its address, so there has to be one.
+        // The rate limit counts refused tokens per client address, so the requests need a TCP connection.
         let acceptor = TcpListener::bind("127.0.0.1:0").into_acceptor().await.unwrap();
         let address = acceptor.local_addr().remove(0);
         let address = *address.as_socket_addr().unwrap();
@@ -250,11 +251,11 @@ impl Recorder<'_> {
         server.abort();
     }
 
-    /// The errors of a damaged database, and of one whose file is gone.
+    /// Records the errors of a damaged database, and of a database whose file was deleted.
     async fn of_failures(&mut self) {
         let bench = Bench::new().await;
         let file = bench.folder.path().join("demo.db");
-        // A value of another type than its column's.
+        // Stores a value of the wrong type.
         let damage = if self.settings { "UPDATE grants SET expires_at = 'soon'" } else { "UPDATE api_keys SET scopes = x'ff'" };
         crate::store::fixture::damage(&file, damage);
         self.of_every(&bench, &bench.endpoint, 500, |sent| sent).await;
@@ -263,7 +264,7 @@ impl Recorder<'_> {
     }
 }
 
-/// The errors of every operation of a document. What is the same in all operations that document a status is listed once.
+/// Returns the errors of every operation of a document. For each status, the most frequent error is listed once, under [`EVERY_OPERATION`].
 pub async fn errors(examples: &Examples, document: &Value, settings: bool) -> Errors {
     let routes = routes(document, if settings { SETTINGS_PREFIX } else { PREFIX });
     let mut recorder = Recorder { examples, routes, document, settings, found: Errors::new() };

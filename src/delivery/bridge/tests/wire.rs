@@ -1,4 +1,4 @@
-//! The wire format of a bridge request, and the classification of responses.
+//! Tests of the wire format of a bridge request, and of the classification of responses.
 
 use super::*;
 
@@ -6,7 +6,7 @@ use super::*;
 async fn a_message_is_posted_signed_and_gets_its_ids_from_the_response() {
     let reply = answers("201 Created", r#"{"externalId":"x-1","referenceId":"thread 7","more":[]}"#);
     let (bench, local, secret) = Bench::bridged(reply).await;
-    // The connector of the accounts without a bridge.
+    // This connector serves accounts without a bridge. This account has a bridge, so the connector is not used.
     let mut worker = bench.worker_with(Connectors::every(Arc::new(Simulator)), Targets::Any);
     bench.text("สวัสดี \u{1} simulate:refuse").await;
     worker.drain().await.unwrap();
@@ -22,7 +22,7 @@ async fn a_message_is_posted_signed_and_gets_its_ids_from_the_response() {
     });
     assert_eq!(body(&seen), expected);
     assert_eq!((bench.undelivered().await, bench.due().await, bench.sent().await), (vec![], None, 1));
-    // The channel's echo is recognised as this message, and the thread is known by its new id.
+    // An echo with the channel's id is recognised as this message, and the thread is found by the new id that the channel returned.
     let echo = bench.receive("x-1", "whatever").await;
     assert_eq!((echo.duplicate, echo.message_id.as_str()), (true, id.as_str()));
     let next = bench.receive("x-2", "thread 7").await;

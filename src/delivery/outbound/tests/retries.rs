@@ -1,4 +1,4 @@
-//! Tests of retries: a message that failed, or that waits for an attempt, sent again by a person.
+//! Tests of manual retries: a user sends a message again that failed, or that waits for its next attempt.
 
 use super::*;
 use crate::{
@@ -11,7 +11,7 @@ impl Bench {
         self.service.retry_message(&Editor::command_line(self.fixture.store.clone()), id).await
     }
 
-    /// The reason why a retry is refused.
+    /// Returns the reason why a retry is refused.
     async fn refusal(&self, id: &MessageId) -> String {
         self.retry(id).await.unwrap_err().to_string()
     }
@@ -80,7 +80,7 @@ async fn the_messages_before_a_pending_one_are_attempted_first() {
     let second = bench.service.all_undelivered(&bench.fixture.store).await.unwrap().remove(1).message_id;
     bench.retry(&second).await.unwrap();
     round(&mut worker).await;
-    // The first is delivered; the second was attempted, and failed for the first time.
+    // The first message is delivered. The second message was attempted, and failed for the first time.
     let attempts: Vec<_> = bench.undelivered().await.into_iter().map(|(_, _, attempts)| attempts).collect();
     assert_eq!((attempts, bench.events().await), (vec![Some(1), Some(0)], 1));
 }
@@ -127,7 +127,7 @@ async fn only_undelivered_messages_of_the_store_are_sent_again() {
     assert!(bench.refusal(&"no-such".into()).await.contains("no message with id `no-such`"));
     let elsewhere = bench.service.retry_message(&Editor::command_line("elsewhere".into()), &old).await.unwrap_err();
     assert!(elsewhere.to_string().contains("no message with id"), "{elsewhere}");
-    // The next failure forgets those that are 30 days old.
+    // The next failure of a message deletes the entries of messages that failed more than 30 days ago.
     bench.pass(FAILED_KEPT_MILLIS + 1);
     bench.text("c0", "new").await;
     round(&mut worker).await;

@@ -87,7 +87,7 @@ impl Bench {
         (webhook.id, secret)
     }
 
-    /// A subscription whose address was not checked.
+    /// Creates a subscription without checking its URL.
     pub(super) async fn unchecked_hook(&self, url: &str) -> WebhookId {
         let now = self.clock.now();
         let webhook = Webhook {
@@ -122,7 +122,7 @@ impl Bench {
         self.contact_events(1, body).await;
     }
 
-    /// Records `count` such events in one transaction.
+    /// Records `count` events without an account in one transaction. `body` is as in `contact_event`.
     pub(super) async fn contact_events(&self, count: usize, body: Option<&[u8]>) {
         let contact = self.fixture.db.contact(self.store(), &"k1".into()).await.unwrap().unwrap();
         let events: Vec<_> = (0..count)
@@ -151,7 +151,7 @@ impl Bench {
         Worker::new(WebhookQueue::over(poster, self.service.clone(), targets))
     }
 
-    /// Milliseconds until the next attempt is due.
+    /// Returns the milliseconds until the next attempt is due.
     pub(super) async fn due(&self) -> Option<i64> {
         self.service.next_delivery_at().await.unwrap().map(|at| at.millis() - self.now())
     }

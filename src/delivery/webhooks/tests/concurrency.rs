@@ -1,4 +1,4 @@
-//! Concurrency of webhook delivery: leases, the limit per endpoint, and workers beside writers.
+//! Tests of the concurrency of webhook delivery: leases, the limit per endpoint, and workers that run concurrently with writers.
 
 use std::{collections::HashMap, sync::atomic::Ordering, time::Duration};
 
@@ -140,7 +140,7 @@ async fn a_hanging_endpoint_delays_only_its_own_events() {
     while well.iter().any(|endpoint| endpoint.count() < 50) {
         worker.begin_due().await.unwrap();
         assert!(worker.attempts.len() <= 4 * PLACE_MAX);
-        // The poll may already have joined the last of the other attempts.
+        // `begin_due` may already have joined the last attempt at the endpoints that respond; only hanging attempts are left then.
         if let Ok(Some(ended)) = tokio::time::timeout(SHORT, worker.attempts.join_next_with_id()).await {
             worker.ended(ended);
         }
@@ -148,7 +148,7 @@ async fn a_hanging_endpoint_delays_only_its_own_events() {
     assert!(hanging.connections.load(Ordering::SeqCst) <= PLACE_MAX);
 }
 
-/// A service with a separate connection pool, as in another process.
+/// Makes a service with a separate connection pool, as in another process.
 async fn another(bench: &Bench) -> Service {
     service(Db::open(&bench.fixture.url, 4, None).await.unwrap(), bench.clock.clone())
 }

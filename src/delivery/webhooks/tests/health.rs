@@ -1,4 +1,4 @@
-//! Endpoint health: when failures disable a subscription.
+//! Tests of endpoint health: when failures disable a subscription.
 
 use super::{
     bench::{Bench, DAY, every},

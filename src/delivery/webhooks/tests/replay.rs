@@ -1,4 +1,4 @@
-//! Replay of events.
+//! Tests of the replay of recorded events to a webhook.
 
 use super::{
     bench::{Bench, DAY, MINUTE, every},
@@ -55,7 +55,7 @@ async fn a_replay_sends_events_again() {
     assert_eq!(bench.replay(&id, Replay { missing: true, ..every() }).await, 0);
     bench.service.settle_delivery(&going, bench.attempted(EndpointAnswer::Status(200, None)), 0.5).await.unwrap();
     worker.drain().await.unwrap();
-    // Events that were given up count as missing.
+    // Events that were given up after all attempts count as missing.
     endpoint.now_says("500 Broken");
     bench.event().await;
     for _ in 0..10 {

@@ -1,4 +1,4 @@
-//! The retry schedule: when an event is attempted, with which bytes, and which responses end the retries.
+//! Tests of the retry schedule of webhooks: when an event is attempted, with which bytes, and which responses end the retries.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -78,7 +78,7 @@ async fn retry_after_may_lengthen_the_pause() {
     worker.drain().await.unwrap();
     assert_eq!(bench.due().await, Some(DAY));
     bench.pass(DAY);
-    // The pause of the retry schedule is the minimum.
+    // A `retry-after` below the pause of the retry schedule is ignored: the schedule's pause is the minimum.
     endpoint.now_says("503 Later\r\nretry-after: 1");
     worker.drain().await.unwrap();
     assert!(bench.due().await.unwrap() >= 24 * MINUTE);

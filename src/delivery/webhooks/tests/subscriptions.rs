@@ -1,4 +1,4 @@
-//! Subscriptions: event filters, and the secrets that sign deliveries.
+//! Tests of webhook subscriptions: event filters, and the secrets that sign deliveries.
 
 use super::{
     bench::{Bench, DAY, every},
@@ -18,7 +18,7 @@ async fn a_secret_that_leaked_signs_no_more_once_it_is_rotated() {
     let endpoint = TestEndpoint::says("200 OK").await;
     let (id, _) = bench.hook(&endpoint.url).await;
     bench.service.rotate_webhook(&bench.editor(), &id, FormerSecrets::Overlap).await.unwrap();
-    // The two that sign now both end.
+    // With `FormerSecrets::End`, both secrets that sign now end at once.
     let (_, third) = bench.service.rotate_webhook(&bench.editor(), &id, FormerSecrets::End).await.unwrap();
     bench.event().await;
     bench.worker().drain().await.unwrap();

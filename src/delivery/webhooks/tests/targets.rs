@@ -23,7 +23,7 @@ use crate::{
     service::{Error, webhooks::WebhookSettings},
 };
 
-/// Part of every refusal.
+/// Part of the error text of every refusal.
 const REASON: &str = "a public";
 
 /// URLs, still without a port, whose hosts lead to this machine: every notation of such a host that a URL permits.
@@ -135,7 +135,8 @@ impl Ears {
         true
     }
 
-    /// The number of calls. Calls are accepted in order: once the probe of this function has arrived, all earlier calls are counted.
+    /// Returns the number of calls. Calls are accepted in order: once the probe of this function has arrived, all earlier calls are
+    /// counted.
     async fn calls(&self) -> usize {
         for address in &self.addresses {
             // An earlier caller may have had the same port.
@@ -170,7 +171,7 @@ impl Resolve for Names {
     }
 }
 
-/// The status and the reason of the one attempt at an endpoint.
+/// Returns the status and the reason of the one attempt at an endpoint.
 async fn ended(bench: &Bench, id: &WebhookId) -> (Option<i64>, String) {
     let log = bench.log(id).await;
     assert_eq!(log.len(), 1, "{log:?}");
@@ -233,7 +234,7 @@ async fn dns_rebinding_is_refused() {
     // Every response closes its connection, so each delivery opens another.
     let origin = TestServer::on(six, |_| ScriptedReply::Says("200 OK\r\nconnection: close".to_owned()));
     let names = Arc::new(Names::default());
-    // First a public address, then a private one; and both at once.
+    // The rebinding name resolves to a permitted address first, then to a refused address, and later to both at once.
     for answer in [&["::1"][..], &["127.0.0.1"], &["::1"], &["127.0.0.1", "::1"], &["::ffff:127.0.0.1"]] {
         names.give("rebinding.example", answer);
     }

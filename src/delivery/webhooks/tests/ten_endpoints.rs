@@ -39,8 +39,8 @@ const PATIENT: Duration = Duration::from_secs(2);
 /// The pause that the busy endpoint asks for, in milliseconds.
 const ASKED: i64 = 90_000;
 
-/// (period, offset): of each `period` events, the one at `offset` hangs or drips. Each of them occupies a slot for the
-/// whole time-out.
+/// (period, offset): of each `period` events, the event at `offset` hangs or drips. Each such attempt occupies a slot for
+/// the whole time-out.
 const SLOW: (usize, usize) = (50, 7);
 
 /// When the clock moves, it moves past the next due time by the elapsed time divided by this number. Attempts that are due at almost
@@ -51,20 +51,20 @@ const STRIDE: i64 = 40;
 enum Manner {
     Well,
     Broken,
-    /// Answers 500 four times.
+    /// Responds 500 to the first four attempts of each event.
     Recovers,
-    /// Asks for a pause once.
+    /// Responds 429 with a `retry-after` to the first attempt of each event.
     Busy,
-    /// Answers 302, with a location that would answer 200.
+    /// Responds 302, with a location that would respond 200.
     Moved,
     Gone,
-    /// Does not answer, once, for some events.
+    /// Does not respond to the first attempt of some events.
     Hangs,
     /// Resets the connection at two attempts: after it has read the request, and again when the request is repeated.
     Resets,
-    /// Begins an answer of 200 that never ends, once, for some events.
+    /// Begins a response 200 that never ends, at the first attempt of some events.
     Drips,
-    /// Answers 500 until every event was given up, then 200.
+    /// Responds 500 until every event was given up, then 200.
     RecoversTooLate,
 }
 
@@ -98,7 +98,7 @@ struct Subscriber {
     manner: Manner,
     id: WebhookId,
     told: Arc<Mutex<HashMap<String, Told>>>,
-    /// Whether an endpoint of the manner `RecoversTooLate` answers 200 by now.
+    /// Whether an endpoint of the manner `RecoversTooLate` has recovered and responds 200.
     recovered: Arc<AtomicBool>,
 }
 
@@ -142,7 +142,7 @@ impl Subscriber {
         Self { manner, id, told, recovered }
     }
 
-    /// The number of attempts that the endpoint saw.
+    /// Returns the number of attempts that the endpoint saw.
     fn attempts(&self) -> usize {
         self.told.lock().unwrap().values().map(|told| told.attempts.len()).sum()
     }
@@ -203,7 +203,7 @@ impl Subscriber {
         outcomes
     }
 
-    /// The expected number of attempts by outcome, before any replay.
+    /// Returns the expected number of attempts by outcome, before any replay.
     fn expected(&self, events: usize) -> BTreeMap<(String, Option<i64>), usize> {
         let slow = (0..events).filter(|place| place % SLOW.0 == SLOW.1).count();
         let counts = match self.manner {
@@ -312,7 +312,7 @@ async fn endpoints_that_recover_get_all_events_and_broken_ones_are_disabled() {
     assert_eq!(elsewhere.connections.load(Ordering::SeqCst), 0, "a redirect was followed");
 }
 
-/// The bodies of the recorded events, as they must be sent.
+/// Returns the bodies of the recorded events, as they must be sent.
 async fn recorded(bench: &Bench) -> HashSet<Vec<u8>> {
     let recorded = bench.fixture.db.events_after(bench.store(), 0, i64::from(u32::MAX)).await.unwrap();
     recorded.iter().map(|event| numbered(event.sequence, &event.body)).collect()

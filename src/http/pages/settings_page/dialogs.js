@@ -4,11 +4,11 @@ import { announce, one } from "./elements.js";
 import { known } from "./plane.js";
 import { t } from "./texts.js";
 
-// The reason of a refusal for a person: the label of the input in place of the member's name in the request.
+// Returns the server's error message for people: the label of the input replaces the name of the request's property.
 export function readable(message, form) {
   const [prefix, member] = /^`(?:body\.)?([\w.[\]]+)`:? */.exec(message) ?? ["", ""];
   const input = form?.elements[member.split(/[.[]/)[0]];
-  // Several boxes of one name have the legend of their group.
+  // Several check boxes with one name have the legend of their group as label.
   const label = input?.labels?.[0]?.firstChild ?? input?.[0]?.closest("fieldset")?.firstElementChild;
   const rest = message.slice(prefix.length);
   const whole = label ? `${label.textContent.trim()}: ${rest}` : `${member} ${rest}`.trim();
@@ -25,7 +25,7 @@ export function openDialog(dialog, perform) {
   let busy = false;
   refuse("");
   return new Promise((done) => {
-    // Closing the dialog does not cancel a request that is under way: a secret in its answer must still be shown.
+    // Closing the dialog does not cancel a request that is in progress: a secret in its response must still be shown.
     dialog.onclose = () => busy || done(undefined);
     form.onsubmit = async (event) => {
       event.preventDefault();
@@ -54,8 +54,8 @@ export function openDialog(dialog, perform) {
 }
 
 // Asks for confirmation before an action, and afterwards shows the new secret, if there is one. Resolves to the result of the action, or to
-// undefined if the user does not confirm. `box`: the text of a box to tick; `perform` is told whether it is. `secretOf` and `note`: the heading
-// of the secret, and what is said about it, given whether the box was ticked.
+// undefined if the user does not confirm. `box`: the text of a check box, whose state is the argument of `perform`. `secretOf` and `note`:
+// the heading of the secret, and the text below it, which depends on the check box.
 export async function confirmDialog(title, text, yes, perform, { secretOf, note, box, grave = false } = {}) {
   one("#confirm-title").textContent = title;
   one("#confirm-text").textContent = text;

@@ -1,5 +1,5 @@
-// Elements of the settings page: finding them, and showing records in them. Data from the settings plane is put into text nodes only, so
-// that a name cannot become markup.
+// DOM helpers of the settings page: finding elements, and showing records in them. Data from the settings API is put into text nodes only,
+// so that a name cannot become markup.
 
 import { locale } from "./texts.js";
 
@@ -35,7 +35,7 @@ export function announce(text) {
   clearing = setTimeout(() => (one("#message").textContent = ""), MESSAGE_MILLIS);
 }
 
-// Shows records as the rows of a list. A refresh reuses the row of a record, so that the row does not lose the focus.
+// Shows records as the rows of a list. A refresh reuses the row of a record, so that an element in the row keeps the focus.
 export function show(list, records, { id, label, fill }) {
   const ids = new Set(records.map((record) => String(record[id])));
   for (const row of [...list.children]) if (!ids.has(row.dataset.id)) row.remove();
@@ -63,7 +63,7 @@ export function options(select, entries, chosen) {
   select.replaceChildren(...entries.map(([value, text]) => new Option(text, value, false, value === chosen)));
 }
 
-// Shows a box for each value and its text.
+// Shows a check box for each value, with its text.
 export function boxes(container, name, entries, ticked) {
   container.replaceChildren(...entries.map(([value, text]) => {
     const label = document.createElement("label");

@@ -1,5 +1,5 @@
-// The script of the settings page: it opens and ends the session, and carries out the actions of buttons. All data is from the settings
-// plane, and every change is made through it.
+// The script of the settings page: it opens and ends the session, and carries out the actions of buttons. All data comes from the settings
+// API, and every change is made through it.
 
 import { copy, readable } from "./dialogs.js";
 import { all, announce, clock, one, options } from "./elements.js";
@@ -18,12 +18,12 @@ one("#zone").textContent = t("zone", { zone });
 // The secret of a link that has not opened a session yet.
 let link;
 
-// The server's message names a command, which is of no use to most of those who open a link.
+// The server's message names a command, which most users who open a link cannot run. So it is replaced.
 function linkRefused(refused) {
   throw refused.status === 401 ? new Refused(401, t("gate-link-refused")) : refused;
 }
 
-// A link that is used up or expired does not hide a session that is still open.
+// If a link is used up or expired, a session that is still open continues.
 async function without(refused) {
   const open = refused.status === 401 && (await get("/session").catch(() => undefined));
   if (!open) throw refused;
@@ -49,7 +49,7 @@ async function enter() {
     known.session = opened;
     known.names = namesOf(seats);
   } catch (refused) {
-    // Whoever comes without a link has done nothing wrong.
+    // A user who opens the page without a link has made no mistake, so no error is shown.
     return leave(refused.status === 401 && refused.message.startsWith("there is no session") ? { status: 200, message: t("not-signed-in") } : refused);
   }
   one("#store").textContent = known.session.storeId;
@@ -61,7 +61,7 @@ async function enter() {
   announce(opened.note ?? "");
 }
 
-// Shows the gate, which is the page without a session, in place of everything else.
+// Shows the sign-in form (the gate) in place of everything else.
 function leave({ status, message }) {
   known.session = undefined;
   for (const dialog of all("dialog[open]")) dialog.close();
@@ -113,7 +113,7 @@ addEventListener("hashchange", async () => {
 
 one("#gate-again").addEventListener("click", enter);
 
-// The form is there if the server sends e-mail.
+// The page contains this form only if the server sends e-mail.
 document.getElementById("gate-mail")?.addEventListener("submit", async (event) => {
   event.preventDefault();
   const { email } = event.target.elements;
@@ -132,6 +132,6 @@ document.getElementById("gate-mail")?.addEventListener("submit", async (event) =
   }
 });
 
-// The tabs, in the order of the navigation.
+// Loads the scripts of the tabs, in the order of the navigation.
 for (const { href } of all("link[rel=modulepreload]")) await import(href);
 await enter();

@@ -1,14 +1,15 @@
-// Requests to the settings plane (/settings/v1), and what the page knows of the session.
+// Client of the settings API (/settings/v1), and what the page knows of the session.
 
 import { t } from "./texts.js";
 
 const PLANE = "/settings/v1";
 
-// `session`: as the plane describes it; undefined without one. `names`: of users by `userId`. `accounts`: the channel accounts. `scopes` and
-// `kinds`: every scope and every kind of event, as the plane's OpenAPI document lists them.
+// The data of the session. `session`: as the settings API describes it; undefined without a session. `names`: names of users by `userId`.
+// `accounts`: the channel accounts. `scopes` and `kinds`: every scope and every kind of event, as the OpenAPI document of the settings API
+// lists them.
 export const known = { session: undefined, names: new Map(), accounts: [], scopes: [], kinds: [] };
 
-// The names of users by `userId`, from the seats.
+// Returns the names of users by `userId`, from the seats.
 export const namesOf = (seats) => new Map(seats.filter((seat) => seat.userId).map((seat) => [seat.userId, seat.name ?? seat.email ?? seat.userId]));
 
 export const nameOf = (user) => known.names.get(user) ?? user;
@@ -18,7 +19,7 @@ export function accountText(id) {
   return account ? `${account.name} (${account.channel})` : id;
 }
 
-// Called with the refusal when the user's session has ended, or the user has lost the role.
+// Called with the error when the user's session has ended, or the user has lost the role.
 let unwelcome = () => {};
 export const whenUnwelcome = (call) => (unwelcome = call);
 
@@ -48,7 +49,7 @@ async function ask(method, path, { query = {}, body } = {}) {
   try {
     return (await fetched(`${PLANE}${path}${given.length ? "?" : ""}${new URLSearchParams(given)}`, { method, ...json })).data;
   } catch (refused) {
-    // A refusal that names a field is about the request, not about the user.
+    // An error that names a field is about the request, not about the user's session.
     const ended = [401, 403].includes(refused.status) && !refused.message.startsWith("`");
     if (asking && asking === known.session && ended) unwelcome(refused);
     throw refused;

@@ -1,4 +1,4 @@
-// The sections of the settings page. Each is a tab: a file in `tabs` that describes it, and one line in `settings_page.rs`.
+// The tabs (sections) of the settings page. Each tab is a file in `tabs` that describes it, and one line in `settings_page.rs`.
 
 import { all, announce, append, one, show } from "./elements.js";
 import { confirmDialog, readable } from "./dialogs.js";
@@ -11,19 +11,19 @@ const HURRIED_MILLIS = 500;
 const views = {};
 export const acts = { reload: () => load(here()), older: () => load(here(), false, true) };
 
-// How many of the next refreshes come after the shorter pause, because the user has just caused a change that takes a moment.
+// How many of the next refreshes follow after the shorter pause: the user has just caused a change that takes a moment.
 let hurried = 0;
 let refreshing;
 
-// Adds a tab:
-//   name: its address, and the name of the message of its heading; the message `NAME-hint` stands below, or `hint`
-//   head, body: markup beside the heading, and below it with a `.list` of records; outside: templates and dialogs
-//   empty: the message without records, by default `NAME-empty`
-//   id, label: the members that identify a record, and name it to a screen reader
-//   fetch: gets the records; more: gets those before a position; fill: shows a record in a row
-//   acts: functions of its buttons, by the name in `data-act`
-//   turn: called with the rest of the address when the tab is shown; refresh: the pause in milliseconds, if the tab refreshes itself
-// A tab whose records belong to something else, such as a webhook, keeps the id of that in `shownOf`.
+// Adds a tab. The properties of `view`:
+//   name: the tab's address (URL fragment), and the name of the message of its heading; the message `NAME-hint` or `hint` is shown below
+//   head, body: markup next to the heading, and markup below it with a `.list` of records; outside: templates and dialogs
+//   empty: the message if there are no records, by default `NAME-empty`
+//   id, label: the properties that identify a record, and that name it to a screen reader
+//   fetch: fetches the records; more: fetches those before a position; fill: shows a record in a row
+//   acts: the functions of its buttons, by the name in `data-act`
+//   turn: called with the rest of the address when the tab is shown; refresh: the pause between refreshes in milliseconds, if there are any
+// A tab whose records belong to another record, such as a webhook, keeps the id of that record in `shownOf`.
 export function add(view) {
   const { name, hint = `${name}-hint`, head = "", body, outside = "" } = view;
   append(one("#page main"), `<section id="${name}" aria-labelledby="${name}-title" hidden>
@@ -39,7 +39,7 @@ export function add(view) {
   return views[name];
 }
 
-// A table for the body of a tab, with columns by the names of their messages.
+// Returns a table for the body of a tab, whose columns are named by the names of their messages.
 export const table = (name, row, columns) => `<table role="table" aria-labelledby="${name}-title">
   <thead role="rowgroup"><tr role="row">${columns.map((column) => `<th role="columnheader" scope="col">${column === "actions" ? `<span class="unseen">${t(column)}</span>` : t(column)}</th>`).join("")}</tr></thead>
   <tbody role="rowgroup" class="list" data-row="${row}"></tbody>
@@ -50,7 +50,7 @@ export const here = () => {
   return Object.hasOwn(views, name) ? name : Object.keys(views)[0];
 };
 
-// Forgets the records shown so far, which may belong to another store.
+// Removes the records that are shown, which may belong to another store.
 export function forget() {
   clearTimeout(refreshing);
   for (const view of Object.values(views)) Object.assign(view, { records: [], of: undefined });
@@ -78,12 +78,12 @@ export async function load(name, quietly = false, older = false) {
   try {
     const shown = view.records;
     const found = await (older ? view.more(shown.at(-1).position) : view.fetch());
-    // A newer fetch of the section has begun, or the session has ended.
+    // This response is outdated: a newer fetch of the section has begun, or the session has ended.
     if (turned !== view.turns || !known.session) return;
     if (older) {
       view.records = [...shown, ...found];
     } else {
-      // Older rows stay if the fetched rows reach down to them; otherwise there would be a gap.
+      // Older rows stay if the fetched records reach down to them; otherwise there would be a gap.
       const reaches = view.more && found.length === PAGE_ROWS && view.of === view.shownOf ? found.at(-1).position : undefined;
       const joins = shown.some(({ position }) => position === reaches);
       view.records = joins ? [...found, ...shown.filter(({ position }) => position < reaches)] : found;
@@ -92,7 +92,7 @@ export async function load(name, quietly = false, older = false) {
     if (view.more && (older || found.length === view.records.length)) one(".older", section).hidden = found.length < PAGE_ROWS;
     const hadFocus = one(".list", section).contains(document.activeElement);
     show(one(".list", section), view.records, view);
-    // The row that had the focus may be gone.
+    // The row that had the focus may have been removed.
     if (hadFocus && document.activeElement === document.body) one("h2", section).focus();
     section.classList.toggle("empty", !view.records.length);
     state.textContent = view.records.length ? "" : t(view.empty?.() ?? `${name}-empty`);
@@ -105,7 +105,7 @@ export async function load(name, quietly = false, older = false) {
   }
 }
 
-// After a change: reloads the section, and moves the focus to its heading if the row that had the focus is gone.
+// Reloads the section after a change, and moves the focus to its heading if the row that had the focus was removed.
 export async function changed(text) {
   announce(text);
   hurry();
@@ -113,7 +113,7 @@ export async function changed(text) {
   if (known.session && document.activeElement === document.body) one(`#${here()} h2`).focus();
 }
 
-// Asks for confirmation before an action, and afterwards tells that it was done.
+// Asks for confirmation before an action, and afterwards shows that it was done.
 export async function confirmAndPerform(question, text, yes, perform, done, more) {
   if (await confirmDialog(question, text, yes, perform, more)) await changed(done);
 }

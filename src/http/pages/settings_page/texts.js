@@ -6,7 +6,7 @@ const { FluentBundle, FluentResource } = globalThis.FluentBundle;
 export const LANGUAGES = { en: "English", th: "ไทย" };
 const CHOICE = "counterpart-language";
 
-// Browsers may refuse the storage.
+// The browser may forbid access to the storage.
 function chosen() {
   try {
     return localStorage.getItem(CHOICE);
@@ -15,10 +15,10 @@ function chosen() {
   }
 }
 
-// The language that the reader chose here, or else the first of the browser's languages that has a catalogue.
+// The language that the user chose on this page, or else the first of the browser's languages that has a catalogue.
 const wanted = [chosen(), ...navigator.languages.map((tag) => tag.split("-")[0]), "en"];
 export const language = wanted.find((name) => Object.hasOwn(LANGUAGES, name));
-// With the reader's region, for dates, and the calendar of date inputs and of the API.
+// The locale for dates: the language with the user's region, and the Gregorian calendar, which date inputs and the API use.
 export const locale = `${navigator.languages.find((tag) => tag.split("-")[0] === language) ?? language}-u-ca-gregory`;
 export const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 
@@ -46,14 +46,14 @@ const bundle = new FluentBundle(locale, { useIsolating: false });
 bundle.addResource(new FluentResource(await catalogue()));
 document.documentElement.lang = language;
 
-// A message of the catalogue. One with arguments goes into text nodes only, since its arguments are data. A missing message is shown by its
-// name.
+// Returns a message of the catalogue. A message with arguments is put into text nodes only, since its arguments are data. For a missing
+// message, returns its name.
 export function t(name, values) {
   const message = bundle.getMessage(name);
   return message?.value ? bundle.formatPattern(message.value, values, []) : name;
 }
 
-// Puts messages into the elements of a document that name one in `data-t`.
+// Writes messages of the catalogue into the elements of a document that name a message in `data-t`.
 export function localize(root) {
   for (const element of root.querySelectorAll("[data-t]")) element.innerHTML = t(element.dataset.t);
 }

@@ -1,3 +1,5 @@
+//! Tests of the counters (materialised totals): each total equals a `COUNT` of the rows.
+
 use proptest::{prelude::*, test_runner::TestRunner};
 
 use super::*;
@@ -12,13 +14,14 @@ use crate::{
 
 const NOW: Timestamp = Timestamp::from_millis(1_000);
 
-/// The number of rows that a count finds.
+/// Counts the rows of a table in the store that fulfil a condition.
 async fn counted(fixture: &Fixture, table: &str, condition: &str) -> u64 {
     let sql = Sql::of(&fixture.store, &format!("SELECT COUNT(*) FROM {table} WHERE store_id = $1 AND {condition}"));
     let count: Option<i64> = fixture.db.first(sql, |cells| cells.take()).await.unwrap();
     count.unwrap() as u64
 }
 
+/// Asserts that the totals of the lists equal counts of the rows.
 async fn agree(fixture: &Fixture) {
     let db = &fixture.db;
     let contacts = db.contacts(&fixture.store, &ContactFilter::default(), &first(20)).await.unwrap().total;
@@ -38,7 +41,7 @@ async fn agree(fixture: &Fixture) {
     }
 }
 
-/// How many rows hold the totals of the store.
+/// Returns the number of rows in which the totals of the store are stored.
 async fn parts(fixture: &Fixture) -> u64 {
     counted(fixture, "totals", "TRUE").await
 }
@@ -157,7 +160,7 @@ async fn what_is_there_already_is_counted() {
         fixture.execute(&insert(&fixture, id, open, false, None)).await.unwrap();
     }
     if fixture.db.backend() == DbBackend::Postgres {
-        // Wrong totals, such as `m0008_totals` once left if rows were written while it ran.
+        // Makes the totals wrong, as a former version of `m0008_totals` did if rows were written while it ran.
         fixture.execute("UPDATE totals SET value = value + 7").await.unwrap();
         fixture.migrate_again("m0011_recounted").await;
         agree(&fixture).await;
@@ -182,7 +185,7 @@ async fn what_is_there_already_is_counted() {
     agree(&fixture).await;
 }
 
-/// A page behind a cursor may have no row to bring the total.
+/// Asserts that an empty page after a cursor has a total, too, although it has no row that could contain the total.
 #[tokio::test]
 async fn a_walk_may_ask_for_its_total_late() {
     let fixture = Fixture::new().await;
@@ -199,8 +202,9 @@ async fn a_walk_may_ask_for_its_total_late() {
     }
 }
 
-/// Planning takes longer than reading the page. PostgreSQL plans anew each time if the plan for any value looks dearer than the plans for
-/// the first five values. That is so as long as it knows the instant of the page, and so that few snoozes last.
+/// Asserts that PostgreSQL plans the statement of a page with its total five times and then keeps a generic plan: planning takes longer
+/// than reading the page. PostgreSQL would plan each execution if the generic plan looked more expensive than the plans for the first five
+/// values. That would be so if these plans knew the instant of the page, and so that few snoozes end after it.
 #[tokio::test]
 async fn a_list_with_its_total_is_planned_once() {
     let fixture = Fixture::alone().await;

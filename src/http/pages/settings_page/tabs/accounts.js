@@ -1,4 +1,4 @@
-// The tab of channel accounts: who may work on each, and the bridge that attaches its channel.
+// The tab of channel accounts: the users who may work on each account, and the bridge that connects it to its channel.
 
 import { add, changed, confirmAndPerform } from "../sections.js";
 import { openDialog, showSecret } from "../dialogs.js";
@@ -37,7 +37,7 @@ const DIALOGS = `<dialog id="access-dialog" aria-labelledby="access-title"><form
 
 const account = (id) => view.records.find((account) => account.accountId === id);
 
-// Accounts, each with the address of its bridge if it has one.
+// Fetches the accounts, each with the address of its bridge if it has one.
 async function load() {
   const [accounts, bridges] = await Promise.all([get("/accounts"), get("/accounts/bridge")]);
   const bridgeOf = new Map(bridges.map((bridge) => [bridge.accountId, bridge.url]));
@@ -49,7 +49,7 @@ function fillAccount(account, slots, text, button) {
   const { name, channel, userIds, bridge } = account;
   text({ name, channel, users: userIds.length ? userIds.map(nameOf).join(", ") : t("account-every-user"), bridge: bridge ?? t("none") });
   button("set-bridge").textContent = t(bridge ? "bridge-change" : "bridge-set");
-  // The web chat is the server's own channel and takes no bridge.
+  // The channel `widget` (web chat) is served by this server itself and needs no bridge.
   button("set-bridge").hidden = channel === "widget";
   button("rotate-bridge").hidden = button("remove-bridge").hidden = !bridge;
 }
@@ -57,7 +57,7 @@ function fillAccount(account, slots, text, button) {
 const acts = {
   async "edit-access"(id) {
     const { name, userIds } = account(id);
-    // A user who has lost the seat stays in the list until unticked.
+    // A user whose seat was removed stays in the list until the check box is cleared.
     const users = new Map([...known.names, ...userIds.filter((user) => !known.names.has(user)).map((user) => [user, user])]);
     one("#access-title").textContent = t("account-access-title", { name });
     boxes(one("#access-users"), "userIds", [...users], userIds);

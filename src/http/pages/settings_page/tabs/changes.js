@@ -1,4 +1,4 @@
-// The tab of the log of changes.
+// The tab of the audit log.
 
 import { PAGE_ROWS, add, table } from "../sections.js";
 import { stamp } from "../elements.js";

@@ -1,4 +1,4 @@
-// The tab of the delivery log, of one webhook at a time.
+// The tab of the delivery log. It shows the attempts of one webhook at a time.
 
 import { PAGE_ROWS, add, changed, table } from "../sections.js";
 import { openDialog } from "../dialogs.js";

@@ -34,11 +34,12 @@ const DIALOG = `<dialog id="draft-dialog" aria-labelledby="draft-title"><form me
   </p>
 </form></dialog>`;
 
-// Only a text is edited here. Anything else, such as a letter with its recipients, is shown whole, and sent as it is or discarded.
+// Only text messages can be edited here. Any other message, such as an e-mail with its recipients, is shown whole, and is sent as it is or
+// discarded.
 const isText = (draft) => draft.operation === "sendTextMessage";
 const contentOf = (draft) => (isText(draft) ? draft.body.text : JSON.stringify(draft.body, undefined, 2));
 
-// A contact, or the addresses that a message without a conversation names.
+// Returns the name of the contact, or the addresses that a message without a conversation names.
 const recipientOf = ({ contactName, body }) => contactName ?? body.phoneNumber ?? (body.to ?? []).map((to) => to.email ?? to).join(", ");
 
 function fillDraft(draft, slots, text) {
@@ -84,13 +85,13 @@ const acts = {
     let draft = view.records.find((draft) => draft.id === id);
     const messages = await get("/drafts/messages", { draftId: id });
     const dialog = one("#draft-dialog");
-    // Another review has begun meanwhile.
+    // The user has opened another draft in the meantime.
     if (review !== reviews || dialog.open) return;
     showMessages(messages);
     showContent(draft);
     one("#draft-recipient").textContent = t("draft-recipient", { contact: recipientOf(draft), account: accountText(draft.accountId) });
     showNotice("");
-    // The newest message of the contact, once the person was shown that there is one after the draft.
+    // The contact's newest message, after the user was shown that the contact wrote after the draft was made.
     let confirmed;
     const ended = openDialog(dialog, async (data) => {
       if (data.get("act") === "discard") return { discard: true };
@@ -107,7 +108,7 @@ const acts = {
       try {
         return await post("/drafts/release", { draftId: id, ...(confirmed && { confirmedMessageId: confirmed }) });
       } catch (refused) {
-        // The message that arrived last; the channel may give an earlier one a later time.
+        // The message that arrived last. It need not be the one with the latest time, since times are those of the channel.
         const [, newest] = /wrote message `([^`]+)`.*`confirmedMessageId`/.exec(refused.message) ?? [];
         if (!newest) throw refused;
         showMessages(await get("/drafts/messages", { draftId: id }));

@@ -112,7 +112,7 @@ const view = add({
   outside: ROW + DIALOG,
 });
 
-// A write scope contains its read scope.
+// Selecting a write scope also selects its read scope. Clearing a read scope also clears its write scope.
 one("#scopes").addEventListener("change", ({ target }) => {
   const [noun, access] = target.value.split(":");
   const other = one(`[value="${noun}:${access === "write" ? "read" : "write"}"]`, one("#scopes"));

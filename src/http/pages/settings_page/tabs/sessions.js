@@ -28,7 +28,7 @@ function fillCredential(credential, slots, text, button) {
   badge(slots.kind, t(isCurrent ? "session-this" : `credential-${kind}`), TONES[kind]);
   stamp(slots.made, credential.createdAt);
   stamp(slots.ends, credential.expiresAt);
-  // The button in the head of the page ends it.
+  // The current session is ended by the button in the head of the page.
   button("end-credential").hidden = isCurrent;
 }
 

@@ -14,12 +14,12 @@ const ROW = `<template id="seat-row"><tr role="row">
   <td role="cell" class="actions"><button type="button" class="quiet danger" data-act="remove-seat">${t("remove")}</button></td>
 </tr></template>`;
 
-// Whether the server sends links by e-mail: then the gate has a form for it.
+// Whether the server sends links by e-mail: then the sign-in page has a form for it.
 const SENDS_MAIL = Boolean(document.getElementById("gate-mail"));
 
 const nameOfSeat = (seat) => seat.name ?? seat.email ?? seat.userId ?? seat.id;
 
-// What a role permits on this page, unless its name says the same.
+// Returns what a role permits on this page, unless the role's name says the same.
 function kindOf({ role, roleKind }) {
   if (!roleKind || role.toLowerCase() === t(`role-${roleKind}`)) return "";
   return `(${t(`role-${roleKind}`)})`;
@@ -29,7 +29,7 @@ function fillSeat(seat, slots, text, button) {
   const named = nameOfSeat(seat);
   text({ name: named, email: seat.email === named ? "" : seat.email, role: seat.role, kind: kindOf(seat), userId: seat.userId });
   badge(slots.status, t(seat.userId ? "team-member" : "team-invited"), seat.userId ? "good" : "warn");
-  // Users who remove their own seat lock themselves out, and an admin cannot remove an owner.
+  // A seat has no button for removal if it is the user's own, or if it is an owner's and the user is an admin.
   button("remove-seat").hidden = seat.userId === known.session.userId || (seat.roleKind === "owner" && known.session.role !== "owner");
 }
 

@@ -71,7 +71,7 @@ function webhookForm(title, former, perform) {
   return openDialog(dialog, (data) => {
     const events = data.getAll("events");
     if (!events.length) throw new Refused(0, t("webhook-no-kind"));
-    // If all kinds are ticked, kinds that are added later are included: a new webhook leaves `events` out, a change sends null.
+    // If all kinds are selected, kinds that are added later are included, too: a new webhook leaves `events` out, a change sends null.
     const every = former ? null : undefined;
     return perform({ url: data.get("url"), events: events.length === known.kinds.length ? every : events, accountId: data.get("accountId") || null });
   });

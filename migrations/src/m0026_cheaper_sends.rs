@@ -13,10 +13,10 @@
 //! - The index of a contact's conversations no longer has the time that each message changes, as on SQLite since `m0012_threads`. So
 //!   a message's update of its conversation touches no index, if the row's page has room (a HOT update). The price is the same as there: a
 //!   page of a contact with thousands of conversations sorts them.
-//! - The triggers that record changes of large tables are called for each row, and only once a feed of changes was ever activated in this
-//!   database. The condition of a trigger cannot read a table, but a sequence: this one has a value from the first activation on. It is set
-//!   before the activation commits, and stays set if the activation is rolled back; whether a change is recorded is still decided by
-//!   `change_feeds`.
+//! - The triggers that record changes of large tables are called for each row, and are disabled until a feed of changes is first activated
+//!   in this database. The activation enables them, table by table, each in a transaction of its own; so it waits for the writers of one
+//!   table at a time. A process of an earlier version does not do so: for it, a trigger on `change_feeds` enables those that are still
+//!   disabled.
 //!
 //! On PostgreSQL writers of conversations wait while the index is built, and readers for a moment at the end. A concurrent request may fail
 //! with a retryable error, as in `m0021_record_changes`. A process of an earlier version goes on beside it.
@@ -74,12 +74,20 @@ fn up_on_postgres() -> Vec<String> {
         .extend(LISTS.into_iter().map(|(table, place)| moved_on_postgres(table, place, "(date_part('epoch', now()) * 1000)::bigint")));
     statements.extend(
         [
-            "CREATE SEQUENCE feed_activations",
-            "CREATE FUNCTION feed_activated() RETURNS trigger LANGUAGE plpgsql AS \
-             $$BEGIN PERFORM nextval('feed_activations'); RETURN NULL; END$$",
+            // The owner of the tables may be another role than that of the server.
+            "CREATE FUNCTION record_changes_of(recorded text) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS \
+             $$BEGIN \
+             IF EXISTS (SELECT 1 FROM pg_trigger WHERE tgrelid = recorded::regclass AND tgname = recorded || '_recorded_on_insert' \
+             AND tgenabled = 'D') THEN \
+             EXECUTE format('ALTER TABLE %I ENABLE TRIGGER %I, ENABLE TRIGGER %I, ENABLE TRIGGER %I', recorded, \
+             recorded || '_recorded_on_insert', recorded || '_recorded_on_update', recorded || '_recorded_on_delete'); \
+             END IF; END$$",
+            "CREATE FUNCTION feed_activated() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN \
+             PERFORM record_changes_of(recorded) \
+             FROM unnest(ARRAY['contacts', 'conversations', 'tickets', 'messages', 'comments']) recorded; \
+             RETURN NULL; END$$",
             "CREATE TRIGGER change_feeds_activated AFTER INSERT OR UPDATE OF active ON change_feeds FOR EACH ROW WHEN (NEW.active) \
              EXECUTE FUNCTION feed_activated()",
-            "SELECT nextval('feed_activations') FROM change_feeds WHERE active LIMIT 1",
             "CREATE FUNCTION row_recorded() RETURNS trigger LANGUAGE plpgsql AS $$DECLARE changed record; BEGIN \
              IF TG_OP = 'DELETE' THEN changed := OLD; ELSE changed := NEW; END IF; \
              IF EXISTS (SELECT 1 FROM change_feeds f WHERE f.store_id = changed.store_id AND f.active) THEN \
@@ -94,11 +102,13 @@ fn up_on_postgres() -> Vec<String> {
             statements.push(format!("DROP TRIGGER {trigger} ON {table}"));
             statements.push(format!(
                 "CREATE TRIGGER {trigger} AFTER {event} ON {table} FOR EACH ROW \
-                 WHEN (pg_sequence_last_value('feed_activations'::regclass) IS NOT NULL) EXECUTE FUNCTION row_recorded('{kind}')"
+                 EXECUTE FUNCTION row_recorded('{kind}')"
             ));
+            statements.push(format!("ALTER TABLE {table} DISABLE TRIGGER {trigger}"));
         }
         statements.push(format!("DROP FUNCTION {}()", function_of(table)));
     }
+    statements.push("UPDATE change_feeds SET active = active WHERE active".to_owned());
     statements.extend(exchanged());
     statements
 }
@@ -114,7 +124,7 @@ fn down_on_postgres() -> Vec<String> {
             "DROP FUNCTION row_recorded()",
             "DROP TRIGGER change_feeds_activated ON change_feeds",
             "DROP FUNCTION feed_activated()",
-            "DROP SEQUENCE feed_activations",
+            "DROP FUNCTION record_changes_of(text)",
             "ALTER TABLE conversations RESET (fillfactor)",
             "DROP INDEX former_places_of_store",
             "ALTER TABLE former_places REPLICA IDENTITY DEFAULT",

@@ -95,9 +95,30 @@ impl Db {
         .await
     }
 
+    /// Enables the triggers that record changes, on PostgreSQL, where they are disabled until a feed is first activated (migration
+    /// `m0026_cheaper_sends`). Each table has a transaction of its own, since two locked tables could be part of a deadlock.
+    async fn enable_change_triggers(&self) -> Result<()> {
+        let disabled = "SELECT relname::text FROM pg_class JOIN pg_trigger ON tgrelid = pg_class.oid AND tgname = relname || '_recorded_on_insert' \
+                        WHERE tgenabled = 'D' AND pg_table_is_visible(pg_class.oid) ORDER BY relname";
+        let tables: Vec<String> = self.all(Sql::fixed(disabled), |cells| cells.take()).await?;
+        for table in tables {
+            let tx = self.begin().await?;
+            // Other writers of the table wait behind this lock.
+            tx.run(&Sql::fixed("SET LOCAL lock_timeout = '2s'")).await?;
+            let mut sql = Sql::fixed("SELECT record_changes_of(");
+            sql.text(&table).push(")");
+            tx.all(&sql, |_| Ok(())).await?;
+            tx.commit().await?;
+        }
+        Ok(())
+    }
+
     /// Activates the feed of a store: its changes are recorded from now on. If the feed was inactive before, [`Export::changes_after`] no
     /// longer accepts the numbers of that time, since changes after them were not recorded.
     pub async fn activate_feed(&self, store: &StoreId, now: Timestamp) -> Result<()> {
+        if self.backend() == DbBackend::Postgres {
+            self.enable_change_triggers().await?;
+        }
         // On PostgreSQL `note_feed_activation` stores the transaction id after this commit.
         let transaction = if self.backend() == DbBackend::Sqlite { 0 } else { NOT_NOTED };
         let mut sql = Sql::of(store, "INSERT INTO change_feeds (store_id, active, activated_by, last_sequence, forgotten, used_at) ");

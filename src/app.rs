@@ -1,5 +1,5 @@
 //! Composition root: assembles the parts of one process, runs its servers and background tasks, and schedules the periodic maintenance
-//! jobs (`chores`). [`database`] opens the database.
+//! jobs ([`run_maintenance_jobs`]). [`database`] opens the database.
 
 mod database;
 
@@ -30,7 +30,7 @@ use crate::{
         webhooks::WebhookQueue,
         worker::Worker,
     },
-    domain::{clock::World, settings::Bounds, targets::Targets},
+    domain::{clock::ClocksAndIds, settings::StoreLimits, targets::Targets},
     http::{
         document::contract,
         events::{self, WireEvents},
@@ -38,14 +38,14 @@ use crate::{
             connection_timeouts,
             cors::Cors,
             cursor::Seal,
-            fair_share::Turns,
+            fair_share::FairScheduler,
             long_poll::LongPolls,
-            middleware::{Middleware, Served},
+            middleware::{InnerEndpoints, Middleware},
             rate_limits::RateLimit,
             routing::{Operations, PREFIX, SETTINGS_PREFIX},
             shared_state::SharedState,
             sign_in_requests::SignInRequests,
-            unsent_answers::UnsentAnswers,
+            unsent_responses::UnsentResponses,
         },
         pages::{changes, guide_page, guides::GUIDES, home, layout, reference, settings_page, static_content::Download},
         settings,
@@ -58,9 +58,9 @@ use crate::{
         sandbox::{DrainOrders, Sandbox},
     },
     store::{self, Db, change_log::retention::RetentionPass},
-    supervisor::{Pulse, Supervisor},
+    supervisor::{Supervisor, TaskReporter},
     telemetry::metrics::{MAILS, MESSAGES, Metrics, WEBHOOKS},
-    tools::{self, Api, HttpTools, Narrowing, Permits, ToolServer},
+    tools::{self, Api, CallerLimits, HttpTools, ToolPermissions, ToolServer},
 };
 
 pub use database::{ServedDatabase, open, open_migrated, open_served, report_secrets};
@@ -89,17 +89,17 @@ pub struct App {
 /// How the assistant tools are served over HTTP.
 #[derive(Clone, Debug)]
 pub struct ToolSettings {
-    pub permits: Permits,
+    pub permits: ToolPermissions,
     /// The hosts under which clients reach the server, besides those of `public_url` and this machine.
     pub hosts: Vec<String>,
 }
 
 /// Settings that concern callers: limits, CORS, and the public address of this server.
 #[derive(Debug, Default)]
-pub struct Callers {
+pub struct ClientSettings {
     /// Absent: any number of requests.
     pub rate: Option<RateLimit>,
-    pub bounds: Bounds,
+    pub bounds: StoreLimits,
     /// Absent: the address of each request.
     pub public_url: Option<String>,
     pub cors: Cors,
@@ -110,15 +110,15 @@ pub struct Callers {
 }
 
 /// How long requests in progress may take once the server was asked to stop.
-const GRACE: Duration = Duration::from_secs(10);
+const SHUTDOWN_GRACE: Duration = Duration::from_secs(10);
 /// How long a background task may report nothing before it counts as hung. `WORKER_SILENCE` is for a delivery worker, whose longest wait
 /// is for the database. `LONG_SILENCE` is for a task that reads or writes more at a time.
 const WORKER_SILENCE: Duration = Duration::from_secs(60);
 const LONG_SILENCE: Duration = Duration::from_secs(600);
 
 /// Makes the use-cases service, with events serialised in the format of the compiled API revision.
-pub fn service(db: Db, world: World) -> Service {
-    Service::new(db, world, revision::RULES, Arc::new(WireEvents))
+pub fn service(db: Db, clocks_and_ids: ClocksAndIds) -> Service {
+    Service::new(db, clocks_and_ids, revision::RULES, Arc::new(WireEvents))
 }
 
 /// Returns the id by which the search index distinguishes this database from others.
@@ -131,21 +131,21 @@ impl App {
     /// Makes the application on an open and migrated database, with its search index in the folder `index`.
     pub async fn new(
         db: Db,
-        world: World,
+        clocks_and_ids: ClocksAndIds,
         metrics: Metrics,
-        callers: Callers,
+        callers: ClientSettings,
         connectors: Connectors,
         targets: Targets,
         index: PathBuf,
     ) -> service::Result<Self> {
-        let (sandbox, orders) = match world.sandbox.clone() {
+        let (sandbox, orders) = match clocks_and_ids.sandbox.clone() {
             Some(clock) => {
                 let (sandbox, orders) = Sandbox::new(clock, db.sandbox_ahead().await?.unwrap_or_default());
                 (Some(sandbox), Some(orders))
             }
             None => (None, None),
         };
-        let service = service(db.clone(), world).bounded_by(callers.bounds).delivering_to(targets).in_sandbox(sandbox);
+        let service = service(db.clone(), clocks_and_ids).bounded_by(callers.bounds).delivering_to(targets).in_sandbox(sandbox);
         let searches = SearchService::new(db, index, database_id(&service).await?);
         let service = service.searched_by(searches.clone());
         metrics.serves(revision::NAME);
@@ -156,7 +156,7 @@ impl App {
         // The share limits the concurrent statements of one store. On SQLite each read occupies a thread, so a store may use all threads
         // but one. On PostgreSQL half of the connections are for pages, and a store may use half of these connections.
         let share = if service.db().is_one_writer() { Handle::current().metrics().num_workers() - 1 } else { callers.connections / 4 };
-        let turns = Turns::new(share);
+        let turns = FairScheduler::new(share);
         let (sign_in_requests, mails) = callers.mailer.map_or((None, None), |mailer| {
             let ((requests, queue), metrics) = (SignInRequests::new(), metrics.clone());
             let on_outcome = Arc::new(move |outcome| metrics.attempted(MAILS, outcome));
@@ -169,12 +169,12 @@ impl App {
             seal,
             metrics,
             rate: callers.rate,
-            under_way: UnsentAnswers::default(),
+            under_way: UnsentResponses::default(),
             turns,
             long_polls: LongPolls::default(),
             sign_in_requests,
         });
-        let Callers { public_url, cors, .. } = callers;
+        let ClientSettings { public_url, cors, .. } = callers;
         Ok(Self {
             state,
             connectors,
@@ -233,12 +233,12 @@ impl App {
             route = route.at(path, get(file));
         }
         let mut operations = contract_operations();
-        operations.add(settings::plane());
+        operations.add(settings::settings_operations());
         if let Some(settings) = &self.tools {
             operations.at(tools::PATH, settings.permits.methods(), self.http_tools(settings));
         }
         let pages = route.data(self.readiness.clone()).data(self.state.clone()).map_to_response().boxed();
-        Middleware { served: Served { operations, pages }, state: self.state.clone(), cors: self.cors.clone() }
+        Middleware { served: InnerEndpoints { operations, pages }, state: self.state.clone(), cors: self.cors.clone() }
     }
 
     /// Makes the endpoint that serves the assistant tools over HTTP.
@@ -253,7 +253,7 @@ impl App {
     }
 
     /// Makes the assistant tools for the holder of one API key, for a transport other than HTTP.
-    pub fn tools_of_key(&self, key: String, permits: Permits, narrowing: Narrowing) -> ToolServer {
+    pub fn tools_of_key(&self, key: String, permits: ToolPermissions, narrowing: CallerLimits) -> ToolServer {
         ToolServer::of_key(self.api(), self.state.service.clone(), permits, key, narrowing)
     }
 
@@ -265,7 +265,7 @@ impl App {
     /// Returns the operations of the contract, for callers in this process.
     fn api(&self) -> Api {
         let nothing = make_sync(|_| StatusCode::NOT_FOUND).map_to_response().boxed();
-        let served = Served { operations: contract_operations(), pages: nothing };
+        let served = InnerEndpoints { operations: contract_operations(), pages: nothing };
         Api::new(Middleware { served, state: self.state.clone(), cors: Cors::default() }.boxed())
     }
 
@@ -307,7 +307,7 @@ impl App {
     /// Runs only the search service, for tests without a server.
     #[cfg(test)]
     pub async fn follow(self) {
-        self.searches.run(std::future::pending(), Pulse::unheard()).await;
+        self.searches.run(std::future::pending(), TaskReporter::unheard()).await;
     }
 
     /// Serves requests and runs the background tasks until `stop` resolves. Then it finishes the work in progress and closes the
@@ -325,12 +325,12 @@ impl App {
                 stop.await;
                 self.state.long_polls.stop();
             };
-            let served = server.run_with_graceful_shutdown(self.endpoint(), stop, Some(GRACE)).await;
+            let served = server.run_with_graceful_shutdown(self.endpoint(), stop, Some(SHUTDOWN_GRACE)).await;
             drop(stop_workers);
             served
         };
         let (served, _) = tokio::join!(serving, OptionFuture::from(metrics));
-        match tokio::time::timeout(GRACE, join_all(workers)).await {
+        match tokio::time::timeout(SHUTDOWN_GRACE, join_all(workers)).await {
             Ok(ended) => ended.into_iter().collect::<Result<(), _>>().map_err(io::Error::other)?,
             Err(_) => tracing::warn!("deliveries were going on when the time was up; they are made again after the next start"),
         }
@@ -369,7 +369,7 @@ impl App {
         Ok(Some((url, Server::new_with_acceptor(acceptor).run_with_graceful_shutdown(page, stopped, Some(Duration::ZERO)))))
     }
 
-    /// Starts the background tasks: deliveries to channels and to webhooks, e-mails, the maintenance jobs (`chores`), and the
+    /// Starts the background tasks: deliveries to channels and to webhooks, e-mails, the maintenance jobs, and the
     /// updates of the search index.
     fn start(&self, stop: &watch::Receiver<()>) -> io::Result<Vec<JoinHandle<()>>> {
         let stopped = || {
@@ -397,7 +397,7 @@ impl App {
             supervisor.run("delivery to webhooks", WORKER_SILENCE, stop.clone(), move |pulse| {
                 Worker::new(webhooks.clone()).ordered_by(webhook_orders.clone()).run(b(), pulse)
             }),
-            supervisor.run("chores", LONG_SILENCE, stop.clone(), move |pulse| chores(chored.clone(), c(), pulse)),
+            supervisor.run("maintenance", LONG_SILENCE, stop.clone(), move |pulse| run_maintenance_jobs(chored.clone(), c(), pulse)),
             supervisor.run("search index", LONG_SILENCE, stop.clone(), move |pulse| searches.clone().run(d(), pulse)),
         ];
         if let Some(mails) = self.mails.clone() {
@@ -408,41 +408,41 @@ impl App {
     }
 }
 
-/// The interval of the maintenance jobs ([`chores`]), and the shorter interval after a failure.
-const CHORES: Duration = Duration::from_secs(60);
-const FAILED_CHORES: Duration = Duration::from_secs(5);
+/// The interval of the maintenance jobs ([`run_maintenance_jobs`]), and the shorter interval after a failure.
+const MAINTENANCE_INTERVAL: Duration = Duration::from_secs(60);
+const MAINTENANCE_RETRY_INTERVAL: Duration = Duration::from_secs(5);
 /// Former sort positions of rows are pruned once in this many intervals, since that takes three statements a store.
-const FORMER_PLACES: u64 = 60;
+const PRUNING_PERIOD: u64 = 60;
 
 /// Runs the maintenance jobs periodically, and once more at the end: writes the last uses of API keys, folds partial totals, deletes the
 /// expired signatures of bridges, and prunes the oldest entries of the change log and of the feeds of changes. Less often it prunes the
 /// oldest former sort positions of rows.
-async fn chores(service: Service, stopped: impl Future<Output = ()>, pulse: Pulse) {
+async fn run_maintenance_jobs(service: Service, stopped: impl Future<Output = ()>, pulse: TaskReporter) {
     let mut stopped = std::pin::pin!(stopped);
     let mut forgetting = RetentionPass::default();
-    let (mut stop, mut pause) = (false, CHORES);
+    let (mut stop, mut pause) = (false, MAINTENANCE_INTERVAL);
     for interval in 0_u64.. {
         pulse.beat();
         stop = stop || tokio::time::timeout(pause, &mut stopped).await.is_ok();
-        let places = if interval % FORMER_PLACES == 0 { service.db().forget_former_places().await } else { Ok(0) };
+        let places = if interval % PRUNING_PERIOD == 0 { service.db().prune_former_positions().await } else { Ok(0) };
         let done = [
-            chore(&pulse, "the oldest former places of rows could not be forgotten", places),
-            chore(&pulse, "it could not be written down when keys were last used", service.save_key_uses().await),
-            chore(&pulse, "the parts of totals could not be put together", service.db().fold_totals().await),
-            chore(
+            log_job_outcome(&pulse, "the oldest former positions of rows could not be deleted", places),
+            log_job_outcome(&pulse, "it could not be written down when keys were last used", service.save_key_uses().await),
+            log_job_outcome(&pulse, "the partial totals could not be added up", service.db().compact_totals().await),
+            log_job_outcome(
                 &pulse,
-                "the expired signatures of bridges could not be forgotten",
-                service.db().forget_signatures(service.world().real.now()).await,
+                "the expired signatures of bridges could not be deleted",
+                service.db().prune_signatures(service.clocks_and_ids().real.now()).await,
             ),
-            chore(
+            log_job_outcome(
                 &pulse,
-                "the oldest of the change log could not be forgotten",
-                service.db().forget_changes(service.world().now(), service.world().ahead(), &mut forgetting).await,
+                "the oldest entries of the change log could not be deleted",
+                service.db().prune_change_log(service.clocks_and_ids().now(), service.clocks_and_ids().ahead(), &mut forgetting).await,
             ),
-            chore(
+            log_job_outcome(
                 &pulse,
                 "the oldest entries of the feeds of changes could not be removed",
-                service.db().forget_record_changes(service.world().now()).await,
+                service.db().prune_record_changes(service.clocks_and_ids().now()).await,
             ),
         ];
         if stop {
@@ -450,17 +450,17 @@ async fn chores(service: Service, stopped: impl Future<Output = ()>, pulse: Puls
         }
         if done.iter().all(|succeeded| *succeeded) {
             pulse.succeeded();
-            pause = CHORES;
+            pause = MAINTENANCE_INTERVAL;
         } else {
             pulse.failed();
-            pause = FAILED_CHORES;
+            pause = MAINTENANCE_RETRY_INTERVAL;
         }
     }
 }
 
 /// Handles the outcome of a maintenance job: logs a failure with the text `undone`, which says what could not be done. Returns whether the
 /// job succeeded.
-fn chore<T>(pulse: &Pulse, undone: &str, outcome: Result<T, impl Display>) -> bool {
+fn log_job_outcome<T>(pulse: &TaskReporter, undone: &str, outcome: Result<T, impl Display>) -> bool {
     pulse.beat();
     outcome.inspect_err(|error| tracing::warn!(%error, "{undone}")).is_ok()
 }
@@ -494,18 +494,18 @@ async fn readyz(Data(readiness): Data<&Readiness>) -> Response {
 const METRICS: &str = "/metrics";
 
 /// The time-out of the metrics page for reading from the database.
-const READING: Duration = Duration::from_secs(3);
+const METRICS_READ_TIMEOUT: Duration = Duration::from_secs(3);
 
 #[handler]
 async fn metrics_page(Data(state): Data<&Arc<SharedState>>, Data(searches): Data<&SearchService>) -> Response {
     let db = state.service.db();
-    let slow = |_| store::Error::Unavailable(format!("it did not answer within {} seconds", READING.as_secs()));
-    let read = tokio::time::timeout(READING, db.backlogs()).await.map_err(slow).flatten();
+    let slow = |_| store::Error::Unavailable(format!("it did not answer within {} seconds", METRICS_READ_TIMEOUT.as_secs()));
+    let read = tokio::time::timeout(METRICS_READ_TIMEOUT, db.backlogs()).await.map_err(slow).flatten();
     if let Err(error) = &read {
         tracing::warn!(%error, "the metrics page lacks the gauges of the database");
     }
     state.metrics.refused_log_copies(db.refused_log_copies());
-    state.metrics.database(read.ok().as_ref(), state.service.world().now());
+    state.metrics.database(read.ok().as_ref(), state.service.clocks_and_ids().now());
     state.metrics.db_connections(db.postgres_connections());
     match searches.state().await {
         Ok(IndexState { lag, is_ready, bytes }) => state.metrics.search_index(lag, is_ready, bytes),

@@ -13,7 +13,7 @@ use clap::{
 
 use percent_encoding::percent_decode_str;
 
-use crate::domain::{settings::Bounds, targets::Targets};
+use crate::domain::{settings::StoreLimits, targets::Targets};
 
 /// Parses the value of a switch's environment variable: a common spelling of true or false, in any case. An empty value is false.
 pub fn switch() -> impl TypedValueParser<Value = bool> {
@@ -116,8 +116,8 @@ pub struct Config {
 }
 
 impl Config {
-    pub fn bounds(&self) -> Bounds {
-        Bounds { webhooks: self.max_webhooks, keys: self.max_keys }
+    pub fn bounds(&self) -> StoreLimits {
+        StoreLimits { webhooks: self.max_webhooks, keys: self.max_keys }
     }
 
     pub fn targets(&self) -> Targets {

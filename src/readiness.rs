@@ -77,7 +77,7 @@ impl Readiness {
         }
         let (since, mut look) = looked.under_way.take().unwrap_or_else(|| {
             let service = self.service.clone();
-            (Instant::now(), tokio::spawn(async move { service.db().prove_usable(service.world().now()).await }))
+            (Instant::now(), tokio::spawn(async move { service.db().prove_usable(service.clocks_and_ids().now()).await }))
         });
         let before = looked.answer.and_then(|(_, answer)| answer);
         let (answer, detail) = match timeout(PROBE, &mut look).await {

@@ -2,10 +2,10 @@
 //! recover.
 //!
 //! `app` creates the supervisor and runs the delivery workers, the search service and the maintenance jobs; `readiness` reads its state. A
-//! task reports progress, success and failure through its [`Pulse`]. Every end and every failure of a task is logged and counted. After a
-//! single panic, the task restarts after a pause of 100 ms. The process is unready while a task
+//! task reports progress, success and failure through its [`TaskReporter`]. Every end and every failure of a task is logged and counted.
+//! After a single panic, the task restarts after a pause of 100 ms. The process is unready while a task
 //!
-//! - ended [`DEATHS`] times in a row,
+//! - ended [`MAX_DEATHS_IN_A_ROW`] times in a row,
 //! - reported nothing for so long that the supervisor aborted it, and has not succeeded since, or
 //! - runs and keeps failing, for [`FAILING`] and at least [`FAILURES`] times.
 
@@ -23,10 +23,10 @@ const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
 /// From this many deaths in a row on, a task is reported as failing.
-const DEATHS: u32 = 3;
+const MAX_DEATHS_IN_A_ROW: u32 = 3;
 
 /// Once a task has run for this long without a hang, its earlier deaths no longer count.
-const STEADY: Duration = Duration::from_secs(5);
+const STABLE_RUN: Duration = Duration::from_secs(5);
 
 /// The interval at which the supervisor checks whether a task has reported.
 const STEP: Duration = Duration::from_secs(1);
@@ -63,9 +63,9 @@ struct State {
 
 /// The handle by which a task reports progress, success and failure. An idle task reports, too.
 #[derive(Clone)]
-pub struct Pulse(Option<(Arc<Task>, Metrics)>);
+pub struct TaskReporter(Option<(Arc<Task>, Metrics)>);
 
-impl Pulse {
+impl TaskReporter {
     /// Makes a pulse whose reports have no effect, for a task that no supervisor runs.
     pub fn unheard() -> Self {
         Self(None)
@@ -112,7 +112,7 @@ impl Supervisor {
         name: &'static str,
         silence: Duration,
         mut stop: watch::Receiver<()>,
-        start: impl Fn(Pulse) -> F + Send + 'static,
+        start: impl Fn(TaskReporter) -> F + Send + 'static,
     ) -> JoinHandle<()>
     where
         F: Future<Output = ()> + Send + 'static,
@@ -125,7 +125,7 @@ impl Supervisor {
         tokio::spawn(async move {
             loop {
                 task.started();
-                let mut running = tokio::spawn(start(Pulse(Some((task.clone(), metrics.clone())))));
+                let mut running = tokio::spawn(start(TaskReporter(Some((task.clone(), metrics.clone())))));
                 let ended = tokio::select! {
                     ended = &mut running => ended,
                     silent = task.hangs() => {
@@ -188,7 +188,7 @@ impl Task {
     /// Records that the task ended; returns the pause before the next start.
     fn ended(&self) -> Duration {
         let mut state = self.lock();
-        if state.running_since.take().is_some_and(|since| since.elapsed() >= STEADY) && !state.hung {
+        if state.running_since.take().is_some_and(|since| since.elapsed() >= STABLE_RUN) && !state.hung {
             state.deaths_in_a_row = 0;
         }
         let pause = FIRST_PAUSE.saturating_mul(2_u32.saturating_pow(state.deaths_in_a_row));
@@ -198,8 +198,8 @@ impl Task {
 
     fn failing(&self) -> Option<String> {
         let state = self.lock();
-        let is_steady = state.running_since.is_some_and(|since| since.elapsed() >= STEADY);
-        if state.deaths_in_a_row >= DEATHS && !is_steady {
+        let is_steady = state.running_since.is_some_and(|since| since.elapsed() >= STABLE_RUN);
+        if state.deaths_in_a_row >= MAX_DEATHS_IN_A_ROW && !is_steady {
             return Some(format!("{} ended {} times in a row", self.name, state.deaths_in_a_row));
         }
         if state.hung {
@@ -260,7 +260,7 @@ mod tests {
         assert!(starts.load(Ordering::Relaxed) >= 8);
         assert!(supervisor.failing().iter().any(|line| line.starts_with("another worker ended")), "{:?}", supervisor.failing());
         panics.store(0, Ordering::Relaxed);
-        sleep(LONGEST_PAUSE + STEADY).await;
+        sleep(LONGEST_PAUSE + STABLE_RUN).await;
         assert!(!supervisor.failing().iter().any(|line| line.starts_with("another worker")), "{:?}", supervisor.failing());
         drop(stopping);
     }

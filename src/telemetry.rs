@@ -27,7 +27,7 @@ use crate::config::LogFormat;
 /// Directives that are added to every log filter: libraries that log secrets or texts of people, and the most verbose level at which they
 /// do not. At more verbose levels, the database driver logs the values of each statement, and the protocol library of the assistant tools
 /// logs whole messages.
-const NO_VALUES: [(&str, &str); 2] = [("tokio_postgres", "info"), ("rmcp", "warn")];
+const LOG_LEVEL_CAPS: [(&str, &str); 2] = [("tokio_postgres", "info"), ("rmcp", "warn")];
 
 /// The capacity of the queue of log lines. When the queue is full, new lines are dropped.
 const LINES: usize = 8192;
@@ -51,7 +51,7 @@ pub enum BadFilter {
 /// When `filter` cannot be read.
 pub fn start_log(filter: &str, format: LogFormat) -> Result<WorkerGuard, BadFilter> {
     let filter = without_values(filter)?;
-    let (lines, guard) = NonBlockingBuilder::default().buffered_lines_limit(LINES).finish(Forgiving(io::stderr()));
+    let (lines, guard) = NonBlockingBuilder::default().buffered_lines_limit(LINES).finish(LossyWriter(io::stderr()));
     _ = DROPPED_LINES.set(lines.error_counter());
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(lines).log_internal_errors(false);
     match format {
@@ -74,9 +74,9 @@ fn text_of(payload: &(dyn std::any::Any + Send)) -> &str {
 }
 
 /// A writer that never fails: it counts the lines that it cannot write.
-struct Forgiving<W>(W);
+struct LossyWriter<W>(W);
 
-impl<W: Write> Write for Forgiving<W> {
+impl<W: Write> Write for LossyWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.0.write_all(bytes).is_err() {
             REFUSED_LINES.fetch_add(1, Ordering::Relaxed);
@@ -105,8 +105,8 @@ fn without_values(filter: &str) -> Result<EnvFilter, BadFilter> {
     EnvFilter::try_new(filter)?;
     // A caller's directive for a module of such a library would be more specific than the added directive and override it, so
     // directives that name such a library are removed.
-    let others: Vec<&str> = filter.split(',').filter(|one| !NO_VALUES.iter().any(|(library, _)| one.contains(library))).collect();
-    NO_VALUES.iter().try_fold(EnvFilter::try_new(others.join(","))?, |filter, (library, level)| {
+    let others: Vec<&str> = filter.split(',').filter(|one| !LOG_LEVEL_CAPS.iter().any(|(library, _)| one.contains(library))).collect();
+    LOG_LEVEL_CAPS.iter().try_fold(EnvFilter::try_new(others.join(","))?, |filter, (library, level)| {
         Ok(filter.add_directive(format!("{library}={level}").parse().map_err(BadFilter::Syntax)?))
     })
 }
@@ -145,7 +145,7 @@ mod tests {
             }
         }
         let before = LostLines.get();
-        let mut output = Forgiving(Full);
+        let mut output = LossyWriter(Full);
         assert_eq!(output.write(b"a line\n").unwrap(), 7);
         output.flush().unwrap();
         assert!(LostLines.get() > before);
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn no_filter_has_values_logged() {
-        for (library, level) in NO_VALUES {
+        for (library, level) in LOG_LEVEL_CAPS {
             let directive = format!("{library}={level}");
             for filter in ["trace", "debug,LIBRARY=trace", "LIBRARY=debug", "trace,LIBRARY::query=trace,info"] {
                 let filter = without_values(&filter.replace("LIBRARY", library)).unwrap().to_string();

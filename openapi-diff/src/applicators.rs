@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::{
     applicability::Applicability,
-    decisions::Pair,
+    classification::Pair,
     differ::{Differ, Location},
     resolve::{Resolved, element, inner},
     rules,
@@ -50,7 +50,7 @@ const GROUPS: [&[&str]; 6] = [
 impl<'a> Differ<'a> {
     /// Compares the parts of an `allOf` that could not be merged. Parts with the same first keyword are paired: equal parts first, then by
     /// position.
-    pub(super) fn unjoined(&mut self, at: &Location, old: &Resolved<'a>, new: &Resolved<'a>, below: &mut Subschemas<'_, 'a>) {
+    pub(super) fn compare_unmerged_parts(&mut self, at: &Location, old: &Resolved<'a>, new: &Resolved<'a>, below: &mut Subschemas<'_, 'a>) {
         let (before, after) = (old.member("allOf"), new.member("allOf"));
         let list = |value: &Option<Cow<Value>>| value.as_deref().is_none_or(Value::is_array);
         if !list(&before) || !list(&after) {

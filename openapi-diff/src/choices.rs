@@ -8,16 +8,16 @@ use std::{borrow::Cow, collections::BTreeSet};
 use serde_json::{Value, json};
 
 use super::{
-    decisions::Pair,
+    classification::Pair,
     differ::{Differ, Location},
     discriminators::{by_discriminator, discriminator},
     keywords,
     pairing::Pairing,
-    references::{CHAIN, Side, name_of, reference},
+    references::{DocumentIndex, MAX_REFERENCE_CHAIN, name_of, reference},
     resolve::{Resolved, element, resolve},
     rules::{self, Direction},
     schema::Subschemas,
-    semantics::{Overlap, SideSchema, Which, is_of},
+    semantics::{DocumentRole, Overlap, SideSchema, is_of},
     values::{Object, empty, is_annotation, items, members, step},
 };
 
@@ -108,7 +108,7 @@ fn variants<'a>(list: &Option<Cow<'a, Value>>) -> Variants<'a> {
 
 /// Returns the variants of a schema that consists of one choice, and the keyword that lists them. `nullable` next to the choice adds null
 /// as a variant; `type` next to the choice applies to each variant. None for any other schema.
-fn choice<'a>(side: &Side<'a>, flat: &Resolved<'a>) -> Option<(&'static str, Variants<'a>)> {
+fn choice<'a>(side: &DocumentIndex<'a>, flat: &Resolved<'a>) -> Option<(&'static str, Variants<'a>)> {
     let object = flat.object()?;
     let key = ["oneOf", "anyOf"].into_iter().find(|key| object.contains_key(*key))?;
     let beside = |other: &str| other == key || ["discriminator", "nullable", "type"].contains(&other) || is_annotation(other);
@@ -135,7 +135,7 @@ fn choice<'a>(side: &Side<'a>, flat: &Resolved<'a>) -> Option<(&'static str, Var
 
 /// Returns a schema without a choice as a list of variants: the schema itself, or one schema for each of its types. None for a schema with
 /// a choice or `allOf`, and for a schema that says nothing of its types, properties or values.
-fn as_choice<'a>(side: &Side<'a>, flat: &Resolved<'a>, written: Option<Cow<'a, Value>>) -> Option<Variants<'a>> {
+fn as_choice<'a>(side: &DocumentIndex<'a>, flat: &Resolved<'a>, written: Option<Cow<'a, Value>>) -> Option<Variants<'a>> {
     let object = flat.object().filter(|object| !["oneOf", "anyOf", "allOf"].iter().any(|key| object.contains_key(*key)))?;
     let split = by_type(side, object);
     if split.len() < 2 {
@@ -146,7 +146,7 @@ fn as_choice<'a>(side: &Side<'a>, flat: &Resolved<'a>, written: Option<Cow<'a, V
 }
 
 /// Splits a schema that lists several types into one schema for each type.
-fn by_type<'a>(side: &Side<'a>, object: &Object) -> Variants<'a> {
+fn by_type<'a>(side: &DocumentIndex<'a>, object: &Object) -> Variants<'a> {
     let mut types = items(object.get("type")).to_vec();
     types.extend(object.get("type").filter(|named| named.is_string()).cloned());
     if !side.document.is_3_1() && object.contains_key("type") && super::values::flag(object, "nullable") {
@@ -188,7 +188,7 @@ pub(super) fn compare_with_one<'a>(
         return false;
     }
     // If both schemas are the same reference, the two targets are compared instead.
-    for _ in 0..CHAIN {
+    for _ in 0..MAX_REFERENCE_CHAIN {
         let (Some(one), Some(other)) = (was.as_deref().and_then(reference), is.as_deref().and_then(reference)) else { break };
         if one != other {
             break;
@@ -232,32 +232,32 @@ fn listed<'a>(
     let named = discriminators.iter().any(Option::is_some);
     let (before, after) = match named {
         true => (before, after),
-        false => (expanded(differ, Which::Old, key, before, &both), expanded(differ, Which::New, key, after, &both)),
+        false => (expanded(differ, DocumentRole::Old, key, before, &both), expanded(differ, DocumentRole::New, key, after, &both)),
     };
     let pairs = Pairing { differ, direction: at.direction, before: &before, after: &after, both, discriminators }.pairs();
     for (label, was, is) in pairs {
         let place = at.step(&format!("<{}>", step(&label)));
         match (was, is) {
             (Some(was), Some(is)) => below.compare(place, Some(before[was].clone()), Some(after[is].clone())),
-            (Some(was), None) => lonely(differ, &place, key, false, (Which::Old, &before[was]), &after, named),
-            (None, Some(is)) => lonely(differ, &place, key, true, (Which::New, &after[is]), &before, named),
+            (Some(was), None) => unmatched_variant(differ, &place, key, false, (DocumentRole::Old, &before[was]), &after, named),
+            (None, Some(is)) => unmatched_variant(differ, &place, key, true, (DocumentRole::New, &after[is]), &before, named),
             (None, None) => {}
         }
     }
 }
 
 /// Reports a variant that has no partner in the other document.
-fn lonely<'a>(
+fn unmatched_variant<'a>(
     differ: &mut Differ<'a>,
     place: &Location,
     key: &str,
     is_new: bool,
-    (which, variant): (Which, &Cow<'a, Value>),
+    (which, variant): (DocumentRole, &Cow<'a, Value>),
     others: &Variants<'a>,
     named: bool,
 ) {
     let variant = SideSchema::new(which, variant.clone());
-    let other = SideSchema::new(if is_new { Which::Old } else { Which::New }, Cow::Borrowed(empty()));
+    let other = SideSchema::new(if is_new { DocumentRole::Old } else { DocumentRole::New }, Cow::Borrowed(empty()));
     let semantics = differ.semantics(place.direction).illustrating();
     // A discriminator distinguishes variants by name.
     if !named && differ.semantics(place.direction).strict().fits_any(&variant, others, &other) {
@@ -272,8 +272,8 @@ fn lonely<'a>(
 
 /// Expands nested choices into their variants, and lists of types into one schema for each type, where the result accepts the same values.
 /// References named in `kept` stay as they are.
-fn expanded<'a>(differ: &Differ<'a>, which: Which, key: &str, list: Variants<'a>, kept: &BTreeSet<String>) -> Variants<'a> {
-    let side = if which == Which::Old { &differ.old } else { &differ.new };
+fn expanded<'a>(differ: &Differ<'a>, which: DocumentRole, key: &str, list: Variants<'a>, kept: &BTreeSet<String>) -> Variants<'a> {
+    let side = if which == DocumentRole::Old { &differ.old } else { &differ.new };
     let mut all = Variants::new();
     let mut todo: Vec<_> = list.into_iter().rev().map(|variant| (variant, 0)).collect();
     while let Some((variant, depth)) = todo.pop() {

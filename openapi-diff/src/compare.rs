@@ -6,18 +6,18 @@ use super::{
     differ::{Differ, INFO, Location},
     operations,
     read::{Document, NOTICES},
-    references::Side,
+    references::DocumentIndex,
     report::Report,
     rules, security,
     semantics::Arena,
     servers::compare_servers,
-    values::{bare, both_same, is_annotation, keys, same, text},
+    values::{both_same, is_annotation, keys, same, text, without_annotations},
 };
 
 /// Compares two documents. Never fails: an invalid part is compared by its text.
 pub fn diff(old: &Document, new: &Document) -> Report {
     let arena = Arena::new();
-    let mut differ = Differ::new(Side::new(old), Side::new(new), &arena);
+    let mut differ = Differ::new(DocumentIndex::new(old), DocumentIndex::new(new), &arena);
     document(&mut differ);
     operations::compare_paths(&mut differ);
     operations::compare_webhooks(&mut differ);
@@ -76,7 +76,9 @@ fn components(differ: &mut Differ) {
             };
             let at = Location::document(&format!("components/{section}/{name}"));
             match (one.get(name), other.get(name)) {
-                (Some(was), Some(is)) if !leads(&used[0]) && !leads(&used[1]) && !same(&bare(was), &bare(is)) => {
+                (Some(was), Some(is))
+                    if !leads(&used[0]) && !leads(&used[1]) && !same(&without_annotations(was), &without_annotations(is)) =>
+                {
                     differ.report_values(&rules::UNUSED_CHANGED, &at, Some(was), Some(is));
                 }
                 (Some(_), None) if !leads(&used[0]) => differ.report(&rules::UNUSED_REMOVED, &at),
@@ -89,7 +91,9 @@ fn components(differ: &mut Differ) {
 
 /// Reports the references that both documents contain and whose target was not loaded: whether the target changed is unknown.
 fn unfollowed(differ: &mut Differ) {
-    let of = |side: &Side| side.all_references().iter().filter(|reference| side.is_unfollowed(reference)).cloned().collect::<BTreeSet<_>>();
+    let of = |side: &DocumentIndex| {
+        side.all_references().iter().filter(|reference| side.is_unfollowed(reference)).cloned().collect::<BTreeSet<_>>()
+    };
     let (old, new) = (of(&differ.old), of(&differ.new));
     for reference in old.intersection(&new) {
         differ.report_detail(&rules::REFERENCE_UNFOLLOWED, &Location::document("references"), reference);
@@ -97,7 +101,7 @@ fn unfollowed(differ: &mut Differ) {
 }
 
 /// The faults of one document, such as a broken reference, as notices. Faults are not differences.
-fn notices(which: &str, side: &Side) -> Vec<String> {
+fn notices(which: &str, side: &DocumentIndex) -> Vec<String> {
     let mut notices: Vec<_> = side.document.notices.iter().map(|notice| format!("{which}: {notice}")).collect();
     let root = side.root();
     for (key, fits) in [("info", true), ("paths", true), ("components", true), ("webhooks", true), ("servers", false), ("tags", false)] {
@@ -110,7 +114,7 @@ fn notices(which: &str, side: &Side) -> Vec<String> {
         notices.push(format!("{which}: there are neither `paths` nor `webhooks` nor `components`"));
     }
     for reference in side.all_references() {
-        if side.loops(reference) {
+        if side.is_cyclic(reference) {
             notices.push(format!("{which}: the reference {reference} leads back to itself"));
         } else if side.follow(&serde_json::json!({ "$ref": reference })).is_err() {
             let file = reference.split('#').next().unwrap_or_default();

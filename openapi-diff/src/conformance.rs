@@ -6,13 +6,13 @@ use serde_json::Value;
 
 use super::{
     read::Document,
-    references::Side,
+    references::DocumentIndex,
     replay::Answer,
     resolve::inner,
     responses::{covering, status},
     rules::Direction,
     schema::members_of,
-    semantics::{Arena, Memory, Semantics, SideSchema, Validity, Which},
+    semantics::{Arena, CheckCaches, DocumentRole, SchemaChecker, SideSchema, Validity},
     values::{Object, empty, items, members},
 };
 
@@ -51,7 +51,7 @@ impl Document {
         let Some(response) = listed.or_else(|| covering(responses, &code).map(|(_, response)| response)) else {
             return vec![format!("the document lists no answer {code} of {operation}")];
         };
-        let side = Side::new(self);
+        let side = DocumentIndex::new(self);
         let response = side.follow(response).unwrap_or(empty());
         let mut faults = Vec::new();
         for (name, header) in members(response.get("headers").unwrap_or(empty())) {
@@ -72,19 +72,19 @@ impl Document {
     }
 }
 
-fn body_faults(side: &Side, schema: &Value, body: &Value) -> Vec<String> {
+fn body_faults(side: &DocumentIndex, schema: &Value, body: &Value) -> Vec<String> {
     let (arena, unchanged) = (Arena::new(), HashSet::new());
-    let memory = Memory::new(&arena);
+    let memory = CheckCaches::new(&arena);
     // A checker needs an old and a new document. The same document is passed as both, so that references resolve to the same values.
-    let checker = Checker { semantics: Semantics::new([side, side], &unchanged, Direction::Response, &memory) };
+    let checker = Checker { semantics: SchemaChecker::new([side, side], &unchanged, Direction::Response, &memory) };
     let mut faults = Vec::new();
-    checker.check(&SideSchema::new(Which::New, Cow::Borrowed(schema)), body, "body", &mut faults);
+    checker.check(&SideSchema::new(DocumentRole::New, Cow::Borrowed(schema)), body, "body", &mut faults);
     faults.truncate(FAULTS);
     faults
 }
 
 struct Checker<'d, 'a> {
-    semantics: Semantics<'d, 'a>,
+    semantics: SchemaChecker<'d, 'a>,
 }
 
 impl<'a> Checker<'_, 'a> {

@@ -9,11 +9,11 @@ use std::{
 use serde_json::Value;
 
 use super::{
-    decisions::Witnesses,
-    references::{Side, name_of, reference, unchanged},
+    classification::Witnesses,
+    references::{DocumentIndex, name_of, reference, unchanged},
     rules::{self, Direction, Rule},
-    semantics::{Arena, Memory, Semantics},
-    values::{Object, brief, flag, is_annotation, keys, members, same},
+    semantics::{Arena, CheckCaches, SchemaChecker},
+    values::{Object, flag, is_annotation, keys, members, report_form, same},
 };
 
 /// A location in a document.
@@ -108,7 +108,7 @@ pub(super) struct Finding {
     /// Other keywords that differ. This finding covers them, so they get no finding of their own.
     pub covers: BTreeSet<String>,
     /// The part of a schema that refuses the values that this finding breaks. It selects the witness.
-    pub blame: Blame,
+    pub blame: RefusalCause,
     /// The witness, an example of the change: a value that was accepted before and is refused now, or that was not sent before and may be
     /// sent now.
     pub witness: Option<Value>,
@@ -118,7 +118,7 @@ pub(super) struct Finding {
 
 /// The part of a schema that refuses a value.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Blame {
+pub(super) enum RefusalCause {
     Nothing,
     Keywords(Vec<String>),
     /// A required property is missing.
@@ -144,8 +144,8 @@ pub(super) static INFO: PresenceRules =
 /// The state of a comparison in progress. Both documents are treated alike, so that a comparison in the other direction finds the mirror of
 /// each change.
 pub(super) struct Differ<'a> {
-    pub old: Side<'a>,
-    pub new: Side<'a>,
+    pub old: DocumentIndex<'a>,
+    pub new: DocumentIndex<'a>,
     unchanged: HashSet<String>,
     pub found: Vec<Finding>,
     /// The remaining number of pairs of schemas that may be compared at every location where they are used. At zero, each pair is compared
@@ -153,13 +153,13 @@ pub(super) struct Differ<'a> {
     pub left: usize,
     /// The remaining number of comparisons in the mode that compares each pair only once within one body or parameter.
     pub left_once: usize,
-    memory: Memory<'a>,
+    memory: CheckCaches<'a>,
     /// A cache of witnesses, by the memory addresses of the two schemas and the direction.
     pub witnesses: HashMap<(usize, usize, Direction), Witnesses>,
 }
 
 impl<'a> Differ<'a> {
-    pub fn new(old: Side<'a>, new: Side<'a>, arena: &'a Arena) -> Self {
+    pub fn new(old: DocumentIndex<'a>, new: DocumentIndex<'a>, arena: &'a Arena) -> Self {
         let unchanged = unchanged(&old, &new);
         Self {
             old,
@@ -168,14 +168,14 @@ impl<'a> Differ<'a> {
             found: Vec::new(),
             left: 400_000,
             left_once: 1_000_000,
-            memory: Memory::new(arena),
+            memory: CheckCaches::new(arena),
             witnesses: HashMap::new(),
         }
     }
 
     /// Returns the checker that decides which values schemas accept in a direction.
-    pub fn semantics(&self, direction: Direction) -> Semantics<'_, 'a> {
-        Semantics::new([&self.old, &self.new], &self.unchanged, direction, &self.memory)
+    pub fn semantics(&self, direction: Direction) -> SchemaChecker<'_, 'a> {
+        SchemaChecker::new([&self.old, &self.new], &self.unchanged, direction, &self.memory)
     }
 
     /// Adds the sunset of a removed part to the last finding, if that part was deprecated.
@@ -197,8 +197,11 @@ impl<'a> Differ<'a> {
     }
 
     /// Sets the blame of each finding from position `from` on that has no blame yet.
-    pub fn blame(&mut self, from: usize, blame: &Blame) {
-        self.found[from..].iter_mut().filter(|finding| finding.blame == Blame::Nothing).for_each(|finding| finding.blame = blame.clone());
+    pub fn blame(&mut self, from: usize, blame: &RefusalCause) {
+        self.found[from..]
+            .iter_mut()
+            .filter(|finding| finding.blame == RefusalCause::Nothing)
+            .for_each(|finding| finding.blame = blame.clone());
     }
 
     pub fn report(&mut self, rule: &'static Rule, at: &Location) {
@@ -214,7 +217,7 @@ impl<'a> Differ<'a> {
     }
 
     pub fn report_full(&mut self, rule: &'static Rule, at: &Location, detail: Option<&str>, old: Option<&Value>, new: Option<&Value>) {
-        let (detail, old, new) = (detail.map(str::to_owned), old.map(brief), new.map(brief));
+        let (detail, old, new) = (detail.map(str::to_owned), old.map(report_form), new.map(report_form));
         self.found.push(Finding {
             rule,
             at: at.clone(),
@@ -222,7 +225,7 @@ impl<'a> Differ<'a> {
             old,
             new,
             covers: BTreeSet::new(),
-            blame: Blame::Nothing,
+            blame: RefusalCause::Nothing,
             witness: None,
             sunset: None,
         });

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::{
     differ::{Differ, Location},
     keywords,
-    references::{Side, mapped, name_of, reference},
+    references::{DocumentIndex, name_of, reference, reference_of_mapping},
     resolve::resolve,
     rules,
     schema::Subschemas,
@@ -50,7 +50,7 @@ pub(super) fn discriminator(differ: &mut Differ, at: &Location, old: &Object, ne
         for value in keys(&was, &is) {
             match (was.get(value), is.get(value)) {
                 (Some(old), Some(new)) if old == new => {}
-                (Some(Value::String(old)), Some(Value::String(new))) if mapped(old) == mapped(new) => {
+                (Some(Value::String(old)), Some(Value::String(new))) if reference_of_mapping(old) == reference_of_mapping(new) => {
                     differ.report_detail(&rules::RESTATED, at, &format!("mapping {value}"));
                 }
                 (Some(Value::String(target)), Some(Value::String(now))) if renamed([old, new], [target, now]) => {
@@ -75,17 +75,18 @@ pub(super) fn discriminator(differ: &mut Differ, at: &Location, old: &Object, ne
 /// know the old one. The two schemas are compared as variants.
 fn renamed(schemas: [&Object; 2], targets: [&String; 2]) -> bool {
     let knows = |schema: &Object, target: &String| {
-        let target = mapped(target);
+        let target = reference_of_mapping(target);
         let listed =
             ["oneOf", "anyOf"].into_iter().flat_map(|key| items(schema.get(key))).filter_map(reference).any(|variant| variant == target);
         let mapping = schema.get("discriminator").and_then(|discriminator| discriminator.get("mapping")).and_then(Value::as_object);
-        listed || mapping.is_some_and(|mapping| mapping.values().filter_map(Value::as_str).any(|other| mapped(other) == target))
+        listed
+            || mapping.is_some_and(|mapping| mapping.values().filter_map(Value::as_str).any(|other| reference_of_mapping(other) == target))
     };
     !knows(schemas[0], targets[1]) && !knows(schemas[1], targets[0])
 }
 
 /// Whether a schema requires a property: by itself, or by each variant of its `oneOf` or `anyOf`.
-fn requires(side: &Side, schema: &Object, name: &str, depth: usize) -> bool {
+fn requires(side: &DocumentIndex, schema: &Object, name: &str, depth: usize) -> bool {
     let all = |key: &str| {
         let variants = items(schema.get(key));
         let required = |variant: &Value| {
@@ -98,7 +99,7 @@ fn requires(side: &Side, schema: &Object, name: &str, depth: usize) -> bool {
 
 /// Whether a discriminator value is the name of a listed variant, so that it needs no mapping.
 fn implied(schema: &Object, value: &str, target: &Value) -> bool {
-    let Some(target) = target.as_str().map(mapped) else { return false };
+    let Some(target) = target.as_str().map(reference_of_mapping) else { return false };
     let variants = ["oneOf", "anyOf"].into_iter().flat_map(|key| items(schema.get(key)));
     name_of(&target) == value && variants.filter_map(reference).any(|variant| variant == target)
 }

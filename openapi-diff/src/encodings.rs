@@ -7,10 +7,10 @@ use serde_json::Value;
 use super::{
     differ::{Differ, Location},
     headers::headers,
-    references::Side,
+    references::DocumentIndex,
     resolve::{inner, resolve},
     rules,
-    values::{Object, bare, canonical, empty, flag, keys, members, text},
+    values::{Object, canonical, empty, flag, keys, members, text, without_annotations},
 };
 
 /// How the bodies of a media type use encoding objects.
@@ -32,7 +32,7 @@ pub(super) fn encodings<'a>(differ: &mut Differ<'a>, at: &Location, media_type: 
         let at = at.part(&format!("encoding {name}"));
         let (was, is) = (before.get(name), after.get(name));
         if form == Use::Nothing {
-            if was.map(bare) != is.map(bare) {
+            if was.map(without_annotations) != is.map(without_annotations) {
                 differ.report_detail(&rules::RESTATED, &at, "encoding");
             }
             continue;
@@ -50,7 +50,7 @@ pub(super) fn encodings<'a>(differ: &mut Differ<'a>, at: &Location, media_type: 
         written(differ, &at, [one, other], form);
         headers(differ, &at, one, other);
         differ.rest(&at, one, other, &["contentType", "headers", "style", "explode", "allowReserved"]);
-        if differ.found.len() == from && was.map(bare) != is.map(bare) {
+        if differ.found.len() == from && was.map(without_annotations) != is.map(without_annotations) {
             differ.report_detail(&rules::RESTATED, &at, "encoding");
         }
     }
@@ -74,7 +74,7 @@ fn content_types(differ: &mut Differ, at: &Location, encodings: [&Object; 2], im
 }
 
 /// Returns the default media type of a part without `contentType`, which depends on the type of its property.
-fn implied_type(side: &Side, media: &Object, name: &str) -> &'static str {
+fn implied_type(side: &DocumentIndex, media: &Object, name: &str) -> &'static str {
     let schema = media.get("schema").unwrap_or(empty());
     let schema = resolve(side, Cow::Owned(schema.clone()));
     let mut property = inner(&schema.member("properties"), name).map(Cow::into_owned);

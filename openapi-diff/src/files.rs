@@ -14,7 +14,7 @@ pub(super) fn load(document: &mut Document, name: &str, load: &mut dyn FnMut(&st
     let mut ids = Vec::new();
     identifiers(&document.root, &mut ids);
     let mut todo = Vec::new();
-    rewrite(&mut document.root, &Place { file: "", name, ids: &ids }, &mut todo);
+    rewrite(&mut document.root, &SourceFile { file: "", name, ids: &ids }, &mut todo);
     let mut bytes = 0;
     let mut tried = std::collections::BTreeSet::new();
     while let Some(file) = todo.pop() {
@@ -32,7 +32,7 @@ pub(super) fn load(document: &mut Document, name: &str, load: &mut dyn FnMut(&st
         let parsed = text.and_then(|text| parsed(text.trim_start_matches('\u{feff}')).map_err(|error| error.to_string()));
         match parsed {
             Ok((mut value, notices)) => {
-                rewrite(&mut value, &Place { file: &file, name, ids: &ids }, &mut todo);
+                rewrite(&mut value, &SourceFile { file: &file, name, ids: &ids }, &mut todo);
                 document.notices.extend(notices.into_iter().map(|notice| format!("{file}{notice}")));
                 document.files.insert(file, value);
             }
@@ -43,7 +43,7 @@ pub(super) fn load(document: &mut Document, name: &str, load: &mut dyn FnMut(&st
 }
 
 /// The file whose references are being rewritten.
-struct Place<'p> {
+struct SourceFile<'p> {
     /// The path of the file. Empty for the document itself.
     file: &'p str,
     /// The name of the document, by which other files refer to it.
@@ -52,7 +52,7 @@ struct Place<'p> {
     ids: &'p [String],
 }
 
-impl Place<'_> {
+impl SourceFile<'_> {
     /// Returns the reference relative to the folder of the document, and the file to load for it. None if the reference stays as it is.
     fn resolved(&self, reference: &str) -> Option<(String, Option<String>)> {
         let (path, fragment) = reference.split_once('#').map_or((reference, None), |(path, fragment)| (path, Some(fragment)));
@@ -85,7 +85,7 @@ fn joined(from: &str, path: &str) -> Option<String> {
     (!steps.is_empty()).then(|| steps.join("/"))
 }
 
-fn rewrite(value: &mut Value, place: &Place, todo: &mut Vec<String>) {
+fn rewrite(value: &mut Value, place: &SourceFile, todo: &mut Vec<String>) {
     match value {
         Value::Object(object) => {
             for (key, member) in object {
@@ -105,7 +105,7 @@ fn rewrite(value: &mut Value, place: &Place, todo: &mut Vec<String>) {
     }
 }
 
-fn replace(value: &mut Value, place: &Place, todo: &mut Vec<String>) {
+fn replace(value: &mut Value, place: &SourceFile, todo: &mut Vec<String>) {
     if let Some((reference, file)) = value.as_str().and_then(|reference| place.resolved(reference)) {
         todo.extend(file);
         *value = Value::String(reference);

@@ -284,7 +284,7 @@ mod tests {
             assert_eq!(text.matches("is integer, was string").count(), 1, "{text}");
             assert_eq!(text.matches("see above: a (200, 400)").count(), 2, "{text}");
         }
-        assert_eq!(report.html(&crate::Surroundings::default()).matches("see above: <a href=\"#there-a\">a</a> (200, 400)").count(), 2);
+        assert_eq!(report.html(&crate::PageContext::default()).matches("see above: <a href=\"#there-a\">a</a> (200, 400)").count(), 2);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use super::{
     media_types::{Named, name},
     parameters::{PARAMETER, flags, value, written},
     rules,
-    values::{Object, bare, flag, members},
+    values::{Object, flag, members, without_annotations},
 };
 
 pub(super) fn headers<'a>(differ: &mut Differ<'a>, at: &Location, old: &'a Object, new: &'a Object) {
@@ -25,12 +25,14 @@ pub(super) fn headers<'a>(differ: &mut Differ<'a>, at: &Location, old: &'a Objec
         let at = at.part(&format!("header {key}"));
         // The keys of `content` already describe this header.
         if key == "content-type" {
-            if before.get(key).map(|(_, header)| bare(header)) != after.get(key).map(|(_, header)| bare(header)) {
+            if before.get(key).map(|(_, header)| without_annotations(header))
+                != after.get(key).map(|(_, header)| without_annotations(header))
+            {
                 differ.report_detail(&rules::RESTATED, &at, "header");
             }
             continue;
         }
-        let needed = |side: &super::references::Side<'a>, header: &'a Value| {
+        let needed = |side: &super::references::DocumentIndex<'a>, header: &'a Value| {
             side.follow(header).is_ok_and(|header| flag(members(header), "required"))
         };
         match (before.get(key), after.get(key)) {

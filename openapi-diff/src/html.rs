@@ -23,7 +23,7 @@ pub type DocumentedAt<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// What a server adds to the page.
 #[derive(Clone, Copy, Default)]
-pub struct Surroundings<'a> {
+pub struct PageContext<'a> {
     /// The URLs and names of other pages, for the navigation.
     pub links: &'a [(&'a str, &'a str)],
     pub documented_at: Option<DocumentedAt<'a>>,
@@ -31,7 +31,7 @@ pub struct Surroundings<'a> {
     pub script: Option<&'a str>,
 }
 
-impl std::fmt::Debug for Surroundings<'_> {
+impl std::fmt::Debug for PageContext<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Surroundings").field("links", &self.links).field("script", &self.script).finish_non_exhaustive()
     }
@@ -39,7 +39,7 @@ impl std::fmt::Debug for Surroundings<'_> {
 
 impl Report {
     /// Renders the page.
-    pub fn html(&self, around: &Surroundings<'_>) -> String {
+    pub fn html(&self, around: &PageContext<'_>) -> String {
         let back = self.mirrored();
         let (old, new) = (titled(&self.old), titled(&self.new));
         let counted = |class| (self.of_class(class).count(), back.of_class(class).count());
@@ -92,7 +92,7 @@ struct ReportDirection<'r> {
     /// The CSS class of the direction, and the beginning of its anchors.
     name: &'static str,
     grouping: Grouping<'r>,
-    around: &'r Surroundings<'r>,
+    around: &'r PageContext<'r>,
 }
 
 impl ReportDirection<'_> {
@@ -282,7 +282,7 @@ fn spans(value: &str) -> Markup {
 mod tests {
     use serde_json::json;
 
-    use super::Surroundings;
+    use super::PageContext;
     use crate::{Document, diff};
 
     #[test]
@@ -294,7 +294,7 @@ mod tests {
             .expect("a document")
         };
         let page = diff(&document("/a"), &document("/b\"'>"))
-            .html(&Surroundings { links: &[("/docs", "Documentation")], ..Surroundings::default() });
+            .html(&PageContext { links: &[("/docs", "Documentation")], ..PageContext::default() });
         for (what, count) in
             [("the operation is gone", 2), ("the operation is new", 2), ("<main", 2), ("<script", 0), ("http", 0), ("src=", 0), ("url(", 0)]
         {

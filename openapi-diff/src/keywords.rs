@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::{
-    differ::{Blame, Differ, Location},
-    references::Side,
+    differ::{Differ, Location, RefusalCause},
+    references::DocumentIndex,
     rules::{self, Direction, Rule},
     values::{Object, both_same, canonical, flag, items, order, same, text},
 };
@@ -107,7 +107,7 @@ pub(super) fn named_types(schema: &Object) -> Option<BTreeSet<&str>> {
     if all.len() == 1 { Some(all) } else { Some(all.into_iter().filter(|name| *name != "null").collect()) }
 }
 
-pub(super) fn takes_null(side: &Side, schema: &Object) -> bool {
+pub(super) fn takes_null(side: &DocumentIndex, schema: &Object) -> bool {
     // OpenAPI 3.1 has no `nullable`.
     let listed = items(schema.get("type"));
     !side.document.is_3_1() && flag(schema, "nullable") || listed.iter().any(|name| name == "null") && listed.len() > 1
@@ -154,7 +154,7 @@ pub(super) fn types_exclude(differ: &mut Differ, at: &Location, old: &Object, ne
     null(differ, at, old, new);
     // As plain text, the same value may be of both types, so the finding gets no blame and no witness is searched.
     if !at.text {
-        differ.blame(from, &Blame::Keywords(vec!["type".to_owned(), "nullable".to_owned()]));
+        differ.blame(from, &RefusalCause::Keywords(vec!["type".to_owned(), "nullable".to_owned()]));
     }
     true
 }

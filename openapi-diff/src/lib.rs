@@ -6,7 +6,7 @@
 //! - `compare` starts the comparison, and `differ` holds its state. `operations`, `parameters`, `security`, `servers`, `responses`,
 //!   `headers` and `media_types` compare the parts of an operation.
 //! - `schema` compares two schemas. `objects`, `keywords`, `choices`, `pairing`, `discriminators`, `applicators` and `applicability` are
-//!   its parts. `decisions` and `semantics` compare the values that two schemas accept (validity, schema containment, counter-examples).
+//!   its parts. `classification` and `semantics` compare the values that two schemas accept (validity, schema containment, counter-examples).
 //! - `rules` is the table of rules and classes. `report` holds the changes. `migration_notes` adds notes on them from a file. `gate`
 //!   applies the decisions of a team.
 //! - `conformance` checks a response against a document. `replay` compares the responses of two servers.
@@ -18,9 +18,9 @@
 mod applicability;
 mod applicators;
 mod choices;
+mod classification;
 mod compare;
 mod conformance;
-mod decisions;
 mod differ;
 mod discriminators;
 mod encodings;
@@ -53,10 +53,10 @@ mod values;
 
 pub use compare::diff;
 pub use gate::{Approval, Approvals, Gate, Ignored, Severities};
-pub use html::{DocumentedAt, STYLE, Surroundings};
-pub use migration_notes::{Gaps, Note, Notes};
+pub use html::{DocumentedAt, PageContext, STYLE};
+pub use migration_notes::{Note, NoteMismatches, Notes};
 pub use read::{Document, Unreadable};
-pub use report::{Change, OperationName, Report, Shared, Summary, Title, Unshown};
+pub use report::{Change, OperationName, Report, Shared, Summary, Title, UndocumentedDifference};
 pub use rules::{ALL, Class, Direction, Rule};
 
 #[cfg(test)]

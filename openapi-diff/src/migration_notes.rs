@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    report::{Change, Report, Unshown},
+    report::{Change, Report, UndocumentedDifference},
     rules::Class,
 };
 
@@ -28,12 +28,12 @@ pub struct Notes {
     #[serde(default)]
     pub news: Vec<String>,
     #[serde(default)]
-    pub unshown: Vec<Unshown>,
+    pub unshown: Vec<UndocumentedDifference>,
 }
 
 /// Mismatches between notes and changes.
 #[derive(Debug, Default)]
-pub struct Gaps {
+pub struct NoteMismatches {
     /// Breaking changes without a note.
     pub missing: Vec<Change>,
     /// Fingerprints in the notes that no change has, or that two notes name.
@@ -42,7 +42,7 @@ pub struct Gaps {
 
 impl Report {
     /// Adds each note to its changes, and returns the mismatches between notes and changes.
-    pub fn annotate(&mut self, notes: &Notes) -> Gaps {
+    pub fn annotate(&mut self, notes: &Notes) -> NoteMismatches {
         self.unshown = notes.unshown.clone();
         self.news = notes.news.clone();
         let (mut by_fingerprint, mut orphaned) = (HashMap::new(), Vec::new());
@@ -61,17 +61,17 @@ impl Report {
             change.note = by_fingerprint.get(change.fingerprint.as_str()).map(|note| note.note.clone());
         }
         let missing = self.of_class(Class::Breaking).filter(|change| change.note.is_none()).cloned().collect();
-        Gaps { missing, orphaned }
+        NoteMismatches { missing, orphaned }
     }
 }
 
-impl Gaps {
+impl NoteMismatches {
     pub fn is_none(&self) -> bool {
         self.missing.is_empty() && self.orphaned.is_empty()
     }
 }
 
-impl std::fmt::Display for Gaps {
+impl std::fmt::Display for NoteMismatches {
     fn fmt(&self, formatter: &mut std::fmt::Formatter) -> std::fmt::Result {
         for change in &self.missing {
             let operation = change.operation.as_deref().unwrap_or("document");

@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use super::{
     applicators::{allows_everything, allows_nothing},
-    decisions::Pair,
-    differ::{Blame, Differ, Location},
+    classification::Pair,
+    differ::{Differ, Location, RefusalCause},
     keywords,
     references::reference,
     resolve::{Resolved, inner, resolve},
@@ -56,7 +56,7 @@ impl<'a> Differ<'a> {
                 }
             }
         }
-        self.revise(at, pair, [one, other], from, &["additionalProperties"]);
+        self.reclassify_findings(at, pair, [one, other], from, &["additionalProperties"]);
         self.dependent_required(at, [one, other], pair);
         if keywords::shaped(self, at, "patternProperties", one, other, Value::is_object) {
             let (before, after) = (old.member("patternProperties"), new.member("patternProperties"));
@@ -76,7 +76,7 @@ impl<'a> Differ<'a> {
                         };
                         let from = self.found.len();
                         self.report_either(after.is_some(), added, removed, at, Some(&format!("patternProperties {pattern}")));
-                        self.blame(from, &Blame::Keywords(vec!["patternProperties".to_owned(), "additionalProperties".to_owned()]));
+                        self.blame(from, &RefusalCause::Keywords(vec!["patternProperties".to_owned(), "additionalProperties".to_owned()]));
                     }
                 }
             }
@@ -91,7 +91,7 @@ impl<'a> Differ<'a> {
             _ => {
                 let from = self.found.len();
                 self.report_either(after.is_some(), &rules::CONSTRAINT_ADDED, &rules::CONSTRAINT_REMOVED, at, Some("propertyNames"));
-                self.revise(at, pair, [one, other], from, &["propertyNames"]);
+                self.reclassify_findings(at, pair, [one, other], from, &["propertyNames"]);
             }
         }
     }
@@ -117,7 +117,7 @@ impl<'a> Differ<'a> {
         if before != after && self.found.len() == from {
             self.report_detail(&rules::RESTATED, at, KEY);
         }
-        self.revise(at, pair, [one, other], from, &[KEY]);
+        self.reclassify_findings(at, pair, [one, other], from, &[KEY]);
     }
 
     fn properties(
@@ -162,7 +162,10 @@ impl<'a> Differ<'a> {
                     let gone = resolve(&self.old, gone.clone());
                     self.add_sunset(&gone.schema);
                 }
-                self.blame(from, &if !there && needs { Blame::Missing(name.to_owned()) } else { Blame::Surplus(name.to_owned()) });
+                self.blame(
+                    from,
+                    &if !there && needs { RefusalCause::Missing(name.to_owned()) } else { RefusalCause::Surplus(name.to_owned()) },
+                );
                 if let Some(was) = if there { others(new, other) } else { others(old, one) } {
                     let (had, has) = if there { (had, Some(was)) } else { (Some(was), has) };
                     below.compare(at, had, has);
@@ -176,14 +179,14 @@ impl<'a> Differ<'a> {
                 };
                 let from = self.found.len();
                 self.report_either(!there, declared, undeclared, &at, None);
-                self.blame(from, &Blame::Surplus(name.to_owned()));
+                self.blame(from, &RefusalCause::Surplus(name.to_owned()));
             }
             // A hidden property (never sent in this direction) is not required in its document.
             let [expected, expects] =
                 [(needed, hidden[0]), (needs, hidden[1])].map(|(is, hidden)| is && (all_hidden || hidden != Some(true)));
             let from = self.found.len();
             self.report_flag(expected, expects, &rules::PROPERTY_BECAME_REQUIRED, &rules::PROPERTY_BECAME_OPTIONAL, &at);
-            self.blame(from, &Blame::Missing(name.to_owned()));
+            self.blame(from, &RefusalCause::Missing(name.to_owned()));
             if needed != needs && expected == expects {
                 self.report_detail(&rules::RESTATED, &at, "required");
             }

@@ -7,8 +7,8 @@ use serde_json::Value;
 use super::{
     differ::{Differ, Location},
     media_types::{Named, compare_body, name},
-    parameters::{Scope, compare_parameters},
-    references::Side,
+    parameters::{OperationInPath, compare_parameters},
+    references::DocumentIndex,
     report::{Shared, unnamed},
     responses::{compare_responses, shared_answers},
     rules::{self, Direction, Rule},
@@ -94,8 +94,8 @@ pub(super) fn compare_webhooks<'a>(differ: &mut Differ<'a>) {
 }
 
 /// Counts the operations and responses that both documents have.
-pub(super) fn shared(old: &Side, new: &Side) -> Shared {
-    let section = |side: &Side, key: &str| members(side.root().get(key).unwrap_or(empty())).clone();
+pub(super) fn shared(old: &DocumentIndex, new: &DocumentIndex) -> Shared {
+    let section = |side: &DocumentIndex, key: &str| members(side.root().get(key).unwrap_or(empty())).clone();
     let [[before, after], [was, is]] = ["paths", "webhooks"].map(|key| [section(old, key), section(new, key)]);
     let paths = pairs(&before, &after).into_iter().filter_map(|(one, other)| Some((before.get(one?)?, after.get(other?)?)));
     let webhooks = was.iter().filter_map(|(name, one)| Some((one, is.get(name)?)));
@@ -180,8 +180,11 @@ fn path_item<'a>(differ: &mut Differ<'a>, kind: &OperationKind, old: &'a Value, 
             continue;
         }
         common += 1;
-        let [was, is] =
-            [(was, old, one), (is, new, other)].map(|(operation, path, template)| Scope { path, operation: members(operation), template });
+        let [was, is] = [(was, old, one), (is, new, other)].map(|(operation, path, template)| OperationInPath {
+            path,
+            operation: members(operation),
+            template,
+        });
         operation(differ, &kind.at(method), kind.sends, &was, &is);
     }
     if common == 0 {
@@ -197,7 +200,7 @@ fn path_item<'a>(differ: &mut Differ<'a>, kind: &OperationKind, old: &'a Value, 
 const OPERATION: [&str; 10] =
     ["operationId", "parameters", "requestBody", "responses", "callbacks", "deprecated", "security", "servers", "tags", "externalDocs"];
 
-fn operation<'a>(differ: &mut Differ<'a>, at: &Location, sends: Direction, old: &Scope<'a>, new: &Scope<'a>) {
+fn operation<'a>(differ: &mut Differ<'a>, at: &Location, sends: Direction, old: &OperationInPath<'a>, new: &OperationInPath<'a>) {
     let (before, after) = (old.operation, new.operation);
     identity(differ, at, before, after);
     for (one, other) in names(old.template).into_iter().zip(names(new.template)).filter(|(one, other)| one != other) {

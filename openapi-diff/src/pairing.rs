@@ -13,10 +13,10 @@ use serde_json::Value;
 use super::{
     choices::Variants,
     differ::Differ,
-    references::{Side, mapped, name_of, reference},
+    references::{DocumentIndex, name_of, reference, reference_of_mapping},
     resolve::resolve,
     rules::Direction,
-    semantics::{SideSchema, Which},
+    semantics::{DocumentRole, SideSchema},
     values::{canonical, hex, members, sha256},
 };
 
@@ -32,24 +32,26 @@ pub(super) struct Pairing<'p, 'a> {
 }
 
 /// A label, and the positions of its variants in the old and the new list. A variant without a partner has one position.
-pub(super) type Labelled = (String, Option<usize>, Option<usize>);
+pub(super) type VariantMatch = (String, Option<usize>, Option<usize>);
 
 impl<'a> Pairing<'_, 'a> {
-    pub fn pairs(&self) -> Vec<Labelled> {
+    pub fn pairs(&self) -> Vec<VariantMatch> {
         let mut pairs = Vec::new();
         let (mut left, mut right): (Vec<usize>, Vec<usize>) = ((0..self.before.len()).collect(), (0..self.after.len()).collect());
         let name = |variant: &Cow<Value>| reference(variant).map(name_of);
-        let take =
-            |pairs: &mut Vec<Labelled>, left: &mut Vec<usize>, right: &mut Vec<usize>, belong: &dyn Fn(usize, usize) -> Option<String>| {
-                left.retain(|one| match right.iter().position(|other| belong(*one, *other).is_some()) {
-                    Some(found) => {
-                        let other = right.remove(found);
-                        pairs.push((belong(*one, other).unwrap_or_default(), Some(*one), Some(other)));
-                        false
-                    }
-                    None => true,
-                });
-            };
+        let take = |pairs: &mut Vec<VariantMatch>,
+                    left: &mut Vec<usize>,
+                    right: &mut Vec<usize>,
+                    belong: &dyn Fn(usize, usize) -> Option<String>| {
+            left.retain(|one| match right.iter().position(|other| belong(*one, *other).is_some()) {
+                Some(found) => {
+                    let other = right.remove(found);
+                    pairs.push((belong(*one, other).unwrap_or_default(), Some(*one), Some(other)));
+                    false
+                }
+                None => true,
+            });
+        };
         let called = |one: usize, other: usize| {
             let names: BTreeSet<_> = [name(&self.before[one]), name(&self.after[other])].into_iter().flatten().collect();
             if names.is_empty() { self.kind(one, other) } else { names.into_iter().collect::<Vec<_>>().join(" or ") }
@@ -60,8 +62,9 @@ impl<'a> Pairing<'_, 'a> {
         });
         let same = |one: usize, other: usize| {
             let label = called(one, other);
-            let hash =
-                |side: &Side, variant: &Value| hex(&sha256(&canonical(&resolve(side, Cow::Owned(variant.clone())).schema)))[..6].to_owned();
+            let hash = |side: &DocumentIndex, variant: &Value| {
+                hex(&sha256(&canonical(&resolve(side, Cow::Owned(variant.clone())).schema)))[..6].to_owned()
+            };
             if name(&self.before[one]).or(name(&self.after[other])).is_some() {
                 return label;
             }
@@ -107,7 +110,7 @@ impl<'a> Pairing<'_, 'a> {
     }
 
     fn schemas(&self, one: usize, other: usize) -> [SideSchema<'a>; 2] {
-        [SideSchema::new(Which::Old, self.before[one].clone()), SideSchema::new(Which::New, self.after[other].clone())]
+        [SideSchema::new(DocumentRole::Old, self.before[one].clone()), SideSchema::new(DocumentRole::New, self.after[other].clone())]
     }
 
     fn equal(&self, one: usize, other: usize) -> bool {
@@ -122,7 +125,7 @@ impl<'a> Pairing<'_, 'a> {
     /// Pairs two variants if one of them includes the other and no third variant is related to either in this way.
     fn by_inclusion(
         &self,
-        pairs: &mut Vec<Labelled>,
+        pairs: &mut Vec<VariantMatch>,
         left: &mut Vec<usize>,
         right: &mut Vec<usize>,
         called: &dyn Fn(usize, usize) -> String,
@@ -157,7 +160,7 @@ impl<'a> Pairing<'_, 'a> {
         let Some(target) = reference(variant) else { return BTreeSet::new() };
         let mapping = self.discriminators[side].and_then(|discriminator| discriminator.get("mapping"));
         let pairs = mapping.and_then(Value::as_object).into_iter().flatten();
-        pairs.filter(|(_, to)| to.as_str().is_some_and(|to| mapped(to) == target)).map(|(value, _)| value.clone()).collect()
+        pairs.filter(|(_, to)| to.as_str().is_some_and(|to| reference_of_mapping(to) == target)).map(|(value, _)| value.clone()).collect()
     }
 
     /// Returns the type of two variants, for their label.
@@ -167,7 +170,7 @@ impl<'a> Pairing<'_, 'a> {
 }
 
 /// Returns the type of a variant in words, or `variant` if it has none.
-fn kind(side: &Side, schema: &Value) -> String {
+fn kind(side: &DocumentIndex, schema: &Value) -> String {
     let schema = resolve(side, Cow::Owned(schema.clone())).schema.into_owned();
     let object = members(&schema);
     match object.get("type") {

@@ -8,21 +8,21 @@ use super::{
     differ::{Differ, Location},
     keywords,
     media_types::{Named, content, name},
-    references::{Side, reference},
+    references::{DocumentIndex, reference},
     resolve::resolve,
     rules,
-    values::{Object, bare, both_same, canonical, empty, flag, is_annotation, items, members, order, text},
+    values::{Object, both_same, canonical, empty, flag, is_annotation, items, members, order, text, without_annotations},
 };
 
 /// A path item, one of its operations, and the path template. Parameters of the operation replace parameters of the path item with the same
 /// name.
-pub(super) struct Scope<'a> {
+pub(super) struct OperationInPath<'a> {
     pub path: &'a Object,
     pub operation: &'a Object,
     pub template: &'a str,
 }
 
-fn parameters<'a>(differ: &Differ<'a>, is_old: bool, scope: &Scope<'a>) -> (Named<'a>, Vec<&'a Value>) {
+fn parameters<'a>(differ: &Differ<'a>, is_old: bool, scope: &OperationInPath<'a>) -> (Named<'a>, Vec<&'a Value>) {
     let side = if is_old { &differ.old } else { &differ.new };
     let mut named = Named::new();
     let (mut own, mut replaced) = (Vec::new(), Vec::new());
@@ -59,7 +59,7 @@ pub(super) fn position(template: &str, name: &str) -> Option<usize> {
     template.split('{').skip(1).position(|rest| rest.split('}').next() == Some(name))
 }
 
-pub(super) fn compare_parameters<'a>(differ: &mut Differ<'a>, at: &Location, old: &Scope<'a>, new: &Scope<'a>) {
+pub(super) fn compare_parameters<'a>(differ: &mut Differ<'a>, at: &Location, old: &OperationInPath<'a>, new: &OperationInPath<'a>) {
     for (before, after) in [(old.path, new.path), (old.operation, new.operation)] {
         differ.lists(&at.part("parameters"), "parameters", before, after);
     }
@@ -75,7 +75,7 @@ pub(super) fn compare_parameters<'a>(differ: &mut Differ<'a>, at: &Location, old
         let (was, is) = (before.get(key), after.get(key));
         let (at, place) = (at.part(&called(key, was, is)), key.split(' ').next().unwrap_or_default());
         if IGNORED.contains(&key.as_str()) {
-            let [before, after] = [was, is].map(|parameter| parameter.map(|(_, value)| bare(value)));
+            let [before, after] = [was, is].map(|parameter| parameter.map(|(_, value)| without_annotations(value)));
             if before != after {
                 differ.report_detail(&rules::RESTATED, &at, "parameter");
             }
@@ -205,7 +205,7 @@ pub(super) fn written(differ: &mut Differ, at: &Location, old: &Object, new: &Ob
 }
 
 /// Whether the values of a parameter are neither lists nor objects.
-fn plain(side: &Side, parameter: &Object) -> bool {
+fn plain(side: &DocumentIndex, parameter: &Object) -> bool {
     let schema = parameter.get("schema").map(|schema| resolve(side, Cow::Owned(schema.clone())).schema.into_owned());
     let types = schema.as_ref().and_then(|schema| keywords::named_types(members(schema)).map(|types| types.into_iter().all(is_plain)));
     types.unwrap_or_default()
@@ -248,7 +248,7 @@ pub(super) fn value<'a>(differ: &mut Differ<'a>, at: &Location, old: &'a Object,
 }
 
 /// Returns the schema of the items of a list, if the list is written as one parameter for each item and a single item is a valid list.
-fn list<'a>(side: &Side<'a>, parameter: &Object, schema: &'a Value, place: &str) -> Option<&'a Value> {
+fn list<'a>(side: &DocumentIndex<'a>, parameter: &Object, schema: &'a Value, place: &str) -> Option<&'a Value> {
     let form = text(parameter, "style").is_none_or(|style| style == "form") && ["query", "cookie"].contains(&place);
     let explode = parameter.get("explode").is_none_or(|explode| *explode == Value::Bool(true));
     let schema = members(side.follow(schema).ok()?);
@@ -261,7 +261,7 @@ fn list<'a>(side: &Side<'a>, parameter: &Object, schema: &'a Value, place: &str)
 }
 
 /// Returns the types of a schema in words.
-fn kind(side: &Side, schema: &Value) -> Value {
+fn kind(side: &DocumentIndex, schema: &Value) -> Value {
     let schema = resolve(side, Cow::Owned(schema.clone())).schema.into_owned();
     let types = keywords::named_types(members(&schema)).unwrap_or_default();
     types.into_iter().collect::<Vec<_>>().join(" or ").into()

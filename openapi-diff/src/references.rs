@@ -13,11 +13,11 @@ use super::{
 };
 
 /// The maximum number of references in a chain. A longer chain counts as a loop.
-pub(super) const CHAIN: usize = 100;
+pub(super) const MAX_REFERENCE_CHAIN: usize = 100;
 
 /// One of the two documents, with indexes of its references.
 #[derive(Debug)]
-pub(super) struct Side<'a> {
+pub(super) struct DocumentIndex<'a> {
     pub document: &'a Document,
     /// Subtypes: for the reference to a base schema, the references to the schemas that extend it by `allOf`.
     children: HashMap<&'a str, Vec<String>>,
@@ -67,7 +67,7 @@ fn identified(document: &Document) -> HashMap<&str, &Value> {
     found.into_iter().filter_map(|(id, schemas)| if let [schema] = schemas[..] { Some((id, schema)) } else { None }).collect()
 }
 
-impl<'a> Side<'a> {
+impl<'a> DocumentIndex<'a> {
     pub fn new(document: &'a Document) -> Self {
         let mut children: HashMap<_, Vec<_>> = HashMap::new();
         let schemas = document.root.pointer("/components/schemas").and_then(Value::as_object);
@@ -127,7 +127,7 @@ impl<'a> Side<'a> {
     }
 
     /// Whether a reference leads back to itself, by references and `allOf` alone.
-    pub fn loops(&self, start: &str) -> bool {
+    pub fn is_cyclic(&self, start: &str) -> bool {
         let (mut seen, mut todo) = (HashSet::new(), Vec::from_iter(self.target(start)));
         while let Some(value) = todo.pop() {
             todo.extend(items(value.get("allOf")));
@@ -144,7 +144,7 @@ impl<'a> Side<'a> {
 
     /// Follows the chain of references that begins at a value, and returns the value at its end. Fails with the first broken reference.
     pub fn follow(&self, value: &'a Value) -> Result<&'a Value, String> {
-        let (mut value, mut left) = (value, CHAIN);
+        let (mut value, mut left) = (value, MAX_REFERENCE_CHAIN);
         while let Some(reference) = reference(value) {
             value = self.target(reference).filter(|_| left > 0).ok_or_else(|| reference.to_owned())?;
             left -= 1;
@@ -157,7 +157,7 @@ impl<'a> Side<'a> {
         let Some(discriminator) = schema.get("discriminator") else { return Vec::new() };
         let mut variants: Vec<_> = members(discriminator.get("mapping").unwrap_or(super::values::empty()))
             .iter()
-            .filter_map(|(value, target)| Some((value.clone(), mapped(target.as_str()?))))
+            .filter_map(|(value, target)| Some((value.clone(), reference_of_mapping(target.as_str()?))))
             .collect();
         for child in references.iter().filter_map(|parent| self.children.get(parent.as_str())).flatten() {
             if !variants.iter().any(|(_, target)| target == child) {
@@ -176,7 +176,7 @@ impl<'a> Side<'a> {
                 found.extend(reference(value).map(str::to_owned));
                 if let Some(discriminator) = object.get("discriminator") {
                     let mapping = members(discriminator.get("mapping").unwrap_or(super::values::empty()));
-                    found.extend(mapping.values().filter_map(Value::as_str).map(mapped));
+                    found.extend(mapping.values().filter_map(Value::as_str).map(reference_of_mapping));
                     found.extend(self.children.get(own).into_iter().flatten().cloned());
                 }
                 object.values().for_each(|member| self.within(member, own, found));
@@ -218,7 +218,7 @@ impl<'a> Side<'a> {
 }
 
 /// Returns the references that lead to equal values in both documents, and from which only such references can be reached.
-pub(super) fn unchanged(old: &Side, new: &Side) -> HashSet<String> {
+pub(super) fn unchanged(old: &DocumentIndex, new: &DocumentIndex) -> HashSet<String> {
     let mut all: BTreeSet<_> = old.all_references().union(new.all_references()).cloned().collect();
     all.extend([old, new].into_iter().flat_map(|side| side.children.values().flatten().cloned()));
     let (mut users, mut changed, mut same) = (HashMap::<_, Vec<_>>::new(), Vec::new(), HashSet::new());
@@ -260,7 +260,7 @@ pub(super) fn name_of(reference: &str) -> String {
 }
 
 /// Converts the target of a discriminator mapping, which may be a plain schema name, into a reference.
-pub(super) fn mapped(target: &str) -> String {
+pub(super) fn reference_of_mapping(target: &str) -> String {
     if target.contains(['#', '/', '.']) { target.to_owned() } else { format!("#/components/schemas/{target}") }
 }
 

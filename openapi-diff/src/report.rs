@@ -136,7 +136,7 @@ pub struct Shared {
 /// A difference in behaviour that no document shows. The file of notes describes it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Unshown {
+pub struct UndocumentedDifference {
     pub key: String,
     pub old: String,
     pub new: String,
@@ -159,7 +159,7 @@ pub struct Report {
     pub news: Vec<String>,
     /// Differences in behaviour that neither document shows, from the file of migration notes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub unshown: Vec<Unshown>,
+    pub unshown: Vec<UndocumentedDifference>,
     /// By operation, breaking changes first.
     pub changes: Vec<Change>,
 }
@@ -261,7 +261,8 @@ impl Report {
             _ => notice.clone(),
         };
         let notices = self.notices.iter().map(swapped).collect();
-        let unshown = self.unshown.iter().cloned().map(|row| Unshown { old: row.new, new: row.old, note: None, ..row }).collect();
+        let unshown =
+            self.unshown.iter().cloned().map(|row| UndocumentedDifference { old: row.new, new: row.old, note: None, ..row }).collect();
         Self { unshown, ..Self::of(self.new.clone(), self.old.clone(), self.shared, notices, changes.collect()) }
     }
 

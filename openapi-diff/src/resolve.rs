@@ -11,7 +11,7 @@ use std::{
 use serde_json::Value;
 
 use super::{
-    references::{Side, name_of, reference},
+    references::{DocumentIndex, name_of, reference},
     values::{Object, canonical, flag, is_annotation, items, members, order, same},
 };
 
@@ -66,7 +66,7 @@ pub(super) fn element<'a>(value: &Option<Cow<'a, Value>>, index: usize) -> Optio
 /// The maximum number of references and `allOf` parts that the resolution of one schema may follow.
 const PARTS: usize = 2000;
 
-pub(super) fn resolve<'a>(side: &Side<'a>, schema: Cow<'a, Value>) -> Resolved<'a> {
+pub(super) fn resolve<'a>(side: &DocumentIndex<'a>, schema: Cow<'a, Value>) -> Resolved<'a> {
     let mut flattening = Resolution {
         side,
         names: BTreeSet::new(),
@@ -85,7 +85,7 @@ pub(super) fn resolve<'a>(side: &Side<'a>, schema: Cow<'a, Value>) -> Resolved<'
 }
 
 struct Resolution<'s, 'a> {
-    side: &'s Side<'a>,
+    side: &'s DocumentIndex<'a>,
     names: BTreeSet<String>,
     outer: Vec<String>,
     broken: Vec<String>,

@@ -16,14 +16,14 @@ use super::{
     applicability::Applicability,
     applicators::{APPLICATORS, allows_nothing},
     choices,
-    decisions::Pair,
-    differ::{Blame, Differ, Location},
+    classification::Pair,
+    differ::{Differ, Location, RefusalCause},
     keywords::{self, GROUPS},
     references::reference,
     resolve::{Resolved, element, resolve},
     rules,
-    semantics::{SideSchema, Which},
-    values::{Object, bare, both_same, canonical, empty, is_annotation, items, keys, members},
+    semantics::{DocumentRole, SideSchema},
+    values::{Object, both_same, canonical, empty, is_annotation, items, keys, members, without_annotations},
 };
 
 /// The maximum number of schemas of one body that are compared at each place. If a body has more, it is compared again, and each pair is
@@ -35,20 +35,20 @@ const ONCE: usize = 20_000;
 const DEEP: usize = 64;
 
 /// Two schemas to compare.
-pub(super) struct Task<'a> {
+pub(super) struct SchemaPairTask<'a> {
     pub at: Location,
     pub old: Cow<'a, Value>,
     pub new: Cow<'a, Value>,
-    trail: Trail,
+    trail: ReferencePath,
 }
 
 /// The pairs of references on the path to a schema.
-type Trail = Option<Rc<Link>>;
+type ReferencePath = Option<Rc<Link>>;
 
 struct Link {
     pair: String,
     depth: usize,
-    before: Trail,
+    before: ReferencePath,
 }
 
 /// How a body is compared. `once` is set if each pair is to be reported only once; it holds the pairs that were already compared.
@@ -59,15 +59,15 @@ struct Mode {
 
 /// The queue for subschemas.
 pub(super) struct Subschemas<'q, 'a> {
-    queue: &'q mut VecDeque<Task<'a>>,
-    trail: &'q Trail,
+    queue: &'q mut VecDeque<SchemaPairTask<'a>>,
+    trail: &'q ReferencePath,
 }
 
 impl<'a> Subschemas<'_, 'a> {
     /// Queues two schemas. An absent schema accepts everything.
     pub fn compare(&mut self, at: Location, old: Option<Cow<'a, Value>>, new: Option<Cow<'a, Value>>) {
         let [old, new] = [old, new].map(|schema| schema.unwrap_or(Cow::Borrowed(empty())));
-        self.queue.push_back(Task { at, old, new, trail: self.trail.clone() });
+        self.queue.push_back(SchemaPairTask { at, old, new, trail: self.trail.clone() });
     }
 }
 
@@ -109,7 +109,7 @@ impl<'a> Differ<'a> {
 
     /// Compares two schemas and their subschemas, breadth first. Returns false if the limit was reached.
     fn breadth_first(&mut self, at: &Location, old: Cow<'a, Value>, new: Cow<'a, Value>, mut mode: Mode) -> bool {
-        let mut queue = VecDeque::from([Task { at: at.clone(), old, new, trail: None }]);
+        let mut queue = VecDeque::from([SchemaPairTask { at: at.clone(), old, new, trail: None }]);
         while let Some(task) = queue.pop_front() {
             if self.identical(&task.old, &task.new) {
                 continue;
@@ -122,7 +122,7 @@ impl<'a> Differ<'a> {
             *left = left.saturating_sub(1);
             let pair = named(&task);
             let written = [&task.old, &task.new].map(choices::written);
-            let sources = [SideSchema::new(Which::Old, task.old.clone()), SideSchema::new(Which::New, task.new.clone())];
+            let sources = [SideSchema::new(DocumentRole::Old, task.old.clone()), SideSchema::new(DocumentRole::New, task.new.clone())];
             let (old, new) = (resolve(&self.old, task.old), resolve(&self.new, task.new));
             let Some(trail) = entered(task.trail, pair, &mut mode.once) else { continue };
             if mode.once.is_none() && trail.as_ref().is_some_and(|link| link.depth > DEEP) {
@@ -143,7 +143,7 @@ impl<'a> Differ<'a> {
     fn report_any(&mut self, rule: &'static rules::Rule, at: &Location) {
         let from = self.found.len();
         self.report(rule, at);
-        self.blame(from, &Blame::Keywords(vec!["schema".to_owned(), "not".to_owned()]));
+        self.blame(from, &RefusalCause::Keywords(vec!["schema".to_owned(), "not".to_owned()]));
     }
 
     fn pair(&mut self, at: &Location, old: &Resolved<'a>, new: &Resolved<'a>, pair: &Pair<'_, 'a>, below: &mut Subschemas<'_, 'a>) {
@@ -191,7 +191,7 @@ impl<'a> Differ<'a> {
         for group in GROUPS.iter().filter(|group| reach.compares(group.keys[0]) && !(excluded && group.keys[0] == "type")) {
             let from = self.found.len();
             group.compare(self, at, one, other);
-            self.revise(at, pair, [one, other], from, group.keys);
+            self.reclassify_findings(at, pair, [one, other], from, group.keys);
         }
         reach.account(self, at, from);
         if reach.compares("properties") {
@@ -203,9 +203,11 @@ impl<'a> Differ<'a> {
         if !excluded {
             choices::compare(self, at, old, new, pair, below);
             self.applicators(at, old, new, pair, &reach, below);
-            self.unjoined(at, old, new, below);
+            self.compare_unmerged_parts(at, old, new, below);
         }
-        if reach.compares("xml") && !both_same(one.get("xml").map(bare).as_ref(), other.get("xml").map(bare).as_ref()) {
+        if reach.compares("xml")
+            && !both_same(one.get("xml").map(without_annotations).as_ref(), other.get("xml").map(without_annotations).as_ref())
+        {
             match at.xml {
                 true => self.report_values(
                     &rules::XML_CHANGED,
@@ -246,7 +248,7 @@ impl<'a> Differ<'a> {
 }
 
 /// A key for a pair of schemas that consist of references. Only such pairs can be recursive.
-fn named(task: &Task) -> Option<String> {
+fn named(task: &SchemaPairTask) -> Option<String> {
     let name = |schema: &Value| match reference(schema) {
         Some(reference) if members(schema).len() == 1 => Some(reference.to_owned()),
         None if ["allOf", "oneOf", "anyOf"].iter().all(|key| schema.get(*key).is_none()) => None,
@@ -256,7 +258,7 @@ fn named(task: &Task) -> Option<String> {
 }
 
 /// Adds a pair to the trail. None if the pair was compared before.
-fn entered(trail: Trail, pair: Option<String>, once: &mut Option<HashSet<String>>) -> Option<Trail> {
+fn entered(trail: ReferencePath, pair: Option<String>, once: &mut Option<HashSet<String>>) -> Option<ReferencePath> {
     let Some(pair) = pair else { return Some(trail) };
     if let Some(once) = once {
         return once.insert(pair).then_some(trail);

@@ -6,9 +6,9 @@ use serde_json::Value;
 
 use super::{
     differ::{Differ, Location},
-    references::Side,
+    references::DocumentIndex,
     rules,
-    values::{Object, bare, both_same, canonical, empty, is_annotation, items, keys, members, same},
+    values::{Object, both_same, canonical, empty, is_annotation, items, keys, members, same, without_annotations},
 };
 
 /// A security requirement: the security schemes, all of which are needed, and the scopes of each.
@@ -99,8 +99,9 @@ pub(super) fn compare<'a>(differ: &mut Differ<'a>, at: &Location, old: &'a Objec
             }
         }
     }
-    let resolved =
-        |side: &Side, way: &Requirement| way.iter().map(|(name, scopes)| (definition(side, name), scopes.clone())).collect::<BTreeSet<_>>();
+    let resolved = |side: &DocumentIndex, way: &Requirement| {
+        way.iter().map(|(name, scopes)| (definition(side, name), scopes.clone())).collect::<BTreeSet<_>>()
+    };
     let pairs = take_pairs(&mut gone, &mut come, |one, other| resolved(&differ.old, one) == resolved(&differ.new, other));
     if !pairs.is_empty() {
         differ.report_detail(&rules::RESTATED, at, "security");
@@ -112,7 +113,7 @@ pub(super) fn compare<'a>(differ: &mut Differ<'a>, at: &Location, old: &'a Objec
     }
 }
 
-fn effective<'a>(side: &Side<'a>, operation: &'a Object) -> Option<&'a Value> {
+fn effective<'a>(side: &DocumentIndex<'a>, operation: &'a Object) -> Option<&'a Value> {
     operation.get("security").or_else(|| side.root().get("security"))
 }
 
@@ -134,7 +135,7 @@ fn take_pairs(
 }
 
 /// Returns the definition of a security scheme in canonical JSON, or its name if it is not defined.
-fn definition(side: &Side, name: &str) -> String {
+fn definition(side: &DocumentIndex, name: &str) -> String {
     let scheme = members(members(side.get("components")).get("securitySchemes").unwrap_or(empty())).get(name);
     match scheme.and_then(|scheme| side.follow(scheme).ok()).and_then(Value::as_object) {
         Some(scheme) => {
@@ -151,7 +152,7 @@ pub(super) fn schemes<'a>(differ: &mut Differ<'a>, old: &'a Object, new: &'a Obj
     let whole = Location::document("components");
     let Some((before, after)) = differ.maps(&whole, "securitySchemes", old, new) else { return };
     let mut used = BTreeSet::new();
-    [&differ.old, &differ.new].into_iter().for_each(|side| asked_for(&side.document.root, &mut used));
+    [&differ.old, &differ.new].into_iter().for_each(|side| required_schemes(&side.document.root, &mut used));
     for name in keys(before, after) {
         let at = Location::document(&format!("security scheme {name}"));
         let (Some(one), Some(other)) = (before.get(name), after.get(name)) else {
@@ -159,7 +160,7 @@ pub(super) fn schemes<'a>(differ: &mut Differ<'a>, old: &'a Object, new: &'a Obj
             continue;
         };
         if !used.contains(name) {
-            if !same(&bare(one), &bare(other)) {
+            if !same(&without_annotations(one), &without_annotations(other)) {
                 differ.report_values(&rules::UNUSED_CHANGED, &at, Some(one), Some(other));
             }
             continue;
@@ -191,11 +192,11 @@ pub(super) fn schemes<'a>(differ: &mut Differ<'a>, old: &'a Object, new: &'a Obj
 }
 
 /// Collects the names of the security schemes that any requirement within a value names.
-fn asked_for<'v>(value: &'v Value, used: &mut BTreeSet<&'v str>) {
+fn required_schemes<'v>(value: &'v Value, used: &mut BTreeSet<&'v str>) {
     if let Some(requirements) = value.get("security") {
         used.extend(items(Some(requirements)).iter().flat_map(|way| members(way).keys()).map(String::as_str));
     }
-    members(value).values().chain(items(Some(value))).for_each(|inner| asked_for(inner, used));
+    members(value).values().chain(items(Some(value))).for_each(|inner| required_schemes(inner, used));
 }
 
 /// Compares OAuth flows and their scopes. The description of a scope is not compared.

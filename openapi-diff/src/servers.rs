@@ -7,7 +7,7 @@ use super::{
     keywords,
     media_types::{Named, name},
     rules,
-    values::{Object, bare, both_same, canonical, empty, items, keys, members, same, text},
+    values::{Object, both_same, canonical, empty, items, keys, members, same, text, without_annotations},
 };
 
 /// Compares the servers of a document or an operation.
@@ -63,7 +63,9 @@ pub(super) fn server(differ: &mut Differ, at: &Location, old: &Object, new: &Obj
                     let [was, is] = [was, is].map(|variable| members(variable.unwrap_or(empty())));
                     let from = differ.found.len();
                     variable(differ, &at, was, is);
-                    if differ.found.len() == from && bare(&Value::Object(was.clone())) != bare(&Value::Object(is.clone())) {
+                    if differ.found.len() == from
+                        && without_annotations(&Value::Object(was.clone())) != without_annotations(&Value::Object(is.clone()))
+                    {
                         differ.report_detail(&rules::RESTATED, &at, "variable");
                     }
                 }

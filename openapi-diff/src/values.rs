@@ -97,7 +97,7 @@ pub(super) fn canonical(value: &Value) -> String {
 }
 
 /// Returns the form of a value in a report: the value itself if its JSON has at most 300 bytes, else the beginning of its SHA-256 hash.
-pub(super) fn brief(value: &Value) -> Value {
+pub(super) fn report_form(value: &Value) -> Value {
     let text = canonical(value);
     if text.len() <= 300 { value.clone() } else { Value::String(format!("sha256:{}", &hex(&sha256(&text))[..16])) }
 }
@@ -111,7 +111,7 @@ pub(super) fn hex(bytes: &[u8]) -> String {
 }
 
 /// Returns a value without its annotations, which are removed at any depth.
-pub(super) fn bare(value: &Value) -> Value {
+pub(super) fn without_annotations(value: &Value) -> Value {
     /// Keywords whose objects have free names as keys. Such a name is kept even if it equals an annotation.
     const NAMES: [&str; 13] = [
         "properties",

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::{
     config::Config,
-    domain::clock::World,
+    domain::clock::ClocksAndIds,
     store::{self, Db, sandbox::ServerLock, settings::encryption_keys::SecretKeys, slow_statements},
     telemetry::metrics::Metrics,
 };
@@ -21,17 +21,17 @@ async fn connect(config: &Config, metrics: Option<&Metrics>) -> store::Result<Db
 
 /// Opens the database for a command, as [`open_served`] does, whether or not it is a sandbox. For a sandbox, the returned
 /// world has the sandbox's clock.
-pub async fn open_migrated(config: &Config) -> store::Result<(Db, World)> {
+pub async fn open_migrated(config: &Config) -> store::Result<(Db, ClocksAndIds)> {
     let db = connect(config, None).await?;
     db.migrate_up().await?;
-    let world = world_of(&db).await?;
-    Ok((prepared(config, db).await?, world))
+    let clocks_and_ids = clocks_of(&db).await?;
+    Ok((prepared(config, db).await?, clocks_and_ids))
 }
 
 /// The open database of a server.
 pub struct ServedDatabase {
     pub db: Db,
-    pub world: World,
+    pub clocks_and_ids: ClocksAndIds,
     /// Held for a sandbox: prevents other servers from serving the same sandbox.
     pub lock: Option<ServerLock>,
 }
@@ -52,22 +52,22 @@ pub async fn open_served(config: &Config, metrics: &Metrics, as_sandbox: bool) -
     }
     let lock = if as_sandbox { Some(db.lock_for_server().await?) } else { None };
     // The clock is read while the lock is held, so no other server moves it afterwards.
-    let world = world_of(&db).await?;
-    Ok(ServedDatabase { db: prepared(config, db).await?, world, lock })
+    let clocks_and_ids = clocks_of(&db).await?;
+    Ok(ServedDatabase { db: prepared(config, db).await?, clocks_and_ids, lock })
 }
 
 /// Returns the clocks of this database: real time, or for a sandbox a clock that is ahead of real time.
-async fn world_of(db: &Db) -> store::Result<World> {
+async fn clocks_of(db: &Db) -> store::Result<ClocksAndIds> {
     let ahead = db.sandbox_ahead().await?;
-    Ok(ahead.map_or_else(World::real, |ahead| World::real().in_sandbox(ahead)))
+    Ok(ahead.map_or_else(ClocksAndIds::real, |ahead| ClocksAndIds::real().in_sandbox(ahead)))
 }
 
 /// Prepares an open database: deletes former sort positions of rows that another database server noted, sets the keys that encrypt stored
 /// secrets, and encrypts secrets that are stored in plain text.
 async fn prepared(config: &Config, db: Db) -> store::Result<Db> {
-    db.adopt_places().await?;
+    db.discard_foreign_positions().await?;
     let db = db.with_secret_keys(secret_keys(config)?);
-    let sealed = db.seal_plain().await?;
+    let sealed = db.encrypt_plain().await?;
     if sealed > 0 {
         tracing::info!(sealed, "secrets that were stored as they are were encrypted");
     }

@@ -48,10 +48,10 @@ impl Bench {
     async fn new() -> Self {
         let fixture = Fixture::new().await;
         let clock = MovableClock::at(NOW * 1000);
-        let world = World::of(clock.clone(), Arc::new(RandomIds));
+        let clocks_and_ids = ClocksAndIds::of(clock.clone(), Arc::new(RandomIds));
         let (db, index) = (fixture.db.clone(), tempfile::tempdir().unwrap());
-        let (callers, folder) = (Callers::default(), index.path().join("index"));
-        let app = App::new(db, world, Metrics::default(), callers, Connectors::none(), Targets::Any, folder).await.unwrap();
+        let (callers, folder) = (ClientSettings::default(), index.path().join("index"));
+        let app = App::new(db, clocks_and_ids, Metrics::default(), callers, Connectors::none(), Targets::Any, folder).await.unwrap();
         let service = app.state.service.clone();
         let other = StoreId::from(format!("{}-other", fixture.store));
         let store = Store {
@@ -182,7 +182,7 @@ async fn a_bridge_brings_messages_in_with_its_own_secret() {
     assert_eq!(bench.send(&sign(&second, "new", later, bench.message("a1", 41).to_string())).await.0, 200);
     bench.service.remove_bridge(&Editor::command_line(store), &"a1".into()).await.unwrap();
     assert_eq!(bench.send(&sign(&second, "gone", later, bench.message("a1", 42).to_string())).await.0, 401);
-    bench.service.db().forget_signatures(bench.service.world().now()).await.unwrap();
+    bench.service.db().prune_signatures(bench.service.clocks_and_ids().now()).await.unwrap();
     assert_eq!(bench.fixture.rows_of("accepted_signatures").await, 1);
 }
 
@@ -218,9 +218,9 @@ async fn a_signed_request_that_failed_may_be_sent_again_and_one_that_succeeded_m
 }
 
 /// A pseudo-random generator (xorshift) that gives the same numbers in every run.
-struct Dice(u64);
+struct PseudoRandom(u64);
 
-impl Dice {
+impl PseudoRandom {
     fn below(&mut self, count: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -239,7 +239,7 @@ const REQUESTS: usize = 10_000;
 
 /// Returns a request that must be refused, of the kind `n % KINDS`, and the expected status of the response. `accepted` are requests that
 /// were accepted before.
-fn refused_request(bench: &Bench, dice: &mut Dice, n: usize, secrets: &[SigningSecret; 3], accepted: &[Signed]) -> (Signed, u16) {
+fn refused_request(bench: &Bench, dice: &mut PseudoRandom, n: usize, secrets: &[SigningSecret; 3], accepted: &[Signed]) -> (Signed, u16) {
     let [own, beside, foreign] = secrets;
     let id = format!("msg_{n}");
     let time = NOW - 290 + dice.below(580) as i64;
@@ -323,7 +323,7 @@ async fn of_ten_thousand_forged_stale_replayed_and_foreign_requests_none_is_acce
         accepted.push(signed);
     }
     let before = (bench.rows().await, bench.others().await);
-    let mut dice = Dice(0x9e37_79b9_7f4a_7c15);
+    let mut dice = PseudoRandom(0x9e37_79b9_7f4a_7c15);
     let requests: Vec<_> = (0..REQUESTS).map(|n| (n, refused_request(&bench, &mut dice, n, &secrets, &accepted))).collect();
     let parts = requests.chunks(REQUESTS / 8).map(|part| {
         let (bench, part) = (bench.clone(), part.to_vec());

@@ -70,8 +70,8 @@ pub struct BridgeOutput {
 
 impl BridgeCommand {
     pub async fn run(self, config: &Config) -> CliResult {
-        let (db, world) = open_migrated(config).await?;
-        self.execute(&service(db.clone(), world).delivering_to(config.targets())).await?;
+        let (db, clocks_and_ids) = open_migrated(config).await?;
+        self.execute(&service(db.clone(), clocks_and_ids).delivering_to(config.targets())).await?;
         Ok(db.close().await?)
     }
 

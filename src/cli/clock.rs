@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// The time-out of a request to advance the clock. It is longer than the ten minutes after which the server ends an advance.
-const PATIENCE: Duration = Duration::from_secs(660);
+const ADVANCE_TIMEOUT: Duration = Duration::from_secs(660);
 
 #[derive(Args, Debug)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -108,7 +108,7 @@ impl ServerArgs {
         })?;
         let url = format!("{}{SETTINGS_PREFIX}{path}", self.url.trim_end_matches('/'));
         let unreachable = |error: reqwest::Error| Failed(format!("{url} cannot be asked: {}", explained(&error)));
-        let mut request = client(Policy::none()).map_err(Failed)?.request(method, &url).bearer_auth(token).timeout(PATIENCE);
+        let mut request = client(Policy::none()).map_err(Failed)?.request(method, &url).bearer_auth(token).timeout(ADVANCE_TIMEOUT);
         if let Some(body) = body {
             request = request.header("content-type", "application/json").body(body.to_string());
         }

@@ -16,7 +16,7 @@ use self::{
     source::{document, text},
 };
 use super::{Failed, complain, note, print};
-use crate::domain::clock::World;
+use crate::domain::clock::ClocksAndIds;
 
 #[derive(Subcommand, Debug)]
 pub enum ContractCommand {
@@ -169,7 +169,7 @@ impl Diff {
             ReportFormat::Text => report.text(),
             ReportFormat::Md => report.markdown(),
             ReportFormat::Json => report.json(),
-            ReportFormat::Html => report.html(&openapi_diff::Surroundings::default()),
+            ReportFormat::Html => report.html(&openapi_diff::PageContext::default()),
             ReportFormat::Sarif => report.sarif(&self.new),
             ReportFormat::Junit => report.junit(mildest),
             ReportFormat::Github => report.github(&self.new),
@@ -185,7 +185,7 @@ impl Diff {
         let approvals = self.approved.as_deref().map(|file| json(file, "approvals", APPROVALS)).transpose()?.unwrap_or_default();
         let severities = self.severity.as_deref().map(|file| json(file, "severities", SEVERITIES)).transpose()?.unwrap_or_default();
         let ignored = self.ignore.iter().map(|Ignore::GeneratedCode| Ignored::GeneratedCode).collect();
-        let today = World::real().now().to_string().chars().take(10).collect();
+        let today = ClocksAndIds::real().now().to_string().chars().take(10).collect();
         Ok(Gate { approvals, severities, ignored, path: self.match_path.clone(), today })
     }
 }

@@ -25,15 +25,15 @@ use crate::{
 /// The maximum number of records or changes per request.
 const PAGE: usize = 500;
 /// The time of a long poll in seconds: the server responds earlier if there is a change.
-const WAIT: u64 = 30;
+const LONG_POLL_SECONDS: u64 = 30;
 /// The base of the exponential backoff. The pause after the n-th failure in a row is this value times 2 to the power of n, at most
 /// [`LONGEST_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(15);
 /// The number of failures in a row after which `--once` gives up.
-const FAILURES: u32 = 10;
+const MAX_STEP_FAILURES: u32 = 10;
 /// The minimum pause between two writes of the file, as a multiple of the duration of the last write.
-const RESTS: u32 = 10;
+const WRITE_PAUSE_FACTOR: u32 = 10;
 
 #[derive(Args, Debug)]
 pub struct CopyArgs {
@@ -72,7 +72,7 @@ impl CopyArgs {
                 Err(StepError::Lasting(reason)) => return Err(Failed(reason)),
                 Err(StepError::Passing(reason, pause)) => {
                     failures += 1;
-                    if self.once && failures >= FAILURES {
+                    if self.once && failures >= MAX_STEP_FAILURES {
                         return Err(Failed(reason));
                     }
                     let doubled = FIRST_PAUSE.saturating_mul(1 << failures.min(16)).min(LONGEST_PAUSE);
@@ -181,16 +181,16 @@ impl FollowingCopy {
         }
         self.unwritten |= !page.records.is_empty();
         self.is_current = position.walk.is_none() && page.is_last;
-        if self.is_current && self.unwritten && self.rest().is_zero() {
+        if self.is_current && self.unwritten && self.write_pause().is_zero() {
             self.write(&store).await?;
         }
         self.store = Some(store);
         Ok(())
     }
 
-    /// Returns the remaining pause before the file may be written again ([`RESTS`]).
-    fn rest(&self) -> Duration {
-        self.written.map_or(Duration::ZERO, |(at, took)| took.saturating_mul(RESTS).saturating_sub(at.elapsed()))
+    /// Returns the remaining pause before the file may be written again ([`WRITE_PAUSE_FACTOR`]).
+    fn write_pause(&self) -> Duration {
+        self.written.map_or(Duration::ZERO, |(at, took)| took.saturating_mul(WRITE_PAUSE_FACTOR).saturating_sub(at.elapsed()))
     }
 
     /// Returns the time of the next long poll in seconds: 0 if the copy is not current, short if the file has to be written soon.
@@ -198,7 +198,11 @@ impl FollowingCopy {
         if !self.is_current {
             return 0;
         }
-        if self.file.is_some() && self.unwritten { self.rest().as_secs().saturating_add(1).min(WAIT) } else { WAIT }
+        if self.file.is_some() && self.unwritten {
+            self.write_pause().as_secs().saturating_add(1).min(LONG_POLL_SECONDS)
+        } else {
+            LONG_POLL_SECONDS
+        }
     }
 
     async fn write(&mut self, store: &StoreId) -> CliResult {

@@ -11,11 +11,11 @@ use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 
 use super::{CliResult, demo_data, print, serve::Listen};
 use crate::{
-    app::{App, Callers, ServedDatabase, ToolSettings, open_served, service},
+    app::{App, ClientSettings, ServedDatabase, ToolSettings, open_served, service},
     config::Config,
     delivery::{connector::Connectors, simulator::Simulator},
     domain::{
-        clock::World,
+        clock::ClocksAndIds,
         events::Actor,
         grants::GrantSet,
         ids::StoreId,
@@ -28,13 +28,13 @@ use crate::{
     revision,
     service::{
         WriteContext,
-        import::{self, Options, Spool},
+        import::{self, Options, RereadableInput},
         keys::NewKey,
         stores,
     },
     store::Db,
     telemetry::metrics::Metrics,
-    tools::{self, Permits},
+    tools::{self, ToolPermissions},
 };
 
 /// The name of the demo's key.
@@ -61,23 +61,23 @@ impl Demo {
         let url = format!("sqlite://{}", utf8_percent_encode(path, NOT_IN_PATHS));
         let config = Config { database_url: url, secret_key_file: None, secret_key: None, index_dir: None, ..config.clone() };
         let metrics = Metrics::default();
-        let ServedDatabase { db, world, lock: _ } = open_served(&config, &metrics, false).await?;
-        let (key, link) = fill(&db, &world).await?;
-        let callers = Callers { bounds: config.bounds(), ..Callers::default() };
+        let ServedDatabase { db, clocks_and_ids, lock: _ } = open_served(&config, &metrics, false).await?;
+        let (key, link) = fill(&db, &clocks_and_ids).await?;
+        let callers = ClientSettings { bounds: config.bounds(), ..ClientSettings::default() };
         let connectors = Connectors::every(Arc::new(Simulator));
-        let app = App::new(db, world, metrics, callers, connectors, Targets::PublicAndLoopback, config.index_folder()).await?;
-        let app = app.with_tools(ToolSettings { permits: Permits::default(), hosts: self.listen.hosts() });
+        let app = App::new(db, clocks_and_ids, metrics, callers, connectors, Targets::PublicAndLoopback, config.index_folder()).await?;
+        let app = app.with_tools(ToolSettings { permits: ToolPermissions::default(), hosts: self.listen.hosts() });
         self.listen.serve(&app, |addresses| print(&welcome(&addresses.url, &key, &link, self.keep.as_deref()))).await
     }
 }
 
 /// Creates the store unless it exists, replaces the former demo key by a new one with all scopes, and creates a link to the settings page.
-async fn fill(db: &Db, world: &World) -> Result<(Secret, Secret), super::Failed> {
+async fn fill(db: &Db, clocks_and_ids: &ClocksAndIds) -> Result<(Secret, Secret), super::Failed> {
     let store = StoreId::from(STORE);
     let stores = db.stores().await?;
     if stores.is_empty() {
         let settings = stores::StoreSettings { name: Some("Demo shop".to_owned()), ..stores::StoreSettings::default() };
-        stores::create(db, world, store.clone(), settings).await?;
+        stores::create(db, clocks_and_ids, store.clone(), settings).await?;
     } else if stores.iter().all(|other| other.id != store) {
         let reason = format!("the file holds other stores, but no store `{store}`; `--keep` needs a file of an earlier demo, or a new one");
         return Err(super::Failed(reason));
@@ -85,10 +85,10 @@ async fn fill(db: &Db, world: &World) -> Result<(Secret, Secret), super::Failed>
     // The import creates the owner. Without an owner, the store is new, or an earlier start was killed before the import.
     let is_new = db.users(&store, Some(&demo_data::owner())).await?.is_empty();
     if is_new {
-        let spool = Spool::copy(Cursor::new(demo_data::lines(world.now()).collect::<Vec<_>>().join("\n")))?;
-        import::run(db, world, &store, spool, Options::default()).await?;
+        let spool = RereadableInput::copy(Cursor::new(demo_data::lines(clocks_and_ids.now()).collect::<Vec<_>>().join("\n")))?;
+        import::run(db, clocks_and_ids, &store, spool, Options::default()).await?;
     }
-    let (service, editor) = (service(db.clone(), world.clone()), Editor::command_line(store.clone()));
+    let (service, editor) = (service(db.clone(), clocks_and_ids.clone()), Editor::command_line(store.clone()));
     // Does not delete a key that a user created under the same name: it usually has an owner or fewer scopes.
     let is_former =
         |key: &&ApiKey| key.name == KEY_NAME && key.owner.is_none() && Scope::ALL.iter().all(|scope| key.scopes.contains(*scope));

@@ -32,7 +32,7 @@ const PEOPLE: [(&str, &str); 12] = [
 ];
 
 /// Dialogues, grouped by language: the customer's question, the shop's answer, the customer's reply, the shop's second answer.
-const TALKS: [(&str, &str, &str, &str); 12] = [
+const DIALOGUES: [(&str, &str, &str, &str); 12] = [
     ("สวัสดีค่ะ สั่งของไปเมื่อวันจันทร์ ยังไม่ได้รับเลย", "สวัสดีค่ะ ขอหมายเลขคำสั่งซื้อหน่อยนะคะ", "ORD-20418 ค่ะ", "พัสดุถึงวันพรุ่งนี้ค่ะ ขออภัยที่ล่าช้านะคะ"),
     ("สินค้าที่ได้รับชำรุด ขอคืนเงินได้ไหมครับ", "ได้ครับ รบกวนส่งรูปสินค้าให้หน่อยครับ", "ส่งให้แล้วครับ", "ดำเนินการคืนเงินแล้วครับ ภายใน 3 วันทำการ"),
     ("มีไซซ์ M สีดำไหมคะ", "มีค่ะ เหลือ 4 ตัว", "งั้นเอา 1 ตัวค่ะ", "จองไว้ให้แล้วนะคะ"),
@@ -363,7 +363,7 @@ impl DemoData {
     }
 
     fn messages(&self, n: usize, round: i64, conversation: &str, opened: i64, waiting: bool) -> Vec<Value> {
-        let (ask, answer, more, end) = TALKS[(n + round as usize * 5) % TALKS.len()];
+        let (ask, answer, more, end) = DIALOGUES[(n + round as usize * 5) % DIALOGUES.len()];
         let contact = n % CONTACTS;
         let (first, last) = PEOPLE[contact % PEOPLE.len()];
         let texts = [ask, answer, more, end];
@@ -417,18 +417,18 @@ mod tests {
     #[tokio::test]
     async fn the_demo_imports() {
         use crate::{
-            domain::clock::World,
+            domain::clock::ClocksAndIds,
             service::{import, stores},
             store::Db,
         };
         let folder = tempfile::tempdir().unwrap();
         let db = Db::open(&format!("sqlite://{}", folder.path().join("demo.db").display()), 1, None).await.unwrap();
         db.migrate_up().await.unwrap();
-        let (world, id) = (World::real(), "demo".into());
+        let (clocks_and_ids, id) = (ClocksAndIds::real(), "demo".into());
         let settings = stores::StoreSettings { name: Some("Demo".to_owned()), ..Default::default() };
-        stores::create(&db, &world, id, settings).await.unwrap();
-        let spool = import::Spool::of_lines(lines(now())).unwrap();
-        let summary = import::run(&db, &world, &"demo".into(), spool, import::Options::default()).await.unwrap();
+        stores::create(&db, &clocks_and_ids, id, settings).await.unwrap();
+        let spool = import::RereadableInput::of_lines(lines(now())).unwrap();
+        let summary = import::run(&db, &clocks_and_ids, &"demo".into(), spool, import::Options::default()).await.unwrap();
         assert!(summary.total() > 700);
     }
 

@@ -25,8 +25,8 @@ pub struct EventsArgs {
 
 impl EventsArgs {
     pub async fn run(self, config: &Config) -> CliResult {
-        let (db, world) = open_migrated(config).await?;
-        let service = service(db.clone(), world);
+        let (db, clocks_and_ids) = open_migrated(config).await?;
+        let service = service(db.clone(), clocks_and_ids);
         let store = StoreId::from(self.store);
         let mut after = self.after;
         loop {

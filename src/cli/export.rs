@@ -47,12 +47,12 @@ impl ExportArgs {
                 }
                 Some(former) => {
                     let target = fs::canonicalize(&self.file).map_err(named)?;
-                    let file = beside(&db, &store, &target, named).await?;
+                    let file = export_to_temporary(&db, &store, &target, named).await?;
                     file.as_file().set_permissions(former.permissions()).map_err(named)?;
                     file.persist(&target).map_err(|error| named(error.error))?;
                 }
                 None => {
-                    let file = beside(&db, &store, &self.file, named).await?;
+                    let file = export_to_temporary(&db, &store, &self.file, named).await?;
                     file.persist(&self.file).map_err(|error| named(error.error))?;
                 }
             }
@@ -70,7 +70,12 @@ async fn stream(db: &Db, store: &StoreId, out: impl Write + Send) -> CliResult {
 }
 
 /// Writes the export to a temporary file in the folder of the target, so that the last step is a rename within one file system.
-async fn beside(db: &Db, store: &StoreId, target: &Path, named: impl Fn(io::Error) -> Failed) -> Result<NamedTempFile, Failed> {
+async fn export_to_temporary(
+    db: &Db,
+    store: &StoreId,
+    target: &Path,
+    named: impl Fn(io::Error) -> Failed,
+) -> Result<NamedTempFile, Failed> {
     let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut file = NamedTempFile::new_in(folder).map_err(&named)?;
     export::run(db, store, &mut BufWriter::new(file.as_file_mut())).await?;

@@ -12,10 +12,10 @@ use tokio::{
 use super::{CliResult, Failed, print, serve::Listen};
 
 /// The time-out of the request: shorter than the usual time-out of a container's health check, so that the reason is printed in time.
-const PATIENCE: Duration = Duration::from_secs(4);
+const HEALTH_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// The maximum number of bytes of the response that are read.
-const MOST: u64 = 64 * 1024;
+const MAX_HEALTH_BYTES: u64 = 64 * 1024;
 
 #[derive(Args, Debug)]
 pub struct Health {
@@ -26,8 +26,8 @@ pub struct Health {
 impl Health {
     pub async fn run(self) -> CliResult {
         let address = reachable(&self.listen.listen);
-        let answer = timeout(PATIENCE, ask(&address)).await;
-        let answer = answer.map_err(|_| Failed(format!("{address} did not answer within {} seconds", PATIENCE.as_secs())))?;
+        let answer = timeout(HEALTH_TIMEOUT, ask(&address)).await;
+        let answer = answer.map_err(|_| Failed(format!("{address} did not answer within {} seconds", HEALTH_TIMEOUT.as_secs())))?;
         let answer = answer.map_err(|error| Failed(format!("{address} cannot be asked: {error}")))?;
         let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
         if head.split(' ').nth(1) == Some("200") {
@@ -51,6 +51,6 @@ async fn ask(address: &str) -> std::io::Result<String> {
     let mut server = TcpStream::connect(address).await?;
     server.write_all(format!("GET /readyz HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n").as_bytes()).await?;
     let mut answer = Vec::new();
-    server.take(MOST).read_to_end(&mut answer).await?;
+    server.take(MAX_HEALTH_BYTES).read_to_end(&mut answer).await?;
     Ok(String::from_utf8_lossy(&answer).into_owned())
 }

@@ -9,7 +9,7 @@ use crate::{
     app::open_migrated,
     config::{Config, switch},
     domain::ids::StoreId,
-    service::import::{self, Options, Spool, Summary},
+    service::import::{self, Options, RereadableInput, Summary},
 };
 
 #[derive(Args, Debug)]
@@ -49,14 +49,14 @@ impl ImportArgs {
             return Err(Failed("`--store ID` and a file are needed, or `--schema` or `--example`".to_owned()));
         };
         let from_stdin = file.as_os_str() == "-";
-        let spool = if from_stdin { Spool::copy(stdin().lock()) } else { Spool::open(&file) };
+        let spool = if from_stdin { RereadableInput::copy(stdin().lock()) } else { RereadableInput::open(&file) };
         let name = if from_stdin { "standard input".to_owned() } else { format!("`{}`", file.display()) };
         let spool = spool.map_err(|error| Failed(format!("{name} cannot be read: {error}")))?;
-        let (db, world) = open_migrated(config).await?;
+        let (db, clocks_and_ids) = open_migrated(config).await?;
 
         let (bar, progress) = progress::bar();
         let options = Options { dry_run: self.dry_run, progress };
-        let outcome = import::run(&db, &world, &StoreId::from(store), spool, options).await;
+        let outcome = import::run(&db, &clocks_and_ids, &StoreId::from(store), spool, options).await;
         if let Some(bar) = bar {
             bar.finish_and_clear();
         }

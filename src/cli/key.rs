@@ -98,13 +98,13 @@ pub struct KeyOutput {
 
 impl KeyCommand {
     pub async fn run(self, config: &Config) -> CliResult {
-        let (db, world) = open_migrated(config).await?;
-        self.execute(&service(db.clone(), world).bounded_by(config.bounds())).await?;
+        let (db, clocks_and_ids) = open_migrated(config).await?;
+        self.execute(&service(db.clone(), clocks_and_ids).bounded_by(config.bounds())).await?;
         Ok(db.close().await?)
     }
 
     async fn execute(self, service: &Service) -> CliResult {
-        let now = service.world().now();
+        let now = service.clocks_and_ids().now();
         match self {
             Self::Create { store, name, scopes, user, output } => {
                 let new = NewKey { name, scopes: scopes.into_iter().collect(), owner: user };

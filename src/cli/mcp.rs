@@ -10,11 +10,11 @@ use tokio::{
 
 use super::{CliResult, Failed, http_client::client, serve::public_url};
 use crate::{
-    app::{App, Callers, open_migrated},
+    app::{App, ClientSettings, open_migrated},
     config::{Config, api_key, switch},
     delivery::connector::Connectors,
     telemetry::metrics::Metrics,
-    tools::{Narrowing, Permits, RemoteTools, named_tools},
+    tools::{CallerLimits, RemoteTools, ToolPermissions, named_tools},
 };
 
 #[derive(Args, Debug)]
@@ -51,8 +51,8 @@ impl Mcp {
                 "there is no API key; set COUNTERPART_API_KEY to one of the store's keys, which `counterpart key create` prints".to_owned(),
             )
         })?;
-        let permits = Permits { send: self.allow_send };
-        let narrowing = Narrowing {
+        let permits = ToolPermissions { send: self.allow_send };
+        let narrowing = CallerLimits {
             read_only: !self.write && !self.allow_send,
             drafts_only: !self.allow_send,
             tools: self.tools.map(|ToolNames(names)| names),
@@ -61,13 +61,15 @@ impl Mcp {
             let relay = RemoteTools::connect(client(Policy::none()).map_err(Failed)?, url, key, narrowing).await.map_err(Failed)?;
             return serve(relay).await;
         }
-        let (db, world) = open_migrated(config).await?;
-        if world.sandbox.is_some() {
+        let (db, clocks_and_ids) = open_migrated(config).await?;
+        if clocks_and_ids.sandbox.is_some() {
             let reason = "the database is a sandbox, whose clock is its server's; name that server with `--url`, and start it with `--mcp`";
             return Err(Failed(reason.to_owned()));
         }
-        let callers = Callers { bounds: config.bounds(), connections: config.connections.get() as usize, ..Callers::default() };
-        let app = App::new(db, world, Metrics::default(), callers, Connectors::none(), config.targets(), config.index_folder()).await?;
+        let callers =
+            ClientSettings { bounds: config.bounds(), connections: config.connections.get() as usize, ..ClientSettings::default() };
+        let app =
+            App::new(db, clocks_and_ids, Metrics::default(), callers, Connectors::none(), config.targets(), config.index_folder()).await?;
         if !app.knows_key(&key).await? {
             return Err(Failed("the key in COUNTERPART_API_KEY is not valid: it is unknown, inactive, expired or deleted".to_owned()));
         }
@@ -83,8 +85,8 @@ impl Mcp {
 
 /// Serves the assistant tools until standard input ends.
 async fn serve(server: impl ServerHandler) -> CliResult {
-    let (mut early, input) = tokio::io::duplex(EARLY_BYTES);
-    let reading = tokio::spawn(async move { pass_on(tokio::io::stdin(), &mut early).await });
+    let (mut early, input) = tokio::io::duplex(STDIN_BUFFER_BYTES);
+    let reading = tokio::spawn(async move { forward_requests(tokio::io::stdin(), &mut early).await });
     let running = server.serve((input, tokio::io::stdout())).await;
     let running = running.map_err(|error| {
         tracing::debug!(%error, "the client did not begin");
@@ -96,11 +98,11 @@ async fn serve(server: impl ServerHandler) -> CliResult {
 }
 
 /// The size of the buffer between standard input and the protocol library, in bytes.
-const EARLY_BYTES: usize = 64 * 1024;
+const STDIN_BUFFER_BYTES: usize = 64 * 1024;
 
 /// Passes lines from standard input to the protocol library. Drops every line that is not a request until the first request other than
 /// `server/discover`: the library would end at such a line, for example at the cancellation of a request that was already answered.
-async fn pass_on(input: impl AsyncRead + Unpin, output: &mut (impl AsyncWrite + Unpin)) -> std::io::Result<()> {
+async fn forward_requests(input: impl AsyncRead + Unpin, output: &mut (impl AsyncWrite + Unpin)) -> std::io::Result<()> {
     let (mut input, mut line, mut has_begun) = (BufReader::new(input), Vec::new(), false);
     while !has_begun {
         line.clear();

@@ -16,7 +16,7 @@ use crate::{
     domain::{
         entries::Object,
         ids::{AccountId, ConversationId, MessageId, StoreId, TicketId},
-        receive::{Detail, Ignored, Inbound, InboundContact},
+        receive::{Ignored, Inbound, InboundContact, RawProperty},
         settings::Editor,
         text::whole_characters,
         time::Timestamp,
@@ -29,8 +29,8 @@ pub enum MessageCommand {
     /// Receive inbound messages, one per line; each is stored before the next is read. The output has one line per message, which lists
     /// under `ignored` the optional values that could not be stored
     Receive(Receive),
-    /// List messages that their channel has not accepted, with the reason: those that wait, and those that failed within the last 30 days at
-    /// least; one JSON object per line
+    /// List messages that their channel has not accepted, with the reason: those that wait, and those that failed within the last 30 days
+    /// at least; one JSON object per line
     Undelivered(UndeliveredArgs),
     /// Send a message again that failed, or make the next attempt for one that waits; a running server makes the attempt
     Retry(RetryArgs),
@@ -73,7 +73,7 @@ struct InboundLine {
     text: Option<String>,
     images: Option<Vec<String>>,
     sent_at: Option<Timestamp>,
-    email_subject: Option<Detail>,
+    email_subject: Option<RawProperty>,
     contact: Option<Object<ContactDetails>>,
 }
 
@@ -81,16 +81,16 @@ struct InboundLine {
 #[serde(deny_unknown_fields)]
 struct InboundSender {
     id: String,
-    name: Option<Detail>,
+    name: Option<RawProperty>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct ContactDetails {
-    first_name: Option<Detail>,
-    last_name: Option<Detail>,
-    email: Option<Detail>,
-    phone: Option<Detail>,
+    first_name: Option<RawProperty>,
+    last_name: Option<RawProperty>,
+    email: Option<RawProperty>,
+    phone: Option<RawProperty>,
 }
 
 #[derive(Serialize)]
@@ -131,10 +131,10 @@ impl Receive {
             let file = File::open(&self.file).map_err(|error| Failed(format!("`{}` cannot be read: {error}", self.file.display())))?;
             Box::new(BufReader::new(file))
         };
-        let (db, world) = app::open_migrated(config).await?;
+        let (db, clocks_and_ids) = app::open_migrated(config).await?;
         let store = StoreId::from(self.store);
         let outcome = match db.store_exists(&store).await? {
-            true => receive(&app::service(db.clone(), world), &store, input).await,
+            true => receive(&app::service(db.clone(), clocks_and_ids), &store, input).await,
             false => Err(Failed(format!("there is no store `{store}`"))),
         };
         let closed = db.close().await;
@@ -161,12 +161,12 @@ struct UndeliveredLine {
 
 impl UndeliveredArgs {
     async fn run(self, config: &Config) -> CliResult {
-        let (db, world) = app::open_migrated(config).await?;
+        let (db, clocks_and_ids) = app::open_migrated(config).await?;
         let store = StoreId::from(self.store);
         if !db.store_exists(&store).await? {
             return Err(Failed(format!("there is no store `{store}`")));
         }
-        for one in app::service(db.clone(), world).all_undelivered(&store).await? {
+        for one in app::service(db.clone(), clocks_and_ids).all_undelivered(&store).await? {
             let line = UndeliveredLine {
                 message_id: one.message_id,
                 conversation_id: one.conversation_id,
@@ -185,12 +185,12 @@ impl UndeliveredArgs {
 
 impl RetryArgs {
     async fn run(self, config: &Config) -> CliResult {
-        let (db, world) = app::open_migrated(config).await?;
+        let (db, clocks_and_ids) = app::open_migrated(config).await?;
         let store = StoreId::from(self.store);
         if !db.store_exists(&store).await? {
             return Err(Failed(format!("there is no store `{store}`")));
         }
-        let retried = app::service(db.clone(), world).retry_message(&Editor::command_line(store), &self.message.into()).await;
+        let retried = app::service(db.clone(), clocks_and_ids).retry_message(&Editor::command_line(store), &self.message.into()).await;
         let closed = db.close().await;
         retried?;
         Ok(closed?)
@@ -242,7 +242,7 @@ fn parse(bytes: &[u8]) -> Result<Inbound, String> {
     reader.end().map_err(|_| "more than one JSON object on a line".to_owned())?;
     let Object(sender) = line.sender;
     let mut not_texts = Vec::new();
-    let mut text = |detail, member| Detail::text(detail, member, &mut not_texts);
+    let mut text = |detail, member| RawProperty::text(detail, member, &mut not_texts);
     Ok(Inbound {
         account_id: line.account_id.into(),
         reference_id: line.reference_id,

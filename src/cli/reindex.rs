@@ -16,8 +16,8 @@ pub struct Reindex {}
 
 impl Reindex {
     pub async fn run(self, config: &Config) -> CliResult {
-        let (db, world) = open_migrated(config).await?;
-        let database = database_id(&service(db.clone(), world)).await?;
+        let (db, clocks_and_ids) = open_migrated(config).await?;
+        let database = database_id(&service(db.clone(), clocks_and_ids)).await?;
         let (bar, progress) = progress::bar();
         let began = Instant::now();
         let built = SearchService::reindex(&db, &config.index_folder(), &database, progress).await;

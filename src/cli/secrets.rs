@@ -40,7 +40,7 @@ async fn rotate(config: &Config) -> CliResult {
         let used = db.secrets_by_key().await?;
         rotation.add_key(|id| used.contains_key(&Some(id.to_owned())))?;
     }
-    let resealed = db.reseal().await?;
+    let resealed = db.reencrypt_all().await?;
     let current = db.secret_keys().current_id();
     db.close().await?;
     let Some(key) = current else {

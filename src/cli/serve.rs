@@ -9,7 +9,7 @@ use url::Url;
 
 use super::{CliResult, Failed, print};
 use crate::{
-    app::{Addresses, App, Callers, ServedDatabase, ToolSettings, open_served, report_secrets},
+    app::{Addresses, App, ClientSettings, ServedDatabase, ToolSettings, open_served, report_secrets},
     config::{Config, switch},
     delivery::{connector::Connectors, sign_in_mails::Mailer, simulator::Simulator},
     domain::clock::Clock,
@@ -18,7 +18,7 @@ use crate::{
         rate_limits::{RateLimit, requests_per_second},
     },
     telemetry::metrics::Metrics,
-    tools::Permits,
+    tools::ToolPermissions,
 };
 
 #[derive(Args, Debug)]
@@ -95,11 +95,11 @@ pub struct Listen {
 impl Serve {
     pub async fn run(self, config: &Config) -> CliResult {
         let metrics = Metrics::default();
-        let ServedDatabase { mut db, world, lock } = open_served(config, &metrics, self.sandbox).await?;
+        let ServedDatabase { mut db, clocks_and_ids, lock } = open_served(config, &metrics, self.sandbox).await?;
         if db.is_one_writer() {
             // Checks that the database accepts writes, since a SQLite file that is not writable stays so. PostgreSQL is not checked: during
             // a failover it refuses writes only for a while.
-            db.prove_usable(world.now()).await.map_err(|error| Failed(format!("the database cannot be used: {error}")))?;
+            db.prove_usable(clocks_and_ids.now()).await.map_err(|error| Failed(format!("the database cannot be used: {error}")))?;
         }
         report_secrets(&db).await?;
         report_modes(config);
@@ -116,7 +116,7 @@ impl Serve {
             }
             _ => None,
         };
-        let callers = Callers {
+        let callers = ClientSettings {
             rate,
             bounds: config.bounds(),
             public_url: self.public_url,
@@ -124,11 +124,11 @@ impl Serve {
             connections: config.connections.get() as usize,
             mailer,
         };
-        let sandbox_now = world.sandbox.as_ref().map(|clock| clock.now());
-        let app = App::new(db, world, metrics, callers, connectors, config.targets(), config.index_folder()).await?;
+        let sandbox_now = clocks_and_ids.sandbox.as_ref().map(|clock| clock.now());
+        let app = App::new(db, clocks_and_ids, metrics, callers, connectors, config.targets(), config.index_folder()).await?;
         let mut app = app.with_metrics_at(self.metrics_listen);
         if self.mcp {
-            app = app.with_tools(ToolSettings { permits: Permits { send: self.mcp_allow_send }, hosts: self.listen.hosts() });
+            app = app.with_tools(ToolSettings { permits: ToolPermissions { send: self.mcp_allow_send }, hosts: self.listen.hosts() });
         }
         let ready = |Addresses { url, metrics_url }: &Addresses| {
             print(&format!("listening on {url}"))?;

@@ -72,8 +72,8 @@ fn user_id(text: &str) -> Result<UserId, String> {
 
 impl SettingsCommand {
     pub async fn run(self, config: &Config) -> CliResult {
-        let (db, world) = open_migrated(config).await?;
-        self.execute(&service(db.clone(), world)).await?;
+        let (db, clocks_and_ids) = open_migrated(config).await?;
+        self.execute(&service(db.clone(), clocks_and_ids)).await?;
         Ok(db.close().await?)
     }
 

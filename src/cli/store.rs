@@ -94,18 +94,18 @@ impl Flags {
 
 impl StoreCommand {
     pub async fn run(self, config: &Config) -> CliResult {
-        let (db, world) = open_migrated(config).await?;
+        let (db, clocks_and_ids) = open_migrated(config).await?;
         match self {
             Self::Create { id, name, settings, owner } => {
                 let user = owner.user();
                 // The owner is checked before the store is created.
                 user.as_ref().map_or(Ok(()), NewUser::check)?;
-                let store = stores::create(&db, &world, StoreId::from(id), settings.settings(Some(name))).await?;
+                let store = stores::create(&db, &clocks_and_ids, StoreId::from(id), settings.settings(Some(name))).await?;
                 print(store.id.as_str())?;
                 if let Some(user) = user {
-                    let user_id = users::create(&db, &world, &store.id, user).await?;
+                    let user_id = users::create(&db, &clocks_and_ids, &store.id, user).await?;
                     print(user_id.as_str())?;
-                    let (link, _) = service(db.clone(), world)
+                    let (link, _) = service(db.clone(), clocks_and_ids)
                         .issue(&Editor::command_line(store.id), &user_id, CredentialKind::Link, GrantSet::EVERYTHING)
                         .await?;
                     print(&link_url(&owner.public_url, &link))?;

@@ -8,7 +8,7 @@
 use std::thread::available_parallelism;
 
 use super::{Cli, Command};
-use crate::store::is_beside;
+use crate::store::is_local_server;
 
 impl Cli {
     /// Returns the number of threads: the option, or the default for the database.
@@ -23,7 +23,7 @@ impl Cli {
 fn usual(processors: usize, database_url: &str) -> usize {
     if database_url.starts_with("sqlite:") {
         processors + 1
-    } else if is_beside(database_url) {
+    } else if is_local_server(database_url) {
         (processors / 2).max(1)
     } else {
         processors

@@ -40,10 +40,10 @@ fn role(text: &str) -> Result<RoleKind, String> {
 
 impl UserCommand {
     pub async fn run(self, config: &Config) -> CliResult {
-        let (db, world) = open_migrated(config).await?;
+        let (db, clocks_and_ids) = open_migrated(config).await?;
         match self {
             Self::Create { store, name, email, role } => {
-                let user = users::create(&db, &world, &StoreId::from(store.store), NewUser { name, email, role }).await?;
+                let user = users::create(&db, &clocks_and_ids, &StoreId::from(store.store), NewUser { name, email, role }).await?;
                 print(user.as_str())?;
             }
             Self::List { store } => {

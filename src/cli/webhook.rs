@@ -11,7 +11,7 @@ use crate::{
         ids::{AccountId, StoreId, WebhookId},
         settings::{Editor, FormerSecrets},
         time::Bound,
-        webhooks::{Along, Replay, SigningSecret, Webhook},
+        webhooks::{LogDirection, Replay, SigningSecret, Webhook},
     },
     http::settings::{AttemptView, WebhookView},
     service::{Service, webhooks::WebhookSettings},
@@ -142,8 +142,8 @@ pub struct WebhookOutput {
 
 impl WebhookCommand {
     pub async fn run(self, config: &Config) -> CliResult {
-        let (db, world) = open_migrated(config).await?;
-        self.execute(&service(db.clone(), world).bounded_by(config.bounds()).delivering_to(config.targets())).await?;
+        let (db, clocks_and_ids) = open_migrated(config).await?;
+        self.execute(&service(db.clone(), clocks_and_ids).bounded_by(config.bounds()).delivering_to(config.targets())).await?;
         Ok(db.close().await?)
     }
 
@@ -180,7 +180,7 @@ impl WebhookCommand {
             Self::Log { hook } => {
                 let mut after = 0;
                 loop {
-                    let page = service.attempts(&hook.store(), &hook.id(), Along::After(after), LOG_PAGE).await?;
+                    let page = service.attempts(&hook.store(), &hook.id(), LogDirection::After(after), LOG_PAGE).await?;
                     let Some(last) = page.last() else { return Ok(()) };
                     after = last.position;
                     page.into_iter().try_for_each(|attempt| print(&serde_json::to_string(&AttemptView::from(attempt))?))?;

@@ -12,14 +12,14 @@ use serde_json::{Map, Value};
 use url::Url;
 
 use super::{
-    client::{EndpointResponse, MAX_ANSWER, NoClient, Poster, ResponseBody},
-    connector::{Accepted, Capabilities, Class, Connector, NotTaken, Sending},
+    client::{EndpointResponse, HttpClientError, MAX_RESPONSE_BYTES, ResponseBody, SigningHttpClient},
+    connector::{Accepted, Capabilities, Connector, FailureClass, SendFailure, Sending},
 };
 use crate::domain::{
     bridges::BridgeEndpoint,
     clock::Clock,
     ids::{AccountId, ConversationId, MessageId, StoreId, TemplateId},
-    outbound::{Content, Email, Mailbox, Parcel, TemplateMessage, header_text},
+    outbound::{Content, Email, Mailbox, OutboxEntry, TemplateMessage, header_text},
     receive::{MAX_NAME_CHARS, is_name},
     store::Channel,
     targets::Targets,
@@ -31,7 +31,7 @@ const MAX_ERROR_CHARS: usize = 200;
 /// The HTTP client that all bridges share.
 #[derive(Clone)]
 pub struct BridgeConnectors {
-    poster: Poster,
+    poster: SigningHttpClient,
     /// The clock for the timestamps of signatures. It shows real time even in a sandbox, since bridges check the timestamps against it.
     clock: Arc<dyn Clock>,
     targets: Targets,
@@ -44,8 +44,8 @@ pub struct BridgeConnector {
 }
 
 impl BridgeConnectors {
-    pub fn new(timeout: Duration, clock: Arc<dyn Clock>, targets: Targets) -> Result<Self, NoClient> {
-        Ok(Self { poster: Poster::new(timeout, targets)?, clock, targets })
+    pub fn new(timeout: Duration, clock: Arc<dyn Clock>, targets: Targets) -> Result<Self, HttpClientError> {
+        Ok(Self { poster: SigningHttpClient::new(timeout, targets)?, clock, targets })
     }
 
     pub fn to(&self, endpoint: &BridgeEndpoint) -> BridgeConnector {
@@ -58,50 +58,53 @@ impl Connector for BridgeConnector {
         Capabilities { text: true, email: true, templates: true }
     }
 
-    fn send<'a>(&'a self, parcel: &'a Parcel, attempt: i64) -> Sending<'a> {
-        Box::pin(self.post(parcel, attempt))
+    fn send<'a>(&'a self, outbox_entry: &'a OutboxEntry, attempt: i64) -> Sending<'a> {
+        Box::pin(self.post(outbox_entry, attempt))
     }
 }
 
 impl BridgeConnector {
-    async fn post(&self, parcel: &Parcel, attempt: i64) -> Result<Accepted, NotTaken> {
+    async fn post(&self, outbox_entry: &OutboxEntry, attempt: i64) -> Result<Accepted, SendFailure> {
         let BridgeConnectors { poster, clock, targets } = &self.bridges;
         let url = Url::parse(&self.endpoint.url).map_err(never)?;
         targets.check(&url).map_err(never)?;
-        let body = serde_json::to_vec(&MessageOrder::of(parcel, attempt)).map_err(never)?;
+        let body = serde_json::to_vec(&MessageOrder::of(outbox_entry, attempt)).map_err(never)?;
         // Transient: the key that decrypts the secrets may be configured again.
-        let secrets = self.endpoint.secrets.as_ref().map_err(|reason| later(reason.clone(), None))?;
-        match poster.post(url, parcel.message_id.as_str(), clock.now(), secrets, body).await {
-            Ok(received) => judge(&received),
+        let secrets = self.endpoint.secrets.as_ref().map_err(|reason| transient_failure(reason.clone(), None))?;
+        match poster.post(url, outbox_entry.message_id.as_str(), clock.now(), secrets, body).await {
+            Ok(received) => classify_bridge_response(&received),
             // A name without a public address fails transiently too: it may get such an address later, and the caller must not see
             // whether the name exists.
-            Err(reason) => Err(later(reason, None)),
+            Err(reason) => Err(transient_failure(reason, None)),
         }
     }
 }
 
-fn never(reason: impl ToString) -> NotTaken {
-    NotTaken { class: Class::Permanent, reason: reason.to_string() }
+fn never(reason: impl ToString) -> SendFailure {
+    SendFailure { class: FailureClass::Permanent, reason: reason.to_string() }
 }
 
 /// Makes a transient failure. `after`: the pause that the bridge asks for, in milliseconds.
-fn later(reason: String, after: Option<i64>) -> NotTaken {
-    NotTaken { class: Class::Transient { after: after.map(|after| Duration::from_millis(u64::try_from(after).unwrap_or(0))) }, reason }
+fn transient_failure(reason: String, after: Option<i64>) -> SendFailure {
+    SendFailure {
+        class: FailureClass::Transient { after: after.map(|after| Duration::from_millis(u64::try_from(after).unwrap_or(0))) },
+        reason,
+    }
 }
 
 /// Classifies a response as accepted or failed. A response that never ends is still read if all of its JSON arrived.
-fn judge(received: &EndpointResponse) -> Result<Accepted, NotTaken> {
+fn classify_bridge_response(received: &EndpointResponse) -> Result<Accepted, SendFailure> {
     let (status, after) = (received.status, received.pause);
     let read = |body: &[u8]| serde_json::from_slice::<Map<String, Value>>(body).ok();
     let answer = match &received.body {
         ResponseBody::Whole(body) => read(body).ok_or_else(|| "it is no JSON object".to_owned()),
         ResponseBody::Part(body, reason) => read(body).ok_or_else(|| reason.clone()),
-        ResponseBody::TooLong(_) => Err(format!("it is longer than {MAX_ANSWER} bytes")),
+        ResponseBody::TooLong(_) => Err(format!("it is longer than {MAX_RESPONSE_BYTES} bytes")),
     };
     if (200..=299).contains(&status) {
-        return answer
-            .and_then(|answer| accepted(&answer))
-            .map_err(|reason| later(format!("the bridge answered {status}, but the answer is not understood: {reason}"), after));
+        return answer.and_then(|answer| accepted(&answer)).map_err(|reason| {
+            transient_failure(format!("the bridge answered {status}, but the answer is not understood: {reason}"), after)
+        });
     }
     let mut reason = format!("the bridge answered {status}");
     if let Some(error) = answer.as_ref().ok().and_then(|answer| answer.get("error")?.as_str()) {
@@ -109,9 +112,9 @@ fn judge(received: &EndpointResponse) -> Result<Accepted, NotTaken> {
         reason.extend(header_text(error).chars().take(MAX_ERROR_CHARS));
     }
     match status {
-        408 | 425 | 429 => Err(later(reason, after)),
+        408 | 425 | 429 => Err(transient_failure(reason, after)),
         400..=499 => Err(never(reason)),
-        _ => Err(later(reason, after)),
+        _ => Err(transient_failure(reason, after)),
     }
 }
 
@@ -140,12 +143,12 @@ struct MessageOrder<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     kind: Option<&'a str>,
     #[serde(flatten)]
-    said: Said<'a>,
+    said: BridgeContent<'a>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-enum Said<'a> {
+enum BridgeContent<'a> {
     Text(&'a str),
     Email(BridgeMail<'a>),
     Template(Filled<'a>),
@@ -184,16 +187,16 @@ struct Filled<'a> {
 }
 
 impl<'a> MessageOrder<'a> {
-    fn of(parcel: &'a Parcel, attempt: i64) -> Self {
+    fn of(outbox_entry: &'a OutboxEntry, attempt: i64) -> Self {
         // The bridge does not get the actor and the ticket: only the event about the message contains them.
-        let Parcel { store_id, message_id, conversation_id, account_id, channel, reference_id, kind, content, actor: _, ticket_id: _ } =
-            parcel;
-        let (kind, said) = (kind.as_deref(), Said::of(content));
+        let OutboxEntry { store_id, message_id, conversation_id, account_id, channel, reference_id, kind, content, actor: _, ticket_id: _ } =
+            outbox_entry;
+        let (kind, said) = (kind.as_deref(), BridgeContent::of(content));
         Self { r#type: "message.send", attempt, store_id, message_id, conversation_id, account_id, channel, reference_id, kind, said }
     }
 }
 
-impl<'a> Said<'a> {
+impl<'a> BridgeContent<'a> {
     fn of(content: &'a Content) -> Self {
         match content {
             Content::Text(text) => Self::Text(text),

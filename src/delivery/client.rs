@@ -21,15 +21,15 @@ use reqwest::{
 };
 use url::Url;
 
-use super::guard::{Guard, MachineNames};
+use super::guard::{Guard, SystemResolver};
 use crate::domain::{retry::LONGEST_ASKED, targets::Targets, time::Timestamp, webhooks::SigningSecret};
 
 /// The maximum number of bytes of a response body that are read.
-pub const MAX_ANSWER: usize = 64 * 1024;
+pub const MAX_RESPONSE_BYTES: usize = 64 * 1024;
 
 /// The client could not be built.
 #[derive(Debug, thiserror::Error)]
-pub enum NoClient {
+pub enum HttpClientError {
     #[error("TLS cannot be set up: {0}")]
     Tls(#[from] rustls::Error),
     #[error("the HTTP client cannot be built: {0}")]
@@ -38,7 +38,7 @@ pub enum NoClient {
 
 /// A client that connects only to permitted targets.
 #[derive(Clone)]
-pub struct Poster {
+pub struct SigningHttpClient {
     client: Client,
     /// A client without a connection pool: each request opens a new connection.
     unpooled: Client,
@@ -59,17 +59,17 @@ pub enum ResponseBody {
     Whole(Vec<u8>),
     /// The body ended too early or did not end: the bytes that arrived, and the reason of the failure.
     Part(Vec<u8>, String),
-    /// Longer than [`MAX_ANSWER`]: the bytes before the limit.
+    /// Longer than [`MAX_RESPONSE_BYTES`]: the bytes before the limit.
     TooLong(Vec<u8>),
 }
 
-impl Poster {
-    pub fn new(timeout: Duration, targets: Targets) -> Result<Self, NoClient> {
-        Self::naming(timeout, targets, Arc::new(MachineNames))
+impl SigningHttpClient {
+    pub fn new(timeout: Duration, targets: Targets) -> Result<Self, HttpClientError> {
+        Self::naming(timeout, targets, Arc::new(SystemResolver))
     }
 
     /// Makes a client as [`Self::new`] does, with the DNS resolver of the caller.
-    pub(super) fn naming(timeout: Duration, targets: Targets, names: Arc<dyn Resolve>) -> Result<Self, NoClient> {
+    pub(super) fn naming(timeout: Duration, targets: Targets, names: Arc<dyn Resolve>) -> Result<Self, HttpClientError> {
         let client = client_of(timeout, targets, names.clone(), usize::MAX)?;
         Ok(Self { client, unpooled: client_of(timeout, targets, names, 0)?, timeout })
     }
@@ -117,8 +117,8 @@ impl Poster {
         let mut body = Vec::new();
         loop {
             match response.chunk().await {
-                Ok(Some(chunk)) if body.len() + chunk.len() > MAX_ANSWER => {
-                    body.extend_from_slice(&chunk[..MAX_ANSWER - body.len()]);
+                Ok(Some(chunk)) if body.len() + chunk.len() > MAX_RESPONSE_BYTES => {
+                    body.extend_from_slice(&chunk[..MAX_RESPONSE_BYTES - body.len()]);
                     return ResponseBody::TooLong(body);
                 }
                 Ok(Some(chunk)) => body.extend_from_slice(&chunk),
@@ -134,7 +134,7 @@ fn was_closed(error: &reqwest::Error) -> bool {
     error.is_request() && !error.is_connect() && !error.is_timeout()
 }
 
-fn client_of(timeout: Duration, targets: Targets, names: Arc<dyn Resolve>, kept: usize) -> Result<Client, NoClient> {
+fn client_of(timeout: Duration, targets: Targets, names: Arc<dyn Resolve>, kept: usize) -> Result<Client, HttpClientError> {
     let roots = rustls::RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
     let tls = rustls::ClientConfig::builder_with_provider(rustls::crypto::ring::default_provider().into())
         .with_safe_default_protocol_versions()?
@@ -155,11 +155,11 @@ fn client_of(timeout: Duration, targets: Targets, names: Arc<dyn Resolve>, kept:
 
 /// Returns the pause in milliseconds that `Retry-After` asks for.
 fn pause(response: &Response, now: Timestamp) -> Option<i64> {
-    response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()).and_then(|text| asked(text, now))
+    response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()).and_then(|text| parse_retry_after(text, now))
 }
 
 /// Parses either form of `Retry-After`, seconds or an HTTP date. Returns the pause in milliseconds.
-fn asked(text: &str, now: Timestamp) -> Option<i64> {
+fn parse_retry_after(text: &str, now: Timestamp) -> Option<i64> {
     let text = text.trim();
     let pause = match text.parse::<i64>() {
         Ok(seconds) => seconds.saturating_mul(1000),
@@ -202,7 +202,7 @@ mod tests {
             ("soon", None),
             ("", None),
         ] {
-            assert_eq!(super::asked(text, now), asked, "{text:?}");
+            assert_eq!(super::parse_retry_after(text, now), asked, "{text:?}");
         }
     }
 }

@@ -3,8 +3,8 @@
 use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use crate::{
-    domain::outbound::{Content, Parcel},
-    service::outbound::Verdict,
+    domain::outbound::{Content, OutboxEntry},
+    service::outbound::SendOutcome,
 };
 
 /// The kinds of content that a connector can send.
@@ -30,13 +30,13 @@ impl Capabilities {
 pub struct Accepted {
     /// The channel's id of the message.
     pub external_id: Option<String>,
-    /// The channel's id of the thread, if it differs from the one in the [`Parcel`].
+    /// The channel's id of the thread, if it differs from the one in the [`OutboxEntry`].
     pub reference_id: Option<String>,
 }
 
 /// Whether a failed attempt may be retried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Class {
+pub enum FailureClass {
     /// Retry, after the pause that the channel asks for, if any.
     Transient { after: Option<Duration> },
     /// Do not retry.
@@ -46,13 +46,13 @@ pub enum Class {
 /// A failed attempt.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
-pub struct NotTaken {
-    pub class: Class,
+pub struct SendFailure {
+    pub class: FailureClass,
     /// Shown to the operator.
     pub reason: String,
 }
 
-pub type Sending<'a> = Pin<Box<dyn Future<Output = Result<Accepted, NotTaken>> + Send + 'a>>;
+pub type Sending<'a> = Pin<Box<dyn Future<Output = Result<Accepted, SendFailure>> + Send + 'a>>;
 
 /// A channel adapter.
 pub trait Connector: Send + Sync + 'static {
@@ -60,7 +60,7 @@ pub trait Connector: Send + Sync + 'static {
 
     /// Sends one message. `attempt` counts from 1. Delivery is at least once: an attempt whose end was not recorded is repeated
     /// with the same outbox entry, so a channel should deduplicate by `message_id` if it can.
-    fn send<'a>(&'a self, parcel: &'a Parcel, attempt: i64) -> Sending<'a>;
+    fn send<'a>(&'a self, outbox_entry: &'a OutboxEntry, attempt: i64) -> Sending<'a>;
 }
 
 /// The fallback connector for accounts without a bridge.
@@ -80,17 +80,17 @@ impl Connectors {
         Self { every: Some(connector) }
     }
 
-    pub fn of(&self, _: &Parcel) -> Option<&Arc<dyn Connector>> {
+    pub fn of(&self, _: &OutboxEntry) -> Option<&Arc<dyn Connector>> {
         self.every.as_ref()
     }
 }
 
-impl From<Result<Accepted, NotTaken>> for Verdict {
-    fn from(sent: Result<Accepted, NotTaken>) -> Self {
+impl From<Result<Accepted, SendFailure>> for SendOutcome {
+    fn from(sent: Result<Accepted, SendFailure>) -> Self {
         match sent {
             Ok(Accepted { external_id, reference_id }) => Self::Accepted { external_id, reference_id },
-            Err(NotTaken { class: Class::Permanent, reason }) => Self::Refused { reason },
-            Err(NotTaken { class: Class::Transient { after }, reason }) => {
+            Err(SendFailure { class: FailureClass::Permanent, reason }) => Self::Failed { reason },
+            Err(SendFailure { class: FailureClass::Transient { after }, reason }) => {
                 Self::Again { reason, after: after.map(|after| i64::try_from(after.as_millis()).unwrap_or(i64::MAX)) }
             }
         }

@@ -13,12 +13,12 @@ use crate::domain::targets::Targets;
 /// an endpoint must not be able to probe internal names.
 #[derive(Debug, thiserror::Error)]
 #[error("the name cannot be resolved, or does not lead to a public address")]
-struct NoTarget;
+struct NoPermittedAddress;
 
 /// The system resolver.
-pub(super) struct MachineNames;
+pub(super) struct SystemResolver;
 
-impl Resolve for MachineNames {
+impl Resolve for SystemResolver {
     fn resolve(&self, name: Name) -> Resolving {
         Box::pin(async move {
             let found: Vec<SocketAddr> = tokio::net::lookup_host((name.as_str(), 0)).await?.collect();
@@ -41,10 +41,10 @@ impl Resolve for Guard {
                 Ok(found) => found.filter(|address| targets.allow(address.ip())).collect(),
                 Err(error) => {
                     tracing::debug!(error, "a DNS look-up failed");
-                    return Err(NoTarget.into());
+                    return Err(NoPermittedAddress.into());
                 }
             };
-            if allowed.is_empty() { Err(NoTarget.into()) } else { Ok(Box::new(allowed.into_iter()) as Addrs) }
+            if allowed.is_empty() { Err(NoPermittedAddress.into()) } else { Ok(Box::new(allowed.into_iter()) as Addrs) }
         })
     }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use super::{
     bridge::BridgeConnectors,
-    client::NoClient,
+    client::HttpClientError,
     connector::{Connector, Connectors},
     worker::{OnOutcome, Queue, Worker, jitter, settle, uncounted},
 };
@@ -18,10 +18,10 @@ use crate::{
     domain::{ids::StoreId, outbound::NO_CONNECTOR, targets::Targets, time::Timestamp},
     service::{
         Result, Service,
-        outbound::{LEASE_MILLIS, Verdict},
+        outbound::{LEASE_MILLIS, SendOutcome},
     },
     store::queues::{
-        concurrency::Room,
+        concurrency::AttemptLimits,
         outbound::{ClaimedMessage, StoreAccount},
     },
 };
@@ -44,7 +44,7 @@ pub type Outbound = Worker<Messages>;
 
 impl Messages {
     /// Makes the queue. `connectors` serve the accounts without a bridge.
-    pub fn new(service: Service, connectors: Connectors, targets: Targets) -> std::result::Result<Self, NoClient> {
+    pub fn new(service: Service, connectors: Connectors, targets: Targets) -> std::result::Result<Self, HttpClientError> {
         Self::within(TIMEOUT, service, connectors, targets)
     }
 
@@ -54,9 +54,9 @@ impl Messages {
         service: Service,
         connectors: Connectors,
         targets: Targets,
-    ) -> std::result::Result<Self, NoClient> {
+    ) -> std::result::Result<Self, HttpClientError> {
         Ok(Self {
-            bridges: BridgeConnectors::new(timeout, service.world().real.clone(), targets)?,
+            bridges: BridgeConnectors::new(timeout, service.clocks_and_ids().real.clone(), targets)?,
             service,
             connectors,
             on_outcome: uncounted(),
@@ -70,20 +70,20 @@ impl Messages {
     }
 
     /// Makes one attempt to send a message. Returns its outcome.
-    async fn send(&self, claimed: &ClaimedMessage) -> Verdict {
-        let parcel = &claimed.parcel;
+    async fn send(&self, claimed: &ClaimedMessage) -> SendOutcome {
+        let outbox_entry = &claimed.outbox_entry;
         let bridge = claimed.bridge.as_ref().map(|endpoint| self.bridges.to(endpoint));
-        let connector: &dyn Connector = match (&bridge, self.connectors.of(parcel)) {
+        let connector: &dyn Connector = match (&bridge, self.connectors.of(outbox_entry)) {
             (Some(bridge), _) => bridge,
             (None, Some(connector)) => connector.as_ref(),
-            (None, None) => return Verdict::Refused { reason: NO_CONNECTOR.to_owned() },
+            (None, None) => return SendOutcome::Failed { reason: NO_CONNECTOR.to_owned() },
         };
-        if !connector.capabilities().cover(&parcel.content) {
-            return Verdict::Refused { reason: "the channel's connector cannot send this kind of message".to_owned() };
+        if !connector.capabilities().cover(&outbox_entry.content) {
+            return SendOutcome::Failed { reason: "the channel's connector cannot send this kind of message".to_owned() };
         }
-        match tokio::time::timeout(TIMEOUT, connector.send(parcel, claimed.attempts)).await {
+        match tokio::time::timeout(TIMEOUT, connector.send(outbox_entry, claimed.attempts)).await {
             Ok(sent) => sent.into(),
-            Err(_) => Verdict::Again { reason: "the channel did not answer in time".to_owned(), after: None },
+            Err(_) => SendOutcome::Again { reason: "the channel did not answer in time".to_owned(), after: None },
         }
     }
 }
@@ -93,23 +93,23 @@ impl Queue for Messages {
     type Place = StoreAccount;
 
     async fn filled(&self) {
-        self.service.parcel_put().await;
+        self.service.outbox_filled().await;
     }
 
     async fn next_at(&self) -> Result<Option<Timestamp>> {
-        self.service.next_parcel_at().await
+        self.service.next_message_at().await
     }
 
     fn now(&self) -> Timestamp {
-        self.service.world().now()
+        self.service.clocks_and_ids().now()
     }
 
-    async fn claim(&self, room: Room<'_, StoreAccount>) -> Result<Vec<ClaimedMessage>> {
-        self.service.claim_parcels(room).await
+    async fn claim(&self, room: AttemptLimits<'_, StoreAccount>) -> Result<Vec<ClaimedMessage>> {
+        self.service.claim_outbox_entries(room).await
     }
 
     fn place(claimed: &ClaimedMessage) -> StoreAccount {
-        (claimed.parcel.store_id.clone(), claimed.parcel.account_id.clone())
+        (claimed.outbox_entry.store_id.clone(), claimed.outbox_entry.account_id.clone())
     }
 
     fn store((store, _): &StoreAccount) -> &StoreId {
@@ -118,8 +118,8 @@ impl Queue for Messages {
 
     async fn attempt(&self, claimed: ClaimedMessage) {
         let verdict = self.send(&claimed).await;
-        let settled = settle(claimed.parcel.message_id.as_str(), || {
-            self.service.settle_parcel(&claimed, verdict.clone(), jitter(self.service.world()))
+        let settled = settle(claimed.outbox_entry.message_id.as_str(), || {
+            self.service.record_send_outcome(&claimed, verdict.clone(), jitter(self.service.clocks_and_ids()))
         })
         .await;
         if let Some(outcome) = settled {

@@ -23,14 +23,14 @@ use crate::{
     domain::{
         delivery_outcome::DeliveryOutcome,
         keys::Secret,
-        settings::{Addressee, link_url},
+        settings::{EmailLoginUser, link_url},
     },
     service::Service,
-    supervisor::Pulse,
+    supervisor::TaskReporter,
 };
 
 /// How long the SMTP server may take for one message.
-const PATIENCE: Duration = Duration::from_secs(30);
+const SMTP_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The interval at which an idle task reports.
 const BEAT: Duration = Duration::from_secs(10);
@@ -53,18 +53,18 @@ impl Mailer {
         if let Some(host) = Url::parse(&public_url).ok().as_ref().and_then(Url::domain) {
             transport = transport.hello_name(ClientId::Domain(host.to_owned()));
         }
-        Ok(Self { transport: transport.timeout(Some(PATIENCE)).build(), from, public_url })
+        Ok(Self { transport: transport.timeout(Some(SMTP_TIMEOUT)).build(), from, public_url })
     }
 
     /// Returns the e-mail to one address with its sign-in links. `links` is not empty.
-    fn message(&self, id: &str, address: &str, links: &[(Addressee, Secret)]) -> Result<Message, String> {
+    fn message(&self, id: &str, address: &str, links: &[(EmailLoginUser, Secret)]) -> Result<Message, String> {
         let to = Mailbox::new(None, address.parse().map_err(|error| format!("the address on file is not usable: {error}"))?);
         let subject = match links {
             [(only, _)] => format!("Your link to the settings of {}", one_line(&only.store_name)),
             _ => format!("Your links to the settings of {} stores", links.len()),
         };
         let mut text = "Somebody, probably you, asked for a link to the settings of your inbox.\n".to_owned();
-        for (Addressee { store_name, role, .. }, secret) in links {
+        for (EmailLoginUser { store_name, role, .. }, secret) in links {
             let role = role.as_deref().unwrap_or_default();
             text += &format!("\n{}, as {role}:\n{}\n", one_line(store_name), link_url(&self.public_url, secret));
         }
@@ -106,7 +106,7 @@ pub struct SignInMails {
 }
 
 impl SignInMails {
-    pub async fn run(self, stopped: impl Future<Output = ()>, pulse: Pulse) {
+    pub async fn run(self, stopped: impl Future<Output = ()>, pulse: TaskReporter) {
         let mut requests = self.requests.lock().await;
         let mut stopped = pin!(stopped);
         loop {
@@ -128,7 +128,7 @@ impl SignInMails {
     }
 
     /// Sends one message to each spelling of the address: in some mail systems they are different mailboxes.
-    async fn send(&self, mut links: Vec<(Addressee, Secret)>, pulse: &Pulse) {
+    async fn send(&self, mut links: Vec<(EmailLoginUser, Secret)>, pulse: &TaskReporter) {
         while let Some((first, _)) = links.first() {
             let address = first.email.clone();
             let (own, others) = links.into_iter().partition(|(addressee, _)| addressee.email == address);
@@ -151,11 +151,12 @@ impl SignInMails {
         }
     }
 
-    async fn deliver(&self, address: &str, links: &[(Addressee, Secret)]) -> Result<(), String> {
-        let message = self.mailer.message(&self.service.world().ids.fresh(), address, links)?;
+    async fn deliver(&self, address: &str, links: &[(EmailLoginUser, Secret)]) -> Result<(), String> {
+        let message = self.mailer.message(&self.service.clocks_and_ids().ids.fresh(), address, links)?;
         // The transport's own time-out covers only the opening of a connection.
-        let sent = tokio::time::timeout(PATIENCE, self.mailer.transport.send(message)).await;
-        sent.map_err(|_| format!("the SMTP server took longer than {} seconds", PATIENCE.as_secs()))?.map_err(|error| error.to_string())?;
+        let sent = tokio::time::timeout(SMTP_TIMEOUT, self.mailer.transport.send(message)).await;
+        sent.map_err(|_| format!("the SMTP server took longer than {} seconds", SMTP_TIMEOUT.as_secs()))?
+            .map_err(|error| error.to_string())?;
         Ok(())
     }
 

@@ -9,8 +9,8 @@
 
 use std::time::Duration;
 
-use super::connector::{Accepted, Capabilities, Class, Connector, NotTaken, Sending};
-use crate::domain::outbound::Parcel;
+use super::connector::{Accepted, Capabilities, Connector, FailureClass, SendFailure, Sending};
+use crate::domain::outbound::OutboxEntry;
 
 /// The fake connector.
 #[derive(Clone, Copy, Debug, Default)]
@@ -18,14 +18,14 @@ pub struct Simulator;
 
 /// The directives in a message's text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Orders {
+struct SimulatorDirectives {
     delay: Duration,
     /// How many attempts fail.
     failures: i64,
     refuse: bool,
 }
 
-impl Orders {
+impl SimulatorDirectives {
     fn of(text: &str) -> Self {
         let mut orders = Self::default();
         for order in text.split_whitespace().filter_map(|word| word.strip_prefix("simulate:")) {
@@ -46,20 +46,20 @@ impl Connector for Simulator {
         Capabilities { text: true, email: true, templates: true }
     }
 
-    fn send<'a>(&'a self, parcel: &'a Parcel, attempt: i64) -> Sending<'a> {
-        let orders = Orders::of(parcel.content.text().unwrap_or_default());
+    fn send<'a>(&'a self, outbox_entry: &'a OutboxEntry, attempt: i64) -> Sending<'a> {
+        let orders = SimulatorDirectives::of(outbox_entry.content.text().unwrap_or_default());
         Box::pin(async move {
             if !orders.delay.is_zero() {
                 tokio::time::sleep(orders.delay).await;
             }
-            let not_taken = |class, reason: &str| Err(NotTaken { class, reason: reason.to_owned() });
+            let not_taken = |class, reason: &str| Err(SendFailure { class, reason: reason.to_owned() });
             if orders.refuse {
-                return not_taken(Class::Permanent, "the simulated channel refuses this message");
+                return not_taken(FailureClass::Permanent, "the simulated channel refuses this message");
             }
             if attempt <= orders.failures {
-                return not_taken(Class::Transient { after: None }, "the simulated channel is down");
+                return not_taken(FailureClass::Transient { after: None }, "the simulated channel is down");
             }
-            Ok(Accepted { external_id: Some(format!("simulated-{}", parcel.message_id)), reference_id: None })
+            Ok(Accepted { external_id: Some(format!("simulated-{}", outbox_entry.message_id)), reference_id: None })
         })
     }
 }
@@ -70,10 +70,10 @@ mod tests {
 
     #[test]
     fn directives_are_parsed_and_other_text_is_ignored() {
-        assert_eq!(Orders::of("hello simulate: simulate:maybe simulate:fail=x"), Orders::default());
-        let delayed = Orders { delay: Duration::from_millis(30), failures: 2, refuse: false };
-        assert_eq!(Orders::of("simulate:fail=2 and simulate:delay=30"), delayed);
-        assert_eq!(Orders::of("simulate:down"), Orders { failures: i64::MAX, ..Orders::default() });
-        assert!(Orders::of("please simulate:refuse").refuse);
+        assert_eq!(SimulatorDirectives::of("hello simulate: simulate:maybe simulate:fail=x"), SimulatorDirectives::default());
+        let delayed = SimulatorDirectives { delay: Duration::from_millis(30), failures: 2, refuse: false };
+        assert_eq!(SimulatorDirectives::of("simulate:fail=2 and simulate:delay=30"), delayed);
+        assert_eq!(SimulatorDirectives::of("simulate:down"), SimulatorDirectives { failures: i64::MAX, ..SimulatorDirectives::default() });
+        assert!(SimulatorDirectives::of("please simulate:refuse").refuse);
     }
 }

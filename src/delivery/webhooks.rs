@@ -10,7 +10,7 @@ use tokio::sync::Mutex;
 use url::Url;
 
 use super::{
-    client::{NoClient, Poster, ResponseBody},
+    client::{HttpClientError, ResponseBody, SigningHttpClient},
     worker::{OnOutcome, Queue, jitter, settle, uncounted},
 };
 use crate::{
@@ -18,18 +18,18 @@ use crate::{
         ids::StoreId,
         targets::Targets,
         time::Timestamp,
-        webhooks::{Attempted, EndpointAnswer, MAX_ANSWER_CHARS, Shipment},
+        webhooks::{Attempted, EndpointAnswer, MAX_ANSWER_CHARS, WebhookDelivery},
     },
     service::{Result, Service},
     store::queues::{
-        concurrency::Room,
+        concurrency::AttemptLimits,
         deliveries::{ClaimedDelivery, StoreWebhook},
     },
 };
 
 /// Batching: the minimum time between two polls for events. A poll queues the new events in a separate write transaction. Without the
 /// pause, every write could cause such a transaction, and other writers would wait for it.
-const GATHER: Duration = Duration::from_millis(20);
+const EVENT_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The time-out of an endpoint.
 const TIMEOUT: Duration = Duration::from_secs(15);
@@ -41,7 +41,7 @@ const MAX_REASON_CHARS: usize = 500;
 #[derive(Clone)]
 pub struct WebhookQueue {
     service: Service,
-    poster: Poster,
+    poster: SigningHttpClient,
     targets: Targets,
     /// The time of the last poll for events.
     looked: Arc<Mutex<Option<Instant>>>,
@@ -51,14 +51,14 @@ pub struct WebhookQueue {
 }
 
 impl WebhookQueue {
-    pub fn new(service: Service, targets: Targets) -> std::result::Result<Self, NoClient> {
-        Ok(Self::over(Poster::new(TIMEOUT, targets)?, service, targets))
+    pub fn new(service: Service, targets: Targets) -> std::result::Result<Self, HttpClientError> {
+        Ok(Self::over(SigningHttpClient::new(TIMEOUT, targets)?, service, targets))
     }
 
     /// Makes the queue over an HTTP client. `poster` must have been built for these targets.
-    fn over(poster: Poster, service: Service, targets: Targets) -> Self {
+    fn over(poster: SigningHttpClient, service: Service, targets: Targets) -> Self {
         // During an advance, the clock of a sandbox stops at many instants, and the pauses at all of them would add up.
-        let gather = if service.world().sandbox.is_some() { Duration::ZERO } else { GATHER };
+        let gather = if service.clocks_and_ids().sandbox.is_some() { Duration::ZERO } else { EVENT_POLL_INTERVAL };
         Self { service, poster, targets, looked: Arc::default(), gather, on_outcome: uncounted() }
     }
 
@@ -70,22 +70,22 @@ impl WebhookQueue {
 
     /// Sends an event to its endpoint. Returns the response or the reason why there is none, and the beginning of the body of a response
     /// that reports a failure.
-    async fn answer(&self, shipment: &Shipment) -> (EndpointAnswer, Option<String>) {
+    async fn answer(&self, webhook_delivery: &WebhookDelivery) -> (EndpointAnswer, Option<String>) {
         let refused = |reason: &str| (EndpointAnswer::None(reason.chars().take(MAX_REASON_CHARS).collect()), None);
-        let url = match Url::parse(&shipment.url) {
+        let url = match Url::parse(&webhook_delivery.url) {
             Ok(url) => url,
             Err(error) => return refused(&error.to_string()),
         };
         if let Err(reason) = self.targets.check(&url) {
             return refused(&reason.to_string());
         }
-        let secrets = match &shipment.secrets {
+        let secrets = match &webhook_delivery.secrets {
             Ok(secrets) => secrets,
             Err(reason) => return refused(reason),
         };
         // Receivers compare the signature's time with real time.
-        let signed_at = self.service.world().real.now();
-        match self.poster.post(url, &shipment.event_id, signed_at, secrets, shipment.body.clone()).await {
+        let signed_at = self.service.clocks_and_ids().real.now();
+        match self.poster.post(url, &webhook_delivery.event_id, signed_at, secrets, webhook_delivery.body.clone()).await {
             // Only the status counts, even if the body is incomplete.
             Ok(received) => {
                 let answer = EndpointAnswer::Status(received.status, received.pause);
@@ -124,15 +124,15 @@ impl Queue for WebhookQueue {
     }
 
     fn now(&self) -> Timestamp {
-        self.service.world().now()
+        self.service.clocks_and_ids().now()
     }
 
-    async fn claim(&self, room: Room<'_, StoreWebhook>) -> Result<Vec<ClaimedDelivery>> {
+    async fn claim(&self, room: AttemptLimits<'_, StoreWebhook>) -> Result<Vec<ClaimedDelivery>> {
         self.service.claim_deliveries(room).await
     }
 
     fn place(claimed: &ClaimedDelivery) -> StoreWebhook {
-        (claimed.shipment.store_id.clone(), claimed.shipment.webhook_id.clone())
+        (claimed.webhook_delivery.store_id.clone(), claimed.webhook_delivery.webhook_id.clone())
     }
 
     fn store((store, _): &StoreWebhook) -> &StoreId {
@@ -141,11 +141,12 @@ impl Queue for WebhookQueue {
 
     async fn attempt(&self, claimed: ClaimedDelivery) {
         let started_at = self.now();
-        let (answer, body) = self.answer(&claimed.shipment).await;
+        let (answer, body) = self.answer(&claimed.webhook_delivery).await;
         let attempted = Attempted { started_at, ended_at: self.now(), answer, body };
-        let settled =
-            settle(&claimed.shipment.event_id, || self.service.settle_delivery(&claimed, attempted.clone(), jitter(self.service.world())))
-                .await;
+        let settled = settle(&claimed.webhook_delivery.event_id, || {
+            self.service.settle_delivery(&claimed, attempted.clone(), jitter(self.service.clocks_and_ids()))
+        })
+        .await;
         if let Some(outcome) = settled {
             (self.on_outcome)(outcome);
         }

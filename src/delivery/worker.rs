@@ -1,9 +1,9 @@
 //! Queue worker, shared by the message queue and the event queue: claims due items under a lease, attempts them
 //! concurrently, and settles each attempt.
 //!
-//! Each item has a destination ([`Queue::Place`]), which is an account or a webhook endpoint. Each destination has at most [`PLACE_MAX`]
-//! attempts at a time (bulkhead), so a destination that hangs delays only its own items. When a process dies, its claims expire with their
-//! leases, and the worker of another process, or of the restarted process, claims the items again.
+//! Each item has a destination ([`Queue::Place`]), which is an account or a webhook endpoint. Each destination has at most
+//! [`MAX_ATTEMPTS_PER_DESTINATION`] attempts at a time (bulkhead), so a destination that hangs delays only its own items. When a process
+//! dies, its claims expire with their leases, and the worker of another process, or of the restarted process, claims the items again.
 
 use std::{
     collections::HashMap,
@@ -19,26 +19,26 @@ use tokio::{
 };
 
 use crate::{
-    domain::{clock::World, delivery_outcome::DeliveryOutcome, ids::StoreId, time::Timestamp},
+    domain::{clock::ClocksAndIds, delivery_outcome::DeliveryOutcome, ids::StoreId, time::Timestamp},
     service::{
         Error, Result,
         sandbox::{Attempts, DrainOrder, DrainOrders},
     },
-    store::queues::concurrency::Room,
-    supervisor::Pulse,
+    store::queues::concurrency::AttemptLimits,
+    supervisor::TaskReporter,
 };
 
 /// The limit of concurrent attempts.
 const MAX: usize = 512;
 
 /// The limit of concurrent attempts per destination (account or endpoint).
-pub const PLACE_MAX: usize = 16;
+pub const MAX_ATTEMPTS_PER_DESTINATION: usize = 16;
 
 /// Poll interval, for items that another process queued.
-pub(super) const REST: Duration = Duration::from_secs(1);
+pub(super) const QUEUE_POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Pause after a database error.
-const RECOVERY: Duration = Duration::from_secs(5);
+const DATABASE_ERROR_PAUSE: Duration = Duration::from_secs(5);
 
 /// A queue of due items.
 pub trait Queue: Clone + Send + Sync + 'static {
@@ -55,7 +55,7 @@ pub trait Queue: Clone + Send + Sync + 'static {
     fn now(&self) -> Timestamp;
 
     /// Claims due items, at most as many as `room` permits in all and per destination.
-    fn claim(&self, room: Room<'_, Self::Place>) -> impl Future<Output = Result<Vec<Self::Claimed>>> + Send;
+    fn claim(&self, room: AttemptLimits<'_, Self::Place>) -> impl Future<Output = Result<Vec<Self::Claimed>>> + Send;
 
     fn place(claimed: &Self::Claimed) -> Self::Place;
 
@@ -91,7 +91,7 @@ impl<Q: Queue> Worker<Q> {
     }
 
     /// Runs until `stop` resolves, then waits for the attempts in flight.
-    pub async fn run(mut self, stop: impl Future<Output = ()>, pulse: Pulse) {
+    pub async fn run(mut self, stop: impl Future<Output = ()>, pulse: TaskReporter) {
         let mut stop = std::pin::pin!(stop);
         let mut orders = match self.orders.clone() {
             Some(orders) => Some(orders.lock_owned().await),
@@ -107,7 +107,7 @@ impl<Q: Queue> Worker<Q> {
                 Err(error) => {
                     tracing::error!(%error, "claiming due deliveries failed");
                     pulse.failed();
-                    RECOVERY
+                    DATABASE_ERROR_PAUSE
                 }
             };
             tokio::select! {
@@ -118,7 +118,7 @@ impl<Q: Queue> Worker<Q> {
                     let Some(orders) = orders.as_deref_mut() else { continue };
                     tokio::select! {
                         () = &mut stop => break,
-                        () = self.obey(order, orders, &pulse) => {}
+                        () = self.execute_orders(order, orders, &pulse) => {}
                     }
                 }
                 () = tokio::time::sleep(rest) => {}
@@ -130,7 +130,7 @@ impl<Q: Queue> Worker<Q> {
     }
 
     /// Executes drain orders until an order releases the worker.
-    async fn obey(&mut self, first: DrainOrder, orders: &mut UnboundedReceiver<DrainOrder>, pulse: &Pulse) {
+    async fn execute_orders(&mut self, first: DrainOrder, orders: &mut UnboundedReceiver<DrainOrder>, pulse: &TaskReporter) {
         self.ended_attempts = Some(Attempts::new());
         let mut order = first;
         while let DrainOrder::Drain { until, done } = order {
@@ -139,7 +139,7 @@ impl<Q: Queue> Worker<Q> {
             _ = done.send(drained.map(|()| self.ended_attempts.replace(Attempts::new()).unwrap_or_default()));
             order = loop {
                 pulse.beat();
-                match tokio::time::timeout(REST, orders.recv()).await {
+                match tokio::time::timeout(QUEUE_POLL_INTERVAL, orders.recv()).await {
                     Ok(Some(next)) => break next,
                     Ok(None) => break DrainOrder::Release,
                     Err(_) => {}
@@ -152,11 +152,11 @@ impl<Q: Queue> Worker<Q> {
     /// Makes all due attempts, including attempts that become due during this call.
     #[cfg(test)]
     pub async fn drain(&mut self) -> Result<()> {
-        self.drain_until(None, &Pulse::unheard()).await
+        self.drain_until(None, &TaskReporter::unheard()).await
     }
 
     /// Makes all due attempts, including attempts that become due during this call. Fails if attempts are left at the time `until`.
-    async fn drain_until(&mut self, until: Option<Instant>, pulse: &Pulse) -> Result<()> {
+    async fn drain_until(&mut self, until: Option<Instant>, pulse: &TaskReporter) -> Result<()> {
         loop {
             pulse.beat();
             if until.is_some_and(|until| Instant::now() >= until) {
@@ -178,19 +178,20 @@ impl<Q: Queue> Worker<Q> {
         while let Some(ended) = self.attempts.try_join_next_with_id() {
             self.ended(ended);
         }
-        let Some(next) = next else { return Ok(REST) };
+        let Some(next) = next else { return Ok(QUEUE_POLL_INTERVAL) };
         let wait = next.millis().saturating_sub(self.queue.now().millis());
         if wait > 0 {
-            return Ok(Duration::from_millis(u64::try_from(wait).unwrap_or(0)).clamp(Duration::from_millis(1), REST));
+            return Ok(Duration::from_millis(u64::try_from(wait).unwrap_or(0)).clamp(Duration::from_millis(1), QUEUE_POLL_INTERVAL));
         }
         let room = MAX.saturating_sub(self.attempts.len());
         if room == 0 {
             // No slot is free. The end of an attempt wakes the worker.
-            return Ok(REST);
+            return Ok(QUEUE_POLL_INTERVAL);
         }
-        let claimed = self.queue.claim(Room { all: room, each: PLACE_MAX, busy: &self.busy }).await?;
-        // Due items that cannot be claimed wait for an attempt in flight, here or in another process.
-        let rest = if claimed.is_empty() { REST } else { Duration::ZERO };
+        let claimed = self.queue.claim(AttemptLimits { all: room, each: MAX_ATTEMPTS_PER_DESTINATION, busy: &self.busy }).await?;
+        // If nothing could be claimed, each due item is blocked: by a limit of concurrent attempts, or by an older message of its
+        // conversation. The end of an attempt in this process wakes the worker; the pause covers everything else.
+        let rest = if claimed.is_empty() { QUEUE_POLL_INTERVAL } else { Duration::ZERO };
         for one in claimed {
             let place = Q::place(&one);
             *self.busy.entry(place.clone()).or_default() += 1;
@@ -233,8 +234,8 @@ async fn next_order(orders: Option<&mut UnboundedReceiver<DrainOrder>>) -> Optio
 
 /// Returns a random number from 0 to 1, which spreads retries over time. With `has_even_pauses`, returns 0.5, which leaves the retry
 /// schedule unchanged.
-pub fn jitter(world: &World) -> f64 {
-    if world.has_even_pauses {
+pub fn jitter(clocks_and_ids: &ClocksAndIds) -> f64 {
+    if clocks_and_ids.has_even_pauses {
         return 0.5;
     }
     f64::from(getrandom::u32().unwrap_or(u32::MAX / 2)) / f64::from(u32::MAX)
@@ -242,7 +243,8 @@ pub fn jitter(world: &World) -> f64 {
 
 /// Backoff for recording an outcome when the database fails: without the record, a delivered item would be sent a second
 /// time. The sum of the pauses is shorter than the time that is left of the lease, unless the database itself delays the writes.
-const SETTLING: [Duration; 4] = [Duration::from_millis(20), Duration::from_millis(500), Duration::from_secs(3), Duration::from_secs(10)];
+const OUTCOME_WRITE_BACKOFF: [Duration; 4] =
+    [Duration::from_millis(20), Duration::from_millis(500), Duration::from_secs(3), Duration::from_secs(10)];
 
 /// Called with the outcome of an attempt.
 pub type OnOutcome = Arc<dyn Fn(DeliveryOutcome) + Send + Sync>;
@@ -254,7 +256,7 @@ pub fn uncounted() -> OnOutcome {
 
 /// Records the outcome of an attempt, with retries. `None`: it could not be recorded.
 pub async fn settle<F: Future<Output = Result<DeliveryOutcome>>>(what: &str, write: impl Fn() -> F) -> Option<DeliveryOutcome> {
-    let mut pauses = SETTLING.iter();
+    let mut pauses = OUTCOME_WRITE_BACKOFF.iter();
     loop {
         let error = match write().await {
             Ok(outcome) => return Some(outcome),

@@ -42,11 +42,11 @@ impl Ids for RandomIds {
 /// never goes back, as long as the real clock does not.
 pub struct SandboxClock {
     real: Arc<dyn Clock>,
-    hands: Mutex<Hands>,
+    hands: Mutex<SandboxClockState>,
 }
 
 /// The state of a sandbox's clock.
-enum Hands {
+enum SandboxClockState {
     /// The clock runs, this many milliseconds ahead of real time.
     Ahead(i64),
     /// The clock is stopped at this instant.
@@ -55,21 +55,21 @@ enum Hands {
 
 impl SandboxClock {
     pub fn new(real: Arc<dyn Clock>, ahead: i64) -> Arc<Self> {
-        Arc::new(Self { real, hands: Mutex::new(Hands::Ahead(ahead)) })
+        Arc::new(Self { real, hands: Mutex::new(SandboxClockState::Ahead(ahead)) })
     }
 
     /// Stops the clock and returns the instant that it shows from now on.
     pub fn stop(&self) -> Timestamp {
         let mut hands = self.lock();
         let at = self.shown(&hands);
-        *hands = Hands::At(at);
+        *hands = SandboxClockState::At(at);
         at
     }
 
     /// Puts a stopped clock forward to an instant. Does nothing if the clock runs, or if the instant is before the one that it shows.
     pub fn put_forward(&self, to: Timestamp) {
         let mut hands = self.lock();
-        if let Hands::At(at) = &mut *hands {
+        if let SandboxClockState::At(at) = &mut *hands {
             *at = to.max(*at);
         }
     }
@@ -77,7 +77,7 @@ impl SandboxClock {
     /// Lets the clock run again, from the instant that it shows.
     pub fn run_on(&self) {
         let mut hands = self.lock();
-        *hands = Hands::Ahead(self.ahead_at(self.shown(&hands)));
+        *hands = SandboxClockState::Ahead(self.ahead_at(self.shown(&hands)));
     }
 
     /// Returns by how many milliseconds an instant is ahead of real time.
@@ -85,14 +85,14 @@ impl SandboxClock {
         at.millis().saturating_sub(self.real.now().millis())
     }
 
-    fn shown(&self, hands: &Hands) -> Timestamp {
+    fn shown(&self, hands: &SandboxClockState) -> Timestamp {
         match hands {
-            Hands::Ahead(ahead) => self.real.now().plus_millis(*ahead),
-            Hands::At(at) => *at,
+            SandboxClockState::Ahead(ahead) => self.real.now().plus_millis(*ahead),
+            SandboxClockState::At(at) => *at,
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Hands> {
+    fn lock(&self) -> MutexGuard<'_, SandboxClockState> {
         self.hands.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -105,7 +105,7 @@ impl Clock for SandboxClock {
 
 /// Shared handles to the clocks and the id generator, passed on by the composition root.
 #[derive(Clone)]
-pub struct World {
+pub struct ClocksAndIds {
     /// The clock for everything except the uses of the field `real`.
     pub clock: Arc<dyn Clock>,
     pub ids: Arc<dyn Ids>,
@@ -118,7 +118,7 @@ pub struct World {
     pub has_even_pauses: bool,
 }
 
-impl World {
+impl ClocksAndIds {
     /// Returns the system clock and the generator of random ids.
     pub fn real() -> Self {
         Self::of(Arc::new(SystemClock), Arc::new(RandomIds))
@@ -129,7 +129,7 @@ impl World {
         Self { real: clock.clone(), clock, ids, sandbox: None, has_even_pauses: false }
     }
 
-    /// Turns this into the world of a sandbox, whose clock is `ahead` milliseconds ahead of real time. Retries in a sandbox keep exactly
+    /// Returns the clocks and ids of a sandbox, whose clock is `ahead` milliseconds ahead of real time. Retries in a sandbox keep exactly
     /// to their schedule, so that tests can be repeated.
     #[must_use]
     pub fn in_sandbox(self, ahead: i64) -> Self {
@@ -178,9 +178,9 @@ mod tests {
     #[test]
     fn only_the_clock_of_a_sandbox_differs_from_real_time() {
         let real = MovableClock::at(1_000);
-        let world = World::of(real, Arc::new(RandomIds));
-        assert_eq!((world.now(), world.ahead()), (world.real.now(), 0));
-        let sandbox = world.in_sandbox(60_000);
+        let clocks_and_ids = ClocksAndIds::of(real, Arc::new(RandomIds));
+        assert_eq!((clocks_and_ids.now(), clocks_and_ids.ahead()), (clocks_and_ids.real.now(), 0));
+        let sandbox = clocks_and_ids.in_sandbox(60_000);
         assert_eq!((sandbox.now().millis(), sandbox.real.now().millis(), sandbox.ahead()), (61_000, 1_000, 60_000));
     }
 }

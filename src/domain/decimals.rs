@@ -7,15 +7,15 @@ use serde_json::{Value, value::RawValue};
 
 /// A JSON value whose numbers are kept as they were sent. A number that would change is refused.
 #[derive(Debug)]
-pub struct Exact(pub Value);
+pub struct ExactJson(pub Value);
 
-impl From<Exact> for Value {
-    fn from(Exact(value): Exact) -> Self {
+impl From<ExactJson> for Value {
+    fn from(ExactJson(value): ExactJson) -> Self {
         value
     }
 }
 
-impl<'de> Deserialize<'de> for Exact {
+impl<'de> Deserialize<'de> for ExactJson {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let raw = Box::<RawValue>::deserialize(deserializer)?;
         let value = serde_json::from_str(raw.get()).map_err(de::Error::custom)?;
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     fn refused(json: &str) -> Option<String> {
-        serde_json::from_str::<Exact>(json).err().map(|error| error.to_string())
+        serde_json::from_str::<ExactJson>(json).err().map(|error| error.to_string())
     }
 
     #[test]

@@ -30,12 +30,12 @@ impl DeliveryOutcome {
 }
 
 /// The limit up to which waiting items are counted.
-pub const MOST: u64 = 10_000;
+pub const COUNT_LIMIT: u64 = 10_000;
 
 /// The waiting items of an outbox.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Backlog {
-    /// At most [`MOST`].
+    /// At most [`COUNT_LIMIT`].
     pub waiting: u64,
     /// When the oldest waiting item was created.
     pub oldest: Option<Timestamp>,

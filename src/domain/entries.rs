@@ -5,7 +5,7 @@ use std::{collections::HashSet, marker::PhantomData};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser::SerializeMap};
 use serde_json::Value;
 
-use super::decimals::Exact;
+use super::decimals::ExactJson;
 
 /// A JSON object in its original order. A repeated key is refused.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -53,7 +53,7 @@ impl<'de> Deserialize<'de> for Entries {
 
 /// Deserialises entries whose numbers are kept as they were sent. A number that would change is an error.
 pub fn exact<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Entries, D::Error> {
-    entries_of::<Exact, D>(deserializer)
+    entries_of::<ExactJson, D>(deserializer)
 }
 
 /// [`exact`] for an optional property.

@@ -42,12 +42,12 @@ pub struct Event {
     pub id: String,
     pub at: Timestamp,
     pub actor: Actor,
-    pub fact: Fact,
+    pub fact: EventChange,
 }
 
 /// What changed, with the record in its state after the change.
 #[derive(Clone, Debug)]
-pub enum Fact {
+pub enum EventChange {
     MessageReceived { message: Message, ticket_id: Option<TicketId> },
     MessageSent { message: Message, ticket_id: Option<TicketId> },
     TicketOpened { ticket: Ticket, reopened: bool },
@@ -69,7 +69,7 @@ pub struct FieldChange {
     pub new: Option<Value>,
 }
 
-impl Fact {
+impl EventChange {
     /// Returns the event's channel account; `None` for a contact, which belongs to no account.
     pub fn account(&self) -> Option<&AccountId> {
         match self {

@@ -13,28 +13,28 @@ use super::{
 
 /// A broken rule: the path of the property in the record, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Breach {
+pub struct RuleViolation {
     pub place: String,
     pub reason: String,
 }
 
 impl Comment {
     /// Returns the first broken rule; `None` if the record breaks no rule.
-    pub fn breach(&self) -> Option<Breach> {
+    pub fn breach(&self) -> Option<RuleViolation> {
         text_breach("text", self.text.len())
     }
 }
 
 impl Ticket {
     /// Returns the first broken rule; `None` if the record breaks no rule.
-    pub fn breach(&self) -> Option<Breach> {
+    pub fn breach(&self) -> Option<RuleViolation> {
         values_breach("ticketFields", &self.ticket_fields)
     }
 }
 
 impl Contact {
     /// Returns the first broken rule; `None` if the record breaks no rule.
-    pub fn breach(&self) -> Option<Breach> {
+    pub fn breach(&self) -> Option<RuleViolation> {
         let note = self.note.as_ref().and_then(|note| text_breach("note", note.len()));
         let addresses = self.addresses.iter().flatten().enumerate();
         let mut addresses = addresses.filter_map(|(place, address)| text_breach(&format!("addresses[{place}]"), address.len()));
@@ -44,11 +44,11 @@ impl Contact {
 
 impl Account {
     /// Returns the first broken rule: each property of `metadata` that the contract lists must have the type that it states.
-    pub fn breach(&self) -> Option<Breach> {
+    pub fn breach(&self) -> Option<RuleViolation> {
         let metadata: Entries = serde_json::from_str(self.metadata.as_ref()?.get()).ok()?;
         let wrong = |name: &str, fits: fn(&Value) -> bool| metadata.get(name).is_some_and(|value| !fits(value));
         let is_whole = |value: &Value| value.as_f64().is_some_and(|number| number.fract() == 0.0);
-        let breach = |name: &str, reason: &str| Breach { place: format!("metadata.{name}"), reason: reason.to_owned() };
+        let breach = |name: &str, reason: &str| RuleViolation { place: format!("metadata.{name}"), reason: reason.to_owned() };
         let text =
             ["userName", "country"].into_iter().find(|name| wrong(name, Value::is_string)).map(|name| breach(name, "must be a string"));
         text.or_else(|| wrong("followerCount", is_whole).then(|| breach("followerCount", "must be a whole number")))
@@ -57,8 +57,8 @@ impl Account {
 
 impl Conversation {
     /// Normalises the reference to the canonical form for the channel. An error if the reference is not valid there.
-    pub fn name_thread(&mut self) -> Result<(), Breach> {
-        let breach = || Breach { place: "referenceId".to_owned(), reason: NO_PHONE.to_owned() };
+    pub fn normalise_reference_id(&mut self) -> Result<(), RuleViolation> {
+        let breach = || RuleViolation { place: "referenceId".to_owned(), reason: NO_PHONE.to_owned() };
         self.reference_id = thread_name(self.channel.as_str(), &self.reference_id).ok_or_else(breach)?;
         Ok(())
     }
@@ -117,11 +117,11 @@ impl Record {
     }
 }
 
-fn text_breach(place: &str, bytes: usize) -> Option<Breach> {
-    too_long(bytes).map(|reason| Breach { place: place.to_owned(), reason })
+fn text_breach(place: &str, bytes: usize) -> Option<RuleViolation> {
+    too_long(bytes).map(|reason| RuleViolation { place: place.to_owned(), reason })
 }
 
-fn values_breach(place: &str, fields: &Entries) -> Option<Breach> {
+fn values_breach(place: &str, fields: &Entries) -> Option<RuleViolation> {
     fields.0.iter().find_map(|(key, value)| text_breach(&format!("{place}.{key}"), bytes_of_texts(value)))
 }
 

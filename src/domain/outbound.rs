@@ -19,7 +19,7 @@ use super::{
 /// The outbox entry of a message, as a connector gets it. Stored until the channel accepts the message or delivery is given
 /// up.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Parcel {
+pub struct OutboxEntry {
     pub store_id: StoreId,
     /// The same on every attempt: the idempotency key for a channel.
     pub message_id: MessageId,
@@ -210,7 +210,7 @@ pub const HUMAN_AGENT: &str = "human_agent";
 
 /// Why a conversation accepts no more free text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Closed {
+pub enum ReplyWindowClosed {
     /// WhatsApp: more than 24 hours after the contact's last message, only an approved template may be sent.
     TemplateOnly,
     /// Messenger and Instagram: the reply window of 7 days has ended.
@@ -219,16 +219,16 @@ pub enum Closed {
 
 /// Checks the reply window: whether free text is permitted now, given the channel and the time of the contact's last message. Returns the
 /// message kind to send the text as, if it needs one.
-pub fn text_kind(channel: &str, last_inbound: Option<Timestamp>, now: Timestamp) -> Result<Option<&'static str>, Closed> {
+pub fn text_kind(channel: &str, last_inbound: Option<Timestamp>, now: Timestamp) -> Result<Option<&'static str>, ReplyWindowClosed> {
     let age = last_inbound.map(|at| now.millis().saturating_sub(at.millis()));
     let within = |limit: i64| age.is_some_and(|age| age <= limit);
     if channel == WHATSAPP {
-        return if within(DAY) { Ok(None) } else { Err(Closed::TemplateOnly) };
+        return if within(DAY) { Ok(None) } else { Err(ReplyWindowClosed::TemplateOnly) };
     }
     if !MESSENGERS.contains(&channel) || within(DAY) {
         return Ok(None);
     }
-    if within(7 * DAY) { Ok(Some(HUMAN_AGENT)) } else { Err(Closed::Until7Days) }
+    if within(7 * DAY) { Ok(Some(HUMAN_AGENT)) } else { Err(ReplyWindowClosed::Until7Days) }
 }
 
 /// Template statuses that permit sending (decisions, section 2).
@@ -350,13 +350,13 @@ mod tests {
             ("whatsapp", ago(0), Ok(None)),
             ("whatsapp", ago(-HOUR), Ok(None)),
             ("whatsapp", ago(DAY), Ok(None)),
-            ("whatsapp", ago(DAY + 1), Err(Closed::TemplateOnly)),
-            ("whatsapp", None, Err(Closed::TemplateOnly)),
+            ("whatsapp", ago(DAY + 1), Err(ReplyWindowClosed::TemplateOnly)),
+            ("whatsapp", None, Err(ReplyWindowClosed::TemplateOnly)),
             ("facebook", ago(DAY), Ok(None)),
             ("instagram", ago(DAY + 1), Ok(Some(HUMAN_AGENT))),
             ("facebook", ago(7 * DAY), Ok(Some(HUMAN_AGENT))),
-            ("instagram", ago(7 * DAY + 1), Err(Closed::Until7Days)),
-            ("facebook", None, Err(Closed::Until7Days)),
+            ("instagram", ago(7 * DAY + 1), Err(ReplyWindowClosed::Until7Days)),
+            ("facebook", None, Err(ReplyWindowClosed::Until7Days)),
             ("line", None, Ok(None)),
             ("gmail", ago(90 * DAY), Ok(None)),
         ] {

@@ -52,9 +52,9 @@ pub struct Inbound {
 
 /// An optional property of an inbound message (such as the sender's name) as it was sent: a string, or an unusable value.
 #[derive(Clone, Debug, Deserialize, Serialize)]
-pub struct Detail(pub Value);
+pub struct RawProperty(pub Value);
 
-impl Detail {
+impl RawProperty {
     /// Returns the text. A value of another type is left out, and the name of its property (`member`) is added to `not_texts`.
     pub fn text(detail: Option<Self>, member: &'static str, not_texts: &mut Vec<&'static str>) -> Option<String> {
         match detail?.0 {
@@ -115,7 +115,7 @@ pub struct Person {
 impl Inbound {
     /// Normalises the details of the sender and the subject, and removes the unusable ones, which it returns. The message itself is always
     /// kept: no channel would send it again.
-    pub fn tidy(&mut self, channel: &str) -> Vec<Ignored> {
+    pub fn normalise_sender(&mut self, channel: &str) -> Vec<Ignored> {
         let not_text = |member| Ignored { member, reason: "must be a string".to_owned() };
         let mut ignored: Vec<Ignored> = std::mem::take(&mut self.not_texts).into_iter().map(not_text).collect();
         let mut keep = |member: &'static str, value: &mut Option<String>, form: &dyn Fn(&str) -> Result<String, &'static str>| {
@@ -249,11 +249,11 @@ mod tests {
         };
         let mut on_whatsapp = inbound.clone();
         let members = |ignored: &[Ignored]| ignored.iter().map(|ignored| ignored.member).collect::<Vec<_>>();
-        let told = inbound.tidy("line");
+        let told = inbound.normalise_sender("line");
         assert_eq!(members(&told), ["contact.firstName", "contact.lastName", "contact.email", "contact.phone"]);
         assert_eq!((inbound.sender_name.as_deref(), inbound.email_subject.as_deref()), (Some(" Mali Sri"), None));
-        assert_eq!(members(&inbound.tidy("line")), [""; 0]);
-        assert_eq!(members(&on_whatsapp.tidy("whatsapp")), ["contact.firstName", "contact.lastName", "contact.email"]);
+        assert_eq!(members(&inbound.normalise_sender("line")), [""; 0]);
+        assert_eq!(members(&on_whatsapp.normalise_sender("whatsapp")), ["contact.firstName", "contact.lastName", "contact.email"]);
         assert_eq!(on_whatsapp.contact.and_then(|contact| contact.phone).as_deref(), Some("+66812345678"));
         inbound.sender_name = Some("x".repeat(65 * 1024));
         inbound.contact = Some(InboundContact {
@@ -261,7 +261,7 @@ mod tests {
             phone: Some("+66 81-234-5678".to_owned()),
             ..InboundContact::default()
         });
-        assert_eq!(members(&inbound.tidy("line")), ["sender.name"]);
+        assert_eq!(members(&inbound.normalise_sender("line")), ["sender.name"]);
         let contact = inbound.contact.unwrap_or_default();
         assert_eq!((contact.email.as_deref(), contact.phone.as_deref()), (Some("mia@example.com"), Some("+66812345678")));
     }

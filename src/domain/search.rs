@@ -10,7 +10,7 @@ pub const MAX_QUERY_CHARS: usize = 150;
 
 /// The kinds of searchable records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Noun {
+pub enum SearchableKind {
     Message,
     Contact,
 }
@@ -19,7 +19,7 @@ pub enum Noun {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Searchable {
     pub store: StoreId,
-    pub noun: Noun,
+    pub noun: SearchableKind,
     pub id: String,
     /// The sort instant in Unix milliseconds: when a message was sent, or a contact updated.
     pub at: i64,

@@ -11,7 +11,7 @@ use super::{
 /// The content and the recipients of an e-mail.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Letter {
+pub struct EmailContent {
     /// At least one.
     pub to: Vec<Mailbox>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -46,7 +46,7 @@ pub enum Send {
     EmailReply {
         conversation_id: ConversationId,
         #[serde(flatten)]
-        letter: Letter,
+        letter: EmailContent,
     },
     #[serde(rename = "sendTemplateReply")]
     TemplateReply {
@@ -58,7 +58,7 @@ pub enum Send {
     EmailNew {
         account_id: AccountId,
         #[serde(flatten)]
-        letter: Letter,
+        letter: EmailContent,
     },
     #[serde(rename = "sendTemplateToPhone")]
     TemplateToPhone {
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn a_send_has_the_body_of_its_operation_and_is_read_back_from_what_is_stored() {
-        let full = Letter {
+        let full = EmailContent {
             to: vec![mailbox("a@example.com", Some("Ann"))],
             cc: vec![mailbox("b@example.com", None)],
             bcc: vec![mailbox("c@example.com", None)],
@@ -138,7 +138,8 @@ mod tests {
             text: Some("Hello".to_owned()),
             html: Some("<p>Hello</p>".to_owned()),
         };
-        let bare = Letter { to: vec![mailbox("a@example.com", None)], cc: vec![], bcc: vec![], subject: None, text: None, html: None };
+        let bare =
+            EmailContent { to: vec![mailbox("a@example.com", None)], cc: vec![], bcc: vec![], subject: None, text: None, html: None };
         let filled = FilledTemplate { template_id: "t1".into(), variables: vec!["Ann".to_owned()] };
         let empty = FilledTemplate { template_id: "t1".into(), variables: vec![] };
         for (send, operation, body) in [

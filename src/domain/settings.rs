@@ -13,12 +13,12 @@ use super::{
 
 /// The limits of the number of webhooks and of API keys of a store.
 #[derive(Clone, Copy, Debug)]
-pub struct Bounds {
+pub struct StoreLimits {
     pub webhooks: u32,
     pub keys: u32,
 }
 
-impl Default for Bounds {
+impl Default for StoreLimits {
     fn default() -> Self {
         Self { webhooks: 100, keys: 100 }
     }
@@ -70,7 +70,7 @@ pub struct ListedCredential {
 
 /// A user of one of the stores, found by e-mail address.
 #[derive(Clone, Debug)]
-pub struct Addressee {
+pub struct EmailLoginUser {
     pub store_id: StoreId,
     pub store_name: String,
     pub user_id: UserId,
@@ -275,7 +275,7 @@ pub struct Entry {
 
 /// An audit log entry as read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Audited {
+pub struct AuditLogEntry {
     pub position: i64,
     pub at: Timestamp,
     pub user_id: Option<UserId>,

@@ -78,7 +78,7 @@ pub enum Targets {
 /// The error of a connection to an address that is not permitted.
 #[derive(Debug, thiserror::Error)]
 #[error("the address is not a public one; nothing is delivered to it")]
-pub struct Refused;
+pub struct TargetNotPermitted;
 
 impl Targets {
     pub fn allow(self, address: IpAddr) -> bool {
@@ -93,20 +93,20 @@ impl Targets {
 
     /// Refuses a URL whose host is a literal IP address that is not permitted, in any notation: the resolver, which checks the addresses of
     /// names, is not called for it.
-    pub fn check(self, url: &Url) -> Result<(), Refused> {
+    pub fn check(self, url: &Url) -> Result<(), TargetNotPermitted> {
         let address = match url.host() {
             Some(Host::Ipv4(four)) => IpAddr::V4(four),
             Some(Host::Ipv6(six)) => IpAddr::V6(six),
             Some(Host::Domain(_)) => return Ok(()),
-            None => return Err(Refused),
+            None => return Err(TargetNotPermitted),
         };
-        if self.allow(address) { Ok(()) } else { Err(Refused) }
+        if self.allow(address) { Ok(()) } else { Err(TargetNotPermitted) }
     }
 
     /// [`Self::check`] for a URL that a user sets: `localhost` is always this machine (RFC 6761, section 6.3).
-    pub fn check_entered(self, url: &Url) -> Result<(), Refused> {
+    pub fn check_entered(self, url: &Url) -> Result<(), TargetNotPermitted> {
         match url.host() {
-            Some(Host::Domain(name)) if is_localhost(name) && !self.allow(IpAddr::V4(Ipv4Addr::LOCALHOST)) => Err(Refused),
+            Some(Host::Domain(name)) if is_localhost(name) && !self.allow(IpAddr::V4(Ipv4Addr::LOCALHOST)) => Err(TargetNotPermitted),
             _ => self.check(url),
         }
     }

@@ -48,7 +48,7 @@ pub struct Webhook {
 
 /// An event to be delivered to an endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Shipment {
+pub struct WebhookDelivery {
     pub store_id: StoreId,
     pub webhook_id: WebhookId,
     pub event_id: String,
@@ -173,7 +173,7 @@ pub struct LoggedAttempt {
 
 /// A direction of pagination through the log of attempts.
 #[derive(Clone, Copy, Debug)]
-pub enum Along {
+pub enum LogDirection {
     /// After this position, oldest first.
     After(i64),
     /// Before this position, newest first; `None`: from the newest on.

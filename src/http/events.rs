@@ -18,7 +18,7 @@ use super::{
 use crate::{
     domain::{
         conversations::{Conversation as StoredConversation, ConversationView},
-        events::{Event as Happened, Fact, FieldChange},
+        events::{Event as Happened, EventChange, FieldChange},
         ids::{StoreId, UserId},
         messages::{Message as StoredMessage, MessageView},
         tickets::{Ticket as StoredTicket, TicketView},
@@ -213,7 +213,7 @@ fn any(value: Option<&Value>) -> Option<Any> {
 }
 
 /// Makes `data` of an event.
-fn data(fact: &Fact) -> StoredJson<AnyObject> {
+fn data(fact: &EventChange) -> StoredJson<AnyObject> {
     let assigned = |of: &StoredTicket, previous: Option<&UserId>| {
         text(&AssignmentData { ticket: ticket(of), previous_assignee_user_id: previous.map(|id| id.as_str().to_owned()) })
     };
@@ -226,27 +226,31 @@ fn data(fact: &Fact) -> StoredJson<AnyObject> {
         })
     };
     match fact {
-        Fact::MessageReceived { message: it, ticket_id } | Fact::MessageSent { message: it, ticket_id } => text(&MessageData {
-            message: message(it),
-            conversation_id: it.conversation_id.as_str().to_owned(),
-            ticket_id: ticket_id.as_ref().map(|id| id.as_str().to_owned()),
-        }),
-        Fact::TicketOpened { ticket: it, reopened } => text(&OpenedData { ticket: ticket(it), reopened: *reopened }),
-        Fact::TicketClosed { ticket: it } => text(&ClosedData { ticket: ticket(it) }),
-        Fact::TicketAssigned { ticket: it, previous } | Fact::TicketUnassigned { ticket: it, previous } => assigned(it, previous.as_ref()),
-        Fact::TicketFieldUpdated { ticket: it, change: FieldChange { field_id, old, new } } => text(&TicketFieldData {
+        EventChange::MessageReceived { message: it, ticket_id } | EventChange::MessageSent { message: it, ticket_id } => {
+            text(&MessageData {
+                message: message(it),
+                conversation_id: it.conversation_id.as_str().to_owned(),
+                ticket_id: ticket_id.as_ref().map(|id| id.as_str().to_owned()),
+            })
+        }
+        EventChange::TicketOpened { ticket: it, reopened } => text(&OpenedData { ticket: ticket(it), reopened: *reopened }),
+        EventChange::TicketClosed { ticket: it } => text(&ClosedData { ticket: ticket(it) }),
+        EventChange::TicketAssigned { ticket: it, previous } | EventChange::TicketUnassigned { ticket: it, previous } => {
+            assigned(it, previous.as_ref())
+        }
+        EventChange::TicketFieldUpdated { ticket: it, change: FieldChange { field_id, old, new } } => text(&TicketFieldData {
             ticket: ticket(it),
             ticket_field_id: field_id.as_str().to_owned(),
             old_value: any(old.as_ref()),
             new_value: any(new.as_ref()),
         }),
-        Fact::LabelAdded { conversation: it, label_id, label } | Fact::LabelRemoved { conversation: it, label_id, label } => {
+        EventChange::LabelAdded { conversation: it, label_id, label } | EventChange::LabelRemoved { conversation: it, label_id, label } => {
             labelled(it, label_id.as_str(), label.as_ref())
         }
-        Fact::AiEscalated { conversation: it, ticket: open, reason } => {
+        EventChange::AiEscalated { conversation: it, ticket: open, reason } => {
             text(&EscalationData { conversation: conversation(it), ticket: open.as_deref().map(ticket), reason: reason.clone() })
         }
-        Fact::ContactFieldUpdated { contact, change: FieldChange { field_id, old, new } } => text(&ContactFieldData {
+        EventChange::ContactFieldUpdated { contact, change: FieldChange { field_id, old, new } } => text(&ContactFieldData {
             contact: contact.clone().into(),
             contact_field_id: field_id.as_str().to_owned(),
             old_value: any(old.as_ref()),
@@ -316,7 +320,7 @@ mod tests {
             updated_at: at,
         };
         let ticket = StoredTicket::open("t".into(), "1".into(), &conversation, None, at);
-        let sent = |fact: Fact, schema: &str| -> Value {
+        let sent = |fact: EventChange, schema: &str| -> Value {
             let event = Happened { id: "e".into(), at, actor: Who::Ai, fact };
             let sent = serde_json::from_slice(&numbered(1, &WireEvents.render(&"s".into(), &event)).unwrap()).unwrap();
             let schema =
@@ -324,11 +328,11 @@ mod tests {
             jsonschema::draft202012::validate(&schema, &sent).unwrap();
             sent
         };
-        let assigned = sent(Fact::TicketUnassigned { ticket: ticket.clone(), previous: Some("u".into()) }, "TicketUnassigned");
+        let assigned = sent(EventChange::TicketUnassigned { ticket: ticket.clone(), previous: Some("u".into()) }, "TicketUnassigned");
         assert_eq!((&assigned["data"]["ticket"]["id"], &assigned["data"]["previousAssigneeUserId"]), (&json!("t"), &json!("u")));
         let rendered = |ticket: Option<StoredTicket>, reason: Option<&str>| {
             let ticket = ticket.map(Box::new);
-            sent(Fact::AiEscalated { conversation: conversation.clone(), ticket, reason: reason.map(str::to_owned) }, "AiEscalated")
+            sent(EventChange::AiEscalated { conversation: conversation.clone(), ticket, reason: reason.map(str::to_owned) }, "AiEscalated")
         };
         let full = rendered(Some(StoredTicket { snoozed_until: Some(at), ..ticket }), Some("angry"));
         assert_eq!((&full["type"], &full["actor"]), (&json!("ai.escalated"), &json!({"type": "ai"})));

@@ -72,5 +72,5 @@ pub mod wire {
     };
 
     /// The query parameter `page` of the paginated operations, which this revision does not have.
-    pub type PageParam = crate::http::machinery::params::Absent;
+    pub type PageParam = crate::http::machinery::params::IgnoredParam;
 }

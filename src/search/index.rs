@@ -1,7 +1,7 @@
 //! The inverted index on disk (Tantivy): schema, documents, and commits with their position in the change log.
 //!
-//! Documents are sorted by [`Standing`]: the shortest text first and, at equal length, the newest first. For each frequency above one, a
-//! term has a further posting list of the records that contain it exactly that often. Each posting list thus begins with the records
+//! Documents are sorted by [`DocumentSortKey`]: the shortest text first and, at equal length, the newest first. For each frequency above
+//! one, a term has a further posting list of the records that contain it exactly that often. Each posting list thus begins with the records
 //! that score best, which lets `searcher` terminate early.
 //!
 //! Called by `index_build`, `search_service`, `overlay` and `searcher`. Guarantees: documents stay sorted, even after merges. A commit
@@ -23,25 +23,25 @@ use super::{
     analysis::{self, BREAK},
     fast_fields::{IdFields, STANDING},
     record_terms::Terms,
-    score::{self, MANY},
+    score::{self, MAX_TERM_FREQUENCY},
 };
 use crate::{
     domain::{
         ids::StoreId,
-        search::{Noun, Searchable},
+        search::{Searchable, SearchableKind},
     },
-    store::change_log::log::Mark,
+    store::change_log::log::LogPosition,
 };
 
-/// The memory budget of the index writer in bytes: `BUILDING` while the index is built, `FOLLOWING` afterwards.
+/// The memory budget of the index writer in bytes: `BUILDING` while the index is built, `WRITER_MEMORY_AFTER_BUILD` afterwards.
 const BUILDING: usize = 60_000_000;
-const FOLLOWING: usize = 15_000_000;
+const WRITER_MEMORY_AFTER_BUILD: usize = 15_000_000;
 
 const WRITTEN: &str = "counterpart";
 /// Separates the store id from the term. No id contains this character.
 const END_OF_STORE: char = '\0';
 /// A term that every record has. Its document frequency is the number of records of a store.
-pub const EVERY: &str = "\u{3}";
+pub const ALL_RECORDS_TERM: &str = "\u{3}";
 /// `OFTEN` is the first character of a frequency term (see [`often`]). `TIMES` separates its term from its frequency. No term of a text
 /// contains either character.
 const OFTEN: char = '\u{5}';
@@ -79,10 +79,10 @@ impl IndexFields {
         (schema.build(), fields)
     }
 
-    pub fn text(&self, noun: Noun) -> Field {
+    pub fn text(&self, noun: SearchableKind) -> Field {
         match noun {
-            Noun::Message => self.messages,
-            Noun::Contact => self.contacts,
+            SearchableKind::Message => self.messages,
+            SearchableKind::Contact => self.contacts,
         }
     }
 
@@ -96,9 +96,9 @@ impl IndexFields {
 pub struct RecordKey(u64);
 
 impl RecordKey {
-    pub fn of(store: &StoreId, noun: Noun, id: &str) -> Self {
+    pub fn of(store: &StoreId, noun: SearchableKind, id: &str) -> Self {
         let mut digest = Sha256::new();
-        for part in [store.as_str(), if noun == Noun::Message { "message" } else { "contact" }, id] {
+        for part in [store.as_str(), if noun == SearchableKind::Message { "message" } else { "contact" }, id] {
             digest.update((part.len() as u64).to_be_bytes());
             digest.update(part);
         }
@@ -112,15 +112,15 @@ pub fn prefix(store: &StoreId) -> String {
     format!("{store}{END_OF_STORE}")
 }
 
-/// Returns a frequency term: the term of those records that contain `term` exactly `times` times. All frequencies from [`MANY`] on share
-/// one frequency term.
-fn often(term: &str, times: u32) -> String {
-    format!("{OFTEN}{term}{TIMES}{}", char::from_u32(times.min(MANY)).unwrap_or(TIMES))
+/// Returns a frequency term: the term of those records that contain `term` exactly `times` times. All frequencies from
+/// [`MAX_TERM_FREQUENCY`] on share one frequency term.
+fn frequency_term(term: &str, times: u32) -> String {
+    format!("{OFTEN}{term}{TIMES}{}", char::from_u32(times.min(MAX_TERM_FREQUENCY)).unwrap_or(TIMES))
 }
 
 /// Returns the common prefix of the frequency terms (see `often`): of `term` alone if `whole`, otherwise of all terms that begin with
 /// `term`.
-pub fn oftens(term: &str, whole: bool) -> String {
+pub fn frequency_prefix(term: &str, whole: bool) -> String {
     if whole { format!("{OFTEN}{term}{TIMES}") } else { format!("{OFTEN}{term}") }
 }
 
@@ -131,9 +131,9 @@ pub fn times(often: &[u8]) -> u32 {
 
 /// The sort key of documents: the length of the text, ascending, then the instant, newest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Standing(pub u64);
+pub struct DocumentSortKey(pub u64);
 
-impl Standing {
+impl DocumentSortKey {
     const BITS: u32 = 56;
     const MIDDLE: i64 = 1 << (Self::BITS - 1);
 
@@ -173,7 +173,7 @@ pub fn text(texts: &[String]) -> String {
 struct CommitPayload {
     database: String,
     analysis: u32,
-    mark: Mark,
+    mark: LogPosition,
 }
 
 /// An open index.
@@ -188,7 +188,7 @@ pub struct Index {
 impl Index {
     /// Opens the index in the folder; returns it with its position in the change log. `None` if there is no index, or if it is unfinished,
     /// damaged, of another version or of another database.
-    pub fn open(folder: &Path, database: &str) -> Result<Option<(Self, Mark)>, TantivyError> {
+    pub fn open(folder: &Path, database: &str) -> Result<Option<(Self, LogPosition)>, TantivyError> {
         if !folder.is_dir() {
             return Ok(None);
         }
@@ -212,7 +212,7 @@ impl Index {
             tracing::warn!(?damaged, "the search index is damaged and is rebuilt");
             return Ok(None);
         }
-        Ok(Some((Self::with(files, fields, database, FOLLOWING)?, payload.mark)))
+        Ok(Some((Self::with(files, fields, database, WRITER_MEMORY_AFTER_BUILD)?, payload.mark)))
     }
 
     /// Creates an empty index; a former content of the folder is deleted. [`Self::open`] accepts the index only after its first commit.
@@ -246,9 +246,9 @@ impl Index {
     /// [`Self::add`] with terms that were computed before.
     pub fn add_with(&self, record: &Searchable, terms: &Terms) -> Result<(), TantivyError> {
         let mut document = TantivyDocument::new();
-        document.add_text(self.fields.text(record.noun), written(&record.store, terms));
+        document.add_text(self.fields.text(record.noun), join_terms(&record.store, terms));
         document.add_u64(self.fields.key, RecordKey::of(&record.store, record.noun, &record.id).0);
-        document.add_u64(self.fields.standing, Standing::of(score::length(terms.count()), record.at).0);
+        document.add_u64(self.fields.standing, DocumentSortKey::of(score::length(terms.count()), record.at).0);
         self.fields.id.write(&mut document, &record.id);
         self.writer.add_document(document)?;
         Ok(())
@@ -259,7 +259,7 @@ impl Index {
     }
 
     /// Commits all added and removed documents durably. `mark` is the position in the change log up to which they are complete.
-    pub fn commit(&mut self, mark: &Mark) -> Result<(), TantivyError> {
+    pub fn commit(&mut self, mark: &LogPosition) -> Result<(), TantivyError> {
         let payload = CommitPayload { database: self.database.clone(), analysis: analysis::VERSION, mark: mark.clone() };
         let payload = serde_json::to_string(&payload).map_err(|error| TantivyError::InternalError(error.to_string()))?;
         let mut commit = self.writer.prepare_commit()?;
@@ -278,7 +278,7 @@ impl Index {
             writer.merge(&segments).wait()?;
         }
         writer.wait_merging_threads()?;
-        Self::with(files, fields, &database, FOLLOWING)
+        Self::with(files, fields, &database, WRITER_MEMORY_AFTER_BUILD)
     }
 }
 
@@ -288,7 +288,7 @@ struct JoinedTokenizer {
     token: Token,
 }
 
-struct Reading<'a> {
+struct JoinedTokenStream<'a> {
     token: &'a mut Token,
     store: usize,
     rest: &'a str,
@@ -296,7 +296,7 @@ struct Reading<'a> {
 
 /// Joins the terms of a record and their positions to one text for [`JoinedTokenizer`]. The text begins with the prefix of the store. A
 /// position of 0, which all short terms have, is omitted.
-fn written(store: &StoreId, terms: &Terms) -> String {
+fn join_terms(store: &StoreId, terms: &Terms) -> String {
     let mut text = prefix(store);
     let mut put = |place: u32, term: &str| {
         if place > 0 {
@@ -306,30 +306,30 @@ fn written(store: &StoreId, terms: &Terms) -> String {
         text.push_str(term);
         text.push(END);
     };
-    put(0, EVERY);
+    put(0, ALL_RECORDS_TERM);
     for (term, places) in terms.each() {
         for place in places {
             put(*place, term);
         }
         if places.len() > 1 {
-            put(0, &often(term, u32::try_from(places.len()).unwrap_or(MANY)));
+            put(0, &frequency_term(term, u32::try_from(places.len()).unwrap_or(MAX_TERM_FREQUENCY)));
         }
     }
     text
 }
 
 impl Tokenizer for JoinedTokenizer {
-    type TokenStream<'a> = Reading<'a>;
+    type TokenStream<'a> = JoinedTokenStream<'a>;
 
-    fn token_stream<'a>(&'a mut self, text: &'a str) -> Reading<'a> {
+    fn token_stream<'a>(&'a mut self, text: &'a str) -> JoinedTokenStream<'a> {
         let store = text.find(END_OF_STORE).map_or(0, |at| at + END_OF_STORE.len_utf8());
         self.token.reset();
         self.token.text.push_str(&text[..store]);
-        Reading { token: &mut self.token, store, rest: &text[store..] }
+        JoinedTokenStream { token: &mut self.token, store, rest: &text[store..] }
     }
 }
 
-impl TokenStream for Reading<'_> {
+impl TokenStream for JoinedTokenStream<'_> {
     fn advance(&mut self) -> bool {
         let Some((one, rest)) = self.rest.split_once(END) else { return false };
         let Some((place, term)) = one.split_once(PLACE) else { return false };
@@ -357,15 +357,15 @@ mod tests {
     #[test]
     fn documents_are_sorted_by_length_then_newest_first() {
         for (length, at) in [(0, 0), (7, 1_767_225_600_000), (7, -1), (255, -62_135_596_800_000), (255, 253_402_300_799_999)] {
-            let rank = Standing::of(length, at);
+            let rank = DocumentSortKey::of(length, at);
             assert_eq!((rank.length(), rank.at()), (length, at));
             assert!(
-                rank > Standing::of(length, at + 1)
-                    && Standing::longer(length).is_none_or(|longer| longer > rank && longer.length() == length + 1)
+                rank > DocumentSortKey::of(length, at + 1)
+                    && DocumentSortKey::longer(length).is_none_or(|longer| longer > rank && longer.length() == length + 1)
             );
         }
         for extreme in [i64::MIN, i64::MAX] {
-            assert_eq!(Standing::of(3, extreme).length(), 3);
+            assert_eq!(DocumentSortKey::of(3, extreme).length(), 3);
         }
     }
 
@@ -373,18 +373,19 @@ mod tests {
     fn an_uncommitted_document_is_lost() {
         let home = tempfile::tempdir().unwrap();
         let folder = home.path().join("index");
-        let record = |id: &str| Searchable { store: "s".into(), noun: Noun::Message, id: id.into(), at: 0, texts: vec!["text".into()] };
+        let record =
+            |id: &str| Searchable { store: "s".into(), noun: SearchableKind::Message, id: id.into(), at: 0, texts: vec!["text".into()] };
         let index = Index::create(&folder, "d").unwrap();
         index.add(&record("a")).unwrap();
         drop(index);
         assert!(Index::open(&folder, "d").unwrap().is_none(), "an index that was not finished");
         let mut index = Index::create(&folder, "d").unwrap();
         index.add(&record("a")).unwrap();
-        index.commit(&Mark::default()).unwrap();
+        index.commit(&LogPosition::default()).unwrap();
         index.add(&record("b")).unwrap();
         drop(index);
         assert!(Index::open(&folder, "another").unwrap().is_none());
         let (index, mark) = Index::open(&folder, "d").unwrap().unwrap();
-        assert_eq!((index.reader.searcher().num_docs(), mark), (1, Mark::default()));
+        assert_eq!((index.reader.searcher().num_docs(), mark), (1, LogPosition::default()));
     }
 }

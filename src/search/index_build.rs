@@ -11,9 +11,9 @@ use super::{Error, Result, index::Index, index_directory::Folder, overlay::READ_
 use crate::{
     domain::{
         ids::StoreId,
-        search::{Noun, Searchable},
+        search::{Searchable, SearchableKind},
     },
-    store::{Db, change_log::log::Mark},
+    store::{Db, change_log::log::LogPosition},
 };
 
 /// Progress callback. Its arguments are the number of indexed records and the number of all records.
@@ -21,8 +21,8 @@ pub type Progress = Arc<dyn Fn(u64, u64) + Send + Sync>;
 
 /// Builds the index of all records in one commit; an index without that commit is not valid. Returns the index, its position in the change
 /// log, and the number of records.
-pub async fn build(db: &Db, folder: &Folder, database: &str, progress: Option<Progress>) -> Result<(Index, Mark, u64)> {
-    db.adopt_foreign_changes().await?;
+pub async fn build(db: &Db, folder: &Folder, database: &str, progress: Option<Progress>) -> Result<(Index, LogPosition, u64)> {
+    db.assign_local_transaction_ids().await?;
     // Changes after this position are later applied from the change log.
     let mark = db.mark().await?;
     let total = db.count_searchables().await?;
@@ -30,7 +30,7 @@ pub async fn build(db: &Db, folder: &Folder, database: &str, progress: Option<Pr
     let index = Arc::new(Mutex::new(blocking(move || Ok(Index::create(&path, &name)?)).await?));
     let mut done = 0;
     for store in db.stores().await? {
-        for noun in [Noun::Message, Noun::Contact] {
+        for noun in [SearchableKind::Message, SearchableKind::Contact] {
             add_all(db, &index, &store.id, noun, &mut |added| {
                 done += added;
                 if let Some(progress) = &progress {
@@ -51,7 +51,7 @@ pub async fn build(db: &Db, folder: &Folder, database: &str, progress: Option<Pr
     Ok((index, mark, done))
 }
 
-async fn add_all(db: &Db, index: &Arc<Mutex<Index>>, store: &StoreId, noun: Noun, added: &mut impl FnMut(u64)) -> Result<()> {
+async fn add_all(db: &Db, index: &Arc<Mutex<Index>>, store: &StoreId, noun: SearchableKind, added: &mut impl FnMut(u64)) -> Result<()> {
     let mut after = String::new();
     loop {
         let records = db.searchables_after(store, noun, &after, READ_AT_ONCE).await?;

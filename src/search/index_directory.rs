@@ -11,7 +11,7 @@ use std::{
 };
 
 /// The limit of folders, and so of processes, per index directory and database.
-const MOST: u32 = 64;
+const MAX_INDEX_FOLDERS: u32 = 64;
 
 /// A locked folder; dropping it releases the lock.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ impl Folder {
     /// Locks the free folder with the lowest number. With `first`, only folder number 1 is permitted. An error if no folder is free.
     pub fn claim(parent: &Path, database: &str, first: bool) -> io::Result<Self> {
         create_dir_all(parent)?;
-        for number in 1..=if first { 1 } else { MOST } {
+        for number in 1..=if first { 1 } else { MAX_INDEX_FOLDERS } {
             let name = format!("{database}-{number}");
             let lock = File::options().create(true).truncate(false).write(true).open(parent.join(format!("{name}.lock")))?;
             match lock.try_lock() {

@@ -27,18 +27,18 @@ use super::{
     index::{RecordKey, text},
     index_build::{blocking, unpanicked},
     record_terms::Terms,
-    searcher::{Fresh, View},
+    searcher::{IndexSnapshot, OverlayRecord},
 };
 use crate::{
     domain::{
         ids::StoreId,
-        search::{Noun, Searchable},
+        search::{Searchable, SearchableKind},
     },
     store::{
         self, Db,
         change_log::{
-            Inserted, LoggedChange,
-            log::{ChangesSince, Mark, RETITLED},
+            InsertedRecord, LoggedChange,
+            log::{ChangesSince, LogPosition, RETITLED},
         },
     },
 };
@@ -55,17 +55,17 @@ pub const READ_AT_ONCE: usize = 100;
 /// Up to this many bytes of text are analysed on the caller's thread. More text is analysed on another thread, where it delays no
 /// request.
 const AT_ONCE: usize = 16 * 1024;
-/// The limit of log positions in [`Followed::ahead`].
+/// The limit of log positions in [`ChangeLogReader::ahead`].
 const REMEMBERED: usize = 20_000;
 /// The time-out of a database read. The read holds a lock, for which other searches wait.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The overlay of this process, and the state of its reader of the change log.
-pub struct Front {
+pub struct SearchOverlay {
     pub db: Db,
     /// The index with its overlay; `None` while the index is built.
-    pub view: RwLock<Option<Arc<View>>>,
-    pub followed: Queue<Followed>,
+    pub view: RwLock<Option<Arc<IndexSnapshot>>>,
+    pub followed: Queue<ChangeLogReader>,
     /// How many searches have requested a read of the log.
     asked: AtomicU64,
     /// Wakes the worker when the overlay is full.
@@ -74,9 +74,9 @@ pub struct Front {
 
 /// How much of the change log this process has applied.
 #[derive(Default)]
-pub struct Followed {
+pub struct ChangeLogReader {
     /// The position in the change log up to which all changes are in the overlay or in the index, committed or not.
-    pub mark: Mark,
+    pub mark: LogPosition,
     /// Changes of this process that have not been applied yet.
     own: Vec<LoggedChange>,
     /// Log positions after `mark` of changes that have been applied already: this process committed them.
@@ -85,7 +85,7 @@ pub struct Followed {
     newest: i64,
     /// Whether very many changes are pending, so that only the worker reads the log.
     pub far: bool,
-    /// Requests up to this number (see [`Front::asked`]) have been served by a read of the log.
+    /// Requests up to this number (see [`SearchOverlay::asked`]) have been served by a read of the log.
     answered: u64,
 }
 
@@ -98,7 +98,7 @@ pub struct RecordChange {
     pub new: bool,
 }
 
-impl Front {
+impl SearchOverlay {
     pub fn new(db: Db) -> Self {
         db.follow_own_changes();
         Self { db, view: RwLock::default(), followed: Queue::default(), asked: AtomicU64::new(0), wake: Notify::new() }
@@ -109,15 +109,15 @@ impl Front {
     pub async fn catch_up(&self) -> Result<()> {
         let turn = self.asked.fetch_add(1, Ordering::AcqRel) + 1;
         let mut followed = self.followed.lock().await;
-        self.take_in_own(&mut followed).await?;
+        self.apply_own_changes(&mut followed).await?;
         if followed.far || followed.answered >= turn {
             return Ok(());
         }
         let asked = self.asked.load(Ordering::Acquire);
         if in_time(self.db.may_be_behind(&followed.mark)).await? {
             match self.behind(&followed).await? {
-                Some(behind) if !is_much(&behind) => {
-                    self.show(self.unseen(&mut followed, &behind.changes).await?).await?;
+                Some(behind) if !is_bulk(&behind) => {
+                    self.put_into_overlay(self.not_applied_yet(&mut followed, &behind.changes).await?).await?;
                     followed.mark = behind.mark;
                 }
                 _ => {
@@ -132,42 +132,42 @@ impl Front {
 
     /// Reads the changes after the log position `followed.mark`. `None` if the log was pruned beyond that position, or if the position is
     /// of another database.
-    pub async fn behind(&self, followed: &Followed) -> Result<Option<ChangesSince>> {
+    pub async fn behind(&self, followed: &ChangeLogReader) -> Result<Option<ChangesSince>> {
         in_time(self.db.changes_since(&followed.mark, PLACES)).await
     }
 
     /// Applies the changes that this process has committed.
-    pub async fn take_in_own(&self, followed: &mut Followed) -> Result<()> {
+    pub async fn apply_own_changes(&self, followed: &mut ChangeLogReader) -> Result<()> {
         followed.own.append(&mut self.db.own_changes());
         if followed.own.is_empty() {
             return Ok(());
         }
-        followed.doubt_what_may_be_known(self.db.own_epoch());
+        followed.distrust_inserts(self.db.own_epoch());
         // If this fails or is cancelled, the changes stay queued for the next call.
-        self.show(self.changes(followed.own.iter()).await?).await?;
+        self.put_into_overlay(self.changes(followed.own.iter()).await?).await?;
         followed.is_ahead();
         Ok(())
     }
 
     /// Returns the current state of the records in these log entries. Entries that were applied before, as commits of this process, are
     /// skipped.
-    pub async fn unseen(&self, followed: &mut Followed, logged: &[LoggedChange]) -> Result<Vec<RecordChange>> {
+    pub async fn not_applied_yet(&self, followed: &mut ChangeLogReader, logged: &[LoggedChange]) -> Result<Vec<RecordChange>> {
         followed.looks_at(logged);
         self.changes(logged.iter().filter(|change| !followed.ahead.remove(&change.position))).await
     }
 
     /// Returns the current state of the records in these log entries: reads it from the database, unless the entry contains it.
     async fn changes(&self, logged: impl Iterator<Item = &LoggedChange>) -> Result<Vec<RecordChange>> {
-        let mut ids: HashMap<(StoreId, Noun), BTreeSet<String>> = HashMap::new();
+        let mut ids: HashMap<(StoreId, SearchableKind), BTreeSet<String>> = HashMap::new();
         let mut inserted: HashMap<RecordKey, Searchable> = HashMap::new();
         for one in logged {
-            if let Some(Inserted { record, .. }) = &one.inserted {
+            if let Some(InsertedRecord { record, .. }) = &one.inserted {
                 inserted.insert(RecordKey::of(&record.store, record.noun, &record.id), record.clone());
             } else if let Some(noun) = one.noun() {
                 ids.entry((one.store.clone(), noun)).or_default().insert(one.id.clone());
             } else if one.kind == RETITLED {
                 let messages = in_time(self.db.conversation_messages(&one.store, &one.id)).await?;
-                ids.entry((one.store.clone(), Noun::Message)).or_default().extend(messages);
+                ids.entry((one.store.clone(), SearchableKind::Message)).or_default().extend(messages);
                 // Some of these messages may be inserts that are not in `own` yet. The new epoch makes the overlay read those again.
                 self.db.end_own_epoch();
             }
@@ -197,12 +197,12 @@ impl Front {
     }
 
     /// Returns the current snapshot. A search uses it without a lock, so no writer waits for the search.
-    pub fn view(&self) -> Option<Arc<View>> {
+    pub fn view(&self) -> Option<Arc<IndexSnapshot>> {
         self.view.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Puts records into the overlay.
-    pub async fn show(&self, changes: Vec<RecordChange>) -> Result<()> {
+    pub async fn put_into_overlay(&self, changes: Vec<RecordChange>) -> Result<()> {
         if changes.is_empty() {
             return Ok(());
         }
@@ -227,20 +227,21 @@ impl Front {
 }
 
 /// Whether the overlay has reached its capacity.
-pub fn is_full(view: &View) -> bool {
+pub fn is_full(view: &IndexSnapshot) -> bool {
     let bytes = || view.fresh.values().flat_map(|fresh| &fresh.record.texts).map(String::len).sum::<usize>();
     view.fresh.len() > FRESH_MAX || bytes() > FRESH_BYTES
 }
 
 /// Analyses the texts of the records: returns them as records of the overlay, with their terms.
-fn analysed(changes: Vec<RecordChange>) -> Vec<(RecordKey, Fresh)> {
-    let fresh = |RecordChange { key, record, gone, new }| (key, Fresh { terms: Terms::of(&text(&record.texts)), record, gone, new });
+fn analysed(changes: Vec<RecordChange>) -> Vec<(RecordKey, OverlayRecord)> {
+    let fresh =
+        |RecordChange { key, record, gone, new }| (key, OverlayRecord { terms: Terms::of(&text(&record.texts)), record, gone, new });
     changes.into_iter().map(fresh).collect()
 }
 
-impl Followed {
+impl ChangeLogReader {
     /// Resets the state: continues from this position in the change log.
-    pub fn go_on_from(&mut self, mark: Mark) {
+    pub fn go_on_from(&mut self, mark: LogPosition) {
         *self = Self { mark, ..Self::default() };
     }
 
@@ -248,10 +249,11 @@ impl Followed {
         self.newest = newest(self.newest, logged);
     }
 
-    /// Removes the content of those inserts in `own` whose records may have been applied before: such a record is not certainly new, so it
-    /// is read from the database. It may have been applied from the log, with a later change of this process, or by a read of all messages
-    /// of its conversation.
-    fn doubt_what_may_be_known(&mut self, epoch: u64) {
+    /// Drops the content of each insert in `own` whose record may already be in the overlay or the index: such a record must not be added
+    /// as a new one, so its current state is read from the database. It may be there for two reasons. The log was read past the insert, or
+    /// a later change of this process was applied (`position <= newest`). Or all messages of its conversation were read again (another
+    /// epoch).
+    fn distrust_inserts(&mut self, epoch: u64) {
         for one in &mut self.own {
             one.inserted.take_if(|inserted| one.position <= self.newest || inserted.epoch != epoch);
         }
@@ -273,7 +275,7 @@ fn newest(before: i64, logged: &[LoggedChange]) -> i64 {
 
 /// Whether there are too many changes for the overlay, or for a search to apply. A changed subject of a conversation always counts as too
 /// many changes: it concerns all messages of the conversation.
-pub fn is_much(behind: &ChangesSince) -> bool {
+pub fn is_bulk(behind: &ChangesSince) -> bool {
     behind.more || behind.changes.len() > PART || behind.changes.iter().any(|change| change.kind == RETITLED)
 }
 
@@ -301,9 +303,9 @@ mod tests {
     };
 
     /// Opens the overlay of another process that has applied the log so far. Also returns a counter of its SQL statements.
-    async fn elsewhere(fixture: &Fixture) -> (Front, Arc<AtomicU64>) {
+    async fn elsewhere(fixture: &Fixture) -> (SearchOverlay, Arc<AtomicU64>) {
         let (counted, on_statement) = counter();
-        let front = Front::new(Db::open(&fixture.url, 2, Some(on_statement)).await.unwrap());
+        let front = SearchOverlay::new(Db::open(&fixture.url, 2, Some(on_statement)).await.unwrap());
         let mark = front.db.mark().await.unwrap();
         front.followed.lock().await.go_on_from(mark);
         (front, counted)
@@ -330,11 +332,11 @@ mod tests {
         write
     }
 
-    async fn mailbox() -> (Fixture, Front, Arc<AtomicU64>) {
+    async fn mailbox() -> (Fixture, SearchOverlay, Arc<AtomicU64>) {
         let (counted, on_statement) = counter();
         let fixture = Fixture::open(Some(on_statement)).await;
         fixture.conversation("mail", |row| row.email_subject = Some("the thread's".to_owned())).await;
-        let front = Front::new(fixture.db.clone());
+        let front = SearchOverlay::new(fixture.db.clone());
         (fixture, front, counted)
     }
 
@@ -345,7 +347,7 @@ mod tests {
         let before = counted.load(Ordering::Acquire);
         let told = front.changes(fixture.db.own_changes().iter()).await.unwrap();
         assert_eq!(counted.load(Ordering::Acquire), before);
-        let read = fixture.db.searchables(&fixture.store, Noun::Message, &["m"]).await.unwrap();
+        let read = fixture.db.searchables(&fixture.store, SearchableKind::Message, &["m"]).await.unwrap();
         assert_eq!(read[0].texts, ["text", "its own", "the thread's"]);
         assert_eq!(told.into_iter().map(|one| (one.record, one.gone, one.new)).collect::<Vec<_>>(), [(read[0].clone(), false, true)]);
     }
@@ -354,10 +356,10 @@ mod tests {
     async fn a_record_that_may_have_been_applied_before_is_read() {
         let (fixture, front, counted) = mailbox().await;
         let mut followed = front.followed.lock().await;
-        let read = async |followed: &mut Followed, own: Vec<LoggedChange>| {
+        let read = async |followed: &mut ChangeLogReader, own: Vec<LoggedChange>| {
             let before = counted.load(Ordering::Acquire);
             followed.own.extend(own);
-            front.take_in_own(followed).await.unwrap();
+            front.apply_own_changes(followed).await.unwrap();
             counted.load(Ordering::Acquire) - before
         };
         let inserted = async |id: &str| {
@@ -380,7 +382,7 @@ mod tests {
         assert_eq!(read(&mut *followed, late).await, 1);
         let told_by_the_log = inserted("m4").await;
         let from_the_log = [LoggedChange { inserted: None, ..told_by_the_log[0].clone() }];
-        front.unseen(&mut followed, &from_the_log).await.unwrap();
+        front.not_applied_yet(&mut followed, &from_the_log).await.unwrap();
         assert_eq!(read(&mut *followed, told_by_the_log).await, 1);
         let of_another_index = insert(&fixture, "m5", "text").await;
         front.db.end_own_epoch();
@@ -388,7 +390,7 @@ mod tests {
         assert_eq!(read(&mut *followed, fixture.db.own_changes()).await, 1);
         let read_with_its_conversation = inserted("m6").await;
         let retitled = LoggedChange { kind: RETITLED.to_owned(), id: "mail".to_owned(), position: 0, ..from_the_log[0].clone() };
-        front.unseen(&mut followed, &[retitled]).await.unwrap();
+        front.not_applied_yet(&mut followed, &[retitled]).await.unwrap();
         assert_eq!(read(&mut *followed, read_with_its_conversation).await, 1);
         insert(&fixture, "m7", &"long ".repeat(400)).await.commit().await.unwrap();
         assert_eq!(read(&mut *followed, fixture.db.own_changes()).await, 1);
@@ -440,16 +442,16 @@ mod tests {
     #[tokio::test]
     async fn changes_of_a_cancelled_search_are_applied_by_the_next() {
         let fixture = Fixture::alone().await;
-        let front = Front::new(fixture.db.clone());
+        let front = SearchOverlay::new(fixture.db.clone());
         let mut followed = front.followed.lock().await;
         change(&fixture, ["k1"]).await;
         // On SQLite the future is ready at its first poll. On PostgreSQL it is dropped while it waits for the database.
         tokio::select! {
             biased;
-            taken_in = front.take_in_own(&mut followed) => taken_in.unwrap(),
+            taken_in = front.apply_own_changes(&mut followed) => taken_in.unwrap(),
             () = std::future::ready(()) => assert_eq!(front.db.own_changes(), []),
         }
-        front.take_in_own(&mut followed).await.unwrap();
+        front.apply_own_changes(&mut followed).await.unwrap();
         assert_eq!((followed.own.len(), followed.ahead.len()), (0, 1));
     }
 }

@@ -15,13 +15,13 @@ use tantivy::{
 };
 
 use super::{
-    index::{oftens, times},
+    index::{frequency_prefix, times},
     query::Condition,
-    score::MANY,
+    score::MAX_TERM_FREQUENCY,
 };
 
 /// The posting-list iterators of one condition in one segment.
-pub struct Part {
+pub struct ConditionIterators {
     pub walk: PostingIterator,
     /// Iterators over the candidates for which [`PostingIterator::bound`] is above one. The key is that bound.
     pub often: BTreeMap<u32, PostingIterator>,
@@ -33,7 +33,7 @@ pub struct Part {
 #[derive(Clone)]
 pub enum PostingIterator {
     Nowhere,
-    Term(Box<Blocks>),
+    Term(Box<PostingBlocks>),
     Phrase(Box<Phrase>),
     All(Vec<PostingIterator>),
     Any(Box<Union>),
@@ -41,7 +41,7 @@ pub enum PostingIterator {
 
 /// A posting list, read block by block.
 #[derive(Clone)]
-pub struct Blocks {
+pub struct PostingBlocks {
     block: BlockSegmentPostings,
     at: usize,
 }
@@ -49,7 +49,7 @@ pub struct Blocks {
 #[derive(Clone)]
 pub struct Phrase {
     /// The rarest term of the phrase: its documents are the candidates.
-    lead: Blocks,
+    lead: PostingBlocks,
     /// Terms that together cover all positions of the phrase, the rarest first. The number is the distance to the last term.
     parts: Vec<(u32, SegmentPostings)>,
     starts: Vec<u32>,
@@ -67,7 +67,7 @@ pub struct Union {
 }
 
 /// Opens the posting-list iterators of one search in one segment.
-pub struct Opener<'i> {
+pub struct PostingReader<'i> {
     pub index: &'i InvertedIndexReader,
     /// The prefix of every term of the store.
     pub prefix: &'i str,
@@ -76,23 +76,23 @@ pub struct Opener<'i> {
 }
 
 /// Posting lists by frequency, for frequencies above one.
-type Often = Vec<(u32, TermInfo)>;
+type FrequencyLists = Vec<(u32, TermInfo)>;
 
-impl Opener<'_> {
-    pub fn part(&mut self, condition: &Condition) -> tantivy::Result<Part> {
+impl PostingReader<'_> {
+    pub fn part(&mut self, condition: &Condition) -> tantivy::Result<ConditionIterators> {
         let (walk, lists) = self.open(condition)?;
         let mut often: BTreeMap<u32, Vec<PostingIterator>> = BTreeMap::new();
         for (times, info) in lists {
             often.entry(times).or_default().push(self.list(&info)?);
         }
         let often = often.into_iter().map(|(times, walks)| (times, Union::of(walks))).collect();
-        Ok(Part { walk, often, sure: matches!(condition, Condition::Term(_) | Condition::Beginning(_)) })
+        Ok(ConditionIterators { walk, often, sure: matches!(condition, Condition::Term(_) | Condition::Beginning(_)) })
     }
 
-    fn open(&mut self, condition: &Condition) -> tantivy::Result<(PostingIterator, Often)> {
+    fn open(&mut self, condition: &Condition) -> tantivy::Result<(PostingIterator, FrequencyLists)> {
         Ok(match condition {
             Condition::Term(term) => match self.info(term)? {
-                Some(info) => (self.list(&info)?, self.often(term)?),
+                Some(info) => (self.list(&info)?, self.frequency_lists(term)?),
                 None => (PostingIterator::Nowhere, vec![]),
             },
             Condition::Beginning(beginning) => {
@@ -100,7 +100,7 @@ impl Opener<'_> {
                 self.budget = self.budget.saturating_sub(infos.len());
                 let walks = infos.iter().map(|(_, info)| self.list(info)).collect::<tantivy::Result<_>>()?;
                 // The posting lists by frequency of the same words.
-                let often = self.range(&oftens(beginning, false), &oftens(&last, true), usize::MAX)?.0;
+                let often = self.range(&frequency_prefix(beginning, false), &frequency_prefix(&last, true), usize::MAX)?.0;
                 (Union::of(walks), if infos.is_empty() { vec![] } else { often })
             }
             Condition::Phrase { covers, terms } => {
@@ -115,7 +115,7 @@ impl Opener<'_> {
                 infos.sort_by_key(|(_, _, info)| info.doc_freq);
                 cover(&mut infos, last, *covers);
                 let Some((_, term, rarest)) = infos.first() else { return Ok((PostingIterator::Nowhere, vec![])) };
-                let (lead, often) = (self.blocks(rarest)?, self.often(term)?);
+                let (lead, often) = (self.blocks(rarest)?, self.frequency_lists(term)?);
                 let option = IndexRecordOption::WithFreqsAndPositions;
                 let part = |(offset, _, info)| Ok((offset, self.index.read_postings_from_terminfo(&info, option)?));
                 let parts = infos.into_iter().map(part).collect::<tantivy::Result<_>>()?;
@@ -141,22 +141,22 @@ impl Opener<'_> {
         Ok(self.index.terms().get(format!("{}{term}", self.prefix))?)
     }
 
-    fn blocks(&self, info: &TermInfo) -> tantivy::Result<Blocks> {
-        Ok(Blocks { block: self.index.read_block_postings_from_terminfo(info, IndexRecordOption::WithFreqs)?, at: 0 })
+    fn blocks(&self, info: &TermInfo) -> tantivy::Result<PostingBlocks> {
+        Ok(PostingBlocks { block: self.index.read_block_postings_from_terminfo(info, IndexRecordOption::WithFreqs)?, at: 0 })
     }
 
     fn list(&self, info: &TermInfo) -> tantivy::Result<PostingIterator> {
         Ok(PostingIterator::Term(Box::new(self.blocks(info)?)))
     }
 
-    fn often(&self, term: &str) -> tantivy::Result<Often> {
-        let often = oftens(term, true);
+    fn frequency_lists(&self, term: &str) -> tantivy::Result<FrequencyLists> {
+        let often = frequency_prefix(term, true);
         Ok(self.range(&often, &often, usize::MAX)?.0)
     }
 
     /// Returns the posting lists of the terms from the prefix `from` to the prefix `to` (inclusive), each with its [`times`]. The limit is
     /// `most` lists, at least one. Also returns the last of these terms.
-    fn range(&self, from: &str, to: &str, most: usize) -> tantivy::Result<(Often, String)> {
+    fn range(&self, from: &str, to: &str, most: usize) -> tantivy::Result<(FrequencyLists, String)> {
         let from = format!("{}{from}", self.prefix);
         let mut to = format!("{}{to}", self.prefix).into_bytes();
         // No UTF-8 text contains this byte.
@@ -210,7 +210,8 @@ impl PostingIterator {
         }
     }
 
-    /// Returns an upper bound of the frequency of the condition in the current candidate. It is at least 1; [`MANY`] means that or more.
+    /// Returns an upper bound of the frequency of the condition in the current candidate. It is at least 1; [`MAX_TERM_FREQUENCY`] means
+    /// that or more.
     pub fn bound(&self) -> u32 {
         let bound = match self {
             Self::Nowhere => 0,
@@ -219,13 +220,13 @@ impl PostingIterator {
             Self::All(walks) => walks.first().map_or(0, Self::bound),
             Self::Any(union) => union.here.iter().map(|walk| union.walks[*walk].bound()).max().unwrap_or(0),
         };
-        bound.min(MANY)
+        bound.min(MAX_TERM_FREQUENCY)
     }
 
     /// Returns a tighter bound than [`Self::bound`]; 0 if the candidate is no hit. For a phrase it moves the posting lists of all terms.
     pub fn most(&mut self) -> u32 {
         match self {
-            Self::Phrase(phrase) => phrase.most(phrase.lead.document()).min(MANY),
+            Self::Phrase(phrase) => phrase.most(phrase.lead.document()).min(MAX_TERM_FREQUENCY),
             _ => self.bound(),
         }
     }
@@ -254,7 +255,7 @@ impl PostingIterator {
     }
 }
 
-impl Blocks {
+impl PostingBlocks {
     fn document(&self) -> DocId {
         self.block.docs().get(self.at).copied().unwrap_or(TERMINATED)
     }

@@ -15,13 +15,13 @@ const B: f64 = 0.5;
 /// The assumed average number of terms of a text.
 const USUAL_LENGTH: f64 = 20.0;
 /// The highest term frequency that counts: a higher frequency counts as this value.
-pub const MANY: u32 = 16;
+pub const MAX_TERM_FREQUENCY: u32 = 16;
 /// Fixed-point scales: `FINE` of a saturation, `COARSE` of a weight.
 const FINE: f64 = 1000.0;
 const COARSE: f64 = 8.0;
 
-static SATURATION: LazyLock<[[u16; 256]; MANY as usize + 1]> = LazyLock::new(|| {
-    let mut table = [[0; 256]; MANY as usize + 1];
+static SATURATION: LazyLock<[[u16; 256]; MAX_TERM_FREQUENCY as usize + 1]> = LazyLock::new(|| {
+    let mut table = [[0; 256]; MAX_TERM_FREQUENCY as usize + 1];
     for (frequency, row) in table.iter_mut().enumerate() {
         for (id, cell) in (0..=u8::MAX).zip(row) {
             let (frequency, length) = (frequency as f64, f64::from(FieldNormReader::id_to_fieldnorm(id)));
@@ -35,7 +35,7 @@ static SATURATION: LazyLock<[[u16; 256]; MANY as usize + 1]> = LazyLock::new(|| 
 /// The BM25 saturation of a term frequency in a text of this length: never higher in a longer text, never lower for a
 /// higher frequency.
 pub fn saturation(frequency: u32, length: u8) -> u32 {
-    SATURATION[frequency.min(MANY) as usize][usize::from(length)].into()
+    SATURATION[frequency.min(MAX_TERM_FREQUENCY) as usize][usize::from(length)].into()
 }
 
 /// The length norm: a number of terms in the lossy form that the index stores.

@@ -26,12 +26,12 @@ use super::{
     index::{Index, RecordKey},
     index_build::{Progress, blocking, build, unpanicked},
     index_directory::{Folder, bytes_of},
-    overlay::{Front, READ_AT_ONCE, RecordChange, is_full, is_much},
-    searcher::{Fresh, HitPage, Search, View},
+    overlay::{READ_AT_ONCE, RecordChange, SearchOverlay, is_bulk, is_full},
+    searcher::{HitPage, IndexSnapshot, OverlayRecord, Search},
 };
 use crate::{
-    store::{Db, change_log::log::Mark},
-    supervisor::Pulse,
+    store::{Db, change_log::log::LogPosition},
+    supervisor::TaskReporter,
 };
 
 /// Poll interval of the worker for the change log.
@@ -59,7 +59,7 @@ pub struct SearchService(Arc<SearchState>);
 struct SearchState {
     parent: PathBuf,
     database: String,
-    front: Front,
+    front: SearchOverlay,
     ready: watch::Sender<bool>,
     /// Limits concurrent searches to the number of processors.
     permits: Semaphore,
@@ -87,7 +87,7 @@ impl SearchService {
     pub fn new(db: Db, parent: PathBuf, database: String) -> Self {
         let processors = available_parallelism().map_or(2, usize::from).try_into().unwrap_or(u32::MAX);
         Self(Arc::new(SearchState {
-            front: Front::new(db),
+            front: SearchOverlay::new(db),
             parent,
             database,
             ready: watch::Sender::new(false),
@@ -117,7 +117,7 @@ impl SearchService {
     }
 
     /// Opens or builds the index and follows the database until `stop` resolves. Failures are logged and retried.
-    pub async fn run(self, stop: impl Future<Output = ()>, pulse: Pulse) {
+    pub async fn run(self, stop: impl Future<Output = ()>, pulse: TaskReporter) {
         let mut stop = std::pin::pin!(stop);
         loop {
             let failed = tokio::select! {
@@ -135,7 +135,7 @@ impl SearchService {
         }
     }
 
-    async fn work(&self, pulse: &Pulse) -> Result<()> {
+    async fn work(&self, pulse: &TaskReporter) -> Result<()> {
         let shared = &self.0;
         // A former run may have failed while its view was open.
         shared.close_view();
@@ -150,7 +150,7 @@ impl SearchService {
                 (index, mark)
             }
         };
-        let mut follower = Follower {
+        let mut follower = IndexWorker {
             shared: shared.clone(),
             index: Arc::new(Mutex::new(index)),
             committed: mark,
@@ -177,7 +177,7 @@ impl SearchService {
 }
 
 /// Reports the progress of a build to the supervisor.
-fn progress(pulse: &Pulse) -> Progress {
+fn progress(pulse: &TaskReporter) -> Progress {
     let pulse = pulse.clone();
     Arc::new(move |_, _| pulse.beat())
 }
@@ -191,7 +191,7 @@ impl SearchState {
 
     async fn answer(self: Arc<Self>, search: Search) -> Result<HitPage> {
         self.front.catch_up().await?;
-        if let Some(found) = self.find_on_the_spot(&search)? {
+        if let Some(found) = self.search_inline(&search)? {
             return Ok(found);
         }
         let wanted = search.clone();
@@ -206,7 +206,7 @@ impl SearchState {
     async fn search<T: Send + 'static>(
         self: &Arc<Self>,
         permits: u32,
-        search: impl FnOnce(&View) -> Result<T> + Send + 'static,
+        search: impl FnOnce(&IndexSnapshot) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         let _permits = self.permits.acquire_many(permits).await.map_err(|error| Error::Failed(error.to_string()))?;
         let shared = self.clone();
@@ -214,7 +214,7 @@ impl SearchState {
     }
 
     /// Searches on the caller's thread if the search is so small that a thread switch would cost as much.
-    fn find_on_the_spot(&self, search: &Search) -> Result<Option<HitPage>> {
+    fn search_inline(&self, search: &Search) -> Result<Option<HitPage>> {
         // This thread must not wait for a writer that holds the lock.
         let Ok(view) = self.front.view.try_read() else { return Ok(None) };
         let view = self.complete(&view)?;
@@ -222,7 +222,7 @@ impl SearchState {
     }
 
     /// Returns the view. An error while there is no view, or while it is not up to date yet.
-    fn complete<'a>(&self, view: &'a Option<Arc<View>>) -> Result<&'a View> {
+    fn complete<'a>(&self, view: &'a Option<Arc<IndexSnapshot>>) -> Result<&'a IndexSnapshot> {
         view.as_deref().filter(|_| *self.ready.borrow()).ok_or(Error::Building)
     }
 
@@ -235,7 +235,7 @@ impl SearchState {
         Error::Building
     }
 
-    async fn open(&self, folder: &Folder) -> Result<Option<(Index, Mark)>> {
+    async fn open(&self, folder: &Folder) -> Result<Option<(Index, LogPosition)>> {
         let (path, database) = (folder.path.clone(), self.database.clone());
         let opened = blocking(move || Ok(Index::open(&path, &database)?)).await.unwrap_or_else(|error| {
             tracing::warn!(%error, "the search index cannot be read and is rebuilt");
@@ -253,11 +253,11 @@ impl SearchState {
 }
 
 /// The worker that writes the index.
-struct Follower {
+struct IndexWorker {
     shared: Arc<SearchState>,
     index: Arc<Mutex<Index>>,
     /// The position in the change log and the time of the last commit. After a crash the index continues from that position.
-    committed: Mark,
+    committed: LogPosition,
     committed_at: Instant,
     /// Uncommitted documents in the index.
     bulk: usize,
@@ -267,14 +267,14 @@ struct Follower {
     had_failed: bool,
 }
 
-impl Follower {
+impl IndexWorker {
     /// Applies the changes of the database until an error occurs. Searches are answered once all pending changes have been applied.
-    async fn follow(&mut self, pulse: &Pulse) -> Result<()> {
+    async fn follow(&mut self, pulse: &TaskReporter) -> Result<()> {
         self.open_view().await?;
         let began = Instant::now();
         loop {
             pulse.beat();
-            let more = self.take_in().await?;
+            let more = self.apply_log_page().await?;
             let committed = self.commit_if_due(more).await?;
             // A rebuilt index counts as working after a commit, or after `PROVEN` without a failure.
             if committed || !self.had_failed || began.elapsed() >= PROVEN {
@@ -303,25 +303,25 @@ impl Follower {
         self.shared.front.db.end_own_epoch();
         drop(self.shared.front.db.own_changes());
         let index = self.index.lock().unwrap_or_else(PoisonError::into_inner);
-        let view = View::new(index.reader.searcher(), index.fields)?;
+        let view = IndexSnapshot::new(index.reader.searcher(), index.fields)?;
         *self.shared.front.view.write().unwrap_or_else(PoisonError::into_inner) = Some(view.into());
         Ok(())
     }
 
     /// Applies a page of the change log; returns whether there is more.
-    async fn take_in(&mut self) -> Result<bool> {
+    async fn apply_log_page(&mut self) -> Result<bool> {
         let shared = self.shared.clone();
         let mut followed = shared.front.followed.lock().await;
-        shared.front.take_in_own(&mut followed).await?;
+        shared.front.apply_own_changes(&mut followed).await?;
         let behind = shared.front.behind(&followed).await?;
         let behind = behind.ok_or_else(|| Error::Failed(UNKNOWN.to_owned()))?;
-        let to_disk = self.bulk > 0 || is_much(&behind);
+        let to_disk = self.bulk > 0 || is_bulk(&behind);
         followed.far |= to_disk;
         let mut parts = behind.changes.chunks(READ_AT_ONCE).peekable();
         while let Some(part) = parts.next() {
-            let changed = shared.front.unseen(&mut followed, part).await?;
+            let changed = shared.front.not_applied_yet(&mut followed, part).await?;
             let (shown, direct) = if to_disk { self.part(changed) } else { (changed, vec![]) };
-            shared.front.show(shown).await?;
+            shared.front.put_into_overlay(shown).await?;
             if !direct.is_empty() {
                 self.write(direct).await?;
             }
@@ -382,8 +382,8 @@ impl Follower {
 }
 
 /// Commits the overlay to the disk. Records that change during the commit stay in the overlay.
-fn commit(shared: &SearchState, index: &mut Index, mark: &Mark) -> Result<()> {
-    let written: Vec<(RecordKey, Arc<Fresh>)> = {
+fn commit(shared: &SearchState, index: &mut Index, mark: &LogPosition) -> Result<()> {
+    let written: Vec<(RecordKey, Arc<OverlayRecord>)> = {
         let view = shared.front.view.read().unwrap_or_else(PoisonError::into_inner);
         view.iter().flat_map(|view| &view.fresh).map(|(key, fresh)| (*key, fresh.clone())).collect()
     };

@@ -24,17 +24,17 @@ use tantivy::{DocId, Searcher, SegmentReader, TERMINATED, TantivyError, schema::
 
 use super::{
     fast_fields::{SegmentColumns, pack},
-    index::{EVERY, IndexFields, RecordKey, Standing, prefix},
-    postings::{Opener, Part, PostingIterator},
+    index::{ALL_RECORDS_TERM, DocumentSortKey, IndexFields, RecordKey, prefix},
+    postings::{ConditionIterators, PostingIterator, PostingReader},
     query::{Condition, SearchQuery},
     record_terms::Terms,
-    score::{self, MANY},
-    top_hits::{Best, Candidate, HitLocation},
+    score::{self, MAX_TERM_FREQUENCY},
+    top_hits::{Candidate, HitLocation, TopHits},
 };
 use crate::domain::{
     ids::StoreId,
     paging::{PageRequest, Rank},
-    search::{Noun, Searchable},
+    search::{Searchable, SearchableKind},
 };
 
 /// The sort order of hits.
@@ -49,7 +49,7 @@ pub enum SortOrder {
 #[derive(Clone, Debug)]
 pub struct Search {
     pub store: StoreId,
-    pub noun: Noun,
+    pub noun: SearchableKind,
     pub text: String,
     pub order: SortOrder,
     /// Unix milliseconds: at or after `from`, before `before`.
@@ -76,7 +76,7 @@ pub struct HitPage {
 
 /// A record of the overlay: the index has it in an older state, or not at all.
 #[derive(Debug)]
-pub struct Fresh {
+pub struct OverlayRecord {
     pub record: Searchable,
     pub terms: Terms,
     /// The record was deleted: it has no terms, and hides its document in the index.
@@ -87,13 +87,13 @@ pub struct Fresh {
 
 /// A snapshot of the index with its overlay. A clone is cheap compared with a search.
 #[derive(Clone)]
-pub struct View {
+pub struct IndexSnapshot {
     searcher: Searcher,
     /// The columns of each segment.
     columns: Arc<[SegmentColumns]>,
     fields: IndexFields,
     /// The records of the overlay, by key.
-    pub fresh: HashMap<RecordKey, Arc<Fresh>>,
+    pub fresh: HashMap<RecordKey, Arc<OverlayRecord>>,
     /// Documents of the index that a record in `fresh` replaces: segment and document.
     pub stale: HashSet<(usize, DocId)>,
 }
@@ -128,7 +128,7 @@ const WIDE: Limits =
 /// Limits that keep a search far below a millisecond, wherever the hits are.
 const SMALL: Limits = Limits { conditions: 8, fresh: 500, words: 16, candidates: 250, lists: 50_000, partly: false };
 
-impl View {
+impl IndexSnapshot {
     pub fn new(searcher: Searcher, fields: IndexFields) -> Result<Self, TantivyError> {
         Ok(Self { columns: Self::columns(&searcher)?, searcher, fields, fresh: HashMap::new(), stale: HashSet::new() })
     }
@@ -173,7 +173,7 @@ impl View {
         let mut segments = Vec::with_capacity(self.searcher.segment_readers().len());
         for segment in self.searcher.segment_readers() {
             let index = segment.inverted_index(field)?;
-            let mut opener = Opener { index: &index, prefix: &prefix, budget };
+            let mut opener = PostingReader { index: &index, prefix: &prefix, budget };
             segments.push(conditions.iter().map(|condition| opener.part(condition)).collect::<Result<Vec<_>, _>>()?);
             budget = opener.budget;
         }
@@ -190,7 +190,7 @@ impl View {
             (SortOrder::Relevance, _) => self.weights(field, &prefix, &candidates)?,
         };
         let behind = search.page.after.as_ref().map(|after| (rank.map_or(0, |rank| rank.score), after.at, pack(&after.id)));
-        let mut best = Best { columns: &self.columns, kept: Vec::new(), most: search.page.size as usize + 1, behind, total: 0 };
+        let mut best = TopHits { columns: &self.columns, kept: Vec::new(), most: search.page.size as usize + 1, behind, total: 0 };
         for fresh in self.fresh.values() {
             fresh.offer(search, &conditions, &weights, &mut best)?;
         }
@@ -204,7 +204,7 @@ impl View {
     fn weights(&self, field: Field, prefix: &str, candidates: &[u64]) -> Result<Vec<u8>, TantivyError> {
         let mut all = 0;
         for segment in self.searcher.segment_readers() {
-            let every = segment.inverted_index(field)?.terms().get(format!("{prefix}{EVERY}"))?;
+            let every = segment.inverted_index(field)?.terms().get(format!("{prefix}{ALL_RECORDS_TERM}"))?;
             all += every.map_or(0, |info| u64::from(info.doc_freq));
         }
         Ok(candidates.iter().map(|having| score::weight(*having, all)).collect())
@@ -226,8 +226,8 @@ impl View {
     }
 }
 
-impl Fresh {
-    fn offer(&self, search: &Search, conditions: &[Condition], weights: &[u8], best: &mut Best<'_>) -> Result<(), TantivyError> {
+impl OverlayRecord {
+    fn offer(&self, search: &Search, conditions: &[Condition], weights: &[u8], best: &mut TopHits<'_>) -> Result<(), TantivyError> {
         let record = &self.record;
         if record.store != search.store || record.noun != search.noun || !search.covers(record.at) {
             return Ok(());
@@ -241,7 +241,7 @@ impl Fresh {
             }
             score += u32::from(*weight) * score::saturation(frequency, length);
         }
-        best.offer(Candidate { score, at: record.at, place: HitLocation::Fresh(pack(&record.id)) })
+        best.offer(Candidate { score, at: record.at, place: HitLocation::Overlay(pack(&record.id)) })
     }
 }
 
@@ -253,7 +253,7 @@ impl Search {
 
 /// One segment during a search.
 struct Segment<'v> {
-    view: &'v View,
+    view: &'v IndexSnapshot,
     number: usize,
     reader: &'v SegmentReader,
     search: &'v Search,
@@ -268,7 +268,7 @@ enum ScanPass {
     /// Collects the hits for which the bound of each condition is 1.
     Once,
     /// Collects the hits for which the condition with this index is the first whose bound is above 1, and has this bound.
-    Often(usize, u32),
+    Repeated(usize, u32),
 }
 
 impl Segment<'_> {
@@ -276,8 +276,8 @@ impl Segment<'_> {
         &self.view.columns[self.number]
     }
 
-    fn offer(&self, parts: Vec<Part>, weights: &[u8], best: &mut Best<'_>) -> Result<(), TantivyError> {
-        let mut parts: Vec<(u32, Part)> = weights.iter().map(|weight| u32::from(*weight)).zip(parts).collect();
+    fn offer(&self, parts: Vec<ConditionIterators>, weights: &[u8], best: &mut TopHits<'_>) -> Result<(), TantivyError> {
+        let mut parts: Vec<(u32, ConditionIterators)> = weights.iter().map(|weight| u32::from(*weight)).zip(parts).collect();
         parts.sort_by_key(|(_, part)| part.walk.candidates());
         if parts.first().is_none_or(|(_, part)| part.walk.candidates() == 0) {
             return Ok(());
@@ -288,7 +288,7 @@ impl Segment<'_> {
         }
         // The pass with the highest possible scores runs first, so that the other passes end early.
         let often = parts.iter().enumerate().flat_map(|(number, (_, part))| part.often.keys().map(move |times| (number, *times)));
-        let mut passes: Vec<ScanPass> = often.map(|(number, times)| ScanPass::Often(number, times)).collect();
+        let mut passes: Vec<ScanPass> = often.map(|(number, times)| ScanPass::Repeated(number, times)).collect();
         passes.sort_by_key(|pass| Reverse(pass.ceilings(&parts).next()));
         for pass in passes.into_iter().chain([ScanPass::Once]) {
             self.pass(pass, &parts, best)?;
@@ -297,17 +297,17 @@ impl Segment<'_> {
     }
 
     /// Runs one pass and offers its hits to `best`. Candidates are visited in the order of sort keys, so their maximum score never rises.
-    fn pass(&self, pass: ScanPass, parts: &[(u32, Part)], best: &mut Best<'_>) -> Result<(), TantivyError> {
+    fn pass(&self, pass: ScanPass, parts: &[(u32, ConditionIterators)], best: &mut TopHits<'_>) -> Result<(), TantivyError> {
         let ceilings: Vec<u32> = pass.ceilings(parts).collect();
         let sure = pass.sure(parts);
         let mut walks: Vec<(u32, PostingIterator)> = parts.iter().map(|(weight, part)| (*weight, part.walk.clone())).collect();
         let mut lead = match pass {
-            ScanPass::Often(number, times) => parts[number].1.often.get(&times).cloned().unwrap_or(PostingIterator::Nowhere),
+            ScanPass::Repeated(number, times) => parts[number].1.often.get(&times).cloned().unwrap_or(PostingIterator::Nowhere),
             ScanPass::All | ScanPass::Once => parts[0].1.walk.clone(),
         };
         let mut document = lead.document();
         'candidates: while document != TERMINATED {
-            let rank = Standing(self.columns().standings.get_val(document));
+            let rank = DocumentSortKey(self.columns().standings.get_val(document));
             match if self.search.page.count { Next::Look } else { self.next(rank, &ceilings, sure, best) } {
                 Next::Look => {}
                 Next::Skip(rank) => {
@@ -332,11 +332,11 @@ impl Segment<'_> {
     }
 
     /// Decides how a pass continues at a candidate with this sort key.
-    fn next(&self, rank: Standing, ceilings: &[u32], sure: bool, best: &Best<'_>) -> Next {
+    fn next(&self, rank: DocumentSortKey, ceilings: &[u32], sure: bool, best: &TopHits<'_>) -> Next {
         let (length, at) = (rank.length(), rank.at());
-        let longer = Standing::longer(length).map_or(Next::End, Next::Skip);
+        let longer = DocumentSortKey::longer(length).map_or(Next::End, Next::Skip);
         if let Some(before) = self.search.before.filter(|before| at >= *before) {
-            return Next::Skip(Standing::of(length, before.saturating_sub(1)));
+            return Next::Skip(DocumentSortKey::of(length, before.saturating_sub(1)));
         }
         if self.search.from.is_some_and(|from| at < from) {
             return longer;
@@ -353,15 +353,15 @@ impl Segment<'_> {
         match &best.behind {
             Some((score, _, _)) if sure && most > *score => {
                 let from = (0..=u8::MAX).zip(ceilings).find(|(_, most)| *most <= score).map(|(length, _)| length);
-                from.and_then(|length| Standing::longer(length.checked_sub(1)?)).map_or(Next::End, Next::Skip)
+                from.and_then(|length| DocumentSortKey::longer(length.checked_sub(1)?)).map_or(Next::End, Next::Skip)
             }
-            Some((score, behind, _)) if sure && most == *score && at > *behind => Next::Skip(Standing::of(length, *behind)),
+            Some((score, behind, _)) if sure && most == *score && at > *behind => Next::Skip(DocumentSortKey::of(length, *behind)),
             _ => Next::Look,
         }
     }
 
     /// Returns the first document, from `from` on, with this sort key or a higher one (binary search).
-    fn first(&self, from: DocId, rank: Standing) -> DocId {
+    fn first(&self, from: DocId, rank: DocumentSortKey) -> DocId {
         let ranks = &self.columns().standings;
         let (mut from, mut to) = (from, ranks.num_vals());
         while from < to {
@@ -375,8 +375,8 @@ impl Segment<'_> {
         &self,
         walks: &mut [(u32, PostingIterator)],
         document: DocId,
-        rank: Standing,
-        best: &mut Best<'_>,
+        rank: DocumentSortKey,
+        best: &mut TopHits<'_>,
     ) -> Result<(), TantivyError> {
         let (length, at) = (rank.length(), rank.at());
         if !self.search.covers(at) || self.reader.is_deleted(document) || self.view.stale.contains(&(self.number, document)) {
@@ -405,20 +405,20 @@ impl Segment<'_> {
 enum Next {
     Look,
     /// Skip to the first document with this sort key or a higher one. That document comes after the current one.
-    Skip(Standing),
+    Skip(DocumentSortKey),
     End,
 }
 
 impl ScanPass {
     /// Returns the maximum score of a hit of the pass for each text length. It never rises with the length.
-    fn ceilings(self, parts: &[(u32, Part)]) -> impl Iterator<Item = u32> {
-        let most = |(number, (weight, part)): (usize, &(u32, Part))| {
+    fn ceilings(self, parts: &[(u32, ConditionIterators)]) -> impl Iterator<Item = u32> {
+        let most = |(number, (weight, part)): (usize, &(u32, ConditionIterators))| {
             let times = match self {
-                Self::All => MANY,
+                Self::All => MAX_TERM_FREQUENCY,
                 Self::Once => 1,
-                Self::Often(lead, _) if number < lead => 1,
-                Self::Often(lead, times) if number == lead => times,
-                Self::Often(..) => part.often.keys().next_back().copied().unwrap_or(1),
+                Self::Repeated(lead, _) if number < lead => 1,
+                Self::Repeated(lead, times) if number == lead => times,
+                Self::Repeated(..) => part.often.keys().next_back().copied().unwrap_or(1),
             };
             (*weight, times)
         };
@@ -427,12 +427,12 @@ impl ScanPass {
     }
 
     /// Whether every hit of the pass has exactly the maximum score for its length.
-    fn sure(self, parts: &[(u32, Part)]) -> bool {
+    fn sure(self, parts: &[(u32, ConditionIterators)]) -> bool {
         match self {
             // All weights are 0 in an order without relevance.
             Self::All => parts.iter().all(|(weight, _)| *weight == 0),
             Self::Once => true,
-            Self::Often(lead, _) => parts[lead].1.sure && parts[lead + 1..].iter().all(|(_, part)| part.often.is_empty()),
+            Self::Repeated(lead, _) => parts[lead].1.sure && parts[lead + 1..].iter().all(|(_, part)| part.often.is_empty()),
         }
     }
 
@@ -441,7 +441,7 @@ impl ScanPass {
         match self {
             Self::All => true,
             Self::Once => walks.iter().all(|(_, walk)| walk.bound() == 1),
-            Self::Often(lead, times) => walks[lead].1.bound() == times && walks[..lead].iter().all(|(_, walk)| walk.bound() == 1),
+            Self::Repeated(lead, times) => walks[lead].1.bound() == times && walks[..lead].iter().all(|(_, walk)| walk.bound() == 1),
         }
     }
 }

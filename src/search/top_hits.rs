@@ -19,7 +19,7 @@ pub enum HitLocation {
         document: DocId,
     },
     /// In the overlay; contains the packed id.
-    Fresh(Vec<u8>),
+    Overlay(Vec<u8>),
 }
 
 #[derive(Clone, Debug)]
@@ -30,7 +30,7 @@ pub struct Candidate {
 }
 
 /// The best candidates so far, the best first.
-pub struct Best<'v> {
+pub struct TopHits<'v> {
     /// The columns of each segment.
     pub columns: &'v [SegmentColumns],
     pub kept: Vec<Candidate>,
@@ -41,7 +41,7 @@ pub struct Best<'v> {
     pub total: u64,
 }
 
-impl Best<'_> {
+impl TopHits<'_> {
     /// Returns the last candidate if the page is full: the threshold for further candidates.
     pub fn last_of_full(&self) -> Option<&Candidate> {
         self.kept.last().filter(|_| self.kept.len() == self.most)
@@ -80,7 +80,7 @@ impl Best<'_> {
 
     fn id(&self, place: &HitLocation) -> Result<Vec<u8>, TantivyError> {
         match place {
-            HitLocation::Fresh(id) => Ok(id.clone()),
+            HitLocation::Overlay(id) => Ok(id.clone()),
             HitLocation::Index { segment, document } => self.columns[*segment].id(*document),
         }
     }

@@ -81,7 +81,7 @@ impl Service {
         body: &[u8],
     ) -> Result<Option<AcceptedSignature>> {
         let named = is_name(store.as_str(), MAX_ID_CHARS) && is_name(account.as_str(), MAX_ID_CHARS);
-        let secrets = if named { self.db().bridge_secrets(store, account, self.world().now()).await? } else { Ok(vec![]) };
+        let secrets = if named { self.db().bridge_secrets(store, account, self.clocks_and_ids().now()).await? } else { Ok(vec![]) };
         let secrets = secrets.map_err(|reason| {
             tracing::error!(%store, %account, reason, "the signature of a bridge cannot be verified");
             // The message is not at fault: with this error, its bridge sends it again.

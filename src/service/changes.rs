@@ -19,7 +19,7 @@ use crate::{
 pub use crate::store::change_feed::{ChangedRecord, FeedPage};
 
 /// The number and the interval of the checks whether all transactions have ended that were running when a feed was activated.
-const LOOKS: u32 = 100;
+const FEED_ACTIVATION_CHECKS: u32 = 100;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
 
 /// A page of a snapshot.
@@ -36,7 +36,7 @@ impl Service {
     /// all numbered changes. If `kinds` is empty, returns changes of all kinds.
     pub async fn changes_after(&self, store: &StoreId, after: i64, kinds: &[RecordKind], limit: u64) -> Result<FeedPage> {
         let db = self.db();
-        let all_numbered = match db.number_record_changes(self.world().now()).await {
+        let all_numbered = match db.number_record_changes(self.clocks_and_ids().now()).await {
             Ok(()) => true,
             Err(store::Error::Busy) => {
                 tracing::warn!("other writers hold the write lock; changes without a sequence number come later");
@@ -46,7 +46,7 @@ impl Service {
         };
         let known = |feed: &ChangeFeed| feed.is_active && (feed.forgotten..=feed.last).contains(&after);
         let feed = db.change_feed(store).await?.filter(known).ok_or_else(|| gone(after))?;
-        db.note_feed_use(store, &feed, self.world().now()).await?;
+        db.note_feed_use(store, &feed, self.clocks_and_ids().now()).await?;
         if feed.last == after {
             return Ok(FeedPage { changes: vec![], reached: after, is_last: all_numbered });
         }
@@ -64,10 +64,10 @@ impl Service {
     /// Activates the feed of a store unless it is active, waits until the feed records every change, and returns it.
     async fn active_feed(&self, store: &StoreId) -> Result<ChangeFeed> {
         let db = self.db();
-        for look in 0..LOOKS {
+        for look in 0..FEED_ACTIVATION_CHECKS {
             match db.change_feed(store).await?.filter(|feed| feed.is_active) {
                 Some(feed) if feed.is_ready => {
-                    db.note_feed_use(store, &feed, self.world().now()).await?;
+                    db.note_feed_use(store, &feed, self.clocks_and_ids().now()).await?;
                     return Ok(feed);
                 }
                 Some(_) => {
@@ -77,7 +77,7 @@ impl Service {
                 }
                 None if look == 0 => {
                     self.must_exist(store).await?;
-                    db.activate_feed(store, self.world().now()).await?;
+                    db.activate_feed(store, self.clocks_and_ids().now()).await?;
                     db.note_feed_activation(store).await?;
                 }
                 None => {}

@@ -7,7 +7,7 @@ use crate::{
     domain::{
         contacts::Contact,
         entries::Entries,
-        events::{Fact, FieldChange},
+        events::{EventChange, FieldChange},
         fields::MAX_CONTACT_VALUES,
         ids::{ContactId, FieldId},
         receive::Person,
@@ -44,7 +44,8 @@ impl Service {
     }
 
     pub async fn update_contact_field(&self, by: &WriteContext<'_, ()>, update: ContactFieldUpdate) -> Result<WriteOutcome<()>> {
-        let mut judged = self.judge(by.store, FieldOwner::Contact, MAX_CONTACT_VALUES, &[(update.field_id.clone(), &update.value)]).await?;
+        let mut judged =
+            self.validate_patterns(by.store, FieldOwner::Contact, MAX_CONTACT_VALUES, &[(update.field_id.clone(), &update.value)]).await?;
         let mut change = begin!(self, by);
         let mut contact =
             change.contact(&update.contact_id).await?.ok_or_else(|| Error::missing("body.contactId", "contact", &update.contact_id))?;
@@ -73,7 +74,7 @@ impl Service {
             contact.updated_at = next.max(contact.updated_at);
             change.save_contact(&contact).await?;
             change.changed(Changed::Contact(&contact.id));
-            change.note(Fact::ContactFieldUpdated { contact, change: FieldChange { field_id: field.id, old, new: value } });
+            change.note(EventChange::ContactFieldUpdated { contact, change: FieldChange { field_id: field.id, old, new: value } });
         }
         change.finish(by, ()).await
     }

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::{Error, Result, Service, WriteContext, WriteOutcome, write_transaction::begin};
 use crate::domain::{
-    events::Fact,
+    events::EventChange,
     ids::{CommentId, ConversationId, LabelId, UserId},
     messages::Comment,
 };
@@ -68,11 +68,11 @@ impl Service {
         }
         for label_id in added {
             let label = texts.get(&label_id).cloned();
-            change.note(Fact::LabelAdded { conversation: conversation.clone(), label_id, label });
+            change.note(EventChange::LabelAdded { conversation: conversation.clone(), label_id, label });
         }
         for label_id in removed {
             let label = texts.get(&label_id).cloned();
-            change.note(Fact::LabelRemoved { conversation: conversation.clone(), label_id, label });
+            change.note(EventChange::LabelRemoved { conversation: conversation.clone(), label_id, label });
         }
         change.finish(by, ()).await
     }
@@ -97,7 +97,7 @@ impl Service {
         };
         let now = change.now();
         let comment = Comment {
-            id: CommentId::from(self.world().ids.fresh()),
+            id: CommentId::from(self.clocks_and_ids().ids.fresh()),
             conversation_id: id,
             // A comment's account is its conversation's; it has no column of its own.
             account_id: String::new().into(),

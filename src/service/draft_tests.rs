@@ -15,8 +15,8 @@ use crate::{
         messages::Message,
         outbound::Mailbox,
         receive::{Inbound, Received},
-        sends::{FilledTemplate, Letter, Send},
-        settings::{Audited, Editor, Subject, Via},
+        sends::{EmailContent, FilledTemplate, Send},
+        settings::{AuditLogEntry, Editor, Subject, Via},
         tickets::TicketWindow,
         time::Timestamp,
     },
@@ -118,7 +118,7 @@ impl Bench {
     }
 
     /// Returns the audit log of drafts, oldest first.
-    async fn told(&self) -> Vec<Audited> {
+    async fn told(&self) -> Vec<AuditLogEntry> {
         let mut told = self.service.audited(&self.fixture.store, Some(Subject::Draft), None, 500).await.unwrap();
         told.reverse();
         told
@@ -157,7 +157,7 @@ async fn a_draft_is_sent_by_the_user_who_releases_it() {
         [("draft.released", made.id.as_str())]
     );
     assert!(!told[0].detail.contains("hi\""), "{}", told[0].detail);
-    assert_eq!(bench.fixture.agreed_messages(&thread.conversation_id).await, 2);
+    assert_eq!(bench.fixture.assert_conversation_is_consistent(&thread.conversation_id).await, 2);
 }
 
 #[tokio::test]
@@ -166,7 +166,7 @@ async fn what_the_send_refuses_is_refused_when_a_draft_is_made() {
     let chat = bench.receive("w1", "+66812345678", "1").await.conversation_id;
     bench.make(text(&chat, "in the window")).await;
     bench.clock.pass(DAY + 1);
-    let letter = Letter {
+    let letter = EmailContent {
         to: vec![Mailbox { email: "a@example.com".to_owned(), name: None }],
         cc: vec![],
         bcc: vec![],
@@ -267,7 +267,7 @@ async fn of_two_releases_at_once_one_sends() {
             conflict(bad, &["released at"]);
         }
     }
-    assert_eq!(bench.fixture.agreed_messages(&conversation).await, DRAFTS as i64 + 1);
+    assert_eq!(bench.fixture.assert_conversation_is_consistent(&conversation).await, DRAFTS as i64 + 1);
     let mut seen = std::collections::BTreeSet::new();
     let window = TicketWindow { conversation_id: conversation.clone(), after: None, until: None };
     let page = bench.fixture.db.messages(&bench.fixture.store, &window, &first(2 * DRAFTS as u32)).await.unwrap();
@@ -307,7 +307,7 @@ async fn messages_releases_and_edits_at_once_end_in_one_order() {
                 bench.service.release_draft(&bench.editor, &made.id, Some(second)).await.unwrap();
             }
         }
-        assert_eq!(bench.fixture.agreed_messages(&conversation).await, 3);
+        assert_eq!(bench.fixture.assert_conversation_is_consistent(&conversation).await, 3);
     }
 }
 

@@ -42,7 +42,7 @@ impl Service {
         key_name: &str,
         send: Send,
     ) -> Result<WriteOutcome<Draft>> {
-        let rehearsed = self.rehearse(by.store, by.actor.clone(), send.clone()).await;
+        let rehearsed = self.dry_run(by.store, by.actor.clone(), send.clone()).await;
         let change = begin!(self, by);
         // A refusal is returned only here, after `begin!`: a repeated request gets its first response even if the message would be
         // refused now.
@@ -58,7 +58,7 @@ impl Service {
         }
         let (conversation_id, seen_message_id) = newest_inbound(&change, &send).await?;
         let draft = Draft {
-            id: DraftId::from(self.world().ids.fresh()),
+            id: DraftId::from(self.clocks_and_ids().ids.fresh()),
             key_id: key_id.clone(),
             key_name: key_name.to_owned(),
             conversation_id,
@@ -78,7 +78,7 @@ impl Service {
 
     /// Returns at most `limit` drafts in a state, the newest first. With `before`, only drafts that follow this draft in the list.
     pub async fn drafts(&self, store: &StoreId, state: DraftState, before: Option<&DraftId>, limit: i64) -> Result<Vec<Draft>> {
-        let now = self.world().now();
+        let now = self.clocks_and_ids().now();
         let after = match before {
             Some(id) => {
                 let unknown = || Error::invalid("before", "is not the id of a draft of this store; the list begins without it");
@@ -90,7 +90,7 @@ impl Service {
     }
 
     pub async fn draft(&self, store: &StoreId, id: &DraftId) -> Result<Draft> {
-        self.db().draft(store, id, self.world().now()).await?.ok_or_else(|| unknown("draftId", id))
+        self.db().draft(store, id, self.clocks_and_ids().now()).await?.ok_or_else(|| unknown("draftId", id))
     }
 
     /// Returns the newest messages of the conversation that a draft goes to, the newest first.
@@ -106,7 +106,7 @@ impl Service {
         let found = self.draft(&editor.store_id, id).await?;
         must_be_pending("draftId", &found)?;
         must_go_the_same_way(&found.send, &send)?;
-        self.rehearse(&editor.store_id, editor.actor(), send.clone()).await?;
+        self.dry_run(&editor.store_id, editor.actor(), send.clone()).await?;
         let mut change = self.begin_edit(editor).await?;
         let mut draft = pending(&change, "draftId", id).await?;
         draft.send = send;
@@ -119,10 +119,10 @@ impl Service {
 
     /// Sends a draft. `confirmed`: the newest inbound message that the editor has read, if the contact wrote after the draft was made.
     pub async fn release_draft(&self, editor: &Editor, id: &DraftId, confirmed: Option<MessageId>) -> Result<Draft> {
-        let found = self.db().draft(&editor.store_id, id, self.world().now()).await?;
+        let found = self.db().draft(&editor.store_id, id, self.clocks_and_ids().now()).await?;
         let send = found.ok_or_else(|| unknown(RELEASED, id))?.send;
         let release = Release { draft_id: id.clone(), send: send.clone(), confirmed_message_id: confirmed };
-        self.send(&WriteContext::editor(editor).releasing(&release), send).await?;
+        self.send(&WriteContext::editor(editor).with_draft_release(&release), send).await?;
         self.draft(&editor.store_id, id).await
     }
 
@@ -134,7 +134,7 @@ impl Service {
     }
 
     /// Releases a draft within the transaction of its send.
-    pub(super) async fn take_draft(&self, change: &mut WriteTransaction<'_>, release: &Release) -> Result<()> {
+    pub(super) async fn release_in_transaction(&self, change: &mut WriteTransaction<'_>, release: &Release) -> Result<()> {
         let draft = pending(change, RELEASED, &release.draft_id).await?;
         if draft.send != release.send {
             return Err(Error::conflict(RELEASED, "names a draft that was edited at this moment; read it again"));
@@ -154,8 +154,8 @@ impl Service {
     }
 
     /// Checks whether a message could be sent: sends it in a transaction that is rolled back.
-    pub async fn rehearse(&self, store: &StoreId, actor: Actor, send: Send) -> Result<()> {
-        self.send(&WriteContext::alone(store, actor).rehearsed(), send).await.map(|_| ())
+    pub async fn dry_run(&self, store: &StoreId, actor: Actor, send: Send) -> Result<()> {
+        self.send(&WriteContext::alone(store, actor).as_dry_run(), send).await.map(|_| ())
     }
 }
 

@@ -33,7 +33,7 @@ impl Service {
         if events.is_empty() {
             self.must_exist(store).await?;
         }
-        Ok(EventPage { events: told(store, events)?, reached })
+        Ok(EventPage { events: with_sequence_numbers(store, events)?, reached })
     }
 
     /// Returns at most `limit` events after a sequence number, in order. Empty at the end. Events without a number get a number first. If
@@ -48,11 +48,11 @@ impl Service {
         if events.is_empty() {
             self.must_exist(store).await?;
         }
-        told(store, events)
+        with_sequence_numbers(store, events)
     }
 
     async fn number_events(&self) -> Result<()> {
-        match self.db().number_events(self.world().now()).await {
+        match self.db().number_events(self.clocks_and_ids().now()).await {
             Err(store::Error::Busy) => {
                 tracing::warn!("other writers hold the write lock; events without a sequence number are left out");
                 Ok(())
@@ -63,7 +63,7 @@ impl Service {
 }
 
 /// Returns the events with their sequence numbers inserted into the JSON.
-fn told(store: &StoreId, events: Vec<store::events::Recorded>) -> Result<Vec<RecordedEvent>> {
+fn with_sequence_numbers(store: &StoreId, events: Vec<store::events::Recorded>) -> Result<Vec<RecordedEvent>> {
     let one = |event: store::events::Recorded| {
         let text = numbered(event.sequence, &event.body).and_then(|bytes| String::from_utf8(bytes).ok());
         let damaged = || Error::Internal(format!("the recorded event {} of the store `{store}` is damaged", event.sequence));

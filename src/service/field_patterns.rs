@@ -27,9 +27,9 @@ type PatternResult = std::result::Result<Option<Value>, ValueError>;
 
 /// Validation results by field, each with the definition that it is based on.
 #[derive(Default)]
-pub(super) struct Judged(HashMap<FieldId, (Field, PatternResult)>);
+pub(super) struct PatternResults(HashMap<FieldId, (Field, PatternResult)>);
 
-impl Judged {
+impl PatternResults {
     /// Returns the value of a field in its stored form. Validates it now if the field has no pattern, or if the field's definition has
     /// changed since the earlier validation.
     pub fn value(&mut self, field: &Field, most: i64, value: Value) -> PatternResult {
@@ -42,10 +42,16 @@ impl Judged {
 
 impl Service {
     /// Validates the values of fields with a pattern. `most`: the maximum number of values of a field whose definition sets no maximum.
-    pub(super) async fn judge(&self, store: &StoreId, noun: FieldOwner, most: i64, values: &[(FieldId, &Value)]) -> Result<Judged> {
+    pub(super) async fn validate_patterns(
+        &self,
+        store: &StoreId,
+        noun: FieldOwner,
+        most: i64,
+        values: &[(FieldId, &Value)],
+    ) -> Result<PatternResults> {
         let texts: HashMap<&FieldId, &Value> =
             values.iter().filter(|(_, value)| bytes_of_texts(value) > 0).map(|(id, value)| (id, *value)).collect();
-        let mut judged = Judged::default();
+        let mut judged = PatternResults::default();
         if texts.is_empty() {
             return Ok(judged);
         }

@@ -8,7 +8,7 @@ use super::{
     Service, WriteContext,
     conversation_writes::LabelUpdate,
     fixture::{Silent, service},
-    import::{self, Spool},
+    import::{self, RereadableInput},
     ticket_writes::{Closing, FieldUpdate},
 };
 use crate::{
@@ -50,8 +50,8 @@ impl Shop {
             }
             json!({"kind": kind, "record": record}).to_string()
         });
-        let spool = Spool::of_lines(lines).unwrap();
-        import::run(&self.fixture.db, self.service.world(), &self.fixture.store, spool, import::Options::default()).await.unwrap();
+        let spool = RereadableInput::of_lines(lines).unwrap();
+        import::run(&self.fixture.db, self.service.clocks_and_ids(), &self.fixture.store, spool, import::Options::default()).await.unwrap();
     }
 
     /// Returns the matching tickets: an imported ticket as its id, a ticket that was created later as `new`.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{Renderer, Service};
 use crate::{
     domain::{
-        clock::{Clock, RandomIds, World},
+        clock::{Clock, ClocksAndIds, RandomIds},
         events::Event,
         fixture::RULES,
         ids::StoreId,
@@ -23,5 +23,5 @@ impl Renderer for Silent {
 }
 
 pub(crate) fn service(db: Db, clock: Arc<dyn Clock>, events: impl Renderer) -> Service {
-    Service::new(db, World::of(clock, Arc::new(RandomIds)), RULES, Arc::new(events))
+    Service::new(db, ClocksAndIds::of(clock, Arc::new(RandomIds)), RULES, Arc::new(events))
 }

@@ -30,19 +30,19 @@ use std::{
 use tokio::sync::mpsc;
 
 use crate::{
-    domain::{clock::World, fields::Field, ids::StoreId, records::RecordKind},
+    domain::{clock::ClocksAndIds, fields::Field, ids::StoreId, records::RecordKind},
     store::{
         self, Db,
-        import::{At, Definition, Fault, Import, MAX_FAULTS},
+        import::{At, Definition, Import, ImportFault, MAX_FAULTS},
     },
 };
 
 use definitions::Definitions;
 pub use fault::{ImportError, LineFault};
-use parse::Peek;
+use parse::LineHeader;
 use reader::{ExistingRecords, ImportReader, ImportStep};
 pub use schema::{EXAMPLE, schema};
-pub use spool::{MAX_LINE_BYTES, Spool};
+pub use spool::{MAX_LINE_BYTES, RereadableInput};
 
 /// The capacity of the queue between the reading thread and the database, in batches.
 const QUEUE: usize = 2;
@@ -74,7 +74,13 @@ impl Summary {
 }
 
 /// Imports into a store. On any failure, and on a crash, the store is unchanged.
-pub async fn run(db: &Db, world: &World, store: &StoreId, spool: Spool, options: Options) -> Result<Summary, ImportError> {
+pub async fn run(
+    db: &Db,
+    clocks_and_ids: &ClocksAndIds,
+    store: &StoreId,
+    spool: RereadableInput,
+    options: Options,
+) -> Result<Summary, ImportError> {
     if !db.store_exists(store).await? {
         return Err(ImportError::NoStore(store.clone()));
     }
@@ -84,7 +90,7 @@ pub async fn run(db: &Db, world: &World, store: &StoreId, spool: Spool, options:
     let (spool, read) = reading(spool, move |spool| reader.validate(spool)).await?;
     let fields = read?;
 
-    let mut import = db.begin_import(store, world.now()).await?.ok_or_else(|| ImportError::NoStore(store.clone()))?;
+    let mut import = db.begin_import(store, clocks_and_ids.now()).await?.ok_or_else(|| ImportError::NoStore(store.clone()))?;
     let begun = Instant::now();
     import.expect(spool.bytes()).await?;
     // The definitions may have changed since the validation read them.
@@ -129,7 +135,7 @@ pub async fn run(db: &Db, world: &World, store: &StoreId, spool: Spool, options:
             summary.exclusive = db.is_one_writer().then(|| begun.elapsed());
             // Batches and replaced tickets leave partial totals. Until they are folded, every first page with a total has to sum them up.
             if !options.dry_run
-                && let Err(error) = db.fold_totals().await
+                && let Err(error) = db.compact_totals().await
             {
                 tracing::warn!(%error, "partial totals could not be folded; a server will do it later");
             }
@@ -143,7 +149,10 @@ pub async fn run(db: &Db, world: &World, store: &StoreId, spool: Spool, options:
 }
 
 /// Runs a reader on a thread where it may block.
-async fn reading<T: Send + 'static>(spool: Spool, read: impl FnOnce(&Spool) -> T + Send + 'static) -> Result<(Spool, T), ImportError> {
+async fn reading<T: Send + 'static>(
+    spool: RereadableInput,
+    read: impl FnOnce(&RereadableInput) -> T + Send + 'static,
+) -> Result<(RereadableInput, T), ImportError> {
     tokio::task::spawn_blocking(move || {
         let outcome = read(&spool);
         (spool, outcome)
@@ -156,13 +165,13 @@ fn definition(field: Field) -> Definition {
     (field.id, field.display_type, field.data_type, field.max_items)
 }
 
-async fn write(import: &mut Import, steps: &mut mpsc::Receiver<ImportStep>) -> store::Result<Result<(), Fault>> {
+async fn write(import: &mut Import, steps: &mut mpsc::Receiver<ImportStep>) -> store::Result<Result<(), ImportFault>> {
     while let Some(step) = steps.recv().await {
         match step {
             ImportStep::Reach(conversations) => import.reach(&conversations).await?,
             ImportStep::ReachFormer(kind, ids) => import.reach_former(kind, &ids).await?,
-            ImportStep::Hold(kinds) => import.hold(|kind| kinds.contains(&kind)).await?,
-            ImportStep::Park(kind, ids) => import.park(kind, &ids).await?,
+            ImportStep::Hold(kinds) => import.lock_affected(|kind| kinds.contains(&kind)).await?,
+            ImportStep::Park(kind, ids) => import.release_unique_values(kind, &ids).await?,
             ImportStep::Put(batch) => {
                 if let Err(fault) = import.put(*batch).await? {
                     return Ok(Err(fault));
@@ -174,10 +183,10 @@ async fn write(import: &mut Import, steps: &mut mpsc::Receiver<ImportStep>) -> s
 }
 
 /// Finds the lines of faults that the database found. Reads the input again, since its records were not kept.
-fn located(spool: &Spool, faults: Vec<Fault>) -> Result<ImportError, ImportError> {
+fn located(spool: &RereadableInput, faults: Vec<ImportFault>) -> Result<ImportError, ImportError> {
     let mut located = Vec::with_capacity(faults.len());
     let mut sought = Vec::new();
-    for Fault { at, property, reason } in faults {
+    for ImportFault { at, property, reason } in faults {
         match at {
             At::Line { number, kind } => located.push(LineFault::new(number, format!("{}.{property}", kind.name()), reason)),
             At::Where { kinds, property: key, value } => sought.push((kinds, key, value, property, reason)),
@@ -185,7 +194,7 @@ fn located(spool: &Spool, faults: Vec<Fault>) -> Result<ImportError, ImportError
     }
     let mut lines = spool.lines();
     while let Some((number, text)) = lines.next()?.filter(|_| !sought.is_empty()) {
-        let peek = Peek::of(number, text?)?;
+        let peek = LineHeader::of(number, text?)?;
         sought.retain(|(kinds, key, value, property, reason)| {
             let here = kinds.contains(&peek.kind) && peek.property(key).is_some_and(|found| found == *value);
             if here {

@@ -37,9 +37,9 @@ pub struct NewKey {
 
 /// Last uses that have not been written yet.
 #[derive(Clone, Default)]
-pub(super) struct Uses(Arc<Mutex<HashMap<KeyId, (StoreId, Timestamp)>>>);
+pub(super) struct PendingKeyUses(Arc<Mutex<HashMap<KeyId, (StoreId, Timestamp)>>>);
 
-impl Uses {
+impl PendingKeyUses {
     fn note(&self, caller: &Caller, now: Timestamp) {
         let mut uses = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match uses.get_mut(&caller.key_id) {
@@ -73,7 +73,7 @@ impl Service {
     /// key is looked up on every call, unless the store's cache is known to be current, so that all processes see a change of a key at
     /// once. The records that the request names may be looked up together with the key.
     pub async fn authenticate(&self, secret: &str) -> Result<Option<LookedUpCaller>> {
-        let now = self.world().now();
+        let now = self.clocks_and_ids().now();
         let found = self.db().find_caller(&SecretHash::of(secret), now).await?;
         if let Some(known) = &found {
             self.uses.note(&known.caller, now);
@@ -94,7 +94,7 @@ impl Service {
         self.must_exist(&editor.store_id).await?;
         let secret = fresh_secret(PREFIX)?;
         let mut change = self.begin_edit(editor).await?;
-        Self::must_have_room("keys", "--max-keys", change.count_keys().await?, self.bounds.keys)?;
+        Self::must_be_below_limit("keys", "--max-keys", change.count_keys().await?, self.bounds.keys)?;
         // A key without a user acts for an owner. An admin must not grant that, so an admin's key acts for the admin.
         let owner = new.owner.or_else(|| editor.user_id.clone().filter(|_| !editor.is_owner));
         if let Some(user) = &owner {
@@ -107,7 +107,7 @@ impl Service {
         }
         let now = change.now();
         let key = ApiKey {
-            id: KeyId::from(self.world().ids.fresh()),
+            id: KeyId::from(self.clocks_and_ids().ids.fresh()),
             name: new.name,
             scopes: new.scopes,
             active: true,
@@ -213,7 +213,7 @@ impl Service {
     }
 
     async fn save_uses(&self, store: &StoreId, uses: &[(KeyId, Timestamp)]) -> Result<()> {
-        let write = self.db().write(store, &self.world().clock).await?;
+        let write = self.db().write(store, &self.clocks_and_ids().clock).await?;
         write.save_key_uses(uses).await?;
         Ok(write.commit().await?)
     }

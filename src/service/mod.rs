@@ -4,7 +4,7 @@
 pub mod accounts;
 pub mod bridges;
 #[cfg(test)]
-mod change_tests;
+mod change_feed_tests;
 pub mod changes;
 pub mod contact_writes;
 pub mod contacts;
@@ -56,16 +56,16 @@ use std::sync::Arc;
 use tokio::sync::Notify;
 
 use crate::{
-    domain::{clock::World, ids::StoreId, rules::Rules, settings::Bounds, targets::Targets},
+    domain::{clock::ClocksAndIds, ids::StoreId, rules::Rules, settings::StoreLimits, targets::Targets},
     search::SearchService,
     store::Db,
 };
 
-pub use crate::store::{Share, api_key_auth::LookedUpCaller};
+pub use crate::store::{StatementLimit, api_key_auth::LookedUpCaller};
 pub use error::{Error, Result};
 pub use write_transaction::{IdempotentRequest, Renderer, WriteContext, WriteOutcome};
 
-use keys::Uses;
+use keys::PendingKeyUses;
 use sandbox::Sandbox;
 use write_transaction::InProgress;
 
@@ -73,18 +73,18 @@ use write_transaction::InProgress;
 #[derive(Clone)]
 pub struct Service {
     db: Db,
-    world: World,
+    clocks_and_ids: ClocksAndIds,
     rules: Rules,
     events: Arc<dyn Renderer>,
-    bounds: Bounds,
+    bounds: StoreLimits,
     /// The permitted targets of endpoints.
     targets: Targets,
     in_progress: InProgress,
-    uses: Uses,
+    uses: PendingKeyUses,
     /// `None` in a process that has no search index, such as most commands.
     searches: Option<SearchService>,
     /// Notified of each queued message.
-    parcels: Arc<Notify>,
+    outbox_notify: Arc<Notify>,
     /// Notified of each recorded or queued event.
     deliveries: Arc<Notify>,
     /// Present if this process serves a sandbox.
@@ -94,18 +94,18 @@ pub struct Service {
 }
 
 impl Service {
-    pub fn new(db: Db, world: World, rules: Rules, events: Arc<dyn Renderer>) -> Self {
+    pub fn new(db: Db, clocks_and_ids: ClocksAndIds, rules: Rules, events: Arc<dyn Renderer>) -> Self {
         Self {
             db,
-            world,
+            clocks_and_ids,
             rules,
             events,
-            bounds: Bounds::default(),
+            bounds: StoreLimits::default(),
             targets: Targets::Any,
             in_progress: InProgress::default(),
-            uses: Uses::default(),
+            uses: PendingKeyUses::default(),
             searches: None,
-            parcels: Arc::default(),
+            outbox_notify: Arc::default(),
             deliveries: Arc::default(),
             sandbox: None,
             commits: Arc::default(),
@@ -114,7 +114,7 @@ impl Service {
 
     /// Returns a copy with other limits.
     #[must_use]
-    pub fn bounded_by(self, bounds: Bounds) -> Self {
+    pub fn bounded_by(self, bounds: StoreLimits) -> Self {
         Self { bounds, ..self }
     }
 
@@ -137,7 +137,7 @@ impl Service {
 
     /// Returns a copy whose statements count towards the share of a store, which limits how many of them run at the same time.
     #[must_use]
-    pub fn within(&self, share: Share) -> Self {
+    pub fn within(&self, share: StatementLimit) -> Self {
         Self { db: self.db.within(share), ..self.clone() }
     }
 
@@ -150,8 +150,8 @@ impl Service {
         &self.commits
     }
 
-    pub fn world(&self) -> &World {
-        &self.world
+    pub fn clocks_and_ids(&self) -> &ClocksAndIds {
+        &self.clocks_and_ids
     }
 
     pub fn rules(&self) -> &Rules {
@@ -159,7 +159,7 @@ impl Service {
     }
 
     /// Refuses a new record if the store already has `most` records of its kind.
-    fn must_have_room(noun: &str, option: &str, count: i64, most: u32) -> Result<()> {
+    fn must_be_below_limit(noun: &str, option: &str, count: i64, most: u32) -> Result<()> {
         if count < i64::from(most) {
             return Ok(());
         }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{Error, Service, fixture::Silent};
 use crate::{
     domain::{
-        clock::World,
+        clock::ClocksAndIds,
         fields::Comparable,
         filters::{FieldFilter, FieldOperator, TicketFilter},
         fixture::RULES,
@@ -25,7 +25,12 @@ use crate::{
 };
 
 fn service(db: Db, user_name_fallback: bool) -> Service {
-    Service::new(db, World::real(), Rules { user_name_fallback, contacts_by_relevance: !user_name_fallback, ..RULES }, Arc::new(Silent))
+    Service::new(
+        db,
+        ClocksAndIds::real(),
+        Rules { user_name_fallback, contacts_by_relevance: !user_name_fallback, ..RULES },
+        Arc::new(Silent),
+    )
 }
 
 fn shape<T>(result: super::Result<T>) -> String {

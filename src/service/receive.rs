@@ -2,13 +2,13 @@
 
 use super::{
     Error, Result, Service,
-    threads::{ATTEMPTS, Opening, ThreadError, count, thread_of},
+    threads::{ATTEMPTS, NewThread, ThreadError, count, thread_of},
     write_transaction::WriteTransaction,
 };
 use crate::{
     domain::{
         conversations::Conversation,
-        events::{Actor, Fact},
+        events::{Actor, EventChange},
         ids::{MAX_ID_CHARS, MessageId, StoreId, TicketId},
         messages::{Message, received_order},
         receive::{Inbound, MAX_NAME_CHARS, NO_PHONE, Received, is_name, thread_name},
@@ -33,7 +33,7 @@ impl Service {
         let account = self.db().account(store, &inbound.account_id).await?;
         let account =
             account.ok_or_else(|| Error::invalid("accountId", format!("`{}` is no account of this store", inbound.account_id)))?;
-        let ignored = inbound.tidy(account.channel.as_str());
+        let ignored = inbound.normalise_sender(account.channel.as_str());
         for _ in 0..ATTEMPTS {
             match self.try_receive(store, &account, &inbound, signature).await {
                 Ok(received) => return Ok(Received { ignored, ..received }),
@@ -78,7 +78,7 @@ impl Service {
             Some(conversation) => conversation,
             None => {
                 let name = thread_name(account.channel.as_str(), &inbound.reference_id);
-                let opening = Opening {
+                let opening = NewThread {
                     reference_id: name.ok_or_else(|| Error::invalid("referenceId", NO_PHONE))?,
                     person: inbound.person(account.channel.as_str()),
                     email_subject: inbound.email_subject.clone(),
@@ -92,7 +92,7 @@ impl Service {
         count(&change, &mut conversation, &message).await?;
         change.inserted(&message, conversation.email_subject.as_deref());
         let ticket = self.ticket_for(&change, &conversation, former, at).await?;
-        change.closed_tickets_got_message(&conversation.id, message.sort_at).await?;
+        change.refresh_closed_tickets(&conversation.id, message.sort_at).await?;
         let ticket_id = ticket.as_ref().map(|(ticket, _)| ticket.id.clone());
         let received = Received {
             message_id: message.id.clone(),
@@ -101,9 +101,9 @@ impl Service {
             duplicate: false,
             ignored: vec![],
         };
-        change.note(Fact::MessageReceived { message, ticket_id });
+        change.note(EventChange::MessageReceived { message, ticket_id });
         if let Some((ticket, Some(reopened))) = ticket {
-            change.note(Fact::TicketOpened { ticket, reopened });
+            change.note(EventChange::TicketOpened { ticket, reopened });
         }
         change.end().await?;
         let Received { message_id, conversation_id, .. } = &received;
@@ -121,7 +121,7 @@ impl Service {
         let sender = serde_json::to_string(&sender).map_err(|error| Error::Internal(error.to_string()))?;
         let sent_at = inbound.sent_at.unwrap_or(now);
         Ok(Message {
-            id: MessageId::from(self.world().ids.fresh()),
+            id: MessageId::from(self.clocks_and_ids().ids.fresh()),
             conversation_id: conversation.id.clone(),
             account_id: conversation.account_id.clone(),
             inbound: true,
@@ -163,13 +163,13 @@ impl Service {
                 (ticket.id, Some(true))
             }
             former => {
-                let id = TicketId::from(self.world().ids.fresh());
+                let id = TicketId::from(self.clocks_and_ids().ids.fresh());
                 let ticket = Ticket::open(id, change.next_ticket_number().await?, conversation, former.as_ref(), now);
                 change.insert_ticket(&ticket).await?;
                 (ticket.id, Some(false))
             }
         };
-        Ok(change.ticket_got_message(&id).await?.map(|ticket| (ticket, opened)))
+        Ok(change.refresh_ticket_from_messages(&id).await?.map(|ticket| (ticket, opened)))
     }
 }
 
@@ -179,7 +179,7 @@ fn received_at(now: Timestamp, former: Option<&Ticket>) -> Timestamp {
     former.and_then(|ticket| ticket.closed_at).map_or(now, |closed_at| now.max(closed_at.plus_millis(1)))
 }
 
-/// Validates the message itself: its ids, text and images. [`Inbound::tidy`] normalises the other properties.
+/// Validates the message itself: its ids, text and images. [`Inbound::normalise_sender`] normalises the other properties.
 fn check(inbound: &Inbound) -> Result<()> {
     let name = |field: &str, text: &str, max: usize| {
         if is_name(text, max) { Ok(()) } else { Err(Error::invalid(field, format!("must have 1 to {max} printable characters"))) }

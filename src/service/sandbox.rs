@@ -27,7 +27,7 @@ use crate::{
         settings::{Editor, Entry, Subject},
         time::Timestamp,
     },
-    store::sandbox::CameDue,
+    store::sandbox::DueCounts,
 };
 
 /// How far the clock may be ahead of real time, in milliseconds: two years, one of them a leap year.
@@ -92,13 +92,13 @@ pub struct Advanced {
     /// Attempts to send messages of the store, and to deliver its events.
     pub message_attempts: u64,
     pub webhook_attempts: u64,
-    pub came_due: CameDue,
+    pub due_counts: DueCounts,
 }
 
 /// Guard of an advance: the clock is stopped until the guard is dropped. Then the clock runs on, and the workers are released.
-struct Standstill(Arc<Sandbox>);
+struct ClockStopGuard(Arc<Sandbox>);
 
-impl Drop for Standstill {
+impl Drop for ClockStopGuard {
     fn drop(&mut self) {
         self.0.clock.run_on();
         for queue in [&self.0.messages, &self.0.webhooks] {
@@ -118,7 +118,7 @@ impl Service {
 
     pub fn shown_clock(&self) -> ShownClock {
         let advancing_to = self.sandbox.as_ref().and_then(|sandbox| *sandbox.advancing_to());
-        ShownClock { now: self.world().now(), is_sandbox: self.sandbox.is_some(), advancing_to }
+        ShownClock { now: self.clocks_and_ids().now(), is_sandbox: self.sandbox.is_some(), advancing_to }
     }
 
     /// Advances the clock of the sandbox; returns once everything that fell due has run. The advance continues if the caller disconnects.
@@ -137,7 +137,7 @@ impl Service {
                 return Err(Error::conflict("to", reason));
             }
             *advancing_to = Some(to);
-            Standstill(sandbox.clone())
+            ClockStopGuard(sandbox.clone())
         };
         let (service, editor) = (self.clone(), editor.clone());
         let advance = tokio::spawn(async move { service.advance(&standstill, &editor, to).await });
@@ -145,18 +145,18 @@ impl Service {
     }
 
     fn may_advance(&self, sandbox: &Sandbox, to: Timestamp) -> Result<()> {
-        let now = self.world().now();
+        let now = self.clocks_and_ids().now();
         if to < now {
             return Err(Error::invalid("to", format!("is in the past of the sandbox, whose clock shows {now}; the clock never goes back")));
         }
         if sandbox.clock.ahead_at(to) > LONGEST_AHEAD {
-            let last = self.world().real.now().plus_millis(LONGEST_AHEAD);
+            let last = self.clocks_and_ids().real.now().plus_millis(LONGEST_AHEAD);
             return Err(Error::invalid("to", format!("is more than two years ahead of real time; it must be at most {last}")));
         }
         Ok(())
     }
 
-    async fn advance(&self, standstill: &Standstill, editor: &Editor, to: Timestamp) -> Result<Advanced> {
+    async fn advance(&self, standstill: &ClockStopGuard, editor: &Editor, to: Timestamp) -> Result<Advanced> {
         let sandbox = &standstill.0;
         let until = Instant::now() + LONGEST_ADVANCE;
         let mut attempts = [Attempts::new(), Attempts::new()];
@@ -177,11 +177,11 @@ impl Service {
             self.store_clock(sandbox, next).await?;
             sandbox.clock.put_forward(next);
         }
-        let came_due = self.db().came_due(&editor.store_id, from, to).await?;
+        let due_counts = self.db().count_due(&editor.store_id, from, to).await?;
         let [message_attempts, webhook_attempts] = attempts.map(|attempts| attempts.get(&editor.store_id).copied().unwrap_or_default());
         // The clock runs on from `to`, however long the advance took.
         self.store_clock(sandbox, to).await?;
-        Ok(Advanced { from, now: to, message_attempts, webhook_attempts, came_due })
+        Ok(Advanced { from, now: to, message_attempts, webhook_attempts, due_counts })
     }
 
     async fn store_clock(&self, sandbox: &Sandbox, at: Timestamp) -> Result<()> {

@@ -9,7 +9,7 @@ use crate::{
         ids::StoreId,
         messages::Message,
         paging::{Page, PageRequest, Position, Rank},
-        search::{ContactHit, MessageHit, Noun},
+        search::{ContactHit, MessageHit, SearchableKind},
     },
     search::{self, Hit, HitPage, Search, SortOrder},
     store::Db,
@@ -18,14 +18,14 @@ use crate::{
 impl Service {
     /// Searches messages. The order is by relevance, then newest first.
     pub async fn search_messages(&self, store: &StoreId, text: &str, page: PageRequest) -> Result<Page<MessageHit>> {
-        let found = self.find(search(store, Noun::Message, text, page.clone())).await?;
+        let found = self.find(search(store, SearchableKind::Message, text, page.clone())).await?;
         let rows = self.indexed().messages_by_id(store, &found.ids()).await?;
         Ok(found.page(&page, rows, |message| message.id.as_str()).map(|(hit, message)| message_hit(&hit, message)))
     }
 
     /// Searches contacts. The order is by relevance, then most recently updated first.
     pub async fn search_contacts(&self, store: &StoreId, text: &str, page: PageRequest) -> Result<Page<ContactHit>> {
-        let found = self.find(search(store, Noun::Contact, text, page.clone())).await?;
+        let found = self.find(search(store, SearchableKind::Contact, text, page.clone())).await?;
         let rows = self.indexed().contacts_by_id(store, &found.ids()).await?;
         Ok(found.page(&page, rows, |contact| contact.id.as_str()).map(|(_, contact)| contact_hit(text, contact)))
     }
@@ -39,7 +39,7 @@ impl Service {
                 order,
                 from: filter.updated_after.map(|at| at.millis()),
                 before: filter.updated_before.map(|at| at.millis()),
-                ..search(store, Noun::Contact, &text, page.clone())
+                ..search(store, SearchableKind::Contact, &text, page.clone())
             })
             .await?;
         let rows = self.indexed().contacts_by_id(store, &found.ids()).await?;
@@ -51,25 +51,25 @@ impl Service {
         self.db().on_primary()
     }
 
-    async fn find(&self, search: Search) -> Result<Ordered> {
+    async fn find(&self, search: Search) -> Result<RankedHits> {
         let order = search.order;
         let unsearched = || Error::Unavailable { reason: "nothing is searched here".to_owned(), retry_after: 60 };
         let found = self.searches.as_ref().ok_or_else(unsearched)?.find(search).await?;
-        Ok(Ordered { found, ranked: order == SortOrder::Relevance })
+        Ok(RankedHits { found, ranked: order == SortOrder::Relevance })
     }
 }
 
-fn search(store: &StoreId, noun: Noun, text: &str, page: PageRequest) -> Search {
+fn search(store: &StoreId, noun: SearchableKind, text: &str, page: PageRequest) -> Search {
     Search { store: store.clone(), noun, text: text.to_owned(), order: SortOrder::Relevance, from: None, before: None, page }
 }
 
 /// Hits in order.
-struct Ordered {
+struct RankedHits {
     found: HitPage,
     ranked: bool,
 }
 
-impl Ordered {
+impl RankedHits {
     fn ids(&self) -> Vec<&str> {
         self.found.hits.iter().map(|hit| hit.id.as_str()).collect()
     }

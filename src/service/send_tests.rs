@@ -78,17 +78,17 @@ async fn concurrent_writes_leave_consistent_records() {
     for task in tasks.collect::<Vec<_>>() {
         task.await.unwrap();
     }
-    let messages = fixture.agreed_messages(&conversation).await;
+    let messages = fixture.assert_conversation_is_consistent(&conversation).await;
     assert_eq!(messages, SENDS as i64 + 1 + SENDS.div_ceil(3) as i64);
 }
 
 /// A clock that causes a race: when a write reads the clock, the clock first runs another write to the same conversation.
-struct Meddler {
+struct RacingClock {
     fixture: Arc<Fixture>,
     left: AtomicU32,
 }
 
-impl Clock for Meddler {
+impl Clock for RacingClock {
     fn now(&self) -> Timestamp {
         // A write first reads the clock at its beginning, before it holds any lock.
         if self.left.load(Ordering::Relaxed) > 0 && self.left.fetch_sub(1, Ordering::Relaxed) == 1 {
@@ -107,14 +107,14 @@ async fn a_text_that_lost_a_race_is_sent_once() {
         return;
     }
     fixture.ticket("t", |_| {}).await;
-    let clock = Arc::new(Meddler { fixture: fixture.clone(), left: AtomicU32::new(0) });
+    let clock = Arc::new(RacingClock { fixture: fixture.clone(), left: AtomicU32::new(0) });
     let service = service(fixture.db.clone(), clock.clone(), Silent);
     for (sent, meddles) in [(1, 0), (2, 1)] {
         clock.left.store(meddles, Ordering::Relaxed);
         let send = Send::Text { conversation_id: "ct".into(), text: format!("text {sent}") };
         service.send(&WriteContext::alone(&fixture.store, Actor::System), send).await.unwrap();
         assert_eq!(clock.left.load(Ordering::Relaxed), 0);
-        assert_eq!(fixture.agreed_messages(&"ct".into()).await, sent);
+        assert_eq!(fixture.assert_conversation_is_consistent(&"ct".into()).await, sent);
     }
     let conversation = fixture.db.conversation(&fixture.store, &"ct".into()).await.unwrap().unwrap();
     assert_eq!((conversation.message_count, conversation.unread_count), (2, 5));

@@ -1,39 +1,39 @@
 //! Sending messages to contacts: text, e-mail, templates (section 4.3; decisions, sections 6.10 to 6.12 and 7).
 //!
 //! Transactional outbox: a message is stored with its outbox entry in one transaction. `delivery` sends the message of the entry, and
-//! records the outcome with [`Service::settle_parcel`](super::outbound). For a channel of this server, storing the message is its delivery:
-//! the event about the sent message is part of the same commit.
+//! records the outcome with [`Service::record_send_outcome`](super::outbound). For a channel of this server, storing the message is its
+//! delivery: the event about the sent message is part of the same commit.
 
 use serde_json::Value;
 
 use super::{
     Error, Result, Service, WriteContext, WriteOutcome,
     error::shown,
-    threads::{ATTEMPTS, Opening, ThreadError, channel_reference, count, thread_of},
+    threads::{ATTEMPTS, NewThread, ThreadError, channel_reference, count, thread_of},
     write_transaction::{WriteTransaction, begin},
 };
 use crate::{
     domain::{
         contacts::is_email,
         conversations::Conversation,
-        events::{Actor, Fact},
+        events::{Actor, EventChange},
         ids::{AccountId, ConversationId, MessageId, TemplateId, TicketId},
         messages::Message,
         outbound::{
-            self, Closed, Content, Delivery, Email, Mailbox, Parcel, TemplateMessage, Unsendable, accepts_at_once, mail_id, reply_subject,
-            text_kind,
+            self, Content, Delivery, Email, Mailbox, OutboxEntry, ReplyWindowClosed, TemplateMessage, Unsendable, accepts_at_once, mail_id,
+            reply_subject, text_kind,
         },
         receive::{Person, is_mail},
-        sends::{FilledTemplate, Letter, Send},
+        sends::{EmailContent, FilledTemplate, Send},
         store::{Account, Template, WHATSAPP},
         text::unfolded,
     },
-    store::queues::outbound::ThreadMail,
+    store::queues::outbound::ThreadEmail,
 };
 
 /// A message that may begin a conversation: a new e-mail, or a template to a phone number.
-enum First<'a> {
-    Mail(&'a Letter),
+enum FirstMessage<'a> {
+    Mail(&'a EmailContent),
     Template { phone: &'a str, filling: &'a FilledTemplate },
 }
 
@@ -62,32 +62,32 @@ impl Service {
             .map_err(|closed| Error::invalid("body.conversationId", format!("names {}", self.closed(closed))))?;
         let content = if is_mail(conversation.channel.as_str()) {
             let mails = change.thread_mails(&id).await?;
-            let to = vec![correspondent(&change, &conversation, &mails).await?];
-            let letter = Letter { to, cc: vec![], bcc: vec![], subject: None, text: Some(text), html: None };
-            self.reply(&change, &conversation, letter, &mails).await?
+            let to = vec![reply_recipient(&change, &conversation, &mails).await?];
+            let letter = EmailContent { to, cc: vec![], bcc: vec![], subject: None, text: Some(text), html: None };
+            self.build_email_reply(&change, &conversation, letter, &mails).await?
         } else {
-            (MessageId::from(self.world().ids.fresh()), Content::Text(text))
+            (MessageId::from(self.clocks_and_ids().ids.fresh()), Content::Text(text))
         };
         self.store(&mut change, (conversation, ticket), kind, content).await?;
         change.finish(by, ()).await
     }
 
-    async fn send_mail_reply(&self, by: &WriteContext<'_, ()>, id: ConversationId, letter: Letter) -> Result<WriteOutcome<()>> {
+    async fn send_mail_reply(&self, by: &WriteContext<'_, ()>, id: ConversationId, letter: EmailContent) -> Result<WriteOutcome<()>> {
         let mut change = begin!(self, by);
         let (conversation, ticket) = thread(&change, &id).await?;
         if !is_mail(conversation.channel.as_str()) {
             return Err(Error::invalid("body.conversationId", not_of_channel("conversation", &conversation.channel.0, "gmail or outlook")));
         }
         let mails = change.thread_mails(&id).await?;
-        let content = self.reply(&change, &conversation, letter, &mails).await?;
+        let content = self.build_email_reply(&change, &conversation, letter, &mails).await?;
         self.store(&mut change, (conversation, ticket), None, content).await?;
         change.finish(by, ()).await
     }
 
     /// Sends an e-mail that begins a conversation. The contact of the conversation is the contact whose primary e-mail is the first
     /// address.
-    async fn send_mail(&self, by: &WriteContext<'_, ()>, account: AccountId, letter: Letter) -> Result<WriteOutcome<()>> {
-        self.send_first(by, account, First::Mail(&letter)).await
+    async fn send_mail(&self, by: &WriteContext<'_, ()>, account: AccountId, letter: EmailContent) -> Result<WriteOutcome<()>> {
+        self.send_first(by, account, FirstMessage::Mail(&letter)).await
     }
 
     async fn send_template_reply(
@@ -102,7 +102,7 @@ impl Service {
             return Err(Error::invalid("body.conversationId", not_of_channel("conversation", &conversation.channel.0, WHATSAPP)));
         }
         let template = template(&change, &conversation.account_id, &filling.template_id).await?;
-        let content = (MessageId::from(self.world().ids.fresh()), Content::Template(fill(&template, &filling)?));
+        let content = (MessageId::from(self.clocks_and_ids().ids.fresh()), Content::Template(fill(&template, &filling)?));
         self.store(&mut change, (conversation, ticket), None, content).await?;
         change.finish(by, ()).await
     }
@@ -115,10 +115,10 @@ impl Service {
         phone: String,
         filling: FilledTemplate,
     ) -> Result<WriteOutcome<()>> {
-        self.send_first(by, account, First::Template { phone: &phone, filling: &filling }).await
+        self.send_first(by, account, FirstMessage::Template { phone: &phone, filling: &filling }).await
     }
 
-    async fn send_first(&self, by: &WriteContext<'_, ()>, account: AccountId, first: First<'_>) -> Result<WriteOutcome<()>> {
+    async fn send_first(&self, by: &WriteContext<'_, ()>, account: AccountId, first: FirstMessage<'_>) -> Result<WriteOutcome<()>> {
         for _ in 0..ATTEMPTS {
             match self.try_send_first(by, &account, &first).await {
                 Ok(outcome) => return Ok(outcome),
@@ -133,19 +133,19 @@ impl Service {
         &self,
         by: &WriteContext<'_, ()>,
         id: &AccountId,
-        first: &First<'_>,
+        first: &FirstMessage<'_>,
     ) -> std::result::Result<WriteOutcome<()>, ThreadError> {
         let mut change = begin!(self, by);
         let account = change.account(id).await?.ok_or_else(|| Error::missing("body.accountId", "account", id))?;
         let channel = account.channel.as_str();
         // A new conversation has no ticket.
         let (thread, content) = match first {
-            First::Mail(letter) => {
+            FirstMessage::Mail(letter) => {
                 if !is_mail(channel) {
                     return Err(Error::invalid("body.accountId", not_of_channel("account", channel, "gmail or outlook")).into());
                 }
                 let (id, content) = self.mail(&account, (*letter).clone(), vec![], None);
-                let opening = Opening {
+                let opening = NewThread {
                     // The channel's id of the thread is known only after it accepts the e-mail.
                     reference_id: mail_reference(&content),
                     person: correspondents_person(&letter.to),
@@ -153,7 +153,7 @@ impl Service {
                 };
                 ((self.open_thread(&change, &account, opening).await?, None), (id, content))
             }
-            First::Template { phone, filling } => {
+            FirstMessage::Template { phone, filling } => {
                 if channel != WHATSAPP {
                     return Err(Error::invalid("body.accountId", not_of_channel("account", channel, WHATSAPP)).into());
                 }
@@ -168,10 +168,10 @@ impl Service {
                     None => {
                         let phone = (*phone).to_owned();
                         let person = Person { first_name: phone.clone(), last_name: None, email: None, phone: Some(phone.clone()) };
-                        (self.open_thread(&change, &account, Opening { reference_id: phone, person, email_subject: None }).await?, None)
+                        (self.open_thread(&change, &account, NewThread { reference_id: phone, person, email_subject: None }).await?, None)
                     }
                 };
-                (thread, (MessageId::from(self.world().ids.fresh()), content))
+                (thread, (MessageId::from(self.clocks_and_ids().ids.fresh()), content))
             }
         };
         self.store(&mut change, thread, None, content).await?;
@@ -211,20 +211,20 @@ impl Service {
         };
         let delivery = if at_once { Delivery::Sent } else { Delivery::Pending };
         if let Some(ticket) = &ticket_id {
-            change.ticket_answered(ticket, now)?;
+            change.bump_answered_ticket(ticket, now)?;
         }
-        if !change.is_rehearsal() {
+        if !change.is_dry_run() {
             tracing::info!(message_id = %message.id, conversation_id = %message.conversation_id, account_id = %message.account_id, "sending a message");
         }
         change.insert_message(&message, None, Some(delivery))?;
         count(change, &mut conversation, &message).await?;
         change.inserted(&message, conversation.email_subject.as_deref());
         if at_once {
-            change.note(Fact::MessageSent { message, ticket_id });
+            change.note(EventChange::MessageSent { message, ticket_id });
             return Ok(());
         }
         let reference_id = channel_reference(change, &conversation).await?;
-        let parcel = Parcel {
+        let outbox_entry = OutboxEntry {
             store_id: change.store().clone(),
             message_id: message.id,
             conversation_id: conversation.id,
@@ -236,40 +236,42 @@ impl Service {
             actor: change.actor().clone(),
             ticket_id,
         };
-        change.dispatch(&parcel)
+        change.dispatch(&outbox_entry)
     }
 
     /// Returns an error text: which conversation takes no free text at the moment, and why.
-    pub(super) fn closed(&self, closed: Closed) -> String {
+    pub(super) fn closed(&self, closed: ReplyWindowClosed) -> String {
         match closed {
-            Closed::TemplateOnly => format!(
+            ReplyWindowClosed::TemplateOnly => format!(
                 "a WhatsApp conversation whose contact has not written for 24 hours; {}",
                 self.rules().template_operation.map_or_else(
                     || "only an approved template can be sent to it".to_owned(),
                     |operation| format!("send an approved template with {operation}")
                 )
             ),
-            Closed::Until7Days => "a conversation whose contact has not written for 7 days; its channel takes no message".to_owned(),
+            ReplyWindowClosed::Until7Days => {
+                "a conversation whose contact has not written for 7 days; its channel takes no message".to_owned()
+            }
         }
     }
 
     /// Makes an e-mail with a new Message-ID. `references`: the Message-IDs of the thread, oldest first. `answers`: the Message-ID of the
     /// e-mail that this e-mail replies to.
-    fn mail(&self, account: &Account, letter: Letter, references: Vec<String>, answers: Option<String>) -> (MessageId, Content) {
-        let id = MessageId::from(self.world().ids.fresh());
+    fn mail(&self, account: &Account, letter: EmailContent, references: Vec<String>, answers: Option<String>) -> (MessageId, Content) {
+        let id = MessageId::from(self.clocks_and_ids().ids.fresh());
         let from = Some(account.name.as_str()).filter(|name| is_email(name)).map(|email| Mailbox { email: email.to_owned(), name: None });
-        let Letter { to, cc, bcc, subject, text, html } = letter;
+        let EmailContent { to, cc, bcc, subject, text, html } = letter;
         let message_id = mail_id(&id, from.as_ref());
         let mail = Email { message_id, from, to, cc, bcc, subject, text, html, in_reply_to: answers, references };
         (id, Content::Email(mail))
     }
 
-    async fn reply(
+    async fn build_email_reply(
         &self,
         change: &WriteTransaction<'_>,
         thread: &Conversation,
-        mut letter: Letter,
-        mails: &[ThreadMail],
+        mut letter: EmailContent,
+        mails: &[ThreadEmail],
     ) -> Result<(MessageId, Content)> {
         let account = change.account(&thread.account_id).await?;
         let account = account.ok_or_else(|| Error::Internal(format!("conversation {} has no account", thread.id)))?;
@@ -290,7 +292,7 @@ fn not_of_channel(noun: &str, channel: &str, wanted: &str) -> String {
 }
 
 /// Returns the recipient of a reply: the last sender, or else the contact's address, or else the thread's reference.
-async fn correspondent(change: &WriteTransaction<'_>, thread: &Conversation, mails: &[ThreadMail]) -> Result<Mailbox> {
+async fn reply_recipient(change: &WriteTransaction<'_>, thread: &Conversation, mails: &[ThreadEmail]) -> Result<Mailbox> {
     let writer = mails.iter().find(|mail| mail.inbound).and_then(|mail| mail.sender.as_deref());
     let writer = writer.and_then(|sender| serde_json::from_str::<Value>(sender).ok()).and_then(|sender| {
         let email = sender["id"].as_str().filter(|id| is_email(id))?;
@@ -321,7 +323,7 @@ fn mail_reference(content: &Content) -> String {
 }
 
 /// Returns the Message-ID of an e-mail of the thread, in angle brackets.
-fn mail_name(mail: &ThreadMail) -> Option<String> {
+fn mail_name(mail: &ThreadEmail) -> Option<String> {
     let payload = mail.payload.as_deref().and_then(|payload| serde_json::from_str::<Value>(payload).ok());
     let told = payload.and_then(|payload| payload["email"]["messageId"].as_str().map(str::to_owned));
     let name = told.or_else(|| mail.external_id.clone())?;

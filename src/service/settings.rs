@@ -10,13 +10,13 @@ use serde_json::json;
 
 use super::{Error, Result, Service, keys::fresh_secret, write_transaction::WriteTransaction};
 use crate::domain::{
-    events::Fact,
+    events::EventChange,
     grants::GrantSet,
     ids::{AccountId, CredentialId, SeatId, StoreId, TicketId, UserId},
     keys::{Secret, SecretHash},
     settings::{
-        Addressee, Audited, CREDENTIAL_PREFIX, CredentialKind, Editor, Entry, ListedCredential, Manager, NewCredential, OWNER, Subject,
-        Via, manages,
+        AuditLogEntry, CREDENTIAL_PREFIX, CredentialKind, Editor, EmailLoginUser, Entry, ListedCredential, Manager, NewCredential, OWNER,
+        Subject, Via, manages,
     },
     store::Account,
     team::User,
@@ -44,13 +44,13 @@ impl Service {
     pub async fn issue(&self, editor: &Editor, user: &UserId, kind: CredentialKind, can: GrantSet) -> Result<(Secret, Manager)> {
         self.must_exist(&editor.store_id).await?;
         let secret = self.grant(editor, &NewCredential { user, kind, can, sent_to: None }).await?;
-        let found = self.db().find_manager(&secret.hash(), kind, self.world().real.now()).await?;
+        let found = self.db().user_of_credential(&secret.hash(), kind, self.clocks_and_ids().real.now()).await?;
         Ok((secret, found.ok_or_else(|| Error::Internal("a credential that was made is gone".to_owned()))?))
     }
 
     /// Creates a link for each store in which a user with this e-mail address is an owner or admin. A link is valid only while the
     /// address is the user's. A store that cannot be written to is left out.
-    pub async fn links_for_address(&self, email: &str) -> Result<Vec<(Addressee, Secret)>> {
+    pub async fn links_for_address(&self, email: &str) -> Result<Vec<(EmailLoginUser, Secret)>> {
         let mut links = Vec::new();
         for addressee in self.db().users_by_email(email).await? {
             if manages(addressee.role.as_deref()) {
@@ -66,7 +66,7 @@ impl Service {
     }
 
     /// Ends a link that could not be sent.
-    pub async fn withdraw_link(&self, addressee: &Addressee, secret: &Secret) -> Result<()> {
+    pub async fn withdraw_link(&self, addressee: &EmailLoginUser, secret: &Secret) -> Result<()> {
         self.end_credential(&Editor::system(addressee.store_id.clone()), &secret.hash().credential_id()).await
     }
 
@@ -77,7 +77,7 @@ impl Service {
         if change.known_users(&[user]).await?.is_empty() {
             return Err(Error::invalid("userId", format!("`{user}` is not the userId of a user of the store")));
         }
-        let expires_at = change.insert_credential(&secret.hash(), credential, self.world().real.now()).await?;
+        let expires_at = change.insert_credential(&secret.hash(), credential, self.clocks_and_ids().real.now()).await?;
         let can = (kind == CredentialKind::Token).then(|| can.names());
         let detail = json!({ "kind": kind.name(), "expiresAt": expires_at, "can": can, "sentTo": sent_to });
         change.audit(Entry { action: "session.granted", subject: Subject::Session, subject_id: user.to_string(), detail });
@@ -87,7 +87,7 @@ impl Service {
 
     /// Authenticates the secret of a credential of this kind.
     pub async fn manager(&self, secret: &str, kind: CredentialKind) -> Result<Option<Manager>> {
-        Ok(self.db().find_manager(&SecretHash::of(secret), kind, self.world().real.now()).await?)
+        Ok(self.db().user_of_credential(&SecretHash::of(secret), kind, self.clocks_and_ids().real.now()).await?)
     }
 
     /// Exchanges a link for a session. Of concurrent requests with one link, only one gets a session.
@@ -112,7 +112,7 @@ impl Service {
         if !change.delete_credential(&SecretHash::of(link).credential_id()).await? {
             return Ok(None);
         }
-        let now = self.world().real.now();
+        let now = self.clocks_and_ids().real.now();
         let user = &manager.user_id;
         let session = NewCredential { user, kind: CredentialKind::Session, can: GrantSet::EVERYTHING, sent_to: None };
         let expires_at = change.insert_credential(&secret.hash(), &session, now).await?;
@@ -147,13 +147,13 @@ impl Service {
 
     /// Returns the credentials of the store that have not ended, the newest first.
     pub async fn credentials(&self, store: &StoreId) -> Result<Vec<ListedCredential>> {
-        Ok(self.db().credentials(store, self.world().real.now()).await?)
+        Ok(self.db().credentials(store, self.clocks_and_ids().real.now()).await?)
     }
 
     /// Ends a credential of any user of the store.
     pub async fn end_credential(&self, editor: &Editor, id: &CredentialId) -> Result<()> {
         let mut change = self.begin_edit(editor).await?;
-        let credential = change.credential(id, self.world().real.now()).await?;
+        let credential = change.credential(id, self.clocks_and_ids().real.now()).await?;
         let credential = credential.ok_or_else(|| Error::missing("credentialId", "link, session or token", id))?;
         if credential.is_owners && !editor.is_owner {
             return Err(Error::forbidden("credentialId", "names a credential of an owner, which only an owner may end"));
@@ -165,7 +165,7 @@ impl Service {
     }
 
     /// Returns at most `limit` audit log entries before a position, newest first.
-    pub async fn audited(&self, store: &StoreId, subject: Option<Subject>, before: Option<i64>, limit: i64) -> Result<Vec<Audited>> {
+    pub async fn audited(&self, store: &StoreId, subject: Option<Subject>, before: Option<i64>, limit: i64) -> Result<Vec<AuditLogEntry>> {
         Ok(self.db().audited(store, subject, before, limit).await?)
     }
 
@@ -189,7 +189,7 @@ impl Service {
             let tickets = change.tickets_of_assignee(user_id).await?;
             taken.unassigned = unassign(&mut change, tickets, |assignee| assignee == user_id).await?;
             detail["unassigned"] = taken.unassigned.into();
-            detail["keys"] = change.disown_keys(user_id).await?.into();
+            detail["keys"] = change.reassign_keys_to_owner(user_id).await?.into();
             change.delete_credentials(user_id).await?;
         }
         change.delete_seat(id).await?;
@@ -228,7 +228,7 @@ impl Service {
         change.save_account_users(id, &users).await?;
         let mut taken = RemovedAccess::default();
         if !users.is_empty() {
-            let tickets = change.tickets_of_others(id).await?;
+            let tickets = change.tickets_of_unlisted_assignees(id).await?;
             taken.unassigned = unassign(&mut change, tickets, |assignee| !users.contains(assignee)).await?;
         }
         if former != users.iter().cloned().collect() || taken.unassigned > 0 {
@@ -252,7 +252,7 @@ async fn unassign(change: &mut WriteTransaction<'_>, tickets: Vec<TicketId>, los
         }
         if let Some(previous) = ticket.unassign(change.now()) {
             change.save_ticket(&ticket).await?;
-            change.note(Fact::TicketUnassigned { ticket, previous: Some(previous) });
+            change.note(EventChange::TicketUnassigned { ticket, previous: Some(previous) });
             count += 1;
         }
     }

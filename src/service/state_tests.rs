@@ -15,7 +15,7 @@ use crate::{
     domain::{
         clock::Clock,
         entries::Entries,
-        events::{Actor, Event, Fact},
+        events::{Actor, Event, EventChange},
         filters::TicketFilter,
         fixture::MovableClock,
         ids::{StoreId, TicketId},
@@ -35,10 +35,10 @@ impl Renderer for Heard {
     fn render(&self, _: &StoreId, event: &Event) -> Vec<u8> {
         let of = |ticket: &Ticket| json!([ticket.id.as_str(), ticket.assignee_user_id.as_ref().map(|id| id.as_str())]);
         let data = match &event.fact {
-            Fact::TicketUnassigned { ticket, previous } => json!([of(ticket), previous.as_ref().map(|id| id.as_str())]),
-            Fact::TicketClosed { ticket } => of(ticket),
-            Fact::TicketOpened { ticket, reopened } => json!([of(ticket), reopened]),
-            Fact::AiEscalated { conversation, ticket, reason } => {
+            EventChange::TicketUnassigned { ticket, previous } => json!([of(ticket), previous.as_ref().map(|id| id.as_str())]),
+            EventChange::TicketClosed { ticket } => of(ticket),
+            EventChange::TicketOpened { ticket, reopened } => json!([of(ticket), reopened]),
+            EventChange::AiEscalated { conversation, ticket, reason } => {
                 json!([conversation.id.as_str(), ticket.as_deref().map(of), reason])
             }
             _ => Value::Null,

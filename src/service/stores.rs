@@ -3,7 +3,7 @@
 use super::{Error, Result};
 use crate::{
     domain::{
-        clock::World,
+        clock::ClocksAndIds,
         ids::{MAX_ID_CHARS, StoreId},
         store::Store,
     },
@@ -27,7 +27,7 @@ pub struct StoreSettings {
 }
 
 /// Creates a store.
-pub async fn create(db: &Db, world: &World, id: StoreId, settings: StoreSettings) -> Result<Store> {
+pub async fn create(db: &Db, clocks_and_ids: &ClocksAndIds, id: StoreId, settings: StoreSettings) -> Result<Store> {
     check(&settings)?;
     let length = id.as_str().chars().count();
     if !(1..=MAX_ID_CHARS).contains(&length) || id.as_str().chars().any(char::is_control) {
@@ -39,7 +39,7 @@ pub async fn create(db: &Db, world: &World, id: StoreId, settings: StoreSettings
         name,
         currency: settings.currency.unwrap_or_else(|| DEFAULT_CURRENCY.to_owned()),
         reopen_window_hours: settings.reopen_window_hours.unwrap_or(DEFAULT_REOPEN_WINDOW_HOURS),
-        created_at: world.now(),
+        created_at: clocks_and_ids.now(),
     };
     if db.insert_store(&store).await? {
         Ok(store)

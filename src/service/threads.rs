@@ -42,7 +42,7 @@ impl From<Error> for ThreadError {
 }
 
 /// The properties of a new thread.
-pub(super) struct Opening {
+pub(super) struct NewThread {
     pub reference_id: String,
     pub person: Person,
     pub email_subject: Option<String>,
@@ -55,9 +55,9 @@ impl Service {
         &self,
         change: &WriteTransaction<'_>,
         account: &Account,
-        opening: Opening,
+        opening: NewThread,
     ) -> store::Result<Conversation> {
-        let Opening { reference_id, person, email_subject } = opening;
+        let NewThread { reference_id, person, email_subject } = opening;
         let contact = match change.contact_known_by(person.email.as_deref(), person.phone.as_deref()).await? {
             Some(contact) => contact,
             None => {
@@ -70,7 +70,7 @@ impl Service {
         // Read after the wait for the contact's lock.
         let now = change.now();
         let conversation = Conversation {
-            id: ConversationId::from(self.world().ids.fresh()),
+            id: ConversationId::from(self.clocks_and_ids().ids.fresh()),
             channel: account.channel.clone(),
             account_id: account.id.clone(),
             contact_id: contact.id,
@@ -94,7 +94,7 @@ impl Service {
     /// Makes a new contact from the known properties of a person. Does not store it.
     pub(super) fn new_contact(&self, change: &WriteTransaction<'_>, person: Person) -> Contact {
         Contact {
-            id: ContactId::from(self.world().ids.fresh()),
+            id: ContactId::from(self.clocks_and_ids().ids.fresh()),
             full_name: person.full_name(),
             first_name: person.first_name,
             last_name: person.last_name,

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{Error, Result, Service, WriteContext, WriteOutcome, write_transaction::begin};
 use crate::domain::{
-    events::{Actor, Fact},
+    events::{Actor, EventChange},
     ids::{ConversationId, TicketId},
     settings::{Entry, Subject},
     ticket_states::Refusal,
@@ -37,7 +37,7 @@ impl Service {
         if let Some(previous) = ticket.unassign(change.now()) {
             change.save_ticket(&ticket).await?;
             change.audit(moved("ticket.unassigned", &id, json!({ "previousAssigneeUserId": previous })));
-            change.note(Fact::TicketUnassigned { ticket: ticket.clone(), previous: Some(previous) });
+            change.note(EventChange::TicketUnassigned { ticket: ticket.clone(), previous: Some(previous) });
         }
         let view = self.expanded(by, ticket, expand).await?;
         change.finish(by, view).await
@@ -102,7 +102,7 @@ impl Service {
             subject_id: id.to_string(),
             detail: json!({ "reason": reason }),
         });
-        change.note(Fact::AiEscalated { conversation, ticket, reason });
+        change.note(EventChange::AiEscalated { conversation, ticket, reason });
         change.finish(by, ()).await
     }
 }

@@ -12,7 +12,7 @@ use super::{
 use crate::{
     domain::{
         entries::Entries,
-        events::{Fact, FieldChange},
+        events::{EventChange, FieldChange},
         fields::{Field, FieldKind, MAX_VALUES},
         ids::{AccountId, FieldId, TicketId, UserId},
         money::amount,
@@ -59,7 +59,8 @@ impl Service {
         update: FieldUpdate,
         expand: TicketExpand,
     ) -> Result<WriteOutcome<TicketView>> {
-        let mut judged = self.judge(by.store, FieldOwner::Ticket, MAX_VALUES, &[(update.field_id.clone(), &update.value)]).await?;
+        let mut judged =
+            self.validate_patterns(by.store, FieldOwner::Ticket, MAX_VALUES, &[(update.field_id.clone(), &update.value)]).await?;
         let mut change = begin!(self, by);
         let mut ticket =
             change.ticket(&update.ticket_id).await?.ok_or_else(|| Error::missing("body.ticketId", "ticket", &update.ticket_id))?;
@@ -80,7 +81,7 @@ impl Service {
             change.save_ticket(&ticket).await?;
         }
         for field in changed {
-            change.note(Fact::TicketFieldUpdated { ticket: ticket.clone(), change: field });
+            change.note(EventChange::TicketFieldUpdated { ticket: ticket.clone(), change: field });
         }
         let view = self.expanded(by, ticket, expand).await?;
         change.finish(by, view).await
@@ -102,14 +103,14 @@ impl Service {
             }
         }
         let sent: Vec<_> = closing.fields.0.iter().map(|(key, value)| (FieldId::from(key.as_str()), value)).collect();
-        let mut judged = self.judge(by.store, FieldOwner::Ticket, MAX_VALUES, &sent).await?;
+        let mut judged = self.validate_patterns(by.store, FieldOwner::Ticket, MAX_VALUES, &sent).await?;
         let mut change = begin!(self, by);
         // Lock order: the user before the ticket, as in the removal of a user.
         let handler_known = match &closing.handled_by {
             Some(user) => !change.known_users(&[user]).await?.is_empty(),
             None => true,
         };
-        change.lock_tickets_beside(&closing.ticket_id).await?;
+        change.lock_conversation_tickets(&closing.ticket_id).await?;
         let mut ticket =
             change.ticket(&closing.ticket_id).await?.ok_or_else(|| Error::missing("body.ticketId", "ticket", &closing.ticket_id))?;
         if !handler_known {
@@ -152,11 +153,11 @@ impl Service {
             change.save_ticket(&ticket).await?;
         }
         for field in changed {
-            change.note(Fact::TicketFieldUpdated { ticket: ticket.clone(), change: field });
+            change.note(EventChange::TicketFieldUpdated { ticket: ticket.clone(), change: field });
         }
         if closed {
             change.derive_ticket_after(&ticket).await?;
-            change.note(Fact::TicketClosed { ticket: ticket.clone() });
+            change.note(EventChange::TicketClosed { ticket: ticket.clone() });
         }
         let view = self.expanded(by, ticket, expand).await?;
         change.finish(by, view).await
@@ -178,7 +179,7 @@ impl Service {
         // Lock order: users and accounts before tickets, as in the removal of a user or of access.
         let users: HashSet<UserId> =
             change.known_users(&items.iter().map(|item| &item.assignee).collect::<Vec<_>>()).await?.into_iter().collect();
-        change.keep_accounts_of(&ids).await?;
+        change.lock_accounts_shared(&ids).await?;
         let held = change.tickets(&ids).await?;
         let mut tickets: HashMap<TicketId, Ticket> = held.into_iter().map(|ticket| (ticket.id.clone(), ticket)).collect();
         if let Some((i, item)) = items.iter().enumerate().find(|(_, item)| !tickets.contains_key(&item.ticket_id)) {
@@ -208,7 +209,7 @@ impl Service {
         for (ticket, handover) in &assigned {
             let Some(handover) = handover else { continue };
             change.save_ticket(ticket).await?;
-            change.note(Fact::TicketAssigned { ticket: ticket.clone(), previous: handover.previous.clone() });
+            change.note(EventChange::TicketAssigned { ticket: ticket.clone(), previous: handover.previous.clone() });
         }
         let tickets = assigned.into_iter().map(|(ticket, _)| ticket).collect();
         let views = self.expand_tickets(by.store, tickets, expand).await?;

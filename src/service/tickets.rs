@@ -30,7 +30,7 @@ impl Service {
     ) -> Result<Page<TicketView>> {
         let shown = filter.shown(self.rules().conversation_history);
         let tests = self.field_tests(store, std::mem::take(&mut filter.fields)).await?;
-        let Page { rows, next, total } = self.db().tickets(store, &filter, shown, &tests, self.world().now(), &page).await?;
+        let Page { rows, next, total } = self.db().tickets(store, &filter, shown, &tests, self.clocks_and_ids().now(), &page).await?;
         Ok(Page { rows: self.expand_tickets(store, rows, expand).await?, next, total })
     }
 

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::{Error, Result, Service, write_transaction::WriteTransaction};
 use crate::domain::{
     ids::{MessageId, StoreId},
-    outbound::{Content, Delivery, Parcel, text_kind},
+    outbound::{Content, Delivery, OutboxEntry, text_kind},
     receive::is_mail,
     settings::{Editor, Entry, Subject},
     undelivered::UndeliveredMessage,
@@ -43,12 +43,12 @@ impl Service {
     /// Queues a failed message again, or makes the next attempt of a pending message due now. An attempt in progress is not repeated.
     pub async fn retry_message(&self, editor: &Editor, id: &MessageId) -> Result<()> {
         let mut change = self.begin_edit(editor).await?;
-        let former = if let Some(hastened) = change.hasten(id).await? {
+        let former = if let Some(hastened) = change.make_message_due(id).await? {
             hastened.then_some(Delivery::Pending)
-        } else if let Some(parcel) = change.take_failed_message(id).await? {
-            self.queue_again(&mut change, parcel).await?;
+        } else if let Some(outbox_entry) = change.take_failed_message(id).await? {
+            self.requeue_message(&mut change, outbox_entry).await?;
             Some(Delivery::Failed)
-        } else if change.hasten(id).await?.is_some() {
+        } else if change.make_message_due(id).await?.is_some() {
             // A concurrent request has just queued the message again.
             None
         } else {
@@ -65,17 +65,18 @@ impl Service {
         change.end().await
     }
 
-    async fn queue_again(&self, change: &mut WriteTransaction<'_>, mut parcel: Parcel) -> Result<()> {
+    async fn requeue_message(&self, change: &mut WriteTransaction<'_>, mut outbox_entry: OutboxEntry) -> Result<()> {
         // The channel must still permit a text now. It permits an e-mail or a template at any time.
-        if matches!(parcel.content, Content::Text(_)) && !is_mail(parcel.channel.as_str()) {
-            let conversation = change.conversation(&parcel.conversation_id).await?;
-            let conversation = conversation.ok_or_else(|| Error::Internal(format!("message {} has no conversation", parcel.message_id)))?;
-            let kind = text_kind(parcel.channel.as_str(), conversation.last_inbound_at, change.now())
+        if matches!(outbox_entry.content, Content::Text(_)) && !is_mail(outbox_entry.channel.as_str()) {
+            let conversation = change.conversation(&outbox_entry.conversation_id).await?;
+            let conversation =
+                conversation.ok_or_else(|| Error::Internal(format!("message {} has no conversation", outbox_entry.message_id)))?;
+            let kind = text_kind(outbox_entry.channel.as_str(), conversation.last_inbound_at, change.now())
                 .map_err(|closed| Error::conflict(RETRIED, format!("names a message in {}", self.closed(closed))))?;
-            parcel.kind = kind.map(str::to_owned);
+            outbox_entry.kind = kind.map(str::to_owned);
         }
-        change.save_requeued(&parcel).await?;
-        Ok(change.dispatch(&parcel)?)
+        change.save_requeued(&outbox_entry).await?;
+        Ok(change.dispatch(&outbox_entry)?)
     }
 }
 

@@ -2,11 +2,11 @@
 
 use super::{
     Error, Result,
-    import::{self, ImportError, Options, Spool},
+    import::{self, ImportError, Options, RereadableInput},
 };
 use crate::{
     domain::{
-        clock::World,
+        clock::ClocksAndIds,
         contacts::is_email,
         ids::{RoleId, SeatId, StoreId, UserId},
         records::{RecordKind, Role, User},
@@ -37,7 +37,7 @@ impl NewUser {
 }
 
 /// Creates a user who has accepted the invitation, and the role if the store has none of this kind.
-pub async fn create(db: &Db, world: &World, store: &StoreId, new: NewUser) -> Result<UserId> {
+pub async fn create(db: &Db, clocks_and_ids: &ClocksAndIds, store: &StoreId, new: NewUser) -> Result<UserId> {
     new.check()?;
     if db.users(store, None).await?.iter().any(|(user, _)| user.email.as_deref() == Some(&new.email)) {
         return Err(Error::conflict("email", format!("`{}` belongs to another user of the store already", new.email)));
@@ -46,23 +46,24 @@ pub async fn create(db: &Db, world: &World, store: &StoreId, new: NewUser) -> Re
     let role_id = match db.role_of_kind(store, new.role).await? {
         Some(id) => id,
         None => {
-            let role = Role { id: RoleId::from(world.ids.fresh()), name: new.role.title().to_owned(), kind: new.role.name().to_owned() };
+            let role =
+                Role { id: RoleId::from(clocks_and_ids.ids.fresh()), name: new.role.title().to_owned(), kind: new.role.name().to_owned() };
             lines.push(line(RecordKind::Role, &role));
             role.id
         }
     };
-    let user_id = UserId::from(world.ids.fresh());
+    let user_id = UserId::from(clocks_and_ids.ids.fresh());
     let user = User {
-        id: SeatId::from(world.ids.fresh()),
+        id: SeatId::from(clocks_and_ids.ids.fresh()),
         user_id: Some(user_id.clone()),
         name: Some(new.name),
         email: Some(new.email),
         role_id: Some(role_id),
-        created_at: Some(world.now()),
+        created_at: Some(clocks_and_ids.now()),
     };
     lines.push(line(RecordKind::User, &user));
-    let spool = Spool::of_lines(lines).map_err(|error| Error::Internal(error.to_string()))?;
-    match import::run(db, world, store, spool, Options::default()).await {
+    let spool = RereadableInput::of_lines(lines).map_err(|error| Error::Internal(error.to_string()))?;
+    match import::run(db, clocks_and_ids, store, spool, Options::default()).await {
         Ok(_) => Ok(user_id),
         Err(ImportError::NoStore(store)) => Err(no_store(&store)),
         Err(ImportError::Store(error)) => Err(error.into()),

@@ -18,12 +18,12 @@ use crate::{
         settings::{Editor, Entry, FormerSecrets, Subject},
         time::Timestamp,
         webhooks::{
-            Along, Attempted, EndpointAnswer, KINDS, LoggedAttempt, PATIENCE_MILLIS, ROTATION_MILLIS, Replay, SigningSecret, TEST_KIND,
-            Webhook, next_attempt,
+            Attempted, EndpointAnswer, KINDS, LogDirection, LoggedAttempt, PATIENCE_MILLIS, ROTATION_MILLIS, Replay, SigningSecret,
+            TEST_KIND, Webhook, next_attempt,
         },
     },
     store::queues::{
-        concurrency::Room,
+        concurrency::AttemptLimits,
         deliveries::{ClaimedDelivery, StoreWebhook},
     },
 };
@@ -57,10 +57,10 @@ impl Service {
         let secret = fresh_secret()?;
         self.number_former().await?;
         let mut change = self.begin_edit(editor).await?;
-        Self::must_have_room("webhooks", "--max-webhooks", change.count_webhooks().await?, self.bounds.webhooks)?;
+        Self::must_be_below_limit("webhooks", "--max-webhooks", change.count_webhooks().await?, self.bounds.webhooks)?;
         let now = change.now();
         let webhook = Webhook {
-            id: WebhookId::from(self.world().ids.fresh()),
+            id: WebhookId::from(self.clocks_and_ids().ids.fresh()),
             url,
             kinds: checked_kinds(settings.kinds.flatten())?,
             account_id: settings.account_id.flatten(),
@@ -141,7 +141,7 @@ impl Service {
         // Deleted in batches, so that other writers need not wait for all of it.
         loop {
             let change = self.begin_alone(&editor.store_id, editor.actor()).await?;
-            let forgotten = change.forget_attempts(id, FORGOTTEN_AT_ONCE).await?;
+            let forgotten = change.prune_attempts(id, FORGOTTEN_AT_ONCE).await?;
             change.end().await?;
             if forgotten == 0 {
                 break;
@@ -161,7 +161,7 @@ impl Service {
         if !webhook.enabled {
             return Err(disabled());
         }
-        let event = self.world().ids.fresh();
+        let event = self.clocks_and_ids().ids.fresh();
         let body = json!({
             "id": event, "type": TEST_KIND, "timestamp": change.now(), "apiRevision": self.rules().revision, "storeId": editor.store_id,
             "actor": { "type": "system" }, "data": { "webhookId": id },
@@ -186,7 +186,7 @@ impl Service {
             return Err(Error::missing("eventId", "event", event));
         }
         if dry_run {
-            return Ok(self.db().count_again(store, id, &replay, self.world().now()).await?);
+            return Ok(self.db().count_replay(store, id, &replay, self.clocks_and_ids().now()).await?);
         }
         let end = self.db().last_sequence(store).await? + 1;
         let at_once = if replay.event.is_some() { end } else { REPLAYED_AT_ONCE };
@@ -198,14 +198,14 @@ impl Service {
                 return Err(disabled());
             }
             let next = end.min(begin + at_once);
-            count += change.queue_again(id, &replay, (begin, next)).await?;
+            count += change.queue_replay(id, &replay, (begin, next)).await?;
             change.deliver();
             begin = next;
             if begin < end {
                 change.end().await?;
                 continue;
             }
-            count += change.queue_test_again(id, &replay).await?;
+            count += change.queue_test_replay(id, &replay).await?;
             let Replay { event, since, until, missing } = replay;
             let detail = json!({ "eventId": event, "since": since, "until": until, "missing": missing, "count": count });
             change.audit(entry("webhook.replayed", id, detail));
@@ -217,11 +217,11 @@ impl Service {
     /// Numbers all recorded events before the settings of a subscription change. Events are queued when they get their number, which may be
     /// later than they are recorded, so these events are queued by the present settings.
     async fn number_former(&self) -> Result<()> {
-        Ok(self.db().number_events(self.world().now()).await?)
+        Ok(self.db().number_events(self.clocks_and_ids().now()).await?)
     }
 
     /// Returns at most `limit` attempts of the attempt log, in one direction from a position. Empty at the end of the log.
-    pub async fn attempts(&self, store: &StoreId, id: &WebhookId, along: Along, limit: i64) -> Result<Vec<LoggedAttempt>> {
+    pub async fn attempts(&self, store: &StoreId, id: &WebhookId, along: LogDirection, limit: i64) -> Result<Vec<LoggedAttempt>> {
         let page = self.db().attempts(store, id, along, limit).await?;
         if page.is_empty() {
             self.known_webhook(store, id).await?;
@@ -244,39 +244,39 @@ impl Service {
     /// Numbers and queues recorded events, if there are subscriptions, and returns when the next delivery is due.
     pub async fn next_delivery_at(&self) -> Result<Option<Timestamp>> {
         if self.db().is_subscribed_to().await? {
-            self.db().number_events(self.world().now()).await?;
+            self.db().number_events(self.clocks_and_ids().now()).await?;
         }
         Ok(self.db().next_delivery_at().await?)
     }
 
     /// Claims due deliveries, each for one attempt of at most [`LEASE_MILLIS`].
-    pub async fn claim_deliveries(&self, room: Room<'_, StoreWebhook>) -> Result<Vec<ClaimedDelivery>> {
-        let now = self.world().now();
-        let claim = self.world().ids.fresh();
+    pub async fn claim_deliveries(&self, room: AttemptLimits<'_, StoreWebhook>) -> Result<Vec<ClaimedDelivery>> {
+        let now = self.clocks_and_ids().now();
+        let claim = self.clocks_and_ids().ids.fresh();
         Ok(self.db().claim_deliveries(now, now.plus_millis(LEASE_MILLIS), &claim, room).await?)
     }
 
     /// Records the outcome of an attempt, decides whether and when the event is retried, and disables an endpoint that is gone or has
     /// failed for too long. `jitter` in 0..1 varies the pause before the retry.
     pub async fn settle_delivery(&self, claimed: &ClaimedDelivery, attempted: Attempted, jitter: f64) -> Result<DeliveryOutcome> {
-        let shipment = &claimed.shipment;
-        let mut change = self.begin_alone(&shipment.store_id, Actor::System).await?;
+        let webhook_delivery = &claimed.webhook_delivery;
+        let mut change = self.begin_alone(&webhook_delivery.store_id, Actor::System).await?;
         let arrived = attempted.answer.is_success();
         let asked = match &attempted.answer {
             EndpointAnswer::Status(_, asked) => *asked,
             EndpointAnswer::None(_) => None,
         };
-        let id = &shipment.webhook_id;
+        let id = &webhook_delivery.webhook_id;
         let (mut webhook, mut moved) = (None, false);
         if arrived {
-            change.note_health(shipment, None).await?;
+            change.note_health(webhook_delivery, None).await?;
         } else if let Some((url, since)) = change.health(id).await? {
-            moved = url != shipment.url;
+            moved = url != webhook_delivery.url;
             if since.is_none() || disables(since, &attempted).is_some() {
                 // The subscription is locked only if it changes; otherwise all of its failures would queue for the lock and block other
                 // writers. Lock order: the subscription before its queue, as in every other change of both, which prevents deadlocks.
                 webhook = change.webhook(id).await?.filter(|webhook| webhook.enabled);
-                moved = webhook.as_ref().is_some_and(|webhook| webhook.url != shipment.url);
+                moved = webhook.as_ref().is_some_and(|webhook| webhook.url != webhook_delivery.url);
             }
         }
         // A response of the former URL does not count for the new one.
@@ -286,7 +286,7 @@ impl Service {
             // The lease was lost: its new holder records the outcome. This attempt is logged all the same.
             if change.webhook(id).await?.is_some() {
                 if arrived {
-                    change.note_arrival(claimed).await?;
+                    change.record_late_delivery(claimed).await?;
                 }
                 change.log_attempt(claimed, &attempted, DeliveryOutcome::Late.name(), None).await?;
             }
@@ -299,14 +299,14 @@ impl Service {
             (false, None) => DeliveryOutcome::GivenUp,
         };
         if let Some(webhook) = webhook.filter(|_| !moved) {
-            change.note_health(shipment, Some(attempted.ended_at)).await?;
+            change.note_health(webhook_delivery, Some(attempted.ended_at)).await?;
             if let Some(reason) = disables(webhook.failing_since, &attempted) {
-                tracing::warn!(store = %shipment.store_id, webhook = %id, reason, "a webhook was disabled");
+                tracing::warn!(store = %webhook_delivery.store_id, webhook = %id, reason, "a webhook was disabled");
                 let since = webhook.failing_since.or(Some(attempted.ended_at));
                 let disabled_reason = Some(reason.to_owned());
                 let disabled = Webhook { enabled: false, disabled_reason, failing_since: since, updated_at: change.now(), ..webhook };
                 change.save_webhook(&disabled).await?;
-                change.edited_by_system();
+                change.set_system_editor();
                 change.audit(changed("webhook.disabled", &disabled));
                 (outcome, next_at) = (DeliveryOutcome::Disabled, None);
             }

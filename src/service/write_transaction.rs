@@ -17,9 +17,9 @@ use super::{Error, Result, Service};
 use crate::{
     domain::{
         drafts::Release,
-        events::{Actor, Event, Fact},
+        events::{Actor, Event, EventChange},
         ids::{MessageId, StoreId},
-        outbound::Parcel,
+        outbound::OutboxEntry,
         settings::{Editor, Entry},
     },
     store::{self, Write, transaction::write::StoredResponse},
@@ -40,13 +40,13 @@ pub struct WriteContext<'a, T> {
     /// Set for the send of a draft: the draft is released in the transaction of the send.
     pub release: Option<&'a Release>,
     /// Whether the write is a dry run: all checks and changes are made, and then rolled back.
-    pub rehearsal: bool,
+    pub is_dry_run: bool,
 }
 
 impl<'a, T> WriteContext<'a, T> {
     /// Makes the context of a write without an idempotency key.
     pub fn alone(store: &'a StoreId, actor: Actor) -> Self {
-        Self { store, actor, once: None, editor: None, release: None, rehearsal: false }
+        Self { store, actor, once: None, editor: None, release: None, is_dry_run: false }
     }
 
     /// Makes the context of a change of settings.
@@ -60,13 +60,13 @@ impl<'a, T> WriteContext<'a, T> {
     }
 
     /// Makes the write the send of a draft, which is released in the same transaction.
-    pub fn releasing(self, release: &'a Release) -> Self {
+    pub fn with_draft_release(self, release: &'a Release) -> Self {
         Self { release: Some(release), ..self }
     }
 
     /// Makes the write a dry run, which is rolled back at its end. It shows whether the same write would be refused.
-    pub fn rehearsed(self) -> Self {
-        Self { rehearsal: true, ..self }
+    pub fn as_dry_run(self) -> Self {
+        Self { is_dry_run: true, ..self }
     }
 }
 
@@ -93,18 +93,18 @@ const KEPT_MILLIS: i64 = 24 * 60 * 60 * 1000;
 
 /// One in this many writes with an idempotency key also deletes expired responses. Not every write does, since the search for expired
 /// responses costs as much as storing a response.
-const FORGETFUL: u64 = 8;
+const CLEANUP_ONE_IN: u64 = 8;
 
 /// Returns whether the write with this key deletes expired responses. The key is hashed, so that the choice does not depend on the pattern
 /// of a store's keys.
-fn forgets(key: &str) -> bool {
+fn deletes_expired_responses(key: &str) -> bool {
     let mut hasher = DefaultHasher::new();
     hasher.write(key.as_bytes());
-    hasher.finish().is_multiple_of(FORGETFUL)
+    hasher.finish().is_multiple_of(CLEANUP_ONE_IN)
 }
 
 /// How often, and with what pause, to check whether another process is executing the same request.
-const LOOKS: usize = 5;
+const KEY_LOCK_CHECKS: usize = 5;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 
 /// The requests with a key that this process is executing.
@@ -135,14 +135,14 @@ pub(super) struct WriteTransaction<'s> {
     service: &'s Service,
     write: Write,
     actor: Actor,
-    facts: Vec<Fact>,
+    facts: Vec<EventChange>,
     editor: Option<Editor>,
     entries: Vec<Entry>,
     /// Whether a message was queued.
     dispatched: bool,
     /// Whether an event for webhooks was queued.
     delivers: bool,
-    rehearsal: bool,
+    is_dry_run: bool,
     held: Option<KeyLock>,
 }
 
@@ -162,9 +162,9 @@ impl Service {
         let mut change = self.begin_by(by).await?;
         // A request that was just refused may hold the key until its rollback has reached the database.
         let mut looks = 0;
-        while !change.try_name(&format!("{}\u{1f}{}", once.operation, once.key)).await? {
+        while !change.try_named_lock(&format!("{}\u{1f}{}", once.operation, once.key)).await? {
             looks += 1;
-            if looks == LOOKS {
+            if looks == KEY_LOCK_CHECKS {
                 return Err(busy());
             }
             tokio::time::sleep(BETWEEN_LOOKS).await;
@@ -183,16 +183,16 @@ impl Service {
 
     pub(super) async fn begin_by<T>(&self, by: &WriteContext<'_, T>) -> Result<WriteTransaction<'_>> {
         let begun = self.begin_alone(by.store, by.actor.clone()).await?;
-        let mut change = WriteTransaction { editor: by.editor.cloned(), rehearsal: by.rehearsal, ..begun };
+        let mut change = WriteTransaction { editor: by.editor.cloned(), is_dry_run: by.is_dry_run, ..begun };
         if let Some(release) = by.release {
-            self.take_draft(&mut change, release).await?;
+            self.release_in_transaction(&mut change, release).await?;
         }
         Ok(change)
     }
 
     /// Begins a write without an idempotency key.
     pub(super) async fn begin_alone(&self, store: &StoreId, actor: Actor) -> Result<WriteTransaction<'_>> {
-        Ok(self.change(self.db().write(store, &self.world().clock).await?, actor))
+        Ok(self.change(self.db().write(store, &self.clocks_and_ids().clock).await?, actor))
     }
 
     fn change(&self, write: Write, actor: Actor) -> WriteTransaction<'_> {
@@ -205,7 +205,7 @@ impl Service {
             entries: Vec::new(),
             dispatched: false,
             delivers: false,
-            rehearsal: false,
+            is_dry_run: false,
             held: None,
         }
     }
@@ -240,29 +240,29 @@ impl WriteTransaction<'_> {
     }
 
     /// Returns whether this write is a dry run, which is rolled back.
-    pub fn is_rehearsal(&self) -> bool {
-        self.rehearsal
+    pub fn is_dry_run(&self) -> bool {
+        self.is_dry_run
     }
 
     /// Queues a message; it is sent after the commit.
-    pub fn dispatch(&mut self, parcel: &Parcel) -> store::Result<()> {
+    pub fn dispatch(&mut self, outbox_entry: &OutboxEntry) -> store::Result<()> {
         self.dispatched = true;
-        self.write.put_parcel(parcel)
+        self.write.put_outbox_entry(outbox_entry)
     }
 
-    /// Makes the next attempt for a queued message due after the commit, as [`Write::hasten_parcels`] does.
-    pub async fn hasten(&mut self, id: &MessageId) -> store::Result<Option<bool>> {
+    /// Makes the next attempt for a queued message due after the commit, as [`Write::make_messages_due`] does.
+    pub async fn make_message_due(&mut self, id: &MessageId) -> store::Result<Option<bool>> {
         self.dispatched = true;
-        self.write.hasten_parcels(id).await
+        self.write.make_messages_due(id).await
     }
 
     /// Notes an event. At the end of the write, events are recorded in the order in which they were noted.
-    pub fn note(&mut self, fact: Fact) {
+    pub fn note(&mut self, fact: EventChange) {
         self.facts.push(fact);
     }
 
     /// Declares the server itself the editor of this settings change.
-    pub fn edited_by_system(&mut self) {
+    pub fn set_system_editor(&mut self) {
         self.editor = Some(Editor::system(self.write.store().clone()));
     }
 
@@ -282,11 +282,11 @@ impl WriteTransaction<'_> {
 
     /// Records the events, stores the response and commits.
     pub async fn finish<T>(self, by: &WriteContext<'_, T>, answer: T) -> Result<WriteOutcome<T>> {
-        if let Some(once) = by.once.as_ref().filter(|_| !self.rehearsal) {
+        if let Some(once) = by.once.as_ref().filter(|_| !self.is_dry_run) {
             let kept = StoredResponse { request_hash: once.request_hash.clone(), body: (once.render)(&answer) };
             self.write.keep(once.operation, once.key, kept)?;
-            if forgets(once.key) {
-                self.write.forget_kept(self.write.now().plus_millis(-KEPT_MILLIS)).await?;
+            if deletes_expired_responses(once.key) {
+                self.write.prune_stored_responses(self.write.now().plus_millis(-KEPT_MILLIS)).await?;
             }
         }
         self.end().await?;
@@ -295,11 +295,11 @@ impl WriteTransaction<'_> {
 
     /// Records the events and commits. If nothing changed, it waits until what was read is durable. A rehearsal is rolled back.
     pub async fn end(self) -> Result<()> {
-        if self.rehearsal {
+        if self.is_dry_run {
             return Ok(self.write.run_waiting().await?);
         }
         let record = |fact| {
-            let event = Event { id: self.service.world().ids.fresh(), at: self.write.now(), actor: self.actor.clone(), fact };
+            let event = Event { id: self.service.clocks_and_ids().ids.fresh(), at: self.write.now(), actor: self.actor.clone(), fact };
             let body = self.service.events.render(self.write.store(), &event);
             (event, body)
         };
@@ -311,7 +311,7 @@ impl WriteTransaction<'_> {
         self.write.commit().await?;
         self.service.commits.notify_waiters();
         if self.dispatched {
-            self.service.parcels.notify_one();
+            self.service.outbox_notify.notify_one();
         }
         if self.delivers || !events.is_empty() {
             self.service.deliveries.notify_one();
@@ -352,7 +352,7 @@ mod tests {
         let random = (0..800).map(|_| RandomIds.fresh());
         let doubled = (0..800).map(|i| format!("{i}-{i}"));
         let counts = [numbered.collect::<Vec<_>>(), random.collect(), doubled.collect()];
-        let counts = counts.map(|keys| keys.into_iter().filter(|key| forgets(key)).count());
+        let counts = counts.map(|keys| keys.into_iter().filter(|key| deletes_expired_responses(key)).count());
         assert!(counts.iter().all(|count| (40..200).contains(count)), "{counts:?}");
     }
 

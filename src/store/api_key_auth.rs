@@ -15,18 +15,18 @@ use crate::{
         postgres::replica::Transaction,
         rows::Cells,
         settings::{
-            encryption_keys::{SealedSecret, SecretRow},
-            signing_secrets::Secrets,
+            encryption_keys::{EncryptedSecret, SecretRow},
+            signing_secrets::SecretTable,
         },
         sql::Sql,
-        statement::key_lookup_batch::Sought,
+        statement::key_lookup_batch::LookupTarget,
     },
 };
 
 /// Secrets of the server, by name.
-pub(in crate::store) const SECRETS: Secrets = Secrets { table: "server_secrets", owner: "name", value: "value", store: None };
+pub(in crate::store) const SECRETS: SecretTable = SecretTable { table: "server_secrets", owner: "name", value: "value", store: None };
 
-const fn server_place(name: &str) -> SecretRow<'_> {
+const fn secret_row_of_server(name: &str) -> SecretRow<'_> {
     SecretRow { table: SECRETS.table, store: "", owner: name }
 }
 
@@ -71,12 +71,13 @@ impl Db {
     /// inactive. Every request does this look-up, so that a change of a key takes effect at once in every process.
     pub async fn find_caller(&self, hash: &SecretHash, now: Timestamp) -> Result<Option<LookedUpCaller>> {
         let with_newest = self.has_replica();
-        let found = self.by_key(Sought::Listed(if with_newest { CALLERS_AND_NEWEST } else { CALLERS }), hash.as_str(), move |cells| {
-            cells.skip();
-            let (until, caller) = decode(cells)?;
-            let newest = if with_newest { Some(Transaction(cells.take()?)) } else { None };
-            Ok((until, LookedUpCaller { caller, newest }))
-        });
+        let found =
+            self.by_key(LookupTarget::Listed(if with_newest { CALLERS_AND_NEWEST } else { CALLERS }), hash.as_str(), move |cells| {
+                cells.skip();
+                let (until, caller) = decode(cells)?;
+                let newest = if with_newest { Some(Transaction(cells.take()?)) } else { None };
+                Ok((until, LookedUpCaller { caller, newest }))
+            });
         Ok(found.await?.filter(|(until, _)| *until > now).map(|(_, known)| known))
     }
 
@@ -88,7 +89,7 @@ impl Db {
         let mut found = find().await?;
         if found.is_none() {
             let tx = self.begin().await?;
-            let sealed = self.secret_keys().seal(&fresh, server_place(name))?;
+            let sealed = self.secret_keys().seal(&fresh, secret_row_of_server(name))?;
             let row = server_secrets::ActiveModel { name: Set(name.to_owned()), value: Set(sealed.bytes), key_id: Set(sealed.key_id) };
             let insert = server_secrets::Entity::insert(row);
             tx.execute(&insert.on_conflict(OnConflict::column(server_secrets::Column::Name).do_nothing().to_owned())).await?;
@@ -96,7 +97,7 @@ impl Db {
             found = find().await?;
         }
         let row = found.ok_or_else(|| Error::Damaged(format!("the server secret {name} is gone")))?;
-        let secret = self.secret_keys().open(SealedSecret { bytes: row.value, key_id: row.key_id }, server_place(name));
+        let secret = self.secret_keys().open(EncryptedSecret { bytes: row.value, key_id: row.key_id }, secret_row_of_server(name));
         Ok(secret.unwrap_or_else(|reason| {
             tracing::error!(name, reason, "a secret of the server cannot be read; this process uses one of its own until the key is back");
             fresh

@@ -17,7 +17,7 @@ use crate::{
     domain::time::Timestamp,
     store::{
         self, Error,
-        migrate::{RECORD, refuse_newer},
+        migrate::{MIGRATIONS_TABLE, refuse_newer},
         sqlite::{
             connection::{INDEX, LOG, beside},
             copy::{self, CopySource, copy},
@@ -73,7 +73,7 @@ impl Drop for Partial {
 /// Copies the database into the new file `to`, and checks the copy. The copy is a consistent snapshot. Fails if `to` exists.
 pub fn back_up(database: &Path, to: &Path, progress: Option<Progress<'_>>) -> Result<()> {
     if to.symlink_metadata().is_ok() {
-        return Err(wrong(to, "is there already; name a new file"));
+        return Err(backup_error(to, "is there already; name a new file"));
     }
     let database = resolved(database);
     refuse_half_restored(&database)?;
@@ -81,18 +81,18 @@ pub fn back_up(database: &Path, to: &Path, progress: Option<Progress<'_>>) -> Re
     copy(&database, CopySource::Live, &partial.0, progress).map_err(|error| uncopied(&database, error))?;
     refuse_unsound(&partial.0).map_err(|error| uncopied(&database, error))?;
     // A hard link and not a rename: a rename would replace a file that was made at `to` since the check above.
-    fs::hard_link(&partial.0, to).map_err(|error| failed(to, &error))?;
+    fs::hard_link(&partial.0, to).map_err(|error| io_error(to, &error))?;
     sync_folder(to)
 }
 
 /// Replaces the database by a copy of a back-up. The former database and its WAL are kept under another name. Refuses a database that a
 /// process has open, and a back-up that is damaged, belongs to another program or was made by a newer version.
 pub fn restore(backup: &Path, database: &Path, progress: Option<Progress<'_>>) -> Result<Restored> {
-    let found = fs::metadata(backup).map_err(|error| failed(backup, &error))?;
+    let found = fs::metadata(backup).map_err(|error| io_error(backup, &error))?;
     let database = resolved(database);
     let restoring = beside(&database, RESTORING);
     if is_same(&found, &database) {
-        return Err(wrong(backup, "is the database itself"));
+        return Err(backup_error(backup, "is the database itself"));
     }
     // The lock is held until the restore ends, so that no process can open the database before that.
     let lock = lock(&database)?;
@@ -117,8 +117,8 @@ fn restore_locked(
         let partial = Partial::of(database)?;
         copy(backup, CopySource::AtRest, &partial.0, progress).map_err(|error| uncopied(backup, error))?;
         refuse_unsound(&partial.0).map_err(|error| uncopied(backup, error))?;
-        own_as(&partial.0, &lock.metadata().map_err(|error| failed(database, &error))?)?;
-        fs::rename(&partial.0, restoring).map_err(|error| failed(restoring, &error))?;
+        own_as(&partial.0, &lock.metadata().map_err(|error| io_error(database, &error))?)?;
+        fs::rename(&partial.0, restoring).map_err(|error| io_error(restoring, &error))?;
         sync_folder(database)?;
     }
     let former = keep_former(database, restoring)?;
@@ -126,7 +126,7 @@ fn restore_locked(
     for of_former in [LOG, INDEX] {
         remove(&beside(database, of_former))?;
     }
-    fs::rename(restoring, database).map_err(|error| failed(database, &error))?;
+    fs::rename(restoring, database).map_err(|error| io_error(database, &error))?;
     sync_folder(database)?;
     Ok(Restored { former })
 }
@@ -144,27 +144,27 @@ fn is_same(found: &Metadata, path: &Path) -> bool {
 /// the database open: SQLite holds a lock on a file as long as it has the file open in WAL mode.
 fn lock(database: &Path) -> Result<File> {
     let file = File::options().read(true).write(true).create(true).truncate(false).open(database);
-    let file = file.map_err(|error| failed(database, &error))?;
+    let file = file.map_err(|error| io_error(database, &error))?;
     match fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) if fs::metadata(database).is_ok_and(|found| file.metadata().is_ok_and(|open| open.ino() == found.ino())) => Ok(file),
         // Got the lock, but on an old file: another restore has replaced the file at this path since it was opened here.
         Ok(()) | Err(rustix::io::Errno::AGAIN | rustix::io::Errno::ACCESS) => {
-            Err(wrong(database, "is open in another process; stop it first"))
+            Err(backup_error(database, "is open in another process; stop it first"))
         }
-        Err(error) => Err(failed(database, &error.into())),
+        Err(error) => Err(io_error(database, &error.into())),
     }
 }
 
 /// Gives a copy the mode and the owner of the file that it will replace. Does nothing if that file is empty, as one made for the lock is.
 fn own_as(copy: &Path, former: &Metadata) -> Result<()> {
-    let made = fs::metadata(copy).map_err(|error| failed(copy, &error))?;
+    let made = fs::metadata(copy).map_err(|error| io_error(copy, &error))?;
     if former.len() == 0 {
         return Ok(());
     }
-    fs::set_permissions(copy, former.permissions()).map_err(|error| failed(copy, &error))?;
+    fs::set_permissions(copy, former.permissions()).map_err(|error| io_error(copy, &error))?;
     if (made.uid(), made.gid()) != (former.uid(), former.gid()) {
         chown(copy, Some(former.uid()), Some(former.gid()))
-            .map_err(|error| wrong(copy, format!("cannot be given to the owner of the database: {error}")))?;
+            .map_err(|error| backup_error(copy, format!("cannot be given to the owner of the database: {error}")))?;
     }
     Ok(())
 }
@@ -175,7 +175,7 @@ fn keep_former(database: &Path, restoring: &Path) -> Result<Option<PathBuf>> {
     if !fs::metadata(database).is_ok_and(|found| found.len() > 0) {
         return Ok(None);
     }
-    let copied = fs::metadata(restoring).map_err(|error| failed(restoring, &error))?;
+    let copied = fs::metadata(restoring).map_err(|error| io_error(restoring, &error))?;
     let at = Timestamp::from_millis(copied.mtime() * 1000).to_string();
     // Without colons, which would have to be quoted in a shell.
     let former = beside(database, &format!(".before-{}", at.replace(':', "-")));
@@ -183,7 +183,7 @@ fn keep_former(database: &Path, restoring: &Path) -> Result<Option<PathBuf>> {
         match fs::hard_link(beside(database, suffix), beside(&former, suffix)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound && suffix == LOG => {}
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            linked => linked.map_err(|error| failed(&beside(&former, suffix), &error))?,
+            linked => linked.map_err(|error| io_error(&beside(&former, suffix), &error))?,
         }
     }
     Ok(Some(former))
@@ -196,9 +196,9 @@ fn refuse_unsound(copy: &Path) -> store::Result<()> {
     if found != "ok" {
         return Err(Error::Unusable(format!("it is damaged: {found}")));
     }
-    let record = file.query_row("SELECT 1 FROM sqlite_schema WHERE name = ?", [RECORD], |_| Ok(())).optional()?;
+    let record = file.query_row("SELECT 1 FROM sqlite_schema WHERE name = ?", [MIGRATIONS_TABLE], |_| Ok(())).optional()?;
     record.ok_or_else(|| Error::Unusable("it is no database of counterpart".to_owned()))?;
-    let mut statement = file.prepare(&format!("SELECT version FROM {RECORD} ORDER BY version"))?;
+    let mut statement = file.prepare(&format!("SELECT version FROM {MIGRATIONS_TABLE} ORDER BY version"))?;
     let applied = statement.query_map((), |row| row.get(0))?.collect::<rusqlite::Result<Vec<String>>>()?;
     refuse_newer(&applied)
 }
@@ -206,15 +206,15 @@ fn refuse_unsound(copy: &Path) -> store::Result<()> {
 /// The error for a file that could not be copied.
 fn uncopied(path: &Path, error: Error) -> BackupError {
     match error {
-        Error::Unusable(reason) => wrong(path, format!("cannot be used: {reason}")),
-        Error::Failing(reason) => wrong(path, format!("cannot be copied: {reason}")),
-        error => wrong(path, format!("cannot be copied: {error}")),
+        Error::Unusable(reason) => backup_error(path, format!("cannot be used: {reason}")),
+        Error::Failing(reason) => backup_error(path, format!("cannot be copied: {reason}")),
+        error => backup_error(path, format!("cannot be copied: {error}")),
     }
 }
 
 fn remove(path: &Path) -> Result<()> {
     match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed(path, &error)),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(io_error(path, &error)),
         _ => Ok(()),
     }
 }
@@ -222,13 +222,13 @@ fn remove(path: &Path) -> Result<()> {
 /// Syncs the folder of a file to disk, so that files renamed or created in it survive a crash.
 fn sync_folder(path: &Path) -> Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    File::open(folder).and_then(|folder| folder.sync_all()).map_err(|error| failed(path, &error))
+    File::open(folder).and_then(|folder| folder.sync_all()).map_err(|error| io_error(path, &error))
 }
 
-fn wrong(path: &Path, reason: impl Into<String>) -> BackupError {
+fn backup_error(path: &Path, reason: impl Into<String>) -> BackupError {
     BackupError::File { path: path.to_owned(), reason: reason.into() }
 }
 
-fn failed(path: &Path, error: &io::Error) -> BackupError {
-    wrong(path, format!("cannot be used: {error}"))
+fn io_error(path: &Path, error: &io::Error) -> BackupError {
+    backup_error(path, format!("cannot be used: {error}"))
 }

@@ -32,17 +32,17 @@ const UNNUMBERED: &str = "SELECT 1 FROM record_changes WHERE sequence IS NULL LI
 const BATCH: i64 = 500;
 
 /// The most entries that one statement reads, also when it returns only those of some kinds of records.
-const SPAN: i64 = 10_000;
+const MAX_SCANNED: i64 = 10_000;
 
 /// How long entries are kept, and after how long without a reader a feed becomes inactive.
 const KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// The precision of the time at which a feed was last read: a later read is stored only after this long.
-const USES: Duration = Duration::from_secs(3600);
+const READ_TIME_PRECISION: Duration = Duration::from_secs(3600);
 
 /// The value of `change_feeds.activated_by` between [`Db::activate_feed`] and [`Db::note_feed_activation`]. It is greater than all
 /// transaction ids, so that the feed does not count as ready, also for processes of an earlier version.
-pub(in crate::store) const NOT_NOTED: i64 = i64::MAX;
+pub(in crate::store) const ACTIVATION_PENDING: i64 = i64::MAX;
 
 /// A store's feed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,7 +120,7 @@ impl Db {
             self.enable_change_triggers().await?;
         }
         // On PostgreSQL `note_feed_activation` stores the transaction id after this commit.
-        let transaction = if self.backend() == DbBackend::Sqlite { 0 } else { NOT_NOTED };
+        let transaction = if self.backend() == DbBackend::Sqlite { 0 } else { ACTIVATION_PENDING };
         let mut sql = Sql::of(store, "INSERT INTO change_feeds (store_id, active, activated_by, last_sequence, forgotten, used_at) ");
         sql.push(&format!("VALUES ($1, TRUE, {transaction}, 0, 0, ")).integer(now.millis());
         sql.push(
@@ -141,7 +141,7 @@ impl Db {
             return Ok(());
         }
         let text = format!(
-            "UPDATE change_feeds SET activated_by = pg_current_xact_id()::text::bigint WHERE store_id = $1 AND activated_by = {NOT_NOTED}"
+            "UPDATE change_feeds SET activated_by = pg_current_xact_id()::text::bigint WHERE store_id = $1 AND activated_by = {ACTIVATION_PENDING}"
         );
         let tx = self.begin().await?;
         tx.run(&Sql::of(store, &text)).await?;
@@ -150,7 +150,7 @@ impl Db {
 
     /// Stores when a feed was last read, at most once an hour.
     pub async fn note_feed_use(&self, store: &StoreId, feed: &ChangeFeed, now: Timestamp) -> Result<()> {
-        if now.millis().saturating_sub(feed.used_at) < millis(USES) {
+        if now.millis().saturating_sub(feed.used_at) < millis(READ_TIME_PRECISION) {
             return Ok(());
         }
         let mut sql = Sql::of(store, "UPDATE change_feeds SET used_at = ");
@@ -181,7 +181,7 @@ impl Db {
 
     /// Deletes the entries that are older than a week, and all entries of inactive feeds. Makes a feed inactive that was not read for a
     /// week. Returns the number of deleted entries.
-    pub async fn forget_record_changes(&self, now: Timestamp) -> Result<u64> {
+    pub async fn prune_record_changes(&self, now: Timestamp) -> Result<u64> {
         let before = now.millis().saturating_sub(millis(KEPT));
         let feeds = Sql::fixed("SELECT store_id, active, used_at FROM change_feeds ORDER BY store_id");
         let feeds: Vec<(StoreId, bool, i64)> = self.all(feeds, |cells| Ok((cells.id()?, cells.flag()?, cells.take()?))).await?;
@@ -241,7 +241,7 @@ impl Export {
         let Some(feed) = feed.filter(|feed| feed.active && (feed.forgotten..=feed.last_sequence).contains(&after)) else { return Ok(None) };
         let (mut entries, mut reached) = (Vec::new(), after);
         while entries.is_empty() && reached < feed.last_sequence {
-            let end = reached.saturating_add(SPAN).min(feed.last_sequence);
+            let end = reached.saturating_add(MAX_SCANNED).min(feed.last_sequence);
             let mut query = record_changes::Entity::find()
                 .filter(record_changes::Column::StoreId.eq(self.store()))
                 .filter(record_changes::Column::Sequence.is_not_null())
@@ -258,11 +258,11 @@ impl Export {
             .filter(record_changes::Column::Sequence.is_null())
             .filter(record_changes::Column::StoreId.eq(self.store()));
         let is_last = reached == feed.last_sequence && unnumbered.one(self.snapshot()).await?.is_none();
-        Ok(Some(FeedPage { changes: self.as_they_are(entries).await?, reached, is_last }))
+        Ok(Some(FeedPage { changes: self.records_of_entries(entries).await?, reached, is_last }))
     }
 
     /// Reads the records that entries name, each once, as this snapshot shows them.
-    async fn as_they_are(&self, entries: Vec<record_changes::Model>) -> Result<Vec<ChangedRecord>> {
+    async fn records_of_entries(&self, entries: Vec<record_changes::Model>) -> Result<Vec<ChangedRecord>> {
         let mut latest: HashMap<(RecordKind, String), i64> = HashMap::new();
         for entry in entries {
             let unknown = || Error::Damaged(format!("the log of changes names the unknown kind `{}`", entry.kind));

@@ -23,7 +23,7 @@ use tokio::sync::Semaphore;
 
 use crate::store::{
     Error, Result,
-    change_log::own_changes::Own,
+    change_log::own_changes::OwnChangeQueue,
     last_failure::LastFailure,
     limits::WRITE_WAIT,
     postgres::{
@@ -36,7 +36,7 @@ use crate::store::{
     settings::encryption_keys::SecretKeys,
     slow_statements,
     sqlite::{
-        checkpoint::LAST,
+        checkpoint::WAL_HARD_LIMIT_FACTOR,
         connection::PAGE_BYTES,
         file_identity::FileIdentity,
         group_commit::Writer,
@@ -44,12 +44,12 @@ use crate::store::{
         reader_pool::Readers,
         stale_files::{refuse_foreign_log, refuse_half_restored},
     },
-    statement::key_lookup_batch::Gathered,
+    statement::key_lookup_batch::LookupBatches,
     tickets::broad_conditions::BroadConditions,
 };
 
 /// The size of the SeaORM pool on PostgreSQL. It serves rare reads: stores, keys, the audit log, secrets of the server at its start.
-const FOR_ENTITIES: u32 = 2;
+const SEAORM_CONNECTIONS: u32 = 2;
 
 /// The length of SQLite's WAL, in pages, above which a checkpoint copies it into the file. It is long (64 MB at the usual page size): a
 /// checkpoint copies a page only once, however many writes changed it, so a longer WAL costs less per write. With larger pages the
@@ -81,23 +81,23 @@ pub struct Db {
     reads: Reads,
     /// The connections on which transactions run.
     writes: Writes,
-    own: Arc<Own>,
+    own: Arc<OwnChangeQueue>,
     last_read_failure: LastFailure,
     broad: BroadConditions,
-    gathered: Arc<Gathered>,
+    gathered: Arc<LookupBatches>,
     on_statement: Option<OnStatement>,
     secret_keys: SecretKeys,
     replica: Option<Arc<Replica>>,
     /// Whether statements that only read run on the replica.
     on_replica: bool,
     /// The limit on concurrent statements of one store. `None`: no limit.
-    share: Option<Share>,
+    share: Option<StatementLimit>,
 }
 
 /// The limit on concurrent statements of one store, for requests that read many records. It applies to statements that read an unlimited
-/// number of rows (not [`Reach::Keys`](crate::store::sql::Reach)).
+/// number of rows (not [`RowBound::Keys`](crate::store::sql::Reach)).
 #[derive(Clone)]
-pub struct Share {
+pub struct StatementLimit {
     /// One permit for each statement that runs.
     pub permits: Arc<Semaphore>,
     /// Whether statements whose rows are limited by keys take a permit, too. Such a statement is then treated as one that may run long.
@@ -151,7 +151,7 @@ impl Db {
             let reads = PipelinedConnections::new(server, connections, WRITE_WAIT);
             let writes = ConnectionPool::new(Server::of(&planned_once).into(), connections.max(2), WRITE_WAIT);
             // These connections keep no prepared statements, since one that was prepared before a change of the schema could fail after it.
-            let read = open_postgres(through(relay.as_deref(), options.clone().statement_cache_capacity(0)), FOR_ENTITIES).await?;
+            let read = open_postgres(through(relay.as_deref(), options.clone().statement_cache_capacity(0)), SEAORM_CONNECTIONS).await?;
             (DatabaseAddress::Postgres(options.into(), relay), read, None, Reads::Postgres(reads), Writes::Postgres(writes))
         } else {
             return Err(Error::Unavailable("the database URL must begin with sqlite:// or postgres://".to_owned()));
@@ -214,11 +214,11 @@ impl Db {
 
     /// The same database, whose read statements respect the limit of a store.
     #[must_use]
-    pub fn within(&self, share: Share) -> Self {
+    pub fn within(&self, share: StatementLimit) -> Self {
         Self { share: Some(share), ..self.clone() }
     }
 
-    pub(in crate::store) fn share(&self) -> Option<&Share> {
+    pub(in crate::store) fn share(&self) -> Option<&StatementLimit> {
         self.share.as_ref()
     }
 
@@ -262,7 +262,7 @@ impl Db {
     }
 
     /// The entries that this process has written to the change log and that its search index has not fetched yet.
-    pub(in crate::store) fn own(&self) -> &Arc<Own> {
+    pub(in crate::store) fn own(&self) -> &Arc<OwnChangeQueue> {
         &self.own
     }
 
@@ -272,7 +272,7 @@ impl Db {
     }
 
     /// The look-ups by key that wait to be batched.
-    pub(in crate::store) fn gathered(&self) -> &Arc<Gathered> {
+    pub(in crate::store) fn pending_lookups(&self) -> &Arc<LookupBatches> {
         &self.gathered
     }
 
@@ -354,7 +354,7 @@ async fn open_sqlite(url: &str, connections: u32) -> Result<(DatabaseAddress, Da
         .synchronous(SqliteSynchronous::Full)
         .busy_timeout(WRITE_WAIT)
         .foreign_keys(true)
-        .pragma("wal_autocheckpoint", (LAST * LOG_PAGES).to_string())
+        .pragma("wal_autocheckpoint", (WAL_HARD_LIMIT_FACTOR * LOG_PAGES).to_string())
         .statement_cache_capacity(256)
         .disable_statement_logging();
     let file = base.get_filename().to_owned();
@@ -416,7 +416,7 @@ fn unopened(file: &Path, error: sqlx::Error) -> Error {
 /// Switches SQLite's query planner stability guarantee on, so that a statement with a bound `LIMIT` is prepared once.
 async fn stable_plans(connection: &mut SqliteConnection) -> std::result::Result<(), sqlx::Error> {
     let mut handle = connection.lock_handle().await?;
-    if library::keep_plans(handle.as_raw_handle()) {
+    if library::enable_stable_query_plans(handle.as_raw_handle()) {
         Ok(())
     } else {
         Err(sqlx::Error::Protocol("this SQLite cannot keep its query plans stable".into()))
@@ -490,7 +490,7 @@ mod tests {
         if db.backend() == DbBackend::Postgres {
             for kind in ["varchar(1000)", "text"] {
                 // Enough reads for each connection of the pool.
-                for _ in 0..2 * FOR_ENTITIES {
+                for _ in 0..2 * SEAORM_CONNECTIONS {
                     stores::Entity::find().all(db.read()).await.unwrap();
                 }
                 let tx = db.begin().await.unwrap();

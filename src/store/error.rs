@@ -97,7 +97,7 @@ pub(super) fn is_lost(error: &tokio_postgres::Error) -> bool {
 }
 
 /// Whether a server that refused a connection is still starting, or has as many connections as it accepts.
-pub(super) fn lets_nobody_in_yet(error: &tokio_postgres::Error) -> bool {
+pub(super) fn is_not_accepting_yet(error: &tokio_postgres::Error) -> bool {
     match error.code() {
         Some(code) => [SqlState::TOO_MANY_CONNECTIONS, SqlState::CANNOT_CONNECT_NOW].contains(code),
         None => of_the_network(error) == Some(ErrorKind::ConnectionRefused),

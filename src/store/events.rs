@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// A condition, to be appended to others: the webhook `w` subscribes to the event `e`, by its account and its kind.
-pub(super) const OF_INTEREST: &str = " AND (w.account_id IS NULL OR w.account_id = e.account_id) \
+pub(super) const SUBSCRIPTION_MATCHES: &str = " AND (w.account_id IS NULL OR w.account_id = e.account_id) \
      AND (NOT EXISTS (SELECT 1 FROM webhook_kinds k WHERE k.store_id = w.store_id AND k.webhook_id = w.id) \
           OR EXISTS (SELECT 1 FROM webhook_kinds k WHERE k.store_id = w.store_id AND k.webhook_id = w.id AND k.kind = e.type))";
 
@@ -22,7 +22,7 @@ const UNNUMBERED: &str = "SELECT 1 FROM events WHERE sequence IS NULL LIMIT 1";
 const BATCH: i64 = 500;
 
 /// The most events that one statement searches for those of some kinds.
-const SPAN: i64 = 10_000;
+const MAX_SCANNED: i64 = 10_000;
 
 /// A recorded event with its number.
 #[derive(Clone, Debug)]
@@ -66,7 +66,7 @@ impl Db {
         let last = self.first(last, |cells| cells.take::<i64>()).await?.unwrap_or(0);
         let mut reached = after;
         while reached < last {
-            let end = reached.saturating_add(SPAN).min(last);
+            let end = reached.saturating_add(MAX_SCANNED).min(last);
             let mut sql = Sql::of(store, "SELECT sequence, body FROM events WHERE store_id = $1 AND sequence IS NOT NULL AND sequence > ");
             sql.integer(reached).push(" AND sequence <= ").integer(end).push(" AND type IN ").texts(kinds.iter().copied());
             sql.push(" ORDER BY sequence").limit(limit);
@@ -96,7 +96,7 @@ fn queue(backend: DbBackend, positions: &[i64], now: Timestamp) -> Sql {
     let mut sql = Sql::fixed("INSERT INTO deliveries (store_id, webhook_id, event_id, kind, sequence, attempts, due_at) ");
     sql.push("SELECT e.store_id, w.id, e.id, e.type, e.sequence, 0, ").integer(now.millis());
     sql.push(" FROM events e JOIN webhooks w ON w.store_id = e.store_id AND w.enabled = TRUE")
-        .push(OF_INTEREST)
+        .push(SUBSCRIPTION_MATCHES)
         .push(" WHERE e.position IN ");
     sql.integers(positions).push(" ORDER BY e.position");
     if backend == DbBackend::Postgres {

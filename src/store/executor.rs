@@ -14,16 +14,16 @@ use crate::store::{
     error::{Error, Result},
     postgres::{connection::RowSink, pipelined_clients::PipelinedConnections},
     rows::Cells,
-    sql::{Reach, Sql},
+    sql::{RowBound, Sql},
 };
 
 /// A sink that decodes each row of PostgreSQL when it arrives. After the first row that cannot be decoded it keeps only the error.
-struct Decoded<T, D> {
+struct RowDecoder<T, D> {
     decode: D,
     rows: Result<Vec<T>>,
 }
 
-impl<T: Send, D: Fn(&mut Cells<'_>) -> Result<T> + Send> RowSink for Decoded<T, D> {
+impl<T: Send, D: Fn(&mut Cells<'_>) -> Result<T> + Send> RowSink for RowDecoder<T, D> {
     fn begin(&mut self) {
         self.rows = Ok(Vec::new());
     }
@@ -44,10 +44,10 @@ impl Db {
         T: Send + 'static,
         D: Fn(&mut Cells<'_>) -> Result<T> + Send + 'static,
     {
-        if self.share().is_some_and(|share| share.all) && matches!(sql.reach(), Reach::Keys) {
+        if self.share().is_some_and(|share| share.all) && matches!(sql.reach(), RowBound::Keys) {
             sql.unbounded();
         }
-        let share = self.share().map(|share| &share.permits).filter(|_| !matches!(sql.reach(), Reach::Keys));
+        let share = self.share().map(|share| &share.permits).filter(|_| !matches!(sql.reach(), RowBound::Keys));
         let outcome = match self.reads() {
             Reads::Sqlite(readers) => {
                 self.count_statement();
@@ -56,7 +56,7 @@ impl Db {
             // Boxed: this future is large and would enlarge every future that awaits it, also on SQLite. Futures are moved several times a
             // request.
             Reads::Postgres(lines) => {
-                let mut decoded = Decoded { decode, rows: Ok(Vec::new()) };
+                let mut decoded = RowDecoder { decode, rows: Ok(Vec::new()) };
                 Box::pin(self.rows_within(share, lines, &sql, &mut decoded)).await.and(decoded.rows)
             }
         };

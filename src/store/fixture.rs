@@ -27,7 +27,7 @@ use crate::{
         db::OnStatement,
         import::{Batch, DERIVE_TICKETS},
         sql::{Param, Sql},
-        tickets::bloom_signature::{Marks, ValueMarks},
+        tickets::bloom_signature::{BloomBits, FieldBloomBits},
     },
 };
 
@@ -274,7 +274,7 @@ impl Fixture {
     pub async fn label(&self, conversation: &str, label: &str) {
         let row = conversation_labels::Model { store_id: self.id(), conversation_id: conversation.into(), label_id: label.into() };
         self.put(row).await;
-        let (marks, store) = (Marks::of_labels([&label.into()]).bits(), &self.store);
+        let (marks, store) = (BloomBits::of_labels([&label.into()]).bits(), &self.store);
         for (table, column) in [("conversations", "id"), ("tickets", "conversation_id")] {
             let set = format!(
                 "UPDATE {table} SET label_marks = label_marks | {marks} WHERE store_id = '{store}' AND {column} = '{conversation}'"
@@ -327,7 +327,7 @@ impl Fixture {
 
     pub async fn values(&self, ticket: &str, field: &str, values: impl IntoIterator<Item = Comparable>) {
         let values: Vec<Comparable> = values.into_iter().collect();
-        let ValueMarks { field_marks, text_marks } = ValueMarks::of(&field.into(), &values);
+        let FieldBloomBits { field_marks, text_marks } = FieldBloomBits::of(&field.into(), &values);
         let (fields, texts, store) = (field_marks.bits(), text_marks.bits(), &self.store);
         let set = format!("field_marks = field_marks | {fields}, text_marks = text_marks | {texts}");
         self.execute(&format!("UPDATE tickets SET {set} WHERE store_id = '{store}' AND id = '{ticket}'")).await.unwrap();
@@ -459,7 +459,7 @@ impl Fixture {
 
     /// Asserts that the counters, the tickets and the outbox entries of a conversation agree with its messages. Returns the number of
     /// messages.
-    pub async fn agreed_messages(&self, conversation: &ConversationId) -> i64 {
+    pub async fn assert_conversation_is_consistent(&self, conversation: &ConversationId) -> i64 {
         let sql = |text: &str| Sql::of(&self.store, text).with(Param::Text(conversation.to_string()));
         let counted = sql(
             "SELECT c.message_count, COUNT(*), c.sort_at, MAX(m.sent_at) FROM conversations c JOIN messages m ON m.store_id = c.store_id \

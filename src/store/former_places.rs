@@ -8,7 +8,7 @@ use sea_orm::{ColumnTrait, Condition, DbBackend, EntityTrait, QueryFilter, Query
 
 use crate::store::{
     Db, Result,
-    change_log::log::WITNESS,
+    change_log::log::DATABASE_FINGERPRINT,
     entity::{contacts, conversations, former_places, stores, tickets},
     sql::Sql,
 };
@@ -20,7 +20,7 @@ const BATCH: u64 = 500;
 
 impl Db {
     /// Deletes the former positions that no valid cursor needs any more. Returns the number of deleted rows.
-    pub async fn forget_former_places(&self) -> Result<u64> {
+    pub async fn prune_former_positions(&self) -> Result<u64> {
         let clock = if self.backend() == DbBackend::Sqlite { "unixepoch() * 1000" } else { "(extract(epoch FROM now()) * 1000)::bigint" };
         let now: Option<i64> = self.first(Sql::fixed(&format!("SELECT {clock}")), |cells| cells.take()).await?;
         let before = now.unwrap_or(0).saturating_sub(KEPT);
@@ -39,11 +39,11 @@ impl Db {
     /// Deletes all former positions if their transaction ids come from another PostgreSQL server, as in a database that was restored from a
     /// dump: later transactions of this server may get the same ids. A client that began its pagination on the other server may then see
     /// rows twice or miss rows. If the database names no server yet, all its transaction ids come from this server.
-    pub async fn adopt_places(&self) -> Result<()> {
+    pub async fn discard_foreign_positions(&self) -> Result<()> {
         if self.backend() == DbBackend::Sqlite {
             return Ok(());
         }
-        let is_own = format!("SELECT origin = {WITNESS} FROM transaction_numbers");
+        let is_own = format!("SELECT origin = {DATABASE_FINGERPRINT} FROM transaction_numbers");
         let is_own = self.first(Sql::fixed(&is_own), |cells| cells.flag()).await?;
         if is_own == Some(true) {
             return Ok(());
@@ -60,7 +60,7 @@ impl Db {
             tx.execute(&contacts::Entity::update_many().col_expr(contacts::Column::PlacedBy, none)).await?;
             tracing::info!("the database was restored from another server; walks over lists begin anew");
         }
-        tx.run(&Sql::fixed(&format!("INSERT INTO transaction_numbers (origin) SELECT {WITNESS}"))).await?;
+        tx.run(&Sql::fixed(&format!("INSERT INTO transaction_numbers (origin) SELECT {DATABASE_FINGERPRINT}"))).await?;
         tx.commit().await
     }
 
@@ -114,9 +114,9 @@ mod tests {
             };
             fixture.put(place).await;
         }
-        assert_eq!(db.forget_former_places().await.unwrap(), BATCH + 5);
+        assert_eq!(db.prune_former_positions().await.unwrap(), BATCH + 5);
         assert_eq!(former_places::Entity::find().all(db.read()).await.unwrap().len(), 5);
-        assert_eq!(db.forget_former_places().await.unwrap(), 0);
+        assert_eq!(db.prune_former_positions().await.unwrap(), 0);
     }
 
     #[tokio::test]
@@ -130,13 +130,13 @@ mod tests {
             let sql = Sql::of(&fixture.store, "SELECT placed_by FROM contacts WHERE store_id = $1");
             db.first(sql, |cells| cells.take::<i64>()).await.unwrap().unwrap()
         };
-        db.adopt_places().await.unwrap();
+        db.discard_foreign_positions().await.unwrap();
         assert!(placed().await > 0, "its own numbers stay");
         fixture.execute("UPDATE transaction_numbers SET origin = 'another'").await.unwrap();
-        db.adopt_places().await.unwrap();
+        db.discard_foreign_positions().await.unwrap();
         assert_eq!(placed().await, 0);
         fixture.execute("UPDATE contacts SET updated_at = 7").await.unwrap();
-        db.adopt_places().await.unwrap();
+        db.discard_foreign_positions().await.unwrap();
         assert!(placed().await > 0, "it is adopted once");
     }
 }

@@ -37,11 +37,11 @@ use crate::{
         },
         time::Timestamp,
     },
-    store::{Db, Result, rows::Cells, transaction::write::OTHER},
+    store::{Db, Result, rows::Cells, transaction::write::UNTRACKED_KIND},
 };
 use bulk::Bulk;
-use deferred_indexes::Lifted;
-use executor::Way;
+use deferred_indexes::DroppedIndex;
+use executor::ImportConnection;
 use recent_conversations::RecentIds;
 
 /// The records of consecutive lines of the import file, by kind.
@@ -64,7 +64,7 @@ pub struct Batch {
 
 /// An error in the records, for which the import is refused.
 #[derive(Debug)]
-pub struct Fault {
+pub struct ImportFault {
     pub at: At,
     /// The property that is wrong.
     pub property: &'static str,
@@ -90,20 +90,20 @@ pub enum At {
 pub const MAX_FAULTS: usize = 20;
 
 /// The result of a step of the import: success, or a fault in the records.
-pub type ImportResult = std::result::Result<(), Fault>;
+pub type ImportResult = std::result::Result<(), ImportFault>;
 
 /// The prefix of a placeholder. A column holds a placeholder until the import writes the record that contains the final value: in a unique
 /// column, so that another record may have the former value; in `messages.account_id`, until the conversation is known. No record's value
 /// begins with this prefix.
-const PARKED: &str = "\u{1}";
+const PLACEHOLDER_PREFIX: &str = "\u{1}";
 
 /// Foreign keys that PostgreSQL checks immediately, since their rows are inserted right after the record that they refer to. For a check at
 /// the commit PostgreSQL would have to remember every row, and to find the record among row versions that were replaced since.
-const WITH_PARENT: &str = "conversation_labels_store_id_conversation_id_fkey, ticket_field_values_store_id_ticket_id_fkey";
+const IMMEDIATE_FOREIGN_KEYS: &str = "conversation_labels_store_id_conversation_id_fkey, ticket_field_values_store_id_ticket_id_fkey";
 
 /// An import in progress.
 pub struct Import {
-    way: Way,
+    way: ImportConnection,
     backend: DbBackend,
     store: String,
     now: Timestamp,
@@ -121,7 +121,7 @@ pub struct Import {
     /// Whether, for every message so far, its conversation came before it.
     after_conversation: bool,
     /// Indexes that were dropped and are rebuilt at the end.
-    lifted: Vec<Lifted>,
+    lifted: Vec<DroppedIndex>,
     /// The kinds of the records so far that refer to a contact or a conversation.
     came: HashSet<RecordKind>,
     /// Whether the import contains accounts. Then the whole store is tested: a conversation must have the channel of its account.
@@ -131,7 +131,7 @@ pub struct Import {
 impl Db {
     /// Begins an import into a store; `None` when there is no such store.
     pub async fn begin_import(&self, store: &StoreId, now: Timestamp) -> Result<Option<Import>> {
-        let way = Way::open(self).await?;
+        let way = ImportConnection::open(self).await?;
         let backend = way.backend();
         let mut import = Import {
             way,
@@ -160,8 +160,8 @@ impl Db {
             DbBackend::Postgres => {
                 let transaction = import.first("SELECT pg_current_xact_id()::text::bigint", [], |cells| cells.take()).await?;
                 import.transaction = transaction.unwrap_or_default();
-                import.change(OTHER, std::iter::once(store.as_str())).await?;
-                import.run(&format!("SET CONSTRAINTS {WITH_PARENT} IMMEDIATE"), []).await?;
+                import.change(UNTRACKED_KIND, std::iter::once(store.as_str())).await?;
+                import.run(&format!("SET CONSTRAINTS {IMMEDIATE_FOREIGN_KEYS} IMMEDIATE"), []).await?;
                 ("TEXT COLLATE \"C\"", " ON COMMIT DROP")
             }
             _ => ("TEXT", ""),
@@ -217,7 +217,7 @@ impl Import {
     /// Locks the rows that the import will change: the store's users and accounts, if the import contains some (`brings`), then the
     /// conversations of [`Import::reach`], then their tickets. Every other writer locks in this order, too, which prevents deadlocks; the
     /// order of the lines would not. Since writers of messages wait for these locks, the message counts stay complete.
-    pub async fn hold(&self, brings: impl Fn(RecordKind) -> bool) -> Result<()> {
+    pub async fn lock_affected(&self, brings: impl Fn(RecordKind) -> bool) -> Result<()> {
         self.run("ANALYZE import_touched", []).await?;
         for (kind, sql) in [
             (RecordKind::User, "SELECT COUNT(*) FROM (SELECT id FROM users WHERE store_id = ? ORDER BY id FOR NO KEY UPDATE) AS held"),
@@ -243,7 +243,7 @@ impl Import {
 
     /// Replaces the values that the records with these ids have in unique indexes by placeholders or NULL, before the new records are
     /// written. So the order of lines does not matter when two records exchange an e-mail address, or another ticket becomes the open one.
-    pub async fn park(&self, kind: RecordKind, ids: &[String]) -> Result<()> {
+    pub async fn release_unique_values(&self, kind: RecordKind, ids: &[String]) -> Result<()> {
         if ids.is_empty() || !self.held(kind) {
             return Ok(());
         }
@@ -263,7 +263,7 @@ impl Import {
             self.way.run(&sql, std::slice::from_ref(&store), runs.clone(), &[]).await?;
         }
         let also = if kind == RecordKind::Message { " AND external_id IS NOT NULL" } else { "" };
-        let marker = set.contains('?').then(|| Value::from(PARKED));
+        let marker = set.contains('?').then(|| Value::from(PLACEHOLDER_PREFIX));
         let before: Vec<Value> = marker.into_iter().chain([store]).collect();
         self.way.run(&format!("UPDATE {} SET {set} WHERE store_id = ? AND id {among}{also}", table(kind)), &before, runs, &[]).await
     }

@@ -27,7 +27,7 @@ use crate::{
 
 /// A message that was received earlier with the same external id, so that the new delivery is a duplicate.
 #[derive(Debug)]
-pub struct Former {
+pub struct ReceivedMessage {
     pub message_id: MessageId,
     pub conversation_id: ConversationId,
     pub received_at: Timestamp,
@@ -40,7 +40,7 @@ impl Write {
         Ok(self.select(query, |cells| cells.take()).await?.pop())
     }
 
-    pub async fn message_of_channel(&self, account: &AccountId, external_id: &str) -> Result<Option<Former>> {
+    pub async fn message_of_channel(&self, account: &AccountId, external_id: &str) -> Result<Option<ReceivedMessage>> {
         let query = messages::Entity::find()
             .select_only()
             .columns([messages::Column::Id, messages::Column::ConversationId, messages::Column::CreatedAt])
@@ -49,8 +49,9 @@ impl Write {
             .filter(messages::Column::ExternalId.eq(external_id))
             // SQLite uses the partial index only if the statement contains the index's condition.
             .filter(messages::Column::ExternalId.is_not_null());
-        let former =
-            self.select(query, |cells| Ok(Former { message_id: cells.id()?, conversation_id: cells.id()?, received_at: cells.time()? }));
+        let former = self.select(query, |cells| {
+            Ok(ReceivedMessage { message_id: cells.id()?, conversation_id: cells.id()?, received_at: cells.time()? })
+        });
         Ok(former.await?.pop())
     }
 
@@ -135,7 +136,7 @@ impl Write {
     /// Inserts a message. `delivery`: the state of its delivery, if this server sends the message.
     pub fn insert_message(&self, message: &Message, external_id: Option<&str>, delivery: Option<Delivery>) -> Result<()> {
         let images = message.images.as_ref().map(serde_json::to_string).transpose().map_err(|error| Error::Damaged(error.to_string()))?;
-        self.insert_along(messages::ActiveModel {
+        self.insert_deferred(messages::ActiveModel {
             store_id: Set(self.store().to_string()),
             id: Set(message.id.to_string()),
             conversation_id: Set(message.conversation_id.to_string()),
@@ -169,7 +170,7 @@ impl Write {
     /// Stores a conversation's counters, last message, sort position and update time.
     pub fn save_counters(&self, conversation: &Conversation) -> Result<()> {
         let last = conversation.last_message.as_ref();
-        self.update_along(conversations::ActiveModel {
+        self.update_deferred(conversations::ActiveModel {
             store_id: Set(self.store().to_string()),
             id: Set(conversation.id.to_string()),
             unread_count: Set(conversation.unread_count),
@@ -244,7 +245,7 @@ impl Write {
     }
 
     /// Computes a ticket's `sort_at` and `waiting_since` again from its messages, and returns the ticket.
-    pub async fn ticket_got_message(&self, id: &TicketId) -> Result<Option<Ticket>> {
+    pub async fn refresh_ticket_from_messages(&self, id: &TicketId) -> Result<Option<Ticket>> {
         let mut sql = self.sql(DERIVE_TICKETS);
         sql.push(" WHERE store_id = $1 AND id = ").text(id.as_str());
         self.run(sql).await?;
@@ -252,7 +253,7 @@ impl Write {
     }
     /// Computes the sort position again of closed tickets to which a new message may belong: those that closed at `sort_at`, the time of
     /// the message, or later.
-    pub async fn closed_tickets_got_message(&self, conversation: &ConversationId, sort_at: Timestamp) -> Result<()> {
+    pub async fn refresh_closed_tickets(&self, conversation: &ConversationId, sort_at: Timestamp) -> Result<()> {
         let mut sql = self.sql(DERIVE_TICKETS);
         sql.push(" WHERE store_id = $1 AND conversation_id = ").text(conversation.as_str());
         sql.push(" AND is_open = FALSE AND closed_at >= ").integer(sort_at.millis());

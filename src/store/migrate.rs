@@ -9,13 +9,13 @@ use sea_orm::{
 use crate::store::{Db, Error, Result, entity::sandbox, postgres::advisory_locks::AdvisoryLock};
 
 /// The table in which SeaORM lists the applied migrations.
-pub(in crate::store) const RECORD: &str = "seaql_migrations";
+pub(in crate::store) const MIGRATIONS_TABLE: &str = "seaql_migrations";
 
 /// The migration that creates the table `sandbox`.
-const MARKS_SANDBOXES: &str = "m0019_sandbox";
+const SANDBOX_MIGRATION: &str = "m0019_sandbox";
 
 /// The id of the only row of the table `sandbox`. The database is a sandbox if the row exists.
-pub(in crate::store) const MARK: i64 = 1;
+pub(in crate::store) const SANDBOX_ROW_ID: i64 = 1;
 
 impl Db {
     /// Applies all migrations that are missing. If several processes start at once, one migrates and the others wait for it.
@@ -51,7 +51,9 @@ impl Db {
             }
             Migrator::up(&tx, None).await?;
             if as_sandbox && names.is_empty() {
-                sandbox::Entity::insert(sandbox::ActiveModel { id: Set(MARK), ahead: Set(0) }).exec_without_returning(&tx).await?;
+                sandbox::Entity::insert(sandbox::ActiveModel { id: Set(SANDBOX_ROW_ID), ahead: Set(0) })
+                    .exec_without_returning(&tx)
+                    .await?;
             }
             tx.commit().await?;
         }
@@ -63,7 +65,7 @@ impl Db {
     pub async fn migrate_down(&self, steps: u32) -> Result<()> {
         let connection = self.connect().await?;
         let names = applied(&connection).await?;
-        let takes_mark = names.iter().rev().take(steps as usize).any(|name| name == MARKS_SANDBOXES);
+        let takes_mark = names.iter().rev().take(steps as usize).any(|name| name == SANDBOX_MIGRATION);
         if takes_mark && is_marked(&connection).await? {
             let reason = "the database is a sandbox for good, and taking this migration back would make it an ordinary one; make a new \
                           database instead";
@@ -84,12 +86,12 @@ impl Db {
 
 /// Whether the database is a sandbox. The table `sandbox` must exist.
 async fn is_marked(connection: &impl ConnectionTrait) -> Result<bool> {
-    Ok(sandbox::Entity::find_by_id(MARK).one(connection).await?.is_some())
+    Ok(sandbox::Entity::find_by_id(SANDBOX_ROW_ID).one(connection).await?.is_some())
 }
 
 /// Refuses a database with tables that is no sandbox.
 async fn refuse_ordinary(connection: &impl ConnectionTrait, applied: &[String]) -> Result<()> {
-    let may_be_marked = applied.iter().any(|name| name == MARKS_SANDBOXES);
+    let may_be_marked = applied.iter().any(|name| name == SANDBOX_MIGRATION);
     if applied.is_empty() || (may_be_marked && is_marked(connection).await?) {
         return Ok(());
     }
@@ -108,16 +110,18 @@ async fn applied(connection: &impl ConnectionTrait) -> Result<Vec<String>> {
     let backend = connection.get_database_backend();
     let first_table = match backend {
         DbBackend::Sqlite => {
-            format!("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite%' ORDER BY name <> '{RECORD}'")
+            format!("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite%' ORDER BY name <> '{MIGRATIONS_TABLE}'")
         }
-        _ => format!("SELECT '{RECORD}' AS name WHERE to_regclass('{RECORD}') IS NOT NULL"),
+        _ => format!("SELECT '{MIGRATIONS_TABLE}' AS name WHERE to_regclass('{MIGRATIONS_TABLE}') IS NOT NULL"),
     };
     let Some(first) = connection.query_one_raw(Statement::from_string(backend, first_table)).await? else { return Ok(Vec::new()) };
     let first: String = first.try_get("", "name")?;
-    if first != RECORD {
+    if first != MIGRATIONS_TABLE {
         return Err(Error::Unusable(format!("the file holds the table `{first}` of another program; name another file")));
     }
-    let rows = connection.query_all_raw(Statement::from_string(backend, format!("SELECT version FROM {RECORD} ORDER BY version"))).await?;
+    let rows = connection
+        .query_all_raw(Statement::from_string(backend, format!("SELECT version FROM {MIGRATIONS_TABLE} ORDER BY version")))
+        .await?;
     let applied = rows.iter().map(|row| row.try_get("", "version")).collect::<std::result::Result<Vec<String>, _>>()?;
     refuse_newer(&applied)?;
     Ok(applied)

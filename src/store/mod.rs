@@ -5,7 +5,7 @@
 //!
 //! # Map
 //!
-//! A layer may use the layers above it in this table, never those below it. `tests/architecture/rooms.rs` tests this.
+//! A layer may use the layers above it in this table, never those below it. `tests/architecture/module_layers.rs` tests this.
 //!
 //! | Layer | Modules |
 //! |---|---|
@@ -20,14 +20,14 @@
 //! - **Store** ([`StoreId`](crate::domain::ids::StoreId)): also a tenant, whose id is in the column `store_id`.
 //! - **Record type**, **noun**: a type of `domain` such as a ticket, a message or a contact.
 //! - **Entity**: the SeaORM description of a table; `entity::schema_tests` compares each with the migrated table.
-//! - **Group commit**: write transactions on a SQLite file share one commit. A **turn** (`WriterTurn`) is the savepoint of one of them.
-//! - **Seat** (`WriterSeat`): the writer lock of a SQLite file, with the connection for writes.
+//! - **Group commit**: write transactions on a SQLite file share one commit. A **turn** (`GroupMember`) is the savepoint of one of them.
+//! - **Writer lock** (`WriterLockGuard`): the lock of the only writer of a SQLite file, with the connection for writes.
 //! - **WAL**, **checkpoint**: SQLite's write-ahead log, and copying its pages into the file.
 //! - **Pipelining**: sending statements to PostgreSQL without waiting for earlier results. A **flight** is one pipelined batch.
 //! - **Lend**, **lent**: check a connection out of its pool; a connection that is checked out.
-//! - **Batched look-up** (`Gather`): look-ups of rows by key that wait at the same time share one statement.
-//! - **Reach** (`Reach`): what limits the rows that a statement reads: keys, how soon it finds the wanted rows, or nothing.
-//! - **Share** ([`Share`]): the number of long statements of one store that may run at the same time.
+//! - **Batched look-up** (`LookupBatcher`): look-ups of rows by key that wait at the same time share one statement.
+//! - **Reach** (`RowBound`): what limits the rows that a statement reads: keys, how soon it finds the wanted rows, or nothing.
+//! - **Statement limit** (`StatementLimit`): the number of long statements of one store that may run at the same time.
 //! - **Keyset page**: a page that begins after the sort values of a row, not at an offset.
 //! - **Place**, **position** (of a row): the sort position of a row in a list: the instant that the list is sorted by, and the id.
 //! - **Walk**: of a client, pagination: it reads one page after the other. Of a statement, a scan of an index.
@@ -35,13 +35,16 @@
 //! - **Moment** (`AsOf`): the snapshot that a pagination began with; the cursor contains it, and later pages follow its order.
 //! - **Former place** (`former_places`): a sort position that a row had before it moved; as-of pages need it. `placed_by` and `left_by`
 //!   identify what brought the row to a position and what took it away: a transaction on PostgreSQL, a number on SQLite.
-//! - **Bloom filter**, **marks** (`Marks`, `label_marks`): bits stored with a ticket; a bit that is not set proves that it lacks a value.
-//! - **Sieve** (`Sieve`): the Bloom pre-filter of a statement: a test of marks that skips tickets without a look-up.
-//! - **Fence**, **aside** (`FENCE`, `ASIDE`): SQL that keeps the query planner from joining a subquery or from using an index.
+//! - **Bloom filter**, **marks** (`BloomBits`, `label_marks`): bits stored with a ticket; a bit that is not set proves that it lacks a
+//!   value.
+//! - **Sieve** (`BloomPreFilter`): the Bloom pre-filter of a statement: a test of marks that skips tickets without a look-up.
+//! - **Fence**, **aside** (`SUBQUERY_FENCE`, `NO_INDEX_PREFIX`): SQL that keeps the query planner from joining a subquery or from using an
+//!   index.
 //! - **Driving index**, **start** (`Start`): the index that a filtered list is read from, and the condition that selects it.
 //! - **Change log** (`changes`): a row for each changed record, which the search index follows.
-//! - **Mark** ([`Mark`](change_log::log::Mark)): a position in the change log: how far a reader of the log has come.
-//! - **Own changes** (`Own`): the entries of the change log that this process wrote, kept in memory for its search index.
+//! - **Log position**, mark ([`LogPosition`](change_log::log::LogPosition)): a position in the change log: how far a reader of the log has
+//!   come.
+//! - **Own changes** (`OwnChangeQueue`): the entries of the change log that this process wrote, kept in memory for its search index.
 //! - **Epoch** (`own_epoch`): a counter that the search index increments after it has read records that the log did not name.
 //! - **Witness**: a fingerprint of the database in a log position; it shows that the database is not a restored one.
 //! - **Change feed** (`record_changes`): the log of changed records of all kinds, which copies of a store follow.
@@ -51,9 +54,10 @@
 //! - **Claim**, **lease**: a worker's reservation of an outbox entry, and the time at which it ends by itself.
 //! - **Idempotency key**: a client's name for a write; the response is stored and sent again when the client repeats the request.
 //! - **Hold**: lock a row until the end of the transaction (`FOR NO KEY UPDATE`); SQLite's single writer holds all rows.
-//! - **Adopt** (`adopt_places`): replace or delete transaction ids that another PostgreSQL server wrote, after a dump was restored.
+//! - **Adopt** (`discard_foreign_positions`): replace or delete transaction ids that another PostgreSQL server wrote, after a dump was
+//!   restored.
 //! - **Window** (`TicketWindow`): the messages of a conversation that belong to one ticket, from the former ticket's close to its own.
-//! - **Park** (`PARKED`): in an import, replace a value of a unique column by a placeholder until the new record is written.
+//! - **Park** (`PLACEHOLDER_PREFIX`): in an import, replace a value of a unique column by a placeholder until the new record is written.
 //! - **Touched**, **reached**: in an import, conversations whose derived columns are computed again at the end.
 //! - **Relay** (`Relay`): a local proxy through which sqlx connects to a PostgreSQL server whose certificate it cannot read.
 //!
@@ -92,6 +96,10 @@ mod limits;
 mod lock;
 mod messages;
 mod migrate;
+#[cfg(test)]
+mod page_cost_tests;
+#[cfg(test)]
+mod pagination_tests;
 mod postgres;
 pub mod queues;
 #[cfg(test)]
@@ -109,13 +117,9 @@ mod statement;
 mod team;
 mod tickets;
 pub mod transaction;
-#[cfg(test)]
-mod visit_tests;
-#[cfg(test)]
-mod walk_tests;
 mod write_health;
 
-pub use db::{Db, OnStatement, Share};
+pub use db::{Db, OnStatement, StatementLimit};
 pub use error::{Error, Result};
-pub(crate) use postgres::connection::is_beside;
+pub(crate) use postgres::connection::is_local_server;
 pub use transaction::write::Write;

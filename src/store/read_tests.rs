@@ -19,8 +19,8 @@ use crate::{
     store::{
         fixture::{Fixture, first},
         messages::message_conditions,
-        sql::{Reach, Sql},
-        tickets::driving_index::Start,
+        sql::{RowBound, Sql},
+        tickets::driving_index::DrivingCondition,
     },
 };
 
@@ -277,7 +277,7 @@ async fn a_rare_value_is_found_in_an_index() {
     ] {
         let test = FieldTest { field_id: "f".into(), test };
         let mut conditions = Sql::of(&fixture.store, "store_id = $1");
-        let table = fixture.db.push_start(&mut conditions, &Start::Value(&test), ShownTickets::Open);
+        let table = fixture.db.push_driving_condition(&mut conditions, &DrivingCondition::Value(&test), ShownTickets::Open);
         let plan = fixture.db.page_plan::<Ticket>(table, conditions, &first(20)).await.unwrap();
         assert!(plan.contains(&format!("SEARCH v USING {index}")), "{test:?}: {plan:?}");
     }
@@ -428,7 +428,7 @@ async fn plain_lists_are_read_in_the_order_of_an_index_at_any_depth() {
     }
     // The list of a contact's conversations has no index in its order, since each message would change that index.
     let conversations = crate::store::Db::conversations_of(store, &"k".into());
-    assert!(matches!(conversations.reach(), Reach::Rows));
+    assert!(matches!(conversations.reach(), RowBound::Rows));
     let plan = db.page_plan::<Conversation>("conversations", conversations, &deep).await.unwrap();
     let by_contact = "SEARCH conversations USING INDEX conversations_by_contact (store_id=? AND contact_id=?)";
     assert_eq!(plan, [by_contact, "USE TEMP B-TREE FOR ORDER BY"]);
@@ -454,6 +454,6 @@ async fn plain_lists_are_read_in_the_order_of_an_index_at_any_depth() {
     let at = deep.after.as_ref().unwrap().at;
     for (until, bounded) in [(at - 1, false), (at, true), (at + 1, true)] {
         let conditions = message_conditions(store, &window(None, Some(until)), &deep);
-        assert_eq!(matches!(conditions.reach(), Reach::Keys), bounded, "{until}");
+        assert_eq!(matches!(conditions.reach(), RowBound::Keys), bounded, "{until}");
     }
 }

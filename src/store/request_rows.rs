@@ -29,7 +29,7 @@ use crate::{
         sql::Sql,
         statement::from_entities::{among, model},
         team::role_kind,
-        tickets::bloom_signature::{Marks, ValueMarks},
+        tickets::bloom_signature::{BloomBits, FieldBloomBits},
         transaction::write::Write,
     },
 };
@@ -84,7 +84,7 @@ impl Write {
     }
 
     /// Locks all tickets of the conversation to which this ticket belongs, this ticket included, until the end of the transaction.
-    pub async fn lock_tickets_beside(&self, id: &TicketId) -> Result<()> {
+    pub async fn lock_conversation_tickets(&self, id: &TicketId) -> Result<()> {
         self.lock_tickets(|sql| {
             sql.push("(SELECT t.conversation_id FROM tickets t WHERE t.store_id = $1 AND t.id = ").text(id.as_str()).push(")");
         })
@@ -109,8 +109,8 @@ impl Write {
         for (field, values) in fields {
             self.save_values_of(ticket, field, values).await?;
         }
-        let marks: ValueMarks = fields.iter().map(|(field, values)| ValueMarks::of(field, values)).collect();
-        if marks == ValueMarks::default() {
+        let marks: FieldBloomBits = fields.iter().map(|(field, values)| FieldBloomBits::of(field, values)).collect();
+        if marks == FieldBloomBits::default() {
             return Ok(());
         }
         // Adds Bloom filter bits and clears none: a bit of a former value may also belong to another field.
@@ -168,7 +168,7 @@ impl Write {
 
     /// Locks the accounts of these tickets against changes, also of the users that they list. Must be called before the tickets are locked:
     /// a write that revokes a user's access locks the account first and then the tickets.
-    pub async fn keep_accounts_of(&self, tickets: &[&TicketId]) -> Result<()> {
+    pub async fn lock_accounts_shared(&self, tickets: &[&TicketId]) -> Result<()> {
         // Not needed on SQLite, which has one writer at a time.
         if !self.on_postgres() {
             return Ok(());
@@ -251,7 +251,7 @@ impl Write {
     /// caller has locked the tickets.
     pub async fn save_labels(&self, conversation: &Conversation) -> Result<()> {
         let labels = serde_json::to_string(&conversation.label_ids).map_err(|error| crate::store::Error::Damaged(error.to_string()))?;
-        let marks = Marks::of_labels(&conversation.label_ids).bits();
+        let marks = BloomBits::of_labels(&conversation.label_ids).bits();
         self.update(conversations::ActiveModel {
             store_id: Set(self.store().to_string()),
             id: Set(conversation.id.to_string()),

@@ -14,14 +14,14 @@ use crate::{
     store::{
         Db, Error, Result,
         entity::{api_keys, audit, deliveries, drafts, outbound, sandbox, tickets},
-        migrate::MARK,
+        migrate::SANDBOX_ROW_ID,
         postgres::advisory_locks::AdvisoryLock,
     },
 };
 
 /// How many records of a store became due in a span of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CameDue {
+pub struct DueCounts {
     /// Open tickets whose snooze ended.
     pub tickets_woken: i64,
     /// Drafts that expired while they were pending.
@@ -81,7 +81,7 @@ impl Db {
 
     /// By how many milliseconds the clock of the sandbox is ahead of real time. `None` if the database is no sandbox.
     pub async fn sandbox_ahead(&self) -> Result<Option<i64>> {
-        Ok(sandbox::Entity::find_by_id(MARK).one(self.read()).await?.map(|row| row.ahead))
+        Ok(sandbox::Entity::find_by_id(SANDBOX_ROW_ID).one(self.read()).await?.map(|row| row.ahead))
     }
 
     /// Stores how far the clock is ahead, in milliseconds. Fails if the stored value is not `former`: then another server has moved the
@@ -89,7 +89,7 @@ impl Db {
     pub async fn move_sandbox(&self, former: i64, ahead: i64) -> Result<()> {
         let moved = sandbox::Entity::update_many()
             .col_expr(sandbox::Column::Ahead, Expr::value(ahead))
-            .filter(sandbox::Column::Id.eq(MARK))
+            .filter(sandbox::Column::Id.eq(SANDBOX_ROW_ID))
             .filter(sandbox::Column::Ahead.eq(former));
         let tx = self.begin().await?;
         let count = tx.execute(&moved).await?;
@@ -104,15 +104,16 @@ impl Db {
     pub async fn next_due_after(&self, at: Timestamp) -> Result<Option<Timestamp>> {
         let delivery =
             deliveries::Entity::find().select_only().expr(deliveries::Column::DueAt.min()).filter(deliveries::Column::DueAt.gt(at));
-        let parcel = outbound::Entity::find().select_only().expr(outbound::Column::DueAt.min()).filter(outbound::Column::DueAt.gt(at));
+        let outbox_entry =
+            outbound::Entity::find().select_only().expr(outbound::Column::DueAt.min()).filter(outbound::Column::DueAt.gt(at));
         let first = |rows: Vec<Option<Timestamp>>| rows.into_iter().flatten().next();
         let delivery = first(self.select(delivery, |cells| cells.optional_time()).await?);
-        let parcel = first(self.select(parcel, |cells| cells.optional_time()).await?);
-        Ok(delivery.into_iter().chain(parcel).min())
+        let outbox_entry = first(self.select(outbox_entry, |cells| cells.optional_time()).await?);
+        Ok(delivery.into_iter().chain(outbox_entry).min())
     }
 
     /// Counts what became due after `from` and up to `until`.
-    pub async fn came_due(&self, store: &StoreId, from: Timestamp, until: Timestamp) -> Result<CameDue> {
+    pub async fn count_due(&self, store: &StoreId, from: Timestamp, until: Timestamp) -> Result<DueCounts> {
         let woken = Condition::all().add(tickets::Column::StoreId.eq(store)).add(tickets::Column::IsOpen.eq(true)).add(within(
             tickets::Column::SnoozedUntil,
             from,
@@ -129,7 +130,7 @@ impl Db {
             .add(audit::Column::Via.eq(Via::System.name()))
             .add(audit::Column::At.gte(from))
             .add(audit::Column::At.lte(until));
-        Ok(CameDue {
+        Ok(DueCounts {
             tickets_woken: self.count_of(tickets::Entity, woken).await?,
             drafts_expired: self.count_of(drafts::Entity, expired_drafts).await?,
             keys_expired: self.count_of(api_keys::Entity, expired_keys).await?,
@@ -178,7 +179,7 @@ mod tests {
         let work = async {
             db.number_events(now).await.unwrap();
             db.number_record_changes(now).await.unwrap();
-            db.fold_totals().await.unwrap();
+            db.compact_totals().await.unwrap();
             db.migrate_up().await.unwrap();
         };
         tokio::time::timeout(Duration::from_secs(20), work).await.expect("the work waits for the lock of the server");

@@ -3,7 +3,7 @@
 use crate::{
     domain::{
         ids::StoreId,
-        search::{Noun, Searchable},
+        search::{Searchable, SearchableKind},
         text::joined_name,
     },
     store::{
@@ -24,7 +24,7 @@ const CONTACTS: (&str, &str) = ("id, updated_at, full_name, email, phone, second
 
 impl Db {
     /// The records among `ids` that exist.
-    pub async fn searchables(&self, store: &StoreId, noun: Noun, ids: &[&str]) -> Result<Vec<Searchable>> {
+    pub async fn searchables(&self, store: &StoreId, noun: SearchableKind, ids: &[&str]) -> Result<Vec<Searchable>> {
         let mut found = Vec::with_capacity(ids.len());
         for batch in batches(ids.iter().copied()) {
             let sql = Sql::by_ids(self.backend(), store, parts(noun), batch);
@@ -34,7 +34,7 @@ impl Db {
     }
 
     /// At most `limit` records of a store after an id, in the order of ids.
-    pub async fn searchables_after(&self, store: &StoreId, noun: Noun, after: &str, limit: usize) -> Result<Vec<Searchable>> {
+    pub async fn searchables_after(&self, store: &StoreId, noun: SearchableKind, after: &str, limit: usize) -> Result<Vec<Searchable>> {
         let (columns, table) = parts(noun);
         let mut sql = Sql::of(store, "SELECT ");
         sql.push(columns)
@@ -47,13 +47,13 @@ impl Db {
         self.read_searchables(store, noun, sql).await
     }
 
-    async fn read_searchables(&self, store: &StoreId, noun: Noun, sql: Sql) -> Result<Vec<Searchable>> {
+    async fn read_searchables(&self, store: &StoreId, noun: SearchableKind, sql: Sql) -> Result<Vec<Searchable>> {
         let store = store.clone();
         self.all(sql, move |cells| {
             let (id, at) = (cells.take()?, cells.take()?);
             let texts = match noun {
-                Noun::Message => message_texts(cells.take()?, cells.take::<Option<String>>()?.as_deref(), cells.take()?),
-                Noun::Contact => contact_texts(cells)?,
+                SearchableKind::Message => message_texts(cells.take()?, cells.take::<Option<String>>()?.as_deref(), cells.take()?),
+                SearchableKind::Contact => contact_texts(cells)?,
             };
             Ok(Searchable { store: store.clone(), noun, id, at, texts })
         })
@@ -74,10 +74,10 @@ impl Db {
     }
 }
 
-fn parts(noun: Noun) -> (&'static str, &'static str) {
+fn parts(noun: SearchableKind) -> (&'static str, &'static str) {
     match noun {
-        Noun::Message => MESSAGES,
-        Noun::Contact => CONTACTS,
+        SearchableKind::Message => MESSAGES,
+        SearchableKind::Contact => CONTACTS,
     }
 }
 

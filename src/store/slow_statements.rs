@@ -17,12 +17,12 @@ pub fn log_from(slow: Duration) {
 }
 
 /// Measures the duration of statements that run together. When it is dropped, it logs them if they were slow.
-pub(in crate::store) struct Watch<'a> {
+pub(in crate::store) struct StatementTimer<'a> {
     statements: &'a [Sql],
     started: Instant,
 }
 
-impl<'a> Watch<'a> {
+impl<'a> StatementTimer<'a> {
     pub fn one(statement: &'a Sql) -> Self {
         Self::several(std::slice::from_ref(statement))
     }
@@ -32,7 +32,7 @@ impl<'a> Watch<'a> {
     }
 }
 
-impl Drop for Watch<'_> {
+impl Drop for StatementTimer<'_> {
     fn drop(&mut self) {
         note(self.started.elapsed(), || self.statements.iter().map(Sql::as_str).collect::<Vec<_>>().join("; "));
     }

@@ -25,9 +25,9 @@ use crate::domain::{
 pub(in crate::store) struct Sql {
     pub(in crate::store) text: String,
     pub(in crate::store) values: Vec<Param>,
-    reach: Reach,
+    reach: RowBound,
     locks_rows: bool,
-    /// The byte offsets in the text at which the statement of a page inserts a [`FENCE`] or an [`ASIDE`].
+    /// The byte offsets in the text at which the statement of a page inserts a [`SUBQUERY_FENCE`] or an [`NO_INDEX_PREFIX`].
     pub(in crate::store) fences: Vec<(usize, &'static str)>,
 }
 
@@ -48,7 +48,7 @@ pub(in crate::store) enum Param {
 
 /// What limits the number of rows that a statement reads.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::store) enum Reach {
+pub(in crate::store) enum RowBound {
     /// The keys in its conditions.
     Keys,
     /// Only how soon the statement finds enough rows that match: it may read many others before.
@@ -72,18 +72,18 @@ impl Hash for Param {
 }
 
 /// SQL for the end of a subquery: it keeps PostgreSQL from turning the subquery into a join. On PostgreSQL only.
-pub(in crate::store) const FENCE: &str = " OFFSET 0";
+pub(in crate::store) const SUBQUERY_FENCE: &str = " OFFSET 0";
 
 /// SQL for the position before a number column: it keeps the query planner from using an index for the comparison with that column. On
 /// SQLite it works before a column of any type.
-pub(in crate::store) const ASIDE: &str = "+";
+pub(in crate::store) const NO_INDEX_PREFIX: &str = "+";
 
 /// Lengths of bound lists. A list is padded to the next of these lengths by repeating its last value, so that there are few different SQL
 /// texts to prepare.
 const LIST_LENGTHS: [usize; 9] = [1, 2, 5, 10, 20, 50, 100, 200, 500];
 
 /// The initial capacity of the SQL text, in bytes. Most statements fit, so that the text is not reallocated while it grows.
-const ROOM: usize = 512;
+const TEXT_CAPACITY: usize = 512;
 
 /// The most values of one list in a statement. The databases allow tens of thousands of values in a statement.
 pub(in crate::store) const LIST_MAX: usize = 1000;
@@ -98,9 +98,9 @@ impl Sql {
 
     /// Complete SQL. Its parameters `$1`, `$2`, … are bound in this order with [`Sql::with`].
     pub fn fixed(text: &str) -> Self {
-        let mut whole = String::with_capacity(ROOM.max(text.len()));
+        let mut whole = String::with_capacity(TEXT_CAPACITY.max(text.len()));
         whole.push_str(text);
-        Self { text: whole, values: Vec::with_capacity(8), reach: Reach::Keys, locks_rows: false, fences: Vec::new() }
+        Self { text: whole, values: Vec::with_capacity(8), reach: RowBound::Keys, locks_rows: false, fences: Vec::new() }
     }
 
     /// Binds the next parameter of complete SQL.
@@ -109,15 +109,15 @@ impl Sql {
         self
     }
 
-    /// Records that no key limits the number of rows that this statement reads ([`Reach::Rows`]).
+    /// Records that no key limits the number of rows that this statement reads ([`RowBound::Rows`]).
     pub fn unbounded(&mut self) -> &mut Self {
-        self.reach = Reach::Rows;
+        self.reach = RowBound::Rows;
         self
     }
 
-    /// Records that this statement reads a whole table ([`Reach::Table`]).
+    /// Records that this statement reads a whole table ([`RowBound::Table`]).
     pub fn of_a_table(&mut self) -> &mut Self {
-        self.reach = Reach::Table;
+        self.reach = RowBound::Table;
         self
     }
 
@@ -141,21 +141,21 @@ impl Sql {
         self.push(&format!(" LIMIT {rows}"))
     }
 
-    /// Marks the end of a subquery. The statement of a page gets a [`FENCE`] here, so that the subquery is evaluated for each row. Most
-    /// statements that count a whole list get none, since a join with the subquery is faster for them.
+    /// Marks the end of a subquery. The statement of a page gets a [`SUBQUERY_FENCE`] here, so that the subquery is evaluated for each row.
+    /// Most statements that count a whole list get none, since a join with the subquery is faster for them.
     pub fn fence(&mut self) -> &mut Self {
-        self.fences.push((self.text.len(), FENCE));
+        self.fences.push((self.text.len(), SUBQUERY_FENCE));
         self
     }
 
-    /// Marks the position before a number column. The statement of a page gets an [`ASIDE`] here, since it is faster for it to compare the
-    /// column row by row. For the total of a whole list the index of the column is faster.
+    /// Marks the position before a number column. The statement of a page gets an [`NO_INDEX_PREFIX`] here, since it is faster for it to
+    /// compare the column row by row. For the total of a whole list the index of the column is faster.
     pub fn aside(&mut self) -> &mut Self {
-        self.fences.push((self.text.len(), ASIDE));
+        self.fences.push((self.text.len(), NO_INDEX_PREFIX));
         self
     }
 
-    /// The SQL with each [`FENCE`] and [`ASIDE`] inserted.
+    /// The SQL with each [`SUBQUERY_FENCE`] and [`NO_INDEX_PREFIX`] inserted.
     pub(in crate::store) fn fenced(&self) -> String {
         let mut text = self.text.clone();
         for (at, fence) in self.fences.iter().rev() {
@@ -173,7 +173,7 @@ impl Sql {
         self.locks_rows
     }
 
-    pub fn reach(&self) -> Reach {
+    pub fn reach(&self) -> RowBound {
         self.reach
     }
 
@@ -255,7 +255,7 @@ impl Sql {
         });
         let values = filled(values);
         let (first, last) = (self.values.len() + 1, self.values.len() + values.len());
-        self.push(&format!("{ASIDE}{tested} BETWEEN ${first} AND ${last} AND CASE {ASIDE}{tested}"));
+        self.push(&format!("{NO_INDEX_PREFIX}{tested} BETWEEN ${first} AND ${last} AND CASE {NO_INDEX_PREFIX}{tested}"));
         for value in values {
             self.push(" WHEN ").bind(value).push(" THEN TRUE");
         }
@@ -298,8 +298,8 @@ pub(in crate::store) fn text_value(text: &str) -> Param {
 /// Replaces U+0000, which PostgreSQL refuses in a text, by a random text. No stored text contains either, so that the result matches none.
 pub(in crate::store) fn without_nul(text: &str) -> Cow<'_, str> {
     /// The replacement. It is random, so that no stored text contains it.
-    static NOWHERE: LazyLock<String> = LazyLock::new(|| RandomIds.fresh());
-    if text.contains('\0') { text.replace('\0', &NOWHERE).into() } else { text.into() }
+    static UNMATCHABLE: LazyLock<String> = LazyLock::new(|| RandomIds.fresh());
+    if text.contains('\0') { text.replace('\0', &UNMATCHABLE).into() } else { text.into() }
 }
 
 /// Removes duplicate ids and splits the others into groups that fit one statement. The ids of one page always fit one group.

@@ -15,7 +15,7 @@ use crate::{
         Db, Error, Result,
         db::Writes,
         entity::{
-            for_each_entity, is_there,
+            exists_on, for_each_entity,
             write_probes::{ActiveModel, Column, Entity},
         },
         sql::Sql,
@@ -56,7 +56,7 @@ fn tables(backend: DbBackend) -> Vec<(&'static str, Vec<&'static str>)> {
 
 fn columns<E: EntityTrait>(backend: DbBackend) -> (&'static str, Vec<&'static str>) {
     let table = E::default().table_name();
-    (table, E::Column::iter().map(|column| column.as_str()).filter(|column| is_there(backend, table, column)).collect())
+    (table, E::Column::iter().map(|column| column.as_str()).filter(|column| exists_on(backend, table, column)).collect())
 }
 
 impl Db {

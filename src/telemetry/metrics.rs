@@ -15,7 +15,7 @@ use prometheus_client::{
 
 use super::{LostLines, process::Process};
 use crate::domain::{
-    delivery_outcome::{Backlogs, DeliveryOutcome, MOST},
+    delivery_outcome::{Backlogs, COUNT_LIMIT, DeliveryOutcome},
     time::Timestamp,
 };
 
@@ -111,7 +111,7 @@ impl Default for Metrics {
         let attempts = Family::<Attempt, Counter>::default();
         registry.register("delivery_attempts", "Attempts to deliver a message or an event, by outcome", attempts.clone());
         let waiting = Family::<QueueMetrics, Gauge>::default();
-        let help = format!("Messages or events that wait to be delivered, {MOST} at most");
+        let help = format!("Messages or events that wait to be delivered, {COUNT_LIMIT} at most");
         registry.register("delivery_waiting", help, waiting.clone());
         let oldest = Family::<QueueMetrics, Gauge>::default();
         registry.register("delivery_oldest_waiting_seconds", "How long the oldest message or event has waited", oldest.clone());

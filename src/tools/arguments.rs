@@ -5,17 +5,17 @@ use serde_json::{Map, Value};
 
 use super::{
     definition::{REPETITION, Tool},
-    problems::Problem,
+    problems::ToolError,
 };
 
 /// Checks the arguments of a call, and returns them. A null argument whose schema does not allow null is removed: models send null for an
 /// argument that they leave out.
-pub fn checked(tool: &Tool, mut arguments: Map<String, Value>) -> Result<Map<String, Value>, Problem> {
+pub fn checked(tool: &Tool, mut arguments: Map<String, Value>) -> Result<Map<String, Value>, ToolError> {
     let names = || tool.members.iter().map(|member| format!("`{}`", member.name)).collect::<Vec<_>>().join(", ");
     for name in arguments.keys() {
         if !tool.members.iter().any(|member| member.name == name) {
             let takes = if tool.members.is_empty() { "takes no members".to_owned() } else { format!("takes {}", names()) };
-            return Err(Problem::Arguments(format!("{} has no member `{}`; it {takes}.", tool.name, shown(name))));
+            return Err(ToolError::Arguments(format!("{} has no member `{}`; it {takes}.", tool.name, shown(name))));
         }
     }
     for member in &tool.members {
@@ -30,9 +30,11 @@ pub fn checked(tool: &Tool, mut arguments: Map<String, Value>) -> Result<Map<Str
             *value = Value::from(whole as i64);
         }
         match arguments.get(member.name) {
-            None if member.required => return Err(Problem::Arguments(format!("`{}` is required: {}", member.name, about(&member.schema)))),
+            None if member.required => {
+                return Err(ToolError::Arguments(format!("`{}` is required: {}", member.name, about(&member.schema))));
+            }
             Some(value) => fits(member.name, &member.schema, value)
-                .map_err(|reason| Problem::Arguments(format!("{reason} {}", about(&member.schema))))?,
+                .map_err(|reason| ToolError::Arguments(format!("{reason} {}", about(&member.schema))))?,
             None => {}
         }
     }
@@ -40,7 +42,7 @@ pub fn checked(tool: &Tool, mut arguments: Map<String, Value>) -> Result<Map<Str
         // `repetition: 1` means the same as leaving the argument out.
         Some(Some(1.0)) => _ = arguments.remove(REPETITION),
         Some(Some(2.0..=1000.0)) | None => {}
-        _ => return Err(Problem::Arguments(format!("`{REPETITION}` must be a whole number from 1 to 1000."))),
+        _ => return Err(ToolError::Arguments(format!("`{REPETITION}` must be a whole number from 1 to 1000."))),
     }
     Ok(arguments)
 }

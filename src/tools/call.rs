@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 use super::{
     definition::{PAGE_SIZE, Place, Tool},
     operations::{Answer, Api, Input, Sender},
-    problems::Problem,
+    problems::ToolError,
     results,
 };
 use crate::{
@@ -22,12 +22,12 @@ use crate::{
 
 /// What the operator permits the tools to do.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Permits {
+pub struct ToolPermissions {
     /// Whether messages are sent. Otherwise they become drafts, which a user of the store releases.
     pub send: bool,
 }
 
-impl Permits {
+impl ToolPermissions {
     /// Returns the HTTP methods of the endpoint. GET and DELETE are for sessions, which are needed only to ask the client's user during a
     /// call.
     pub fn methods(self) -> &'static [Method] {
@@ -38,7 +38,7 @@ impl Permits {
 
 /// The limits that the caller sets for itself, in addition to its scopes.
 #[derive(Clone, Debug, Default)]
-pub struct Narrowing {
+pub struct CallerLimits {
     pub read_only: bool,
     /// Whether messages become drafts even where sends are permitted.
     pub drafts_only: bool,
@@ -46,7 +46,7 @@ pub struct Narrowing {
     pub tools: Option<Vec<String>>,
 }
 
-impl Narrowing {
+impl CallerLimits {
     pub fn admits(&self, tool: &Tool) -> bool {
         (tool.reads() || !self.read_only) && self.tools.as_ref().is_none_or(|names| names.iter().any(|name| name == tool.name))
     }
@@ -59,12 +59,12 @@ pub struct ToolCaller {
     pub key: String,
     pub caller: Caller,
     pub request_id: String,
-    pub narrowing: Narrowing,
+    pub narrowing: CallerLimits,
 }
 
 /// How the user of the client can be asked a question.
 #[derive(Clone, Copy, Debug)]
-pub enum PersonAccess<'a> {
+pub enum ApprovalChannel<'a> {
     /// The user cannot be asked: the client does not support questions.
     None,
     /// During the call: in protocol revisions before 2026-07-28.
@@ -89,8 +89,8 @@ pub struct Call<'a> {
     pub tool: &'static Tool,
     pub arguments: Map<String, Value>,
     pub session: &'a ToolCaller,
-    pub permits: Permits,
-    pub person: PersonAccess<'a>,
+    pub permits: ToolPermissions,
+    pub person: ApprovalChannel<'a>,
     pub api: &'a Api,
     /// Used for drafts, and for the key that seals states.
     pub service: &'a Service,
@@ -111,7 +111,7 @@ impl Call<'_> {
     }
 
     /// Builds the input of an operation from the arguments that map to its query parameters or to its body.
-    pub fn input(&self, operation: &'static str) -> Result<Input, Problem> {
+    pub fn input(&self, operation: &'static str) -> Result<Input, ToolError> {
         let mut input = Input::of(operation)?;
         for member in &self.tool.members {
             let Some(value) = self.argument(member.name) else { continue };
@@ -157,22 +157,22 @@ impl Call<'_> {
     }
 
     /// Calls an operation of the contract on behalf of the caller.
-    pub async fn call(&self, input: &Input) -> Result<Answer, Problem> {
+    pub async fn call(&self, input: &Input) -> Result<Answer, ToolError> {
         self.api.call(Sender { key: &self.session.key, request_id: &self.session.request_id }, input).await
     }
 
     /// Calls the only operation of the tool, with the tool's arguments.
-    pub async fn run_operation(&self, operation: &'static str) -> Result<Outcome, Problem> {
+    pub async fn run_operation(&self, operation: &'static str) -> Result<Outcome, ToolError> {
         self.records(self.input(operation)?).await.map(Outcome::Done)
     }
 
     /// Calls one operation, and returns its record, or a page of its records.
-    pub async fn records(&self, input: Input) -> Result<Value, Problem> {
+    pub async fn records(&self, input: Input) -> Result<Value, ToolError> {
         self.records_within(input, usize::MAX, results::MAX_BYTES).await
     }
 
     /// [`Self::records`] with texts cut to `chars` characters, in at most `bytes` bytes.
-    pub async fn records_within(&self, input: Input, chars: usize, bytes: usize) -> Result<Value, Problem> {
+    pub async fn records_within(&self, input: Input, chars: usize, bytes: usize) -> Result<Value, ToolError> {
         let Answer { data, next_cursor, replayed } = self.call(&input).await?;
         let mut data = results::cleaned(data, chars);
         if let Value::Object(record) = &mut data

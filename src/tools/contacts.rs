@@ -7,7 +7,7 @@ use super::{
     call::{Call, Outcome},
     definition::{Effect, InputMember, Run, Tool, answer_of, pages, repetition},
     operations,
-    problems::Problem,
+    problems::ToolError,
 };
 
 const CONTACT: &str = "c-118";
@@ -52,7 +52,7 @@ pub fn find_contacts() -> Option<Tool> {
     })
 }
 
-fn find<'a>(call: &'a Call<'a>) -> BoxFuture<'a, Result<Outcome, Problem>> {
+fn find<'a>(call: &'a Call<'a>) -> BoxFuture<'a, Result<Outcome, ToolError>> {
     Box::pin(call.run_operation(search_operation()))
 }
 

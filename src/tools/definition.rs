@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::{
     call::{Call, Outcome},
     operations::{self, ApiOperation},
-    problems::Problem,
+    problems::ToolError,
     schemas,
 };
 use crate::domain::scopes::{Scope, ScopeSet};
@@ -87,7 +87,7 @@ impl InputMember {
 
 /// The keywords of an input schema that a client needs. Other keywords are left out: the operation checks lengths, ranges and formats, and
 /// its error messages state them.
-const KEPT: [&str; 5] = ["type", "enum", "items", "properties", "additionalProperties"];
+const KEPT_SCHEMA_KEYWORDS: [&str; 5] = ["type", "enum", "items", "properties", "additionalProperties"];
 
 /// Shortens a schema, and adds a description that ends with an example.
 fn described(schema: Value, description: &str, example: Value) -> Value {
@@ -102,7 +102,7 @@ fn described(schema: Value, description: &str, example: Value) -> Value {
 
 fn short(schema: Value) -> Value {
     let Value::Object(mut object) = schema else { return json!({}) };
-    object.retain(|keyword, value| KEPT.contains(&keyword.as_str()) && !value.as_object().is_some_and(Map::is_empty));
+    object.retain(|keyword, value| KEPT_SCHEMA_KEYWORDS.contains(&keyword.as_str()) && !value.as_object().is_some_and(Map::is_empty));
     // Null means the same as leaving the argument out, so the schema does not mention it.
     if let Some([kind, null]) = object.get("type").and_then(Value::as_array).map(Vec::as_slice)
         && null == "null"
@@ -141,7 +141,7 @@ pub fn repetition() -> Option<InputMember> {
 }
 
 /// The code of a tool that does more than one call of one operation.
-pub type Code = for<'a> fn(&'a Call<'a>) -> BoxFuture<'a, Result<Outcome, Problem>>;
+pub type Code = for<'a> fn(&'a Call<'a>) -> BoxFuture<'a, Result<Outcome, ToolError>>;
 
 /// How a tool is carried out.
 #[derive(Clone, Copy)]

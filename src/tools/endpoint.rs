@@ -21,18 +21,18 @@ use rmcp::{
 use serde_json::{Value, json};
 
 use super::{
-    call::{Narrowing, Permits, ToolCaller},
+    call::{CallerLimits, ToolCaller, ToolPermissions},
     catalog,
     server::{ToolServer, lacks_scope},
 };
 use crate::{
     domain::ids::KeyId,
     http::machinery::{
-        arrival::Arrival,
         auth::{identify, presented},
         context::{Recipient, is_own_origin},
         envelope::JSON,
         error::ApiError,
+        request_data::RequestData,
     },
 };
 
@@ -72,7 +72,7 @@ pub struct HttpTools {
 impl HttpTools {
     /// Makes the endpoint. `hosts`: the hosts, with or without port, under which clients reach the server. `origins`: the origins of pages
     /// that may call it.
-    pub fn new(server: ToolServer, permits: Permits, hosts: Vec<String>, origins: Vec<String>) -> Self {
+    pub fn new(server: ToolServer, permits: ToolPermissions, hosts: Vec<String>, origins: Vec<String>) -> Self {
         let sessions = Arc::new(LocalSessionManager::default());
         let config = StreamableHttpServerConfig::default()
             .with_allowed_hosts(hosts)
@@ -87,7 +87,7 @@ impl HttpTools {
     }
 
     async fn answer(&self, mut request: Request) -> poem::Result<Response> {
-        let Arrival { state, context, .. } = Arrival::of(&request)?.clone();
+        let RequestData { state, context, .. } = RequestData::of(&request)?.clone();
         let caller = identify(&request).await?.caller;
         let key = presented(&request)?.to_owned();
         context.authenticated(Recipient::Key(caller.store_id.clone(), caller.key_id.clone()), Some(caller.key_name.clone()), false);
@@ -112,7 +112,7 @@ impl HttpTools {
         if let Some(session) = request.header(SESSION) {
             self.must_own(session, &key_id)?;
         } else if method == Some("initialize") {
-            self.must_have_room(&key_id).await?;
+            self.must_be_below_limit(&key_id).await?;
         }
         // The server's own origin is always permitted. The protocol library checks other origins against `origins`.
         if request.header(header::ORIGIN).is_some_and(|origin| is_own_origin(&request, origin)) {
@@ -146,7 +146,7 @@ impl HttpTools {
     }
 
     /// Refuses a new session if its key has the largest number of open sessions.
-    async fn must_have_room(&self, key: &KeyId) -> Result<(), ApiError> {
+    async fn must_be_below_limit(&self, key: &KeyId) -> Result<(), ApiError> {
         let open: HashSet<String> = self.sessions.sessions.read().await.keys().map(ToString::to_string).collect();
         let mut owners = self.owners();
         owners.retain(|session, _| open.contains(session));
@@ -192,7 +192,7 @@ fn too_large() -> ApiError {
 }
 
 /// Reads the limits that a request sets for itself. A value that is not understood is refused, since it would limit nothing.
-fn narrowing(headers: &HeaderMap) -> Result<Narrowing, ApiError> {
+fn narrowing(headers: &HeaderMap) -> Result<CallerLimits, ApiError> {
     let text = |name: &str| match headers.get(name).map(|value| value.to_str()) {
         None => Ok(None),
         Some(Ok(text)) => Ok(Some(text.trim())),
@@ -204,7 +204,7 @@ fn narrowing(headers: &HeaderMap) -> Result<Narrowing, ApiError> {
         Some(_) => Err(ApiError::field(name, "must be `true` or `false`")),
     };
     let tools = text(TOOLS)?.map(|list| named_tools(list).map_err(|reason| ApiError::field(TOOLS, reason))).transpose()?;
-    Ok(Narrowing { read_only: switch(READ_ONLY)?, drafts_only: switch(DRAFTS_ONLY)?, tools })
+    Ok(CallerLimits { read_only: switch(READ_ONLY)?, drafts_only: switch(DRAFTS_ONLY)?, tools })
 }
 
 /// Parses the names of tools, separated by commas. An unknown name is an error.

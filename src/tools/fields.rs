@@ -6,7 +6,7 @@ use serde_json::json;
 use super::{
     call::{Call, Outcome},
     definition::{Effect, InputMember, Run, Tool},
-    problems::Problem,
+    problems::ToolError,
     schemas,
 };
 
@@ -24,6 +24,6 @@ pub fn list_fields() -> Option<Tool> {
     Some(Tool { operations: &OPERATIONS, output: schemas::either(OPERATIONS), run: Run::Code(list), ..tool })
 }
 
-fn list<'a>(call: &'a Call<'a>) -> BoxFuture<'a, Result<Outcome, Problem>> {
+fn list<'a>(call: &'a Call<'a>) -> BoxFuture<'a, Result<Outcome, ToolError>> {
     Box::pin(call.run_operation(if call.text("kind") == Some("contact") { "listContactFields" } else { "listTicketFields" }))
 }

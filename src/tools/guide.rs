@@ -7,7 +7,7 @@ use super::{
     call::{Call, Outcome},
     definition::{Effect, Run, Tool},
     operations::Input,
-    problems::Problem,
+    problems::ToolError,
     results, schemas,
 };
 use crate::revision;
@@ -29,7 +29,7 @@ const PARTS: [GuideList; 6] = [
 ];
 
 /// The largest number of records in a list: the largest page size that both revisions permit.
-const MOST: u32 = 50;
+const GUIDE_PAGE_SIZE: u32 = 50;
 
 pub fn get_inbox_guide() -> Option<Tool> {
     let texts = json!({ "type": "array", "items": { "type": "string" } });
@@ -57,7 +57,7 @@ pub fn get_inbox_guide() -> Option<Tool> {
     })
 }
 
-fn guide<'a>(call: &'a Call<'a>) -> BoxFuture<'a, Result<Outcome, Problem>> {
+fn guide<'a>(call: &'a Call<'a>) -> BoxFuture<'a, Result<Outcome, ToolError>> {
     Box::pin(async move {
         let caller = &call.session.caller;
         let scopes: Vec<&str> = caller.scopes.iter().map(|scope| scope.name()).collect();
@@ -69,7 +69,7 @@ fn guide<'a>(call: &'a Call<'a>) -> BoxFuture<'a, Result<Outcome, Problem>> {
                 continue;
             }
             if input.operation.parameters.contains_key("pageSize") {
-                input = input.query("pageSize", Some(MOST));
+                input = input.query("pageSize", Some(GUIDE_PAGE_SIZE));
             }
             let answer = call.call(&input).await?;
             let more = answer.next_cursor.is_some();

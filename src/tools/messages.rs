@@ -7,7 +7,7 @@ use super::{
     call::{Call, Outcome},
     definition::{Effect, InputMember, PAGE_SIZE, Run, Tool, pages, repetition},
     operations::{self, Input},
-    problems::Problem,
+    problems::ToolError,
     results,
 };
 
@@ -40,10 +40,10 @@ pub fn read_thread() -> Option<Tool> {
     Some(Tool { operations: &["listMessages", "listInternalComments"], output, run: Run::Code(read), ..tool })
 }
 
-fn read<'a>(call: &'a Call<'a>) -> BoxFuture<'a, Result<Outcome, Problem>> {
+fn read<'a>(call: &'a Call<'a>) -> BoxFuture<'a, Result<Outcome, ToolError>> {
     Box::pin(async move {
         if call.text("conversationId").is_none() && call.text("ticketId").is_none() {
-            return Err(Problem::Arguments("`conversationId` or `ticketId` is required; list_tickets has both.".to_owned()));
+            return Err(ToolError::Arguments("`conversationId` or `ticketId` is required; list_tickets has both.".to_owned()));
         }
         // Comments take a quarter of the result's size limit at most.
         let with_comments = call.is_set("includeComments");

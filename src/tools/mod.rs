@@ -9,15 +9,15 @@
 //! - `catalog` lists the tools; there is one file for each kind of record. `definition` has the parts of a tool's definition.
 //! - `operations` finds and calls operations; `schemas` makes the schemas of tools.
 //! - `server` implements the protocol; `endpoint` serves it over HTTP, and `relay` forwards it to another server.
-//! - `consent` decides whether a message is sent, shown to the client's user first, or kept as a draft.
+//! - `approval_flow` decides whether a message is sent, shown to the client's user first, or kept as a draft.
 //! - `untrusted` removes hidden characters from texts that contacts wrote; `results` limits the size of results; `problems` writes error
 //!   messages for assistants.
 
 mod accounts;
+mod approval_flow;
 mod arguments;
 mod call;
 mod catalog;
-mod consent;
 mod contacts;
 mod conversations;
 mod definition;
@@ -42,7 +42,7 @@ mod untrusted;
 #[cfg(test)]
 mod tests;
 
-pub use call::{Narrowing, Permits};
+pub use call::{CallerLimits, ToolPermissions};
 pub use endpoint::{HttpTools, PATH, named_tools};
 pub use operations::Api;
 pub use relay::RemoteTools;

@@ -13,7 +13,7 @@ use poem::{
 use serde_json::{Map, Value};
 use url::form_urlencoded::Serializer;
 
-use super::{problems::Problem, schemas};
+use super::{problems::ToolError, schemas};
 use crate::{
     domain::scopes::Scope,
     http::{
@@ -109,8 +109,8 @@ pub struct Input {
 
 impl Input {
     /// Makes an empty input. Fails if the compiled revision lacks the operation.
-    pub fn of(id: &'static str) -> Result<Self, Problem> {
-        let operation = find(id).ok_or_else(|| Problem::Unavailable(format!("this revision of the contract has no operation {id}")))?;
+    pub fn of(id: &'static str) -> Result<Self, ToolError> {
+        let operation = find(id).ok_or_else(|| ToolError::Unavailable(format!("this revision of the contract has no operation {id}")))?;
         Ok(Self { operation, query: Vec::new(), body: None, idempotency_key: None, skip: 0 })
     }
 
@@ -189,12 +189,12 @@ impl Api {
     }
 
     /// Calls an operation.
-    pub async fn call(&self, sender: Sender<'_>, input: &Input) -> Result<Answer, Problem> {
+    pub async fn call(&self, sender: Sender<'_>, input: &Input) -> Result<Answer, ToolError> {
         let Input { operation, query, body, idempotency_key, .. } = input;
         let query = Serializer::new(String::new()).extend_pairs(query).finish();
         let separator = if query.is_empty() { "" } else { "?" };
         let uri = format!("{PREFIX}{}{separator}{query}", operation.path);
-        let uri = uri.parse().map_err(|error| Problem::Internal(format!("the address of {} is invalid: {error}", operation.id)))?;
+        let uri = uri.parse().map_err(|error| ToolError::Internal(format!("the address of {} is invalid: {error}", operation.id)))?;
         let mut request =
             Request::builder().method(operation.method.clone()).uri(uri).header(API_KEY, sender.key).header(REQUEST_ID, sender.request_id);
         if let Some(key) = idempotency_key {
@@ -204,22 +204,22 @@ impl Api {
             Some(body) => request.header(header::CONTENT_TYPE, JSON).body(body.to_string()),
             None => request.finish(),
         };
-        let response = self.0.call(request).await.map_err(|error| Problem::Internal(error.to_string()))?;
+        let response = self.0.call(request).await.map_err(|error| ToolError::Internal(error.to_string()))?;
         read_answer(input, response).await
     }
 }
 
-async fn read_answer(input: &Input, mut response: Response) -> Result<Answer, Problem> {
+async fn read_answer(input: &Input, mut response: Response) -> Result<Answer, ToolError> {
     let status = response.status();
     let text = |name: &HeaderName| response.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
     let named = |name: &'static str| text(&HeaderName::from_static(name));
     let (next_cursor, replayed, retry_after) = (named(NEXT_CURSOR), named(REPLAYED).is_some(), text(&header::RETRY_AFTER));
-    let body = response.take_body().into_bytes().await.map_err(|error| Problem::Internal(error.to_string()))?;
-    let mut body: Value = serde_json::from_slice(&body).map_err(|error| Problem::Internal(error.to_string()))?;
+    let body = response.take_body().into_bytes().await.map_err(|error| ToolError::Internal(error.to_string()))?;
+    let mut body: Value = serde_json::from_slice(&body).map_err(|error| ToolError::Internal(error.to_string()))?;
     if status.is_success() {
         return Ok(Answer { data: body["data"].take(), next_cursor, replayed });
     }
     let message = body["error"]["message"].as_str().unwrap_or_default().to_owned();
     let retry_after = retry_after.and_then(|seconds| seconds.parse().ok());
-    Err(Problem::Refused { operation: input.operation, status, message, retry_after })
+    Err(ToolError::OperationRefused { operation: input.operation, status, message, retry_after })
 }

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::{
     call::{Call, Outcome},
     definition::{Effect, InputMember, Run, Tool, pages},
-    problems::Problem,
+    problems::ToolError,
     schemas,
 };
 
@@ -30,7 +30,7 @@ pub fn list_people() -> Option<Tool> {
     })
 }
 
-fn list<'a>(call: &'a Call<'a>) -> BoxFuture<'a, Result<Outcome, Problem>> {
+fn list<'a>(call: &'a Call<'a>) -> BoxFuture<'a, Result<Outcome, ToolError>> {
     Box::pin(async move {
         if call.text("kind") == Some("teams") {
             return call.run_operation("listTeams").await;
@@ -38,7 +38,7 @@ fn list<'a>(call: &'a Call<'a>) -> BoxFuture<'a, Result<Outcome, Problem>> {
         for member in ["cursor", "pageSize"] {
             if call.arguments.contains_key(member) {
                 let reason = format!("`{member}` is for teams: users are listed all at once. Leave `{member}` out.");
-                return Err(Problem::Arguments(reason));
+                return Err(ToolError::Arguments(reason));
             }
         }
         call.run_operation("listUsers").await

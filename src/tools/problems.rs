@@ -11,11 +11,11 @@ use crate::http::machinery::error::ApiError;
 
 /// Why a call failed.
 #[derive(Debug)]
-pub enum Problem {
+pub enum ToolError {
     /// The arguments of the tool are wrong.
     Arguments(String),
     /// An operation refused the call.
-    Refused {
+    OperationRefused {
         operation: &'static ApiOperation,
         status: StatusCode,
         message: String,
@@ -37,7 +37,7 @@ const FINDERS: [(&[&str], &str); 7] = [
     (&["templateId"], "list_templates"),
 ];
 
-impl Problem {
+impl ToolError {
     /// Returns the error message. It names the tool's arguments in place of the operation's parameters and properties.
     pub fn text(&self, tool: &Tool, exists: impl Fn(&str) -> bool) -> String {
         match self {
@@ -46,7 +46,7 @@ impl Problem {
                 tracing::error!(tool = tool.name, reason, "a tool failed");
                 "The server failed. The call may be repeated; if it fails again, its operator finds the reason in the log.".to_owned()
             }
-            Self::Refused { operation, status, message, retry_after } => {
+            Self::OperationRefused { operation, status, message, retry_after } => {
                 let mut text = in_words_of_the_tool(tool, message);
                 let is_unknown = *status == StatusCode::NOT_FOUND || text.contains(" this store") || text.contains(" the store");
                 let finder = FINDERS.iter().find(|(members, finder)| {
@@ -119,11 +119,13 @@ fn in_words_of_the_tool(tool: &Tool, message: &str) -> String {
     text
 }
 
-impl Problem {
+impl ToolError {
     /// Converts the error of an operation that this process carried out without its router.
     pub fn of_api(operation: &str, error: ApiError) -> Self {
         match operations::find(operation) {
-            Some(operation) => Self::Refused { operation, status: error.status, message: error.message, retry_after: error.retry_after },
+            Some(operation) => {
+                Self::OperationRefused { operation, status: error.status, message: error.message, retry_after: error.retry_after }
+            }
             None => Self::Internal(error.message),
         }
     }

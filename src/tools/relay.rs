@@ -21,8 +21,8 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
 use super::{
-    call::Narrowing,
-    consent::REPLY_LIMIT,
+    approval_flow::REPLY_LIMIT,
+    call::CallerLimits,
     endpoint::{DRAFTS_ONLY, PATH, READ_ONLY, TOOLS},
     server::asks,
 };
@@ -43,13 +43,13 @@ pub struct RemoteTools {
     client: Client,
     url: String,
     key: String,
-    narrowing: Narrowing,
+    narrowing: CallerLimits,
     described: ServerConfig,
 }
 
 impl RemoteTools {
     /// Connects to the server with the base URL `url`. Fails if the server has no tools, or does not know the key.
-    pub async fn connect(client: Client, url: &str, key: String, narrowing: Narrowing) -> Result<Self, String> {
+    pub async fn connect(client: Client, url: &str, key: String, narrowing: CallerLimits) -> Result<Self, String> {
         let url = format!("{}{PATH}", url.trim_end_matches('/'));
         let mut relay = Self { client, url, key, narrowing, described: ServerConfig::default() };
         let found: DiscoverResult =

@@ -11,7 +11,7 @@ pub const MAX_BYTES: usize = 32 * 1024;
 const RESERVED: usize = 1024;
 
 /// The steps in which a result that is too large is cut: the longest text in characters, and the longest list in entries.
-const CUTS: [(usize, usize); 5] = [(2_000, 200), (500, 50), (200, 20), (100, 5), (60, 1)];
+const RESULT_CUT_STEPS: [(usize, usize); 5] = [(2_000, 200), (500, 50), (200, 20), (100, 5), (60, 1)];
 
 /// The note on a result that an earlier, equal call stored.
 pub const REPLAYED: &str = "This is the answer of an equal call within the last 24 hours; nothing was done again.";
@@ -60,7 +60,7 @@ fn fitting(records: &[Value], bytes: usize) -> usize {
 
 /// Cuts texts and lists of a result's records until the result fits.
 pub fn limited(mut result: Value) -> Value {
-    for (chars, entries) in CUTS {
+    for (chars, entries) in RESULT_CUT_STEPS {
         if size(&result) <= MAX_BYTES {
             return result;
         }

@@ -4,11 +4,11 @@ use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 
 use super::{
+    approval_flow::{self, Preview},
     call::{Call, Outcome},
-    consent::{self, Preview},
     definition::{Effect, InputMember, REPETITION, Run, Tool, repetition},
     operations::{self, Input},
-    problems::Problem,
+    problems::ToolError,
 };
 use crate::domain::{contacts::is_email, scopes::Scope};
 
@@ -22,7 +22,7 @@ const NEW_EMAIL: &str = "sendEmailNew";
 const TO_PHONE: &str = "sendTemplateToPhone";
 
 /// How many of the newest messages are searched for the sender of the last inbound e-mail: a page size that both revisions permit.
-const RECENT: u32 = 15;
+const RECENT_MESSAGES: u32 = 15;
 
 /// Returns the schema of the result of a tool that sends messages.
 fn sent_or_draft() -> Value {
@@ -87,7 +87,7 @@ const RECIPIENTS: [&str; 3] = ["to", "cc", "bcc"];
 /// The arguments that only an e-mail has.
 const OF_EMAIL: [&str; 5] = ["html", "subject", "to", "cc", "bcc"];
 
-fn reply<'a>(call: &'a Call<'a>) -> BoxFuture<'a, Result<Outcome, Problem>> {
+fn reply<'a>(call: &'a Call<'a>) -> BoxFuture<'a, Result<Outcome, ToolError>> {
     Box::pin(async move {
         let conversation = call.text("conversationId").unwrap_or_default();
         let (template, email) = (call.argument("templateId").is_some(), OF_EMAIL.iter().any(|name| call.argument(name).is_some()));
@@ -96,7 +96,7 @@ fn reply<'a>(call: &'a Call<'a>) -> BoxFuture<'a, Result<Outcome, Problem>> {
             (true, false) => TEMPLATE,
             (false, true) => EMAIL,
             (false, false) if call.argument("text").is_none() => {
-                return Err(Problem::Arguments(match operations::find(TEMPLATE) {
+                return Err(ToolError::Arguments(match operations::find(TEMPLATE) {
                     Some(_) => "`text`, `html` or `templateId` is required.".to_owned(),
                     None => "`text` is required.".to_owned(),
                 }));
@@ -113,20 +113,20 @@ fn reply<'a>(call: &'a Call<'a>) -> BoxFuture<'a, Result<Outcome, Problem>> {
             _ => to,
         };
         let preview = Preview::of(&input, to);
-        consent::send_or_draft(call, input, preview).await
+        approval_flow::send_or_draft(call, input, preview).await
     })
 }
 
 /// Makes the error for an argument that belongs to another kind of message.
-fn one_kind(call: &Call<'_>, operation: &str) -> Problem {
+fn one_kind(call: &Call<'_>, operation: &str) -> ToolError {
     let known = operations::find(operation).map(|operation| &operation.body["properties"]);
     let strange = call.arguments.keys().find(|name| known.is_some_and(|known| known.get(name.as_str()).is_none()));
     let strange = strange.map_or_else(String::new, |name| format!("`{name}` does not belong to this kind. "));
-    Problem::Arguments(format!("{strange}A message is a text, an e-mail, or a template (`templateId` and `variables`)."))
+    ToolError::Arguments(format!("{strange}A message is a text, an e-mail, or a template (`templateId` and `variables`)."))
 }
 
 /// Builds the request body of an operation from the arguments. An argument for which the operation has no property is refused.
-fn body_of(call: &Call<'_>, operation: &'static str) -> Result<Input, Problem> {
+fn body_of(call: &Call<'_>, operation: &'static str) -> Result<Input, ToolError> {
     let mut input = Input::of(operation)?;
     input.idempotency_key = call.idempotency_key();
     let known = input.operation.body["properties"].as_object().cloned().unwrap_or_default();
@@ -145,13 +145,13 @@ fn body_of(call: &Call<'_>, operation: &'static str) -> Result<Input, Problem> {
 }
 
 /// Returns the address of the contact who last wrote in an e-mail conversation.
-async fn last_sender(call: &Call<'_>, conversation: &str) -> Result<String, Problem> {
-    let input = Input::of("listMessages")?.query("conversationId", Some(conversation)).query("pageSize", Some(RECENT));
+async fn last_sender(call: &Call<'_>, conversation: &str) -> Result<String, ToolError> {
+    let input = Input::of("listMessages")?.query("conversationId", Some(conversation)).query("pageSize", Some(RECENT_MESSAGES));
     let messages = call.call(&input).await?.data;
     let senders = messages.as_array().into_iter().flatten().filter(|message| message["sender"]["type"] == "contact");
     let address = senders.filter_map(|message| message["sender"]["id"].as_str()).find(|id| is_email(id));
     address.map(str::to_owned).ok_or_else(|| {
-        Problem::Arguments("`to` is required: nobody with an e-mail address wrote in the last messages of this conversation.".to_owned())
+        ToolError::Arguments("`to` is required: nobody with an e-mail address wrote in the last messages of this conversation.".to_owned())
     })
 }
 
@@ -202,16 +202,16 @@ pub fn start_conversation() -> Option<Tool> {
     })
 }
 
-fn start<'a>(call: &'a Call<'a>) -> BoxFuture<'a, Result<Outcome, Problem>> {
+fn start<'a>(call: &'a Call<'a>) -> BoxFuture<'a, Result<Outcome, ToolError>> {
     Box::pin(async move {
         let (operation, to) = match (call.argument("to"), call.text("phoneNumber")) {
             (Some(to), None) => (NEW_EMAIL, to.as_array().into_iter().flatten().filter_map(Value::as_str).collect::<Vec<_>>().join(", ")),
             (None, Some(phone)) => (TO_PHONE, phone.to_owned()),
-            _ => return Err(Problem::Arguments("`to` for an e-mail, or `phoneNumber` for a WhatsApp template, is required.".to_owned())),
+            _ => return Err(ToolError::Arguments("`to` for an e-mail, or `phoneNumber` for a WhatsApp template, is required.".to_owned())),
         };
         let input = body_of(call, operation)?;
         let account = call.text("accountId").unwrap_or_default();
         let preview = Preview::of(&input, format!("{to}, from account {account}"));
-        consent::send_or_draft(call, input, preview).await
+        approval_flow::send_or_draft(call, input, preview).await
     })
 }

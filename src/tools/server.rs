@@ -18,12 +18,12 @@ use rmcp::{
 };
 
 use super::{
-    arguments,
-    call::{Call, Narrowing, Outcome, Permits, PersonAccess, ToolCaller},
-    catalog, consent,
+    approval_flow, arguments,
+    call::{ApprovalChannel, Call, CallerLimits, Outcome, ToolCaller, ToolPermissions},
+    catalog,
     definition::{Effect, Run, Tool},
     operations::Api,
-    problems::Problem,
+    problems::ToolError,
     prompts, resources, results, untrusted,
 };
 use crate::{revision, service::Service};
@@ -34,7 +34,7 @@ enum CallerSource {
     /// By the API key of each HTTP request, which `endpoint` authenticates.
     Requests,
     /// By the only API key of the process, which is looked up on every call.
-    One { key: Arc<str>, narrowing: Narrowing },
+    One { key: Arc<str>, narrowing: CallerLimits },
 }
 
 /// The MCP server.
@@ -42,18 +42,18 @@ enum CallerSource {
 pub struct ToolServer {
     api: Api,
     service: Service,
-    permits: Permits,
+    permits: ToolPermissions,
     callers: CallerSource,
 }
 
 impl ToolServer {
     /// Makes a server for HTTP, whose requests each have a caller.
-    pub fn of_requests(api: Api, service: Service, permits: Permits) -> Self {
+    pub fn of_requests(api: Api, service: Service, permits: ToolPermissions) -> Self {
         Self { api, service, permits, callers: CallerSource::Requests }
     }
 
     /// Makes a server for standard input and output, whose caller is one API key.
-    pub fn of_key(api: Api, service: Service, permits: Permits, key: String, narrowing: Narrowing) -> Self {
+    pub fn of_key(api: Api, service: Service, permits: ToolPermissions, key: String, narrowing: CallerLimits) -> Self {
         Self { api, service, permits, callers: CallerSource::One { key: key.into(), narrowing } }
     }
 
@@ -69,7 +69,7 @@ impl ToolServer {
                 let known = known.ok_or_else(|| {
                     ErrorData::invalid_request("the API key is not valid: it is unknown, inactive, expired or deleted", None)
                 })?;
-                let request_id = self.service.world().ids.fresh();
+                let request_id = self.service.clocks_and_ids().ids.fresh();
                 Ok(ToolCaller { key: key.to_string(), caller: known.caller, request_id, narrowing: narrowing.clone() })
             }
         }
@@ -80,8 +80,8 @@ impl ToolServer {
         tool: &'static Tool,
         session: &ToolCaller,
         request: &CallToolRequestParams,
-        person: PersonAccess<'_>,
-    ) -> Result<Outcome, Problem> {
+        person: ApprovalChannel<'_>,
+    ) -> Result<Outcome, ToolError> {
         let arguments = arguments::checked(tool, request.arguments.clone().unwrap_or_default())?;
         let (permits, api, service) = (self.permits, &self.api, &self.service);
         let call = Call { tool, arguments, session, permits, person, api, service };
@@ -120,18 +120,20 @@ pub fn listed(tool: &Tool) -> WireTool {
 /// instead of during a call.
 pub fn asks(context: &RequestContext<RoleServer>) -> (bool, bool) {
     let elicitation = context.client_capabilities().and_then(|capabilities| capabilities.elicitation);
-    // A client that declares no kind of question supports forms.
+    // A client that declares the elicitation capability without a mode supports form mode.
     let asks = elicitation.is_some_and(|kinds| kinds.form.is_some() || kinds.url.is_none());
     let rounds = context.protocol_version().is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str());
     (asks, rounds)
 }
 
 /// Returns how the client's user can be asked.
-fn person<'a>(context: &'a RequestContext<RoleServer>, request: &'a CallToolRequestParams) -> PersonAccess<'a> {
+fn person<'a>(context: &'a RequestContext<RoleServer>, request: &'a CallToolRequestParams) -> ApprovalChannel<'a> {
     match asks(context) {
-        (false, _) => PersonAccess::None,
-        (true, true) => PersonAccess::BetweenCalls { state: request.request_state.as_deref(), replies: request.input_responses.as_ref() },
-        (true, false) => PersonAccess::DuringCall(&context.peer),
+        (false, _) => ApprovalChannel::None,
+        (true, true) => {
+            ApprovalChannel::BetweenCalls { state: request.request_state.as_deref(), replies: request.input_responses.as_ref() }
+        }
+        (true, false) => ApprovalChannel::DuringCall(&context.peer),
     }
 }
 
@@ -142,9 +144,9 @@ fn failed(text: impl Into<String>) -> CallToolResponse {
 /// Makes the result with a question, to which the client replies in the next call.
 fn asked(question: String, state: String) -> CallToolResponse {
     let form =
-        ElicitRequestParams::FormElicitationParams { meta: None, message: question, requested_schema: consent::nothing_to_fill_in() };
+        ElicitRequestParams::FormElicitationParams { meta: None, message: question, requested_schema: approval_flow::nothing_to_fill_in() };
     let question = InputRequest::Elicitation(ElicitRequest::new(form));
-    let questions = [(consent::QUESTION.to_owned(), question)].into_iter().collect();
+    let questions = [(approval_flow::QUESTION.to_owned(), question)].into_iter().collect();
     InputRequiredResult::new(Some(questions), Some(state)).into()
 }
 

@@ -7,7 +7,7 @@ use super::{
     call::{Call, Outcome},
     definition::{Effect, InputMember, Run, Tool, pages},
     operations::Input,
-    problems::Problem,
+    problems::ToolError,
     results,
 };
 
@@ -70,12 +70,14 @@ fn field_filter(filter: &Value) -> Value {
     filter
 }
 
-fn list<'a>(call: &'a Call<'a>) -> BoxFuture<'a, Result<Outcome, Problem>> {
+fn list<'a>(call: &'a Call<'a>) -> BoxFuture<'a, Result<Outcome, ToolError>> {
     Box::pin(async move {
         let input = filtered(call)?;
         let Some(contact) = call.text("contactId") else { return call.records(input).await.map(Outcome::Done) };
         if call.text("conversationId").is_some() {
-            return Err(Problem::Arguments("`contactId` and `conversationId` exclude each other; give the conversation alone.".to_owned()));
+            return Err(ToolError::Arguments(
+                "`contactId` and `conversationId` exclude each other; give the conversation alone.".to_owned(),
+            ));
         }
         let conversations = Input::of("listConversations")?.query("contactId", Some(contact)).query("pageSize", Some(MAX_CONVERSATIONS));
         let conversations = call.call(&conversations).await?;
@@ -90,7 +92,9 @@ fn list<'a>(call: &'a Call<'a>) -> BoxFuture<'a, Result<Outcome, Problem>> {
             return call.records(of_conversation(only)).await.map(Outcome::Done);
         }
         if call.text("cursor").is_some() {
-            return Err(Problem::Arguments("`cursor` goes with `conversationId` here: the contact has several conversations.".to_owned()));
+            return Err(ToolError::Arguments(
+                "`cursor` goes with `conversationId` here: the contact has several conversations.".to_owned(),
+            ));
         }
         let mut items = Vec::new();
         for id in &ids {
@@ -111,7 +115,7 @@ fn list<'a>(call: &'a Call<'a>) -> BoxFuture<'a, Result<Outcome, Problem>> {
 }
 
 /// Builds the operation's filters from the arguments of the tool.
-fn filtered(call: &Call<'_>) -> Result<Input, Problem> {
+fn filtered(call: &Call<'_>) -> Result<Input, ToolError> {
     let mut input = call.input("listTickets")?;
     if let Some(labels) = call.argument("labelIds") {
         input.set("/advancedFilters/labels", json!({ "operator": "contains_any", "labelIds": labels }));

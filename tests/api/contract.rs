@@ -2,19 +2,19 @@
 //! document's schema for its operation and status. A request that succeeds must be one that the document allows. Every response must have
 //! the envelope of section 2.1, unless a test expects otherwise.
 //!
-//! [`examples`] checks the examples of a document against it; [`places`] names the properties of a document by path; [`seen`] records which
-//! of them occurred in a run; [`request`] checks requests against the document, and [`told`] events.
+//! [`examples`] checks the examples of a document against it; [`property_paths`] names the properties of a document by path; [`seen`]
+//! records which of them occurred in a run; [`request`] checks requests against the document, and [`event_contract`] events.
 
+#[path = "contract/event_contract.rs"]
+pub mod event_contract;
 #[path = "contract/examples.rs"]
 mod examples;
-#[path = "contract/places.rs"]
-pub mod places;
+#[path = "contract/property_paths.rs"]
+pub mod property_paths;
 #[path = "contract/request.rs"]
 mod request;
 #[path = "contract/seen.rs"]
 mod seen;
-#[path = "contract/told.rs"]
-pub mod told;
 
 use std::{
     collections::HashMap,
@@ -160,7 +160,7 @@ impl Contract {
             seen::counted(self.name);
             if operation.id == "listEvents" {
                 for event in answer.body()["data"].as_array().into_iter().flatten() {
-                    told::check(event).unwrap_or_else(|fault| panic!("{fault}\n{}", answer.described()));
+                    event_contract::check(event).unwrap_or_else(|fault| panic!("{fault}\n{}", answer.described()));
                 }
             }
         }
@@ -191,7 +191,7 @@ impl Contract {
         let validator = self.validator(&format!("{id} {code}"), true, || schema.clone());
         let errors = faults(&validator, &body);
         assert!(errors.is_empty(), "the answer does not match the document: {errors:#?}\n{}", answer.described());
-        places::found(&self.document, schema, &body, &format!("{id} {code}"), &mut |place| {
+        property_paths::found(&self.document, schema, &body, &format!("{id} {code}"), &mut |place| {
             seen::saw(self.name, &format!("property {place}"));
         });
     }

@@ -17,17 +17,17 @@ use std::{
 use serde_json::Value;
 
 use crate::{
-    contract::{Contract, REVISION, places, told},
+    contract::{Contract, REVISION, event_contract, property_paths},
     document::kept,
 };
 
 /// The minimum coverage of responses, properties and inputs, in per cent.
-const LEAST: usize = 95;
+const MIN_COVERAGE: usize = 95;
 
 /// The parts of a document, by their kind.
 type Promised = BTreeMap<&'static str, BTreeSet<String>>;
 
-fn promised(contract: &Contract) -> Promised {
+fn documented_parts(contract: &Contract) -> Promised {
     let mut all = Promised::new();
     let (mut answered, mut taken) = (BTreeSet::new(), BTreeSet::new());
     for operation in contract.operations() {
@@ -37,7 +37,7 @@ fn promised(contract: &Contract) -> Promised {
             all.entry("answers").or_default().insert(format!("answer {id} {code}"));
             let schema = &response["content"]["application/json"]["schema"];
             let mut places = BTreeSet::new();
-            places::all(document, schema, &format!("{id} {code}"), &mut answered, &mut places);
+            property_paths::all(document, schema, &format!("{id} {code}"), &mut answered, &mut places);
             all.entry("properties").or_default().extend(places.into_iter().map(|place| format!("property {place}")));
             for name in response["headers"].as_object().into_iter().flatten().map(|(name, _)| name.to_ascii_lowercase()) {
                 all.entry("headers").or_default().insert(format!("header {id} {code} {name}"));
@@ -46,7 +46,7 @@ fn promised(contract: &Contract) -> Promised {
         let inputs = all.entry("inputs").or_default();
         let schema = &operation.node["requestBody"]["content"]["application/json"]["schema"];
         let mut places = BTreeSet::new();
-        places::all(document, schema, &format!("{id} body"), &mut taken, &mut places);
+        property_paths::all(document, schema, &format!("{id} body"), &mut taken, &mut places);
         inputs.extend(places.into_iter().map(|place| format!("sent {place}")));
         for name in operation.node["parameters"].as_array().into_iter().flatten().filter_map(|parameter| parameter["name"].as_str()) {
             inputs.insert(format!("parameter {id} {name}"));
@@ -60,11 +60,11 @@ fn promised_events(contract: &Contract) -> Promised {
     let mut all = Promised::new();
     let resources = contract.document["components"]["schemas"].as_object().into_iter().flatten();
     let mut visited: BTreeSet<String> = resources.map(|(name, _)| name.clone()).collect();
-    for kind in told::document()["webhooks"].as_object().into_iter().flatten().map(|(kind, _)| kind) {
+    for kind in event_contract::document()["webhooks"].as_object().into_iter().flatten().map(|(kind, _)| kind) {
         all.entry("operations").or_default().insert(format!("event {kind}"));
         let mut places = BTreeSet::new();
-        if let Some(schema) = told::payload(kind) {
-            places::all(told::document(), schema, kind, &mut visited, &mut places);
+        if let Some(schema) = event_contract::payload(kind) {
+            property_paths::all(event_contract::document(), schema, kind, &mut visited, &mut places);
         }
         all.entry("properties").or_default().extend(places.into_iter().map(|place| format!("property {place}")));
         for name in ["webhook-id", "webhook-timestamp", "webhook-signature"] {
@@ -89,7 +89,8 @@ fn the_documents_are_covered() {
     let read = |name: &str| -> Value { serde_json::from_str(&kept(name)).expect("a committed document is JSON") };
     let (contract, settings) = (Contract::new(read(&format!("{REVISION}.json"))), Contract::of_settings(read("settings.json")));
     let events = format!("events-{REVISION}");
-    let documents = [(REVISION, promised(&contract)), ("settings", promised(&settings)), (&events, promised_events(&contract))];
+    let documents =
+        [(REVISION, documented_parts(&contract)), ("settings", documented_parts(&settings)), (&events, promised_events(&contract))];
     let (seen, counted) = (lines("seen"), lines("requests"));
     let mut short = Vec::new();
     for (name, promised) in documents {
@@ -100,7 +101,7 @@ fn the_documents_are_covered() {
             let least = match *what {
                 "operations" => 100,
                 "headers" => 0,
-                _ => LEAST,
+                _ => MIN_COVERAGE,
             };
             let found = keys.len() - missing.len();
             table += &format!("  {what} {found}/{}", keys.len());

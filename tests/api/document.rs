@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{
     REV_A,
-    contract::{Contract, REVISION, told},
+    contract::{Contract, REVISION, event_contract},
     harness::{ALL_SCOPES, one},
 };
 
@@ -102,7 +102,7 @@ fn events_have_a_separate_document() {
     let document: Value = serde_json::from_str(&committed).expect("the committed document is JSON");
     for (kind, webhook) in document["webhooks"].as_object().expect("webhooks") {
         let example = &webhook["post"]["requestBody"]["content"]["application/json"]["examples"]["demo"]["value"];
-        assert_eq!(told::conforms(example), Ok(kind.as_str()));
+        assert_eq!(event_contract::conforms(example), Ok(kind.as_str()));
     }
     check_references(&document);
     jsonschema::draft202012::meta::validate(&json!({"$defs": document["components"]["schemas"]})).expect("schemas of JSON Schema 2020-12");

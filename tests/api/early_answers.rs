@@ -10,22 +10,22 @@ use std::{
 
 use serde_json::json;
 
-use crate::{harness::world, settings::Plane};
+use crate::{harness::world, settings::SettingsClient};
 
 /// The delay between the head of a request and its body.
-const BEHIND: Duration = Duration::from_millis(20);
+const BODY_DELAY: Duration = Duration::from_millis(20);
 
 /// A persistent connection.
-struct Kept(TcpStream);
+struct PersistentConnection(TcpStream);
 
 /// The status of a response, and whether the server closes the connection after it.
 #[derive(Debug, PartialEq, Eq)]
-struct Seen {
+struct ResponseOutcome {
     status: u16,
     closes: bool,
 }
 
-impl Kept {
+impl PersistentConnection {
     fn open() -> Self {
         let stream = TcpStream::connect(&world().server.address).expect("the server listens");
         stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a time-out");
@@ -37,7 +37,7 @@ impl Kept {
     }
 
     /// Reads the next response that is not a 1xx. `None`: the connection ended.
-    fn answer(&mut self) -> Option<Seen> {
+    fn answer(&mut self) -> Option<ResponseOutcome> {
         let mut bytes = Vec::new();
         let head = loop {
             if let Some(end) = bytes.windows(4).position(|four| four == b"\r\n\r\n") {
@@ -56,13 +56,13 @@ impl Kept {
         if let Some(length) = header("content-length:") {
             self.0.read_exact(&mut vec![0; length.parse().expect("a length")]).expect("the whole answer");
         }
-        Some(Seen { status, closes: header("connection:") == Some("close") })
+        Some(ResponseOutcome { status, closes: header("connection:") == Some("close") })
     }
 
     /// Sends a further request on the connection. Returns whether it is answered.
     fn goes_on(&mut self) -> bool {
         let get = format!("GET /v1/teams HTTP/1.1\r\nhost: x\r\nx-api-key: {}\r\n\r\n", world().one.key.as_deref().unwrap_or_default());
-        self.0.write_all(get.as_bytes()).is_ok() && self.answer() == Some(Seen { status: 200, closes: false })
+        self.0.write_all(get.as_bytes()).is_ok() && self.answer() == Some(ResponseOutcome { status: 200, closes: false })
     }
 }
 
@@ -85,19 +85,19 @@ fn early() -> Vec<(String, u16)> {
 fn a_body_after_its_early_answer_does_not_end_the_connection() {
     let body = json!({"statuses": ["open"]}).to_string();
     for (head, status) in early() {
-        let mut connection = Kept::open();
+        let mut connection = PersistentConnection::open();
         for length in [body.len(), 1024 * 1024] {
             let body = body.clone() + &" ".repeat(length - body.len());
             connection.send(format!("{head}content-length: {length}\r\n\r\n").as_bytes());
             let begun = Instant::now();
-            assert_eq!(connection.answer(), Some(Seen { status, closes: false }), "{head}");
+            assert_eq!(connection.answer(), Some(ResponseOutcome { status, closes: false }), "{head}");
             assert!(begun.elapsed() < Duration::from_secs(2), "the answer waited for the body: {head}");
-            thread::sleep(BEHIND);
+            thread::sleep(BODY_DELAY);
             connection.send(body.as_bytes());
             assert!(connection.goes_on(), "{head} {length}");
             connection.send(format!("{head}transfer-encoding: chunked\r\n\r\n").as_bytes());
-            assert_eq!(connection.answer(), Some(Seen { status, closes: false }), "{head}");
-            thread::sleep(BEHIND);
+            assert_eq!(connection.answer(), Some(ResponseOutcome { status, closes: false }), "{head}");
+            thread::sleep(BODY_DELAY);
             connection.send(format!("{:x}\r\n{body}\r\n0\r\n\r\n", body.len()).as_bytes());
             assert!(connection.goes_on(), "{head} in chunks");
         }
@@ -109,15 +109,15 @@ fn a_body_that_is_too_large_is_answered_and_the_connection_stays() {
     let key = world().one.key.clone().unwrap_or_default();
     let head = format!("POST /v1/tickets/list HTTP/1.1\r\nhost: x\r\nx-api-key: {key}\r\n");
     let large = vec![b' '; 1024 * 1024 + 1];
-    let mut connection = Kept::open();
+    let mut connection = PersistentConnection::open();
     connection.send(format!("{head}content-length: {}\r\n\r\n", large.len()).as_bytes());
-    assert_eq!(connection.answer(), Some(Seen { status: 413, closes: false }));
+    assert_eq!(connection.answer(), Some(ResponseOutcome { status: 413, closes: false }));
     connection.send(&large);
     assert!(connection.goes_on());
     connection.send(format!("{head}transfer-encoding: chunked\r\n\r\n{:x}\r\n", large.len()).as_bytes());
     connection.send(&large);
-    assert_eq!(connection.answer(), Some(Seen { status: 413, closes: false }));
-    thread::sleep(BEHIND);
+    assert_eq!(connection.answer(), Some(ResponseOutcome { status: 413, closes: false }));
+    thread::sleep(BODY_DELAY);
     connection.send(b"\r\n5\r\nabcde\r\n0\r\n\r\n");
     assert!(connection.goes_on());
 }
@@ -126,15 +126,15 @@ fn a_body_that_is_too_large_is_answered_and_the_connection_stays() {
 fn an_answer_that_ends_its_connection_announces_that_and_can_be_read() {
     const ENDLESS: usize = 1 << 40;
     for (head, status) in early() {
-        let mut connection = Kept::open();
+        let mut connection = PersistentConnection::open();
         connection.send(format!("{head}content-length: {ENDLESS}\r\n\r\n").as_bytes());
         // Body bytes that are sent before the response is read do not destroy the response.
         connection.send(&vec![b' '; 1024 * 1024]);
-        assert_eq!(connection.answer(), Some(Seen { status, closes: true }), "{head}");
+        assert_eq!(connection.answer(), Some(ResponseOutcome { status, closes: true }), "{head}");
         drop(connection);
-        let mut connection = Kept::open();
+        let mut connection = PersistentConnection::open();
         connection.send(format!("{head}content-length: 2\r\nexpect: 100-continue\r\n\r\n").as_bytes());
-        assert_eq!(connection.answer(), Some(Seen { status, closes: true }), "{head}");
+        assert_eq!(connection.answer(), Some(ResponseOutcome { status, closes: true }), "{head}");
         connection.send(b"{}");
         assert_eq!(connection.answer(), None, "{head}");
     }
@@ -143,9 +143,9 @@ fn an_answer_that_ends_its_connection_announces_that_and_can_be_read() {
 #[test]
 fn a_body_that_never_comes_ends_the_connection_in_seconds() {
     let (head, status) = early().remove(0);
-    let mut connection = Kept::open();
+    let mut connection = PersistentConnection::open();
     connection.send(format!("{head}content-length: 100\r\n\r\n{{").as_bytes());
-    assert_eq!(connection.answer(), Some(Seen { status, closes: false }));
+    assert_eq!(connection.answer(), Some(ResponseOutcome { status, closes: false }));
     let begun = Instant::now();
     assert_eq!(connection.answer(), None);
     assert!((1..20).contains(&begun.elapsed().as_secs()), "{:?}", begun.elapsed());
@@ -153,13 +153,13 @@ fn a_body_that_never_comes_ends_the_connection_in_seconds() {
 
 #[test]
 fn a_request_that_is_read_whole_keeps_its_connection_open() {
-    let plane = Plane::open();
+    let plane = SettingsClient::open();
     let mut stream = TcpStream::connect(&plane.api.address).expect("the server listens");
     let body = json!({"name": "", "scopes": []}).to_string();
     let head = format!("POST /settings/v1/keys HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {}\r\n", plane.token);
     for _ in 0..3 {
         stream.write_all(format!("{head}content-length: {}\r\n\r\n{body}", body.len()).as_bytes()).expect("the server reads");
-        let mut kept = Kept(stream.try_clone().expect("a socket"));
-        assert_eq!(kept.answer(), Some(Seen { status: 400, closes: false }));
+        let mut kept = PersistentConnection(stream.try_clone().expect("a socket"));
+        assert_eq!(kept.answer(), Some(ResponseOutcome { status: 400, closes: false }));
     }
 }

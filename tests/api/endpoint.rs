@@ -16,7 +16,7 @@ use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
-use crate::{contract::told, harness::Settings};
+use crate::{contract::event_contract, harness::Settings};
 
 /// How long a test waits for a delivery.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -26,12 +26,12 @@ pub const PRIVATE: Settings<'static> = &[("COUNTERPART_SIMULATE_CHANNELS", "true
 
 /// A request that an endpoint received.
 #[derive(Clone, Debug)]
-pub struct Seen {
+pub struct ReceivedDelivery {
     pub headers: HashMap<String, String>,
     pub body: String,
 }
 
-impl Seen {
+impl ReceivedDelivery {
     pub fn id(&self) -> &str {
         &self.headers["webhook-id"]
     }
@@ -47,14 +47,14 @@ impl Seen {
 }
 
 /// The status line and the body of a response.
-pub type Reply = fn(&Seen) -> (&'static str, String);
+pub type Reply = fn(&ReceivedDelivery) -> (&'static str, String);
 
 /// A local endpoint that responds with 200, unless the test sets another response or delays responses.
 #[derive(Clone)]
 pub struct Endpoint {
     pub port: u16,
     pub connections: Arc<AtomicUsize>,
-    seen: Arc<Mutex<Vec<Seen>>>,
+    seen: Arc<Mutex<Vec<ReceivedDelivery>>>,
     /// The number of responses that may still be sent. `None`: no limit.
     answers: Arc<(Mutex<Option<usize>>, Condvar)>,
     reply: Arc<Mutex<Reply>>,
@@ -110,8 +110,8 @@ impl Endpoint {
         }
         let mut body = vec![0; headers.get("content-length")?.parse().ok()?];
         reader.read_exact(&mut body).ok()?;
-        let seen = Seen { headers, body: String::from_utf8(body).ok()? };
-        if let Err(fault) = told::check_delivery(&seen.headers, &seen.body) {
+        let seen = ReceivedDelivery { headers, body: String::from_utf8(body).ok()? };
+        if let Err(fault) = event_contract::check_delivery(&seen.headers, &seen.body) {
             self.faults.lock().ok()?.push(fault);
         }
         let (status, said) = (self.reply.lock().ok()?)(&seen);
@@ -133,7 +133,7 @@ impl Endpoint {
         *self.reply.lock().expect("not poisoned") = reply;
     }
 
-    pub fn seen(&self) -> Vec<Seen> {
+    pub fn seen(&self) -> Vec<ReceivedDelivery> {
         assert_eq!(*self.faults.lock().expect("not poisoned"), [""; 0]);
         self.seen.lock().expect("not poisoned").clone()
     }

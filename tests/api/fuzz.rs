@@ -13,9 +13,9 @@ use crate::{
 const ROUNDS: usize = 60;
 
 /// Pseudo-random number generator (xorshift) with a seed, so that a failure can be repeated.
-struct Dice(u64);
+struct SeededRandom(u64);
 
-impl Dice {
+impl SeededRandom {
     fn roll(&mut self, sides: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -135,7 +135,7 @@ const STRINGS: [&str; 20] = [
     "𝕏\u{202e}\u{200d}",
 ];
 
-fn query(dice: &mut Dice) -> String {
+fn query(dice: &mut SeededRandom) -> String {
     let mut pairs = Vec::new();
     for _ in 0..dice.roll(5) {
         let long = "x".repeat(1 + dice.roll(4000));
@@ -145,7 +145,7 @@ fn query(dice: &mut Dice) -> String {
     pairs.join(dice.pick(&["&", "&", "&", "&&", ";"]))
 }
 
-fn value(dice: &mut Dice, depth: usize) -> Value {
+fn value(dice: &mut SeededRandom, depth: usize) -> Value {
     match dice.roll(if depth > 0 { 12 } else { 8 }) {
         0 => Value::Null,
         1 => json!(dice.roll(2) == 0),
@@ -157,12 +157,12 @@ fn value(dice: &mut Dice, depth: usize) -> Value {
     }
 }
 
-fn object(dice: &mut Dice, depth: usize) -> Value {
+fn object(dice: &mut SeededRandom, depth: usize) -> Value {
     (0..dice.roll(5)).map(|_| (dice.pick(&PROPERTIES).to_owned(), value(dice, depth))).collect()
 }
 
 /// Returns a body: often JSON with the outline of a valid body, at times broken JSON.
-fn body(dice: &mut Dice) -> Vec<u8> {
+fn body(dice: &mut SeededRandom) -> Vec<u8> {
     let mut bytes = match dice.roll(4) {
         0 => value(dice, 4),
         1 => json!({"advancedFilters": object(dice, 3)}),
@@ -189,7 +189,7 @@ fn body(dice: &mut Dice) -> Vec<u8> {
     bytes
 }
 
-fn request(dice: &mut Dice, route: &Route) -> Call {
+fn request(dice: &mut SeededRandom, route: &Route) -> Call {
     let mut call = one().call(&route.method, &route.path).raw_query(&query(dice));
     match dice.roll(6) {
         0 => {
@@ -210,7 +210,7 @@ fn request(dice: &mut Dice, route: &Route) -> Call {
 
 #[test]
 fn malformed_requests_get_documented_answers_and_the_server_keeps_running() {
-    let mut dice = Dice(0x5eed_2025_0001);
+    let mut dice = SeededRandom(0x5eed_2025_0001);
     for route in routes() {
         for _ in 0..ROUNDS {
             let answer = request(&mut dice, &route).send();

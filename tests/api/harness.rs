@@ -16,7 +16,7 @@ use std::{
 
 use serde_json::Value;
 
-use crate::{client::Api, contract::told, fixture};
+use crate::{client::Api, contract::event_contract, fixture};
 
 pub const BINARY: &str = env!("CARGO_BIN_EXE_counterpart");
 
@@ -109,7 +109,7 @@ impl Database {
         let (printed, complaint) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
         assert!(output.status.success(), "counterpart {} ended with {}:\n{printed}{complaint}", arguments.join(" "), output.status);
         if arguments.first() == Some(&"events") {
-            told::check_lines(&printed);
+            event_contract::check_lines(&printed);
         }
         printed.trim_end().to_owned()
     }

@@ -8,8 +8,8 @@ use crate::{
     REV_A,
     client::Answer,
     harness::{ALL_SCOPES, Database},
-    settings::{DEE, Plane, grant},
-    writes::Desk,
+    settings::{DEE, SettingsClient, grant},
+    writes::StoreServer,
 };
 
 const KIB: usize = 1024;
@@ -22,20 +22,20 @@ fn thai(bytes: usize) -> String {
 
 #[test]
 fn a_comment_has_at_most_64_kib_of_utf_8() {
-    let desk = Desk::open();
+    let desk = StoreServer::open();
     desk.comment("conv-free", &thai(MOST)).ok();
-    desk.unmoved(|| desk.comment("conv-free", &thai(MOST + 1)).refuses("body.text"));
+    desk.assert_unchanged(|| desk.comment("conv-free", &thai(MOST + 1)).refuses("body.text"));
     assert_eq!(desk.comments("conv-free")[0]["noteData"]["text"], thai(MOST));
 }
 
 #[test]
 fn a_field_value_has_at_most_64_kib_of_utf_8() {
-    let desk = Desk::open();
+    let desk = StoreServer::open();
     desk.set("t-set", "f-notes", json!(thai(MOST))).ok();
     desk.set_contact("con-new", "c-notes", json!(thai(MOST))).ok();
     desk.close(json!({"ticketId": "t-free", "ticketFields": {"f-notes": thai(MOST)}})).ok();
     let several = json!([format!("x{}", thai(40 * KIB)), format!("x{}", thai(30 * KIB))]);
-    desk.unmoved(|| {
+    desk.assert_unchanged(|| {
         desk.set("t-set", "f-notes", json!(thai(MOST + 1))).refuses("body.newValue");
         desk.set("t-set", "f-texts", several.clone()).refuses("body.newValue");
         desk.set_contact("con-new", "c-notes", json!(thai(MOST + 1))).refuses("body.value");
@@ -46,7 +46,7 @@ fn a_field_value_has_at_most_64_kib_of_utf_8() {
 
 #[test]
 fn a_text_that_is_sent_has_a_limit_where_the_contract_gives_none() {
-    let desk = Desk::channels();
+    let desk = StoreServer::channels();
     if REV_A {
         desk.text("conv-web", &thai(MOST)).ok();
         desk.text("conv-web", &thai(MOST + 1)).refuses("body.text");
@@ -78,7 +78,7 @@ fn a_slow_pattern_keeps_no_other_write_waiting() {
     let mut lines = crate::fixture::desk();
     let field = lines.iter_mut().find(|line| line["record"]["id"] == "f-code").expect("a field");
     field["record"]["regex"] = json!(SLOW);
-    let desk = Desk::with(&[("desk", lines)]);
+    let desk = StoreServer::with(&[("desk", lines)]);
     let slow = || desk.set("t-set", "f-code", json!("a ".repeat(MOST / 2))).refuses("body.newValue");
     slow();
     let worst = std::thread::scope(|scope| {
@@ -110,7 +110,7 @@ fn limited(attempts: usize, ask: impl Fn() -> Answer) -> String {
 
 #[test]
 fn a_429_names_the_limit_that_was_reached() {
-    let plane = Plane::with(&[("COUNTERPART_RATE_LIMIT", "2/s"), ("COUNTERPART_STORE_RATE_LIMIT", "5/s")]);
+    let plane = SettingsClient::with(&[("COUNTERPART_RATE_LIMIT", "2/s"), ("COUNTERPART_STORE_RATE_LIMIT", "5/s")]);
     let desk = &plane.desk;
     let message = limited(40, || desk.api.get("/labels").exchange());
     assert!(message.starts_with("`x-api-key` has used up its rate limit of 2 requests a second"), "{message}");
@@ -132,7 +132,7 @@ fn a_429_names_the_limit_that_was_reached() {
 
 #[test]
 fn unknown_tokens_are_limited_by_their_address() {
-    let plane = Plane::with(&[("COUNTERPART_RATE_LIMIT", "1/s")]);
+    let plane = SettingsClient::with(&[("COUNTERPART_RATE_LIMIT", "1/s")]);
     // Left out is `sendLink`, which has separate limits.
     for operation in crate::contract::settings(&plane.api).operations().into_iter().filter(|operation| operation.id != "sendLink") {
         let message = limited(20, || {
@@ -146,7 +146,7 @@ fn unknown_tokens_are_limited_by_their_address() {
 
 #[test]
 fn a_store_has_at_most_the_configured_numbers_of_webhooks_and_keys() {
-    let plane = Plane::with(&[("COUNTERPART_MAX_WEBHOOKS", "2"), ("COUNTERPART_MAX_KEYS", "3")]);
+    let plane = SettingsClient::with(&[("COUNTERPART_MAX_WEBHOOKS", "2"), ("COUNTERPART_MAX_KEYS", "3")]);
     let hook = || plane.post("/webhooks", json!({"url": "https://example.com/"}));
     let key = || plane.post("/keys", json!({"name": "x", "scopes": ["labels:read"]}));
     let first = hook().ok()["webhook"]["id"].clone();
@@ -177,7 +177,7 @@ fn the_command_line_enforces_the_same_numbers() {
 
 #[test]
 fn an_admin_cannot_act_for_an_owner() {
-    let plane = Plane::open();
+    let plane = SettingsClient::open();
     let dee = grant(&plane.desk, "token", DEE);
     let as_admin = |method: &str, path: &str| plane.call_as(&dee, method, path);
     let before = plane.changes();
@@ -210,7 +210,7 @@ const PAGES_UNDER_WAY: usize = if REV_A { 10 } else { 5 };
 
 /// Opens connections, requests a page of long comments on each, and reads only the first bytes of each response. Returns the connections
 /// with the status of each.
-fn untaken(api: &crate::client::Api, connections: usize) -> Vec<(std::net::TcpStream, String)> {
+fn unread_responses(api: &crate::client::Api, connections: usize) -> Vec<(std::net::TcpStream, String)> {
     use std::io::{Read, Write};
     let key = api.key.as_deref().unwrap_or_default();
     let path = format!("/v1/messages/internal-comments?conversationId=conv-free&pageSize={LARGEST_PAGE}");
@@ -227,13 +227,13 @@ fn untaken(api: &crate::client::Api, connections: usize) -> Vec<(std::net::TcpSt
 
 #[test]
 fn unread_answers_count_against_their_key() {
-    let desk = Desk::open();
+    let desk = StoreServer::open();
     let text = thai(MOST);
     (0..100).for_each(|_| {
         desk.comment("conv-free", &text).ok();
     });
     // A hundred comments are six and a half MB, and each unread response counts as in transmission in full.
-    let sockets = untaken(&desk.api, 12);
+    let sockets = unread_responses(&desk.api, 12);
     let (sent, refused): (Vec<_>, Vec<_>) = sockets.iter().map(|(_, status)| status.as_str()).partition(|status| *status == "HTTP/1.1 200");
     assert_eq!((sent.len(), refused), (PAGES_UNDER_WAY, vec!["HTTP/1.1 429"; 12 - PAGES_UNDER_WAY]));
     let page = |api: &crate::client::Api| {

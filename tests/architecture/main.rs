@@ -1,11 +1,11 @@
-//! Architecture tests: check which top-level modules of the sources (rooms) may import which, and where certain names are allowed.
+//! Architecture tests: check which top-level modules of the sources may import which, and where certain names are allowed.
 
+mod module_layers;
 mod names;
-mod rooms;
 
 use std::path::{Path, PathBuf};
 
-/// The top-level modules (rooms), each with the modules that it may import from.
+/// The top-level modules, each with the modules that it may import from.
 const MAY_IMPORT: [(&str, &[&str]); 14] = [
     ("domain", &[]),
     ("config", &["domain"]),

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use super::{lines, none};
 
 /// Names that several files define for the same thing: a kind of record that has a type in each layer or revision, and idioms.
-const SAME_THING: [(&str, &[&str]); 4] = [
+const SHARED_NAMES: [(&str, &[&str]); 4] = [
     (
-        "a noun of the domain, and its form in answers, events or imports",
+        "a record type of the domain, and its form in responses, events or imports",
         &[
             "Account",
             "Actor",
@@ -61,9 +61,9 @@ fn a_type_name_stands_for_one_thing() {
         }
     }
     assert!(files.len() > 300, "no types were read");
-    let known = |name: &str| SAME_THING.iter().any(|(_, names)| names.contains(&name));
+    let known = |name: &str| SHARED_NAMES.iter().any(|(_, names)| names.contains(&name));
     let twice = files.iter().filter(|(name, files)| files.len() > 1 && !known(name));
     none("a type name stands for several things", twice.map(|(name, files)| format!("{name}: {}", files.join(", "))));
-    let idle = SAME_THING.iter().flat_map(|(_, names)| *names).filter(|name| files.get(**name).is_none_or(|files| files.len() < 2));
+    let idle = SHARED_NAMES.iter().flat_map(|(_, names)| *names).filter(|name| files.get(**name).is_none_or(|files| files.len() < 2));
     none("a name is listed that one file defines", idle.map(|name| (*name).to_owned()));
 }

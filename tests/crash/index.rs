@@ -19,7 +19,7 @@ use crate::{
     fixture::at,
     harness::{ALL_SCOPES, Database, Server},
     id,
-    load::Dice,
+    load::RandomSource,
     seed, setting,
 };
 
@@ -43,7 +43,7 @@ fn lines() -> Vec<Value> {
 
 /// The damage to the index while no process runs.
 #[derive(Clone, Copy, Debug)]
-enum Spoil {
+enum IndexDamage {
     Nothing,
     Delete,
     Truncate,
@@ -59,8 +59,8 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-impl Spoil {
-    fn carry_out(self, folder: &Path, dice: &mut Dice) {
+impl IndexDamage {
+    fn carry_out(self, folder: &Path, dice: &mut RandomSource) {
         let files = files(folder);
         if files.is_empty() {
             return;
@@ -140,8 +140,8 @@ fn a_search_finds_what_a_scan_finds_after_damage_to_the_index() {
     let mut database = database;
     let answered = AtomicUsize::new(0);
     for cycle in 0..cycles {
-        let mut dice = Dice::new(seed, cycle, 100);
-        let spoil = [Spoil::Delete, Spoil::Nothing, Spoil::Truncate, Spoil::Overwrite][cycle as usize % 4];
+        let mut dice = RandomSource::new(seed, cycle, 100);
+        let spoil = [IndexDamage::Delete, IndexDamage::Nothing, IndexDamage::Truncate, IndexDamage::Overwrite][cycle as usize % 4];
         spoil.carry_out(&folder, &mut dice);
         // The kill comes at a random time between the start of the index build, or the first writes, and some commits later.
         let arrived = answered.load(Ordering::Relaxed) + (cycle + cycle / 4) as usize % 2;
@@ -168,7 +168,7 @@ fn a_search_finds_what_a_scan_finds_after_damage_to_the_index() {
         );
         // Damages what the killed process left.
         if dice.roll(2) == 0 {
-            Spoil::Truncate.carry_out(&folder, &mut dice);
+            IndexDamage::Truncate.carry_out(&folder, &mut dice);
         }
         let server = Server::start(database);
         compare(&server.api_of(&key), &format!("cycle {cycle}"));

@@ -15,7 +15,7 @@ use crate::{
     client::{Api, Call},
     contract,
     harness::BINARY,
-    model::Talk,
+    model::ConversationModel,
 };
 
 /// A kind of write.
@@ -76,9 +76,9 @@ impl Write {
 }
 
 /// Pseudo-random number generator (xorshift) with a seed, so that the choices of a failed run can be repeated.
-pub struct Dice(u64);
+pub struct RandomSource(u64);
 
-impl Dice {
+impl RandomSource {
     pub fn new(seed: u64, cycle: u64, who: usize) -> Self {
         let mixed = seed ^ (cycle << 8 | who as u64).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let mut dice = Self(mixed.max(1));
@@ -125,12 +125,12 @@ pub struct Load<'a> {
 impl Load<'_> {
     /// Sends writes to one conversation, one after the other, until the server is killed. At most the last write has an unknown outcome, or
     /// the last few writes if they are inbound messages.
-    pub fn write(&self, number: usize, talk: &Talk, mut dice: Dice) -> Vec<Write> {
+    pub fn write(&self, number: usize, talk: &ConversationModel, mut dice: RandomSource) -> Vec<Write> {
         let (mut ticket, mut label) = (talk.ticket.clone(), talk.label);
         let mut log: Vec<Write> = Vec::new();
         loop {
             // The writers begin with different operations, so that even a short run contains each operation.
-            let operation = if log.is_empty() { offered(number) } else { dice.operation() };
+            let operation = if log.is_empty() { first_operation(number) } else { dice.operation() };
             if operation == Operation::Receive {
                 let count = 1 + dice.roll(3);
                 let first = log.len();
@@ -169,7 +169,7 @@ impl Load<'_> {
         }
     }
 
-    fn next(&self, operation: Operation, value: String, talk: &Talk, ticket: &str, label: usize) -> Write {
+    fn next(&self, operation: Operation, value: String, talk: &ConversationModel, ticket: &str, label: usize) -> Write {
         let conversation = &talk.conversation;
         let mut unique = value.clone();
         let body = match operation {
@@ -187,7 +187,7 @@ impl Load<'_> {
 
     /// Receives inbound messages with a separate process. If that process is killed, another process gets the messages without a response.
     /// Returns false if the server was killed before all messages had a response.
-    fn receive(&self, writes: &mut [Write], dice: &mut Dice) -> bool {
+    fn receive(&self, writes: &mut [Write], dice: &mut RandomSource) -> bool {
         let doomed = dice.once_in(2);
         let mut fuse = dice.once_in(3).then(|| Duration::from_millis(5 + dice.roll(80) as u64));
         let mut from = 0;
@@ -208,7 +208,7 @@ impl Load<'_> {
     }
 
     /// Reads new events with `counterpart events` again and again, until the server is killed.
-    pub fn read_events(&self, events: &mut Vec<String>, mut dice: Dice) {
+    pub fn read_events(&self, events: &mut Vec<String>, mut dice: RandomSource) {
         while !self.killing.load(Ordering::SeqCst) {
             let doomed = dice.once_in(2);
             let arguments = ["events", "--store", STORE, "--after", &events.len().to_string()];
@@ -247,7 +247,7 @@ pub fn repeat(api: &Api, url: &str, log: &[Write], happened: &[bool], repeated: 
 }
 
 /// Returns the first operation of a writer. Consecutive writers get different operations; operations that never occur are left out.
-fn offered(number: usize) -> Operation {
+fn first_operation(number: usize) -> Operation {
     let offered: Vec<_> = OPERATIONS.iter().filter(|(_, weight)| *weight > 0).collect();
     offered[number % offered.len()].0
 }
@@ -260,7 +260,7 @@ pub fn label_id(label: usize) -> String {
     format!("lab-{label}")
 }
 
-fn inbound(talk: &Talk, value: &str) -> Write {
+fn inbound(talk: &ConversationModel, value: &str) -> Write {
     let body = json!({
         "accountId": "acc-widget", "referenceId": talk.conversation, "externalId": value, "sender": {"id": "visitor"}, "text": value,
     });

@@ -37,8 +37,8 @@ use std::{
 
 use client::{Api, Call};
 use harness::{ALL_SCOPES, Database, Key, Server};
-use load::{Dice, Load, OPERATIONS, Operation, Write};
-use model::{Found, Talk};
+use load::{Load, OPERATIONS, Operation, RandomSource, Write};
+use model::{ConversationModel, Found};
 use serde_json::{Value, json};
 
 /// The number of concurrent writers.
@@ -71,7 +71,7 @@ const NONE: [&str; 6] = [
 
 /// The counts of one or more kills.
 #[derive(Debug, Default)]
-struct Tally {
+struct KillCounts {
     answered: usize,
     /// Writes in flight when the server was killed: `happened` took effect, `lost` did not.
     happened: usize,
@@ -81,7 +81,7 @@ struct Tally {
     operations: HashSet<Operation>,
 }
 
-impl Tally {
+impl KillCounts {
     fn add(&mut self, other: Self) {
         self.answered += other.answered;
         self.happened += other.happened;
@@ -92,9 +92,9 @@ impl Tally {
 }
 
 /// The store under load, and its expected content.
-struct World {
+struct CrashedStore {
     key: Key,
-    talks: Vec<Talk>,
+    talks: Vec<ConversationModel>,
     contacts: HashSet<String>,
     /// Every event read so far, in its printed form.
     events: Vec<String>,
@@ -111,16 +111,16 @@ fn a_killed_server_loses_nothing_that_it_answered_and_leaves_nothing_half_done()
     let mut server = Server::start(database);
     let api = server.api_of(&key);
     let contacts = news(&api.post("/contacts/list", json!({})), &HashSet::new()).iter().map(id).collect();
-    let mut world = World { key, talks: (0..WRITERS).map(Talk::imported).collect(), contacts, events: Vec::new() };
+    let mut world = CrashedStore { key, talks: (0..WRITERS).map(ConversationModel::imported).collect(), contacts, events: Vec::new() };
 
     let chosen: HashSet<_> = OPERATIONS.iter().filter(|(_, weight)| *weight > 0).map(|(operation, _)| *operation).collect();
-    let mut tally = Tally::default();
+    let mut tally = KillCounts::default();
     for cycle in 0..MOST_CYCLES.max(cycles) {
         // The run ends once every operation had a response: on a slow machine few writes have one between two kills.
         if cycle >= cycles && tally.operations == chosen {
             break;
         }
-        let mut dice = Dice::new(seed, cycle, WRITERS);
+        let mut dice = RandomSource::new(seed, cycle, WRITERS);
         let delay = Duration::from_millis(50 + dice.roll(551) as u64);
         // Alternates the reopen window, so that both new tickets and reopened ones occur.
         let reopens = cycle % 2 == 0;
@@ -153,7 +153,7 @@ fn a_killed_server_loses_nothing_that_it_answered_and_leaves_nothing_half_done()
     assert!(cycles < 100 || tally.happened > 0, "no kill came between a commit and its answer");
 }
 
-impl World {
+impl CrashedStore {
     /// Puts the server under load, kills it, and starts another server on the same database. Returns the log of each writer.
     fn crash(&mut self, server: Server, seed: u64, cycle: u64, delay: Duration) -> (Server, Vec<Vec<Write>>) {
         let api = server.api_of(&self.key);
@@ -163,9 +163,9 @@ impl World {
         let (talks, events) = (&self.talks, &mut self.events);
         let (database, logs) = thread::scope(|scope| {
             let load = &load;
-            let write = |(number, talk)| scope.spawn(move || load.write(number, talk, Dice::new(seed, cycle, number)));
+            let write = |(number, talk)| scope.spawn(move || load.write(number, talk, RandomSource::new(seed, cycle, number)));
             let writers: Vec<_> = talks.iter().enumerate().map(write).collect();
-            let reader = scope.spawn(move || load.read_events(events, Dice::new(seed, cycle, WRITERS + 1)));
+            let reader = scope.spawn(move || load.read_events(events, RandomSource::new(seed, cycle, WRITERS + 1)));
 
             let start = Instant::now();
             while answered.load(Ordering::Relaxed) == 0 && start.elapsed() < PATIENCE {
@@ -178,17 +178,17 @@ impl World {
             joined(reader.join());
             (database, logs)
         });
-        let dead = Dead::of(&database);
+        let dead = KilledSessions::of(&database);
         let server = Server::start(database);
         dead.wait(&server.database);
         (server, logs)
     }
 
     /// Compares the content of the database with the logs of the writers, and repeats the writes that may be repeated.
-    fn inspect(&mut self, server: &Server, logs: &[Vec<Write>], reopens: bool) -> Tally {
+    fn inspect(&mut self, server: &Server, logs: &[Vec<Write>], reopens: bool) -> KillCounts {
         let api = server.api_of(&self.key);
         let happened = self.settle(server, logs, reopens);
-        let mut tally = Tally::default();
+        let mut tally = KillCounts::default();
         for (write, happened) in logs.iter().flatten().zip(happened.iter().flatten()) {
             match (&write.answer, happened) {
                 (Some(_), _) => {
@@ -324,9 +324,9 @@ fn setting(name: &str) -> Option<u64> {
 
 /// The sessions of killed processes on PostgreSQL. PostgreSQL notices late that a client was killed. Until then it still executes the
 /// client's statements, including a commit.
-struct Dead(String);
+struct KilledSessions(String);
 
-impl Dead {
+impl KilledSessions {
     const OTHERS: &str = "SELECT pid::text FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()";
 
     fn of(database: &Database) -> Self {

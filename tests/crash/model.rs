@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// The expected state of a conversation.
-pub struct Talk {
+pub struct ConversationModel {
     pub conversation: String,
     /// The id of the latest ticket.
     pub ticket: String,
@@ -57,7 +57,7 @@ pub fn conversation_of(event: &Value) -> &str {
 }
 
 /// Returns the parts of an event that the model can predict from the write.
-fn essence(event: &Value) -> Value {
+fn predictable_part(event: &Value) -> Value {
     let (kind, data) = (&event["type"], &event["data"]);
     let ticket = &data["ticket"];
     match kind.as_str().unwrap_or_default() {
@@ -83,7 +83,7 @@ fn id(row: &Value) -> String {
     crate::id(row)
 }
 
-impl Talk {
+impl ConversationModel {
     pub fn imported(number: usize) -> Self {
         let ticket = ticket(number);
         Self {
@@ -128,11 +128,11 @@ impl Talk {
                 "an answered write is not there: {write:?}\n  found: {:?} {:?}\n  then: {:?}\n  log: {log:#?}",
                 found.comments,
                 found.contacts,
-                found.events.iter().take(3).map(essence).collect::<Vec<_>>()
+                found.events.iter().take(3).map(predictable_part).collect::<Vec<_>>()
             );
             happened.push(done);
         }
-        let left: Vec<_> = found.events.iter().map(essence).collect();
+        let left: Vec<_> = found.events.iter().map(predictable_part).collect();
         assert!(
             left.is_empty() && found.comments.is_empty() && found.contacts.is_empty(),
             "{} has content that no write explains, or part of a write: {left:?} {:?} {:?}\n  log: {log:#?}",
@@ -168,7 +168,7 @@ impl Talk {
             Operation::Send => vec![json!(["message.sent", value])],
             Operation::Comment | Operation::Contact => unreachable!("these record no event"),
         };
-        if !events.iter().take(expected.len()).map(essence).eq(expected.iter().cloned()) {
+        if !events.iter().take(expected.len()).map(predictable_part).eq(expected.iter().cloned()) {
             return false;
         }
         let first = events.drain(..expected.len()).next().unwrap_or_default();

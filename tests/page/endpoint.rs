@@ -11,7 +11,7 @@ use std::{
     thread,
 };
 
-use crate::contract::told;
+use crate::contract::event_contract;
 
 /// Accepts deliveries until the process ends.
 #[derive(Clone)]
@@ -64,7 +64,7 @@ impl Endpoint {
         let length = headers.get("content-length").and_then(|length| length.parse().ok()).unwrap_or_default();
         let mut body = vec![0; length];
         reader.read_exact(&mut body)?;
-        if let Err(fault) = told::check_delivery(&headers, &String::from_utf8_lossy(&body)) {
+        if let Err(fault) = event_contract::check_delivery(&headers, &String::from_utf8_lossy(&body)) {
             self.faults.lock().expect("not poisoned").push(fault);
         }
         self.taken.fetch_add(1, Ordering::SeqCst);

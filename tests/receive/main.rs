@@ -1,7 +1,7 @@
 //! Tests of inbound messages with the built binary (`message receive`): always on SQLite, and on PostgreSQL if `COUNTERPART_TEST_POSTGRES`
 //! names a server on which databases may be created.
 
-mod as_sent;
+mod channel_spellings;
 
 use std::{
     io::Write,

@@ -76,7 +76,7 @@ fn stores() -> Vec<(&'static str, Vec<Value>)> {
 }
 
 /// A server of each revision on a copy of the same database, and the API keys by name. The key with the name of a store has every scope.
-struct Sides {
+struct ReplayServers {
     servers: [Server; 2],
     keys: BTreeMap<String, String>,
     folder: PathBuf,
@@ -91,7 +91,7 @@ struct Report {
     unseen: BTreeSet<String>,
 }
 
-impl Sides {
+impl ReplayServers {
     fn start() -> Self {
         let [older, newer] = binaries();
         let database = Database::of(&newer);
@@ -133,7 +133,7 @@ impl Sides {
     }
 }
 
-impl Drop for Sides {
+impl Drop for ReplayServers {
     fn drop(&mut self) {
         _ = fs::remove_dir_all(&self.folder);
     }
@@ -142,7 +142,7 @@ impl Drop for Sides {
 #[test]
 #[ignore = "needs a binary of each revision: tests/all.sh runs it"]
 fn every_difference_is_documented_and_every_documented_difference_occurs() {
-    let sides = Sides::start();
+    let sides = ReplayServers::start();
     let corpus = read("tests/replay/corpus.jsonl") + &generated::refused();
     let mut found = sides.replay(&corpus, &["--examples"]);
     let renamed = renamed::faults(&sides);

@@ -3,13 +3,13 @@
 
 use serde_json::{Value, json};
 
-use super::Sides;
+use super::ReplayServers;
 
 /// Conversations whose messages have every property.
 const CONVERSATIONS: [&str; 4] = ["conv-main", "conv-mail", "conv-wa", "conv-drunk"];
 
 /// Compares the messages of both servers. Returns a description of each property whose two values do not mean the same.
-pub fn faults(sides: &Sides) -> Vec<String> {
+pub fn faults(sides: &ReplayServers) -> Vec<String> {
     let mut found = Vec::new();
     for conversation in CONVERSATIONS {
         let query = [("conversationId", conversation), ("pageSize", "15")];

@@ -81,9 +81,9 @@ class Movers:
         if status != 200: self.wrong.append(f"{status} {json.dumps(answer)[:300]}")
 
     def let_catch_up(self):
-        """Waits, but not for long, while fewer writes are done than the rate asks for: walks take the processor from them."""
+        """Waits, at most half a second, while fewer writes are done than the rate asks for: walks take the processor from them."""
         waits = 0
-        while waits < 10 and self.done < self.rate * (time.monotonic() - self.began - 0.2):
+        while waits < 100 and self.done < self.rate * (time.monotonic() - self.began - 0.2):
             time.sleep(0.005)
             waits += 1
 

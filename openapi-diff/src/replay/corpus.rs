@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use crate::{
     Document,
-    references::Side,
+    references::DocumentIndex,
     values::{Object, empty, items, members, text},
 };
 
@@ -191,7 +191,7 @@ fn operations(document: &Document) -> Vec<String> {
 /// Returns the example request of an operation. None if a required parameter or the body has no example.
 fn example(document: &Document, operation: &str) -> Option<Request> {
     let described = document.described(operation)?;
-    let side = Side::new(document);
+    let side = DocumentIndex::new(document);
     let mut request = Request::to(operation)?;
     let mut query = Serializer::new(String::new());
     for parameter in items(described.get("parameters")) {
@@ -229,7 +229,7 @@ pub enum Credential {
 impl Document {
     /// Returns the first security scheme that takes a key in a header. None if the document has no such scheme.
     pub fn credential(&self) -> Option<Credential> {
-        let side = Side::new(self);
+        let side = DocumentIndex::new(self);
         let schemes = members(self.root.pointer("/components/securitySchemes").unwrap_or(empty()));
         schemes.values().find_map(|scheme| {
             let scheme = members(side.follow(scheme).ok()?);
@@ -253,7 +253,7 @@ impl Document {
 
     /// Whether the operation of a request takes a header, as the document describes it.
     pub fn takes_header(&self, request: &Request, name: &str) -> bool {
-        let side = Side::new(self);
+        let side = DocumentIndex::new(self);
         let operation = self.operation(&request.method, &request.path);
         let described = operation.as_deref().and_then(|operation| self.described(operation));
         items(described.and_then(|described| described.get("parameters"))).iter().any(|parameter| {

@@ -36,7 +36,8 @@ pub struct Unexplained {
 pub struct Replayed {
     pub requests: usize,
     pub unexplained: Vec<Unexplained>,
-    /// Documented differences that occurred: `METHOD PATH: RULE PLACE DETAIL`, or the key of a note.
+    /// The keys of the documented differences that occurred: `METHOD PATH: RULE PLACE DETAIL` for a change between the documents, and the
+    /// key in the migration notes for a difference in behaviour.
     pub seen: BTreeSet<String>,
     /// Documented differences that no response showed.
     pub unseen: BTreeSet<String>,

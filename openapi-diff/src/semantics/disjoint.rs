@@ -10,22 +10,22 @@ use super::{
         resolve::{Resolved, element, inner},
         values::{Object, flag, items, order},
     },
-    DEPTH, Semantics, SideSchema, Validity,
+    DEPTH, SchemaChecker, SideSchema, Validity,
     validity::{depends_on, requires},
 };
 
-impl<'a> Semantics<'_, 'a> {
+impl<'a> SchemaChecker<'_, 'a> {
     /// Whether no value is valid under both schemas.
     pub fn disjoint(&self, one: &SideSchema<'a>, other: &SideSchema<'a>, depth: usize) -> bool {
-        self.apart(one, other, false, depth)
+        self.are_disjoint(one, other, false, depth)
     }
 
     /// Whether no instance of the first schema is valid under the second one. An instance holds only properties that its schema declares.
     pub fn disjoint_instances(&self, one: &SideSchema<'a>, other: &SideSchema<'a>, depth: usize) -> bool {
-        self.apart(one, other, true, depth)
+        self.are_disjoint(one, other, true, depth)
     }
 
-    fn apart(&self, one: &SideSchema<'a>, other: &SideSchema<'a>, instances: bool, depth: usize) -> bool {
+    fn are_disjoint(&self, one: &SideSchema<'a>, other: &SideSchema<'a>, instances: bool, depth: usize) -> bool {
         if depth > DEPTH || !self.step() {
             return false;
         }
@@ -53,16 +53,20 @@ impl<'a> Semantics<'_, 'a> {
             }
         }
         if let Some(pieces) = self.pieces(one, &left) {
-            return pieces.iter().all(|piece| self.apart(piece, other, instances, depth + 1));
+            return pieces.iter().all(|piece| self.are_disjoint(piece, other, instances, depth + 1));
         }
         if let Some(pieces) = self.pieces(other, &right) {
-            return pieces.iter().all(|piece| self.apart(one, piece, instances, depth + 1));
+            return pieces.iter().all(|piece| self.are_disjoint(one, piece, instances, depth + 1));
         }
         for (schema, resolved, against, swapped) in [(one, &left, other, false), (other, &right, one, true)] {
             let parts = resolved.member("allOf");
             let apart = |position: usize| {
                 let part = schema.with(element(&parts, position));
-                if swapped { self.apart(against, &part, instances, depth + 1) } else { self.apart(&part, against, false, depth + 1) }
+                if swapped {
+                    self.are_disjoint(against, &part, instances, depth + 1)
+                } else {
+                    self.are_disjoint(&part, against, false, depth + 1)
+                }
             };
             if (0..items(parts.as_deref()).len()).any(apart) {
                 return true;
@@ -91,7 +95,7 @@ impl<'a> Semantics<'_, 'a> {
 
 /// Two schemas without `oneOf` and `anyOf`. Each method proves, for values of one JSON type, that no value is valid under both.
 struct Pair<'c, 'd, 'a> {
-    semantics: &'c Semantics<'d, 'a>,
+    semantics: &'c SchemaChecker<'d, 'a>,
     one: &'c SideSchema<'a>,
     other: &'c SideSchema<'a>,
     left: &'c Rc<Resolved<'a>>,
@@ -135,7 +139,7 @@ impl<'a> Pair<'_, '_, 'a> {
         let first = |resolved: &Rc<Resolved<'a>>| element(&resolved.member("prefixItems"), 0).or_else(|| resolved.member("items"));
         filled
             && first(self.left).zip(first(self.right)).is_some_and(|(a, b)| {
-                self.semantics.apart(&self.one.with(Some(a)), &self.other.with(Some(b)), self.instances, self.depth + 1)
+                self.semantics.are_disjoint(&self.one.with(Some(a)), &self.other.with(Some(b)), self.instances, self.depth + 1)
             })
     }
 
@@ -165,7 +169,7 @@ impl<'a> Pair<'_, '_, 'a> {
                 return true;
             }
             p.zip(q).is_some_and(|(p, q)| {
-                self.semantics.apart(&self.one.with(Some(p)), &self.other.with(Some(q)), self.instances, self.depth + 1)
+                self.semantics.are_disjoint(&self.one.with(Some(p)), &self.other.with(Some(q)), self.instances, self.depth + 1)
             })
         })
     }

@@ -12,13 +12,13 @@ use super::{
         resolve::{Resolved, element},
         values::{Object, both_same, flag, is_annotation, items, members, order},
     },
-    DEPTH, Semantics, SideSchema, Validity, Which, is_idle,
+    DEPTH, DocumentRole, SchemaChecker, SideSchema, Validity, has_no_effect_alone,
     validity::is_of,
 };
 
 const TYPES: [&str; 6] = ["null", "boolean", "number", "string", "array", "object"];
 
-impl<'a> Semantics<'_, 'a> {
+impl<'a> SchemaChecker<'_, 'a> {
     pub(super) fn fits(&self, sub: &SideSchema<'a>, sup: &SideSchema<'a>, depth: usize) -> bool {
         if depth > DEPTH || !self.step() {
             return false;
@@ -98,22 +98,22 @@ impl<'a> Semantics<'_, 'a> {
                 return types.iter().all(|name| self.fits(&typed(sub, &sub_object, name), sup, depth + 1));
             }
         }
-        let scope = Inclusions { semantics: self, sub, one, sub_object: &sub_object, sup, other, sup_object, depth };
+        let scope = KeywordContainment { semantics: self, sub, one, sub_object: &sub_object, sup, other, sup_object, depth };
         scope.types() && sup_object.keys().all(|key| scope.keyword(key)) && scope.properties()
     }
 
     /// Whether null is accepted although an enumeration does not list it.
-    fn accepts_null_beside(&self, which: Which, schema: &Object) -> bool {
+    fn accepts_null_beside(&self, which: DocumentRole, schema: &Object) -> bool {
         !self.side(which).document.is_3_1() && flag(schema, "nullable")
     }
 
     fn restricts_nothing(&self, schema: &SideSchema<'a>, object: &Object) -> bool {
         object.keys().all(|key| is_annotation(key) || key.starts_with("x-"))
-            || self.side(schema.which).document.is_3_1() && object.keys().all(|key| is_idle(key))
+            || self.side(schema.which).document.is_3_1() && object.keys().all(|key| has_no_effect_alone(key))
     }
 
     /// Returns the types that a schema accepts: all types if it names none.
-    pub(super) fn accepted(&self, which: Which, schema: &Object) -> BTreeSet<String> {
+    pub(super) fn accepted(&self, which: DocumentRole, schema: &Object) -> BTreeSet<String> {
         self.types(which, schema).unwrap_or_else(|| TYPES.iter().map(|name| (*name).to_owned()).collect())
     }
 
@@ -166,8 +166,8 @@ fn typed<'a>(schema: &SideSchema<'a>, object: &Object, name: &str) -> SideSchema
 }
 
 /// Two schemas whose keywords are compared: whether `sup` includes `sub`. `sub` is neither a list of values nor a choice.
-pub(super) struct Inclusions<'c, 'd, 'a> {
-    pub semantics: &'c Semantics<'d, 'a>,
+pub(super) struct KeywordContainment<'c, 'd, 'a> {
+    pub semantics: &'c SchemaChecker<'d, 'a>,
     pub sub: &'c SideSchema<'a>,
     pub one: &'c Rc<Resolved<'a>>,
     pub sub_object: &'c Object,
@@ -177,7 +177,7 @@ pub(super) struct Inclusions<'c, 'd, 'a> {
     pub depth: usize,
 }
 
-impl<'a> Inclusions<'_, '_, 'a> {
+impl<'a> KeywordContainment<'_, '_, 'a> {
     pub fn fits(&self, one: Option<Cow<'a, Value>>, other: Option<Cow<'a, Value>>) -> bool {
         self.semantics.fits(&self.sub.with(one), &self.sup.with(other), self.depth + 1)
     }
@@ -237,7 +237,7 @@ impl<'a> Inclusions<'_, '_, 'a> {
                 (0..items(list.as_deref()).len())
                     .any(|position| self.semantics.fits(self.sub, &self.sup.with(element(&list, position)), self.depth + 1))
             }
-            key if is_idle(key) => true,
+            key if has_no_effect_alone(key) => true,
             _ => match (self.one.member(key), self.other.member(key)) {
                 (Some(was), Some(is)) => self.semantics.is_same(&self.sub.with(Some(was)), &self.sup.with(Some(is))),
                 _ => false,

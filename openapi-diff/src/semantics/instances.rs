@@ -10,7 +10,7 @@ use super::{
         schema::members_of,
         values::{Object, items},
     },
-    DEPTH, Semantics, SideSchema, Validity, formats,
+    DEPTH, SchemaChecker, SideSchema, Validity, formats,
     patterns::matching,
     validity::is_of,
 };
@@ -24,9 +24,9 @@ const HINTS: usize = 20;
 
 /// A small generator of pseudo-random numbers (xorshift64*).
 #[derive(Debug, Clone)]
-pub(in super::super) struct Dice(pub u64);
+pub(in super::super) struct SeededRng(pub u64);
 
-impl Dice {
+impl SeededRng {
     /// A number below `sides`, which is at least 1.
     pub fn roll(&mut self, sides: usize) -> usize {
         self.0 ^= self.0 >> 12;
@@ -37,8 +37,8 @@ impl Dice {
 }
 
 pub(in super::super) struct Instances<'s, 'd, 'a> {
-    semantics: &'s Semantics<'d, 'a>,
-    dice: Dice,
+    semantics: &'s SchemaChecker<'d, 'a>,
+    dice: SeededRng,
     /// Values that the schemas name, such as the values of `enum`. Two schemas often differ in such values.
     hints: Vec<Value>,
     /// The number of attempts so far. Each of the first attempts uses the hint of its number.
@@ -46,14 +46,14 @@ pub(in super::super) struct Instances<'s, 'd, 'a> {
 }
 
 impl<'s, 'd, 'a> Instances<'s, 'd, 'a> {
-    pub fn new(semantics: &'s Semantics<'d, 'a>) -> Self {
-        Self { semantics, dice: Dice(0x5EED), hints: Vec::new(), count: 0 }
+    pub fn new(semantics: &'s SchemaChecker<'d, 'a>) -> Self {
+        Self { semantics, dice: SeededRng(0x5EED), hints: Vec::new(), count: 0 }
     }
 
     /// A generator with another seed, for other instances.
     #[cfg(test)]
-    pub fn with_seed(semantics: &'s Semantics<'d, 'a>, seed: u64) -> Self {
-        Self { dice: Dice(seed), ..Self::new(semantics) }
+    pub fn with_seed(semantics: &'s SchemaChecker<'d, 'a>, seed: u64) -> Self {
+        Self { dice: SeededRng(seed), ..Self::new(semantics) }
     }
 
     /// Adds hints: the values that some schemas name. The generator tries these first.

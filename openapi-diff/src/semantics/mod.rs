@@ -27,15 +27,15 @@ use elsa::FrozenVec;
 use serde_json::{Value, json};
 
 #[cfg(test)]
-pub(super) use self::instances::Dice;
+pub(super) use self::instances::SeededRng;
 pub(super) use self::{
     inclusion::only,
     instances::Instances,
     overlap::Overlap,
-    validity::{Refusals, Validity, depends_on, is_of},
+    validity::{RefusingKeywords, Validity, depends_on, is_of},
 };
 use super::{
-    references::{Side, reference},
+    references::{DocumentIndex, reference},
     resolve::{Resolved, element, resolve},
     rules::Direction,
     values::{Object, empty, flag, is_annotation, items, members},
@@ -44,17 +44,17 @@ use super::{
 /// The maximum nesting depth of schemas. Beyond it a check is undecided.
 const DEPTH: usize = 40;
 /// The maximum number of steps of all checks of one comparison together.
-const WORK: usize = 10_000_000;
+const COMPARISON_STEPS: usize = 10_000_000;
 /// The maximum number of steps of all searches for witnesses of one comparison together.
-const ILLUSTRATION: usize = 2_500_000;
+const WITNESS_STEPS: usize = 2_500_000;
 /// The maximum number of steps of one check.
-const QUESTION: usize = 20_000;
+const CHECK_STEPS: usize = 20_000;
 /// The maximum number of schemas in each cache.
 const KEPT: usize = 20_000;
 
 /// One of the two documents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) enum Which {
+pub(super) enum DocumentRole {
     Old,
     New,
 }
@@ -62,7 +62,7 @@ pub(super) enum Which {
 /// A schema and the document that its references belong to.
 #[derive(Debug, Clone)]
 pub(super) struct SideSchema<'a> {
-    pub which: Which,
+    pub which: DocumentRole,
     pub value: Cow<'a, Value>,
     /// The cached resolved form, for a schema that the comparison built.
     resolved: OnceCell<Rc<Resolved<'a>>>,
@@ -81,26 +81,26 @@ pub(super) enum Inclusion {
 }
 
 /// State that all checks of a comparison share: the remaining steps, and caches of resolved schemas.
-pub(super) struct Memory<'a> {
+pub(super) struct CheckCaches<'a> {
     work: Cell<usize>,
     /// The remaining steps for searches for witnesses. A search does not affect the class of a change.
     illustration: Cell<usize>,
     arena: &'a Arena,
-    resolved: RefCell<HashMap<(Which, usize), Rc<Resolved<'a>>>>,
-    pieces: RefCell<HashMap<(Which, usize), Pieces<'a>>>,
+    resolved: RefCell<HashMap<(DocumentRole, usize), Rc<Resolved<'a>>>>,
+    pieces: RefCell<HashMap<(DocumentRole, usize), Pieces<'a>>>,
 }
 
 /// The variants of a choice. None for a schema without a choice.
 type Pieces<'a> = Option<Rc<Vec<SideSchema<'a>>>>;
 
-impl<'a> Memory<'a> {
+impl<'a> CheckCaches<'a> {
     pub fn new(arena: &'a Arena) -> Self {
-        let (work, illustration) = (Cell::new(WORK), Cell::new(ILLUSTRATION));
+        let (work, illustration) = (Cell::new(COMPARISON_STEPS), Cell::new(WITNESS_STEPS));
         Self { work, illustration, arena, resolved: RefCell::default(), pieces: RefCell::default() }
     }
 
     /// Resolves a schema. A schema that is built by merging goes into the arena, so that its parts are not copied again.
-    fn prepared(&self, side: &Side<'a>, schema: Cow<'a, Value>) -> Rc<Resolved<'a>> {
+    fn prepared(&self, side: &DocumentIndex<'a>, schema: Cow<'a, Value>) -> Rc<Resolved<'a>> {
         let mut resolved = resolve(side, schema);
         if let Cow::Owned(value) = resolved.schema {
             resolved.schema = Cow::Borrowed(self.arena.push_get(Box::new(value)));
@@ -109,7 +109,7 @@ impl<'a> Memory<'a> {
     }
 
     /// Resolves a schema of a document. Results are cached by the address of the schema.
-    fn resolved(&self, side: &Side<'a>, which: Which, schema: &'a Value) -> Rc<Resolved<'a>> {
+    fn resolved(&self, side: &DocumentIndex<'a>, which: DocumentRole, schema: &'a Value) -> Rc<Resolved<'a>> {
         let address = (which, std::ptr::from_ref(schema).addr());
         if let Some(resolved) = self.resolved.borrow().get(&address) {
             return resolved.clone();
@@ -125,13 +125,13 @@ impl<'a> Memory<'a> {
 }
 
 /// Checks schemas of two documents for validity, containment and disjointness, within a limit of steps.
-pub(super) struct Semantics<'d, 'a> {
-    old: &'d Side<'a>,
-    new: &'d Side<'a>,
+pub(super) struct SchemaChecker<'d, 'a> {
+    old: &'d DocumentIndex<'a>,
+    new: &'d DocumentIndex<'a>,
     /// References that lead to equal values in both documents.
     unchanged: &'d HashSet<String>,
     direction: Direction,
-    memory: &'d Memory<'a>,
+    memory: &'d CheckCaches<'a>,
     /// The remaining steps of this check.
     left: Cell<usize>,
     /// Whether the check is a search for a witness, which has a separate limit of steps.
@@ -142,11 +142,16 @@ pub(super) struct Semantics<'d, 'a> {
     /// Whether a value counts as valid under a format that this crate does not check. Otherwise it is undecided.
     trusting: Cell<bool>,
     /// Pairs of references whose containment is being proven. A recursive proof assumes them.
-    assumed: RefCell<Vec<[(Which, String); 2]>>,
+    assumed: RefCell<Vec<[(DocumentRole, String); 2]>>,
 }
 
-impl<'d, 'a> Semantics<'d, 'a> {
-    pub fn new(sides: [&'d Side<'a>; 2], unchanged: &'d HashSet<String>, direction: Direction, memory: &'d Memory<'a>) -> Self {
+impl<'d, 'a> SchemaChecker<'d, 'a> {
+    pub fn new(
+        sides: [&'d DocumentIndex<'a>; 2],
+        unchanged: &'d HashSet<String>,
+        direction: Direction,
+        memory: &'d CheckCaches<'a>,
+    ) -> Self {
         let [old, new] = sides;
         Self {
             old,
@@ -154,7 +159,7 @@ impl<'d, 'a> Semantics<'d, 'a> {
             unchanged,
             direction,
             memory,
-            left: Cell::new(QUESTION),
+            left: Cell::new(CHECK_STEPS),
             illustrates: false,
             strict: false,
             trusting: Cell::new(false),
@@ -176,7 +181,7 @@ impl<'d, 'a> Semantics<'d, 'a> {
 
     /// Resets the remaining steps for the next check, and returns this checker.
     pub fn refreshed(&self) -> &Self {
-        self.left.set(QUESTION);
+        self.left.set(CHECK_STEPS);
         self
     }
 
@@ -189,10 +194,10 @@ impl<'d, 'a> Semantics<'d, 'a> {
         own > 0 && all > 0
     }
 
-    fn side(&self, which: Which) -> &'d Side<'a> {
+    fn side(&self, which: DocumentRole) -> &'d DocumentIndex<'a> {
         match which {
-            Which::Old => self.old,
-            Which::New => self.new,
+            DocumentRole::Old => self.old,
+            DocumentRole::New => self.new,
         }
     }
 
@@ -219,7 +224,7 @@ impl<'d, 'a> Semantics<'d, 'a> {
 
     fn refutation(&self, sub: &SideSchema<'a>, sup: &SideSchema<'a>, samples: usize) -> Option<Value> {
         // The search has all steps of a check, however many steps the failed proof used.
-        self.left.set(QUESTION);
+        self.left.set(CHECK_STEPS);
         let mut instances = Instances::new(self).with_hints(&[sub, sup]);
         let found = (0..samples).filter_map(|_| instances.valid(sub).filter(|value| self.validity(sup, value, 0) == Validity::Invalid));
         // Of up to three such values, the shortest is the easiest to read.
@@ -238,7 +243,7 @@ impl<'d, 'a> Semantics<'d, 'a> {
     }
 
     /// Returns the types that a schema names, without `integer` if `number` is named too. None if the schema names no type.
-    fn types(&self, which: Which, schema: &Object) -> Option<BTreeSet<String>> {
+    fn types(&self, which: DocumentRole, schema: &Object) -> Option<BTreeSet<String>> {
         let named = schema.get("type")?;
         let mut types: BTreeSet<_> =
             named.as_str().into_iter().chain(items(Some(named)).iter().filter_map(Value::as_str)).map(str::to_owned).collect();
@@ -297,7 +302,7 @@ impl<'d, 'a> Semantics<'d, 'a> {
 }
 
 impl<'a> SideSchema<'a> {
-    pub fn new(which: Which, value: Cow<'a, Value>) -> Self {
+    pub fn new(which: DocumentRole, value: Cow<'a, Value>) -> Self {
         Self { which, value, resolved: OnceCell::new() }
     }
 
@@ -307,7 +312,7 @@ impl<'a> SideSchema<'a> {
 }
 
 /// Whether a keyword restricts no value by itself.
-fn is_idle(key: &str) -> bool {
+fn has_no_effect_alone(key: &str) -> bool {
     const IDLE: [&str; 19] = [
         "default",
         "deprecated",

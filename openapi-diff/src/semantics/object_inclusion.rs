@@ -12,11 +12,11 @@ use super::{
         values::{items, members},
     },
     Validity,
-    inclusion::Inclusions,
+    inclusion::KeywordContainment,
     validity::{depends_on, requires},
 };
 
-impl<'a> Inclusions<'_, '_, 'a> {
+impl<'a> KeywordContainment<'_, '_, 'a> {
     /// Whether `sub` is a closed object and all its names are valid under the `propertyNames` of `sup`.
     pub fn names(&self) -> bool {
         let listed = self.one.member("properties");

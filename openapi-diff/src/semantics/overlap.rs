@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{
     super::{resolve::element, values::items},
-    Instances, Semantics, SideSchema, Validity,
+    Instances, SchemaChecker, SideSchema, Validity,
 };
 
 /// The number of instances that are tried to find one overlap.
@@ -22,7 +22,7 @@ pub(in super::super) enum Overlap {
     Undecided,
 }
 
-impl<'a> Semantics<'_, 'a> {
+impl<'a> SchemaChecker<'_, 'a> {
     /// Checks whether `target` refuses instances of `promise` because more than one variant of `target` accepts them. `promise` is the
     /// schema whose values are sent, and `target` has to accept them. A discriminator selects one variant, so there is no overlap then.
     pub fn overlap(&self, promise: &SideSchema<'a>, target: &SideSchema<'a>) -> Overlap {

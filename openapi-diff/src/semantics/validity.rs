@@ -10,9 +10,9 @@ use super::{
         schema::members_of,
         values::{Object, flag, items, members, order, same},
     },
-    DEPTH, Semantics, SideSchema,
+    DEPTH, SchemaChecker, SideSchema,
     formats::has_format,
-    is_idle, patterns,
+    has_no_effect_alone, patterns,
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -39,12 +39,12 @@ impl Validity {
 }
 
 /// The keywords that refuse a value. For a missing property `NAME` the entry is `required NAME`.
-pub(in super::super) type Refusals = BTreeSet<String>;
+pub(in super::super) type RefusingKeywords = BTreeSet<String>;
 
 /// The accumulated result of the keywords of a schema. `refusals` is None if the refusing keywords are not needed.
 struct Verdict {
     worst: Validity,
-    refusals: Option<Refusals>,
+    refusals: Option<RefusingKeywords>,
 }
 
 impl Verdict {
@@ -61,18 +61,18 @@ impl Verdict {
     }
 }
 
-impl<'a> Semantics<'_, 'a> {
+impl<'a> SchemaChecker<'_, 'a> {
     pub fn validity(&self, schema: &SideSchema<'a>, value: &Value, depth: usize) -> Validity {
         self.verdict(schema, value, depth, None).worst
     }
 
     /// The keywords at the top of a schema that refuse a value. Empty if the value is valid or undecided.
-    pub fn refusals(&self, schema: &SideSchema<'a>, value: &Value) -> Refusals {
-        let verdict = self.verdict(schema, value, 0, Some(Refusals::new()));
+    pub fn refusals(&self, schema: &SideSchema<'a>, value: &Value) -> RefusingKeywords {
+        let verdict = self.verdict(schema, value, 0, Some(RefusingKeywords::new()));
         verdict.refusals.filter(|_| verdict.worst == Invalid).unwrap_or_default()
     }
 
-    fn verdict(&self, schema: &SideSchema<'a>, value: &Value, depth: usize, refusals: Option<Refusals>) -> Verdict {
+    fn verdict(&self, schema: &SideSchema<'a>, value: &Value, depth: usize, refusals: Option<RefusingKeywords>) -> Verdict {
         let mut verdict = Verdict { worst: Valid, refusals };
         if depth > DEPTH || !self.step() {
             verdict.add("", Undecided);
@@ -85,7 +85,7 @@ impl<'a> Semantics<'_, 'a> {
         match &*resolved.schema {
             Value::Bool(all) => verdict.add("schema", Validity::of(*all)),
             Value::Object(object) => {
-                let scope = Scope { semantics: self, schema, resolved: &resolved, object, depth };
+                let scope = AppliedSchema { semantics: self, schema, resolved: &resolved, object, depth };
                 scope.keywords(value, &mut verdict);
             }
             _ => verdict.add("", Undecided),
@@ -95,15 +95,15 @@ impl<'a> Semantics<'_, 'a> {
 }
 
 /// A schema whose keywords are applied to a value.
-struct Scope<'c, 'd, 'a> {
-    semantics: &'c Semantics<'d, 'a>,
+struct AppliedSchema<'c, 'd, 'a> {
+    semantics: &'c SchemaChecker<'d, 'a>,
     schema: &'c SideSchema<'a>,
     resolved: &'c Resolved<'a>,
     object: &'c Object,
     depth: usize,
 }
 
-impl<'a> Scope<'_, '_, 'a> {
+impl<'a> AppliedSchema<'_, '_, 'a> {
     fn member(&self, key: &str) -> SideSchema<'a> {
         self.schema.with(self.resolved.member(key))
     }
@@ -144,7 +144,7 @@ impl<'a> Scope<'_, '_, 'a> {
                 "not" => self.valid(&self.member("not"), value).not(),
                 "if" => self.condition(value),
                 "allOf" | "anyOf" | "oneOf" => self.composition(key, keyword, value),
-                key if is_idle(key) => Valid,
+                key if has_no_effect_alone(key) => Valid,
                 _ => match value {
                     Value::Number(_) => self.number(key, keyword, value),
                     Value::String(content) => string(key, keyword, content),

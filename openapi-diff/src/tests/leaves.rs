@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value, json};
 
 use super::{base, committed, document};
-use crate::{diff, references::Side, values::ANNOTATIONS};
+use crate::{diff, references::DocumentIndex, values::ANNOTATIONS};
 
 /// Collects the JSON pointers of all leaves: scalar values, empty lists and empty objects, without annotations.
 fn leaves(value: &Value, pointer: &str, names: bool, found: &mut Vec<String>) {
@@ -71,7 +71,7 @@ fn with_one_operation(whole: &Value, path: &str, method: &str) -> Value {
     let mut small = whole.clone();
     small["paths"] = json!({ (path): item });
     let read = document(&small);
-    let reached = Side::new(&read).reached(&[&read.root["paths"]]);
+    let reached = DocumentIndex::new(&read).reached(&[&read.root["paths"]]);
     let schemas = small["components"]["schemas"].as_object().into_iter().flatten();
     let kept: Map<_, _> = schemas
         .filter(|(name, _)| reached.contains(&format!("#/components/schemas/{name}")))

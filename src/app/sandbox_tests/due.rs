@@ -13,26 +13,26 @@ use crate::{
         testing::TestEndpoint,
     },
     domain::{
-        clock::{Clock, World},
+        clock::{Clock, ClocksAndIds},
         events::Actor,
-        outbound::Parcel,
+        outbound::OutboxEntry,
         sends::Send,
         settings::CredentialKind,
-        webhooks::Along,
+        webhooks::LogDirection,
     },
     http::machinery::{idempotency::IDEMPOTENCY_KEY, routing::SETTINGS_PREFIX},
     service::WriteContext,
 };
 
 /// A channel that accepts as many messages as the test lets through.
-struct Gate(Arc<Semaphore>);
+struct PermitConnector(Arc<Semaphore>);
 
-impl Connector for Gate {
+impl Connector for PermitConnector {
     fn capabilities(&self) -> Capabilities {
         Capabilities { text: true, email: true, templates: true }
     }
 
-    fn send<'a>(&'a self, _: &'a Parcel, _: i64) -> Sending<'a> {
+    fn send<'a>(&'a self, _: &'a OutboxEntry, _: i64) -> Sending<'a> {
         Box::pin(async {
             self.0.acquire().await.unwrap().forget();
             Ok(Accepted { external_id: None, reference_id: None })
@@ -124,12 +124,13 @@ async fn failed_deliveries_keep_to_their_schedule_and_disable_a_webhook_after_fi
         answer["data"].clone()
     };
     advance(began.plus_millis(5_000 + 5 * MINUTE)).await;
-    let log = shop.service.attempts(&shop.fixture.store, &hook.as_str().into(), Along::After(0), 500).await.unwrap();
+    let log = shop.service.attempts(&shop.fixture.store, &hook.as_str().into(), LogDirection::After(0), 500).await.unwrap();
     let mut at: Vec<i64> = log.iter().map(|attempt| attempt.started_at.millis() - began.millis()).collect();
     at.dedup();
     assert_eq!(at, [0, 5_000, 5_000 + 5 * MINUTE], "without jitter");
     let retried = advance(began.plus_millis(HOUR)).await;
-    let grown = shop.service.attempts(&shop.fixture.store, &hook.as_str().into(), Along::After(0), 500).await.unwrap().len() - log.len();
+    let grown =
+        shop.service.attempts(&shop.fixture.store, &hook.as_str().into(), LogDirection::After(0), 500).await.unwrap().len() - log.len();
     assert!(grown > 0);
     assert_eq!((&retried["webhookAttempts"], &retried["messageAttempts"]), (&json!(grown), &json!(0)), "{retried}");
     shop.set(Method::POST, "/conversations/escalate", json!({ "conversationId": conversation })).await;
@@ -196,7 +197,7 @@ async fn real_time_cannot_be_advanced() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_advance_runs_at_a_time_goes_on_without_its_client_and_waits_for_attempts_under_way() {
     let gate = Arc::new(Semaphore::new(0));
-    let shop = ClockedShop::over(Connectors::every(Arc::new(Gate(gate.clone())))).await;
+    let shop = ClockedShop::over(Connectors::every(Arc::new(PermitConnector(gate.clone())))).await;
     let (_, secret) = shop.key("sender").await;
     let (conversation, _) = shop.receive("a1", "thread", "message").await;
     assert_eq!(shop.send(&secret, &conversation, "Good morning!", &[]).await.0, 200);
@@ -216,8 +217,12 @@ async fn one_advance_runs_at_a_time_goes_on_without_its_client_and_waits_for_att
     assert_eq!(shop.now(), to);
     // The advanced time is stored: a process that starts now shows the same time.
     let ahead = shop.fixture.db.sandbox_ahead().await.unwrap().unwrap();
-    let world = World { sandbox: None, clock: shop.real.clone(), ..World::of(shop.real.clone(), shop.service.world().ids.clone()) };
-    assert_eq!(world.in_sandbox(ahead).now(), to);
+    let clocks_and_ids = ClocksAndIds {
+        sandbox: None,
+        clock: shop.real.clone(),
+        ..ClocksAndIds::of(shop.real.clone(), shop.service.clocks_and_ids().ids.clone())
+    };
+    assert_eq!(clocks_and_ids.in_sandbox(ahead).now(), to);
 }
 
 #[tokio::test]

@@ -10,7 +10,7 @@ use crate::delivery::testing::TestEndpoint;
 
 /// The results of one run, for the comparison.
 #[derive(Debug, PartialEq)]
-struct Happened {
+struct RunResults {
     /// What requests showed, week by week.
     shown: Vec<String>,
     history: Vec<String>,
@@ -21,7 +21,7 @@ struct Happened {
 /// Runs a store for half a year and one week. Each week a contact writes, a reply is sent over a channel that sometimes fails, and the
 /// ticket is snoozed. One API key is rotated and one expires. Of three receivers of events, one always works, one fails for two days, and
 /// one fails permanently.
-async fn live(mut shop: ClockedShop) -> Happened {
+async fn live(mut shop: ClockedShop) -> RunResults {
     let receivers = [TestEndpoint::says("200 OK").await, TestEndpoint::says("200 OK").await, TestEndpoint::says("200 OK").await];
     let [_, recovers, fails] = &receivers;
     let (kept, mut secret) = shop.key("kept").await;
@@ -81,7 +81,7 @@ async fn live(mut shop: ClockedShop) -> Happened {
         shown.push(line);
     }
     let history = shop.history(&hooks.iter().map(String::as_str).collect::<Vec<_>>()).await;
-    Happened { shown, history, received: receivers.iter().map(TestEndpoint::count).collect() }
+    RunResults { shown, history, received: receivers.iter().map(TestEndpoint::count).collect() }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use crate::{
-    app::{App, Callers},
+    app::{App, ClientSettings},
     delivery::{
         connector::Connectors,
         outbound::Messages,
@@ -17,14 +17,14 @@ use crate::{
         worker::Worker,
     },
     domain::{
-        clock::{RandomIds, World},
+        clock::{ClocksAndIds, RandomIds},
         fixture::MovableClock,
         grants::GrantSet,
         settings::{CredentialKind, Editor},
         targets::Targets,
         team::RoleKind,
         time::Timestamp,
-        webhooks::Along,
+        webhooks::LogDirection,
     },
     http::machinery::routing::{PREFIX, SETTINGS_PREFIX},
     service::{
@@ -40,7 +40,7 @@ pub const HOUR: i64 = 60 * MINUTE;
 pub const DAY: i64 = 24 * HOUR;
 
 /// How the clock of the store moves.
-enum Passage {
+enum ClockControl {
     /// By requests that advance the clock of a sandbox, whose delivery workers run.
     Requested { _stop: watch::Sender<()> },
     /// By the test, which moves a fake clock from one due instant to the next, and drains the workers at each.
@@ -54,7 +54,7 @@ pub struct ClockedShop {
     token: String,
     /// The fake clock for real time: it does not move unless a test moves it.
     pub real: Arc<MovableClock>,
-    passage: Passage,
+    passage: ClockControl,
 }
 
 impl ClockedShop {
@@ -75,37 +75,38 @@ impl ClockedShop {
         let fixture = Fixture::alone().await;
         fixture.account("wa", "whatsapp").await;
         let (real, clock) = (MovableClock::at(START), MovableClock::at(START));
-        let world = World::of(real.clone(), Arc::new(RandomIds));
-        let world = if in_sandbox {
+        let clocks_and_ids = ClocksAndIds::of(real.clone(), Arc::new(RandomIds));
+        let clocks_and_ids = if in_sandbox {
             fixture.execute("INSERT INTO sandbox (id, ahead) VALUES (1, 0)").await.unwrap();
-            world.in_sandbox(0)
+            clocks_and_ids.in_sandbox(0)
         } else {
-            World { clock: clock.clone(), has_even_pauses: true, ..world }
+            ClocksAndIds { clock: clock.clone(), has_even_pauses: true, ..clocks_and_ids }
         };
         let index = tempfile::tempdir().unwrap().keep();
-        let callers = Callers { connections: 4, ..Callers::default() };
-        let app = App::new(fixture.db.clone(), world.clone(), Metrics::default(), callers, connectors.clone(), Targets::Any, index);
+        let callers = ClientSettings { connections: 4, ..ClientSettings::default() };
+        let app =
+            App::new(fixture.db.clone(), clocks_and_ids.clone(), Metrics::default(), callers, connectors.clone(), Targets::Any, index);
         let app = app.await.unwrap();
         let service = app.state.service.clone();
         let new = NewUser { name: "Mali".to_owned(), email: "mali@example.com".to_owned(), role: RoleKind::Owner };
-        let owner = users::create(&fixture.db, &world, &fixture.store, new).await.unwrap();
+        let owner = users::create(&fixture.db, &clocks_and_ids, &fixture.store, new).await.unwrap();
         let editor = Editor::command_line(fixture.store.clone());
         let (token, _) = service.issue(&editor, &owner, CredentialKind::Token, GrantSet::EVERYTHING).await.unwrap();
         let passage = if in_sandbox {
             let (stop, stopped) = watch::channel(());
             app.start(&stopped).unwrap();
-            Passage::Requested { _stop: stop }
+            ClockControl::Requested { _stop: stop }
         } else {
             let messages = Worker::new(Messages::new(service.clone(), connectors, Targets::Any).unwrap());
             let webhooks = Worker::new(WebhookQueue::new(service.clone(), Targets::Any).unwrap());
-            Passage::Moved { clock, messages: Box::new(messages), webhooks: Box::new(webhooks) }
+            ClockControl::Moved { clock, messages: Box::new(messages), webhooks: Box::new(webhooks) }
         };
         let (endpoint, token) = (app.endpoint().boxed(), token.reveal().to_owned());
         Self { fixture, service, endpoint, token, real, passage }
     }
 
     pub fn now(&self) -> Timestamp {
-        self.service.world().now()
+        self.service.clocks_and_ids().now()
     }
 
     /// Sends a request with an API key, or else with the settings token. Returns the status and the body of the response.
@@ -143,17 +144,17 @@ impl ClockedShop {
     /// Advances the clock by `millis`, and runs everything that falls due until then.
     pub async fn pass(&mut self, millis: i64) {
         let to = self.now().plus_millis(millis);
-        if matches!(self.passage, Passage::Requested { .. }) {
+        if matches!(self.passage, ClockControl::Requested { .. }) {
             let (status, answer) = self.request_advance(json!({ "to": to })).await;
             assert_eq!((status, &answer["data"]["now"]), (200, &json!(to)), "{answer}");
             return;
         }
-        let Passage::Moved { clock, messages, webhooks } = &mut self.passage else { return };
+        let ClockControl::Moved { clock, messages, webhooks } = &mut self.passage else { return };
         loop {
             messages.drain().await.unwrap();
             webhooks.drain().await.unwrap();
-            let now = self.service.world().now();
-            let (message, event) = (self.service.next_parcel_at().await.unwrap(), self.service.next_delivery_at().await.unwrap());
+            let now = self.service.clocks_and_ids().now();
+            let (message, event) = (self.service.next_message_at().await.unwrap(), self.service.next_delivery_at().await.unwrap());
             let Some(due) = message.into_iter().chain(event).min().filter(|due| *due <= to) else {
                 clock.pass(to.millis() - now.millis());
                 return;
@@ -216,7 +217,7 @@ impl ClockedShop {
         for (name, webhook) in webhooks.iter().enumerate() {
             let (mut attempts, mut after) = (Vec::new(), 0);
             loop {
-                let page = self.service.attempts(&self.fixture.store, &(*webhook).into(), Along::After(after), 500).await.unwrap();
+                let page = self.service.attempts(&self.fixture.store, &(*webhook).into(), LogDirection::After(after), 500).await.unwrap();
                 let Some(last) = page.last() else { break };
                 after = last.position;
                 attempts.extend(page);

@@ -21,7 +21,7 @@ use crate::cli::http_client::{client, explained};
 use crate::{
     cli::{Failed, note, print, progress},
     config::switch,
-    domain::clock::World,
+    domain::clock::ClocksAndIds,
 };
 
 /// The servers, the requests, and which values count as equal.
@@ -39,10 +39,18 @@ pub struct ReplayCommand {
 
     /// The requests, one JSON object a line: a file, or `-` for standard input
     ///
-    /// `{"call": "POST /tickets/list?pageSize=3", "body": {}}`, and where needed: `text` (a body that is no JSON), `headers`,
-    /// `key` (a name in the file of keys), `anonymous`, `pages` (further pages to follow by `x-pagination-next-cursor`), `then`
-    /// (the query of these pages), `fails` (both servers must answer 500 or above), `because` (the cause and the values of each
-    /// place where the answers differ: `{"status": {"by": ["limit-loosened query parameter pageSize"], "pairs": [[…, …]]}}`).
+    /// An example is `{"call": "POST /tickets/list?pageSize=3", "body": {}}`. These properties are optional:
+    ///
+    /// - `text`: the body, if it is no JSON; `headers`: headers to send
+    ///
+    /// - `key`: the name of a key in the file of keys; `anonymous`: send no key
+    ///
+    /// - `pages`: how many more pages to read by `x-pagination-next-cursor`; `then`: the query of those pages, if it differs
+    ///
+    /// - `fails`: both servers must respond with a status of 500 or above
+    ///
+    /// - `because`: the expected differences. For each path in the responses, the keys of the documented differences that cause it, and the
+    ///   pairs of an old and a new value: `{"status": {"by": ["limit-loosened query parameter pageSize"], "pairs": [[400, 200]]}}`
     #[arg(long, env = "COUNTERPART_CORPUS", value_name = "FILE", required_unless_present = "examples")]
     corpus: Option<String>,
 
@@ -143,13 +151,13 @@ impl ReplayCommand {
             _ = report.annotate(&notes);
         }
         let times_within = i64::from(self.times_within) * 1000;
-        let world = World::real();
-        let comparison = Comparison { now: world.now().millis(), times_within, chance: self.chance.clone() };
+        let clocks_and_ids = ClocksAndIds::real();
+        let comparison = Comparison { now: clocks_and_ids.now().millis(), times_within, chance: self.chance.clone() };
         let mut replay = replay::Replay::new(documents, &report, comparison);
 
         let requests = self.requests(documents)?;
         let http = client(Policy::none()).map_err(Failed)?;
-        let run = world.ids.fresh();
+        let run = clocks_and_ids.ids.fresh();
         let (bar, moved) = progress::bar();
         for (number, mut request) in requests.iter().cloned().enumerate() {
             const KEY: &str = "idempotency-key";

@@ -21,7 +21,7 @@ use crate::cli::{
 };
 
 /// The size limit of a file, in bytes.
-const LARGEST: usize = 256 * 1024 * 1024;
+const MAX_DOCUMENT_BYTES: usize = 256 * 1024 * 1024;
 
 enum DocumentSource {
     Input,
@@ -36,7 +36,7 @@ pub(super) fn document(argument: &str) -> Result<Document, Failed> {
     let text = source.text().map_err(|reason| Failed(format!("{} cannot be read: {reason}", named(argument))))?;
     let read = match &source {
         DocumentSource::Input => Document::read(&text),
-        _ => Document::read_with(&text, &source.name(), &mut |file| source.beside(file)?.text()),
+        _ => Document::read_with(&text, &source.name(), &mut |file| source.referenced_source(file)?.text()),
     };
     let document = read.map_err(|error| Failed(format!("{} {error}", named(argument))))?;
     Ok(match source {
@@ -89,7 +89,7 @@ impl DocumentSource {
     }
 
     /// Returns the source of a referenced file, whose path is relative to this document. Refuses a file outside of this document's folder.
-    fn beside(&self, file: &str) -> Result<Self, String> {
+    fn referenced_source(&self, file: &str) -> Result<Self, String> {
         match self {
             Self::Input => Err("standard input has no folder".to_owned()),
             Self::File(path) => {
@@ -130,17 +130,17 @@ impl DocumentSource {
                 output.stdout
             }
         };
-        if bytes.len() > LARGEST {
-            return Err(format!("it is longer than {} MiB", LARGEST / 1024 / 1024));
+        if bytes.len() > MAX_DOCUMENT_BYTES {
+            return Err(format!("it is longer than {} MiB", MAX_DOCUMENT_BYTES / 1024 / 1024));
         }
         String::from_utf8(bytes).map_err(|error| format!("it is not UTF-8 text: {error}"))
     }
 }
 
-/// Reads a file up to one byte more than [`LARGEST`], so that the caller detects a file that is too large.
+/// Reads a file up to one byte more than [`MAX_DOCUMENT_BYTES`], so that the caller detects a file that is too large.
 fn limited(file: impl Read) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::new();
-    file.take(LARGEST as u64 + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
+    file.take(MAX_DOCUMENT_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
     Ok(bytes)
 }
 
@@ -149,8 +149,8 @@ async fn fetched(url: Url) -> Result<Vec<u8>, String> {
     let mut response = client.get(url).send().await.and_then(reqwest::Response::error_for_status).map_err(|error| explained(&error))?;
     let mut bytes = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(|error| explained(&error))? {
-        if bytes.len() + chunk.len() > LARGEST {
-            return Err(format!("it is longer than {} MiB", LARGEST / 1024 / 1024));
+        if bytes.len() + chunk.len() > MAX_DOCUMENT_BYTES {
+            return Err(format!("it is longer than {} MiB", MAX_DOCUMENT_BYTES / 1024 / 1024));
         }
         bytes.extend_from_slice(&chunk);
     }

@@ -34,7 +34,7 @@ use crate::{
         settings as plane,
     },
     service::{Service, webhooks::WebhookSettings},
-    store::queues::concurrency::Room,
+    store::queues::concurrency::AttemptLimits,
 };
 
 /// Generator of ids. An id depends on the name of the operation and on its number within the operation, so that an example does not change
@@ -58,7 +58,7 @@ impl Ids for NamedIds {
 }
 
 /// A demo store behind all HTTP routes of the server. No background task delivers messages or events.
-struct Bench {
+struct ExampleServer {
     endpoint: BoxEndpoint<'static, Response>,
     service: Service,
     ids: Arc<NamedIds>,
@@ -68,7 +68,7 @@ struct Bench {
     folder: tempfile::TempDir,
 }
 
-impl Bench {
+impl ExampleServer {
     /// Creates the demo store in a sandbox, whose clock can be advanced, on a server that sends e-mail.
     async fn new() -> Self {
         Self::made(true).await
@@ -83,15 +83,15 @@ impl Bench {
         let folder = tempfile::tempdir().unwrap();
         let db = Db::open(&format!("sqlite://{}", folder.path().join("demo.db").display()), 1, None).await.unwrap();
         let ids = Arc::new(NamedIds::default());
-        let mut world = World::of(MovableClock::at(RECORDED_AT), ids.clone());
+        let mut clocks_and_ids = ClocksAndIds::of(MovableClock::at(RECORDED_AT), ids.clone());
         if in_sandbox {
             db.migrate_sandbox_up().await.unwrap();
-            world = world.in_sandbox(0);
+            clocks_and_ids = clocks_and_ids.in_sandbox(0);
         } else {
             db.migrate_up().await.unwrap();
         }
-        let Ok((key, link)) = fill(&db, &world).await else { panic!("the demo store is not filled") };
-        let service = service(db, world);
+        let Ok((key, link)) = fill(&db, &clocks_and_ids).await else { panic!("the demo store is not filled") };
+        let service = service(db, clocks_and_ids);
         let (token, _) = service
             .issue(&Editor::command_line(STORE.into()), &demo_data::owner(), CredentialKind::Token, GrantSet::EVERYTHING)
             .await
@@ -110,10 +110,10 @@ impl Bench {
         let (connectors, index) = (Connectors::every(Arc::new(Simulator)), self.folder.path().join("demo.index"));
         // No e-mail is sent, since the task that sends e-mails does not run.
         let mailer = Mailer::new("smtp://127.0.0.1", "inbox@example.com".parse().unwrap(), "http://127.0.0.1:8080".to_owned()).unwrap();
-        let mailer = self.service.world().sandbox.is_some().then_some(mailer);
-        let callers = Callers { rate, mailer, ..Callers::default() };
-        let (db, world) = (self.service.db().clone(), self.service.world().clone());
-        App::new(db, world, Metrics::default(), callers, connectors, Targets::Public, index).await.unwrap()
+        let mailer = self.service.clocks_and_ids().sandbox.is_some().then_some(mailer);
+        let callers = ClientSettings { rate, mailer, ..ClientSettings::default() };
+        let (db, clocks_and_ids) = (self.service.db().clone(), self.service.clocks_and_ids().clone());
+        App::new(db, clocks_and_ids, Metrics::default(), callers, connectors, Targets::Public, index).await.unwrap()
     }
 
     /// Creates an API key with one scope; returns its secret.
@@ -167,16 +167,16 @@ impl Bench {
             // Two items are enough for an example of a list.
             items.truncate(2);
         }
-        settle(&mut data);
+        mask_random_values(&mut data);
         data
     }
 
     /// Claims the due webhook deliveries, and records a successful attempt for each without sending it. Returns the bodies.
     async fn deliver(&self) -> Vec<Value> {
         let (busy, mut sent) = (HashMap::new(), Vec::new());
-        for claimed in self.service.claim_deliveries(Room { all: 99, each: 99, busy: &busy }).await.unwrap() {
-            sent.push(serde_json::from_slice(&claimed.shipment.body).unwrap());
-            let started_at = self.service.world().now();
+        for claimed in self.service.claim_deliveries(AttemptLimits { all: 99, each: 99, busy: &busy }).await.unwrap() {
+            sent.push(serde_json::from_slice(&claimed.webhook_delivery.body).unwrap());
+            let started_at = self.service.clocks_and_ids().now();
             let (ended_at, answer) = (started_at.plus_millis(84), EndpointAnswer::Status(204, None));
             let attempted = Attempted { started_at, ended_at, answer, body: None };
             self.service.settle_delivery(&claimed, attempted, 0.5).await.unwrap();
@@ -201,9 +201,9 @@ const CREDENTIAL_ID: &str = "000102030405060708090a0b0c0d0e0f1011121314151617181
 
 /// Replaces the random values of a response by constants. Also replaces the revision, since the settings document is the same in both
 /// revisions.
-fn settle(value: &mut Value) {
+fn mask_random_values(value: &mut Value) {
     match value {
-        Value::Array(items) => items.iter_mut().for_each(settle),
+        Value::Array(items) => items.iter_mut().for_each(mask_random_values),
         Value::Object(members) => {
             for (name, member) in members {
                 match (name.as_str(), member.as_str()) {
@@ -216,7 +216,7 @@ fn settle(value: &mut Value) {
                     ("apiRevision", Some(_)) => *member = "B".into(),
                     // The JSON text of an event, which contains the revision.
                     ("body", Some(text)) => *member = text.replace("\"apiRevision\":\"A\"", "\"apiRevision\":\"B\"").into(),
-                    _ => settle(member),
+                    _ => mask_random_values(member),
                 }
             }
         }
@@ -231,7 +231,7 @@ fn routes(document: &Value, prefix: &str) -> Vec<Route> {
 
 /// Sends each request of a document's examples to a fresh demo store. Returns the responses by operation.
 async fn answers(examples: &Examples, document: Value, prefix: &str) -> BTreeMap<String, Value> {
-    let bench = Bench::new().await;
+    let bench = ExampleServer::new().await;
     let routes = routes(&document, prefix).into_iter();
     let mut routes: HashMap<String, Route> = routes.map(|route| (route.operation_id.clone(), route)).collect();
     let mut answers = BTreeMap::new();
@@ -247,7 +247,7 @@ async fn answers(examples: &Examples, document: Value, prefix: &str) -> BTreeMap
 /// API.
 async fn events() -> BTreeMap<String, Value> {
     const BESIDE: [&str; 4] = ["escalateConversation", "unassignTicket", "receiveMessage", "testWebhook"];
-    let (bench, settings) = (Bench::new().await, plane::examples());
+    let (bench, settings) = (ExampleServer::new().await, plane::examples());
     // Discards one id: over HTTP, the first id of an operation is the id of its request.
     bench.ids.begin("createWebhook");
     bench.ids.fresh();

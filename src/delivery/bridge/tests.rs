@@ -20,14 +20,14 @@ use crate::{
         events::{Actor, Event},
         fixture::MovableClock,
         receive::{Inbound, Received},
-        sends::{FilledTemplate, Letter, Send},
+        sends::{EmailContent, FilledTemplate, Send},
         settings::{Editor, FormerSecrets},
         webhooks::{ROTATION_MILLIS, SigningSecret},
     },
     service::{Renderer, Service, WriteContext, outbound::LEASE_MILLIS},
     store::{
         fixture::Fixture,
-        queues::{concurrency::Room, outbound::ClaimedMessage},
+        queues::{concurrency::AttemptLimits, outbound::ClaimedMessage},
     },
 };
 
@@ -87,7 +87,7 @@ impl Bench {
 
     async fn claim(&self) -> Vec<ClaimedMessage> {
         let none = HashMap::new();
-        self.service.claim_parcels(Room { all: 10, each: 10, busy: &none }).await.unwrap()
+        self.service.claim_outbox_entries(AttemptLimits { all: 10, each: 10, busy: &none }).await.unwrap()
     }
 
     /// Returns the state and reason of each message that its channel has not accepted.
@@ -98,12 +98,12 @@ impl Bench {
 
     /// Returns the milliseconds until the next attempt is due.
     async fn due(&self) -> Option<i64> {
-        let now = self.service.world().now().millis();
-        self.service.next_parcel_at().await.unwrap().map(|at| at.millis() - now)
+        let now = self.service.clocks_and_ids().now().millis();
+        self.service.next_message_at().await.unwrap().map(|at| at.millis() - now)
     }
 
     async fn sent(&self) -> usize {
-        self.fixture.db.number_events(self.service.world().now()).await.unwrap();
+        self.fixture.db.number_events(self.service.clocks_and_ids().now()).await.unwrap();
         self.fixture.db.events_after(&self.fixture.store, 0, 1000).await.unwrap().len()
     }
 
@@ -145,8 +145,12 @@ async fn the_response_decides_the_state_of_a_message() {
     let padded = |length: usize| answers("200 OK", &format!("{{\"externalId\":\"x\"}}{}", " ".repeat(length - 18)));
     for (reply, state, reason) in [
         (takes("x"), "sent", ""),
-        (padded(MAX_ANSWER), "sent", ""),
-        (padded(MAX_ANSWER + 1), "pending", "the bridge answered 200, but the answer is not understood: it is longer than 65536 bytes"),
+        (padded(MAX_RESPONSE_BYTES), "sent", ""),
+        (
+            padded(MAX_RESPONSE_BYTES + 1),
+            "pending",
+            "the bridge answered 200, but the answer is not understood: it is longer than 65536 bytes",
+        ),
         (answers("200 OK", "{}"), "pending", "the bridge answered 200, but the answer is not understood: `externalId` is missing"),
         (redirect("302 Found"), "pending", "the bridge answered 302"),
         (redirect("307 Again"), "pending", "the bridge answered 307"),
@@ -372,7 +376,7 @@ async fn an_unsettled_attempt_is_retried_after_its_lease() {
     bench.hands.pass(LEASE_MILLIS);
     worker.drain().await.unwrap();
     let seen = local.last();
-    assert_eq!((seen.id(), &body(&seen)["attempt"]), (claimed[0].parcel.message_id.as_str(), &json!(2)));
+    assert_eq!((seen.id(), &body(&seen)["attempt"]), (claimed[0].outbox_entry.message_id.as_str(), &json!(2)));
     assert_eq!((local.count(), bench.sent().await), (1, 1));
 }
 

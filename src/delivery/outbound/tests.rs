@@ -13,21 +13,21 @@ use tokio::sync::oneshot;
 use super::*;
 use crate::{
     delivery::{
-        connector::{Accepted, Capabilities, Class, Connector, NotTaken, Sending},
+        connector::{Accepted, Capabilities, Connector, FailureClass, SendFailure, Sending},
         testing::{self, START},
-        worker::{PLACE_MAX, REST},
+        worker::{MAX_ATTEMPTS_PER_DESTINATION, QUEUE_POLL_INTERVAL},
     },
     domain::{
         clock::Clock,
         events::{Actor, Event},
         fixture::MovableClock,
         ids::{MessageId, StoreId},
-        outbound::{Mailbox, Parcel},
-        sends::{self, Letter},
+        outbound::{Mailbox, OutboxEntry},
+        sends::{self, EmailContent},
     },
     service::{Renderer, WriteContext},
     store::{Db, fixture::Fixture},
-    supervisor::Pulse,
+    supervisor::TaskReporter,
 };
 
 mod retries;
@@ -118,7 +118,7 @@ struct Channel<F> {
 
 impl<F> Channel<F>
 where
-    F: Fn(&Parcel, i64) -> std::result::Result<Accepted, NotTaken> + Send + Sync + 'static,
+    F: Fn(&OutboxEntry, i64) -> std::result::Result<Accepted, SendFailure> + Send + Sync + 'static,
 {
     fn new(answer: F) -> Arc<Self> {
         Arc::new(Self { answer, handed: Mutex::default() })
@@ -131,21 +131,21 @@ where
 
 impl<F> Connector for Channel<F>
 where
-    F: Fn(&Parcel, i64) -> std::result::Result<Accepted, NotTaken> + Send + Sync + 'static,
+    F: Fn(&OutboxEntry, i64) -> std::result::Result<Accepted, SendFailure> + Send + Sync + 'static,
 {
     fn capabilities(&self) -> Capabilities {
         Capabilities { text: true, email: false, templates: false }
     }
 
-    fn send<'a>(&'a self, parcel: &'a Parcel, attempt: i64) -> Sending<'a> {
-        self.handed.lock().unwrap().push((parcel.message_id.clone(), attempt));
-        let answer = (self.answer)(parcel, attempt);
+    fn send<'a>(&'a self, outbox_entry: &'a OutboxEntry, attempt: i64) -> Sending<'a> {
+        self.handed.lock().unwrap().push((outbox_entry.message_id.clone(), attempt));
+        let answer = (self.answer)(outbox_entry, attempt);
         Box::pin(async move { answer })
     }
 }
 
-fn down(after: Option<Duration>) -> NotTaken {
-    NotTaken { class: Class::Transient { after }, reason: "the line is down".to_owned() }
+fn down(after: Option<Duration>) -> SendFailure {
+    SendFailure { class: FailureClass::Transient { after }, reason: "the line is down".to_owned() }
 }
 
 #[tokio::test]
@@ -158,7 +158,7 @@ async fn a_message_is_retried_with_backoff_and_then_given_up() {
     for (n, pause) in (1..).zip([1_000, 5_000, 30_000, 120_000, 600_000, 1_800_000]) {
         assert_eq!(channel.handed(), n);
         assert_eq!(bench.undelivered().await, [("pending".to_owned(), Some("the line is down".to_owned()), Some(n as i64))]);
-        let due = bench.service.next_parcel_at().await.unwrap().unwrap().millis();
+        let due = bench.service.next_message_at().await.unwrap().unwrap().millis();
         let waited = due - bench.now();
         assert!((pause * 8 / 10..=pause * 12 / 10).contains(&waited), "attempt {n}: {waited}");
         bench.pass(waited - 1);
@@ -169,7 +169,7 @@ async fn a_message_is_retried_with_backoff_and_then_given_up() {
     }
     assert_eq!(*channel.handed.lock().unwrap().iter().map(|(_, attempt)| *attempt).collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6, 7]);
     assert_eq!(bench.undelivered().await, [("failed".to_owned(), Some("the line is down".to_owned()), Some(7))]);
-    assert_eq!((bench.service.next_parcel_at().await.unwrap(), bench.events().await), (None, 0));
+    assert_eq!((bench.service.next_message_at().await.unwrap(), bench.events().await), (None, 0));
 }
 
 #[tokio::test]
@@ -182,10 +182,10 @@ async fn a_channel_may_ask_for_a_longer_pause() {
     }));
     bench.text("c0", "x").await;
     round(&mut worker).await;
-    assert_eq!(bench.service.next_parcel_at().await.unwrap().unwrap().millis() - bench.now(), 90_000);
+    assert_eq!(bench.service.next_message_at().await.unwrap().unwrap().millis() - bench.now(), 90_000);
     bench.pass(90_000);
     round(&mut worker).await;
-    assert!(bench.service.next_parcel_at().await.unwrap().unwrap().millis() - bench.now() >= 4_000);
+    assert!(bench.service.next_message_at().await.unwrap().unwrap().millis() - bench.now() >= 4_000);
     bench.pass(6_000);
     round(&mut worker).await;
     assert_eq!((bench.undelivered().await, bench.events().await), (vec![], 1));
@@ -197,8 +197,8 @@ async fn messages_of_one_conversation_are_sent_in_order() {
     bench.fixture.conversation("c1", |_| {}).await;
     let order = Arc::new(Mutex::new(Vec::new()));
     let told = order.clone();
-    let mut worker = bench.worker(Channel::new(move |parcel, attempt| {
-        let text = parcel.content.text().unwrap_or_default().to_owned();
+    let mut worker = bench.worker(Channel::new(move |outbox_entry, attempt| {
+        let text = outbox_entry.content.text().unwrap_or_default().to_owned();
         if text == "first" && attempt < 3 {
             return Err(down(None));
         }
@@ -223,23 +223,23 @@ async fn the_lease_of_an_attempt_expires() {
     let bench = Bench::new().await;
     bench.text("c0", "x").await;
     let none = HashMap::new();
-    let room = Room { all: 10, each: 10, busy: &none };
-    let first = bench.service.claim_parcels(room).await.unwrap().remove(0);
+    let room = AttemptLimits { all: 10, each: 10, busy: &none };
+    let first = bench.service.claim_outbox_entries(room).await.unwrap().remove(0);
     bench.pass(LEASE_MILLIS - 1);
-    assert!(bench.service.claim_parcels(room).await.unwrap().is_empty(), "the attempt is in flight");
+    assert!(bench.service.claim_outbox_entries(room).await.unwrap().is_empty(), "the attempt is in flight");
     bench.pass(1);
-    let second = bench.service.claim_parcels(room).await.unwrap().remove(0);
+    let second = bench.service.claim_outbox_entries(room).await.unwrap().remove(0);
     assert_eq!((first.attempts, second.attempts), (1, 2));
-    assert_eq!(first.parcel, second.parcel);
+    assert_eq!(first.outbox_entry, second.outbox_entry);
     // The lease of the first worker has expired: its verdict is ignored.
-    let taken = || Verdict::Accepted { external_id: Some("x-1".to_owned()), reference_id: None };
-    bench.service.settle_parcel(&first, taken(), 0.5).await.unwrap();
-    bench.service.settle_parcel(&first, Verdict::Refused { reason: "no".to_owned() }, 0.5).await.unwrap();
-    bench.service.settle_parcel(&first, Verdict::Again { reason: "down".to_owned(), after: None }, 0.5).await.unwrap();
+    let taken = || SendOutcome::Accepted { external_id: Some("x-1".to_owned()), reference_id: None };
+    bench.service.record_send_outcome(&first, taken(), 0.5).await.unwrap();
+    bench.service.record_send_outcome(&first, SendOutcome::Failed { reason: "no".to_owned() }, 0.5).await.unwrap();
+    bench.service.record_send_outcome(&first, SendOutcome::Again { reason: "down".to_owned(), after: None }, 0.5).await.unwrap();
     assert_eq!((bench.undelivered().await, bench.events().await), (vec![("pending".to_owned(), None, Some(2))], 0));
-    assert!(bench.service.claim_parcels(room).await.unwrap().is_empty());
+    assert!(bench.service.claim_outbox_entries(room).await.unwrap().is_empty());
     for _ in 0..2 {
-        bench.service.settle_parcel(&second, taken(), 0.5).await.unwrap();
+        bench.service.record_send_outcome(&second, taken(), 0.5).await.unwrap();
     }
     assert_eq!((bench.undelivered().await, bench.events().await), (vec![], 1));
 }
@@ -251,7 +251,7 @@ async fn what_a_connector_cannot_send_is_refused() {
     let channel = Channel::new(|_, _| Ok(Accepted::default()));
     let mut worker = bench.worker(channel.clone());
     let to = vec![Mailbox { email: "eva@example.com".to_owned(), name: None }];
-    let letter = Letter { to, cc: vec![], bcc: vec![], subject: None, text: Some("x".to_owned()), html: None };
+    let letter = EmailContent { to, cc: vec![], bcc: vec![], subject: None, text: Some("x".to_owned()), html: None };
     bench.service.send(&bench.by(), sends::Send::EmailNew { account_id: "m1".into(), letter }).await.unwrap();
     round(&mut worker).await;
     let found = bench.undelivered().await;
@@ -263,8 +263,8 @@ async fn what_a_connector_cannot_send_is_refused() {
 async fn the_channels_own_reference_id_is_kept_if_no_other_thread_has_it() {
     let bench = Bench::new().await;
     bench.fixture.conversation("c1", |_| {}).await;
-    let names = |parcel: &Parcel, _| {
-        let name = parcel.content.text().unwrap_or_default().to_owned();
+    let names = |outbox_entry: &OutboxEntry, _| {
+        let name = outbox_entry.content.text().unwrap_or_default().to_owned();
         Ok(Accepted { external_id: Some("the same".to_owned()), reference_id: Some(name) })
     };
     let mut worker = bench.worker(Channel::new(names));
@@ -294,8 +294,8 @@ impl Connector for Hanging {
         Capabilities { text: true, email: true, templates: true }
     }
 
-    fn send<'a>(&'a self, parcel: &'a Parcel, _: i64) -> Sending<'a> {
-        if parcel.account_id.as_str() != "a1" {
+    fn send<'a>(&'a self, outbox_entry: &'a OutboxEntry, _: i64) -> Sending<'a> {
+        if outbox_entry.account_id.as_str() != "a1" {
             return Box::pin(async { Ok(Accepted::default()) });
         }
         let (go, gone) = oneshot::channel();
@@ -322,11 +322,11 @@ async fn a_hanging_account_delays_only_its_own_messages() {
     let channel = Arc::new(Hanging::default());
     let mut worker = bench.worker(channel.clone());
     worker.begin_due().await.unwrap();
-    assert_eq!(worker.attempts.len(), PLACE_MAX + 1);
+    assert_eq!(worker.attempts.len(), MAX_ATTEMPTS_PER_DESTINATION + 1);
     one_ends(&mut worker).await;
     assert_eq!(bench.events().await, 1, "the other account's message is sent");
-    assert_eq!(worker.begin_due().await.unwrap(), REST, "messages that cannot be claimed do not cause a busy loop");
-    assert_eq!(worker.attempts.len(), PLACE_MAX);
+    assert_eq!(worker.begin_due().await.unwrap(), QUEUE_POLL_INTERVAL, "messages that cannot be claimed do not cause a busy loop");
+    assert_eq!(worker.attempts.len(), MAX_ATTEMPTS_PER_DESTINATION);
     // Three attempts end: the worker uses their slots for other messages.
     for go in channel.waiting.lock().unwrap().drain(..3) {
         _ = go.send(());
@@ -336,7 +336,7 @@ async fn a_hanging_account_delays_only_its_own_messages() {
     }
     worker.begin_due().await.unwrap();
     tokio::task::yield_now().await;
-    assert_eq!((worker.attempts.len(), channel.going.load(Ordering::SeqCst)), (PLACE_MAX, PLACE_MAX));
+    assert_eq!((worker.attempts.len(), channel.going.load(Ordering::SeqCst)), (MAX_ATTEMPTS_PER_DESTINATION, MAX_ATTEMPTS_PER_DESTINATION));
 }
 
 /// A channel that panics if two messages of one conversation are sent at the same time.
@@ -351,17 +351,17 @@ impl Connector for Watching {
         Capabilities { text: true, email: true, templates: true }
     }
 
-    fn send<'a>(&'a self, parcel: &'a Parcel, _: i64) -> Sending<'a> {
+    fn send<'a>(&'a self, outbox_entry: &'a OutboxEntry, _: i64) -> Sending<'a> {
         Box::pin(async move {
-            let conversation = parcel.conversation_id.to_string();
+            let conversation = outbox_entry.conversation_id.to_string();
             {
                 let mut going = self.going.lock().unwrap();
                 assert!(!going.iter().any(|(_, other)| *other == conversation), "two messages of {conversation} at once");
-                going.push((parcel.message_id.clone(), conversation));
+                going.push((outbox_entry.message_id.clone(), conversation));
             }
             self.handed.fetch_add(1, Ordering::SeqCst);
             tokio::time::sleep(Duration::from_millis(3)).await;
-            self.going.lock().unwrap().retain(|(id, _)| *id != parcel.message_id);
+            self.going.lock().unwrap().retain(|(id, _)| *id != outbox_entry.message_id);
             Ok(Accepted::default())
         })
     }
@@ -377,7 +377,7 @@ async fn two_workers_send_nothing_twice() {
         let (stop, stopped) = oneshot::channel::<()>();
         let worker =
             Outbound::new(Messages::new(service(db, bench.clock.clone()), Connectors::every(channel.clone()), Targets::Public).unwrap());
-        workers.push(tokio::spawn(worker.run(async { _ = stopped.await }, Pulse::unheard())));
+        workers.push(tokio::spawn(worker.run(async { _ = stopped.await }, TaskReporter::unheard())));
         stops.push(stop);
     }
     for n in 0..20 {

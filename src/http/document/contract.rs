@@ -10,7 +10,7 @@ use super::{
     examples,
     introduction::introduction,
     links,
-    merged_paths::Merged,
+    merged_paths::MergedGroups,
 };
 use crate::{
     http::{machinery::routing::PREFIX, operations},
@@ -34,7 +34,7 @@ pub fn contract() -> impl OpenApi {
         operations::messages::MessageWrites,
         revision::extra(),
     );
-    Merged { groups, prefix: PREFIX }
+    MergedGroups { groups, prefix: PREFIX }
 }
 
 fn service() -> OpenApiService<impl OpenApi, ()> {

@@ -16,13 +16,13 @@ use poem_openapi::{
 
 /// Groups of operations, which are served and documented together. Each group is a struct with an `#[OpenApi]` block.
 #[derive(Debug)]
-pub struct Merged<T> {
+pub struct MergedGroups<T> {
     pub groups: T,
     /// The path prefix under which the operations are served. It is the server URL in the OpenAPI document.
     pub prefix: &'static str,
 }
 
-impl<T: OpenApi> OpenApi for Merged<T> {
+impl<T: OpenApi> OpenApi for MergedGroups<T> {
     /// # Panics
     /// When two operations share method and path or an id, or one operation declares a status twice. These are programming errors, which
     /// the first start and every test show.

@@ -29,7 +29,7 @@ struct TestData {
 }
 
 /// What the document says about one kind of event.
-struct Described {
+struct EventDescription {
     kind: &'static str,
     summary: &'static str,
     /// Registers the type of `data`, and returns its schema.
@@ -46,19 +46,27 @@ fn plain(value: &impl Serialize) -> Value {
     serde_json::to_value(value).unwrap_or_default()
 }
 
-const EVENTS: [Described; 12] = [
-    Described { kind: "message.received", summary: "A contact sent a message", data: of::<MessageData> },
-    Described { kind: "message.sent", summary: "A message was accepted by its channel", data: of::<MessageData> },
-    Described { kind: "ticket.opened", summary: "A ticket was opened, for the first time or again", data: of::<OpenedData> },
-    Described { kind: "ticket.closed", summary: "A ticket was closed", data: of::<ClosedData> },
-    Described { kind: "ticket.assigned", summary: "A ticket was assigned", data: of::<AssignmentData> },
-    Described { kind: "ticket.unassigned", summary: "A ticket lost its assignee", data: of::<AssignmentData> },
-    Described { kind: "ticket.ticket_field_updated", summary: "The value of a ticket's field changed", data: of::<TicketFieldData> },
-    Described { kind: "conversation.label_added", summary: "A label was added to a conversation", data: of::<LabelData> },
-    Described { kind: "conversation.label_removed", summary: "A label was removed from a conversation", data: of::<LabelData> },
-    Described { kind: "contact.contact_field_updated", summary: "The value of a contact's field changed", data: of::<ContactFieldData> },
-    Described { kind: "ai.escalated", summary: "The AI hands a conversation over to people", data: of::<EscalationData> },
-    Described { kind: TEST_KIND, summary: "A test event for an endpoint, which the feed of events does not list", data: of::<TestData> },
+const EVENTS: [EventDescription; 12] = [
+    EventDescription { kind: "message.received", summary: "A contact sent a message", data: of::<MessageData> },
+    EventDescription { kind: "message.sent", summary: "A message was accepted by its channel", data: of::<MessageData> },
+    EventDescription { kind: "ticket.opened", summary: "A ticket was opened, for the first time or again", data: of::<OpenedData> },
+    EventDescription { kind: "ticket.closed", summary: "A ticket was closed", data: of::<ClosedData> },
+    EventDescription { kind: "ticket.assigned", summary: "A ticket was assigned", data: of::<AssignmentData> },
+    EventDescription { kind: "ticket.unassigned", summary: "A ticket lost its assignee", data: of::<AssignmentData> },
+    EventDescription { kind: "ticket.ticket_field_updated", summary: "The value of a ticket's field changed", data: of::<TicketFieldData> },
+    EventDescription { kind: "conversation.label_added", summary: "A label was added to a conversation", data: of::<LabelData> },
+    EventDescription { kind: "conversation.label_removed", summary: "A label was removed from a conversation", data: of::<LabelData> },
+    EventDescription {
+        kind: "contact.contact_field_updated",
+        summary: "The value of a contact's field changed",
+        data: of::<ContactFieldData>,
+    },
+    EventDescription { kind: "ai.escalated", summary: "The AI hands a conversation over to people", data: of::<EscalationData> },
+    EventDescription {
+        kind: TEST_KIND,
+        summary: "A test event for an endpoint, which the feed of events does not list",
+        data: of::<TestData>,
+    },
 ];
 
 /// The name of the security scheme for signatures.
@@ -68,7 +76,7 @@ const SIGNATURE: &str = "Signature";
 pub fn document() -> Value {
     let mut registry = Registry::new();
     Event::register(&mut registry);
-    let events: Vec<(&Described, Value)> = caused().map(|event| (event, (event.data)(&mut registry))).collect();
+    let events: Vec<(&EventDescription, Value)> = caused().map(|event| (event, (event.data)(&mut registry))).collect();
     let mut schemas: BTreeMap<String, Value> = registry.schemas.iter().map(|(name, schema)| (name.clone(), plain(schema))).collect();
     let payload = schemas.remove("Event").unwrap_or_default();
     // The schema of each kind of event lists only that kind, so the schema of all kinds is not needed.
@@ -187,7 +195,7 @@ fn rename(document: &mut Value, names: &[(String, String)]) {
 }
 
 /// Returns the kinds of events that the compiled revision causes.
-fn caused() -> impl Iterator<Item = &'static Described> {
+fn caused() -> impl Iterator<Item = &'static EventDescription> {
     EVENTS.iter().filter(|event| !revision::UNCAUSED_EVENTS.contains(&event.kind))
 }
 
@@ -254,7 +262,7 @@ fn title(kind: &str) -> String {
 }
 
 /// Makes the schema of the payload of one kind of event: the properties that all kinds share, with the kind's name and `data`.
-fn payload_of(event: &Described, name: &str, mut payload: Value, data: Value) -> Value {
+fn payload_of(event: &EventDescription, name: &str, mut payload: Value, data: Value) -> Value {
     payload["title"] = name.into();
     payload["description"] = format!("{}.", event.summary).into();
     payload["properties"]["type"] = json!({ "type": "string", "enum": [event.kind], "description": "The kind of the event." });
@@ -273,7 +281,7 @@ fn payload_of(event: &Described, name: &str, mut payload: Value, data: Value) ->
     payload
 }
 
-fn delivery(event: &Described, payload: &str) -> Value {
+fn delivery(event: &EventDescription, payload: &str) -> Value {
     let header = |name: &str, description: &str, schema: Value| json!({ "name": name, "in": "header", "required": true, "description": description, "schema": schema });
     let pauses: Vec<String> = PAUSES.iter().map(|pause| (pause / 1000).to_string()).collect();
     let retried = format!(

@@ -11,9 +11,9 @@ use poem_openapi::{
 };
 
 use super::{
-    arrival::Arrival,
     context::{Context, Recipient},
     error::ApiError,
+    request_data::RequestData,
     shared_state::SharedState,
 };
 use crate::{
@@ -140,7 +140,7 @@ impl<'a, S: Requires> ApiExtractor<'a> for Authorised<S> {
     }
 
     async fn from_request(request: &'a poem::Request, _: &mut RequestBody, _: ExtractParamOptions<()>) -> poem::Result<Self> {
-        let Arrival { state, context, .. } = Arrival::of(request)?;
+        let RequestData { state, context, .. } = RequestData::of(request)?;
         let known = identify(request).await?;
         let caller = known.caller;
         let recipient = Recipient::Key(caller.store_id.clone(), caller.key_id.clone());
@@ -162,7 +162,7 @@ impl<'a, S: Requires> ApiExtractor<'a> for Authorised<S> {
 
 /// Looks up the API key of a request, and returns its caller. An unknown key counts against the address of the request (`rate_limits`).
 pub async fn identify(request: &poem::Request) -> Result<LookedUpCaller, ApiError> {
-    let Arrival { state, context, .. } = Arrival::of(request)?;
+    let RequestData { state, context, .. } = RequestData::of(request)?;
     if let Some(known) = state.service.authenticate(presented(request)?).await? {
         return Ok(known);
     }

@@ -35,7 +35,7 @@ const LIMIT: Duration = Duration::from_secs(40);
 const IDLE: Duration = Duration::from_secs(75);
 /// Write time-out: the longest time in which the operating system accepts no bytes of a response. It accepts more once about a third of its
 /// buffer ([`SEND_BUFFER`]) is free, so that a client that reads some kilobytes a second gets the whole response.
-const UNTAKEN: Duration = Duration::from_secs(30);
+const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 /// The size in bytes of the operating system's send buffer, which holds the bytes that a client has not read yet; Linux doubles this value.
 /// By default the buffer grows to megabytes, so that a slow client could not be distinguished from a client that reads nothing.
 const SEND_BUFFER: u32 = 128 * 1024;
@@ -64,7 +64,7 @@ fn listen_at(address: SocketAddr) -> io::Result<TcpListener> {
 }
 
 /// The pause after a failure to accept a connection.
-const REFUSED: Duration = Duration::from_millis(100);
+const ACCEPT_RETRY_PAUSE: Duration = Duration::from_millis(100);
 
 /// An acceptor whose connections have time-outs, and are counted while they are open.
 #[derive(Debug)]
@@ -105,7 +105,7 @@ impl<A: Acceptor> Acceptor for Timed<A> {
                 // and the caller of this function retries at once.
                 if !matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset) {
                     tracing::error!(%error, "a connection cannot be accepted");
-                    sleep(REFUSED).await;
+                    sleep(ACCEPT_RETRY_PAUSE).await;
                 }
                 Err(error)
             }
@@ -117,7 +117,7 @@ impl<A: Acceptor> Acceptor for Timed<A> {
 #[derive(Debug)]
 pub struct TimedStream<S> {
     stream: S,
-    awaits: Awaits,
+    awaits: IoPhase,
     due: Instant,
     /// Fires at `due` or earlier.
     alarm: Pin<Box<Sleep>>,
@@ -126,7 +126,7 @@ pub struct TimedStream<S> {
 
 /// The event that a connection waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Awaits {
+enum IoPhase {
     Request,
     /// The client sends the rest of a request, or this server produces its response.
     Rest,
@@ -137,15 +137,15 @@ enum Awaits {
 impl<S> TimedStream<S> {
     fn new(stream: S, open: &Gauge) -> Self {
         let due = Instant::now() + IDLE;
-        Self { stream, awaits: Awaits::Request, due, alarm: Box::pin(sleep_until(due)), _counted: ConnectionGuard::one_more(open) }
+        Self { stream, awaits: IoPhase::Request, due, alarm: Box::pin(sleep_until(due)), _counted: ConnectionGuard::one_more(open) }
     }
 
-    fn wait(&mut self, awaits: Awaits) {
+    fn wait(&mut self, awaits: IoPhase) {
         self.awaits = awaits;
         let limit = match awaits {
-            Awaits::Request => IDLE,
-            Awaits::Rest => LIMIT,
-            Awaits::Taking => UNTAKEN,
+            IoPhase::Request => IDLE,
+            IoPhase::Rest => LIMIT,
+            IoPhase::Taking => WRITE_TIMEOUT,
         };
         self.due = Instant::now() + limit;
         if self.due < self.alarm.deadline() {
@@ -166,11 +166,11 @@ impl<S> TimedStream<S> {
 
     fn written(&mut self, result: Poll<io::Result<usize>>, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
         match &result {
-            Poll::Ready(Ok(_)) => self.wait(Awaits::Request),
+            Poll::Ready(Ok(_)) => self.wait(IoPhase::Request),
             Poll::Ready(Err(_)) => {}
             Poll::Pending => {
-                if self.awaits != Awaits::Taking {
-                    self.wait(Awaits::Taking);
+                if self.awaits != IoPhase::Taking {
+                    self.wait(IoPhase::Taking);
                 }
                 if self.is_overdue(context) {
                     return Poll::Ready(Err(self.too_slow()));
@@ -182,9 +182,9 @@ impl<S> TimedStream<S> {
 
     fn too_slow(&self) -> io::Error {
         let what = match self.awaits {
-            Awaits::Request => "no request came",
-            Awaits::Rest => "the request took too long to arrive",
-            Awaits::Taking => "the client does not read the answer",
+            IoPhase::Request => "no request came",
+            IoPhase::Rest => "the request took too long to arrive",
+            IoPhase::Taking => "the client does not read the answer",
         };
         io::Error::new(io::ErrorKind::TimedOut, what)
     }
@@ -197,19 +197,22 @@ impl<S: AsyncRead + Unpin> AsyncRead for TimedStream<S> {
         let late = match &result {
             Poll::Pending => self.is_overdue(context),
             // The limit applies even while bytes keep arriving.
-            Poll::Ready(_) => self.awaits == Awaits::Rest && self.due <= Instant::now(),
+            Poll::Ready(_) => self.awaits == IoPhase::Rest && self.due <= Instant::now(),
         };
         if late {
             return Poll::Ready(Err(self.too_slow()));
         }
         // The client has closed the connection. At the end of its input hyper gives the connection up, but poem keeps polling it: the
         // request would run to its end although its client is gone. After an error, poem stops polling.
-        if self.awaits == Awaits::Rest && matches!(result, Poll::Ready(Ok(()))) && buffer.filled().len() == before && buffer.remaining() > 0
+        if self.awaits == IoPhase::Rest
+            && matches!(result, Poll::Ready(Ok(())))
+            && buffer.filled().len() == before
+            && buffer.remaining() > 0
         {
             return Poll::Ready(Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the caller hung up")));
         }
-        if self.awaits == Awaits::Request && buffer.filled().len() > before {
-            self.wait(Awaits::Rest);
+        if self.awaits == IoPhase::Request && buffer.filled().len() > before {
+            self.wait(IoPhase::Rest);
         }
         result
     }
@@ -332,7 +335,7 @@ mod tests {
         let (mut client, server) = connection();
         let taking = tokio::spawn(async move {
             for _ in 0..5 {
-                tokio::time::sleep(UNTAKEN - SECOND).await;
+                tokio::time::sleep(WRITE_TIMEOUT - SECOND).await;
                 // Bytes that the client sends while the server writes do not extend or shorten the write time-out.
                 client.write_all(b"GET / HT").await.unwrap();
                 client.read_exact(&mut [0; 64]).await.unwrap();
@@ -346,7 +349,7 @@ mod tests {
         let client = taking.await.unwrap();
         let begun = Instant::now();
         assert_eq!(writer.write_all(b"x").await.unwrap_err().kind(), io::ErrorKind::TimedOut);
-        assert!((UNTAKEN - SECOND..UNTAKEN + SECOND).contains(&begun.elapsed()), "{:?}", begun.elapsed());
+        assert!((WRITE_TIMEOUT - SECOND..WRITE_TIMEOUT + SECOND).contains(&begun.elapsed()), "{:?}", begun.elapsed());
         reading.abort();
         drop(client);
     }

@@ -18,9 +18,9 @@ use tokio::{
     task::{block_in_place, yield_now},
 };
 
-use super::{envelope::REQUEST_ID, fair_share::StoreTurn};
+use super::{envelope::REQUEST_ID, fair_share::StorePermit};
 use crate::domain::{
-    clock::World,
+    clock::ClocksAndIds,
     ids::{AccountId, KeyId, StoreId, UserId},
     rules::ReceivedAt,
     time::Timestamp,
@@ -36,7 +36,7 @@ struct ContextState {
     received_at: Timestamp,
     received_at_form: ReceivedAt,
     caller: OnceLock<Authenticated>,
-    turn: OnceLock<StoreTurn>,
+    turn: OnceLock<StorePermit>,
     /// Whether the request may wait (`long_poll`), and for how many milliseconds it has waited.
     may_wait: AtomicBool,
     waited: AtomicU64,
@@ -65,15 +65,15 @@ pub enum Recipient {
 impl Context {
     /// Makes the context of a new request. The request id is the one that the client sent, if it has 1 to 128 visible ASCII characters;
     /// otherwise a new id is generated.
-    pub fn arrive(headers: &HeaderMap, world: &World, received_at_form: ReceivedAt) -> Self {
+    pub fn arrive(headers: &HeaderMap, clocks_and_ids: &ClocksAndIds, received_at_form: ReceivedAt) -> Self {
         let given = headers.get(REQUEST_ID).and_then(|value| value.to_str().ok());
         let request_id = match given {
             Some(id) if (1..=128).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_graphic()) => id.to_owned(),
-            _ => world.ids.fresh(),
+            _ => clocks_and_ids.ids.fresh(),
         };
         Self(Arc::new(ContextState {
             request_id,
-            received_at: world.now(),
+            received_at: clocks_and_ids.now(),
             received_at_form,
             caller: OnceLock::new(),
             turn: OnceLock::new(),
@@ -116,7 +116,7 @@ impl Context {
     }
 
     /// Keeps the permit until the request ends.
-    pub async fn begin(&self, turn: StoreTurn) {
+    pub async fn begin(&self, turn: StorePermit) {
         // A request has one permit; a second one would be dropped at once.
         let _ = self.0.turn.set(turn);
         if self.may_be_long() {
@@ -127,7 +127,7 @@ impl Context {
 
     /// Returns whether the request has a permit and its response may be long.
     pub fn may_be_long(&self) -> bool {
-        self.0.turn.get().is_some_and(StoreTurn::is_alone)
+        self.0.turn.get().is_some_and(StorePermit::is_alone)
     }
 
     /// Runs the future `work` of the request. Once the request has a permit and its response may be long, the rest of `work` runs on a

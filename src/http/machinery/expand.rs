@@ -4,7 +4,7 @@
 use poem::{RequestBody, http::StatusCode};
 use poem_openapi::registry::{MetaSchema, MetaSchemaRef, Registry};
 
-use super::{arrival::Arrival, error::ApiError, params::QueryParam};
+use super::{error::ApiError, params::QueryParam, request_data::RequestData};
 use crate::domain::{
     messages::{CommentExpand, MessageExpand},
     tickets::TicketExpand,
@@ -69,7 +69,7 @@ pub struct NoExpand;
 
 impl<'a> poem::FromRequest<'a> for NoExpand {
     async fn from_request(request: &'a poem::Request, _: &mut RequestBody) -> poem::Result<Self> {
-        let query = &Arrival::of(request)?.query;
+        let query = &RequestData::of(request)?.query;
         query.refuse_brackets("expand")?;
         match query.values("expand").find(|value| !value.is_empty()) {
             Some(value) => Err(unknown(&format!("{value} (nothing can be expanded here)")).into()),

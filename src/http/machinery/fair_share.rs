@@ -10,7 +10,7 @@
 //! store and scope has succeeded yet.
 //!
 //! Called by `auth` when a request is known to be valid, and by `middleware` when the length of the response is known. A permit
-//! ([`StoreTurn`]) ends with its request.
+//! ([`StorePermit`]) ends with its request.
 
 use std::{
     collections::HashMap,
@@ -23,25 +23,25 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use super::error::ApiError;
 use crate::{
     domain::{ids::StoreId, scopes::Scope},
-    service::Share,
+    service::StatementLimit,
 };
 
 /// Responses of this many bytes or more are long.
 const LONG: usize = 1024 * 1024;
 
 /// For how long after a long response the next responses are expected to be long, too.
-const LATELY: Duration = Duration::from_secs(30);
+const LONG_RESPONSE_MEMORY: Duration = Duration::from_secs(30);
 
 /// The permits of this process, by store.
 #[derive(Debug)]
-pub struct Turns {
+pub struct FairScheduler {
     /// The number of unbounded statements of one store that run at a time.
     share: usize,
-    stores: Mutex<HashMap<StoreId, Arc<StoreTurns>>>,
+    stores: Mutex<HashMap<StoreId, Arc<StoreFairness>>>,
 }
 
 #[derive(Debug)]
-struct StoreTurns {
+struct StoreFairness {
     share: Arc<Semaphore>,
     alone: Arc<Semaphore>,
     /// For each scope that has had a response: until when its responses may be long; `None` if none was long.
@@ -50,21 +50,21 @@ struct StoreTurns {
 
 /// The permit of one request. It ends when it is dropped.
 #[derive(Debug)]
-pub struct StoreTurn {
-    store: Arc<StoreTurns>,
+pub struct StorePermit {
+    store: Arc<StoreFairness>,
     scope: Scope,
     /// The store's only permit for long responses. Present if the response was expected to be long when the request began.
     alone: Option<OwnedSemaphorePermit>,
 }
 
-impl Turns {
+impl FairScheduler {
     /// `share`: the number of unbounded statements of each store that run at a time.
     pub fn new(share: usize) -> Self {
         Self { share: share.max(1), stores: Mutex::default() }
     }
 
     /// Returns the permit of a request. If the response may be long, waits until no other such request of the store runs.
-    pub async fn take(&self, store: &StoreId, scope: Scope) -> Result<StoreTurn, ApiError> {
+    pub async fn take(&self, store: &StoreId, scope: Scope) -> Result<StorePermit, ApiError> {
         let store = self.store(store);
         let alone = if store.may_be_long(scope) {
             // The semaphore is never closed.
@@ -72,41 +72,41 @@ impl Turns {
         } else {
             None
         };
-        Ok(StoreTurn { store, scope, alone })
+        Ok(StorePermit { store, scope, alone })
     }
 
-    fn store(&self, id: &StoreId) -> Arc<StoreTurns> {
+    fn store(&self, id: &StoreId) -> Arc<StoreFairness> {
         let mut stores = lock(&self.stores);
         if let Some(store) = stores.get(id) {
             return store.clone();
         }
         let (share, alone) = (Arc::new(Semaphore::new(self.share)), Arc::new(Semaphore::new(1)));
-        stores.entry(id.clone()).or_insert(Arc::new(StoreTurns { share, alone, long: Mutex::default() })).clone()
+        stores.entry(id.clone()).or_insert(Arc::new(StoreFairness { share, alone, long: Mutex::default() })).clone()
     }
 }
 
-impl StoreTurns {
+impl StoreFairness {
     fn may_be_long(&self, scope: Scope) -> bool {
         lock(&self.long).get(&scope).is_none_or(|until| until.is_some_and(|until| until > Instant::now()))
     }
 }
 
-impl StoreTurn {
+impl StorePermit {
     /// Returns whether the response may be long, so that the request runs alone.
     pub fn is_alone(&self) -> bool {
         self.alone.is_some()
     }
 
     /// Returns the limit within which the statements of the request run.
-    pub fn share(&self) -> Share {
-        Share { permits: self.store.share.clone(), all: self.is_alone() }
+    pub fn share(&self) -> StatementLimit {
+        StatementLimit { permits: self.store.share.clone(), all: self.is_alone() }
     }
 
     /// Records the length of the response.
     pub fn answered(&self, bytes: usize) {
         let mut long = lock(&self.store.long);
         if bytes >= LONG {
-            long.insert(self.scope, Some(Instant::now() + LATELY));
+            long.insert(self.scope, Some(Instant::now() + LONG_RESPONSE_MEMORY));
         } else {
             long.entry(self.scope).or_default();
         }
@@ -124,15 +124,15 @@ mod tests {
 
     use super::*;
 
-    fn at_once(turns: &Turns, store: &str) -> Option<StoreTurn> {
+    fn at_once(turns: &FairScheduler, store: &str) -> Option<StorePermit> {
         turns.take(&store.into(), Scope::MessagesRead).now_or_never().map(Result::unwrap)
     }
 
     #[tokio::test]
     async fn a_store_has_its_share_and_leaves_others_theirs() {
-        let turns = Turns::new(2);
+        let turns = FairScheduler::new(2);
         let [a, again, b] = ["a", "a", "b"].map(|store| at_once(&turns, store));
-        let share = |turn: Option<StoreTurn>| turn.unwrap().share().permits;
+        let share = |turn: Option<StorePermit>| turn.unwrap().share().permits;
         assert!(again.is_none(), "nothing is known of the first one, and the others come behind");
         a.as_ref().unwrap().answered(10);
         let (a, b) = (share(a), share(b));
@@ -142,7 +142,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_may_be_long_is_alone() {
-        let turns = Turns::new(3);
+        let turns = FairScheduler::new(3);
         for (length, long) in [(LONG, true), (LONG - 1, true), (LONG, true)] {
             let alone = at_once(&turns, "a").unwrap();
             assert!(alone.is_alone() && at_once(&turns, "a").is_none());
@@ -151,7 +151,7 @@ mod tests {
             assert_eq!(at_once(&turns, "a").unwrap().is_alone(), long);
         }
         at_once(&turns, "b").unwrap().answered(LONG - 1);
-        let turns: Vec<StoreTurn> = (0..4).map_while(|_| at_once(&turns, "b")).collect();
+        let turns: Vec<StorePermit> = (0..4).map_while(|_| at_once(&turns, "b")).collect();
         assert!(turns.len() == 4 && turns.iter().all(|turn| !turn.is_alone() && !turn.share().all));
     }
 }

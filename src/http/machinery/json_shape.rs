@@ -19,7 +19,7 @@ use serde_json::Value;
 
 /// A value that does not match its schema: its path within the body, and the reason.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Misshapen {
+pub struct SchemaViolation {
     /// The path of the value. It begins with `.` or `[`, or is empty for the body itself.
     pub place: String,
     pub reason: String,
@@ -42,12 +42,12 @@ fn plan<T: types::Type + 'static>() -> &'static Plan {
 }
 
 /// Checks a value against the schema of `T`.
-pub fn check<T: types::Type + 'static>(value: &Value) -> Result<(), Misshapen> {
+pub fn check<T: types::Type + 'static>(value: &Value) -> Result<(), SchemaViolation> {
     let (schema, registry) = plan::<T>();
     walk(registry, schema, value, &mut String::new())
 }
 
-fn walk(registry: &Registry, schema: &MetaSchemaRef, value: &Value, place: &mut String) -> Result<(), Misshapen> {
+fn walk(registry: &Registry, schema: &MetaSchemaRef, value: &Value, place: &mut String) -> Result<(), SchemaViolation> {
     let schema = match schema {
         MetaSchemaRef::Inline(schema) => schema,
         MetaSchemaRef::Reference(name) => match registry.schemas.get(name) {
@@ -58,7 +58,7 @@ fn walk(registry: &Registry, schema: &MetaSchemaRef, value: &Value, place: &mut 
     if value.is_null() && schema.nullable {
         return Ok(());
     }
-    let wrong = |place: &str, reason: String| Err(Misshapen { place: place.to_owned(), reason });
+    let wrong = |place: &str, reason: String| Err(SchemaViolation { place: place.to_owned(), reason });
     if !fits(schema.ty, value) {
         return wrong(place, format!("must be {}", described(schema.ty)));
     }
@@ -84,17 +84,22 @@ fn walk(registry: &Registry, schema: &MetaSchemaRef, value: &Value, place: &mut 
     }
 }
 
-fn object(registry: &Registry, schema: &MetaSchema, members: &serde_json::Map<String, Value>, place: &mut String) -> Result<(), Misshapen> {
+fn object(
+    registry: &Registry,
+    schema: &MetaSchema,
+    members: &serde_json::Map<String, Value>,
+    place: &mut String,
+) -> Result<(), SchemaViolation> {
     if let Some(name) = members.keys().find(|name| schema.properties.iter().all(|(known, _)| known != name)) {
         let known: Vec<&str> = schema.properties.iter().map(|(name, _)| *name).collect();
         let reason = format!("is not a known property; known here: {}", known.join(", "));
-        return Err(Misshapen { place: format!("{place}.{name}"), reason });
+        return Err(SchemaViolation { place: format!("{place}.{name}"), reason });
     }
     for (name, property) in &schema.properties {
         match members.get(*name) {
             Some(value) => step(place, format_args!(".{name}"), |place| walk(registry, property, value, place))?,
             None if schema.required.contains(name) => {
-                return Err(Misshapen { place: format!("{place}.{name}"), reason: "is required".to_owned() });
+                return Err(SchemaViolation { place: format!("{place}.{name}"), reason: "is required".to_owned() });
             }
             None => {}
         }
@@ -103,7 +108,11 @@ fn object(registry: &Registry, schema: &MetaSchema, members: &serde_json::Map<St
 }
 
 /// Calls `inner` with one step appended to the path, and removes the step after a success.
-fn step(place: &mut String, name: Arguments<'_>, inner: impl FnOnce(&mut String) -> Result<(), Misshapen>) -> Result<(), Misshapen> {
+fn step(
+    place: &mut String,
+    name: Arguments<'_>,
+    inner: impl FnOnce(&mut String) -> Result<(), SchemaViolation>,
+) -> Result<(), SchemaViolation> {
     let length = place.len();
     // Writing to a string cannot fail.
     _ = place.write_fmt(name);

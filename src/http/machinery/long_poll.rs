@@ -29,13 +29,13 @@ use super::{
 pub const MAX_WAIT: u64 = 30;
 
 /// The pause between two queries if this process commits nothing.
-const INTERVAL: Duration = Duration::from_millis(250);
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// The shortest pause between two queries, so that many commits do not cause as many queries.
-const PAUSE: Duration = Duration::from_millis(20);
+const MIN_POLL_PAUSE: Duration = Duration::from_millis(20);
 
 /// The largest number of requests of one caller that wait at the same time.
-const MOST: usize = 16;
+const MAX_WAITING_PER_CALLER: usize = 16;
 
 /// Counts the waiting requests of this process by caller, and ends them when the server stops.
 #[derive(Debug)]
@@ -88,8 +88,9 @@ impl LongPolls {
     fn one_more(&self, of: Recipient) -> Result<WaitingRequest, ApiError> {
         let mut all = lock(&self.waiting);
         let count = all.entry(of.clone()).or_default();
-        if *count >= MOST {
-            let reason = format!("{MOST} requests of this caller wait already (`wait`); end one of them, or send `wait=0`");
+        if *count >= MAX_WAITING_PER_CALLER {
+            let reason =
+                format!("{MAX_WAITING_PER_CALLER} requests of this caller wait already (`wait`); end one of them, or send `wait=0`");
             return Err(ApiError { retry_after: Some(1), ..ApiError::new(StatusCode::TOO_MANY_REQUESTS, reason) });
         }
         *count += 1;
@@ -124,8 +125,8 @@ impl LongPoll<'_> {
         }
         let begun = Instant::now();
         let woken = async {
-            _ = timeout(INTERVAL, self.next.as_mut()).await;
-            sleep(PAUSE.saturating_sub(begun.elapsed())).await;
+            _ = timeout(POLL_INTERVAL, self.next.as_mut()).await;
+            sleep(MIN_POLL_PAUSE.saturating_sub(begun.elapsed())).await;
         };
         tokio::select! {
             () = woken => {}
@@ -144,10 +145,10 @@ mod tests {
     use poem::http::HeaderMap;
 
     use super::*;
-    use crate::domain::{clock::World, rules::ReceivedAt};
+    use crate::domain::{clock::ClocksAndIds, rules::ReceivedAt};
 
     fn context() -> Context {
-        let context = Context::arrive(&HeaderMap::new(), &World::real(), ReceivedAt::Timestamp);
+        let context = Context::arrive(&HeaderMap::new(), &ClocksAndIds::real(), ReceivedAt::Timestamp);
         context.authenticated(Recipient::Manager("s".into(), "u".into()), None, true);
         context
     }
@@ -168,7 +169,7 @@ mod tests {
         assert_eq!(polled(&polls, 0, &commits, 9).await.unwrap(), (1, Duration::ZERO));
         assert_eq!(polled(&polls, 30, &commits, 1).await.unwrap(), (1, Duration::ZERO));
         let (looks, waited) = polled(&polls, 30, &commits, 5).await.unwrap();
-        assert!(looks == 5 && waited >= 4 * INTERVAL && waited < 5 * INTERVAL, "{looks} {waited:?}");
+        assert!(looks == 5 && waited >= 4 * POLL_INTERVAL && waited < 5 * POLL_INTERVAL, "{looks} {waited:?}");
         let (_, waited) = polled(&polls, 2, &commits, usize::MAX).await.unwrap();
         assert!(waited >= Duration::from_secs(2) && waited < Duration::from_secs(3), "{waited:?}");
     }
@@ -188,7 +189,7 @@ mod tests {
             () = many => unreachable!(),
         };
         let took = begun.elapsed();
-        assert!(looks == 10 && took >= 9 * PAUSE && took < 9 * INTERVAL, "{took:?}");
+        assert!(looks == 10 && took >= 9 * MIN_POLL_PAUSE && took < 9 * POLL_INTERVAL, "{took:?}");
     }
 
     #[tokio::test(start_paused = true)]
@@ -204,7 +205,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_caller_has_a_bounded_number_of_waiting_requests() {
         let (polls, commits) = (LongPolls::default(), Notify::new());
-        let mut waits: Vec<_> = (0..MOST).map(|_| Box::pin(polled(&polls, 30, &commits, usize::MAX))).collect();
+        let mut waits: Vec<_> = (0..MAX_WAITING_PER_CALLER).map(|_| Box::pin(polled(&polls, 30, &commits, usize::MAX))).collect();
         for wait in &mut waits {
             assert!(wait.as_mut().now_or_never().is_none());
         }

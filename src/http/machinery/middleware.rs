@@ -21,19 +21,19 @@ use tokio::{
 use tracing::Instrument;
 
 use super::{
-    arrival::Arrival,
     compression,
     context::{Context, Recipient},
     cors::{self, Cors},
+    discard_unread_bodies::{self, UnreadBody},
     envelope::{JSON, REQUEST_ID},
     error::{ApiError, ErrorDetail, RATE_LIMIT, RATE_LIMIT_POLICY, UsedUpRate},
     idempotency::{IDEMPOTENCY_KEY, MAX_KEY_CHARS},
     query_string::QueryString,
     reply::{self, EnvelopeContent, Long},
+    request_data::RequestData,
     routing::{Operations, in_settings},
     shared_state::SharedState,
-    unread_bodies::{self, Unread},
-    unsent_answers,
+    unsent_responses,
 };
 use crate::domain::rules::ReceivedAt;
 
@@ -45,13 +45,13 @@ const REQUEST_LIMIT: Duration = Duration::from_secs(30);
 const WAITING_LIMIT: Duration = Duration::from_secs(5);
 
 /// The inner endpoints: the operations and pages of the server.
-pub struct Served {
+pub struct InnerEndpoints {
     pub operations: Operations,
     /// Serves every request whose path is not that of an operation.
     pub pages: BoxEndpoint<'static>,
 }
 
-impl Served {
+impl InnerEndpoints {
     fn call(&self, request: Request) -> BoxFuture<'_, poem::Result<Response>> {
         match self.operations.find(&request).unwrap_or(Ok(&*self.pages)) {
             Ok(endpoint) => endpoint.call(request),
@@ -62,7 +62,7 @@ impl Served {
 
 /// The middleware around everything that is served.
 pub struct Middleware {
-    pub served: Served,
+    pub served: InnerEndpoints,
     pub state: Arc<SharedState>,
     pub cors: Cors,
 }
@@ -74,9 +74,9 @@ impl Endpoint for Middleware {
         let started = std::time::Instant::now();
         let settings = in_settings(request.uri().path());
         let form = if settings { ReceivedAt::Timestamp } else { self.state.service.rules().received_at };
-        let context = Context::arrive(request.headers(), self.state.service.world(), form);
+        let context = Context::arrive(request.headers(), self.state.service.clocks_and_ids(), form);
         let query = QueryString::read(request.uri().query().unwrap_or_default());
-        request.set_data(Arrival { state: self.state.clone(), context: context.clone(), query });
+        request.set_data(RequestData { state: self.state.clone(), context: context.clone(), query });
         let path = request.uri().path().to_owned();
         // HEAD is handled like GET, and the body is removed at the end, so that the length of GET's response is known.
         let head = request.method() == Method::HEAD;
@@ -86,7 +86,7 @@ impl Endpoint for Middleware {
         let idempotency_key = request.header(IDEMPOTENCY_KEY).filter(|key| key.len() <= MAX_KEY_CHARS).map(str::to_owned);
         let gzip = compression::accepts_gzip(request.headers());
         let origin = self.cors.allowed_origin(&path, request.headers());
-        let unread = unread_bodies::watch(&mut request);
+        let unread = discard_unread_bodies::watch(&mut request);
         let served = if origin.is_some() && cors::is_preflight(request.method(), request.headers()) {
             Box::pin(ready(Ok(cors::preflight(&self.allowed(&path)))))
         } else {
@@ -144,11 +144,11 @@ impl Endpoint for Middleware {
         self.state.metrics.request(operation, status.as_u16(), took.saturating_sub(context.waiting_time()));
         log(&context, operation, &path, status, took, idempotency_key.as_deref());
         // Nothing is awaited from here on, so that the response is sent before the remaining request body is read.
-        if let Some(rest) = unread.and_then(Unread::rest) {
+        if let Some(rest) = unread.and_then(UnreadBody::rest) {
             if rest.closes || too_late {
                 response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
             }
-            tokio::spawn(rest.read_away());
+            tokio::spawn(rest.drain());
         }
         Ok(response)
     }
@@ -193,7 +193,7 @@ async fn packed(bytes: Bytes) -> Option<Bytes> {
 
 impl Middleware {
     /// Returns the response, compressed if the client accepts gzip. The bytes of a long response count as unsent from here on
-    /// (`unsent_answers`). If they exceed a limit, the response is dropped and an error response is returned.
+    /// (`unsent_responses`). If they exceed a limit, the response is dropped and an error response is returned.
     async fn counted(&self, context: &Context, path: &str, gzip: bool, mut response: Response) -> Response {
         let (Some(recipient), Some(Long)) = (context.recipient(), response.data()) else {
             // An error response says nothing about the length of successful responses.
@@ -212,7 +212,7 @@ impl Middleware {
         match self.state.under_way.count(recipient, bytes, !context.is_repeatable()) {
             Ok(bytes) => {
                 response.headers_mut().insert(header::CONTENT_LENGTH, bytes.len().into());
-                response.set_body(unsent_answers::body(bytes));
+                response.set_body(unsent_responses::body(bytes));
                 response
             }
             Err(much) => self.failure(context, path, much.into()),

@@ -4,7 +4,6 @@
 //! Called by the other modules of `http`, and by `app`. It contains no operations. It names a kind of record only in parameters and errors
 //! that belong to that kind.
 
-pub mod arrival;
 pub mod auth;
 pub mod body;
 pub mod compression;
@@ -12,6 +11,7 @@ pub mod connection_timeouts;
 pub mod context;
 pub mod cors;
 pub mod cursor;
+pub mod discard_unread_bodies;
 pub mod envelope;
 pub mod error;
 pub mod expand;
@@ -25,8 +25,8 @@ pub mod params;
 pub mod query_string;
 pub mod rate_limits;
 pub mod reply;
+pub mod request_data;
 pub mod routing;
 pub mod shared_state;
 pub mod sign_in_requests;
-pub mod unread_bodies;
-pub mod unsent_answers;
+pub mod unsent_responses;

@@ -9,7 +9,7 @@ use poem_openapi::{
     registry::{MetaParamIn, MetaSchema, MetaSchemaRef, Registry},
 };
 
-use super::{arrival::Arrival, error::ApiError};
+use super::{error::ApiError, request_data::RequestData};
 use crate::{
     domain::{
         ids::{MAX_ID_CHARS, UUID_CHARS, UserId},
@@ -67,7 +67,7 @@ impl<'a, T: QueryParam> ApiExtractor<'a> for Query<T> {
 }
 
 fn read<T: QueryParam>(request: &poem::Request, name: &str) -> Result<T, ApiError> {
-    let query = &Arrival::of(request)?.query;
+    let query = &RequestData::of(request)?.query;
     if T::IS_LIST {
         query.refuse_brackets(name)?;
     }
@@ -246,15 +246,15 @@ impl EchoedPage for Query<PageNumber> {
 
 /// Stands for a parameter that only another revision has. It is absent from the OpenAPI document, and any value is ignored.
 #[derive(Debug)]
-pub struct Absent;
+pub struct IgnoredParam;
 
-impl EchoedPage for Absent {
+impl EchoedPage for IgnoredParam {
     fn echo(&self) -> Option<u64> {
         None
     }
 }
 
-impl<'a> poem::FromRequest<'a> for Absent {
+impl<'a> poem::FromRequest<'a> for IgnoredParam {
     async fn from_request(_: &'a poem::Request, _: &mut RequestBody) -> poem::Result<Self> {
         Ok(Self)
     }
@@ -353,7 +353,7 @@ pub struct NoPageSize;
 
 impl<'a> poem::FromRequest<'a> for NoPageSize {
     async fn from_request(request: &'a poem::Request, _: &mut RequestBody) -> poem::Result<Self> {
-        match Arrival::of(request)?.query.values("pageSize").next() {
+        match RequestData::of(request)?.query.values("pageSize").next() {
             Some(_) => Err(ApiError::field("pageSize", "cannot be chosen here").into()),
             None => Ok(Self),
         }

@@ -20,11 +20,11 @@ use crate::domain::{
 };
 
 /// The default limit of all keys of a store together, as a multiple of one key's limit.
-const KEYS_AT_FULL_SPEED: u32 = 4;
+const STORE_LIMIT_FACTOR: u32 = 4;
 
 /// The key, store or address that a request counts against.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Payer {
+enum RateLimitSubject {
     Key(StoreId, KeyId),
     Store(StoreId),
     /// An IPv4 address, or the IPv6 network that belongs to one caller.
@@ -36,32 +36,32 @@ enum Payer {
 pub struct RateLimit {
     key: u32,
     store: u32,
-    paid: Mutex<Paid>,
+    paid: Mutex<RateLimitState>,
 }
 
 /// The state of the rate limiter, a leaky bucket (GCRA): for each key, store or address, the time until which its accepted requests use up
 /// its rate, in microseconds.
 #[derive(Debug)]
-struct Paid {
-    until: HashMap<Payer, i64>,
+struct RateLimitState {
+    until: HashMap<RateLimitSubject, i64>,
     /// The number of entries at which idle entries are removed.
     full: usize,
 }
 
 /// The smallest number of entries at which idle entries are removed.
-const FULL: usize = 4096;
+const IDLE_ENTRIES_LIMIT: usize = 4096;
 
 /// A limit that was reached.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Exceeded {
-    what: What,
+    what: RateLimitScope,
     per_second: u32,
     /// Whole seconds to wait before a retry.
     seconds: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum What {
+enum RateLimitScope {
     Key,
     Store,
     Address,
@@ -71,11 +71,11 @@ impl fmt::Display for Exceeded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { what, per_second, .. } = self;
         match what {
-            What::Key => write!(f, "`x-api-key` has used up its rate limit of {per_second} requests a second")?,
-            What::Store => {
+            RateLimitScope::Key => write!(f, "`x-api-key` has used up its rate limit of {per_second} requests a second")?,
+            RateLimitScope::Store => {
                 write!(f, "`x-api-key` belongs to a store whose keys have used up its rate limit of {per_second} requests a second")?
             }
-            What::Address => write!(
+            RateLimitScope::Address => write!(
                 f,
                 "the address of this request has used up its rate limit of {per_second} refused keys, sessions or tokens a second"
             )?,
@@ -88,9 +88,9 @@ impl From<Exceeded> for ApiError {
     fn from(exceeded: Exceeded) -> Self {
         let Exceeded { what, per_second, seconds } = exceeded;
         let policy = match what {
-            What::Key => "key",
-            What::Store => "store",
-            What::Address => "address",
+            RateLimitScope::Key => "key",
+            RateLimitScope::Store => "store",
+            RateLimitScope::Address => "address",
         };
         let used_up = Some(UsedUpRate { policy, requests_per_second: per_second, seconds });
         Self { retry_after: Some(seconds), used_up, ..Self::new(StatusCode::TOO_MANY_REQUESTS, exceeded.to_string()) }
@@ -107,27 +107,29 @@ impl RateLimit {
     /// Makes a rate limiter from the limits of a key and of a store, in requests per second. An absent `store` means four times the limit
     /// of a key.
     pub fn new(key: u32, store: Option<u32>) -> Self {
-        let store = store.unwrap_or_else(|| key.saturating_mul(KEYS_AT_FULL_SPEED));
-        Self { key, store, paid: Mutex::new(Paid { until: HashMap::new(), full: FULL }) }
+        let store = store.unwrap_or_else(|| key.saturating_mul(STORE_LIMIT_FACTOR));
+        Self { key, store, paid: Mutex::new(RateLimitState { until: HashMap::new(), full: IDLE_ENTRIES_LIMIT }) }
     }
 
     /// Counts one request against a key and its store.
     pub fn take(&self, store: &StoreId, key: &KeyId, now: Timestamp) -> Result<(), Exceeded> {
-        let key = (Payer::Key(store.clone(), key.clone()), What::Key, self.key);
-        let store = (Payer::Store(store.clone()), What::Store, self.store);
+        let key = (RateLimitSubject::Key(store.clone(), key.clone()), RateLimitScope::Key, self.key);
+        let store = (RateLimitSubject::Store(store.clone()), RateLimitScope::Store, self.store);
         self.pay([key, store], now)
     }
 
     /// Counts one refused credential against its address. Callers without a network address (Unix sockets) are not limited.
     pub fn take_refused(&self, from: &RemoteAddr, now: Timestamp) -> Result<(), Exceeded> {
         match &from.0 {
-            Addr::SocketAddr(address) => self.pay([(Payer::Address(network(address.ip())), What::Address, self.key)], now),
+            Addr::SocketAddr(address) => {
+                self.pay([(RateLimitSubject::Address(network(address.ip())), RateLimitScope::Address, self.key)], now)
+            }
             Addr::Unix(_) | Addr::Custom(..) => Ok(()),
         }
     }
 
     /// Counts a request against all payers (key, store or address), or against none of them if one has reached its limit.
-    fn pay<const N: usize>(&self, payers: [(Payer, What, u32); N], now: Timestamp) -> Result<(), Exceeded> {
+    fn pay<const N: usize>(&self, payers: [(RateLimitSubject, RateLimitScope, u32); N], now: Timestamp) -> Result<(), Exceeded> {
         let now = now.millis().saturating_mul(1000);
         // A poisoned map only holds instants, so it is still valid.
         let mut paid = self.paid.lock().unwrap_or_else(PoisonError::into_inner);
@@ -142,7 +144,7 @@ impl RateLimit {
         }
         if paid.until.len() >= paid.full {
             paid.until.retain(|_, until| *until > now);
-            paid.full = FULL.max(2 * paid.until.len());
+            paid.full = IDLE_ENTRIES_LIMIT.max(2 * paid.until.len());
         }
         paid.until.extend(payers.into_iter().map(|(payer, _, _)| payer).zip(dues));
         Ok(())
@@ -176,7 +178,7 @@ mod tests {
         for _ in 0..3 {
             assert_eq!(limit.take(&store, &key, at(0)), Ok(()));
         }
-        assert_eq!(limit.take(&store, &key, at(0)), Err(Exceeded { what: What::Key, per_second: 3, seconds: 1 }));
+        assert_eq!(limit.take(&store, &key, at(0)), Err(Exceeded { what: RateLimitScope::Key, per_second: 3, seconds: 1 }));
         assert_eq!(limit.take(&store, &other, at(0)), Ok(()));
         assert_eq!(limit.take(&store, &key, at(1000)), Ok(()));
         assert!(requests_per_second("0/s").is_err() && requests_per_second("5").is_err());
@@ -189,7 +191,7 @@ mod tests {
         let taken: Vec<_> = keys.iter().cycle().take(4).map(|key| limit.take(&store, key, at(0))).collect();
         assert_eq!(taken, [Ok(()), Ok(()), Ok(()), Ok(())]);
         let exceeded = limit.take(&store, &keys[1], at(0)).unwrap_err();
-        assert_eq!(exceeded, Exceeded { what: What::Store, per_second: 4, seconds: 1 });
+        assert_eq!(exceeded, Exceeded { what: RateLimitScope::Store, per_second: 4, seconds: 1 });
         assert_eq!(limit.take(&beside, &keys[1], at(0)), Ok(()));
         // A request that is refused because of the store's limit does not count against the key.
         assert_eq!([0, 1].map(|_| limit.take(&store, &keys[1], at(1000))), [Ok(()), Ok(())]);
@@ -216,6 +218,6 @@ mod tests {
             let from = RemoteAddr(Addr::SocketAddr((std::net::Ipv4Addr::from_bits(i), 1).into()));
             assert_eq!(limit.take_refused(&from, at(i64::from(i))), Ok(()));
         }
-        assert!(limit.paid.lock().unwrap().until.len() <= FULL);
+        assert!(limit.paid.lock().unwrap().until.len() <= IDLE_ENTRIES_LIMIT);
     }
 }

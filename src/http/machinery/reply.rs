@@ -16,7 +16,7 @@ use super::{
     auth::AuthenticatedRequest,
     context::Context,
     envelope::{JSON, envelope, request_id_header},
-    unsent_answers::SLICE,
+    unsent_responses::SLICE,
 };
 use crate::service::WriteOutcome;
 
@@ -30,7 +30,7 @@ pub enum EnvelopeContent<T> {
 /// Serializes an envelope. If it may be long, its length is computed first and memory of exactly that length is allocated: while a buffer
 /// grows, both the old and the new block are in use.
 pub fn bytes<T: Serialize>(context: &Context, content: &EnvelopeContent<T>) -> serde_json::Result<Vec<u8>> {
-    let mut length = Length(4096);
+    let mut length = CountingWriter(4096);
     if context.may_be_long() {
         length.0 = 0;
         write(&mut length, context, content)?;
@@ -60,9 +60,9 @@ fn write<T: Serialize>(out: &mut impl io::Write, context: &Context, content: &En
 }
 
 /// A writer that only counts the bytes that are written.
-struct Length(usize);
+struct CountingWriter(usize);
 
-impl io::Write for Length {
+impl io::Write for CountingWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0 += bytes.len();
         Ok(bytes.len())
@@ -180,7 +180,7 @@ impl<S> Reply<S> {
     }
 }
 
-/// Marks a response whose bytes `unsent_answers` counts until they are sent.
+/// Marks a response whose bytes `unsent_responses` counts until they are sent.
 #[derive(Clone, Copy, Debug)]
 pub struct Long;
 

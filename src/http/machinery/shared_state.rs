@@ -1,8 +1,8 @@
 //! The state that all HTTP requests share.
 
 use super::{
-    cursor::Seal, fair_share::Turns, long_poll::LongPolls, rate_limits::RateLimit, sign_in_requests::SignInRequests,
-    unsent_answers::UnsentAnswers,
+    cursor::Seal, fair_share::FairScheduler, long_poll::LongPolls, rate_limits::RateLimit, sign_in_requests::SignInRequests,
+    unsent_responses::UnsentResponses,
 };
 use crate::{service::Service, telemetry::metrics::Metrics};
 
@@ -15,8 +15,8 @@ pub struct SharedState {
     pub metrics: Metrics,
     /// Absent: requests are not limited.
     pub rate: Option<RateLimit>,
-    pub under_way: UnsentAnswers,
-    pub turns: Turns,
+    pub under_way: UnsentResponses,
+    pub turns: FairScheduler,
     pub long_polls: LongPolls,
     /// Absent: the server sends no e-mail.
     pub sign_in_requests: Option<SignInRequests>,

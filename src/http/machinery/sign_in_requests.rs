@@ -34,7 +34,7 @@ const COUNTERS: u64 = 100_000;
 
 /// The e-mail address or the client whose requests are counted.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Asker {
+enum SignInSubject {
     Address(String),
     Client(IpAddr),
 }
@@ -43,7 +43,7 @@ enum Asker {
 #[derive(Debug)]
 pub struct SignInRequests {
     queue: mpsc::Sender<String>,
-    counters: Cache<Asker, Arc<AtomicU32>>,
+    counters: Cache<SignInSubject, Arc<AtomicU32>>,
 }
 
 impl SignInRequests {
@@ -59,12 +59,16 @@ impl SignInRequests {
             && !client.ip().to_canonical().is_loopback()
         {
             self.count(
-                Asker::Client(network(client.ip())),
+                SignInSubject::Client(network(client.ip())),
                 REQUESTS_OF_CLIENT,
                 "too many links were asked for from the address of this request",
             )?;
         }
-        self.count(Asker::Address(address.to_ascii_lowercase()), REQUESTS_OF_ADDRESS, "`body.email` was given in too many requests")?;
+        self.count(
+            SignInSubject::Address(address.to_ascii_lowercase()),
+            REQUESTS_OF_ADDRESS,
+            "`body.email` was given in too many requests",
+        )?;
         // With a full queue the response is the same. A refusal would show that earlier requests caused messages, and so that users have
         // those addresses.
         if self.queue.try_send(address).is_err() {
@@ -73,7 +77,7 @@ impl SignInRequests {
         Ok(())
     }
 
-    fn count(&self, asker: Asker, limit: u32, refusal: &str) -> Result<(), ApiError> {
+    fn count(&self, asker: SignInSubject, limit: u32, refusal: &str) -> Result<(), ApiError> {
         if self.counters.get_with(asker, Arc::default).fetch_add(1, Ordering::Relaxed) < limit {
             return Ok(());
         }

@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use openapi_diff::{Report, STYLE, Surroundings};
+use openapi_diff::{PageContext, Report, STYLE};
 use poem::http::HeaderValue;
 use sha2::{Digest, Sha256};
 
@@ -48,7 +48,7 @@ pub fn script() -> Download {
 fn shown(comparison: &str, links: &[(&str, &str)]) -> String {
     let served: BTreeSet<_> = contract::routes(&contract::document()).into_iter().map(|route| route.operation_id).collect();
     let documented_at = |operation: &str| served.contains(operation).then(|| format!("/docs#{operation}"));
-    let around = Surroundings { links, documented_at: Some(&documented_at), script: Some(SCRIPT) };
+    let around = PageContext { links, documented_at: Some(&documented_at), script: Some(SCRIPT) };
     // A test parses both comparisons, so this does not fail.
     serde_json::from_str(comparison).map_or_else(|error| error.to_string(), |report: Report| report.html(&around))
 }

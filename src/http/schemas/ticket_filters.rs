@@ -22,11 +22,12 @@ const MAX_FIELDS: usize = 10;
 
 /// Filters of the ticket list. An empty object lists open tickets that are neither spam nor snoozed. A member that is
 /// `null` or an empty array does not filter.
+//
+// `document::canonical` replaces the placeholders in braces, `{or all}` and `{alone}`, by the texts of the compiled revision.
 #[derive(Debug, Object, Deserialize)]
 #[oai(rename_all = "camelCase", deny_unknown_fields, nullable_all)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TicketFilters {
-    // `document::canonical` replaces `{or all}` and `{alone}` by the texts of the compiled revision.
     /// Statuses to list. If omitted: open tickets that are not snoozed{or all}. With both: all tickets, including snoozed ones.
     statuses: Option<Vec<TicketStatus>>,
     /// Tickets of this conversation{alone}.

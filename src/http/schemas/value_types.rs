@@ -11,10 +11,10 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Value, value::RawValue};
 
 use crate::domain::{
-    decimals::Exact,
+    decimals::ExactJson,
     entries::{self, Entries},
     ids::{UUID_CHARS, UserId},
-    receive::Detail,
+    receive::RawProperty,
     store::Channel,
     time::{Bound, Timestamp},
 };
@@ -293,7 +293,7 @@ pub struct Any(pub Value);
 
 impl<'de> Deserialize<'de> for Any {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Exact::deserialize(deserializer).map(|Exact(value)| Self(value))
+        ExactJson::deserialize(deserializer).map(|ExactJson(value)| Self(value))
     }
 }
 
@@ -327,7 +327,7 @@ macro_rules! any {
 
 any!(Any, MetaSchema::ANY);
 // The schema accepts any value, since the service leaves a value that is not a string out of the message, and does not refuse the message.
-any!(Detail, MetaSchema::ANY);
+any!(RawProperty, MetaSchema::ANY);
 
 /// Field values keyed by field id, in the order in which they were sent.
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -4,13 +4,13 @@ use poem_openapi::{Object, OpenApi};
 use serde::Serialize;
 
 use super::{
-    auth::Permitted,
+    auth::GrantedRequest,
     grants,
     params::{LimitParam, PositionParam, SubjectKind},
 };
 use crate::{
     domain::{
-        settings::{Audited, Subject},
+        settings::{AuditLogEntry, Subject},
         time::Timestamp,
     },
     http::{
@@ -51,8 +51,8 @@ pub struct AuditEntry {
     detail: Option<StoredJson<AnyObject>>,
 }
 
-impl From<Audited> for AuditEntry {
-    fn from(entry: Audited) -> Self {
+impl From<AuditLogEntry> for AuditEntry {
+    fn from(entry: AuditLogEntry) -> Self {
         Self {
             position: entry.position,
             at: entry.at,
@@ -75,12 +75,12 @@ pub struct AuditOperations;
 impl AuditOperations {
     /// List changes
     ///
-    /// Lists the changes that were made on the settings plane, by the command line and by the server itself, the newest first. The log only
-    /// grows.
+    /// Lists the changes that were made by the settings API, by the command line and by the server itself, the newest first. Entries are
+    /// never changed or deleted.
     #[oai(path = "/audit", method = "get", operation_id = "listAuditEntries")]
     async fn list_audit_entries(
         &self,
-        managed: Permitted<grants::Audit>,
+        managed: GrantedRequest<grants::Audit>,
         /// Only changes of records of this kind.
         #[oai(name = "subjectType")]
         subject_type: Query<Option<OneOf<SubjectKind>>>,

@@ -25,9 +25,9 @@ use crate::{
         settings::{CredentialKind, Editor, Manager, Via},
     },
     http::machinery::{
-        arrival::Arrival,
         context::{Context, Recipient, is_own_origin},
         error::ApiError,
+        request_data::RequestData,
         shared_state::SharedState,
     },
     service::{IdempotentRequest, WriteContext},
@@ -40,7 +40,7 @@ const SESSION_SCHEME: &str = "Session";
 
 /// An authenticated request, whose caller may read and change the store's settings.
 #[derive(Clone, Debug)]
-pub struct Managed {
+pub struct SettingsRequest {
     pub state: Arc<SharedState>,
     pub context: Context,
     pub manager: Manager,
@@ -49,7 +49,7 @@ pub struct Managed {
     pub secret: String,
 }
 
-impl Managed {
+impl SettingsRequest {
     pub fn store(&self) -> &StoreId {
         &self.manager.store_id
     }
@@ -62,17 +62,17 @@ impl Managed {
 
 /// A request whose caller is authenticated and whose credential has the grant `G`.
 #[derive(Clone, Debug)]
-pub struct Permitted<G>(Managed, PhantomData<G>);
+pub struct GrantedRequest<G>(SettingsRequest, PhantomData<G>);
 
-impl<G> Deref for Permitted<G> {
-    type Target = Managed;
+impl<G> Deref for GrantedRequest<G> {
+    type Target = SettingsRequest;
 
-    fn deref(&self) -> &Managed {
+    fn deref(&self) -> &SettingsRequest {
         &self.0
     }
 }
 
-impl<'a, G: RequiredGrant> ApiExtractor<'a> for Permitted<G> {
+impl<'a, G: RequiredGrant> ApiExtractor<'a> for GrantedRequest<G> {
     const TYPES: &'static [ApiExtractorType] = &[ApiExtractorType::SecurityScheme];
     type ParamType = ();
     type ParamRawType = ();
@@ -118,7 +118,7 @@ impl<'a, G: RequiredGrant> ApiExtractor<'a> for Permitted<G> {
     }
 
     async fn from_request(request: &'a poem::Request, _: &mut RequestBody, _: ExtractParamOptions<()>) -> poem::Result<Self> {
-        let Arrival { state, context, .. } = Arrival::of(request)?;
+        let RequestData { state, context, .. } = RequestData::of(request)?;
         let (secrets, kind, via) = presented(request)?;
         let mut found = None;
         for secret in secrets {
@@ -154,7 +154,7 @@ impl<'a, G: RequiredGrant> ApiExtractor<'a> for Permitted<G> {
             is_owner: manager.is_owner(),
             request_id: Some(context.request_id().to_owned()),
         };
-        Ok(Self(Managed { state: state.clone(), context: context.clone(), manager, editor, secret }, PhantomData))
+        Ok(Self(SettingsRequest { state: state.clone(), context: context.clone(), manager, editor, secret }, PhantomData))
     }
 }
 

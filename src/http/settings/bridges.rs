@@ -4,7 +4,7 @@ use poem_openapi::{Object, OpenApi};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    auth::{Managed, Permitted},
+    auth::{GrantedRequest, SettingsRequest},
     grants,
 };
 use crate::{
@@ -80,7 +80,7 @@ pub struct BridgeRotation {
 pub struct BridgeOperations;
 
 impl BridgeOperations {
-    fn with_secret(managed: &Managed, bridge: bridges::Bridge, secret: Option<&SigningSecret>) -> Reply<One<BridgeWithSecret>> {
+    fn with_secret(managed: &SettingsRequest, bridge: bridges::Bridge, secret: Option<&SigningSecret>) -> Reply<One<BridgeWithSecret>> {
         let bridge = BridgeWithSecret { bridge: bridge.into(), secret: secret.map(SigningSecret::reveal) };
         Reply::of(&managed.context, &bridge, vec![])
     }
@@ -92,7 +92,7 @@ impl BridgeOperations {
     ///
     /// Lists the accounts that have a bridge, without the secrets.
     #[oai(path = "/accounts/bridge", method = "get", operation_id = "listBridges")]
-    async fn list_bridges(&self, managed: Permitted<grants::Webhooks>) -> Result<Reply<All<BridgeView>>, Failure<SettingsCatalog>> {
+    async fn list_bridges(&self, managed: GrantedRequest<grants::Webhooks>) -> Result<Reply<All<BridgeView>>, Failure<SettingsCatalog>> {
         let bridges: Vec<BridgeView> = managed.state.service.bridges(managed.store()).await?.into_iter().map(Into::into).collect();
         Ok(Reply::of(&managed.context, &bridges, vec![]))
     }
@@ -104,7 +104,7 @@ impl BridgeOperations {
     #[oai(path = "/accounts/bridge", method = "put", operation_id = "setBridge")]
     async fn set_bridge(
         &self,
-        managed: Permitted<grants::Webhooks>,
+        managed: GrantedRequest<grants::Webhooks>,
         body: Body<BridgeSetting>,
     ) -> Result<Reply<One<BridgeWithSecret>>, Failure<SettingsEdit>> {
         let BridgeSetting { account_id, url } = body.parse()?;
@@ -120,7 +120,7 @@ impl BridgeOperations {
     #[oai(path = "/accounts/bridge/rotate", method = "post", operation_id = "rotateBridge")]
     async fn rotate_bridge(
         &self,
-        managed: Permitted<grants::Webhooks>,
+        managed: GrantedRequest<grants::Webhooks>,
         body: Body<BridgeRotation>,
     ) -> Result<Reply<One<BridgeWithSecret>>, Failure<SettingsEdit>> {
         let BridgeRotation { account_id, end_former_secrets } = body.parse()?;
@@ -136,7 +136,7 @@ impl BridgeOperations {
     #[oai(path = "/accounts/bridge", method = "delete", operation_id = "removeBridge")]
     async fn remove_bridge(
         &self,
-        managed: Permitted<grants::Webhooks>,
+        managed: GrantedRequest<grants::Webhooks>,
         /// The account whose bridge is removed.
         #[oai(name = "accountId")]
         account_id: Query<Required<Id<AccountId>>>,

@@ -10,10 +10,10 @@ use serde::Serialize;
 use serde_json::value::to_raw_value;
 
 use super::{
-    auth::Permitted,
-    feeds::{Fed, next_after, next_after_header},
+    auth::GrantedRequest,
+    feeds::{FeedReply, next_after, next_after_header},
     grants,
-    params::{LimitParam, PositionParam, Several, WaitParam},
+    params::{EnumListParam, LimitParam, PositionParam, WaitParam},
 };
 use crate::{
     domain::records::{Record, RecordKind},
@@ -135,11 +135,11 @@ impl ChangeOperations {
     #[oai(path = "/changes", method = "get", operation_id = "listChanges")]
     async fn list_changes(
         &self,
-        managed: Permitted<grants::Events>,
+        managed: GrantedRequest<grants::Events>,
         /// Only changes with a greater `sequence`: `x-next-after` of the page before, or of the first page of a snapshot.
         after: Query<Required<PositionParam>>,
         /// Only records of these kinds, separated by commas or repeated. Absent or empty: records of all kinds.
-        kinds: Query<Several<RecordKinds>>,
+        kinds: Query<EnumListParam<RecordKinds>>,
         /// For how many seconds to wait for a change if there is none. 0: the answer comes at once. After that time the answer is an empty
         /// list. At most 16 requests of a user wait at a time.
         wait: Query<WaitParam>,
@@ -172,7 +172,7 @@ impl ChangeOperations {
     #[oai(path = "/changes/snapshot", method = "get", operation_id = "listRecords")]
     async fn list_records(
         &self,
-        managed: Permitted<grants::Events>,
+        managed: GrantedRequest<grants::Events>,
         /// The kind of the records.
         kind: Query<Required<OneOf<RecordKinds>>>,
         /// Only records after the one with this id. To read on, send the `id` of the last record received.
@@ -180,7 +180,7 @@ impl ChangeOperations {
         after_id: Query<Option<Id<String>>>,
         /// The largest number of records to return. A page with fewer records is the last one of its kind.
         limit: Query<LimitParam>,
-    ) -> Result<Reply<Fed<RecordChangeView>>, Failure<SettingsListing>> {
+    ) -> Result<Reply<FeedReply<RecordChangeView>>, Failure<SettingsListing>> {
         let kind = RecordKind::of(&kind.0.0.0).ok_or_else(ApiError::internal)?;
         let after_id = after_id.0.map(|id| id.0);
         let page = managed.state.service.snapshot_page(managed.store(), kind, after_id.as_deref(), limit.0.0.unsigned_abs()).await?;

@@ -3,7 +3,7 @@
 use poem_openapi::{Object, OpenApi};
 use serde::{Deserialize, Serialize};
 
-use super::{auth::Permitted, grants};
+use super::{auth::GrantedRequest, grants};
 use crate::{
     domain::time::Timestamp,
     http::machinery::{
@@ -70,16 +70,16 @@ pub struct AdvancedClock {
 
 impl From<Advanced> for AdvancedClock {
     fn from(advanced: Advanced) -> Self {
-        let Advanced { from, now, message_attempts, webhook_attempts, came_due } = advanced;
+        let Advanced { from, now, message_attempts, webhook_attempts, due_counts } = advanced;
         Self {
             from,
             now,
             message_attempts,
             webhook_attempts,
-            webhooks_disabled: came_due.webhooks_disabled,
-            tickets_woken: came_due.tickets_woken,
-            drafts_expired: came_due.drafts_expired,
-            keys_expired: came_due.keys_expired,
+            webhooks_disabled: due_counts.webhooks_disabled,
+            tickets_woken: due_counts.tickets_woken,
+            drafts_expired: due_counts.drafts_expired,
+            keys_expired: due_counts.keys_expired,
         }
     }
 }
@@ -94,7 +94,7 @@ impl ClockOperations {
     ///
     /// Returns what the clock of the server shows, and whether the server serves a sandbox.
     #[oai(path = "/clock", method = "get", operation_id = "getClock")]
-    async fn get_clock(&self, managed: Permitted<grants::AnyGrant>) -> Result<Reply<One<ClockView>>, Failure<SettingsCatalog>> {
+    async fn get_clock(&self, managed: GrantedRequest<grants::AnyGrant>) -> Result<Reply<One<ClockView>>, Failure<SettingsCatalog>> {
         Ok(Reply::of(&managed.context, &ClockView::from(managed.state.service.shown_clock()), vec![]))
     }
 
@@ -107,7 +107,7 @@ impl ClockOperations {
     #[oai(path = "/clock/advance", method = "post", operation_id = "advanceClock")]
     async fn advance_clock(
         &self,
-        managed: Permitted<grants::All>,
+        managed: GrantedRequest<grants::All>,
         body: Body<ClockAdvance>,
     ) -> Result<Reply<One<AdvancedClock>>, Failure<SettingsAdvance>> {
         let to = body.parse()?.to;

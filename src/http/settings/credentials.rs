@@ -4,7 +4,7 @@ use poem_openapi::{Object, OpenApi};
 use serde::Serialize;
 
 use super::{
-    auth::{Managed, Permitted},
+    auth::{GrantedRequest, SettingsRequest},
     grants,
     session::Grants,
 };
@@ -61,7 +61,7 @@ pub struct CredentialView {
 }
 
 impl CredentialView {
-    fn of(credential: ListedCredential, managed: &Managed) -> Self {
+    fn of(credential: ListedCredential, managed: &SettingsRequest) -> Self {
         let ListedCredential { id, user_id, kind, can, created_at, expires_at, sent_to, is_owners: _ } = credential;
         Self {
             is_current: id == SecretHash::of(&managed.secret).credential_id(),
@@ -87,7 +87,10 @@ impl CredentialOperations {
     /// Lists the links, sessions and tokens of the store that have not ended, the newest first. One gives access only while its user is an
     /// owner or admin.
     #[oai(path = "/credentials", method = "get", operation_id = "listCredentials")]
-    async fn list_credentials(&self, managed: Permitted<grants::Team>) -> Result<Reply<All<CredentialView>>, Failure<SettingsCatalog>> {
+    async fn list_credentials(
+        &self,
+        managed: GrantedRequest<grants::Team>,
+    ) -> Result<Reply<All<CredentialView>>, Failure<SettingsCatalog>> {
         let found = managed.state.service.credentials(managed.store()).await?;
         let views: Vec<CredentialView> = found.into_iter().map(|credential| CredentialView::of(credential, &managed)).collect();
         Ok(Reply::of(&managed.context, &views, vec![]))
@@ -99,7 +102,7 @@ impl CredentialOperations {
     #[oai(path = "/credentials", method = "delete", operation_id = "endCredential")]
     async fn end_credential(
         &self,
-        managed: Permitted<grants::Team>,
+        managed: GrantedRequest<grants::Team>,
         /// The credential to end.
         #[oai(name = "credentialId")]
         credential_id: Query<Required<Id<CredentialId>>>,

@@ -5,7 +5,7 @@ use poem_openapi::{Object, OpenApi};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    auth::Permitted,
+    auth::GrantedRequest,
     grants,
     params::{LimitParam, PositionParam},
     webhooks::WebhookReference,
@@ -14,7 +14,7 @@ use crate::{
     domain::{
         ids::{EventId, WebhookId},
         time::{Bound, Timestamp},
-        webhooks::{Along, LoggedAttempt, Replay},
+        webhooks::{LogDirection, LoggedAttempt, Replay},
     },
     http::{
         machinery::{
@@ -149,7 +149,7 @@ impl DeliveryOperations {
     #[oai(path = "/webhooks/test", method = "post", operation_id = "testWebhook")]
     async fn test_webhook(
         &self,
-        managed: Permitted<grants::Webhooks>,
+        managed: GrantedRequest<grants::Webhooks>,
         body: Body<WebhookReference>,
     ) -> Result<Reply<One<TestEvent>>, Failure<SettingsChange>> {
         let id = body.parse()?.webhook_id.into();
@@ -163,7 +163,7 @@ impl DeliveryOperations {
     #[oai(path = "/webhooks/replay", method = "post", operation_id = "replayWebhook")]
     async fn replay_webhook(
         &self,
-        managed: Permitted<grants::Webhooks>,
+        managed: GrantedRequest<grants::Webhooks>,
         body: Body<ReplayOrder>,
     ) -> Result<Reply<One<Replayed>>, Failure<SettingsChange>> {
         let order = body.parse()?;
@@ -185,7 +185,7 @@ impl DeliveryOperations {
     #[oai(path = "/webhooks/attempts", method = "get", operation_id = "listAttempts")]
     async fn list_attempts(
         &self,
-        managed: Permitted<grants::Webhooks>,
+        managed: GrantedRequest<grants::Webhooks>,
         /// The webhook whose attempts are listed.
         #[oai(name = "webhookId")]
         webhook_id: Query<Required<Id<WebhookId>>>,
@@ -194,7 +194,7 @@ impl DeliveryOperations {
         /// The largest number of attempts to return.
         limit: Query<LimitParam>,
     ) -> Result<Reply<All<AttemptView>>, Failure<SettingsLookup>> {
-        let along = Along::Before(before.0.map(|position| position.0));
+        let along = LogDirection::Before(before.0.map(|position| position.0));
         let attempts = managed.state.service.attempts(managed.store(), &webhook_id.0.0.0, along, limit.0.0).await?;
         let attempts: Vec<AttemptView> = attempts.into_iter().map(Into::into).collect();
         Ok(Reply::of(&managed.context, &attempts, vec![]))
@@ -202,11 +202,12 @@ impl DeliveryOperations {
 
     /// Get what is sent
     ///
-    /// Returns the body in which a webhook receives an event, the same on every attempt, also if the webhook does not subscribe to the event.
+    /// Returns the body in which a webhook receives an event, the same on every attempt, also if the webhook does not subscribe to the
+    /// event.
     #[oai(path = "/webhooks/sent", method = "get", operation_id = "getSentEvent")]
     async fn get_sent_event(
         &self,
-        managed: Permitted<grants::Webhooks>,
+        managed: GrantedRequest<grants::Webhooks>,
         /// The webhook that receives the event.
         #[oai(name = "webhookId")]
         webhook_id: Query<Required<Id<WebhookId>>>,

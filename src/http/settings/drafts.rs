@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use poem_openapi::{Object, OpenApi};
 use serde::{Deserialize, Serialize};
 
-use super::{auth::Permitted, grants, params::LimitParam};
+use super::{auth::GrantedRequest, grants, params::LimitParam};
 use crate::{
     domain::{
         conversations::Destination,
@@ -171,12 +171,12 @@ pub struct DraftRelease {
 }
 
 /// Returns the account and the contact's name for each conversation that drafts go to.
-async fn destinations(managed: &Permitted<grants::Team>, drafts: &[Draft]) -> Result<HashMap<ConversationId, Destination>, ApiError> {
+async fn destinations(managed: &GrantedRequest<grants::Team>, drafts: &[Draft]) -> Result<HashMap<ConversationId, Destination>, ApiError> {
     let conversations = drafts.iter().filter_map(|draft| draft.conversation_id.as_ref());
     Ok(managed.state.service.destinations(managed.store(), conversations).await?)
 }
 
-async fn shown(managed: &Permitted<grants::Team>, draft: Draft) -> Result<Reply<One<DraftView>>, Failure<SettingsChange>> {
+async fn shown(managed: &GrantedRequest<grants::Team>, draft: Draft) -> Result<Reply<One<DraftView>>, Failure<SettingsChange>> {
     let destinations = destinations(managed, std::slice::from_ref(&draft)).await?;
     Ok(Reply::of(&managed.context, &DraftView::of(draft, &destinations), vec![]))
 }
@@ -193,7 +193,7 @@ impl DraftOperations {
     #[oai(path = "/drafts", method = "get", operation_id = "listDrafts")]
     async fn list_drafts(
         &self,
-        managed: Permitted<grants::Team>,
+        managed: GrantedRequest<grants::Team>,
         /// Only drafts in this state; omitted: `pending` ones.
         state: Query<Option<OneOf<DraftStates>>>,
         /// Only drafts after the one with this id in the list. To read on, send the `id` of the last draft received.
@@ -216,7 +216,7 @@ impl DraftOperations {
     #[oai(path = "/drafts/messages", method = "get", operation_id = "listDraftMessages")]
     async fn list_draft_messages(
         &self,
-        managed: Permitted<grants::Team>,
+        managed: GrantedRequest<grants::Team>,
         /// The draft.
         #[oai(name = "draftId")]
         draft_id: Query<Required<Id<DraftId>>>,
@@ -233,7 +233,7 @@ impl DraftOperations {
     #[oai(path = "/drafts", method = "patch", operation_id = "editDraft")]
     async fn edit_draft(
         &self,
-        managed: Permitted<grants::Team>,
+        managed: GrantedRequest<grants::Team>,
         body: Body<DraftChange>,
     ) -> Result<Reply<One<DraftView>>, Failure<SettingsChange>> {
         let DraftChange { draft_id, body } = body.parse()?;
@@ -253,7 +253,7 @@ impl DraftOperations {
     #[oai(path = "/drafts/release", method = "post", operation_id = "releaseDraft")]
     async fn release_draft(
         &self,
-        managed: Permitted<grants::Team>,
+        managed: GrantedRequest<grants::Team>,
         body: Body<DraftRelease>,
     ) -> Result<Reply<One<DraftView>>, Failure<SettingsChange>> {
         let DraftRelease { draft_id, confirmed_message_id } = body.parse()?;
@@ -267,7 +267,7 @@ impl DraftOperations {
     #[oai(path = "/drafts", method = "delete", operation_id = "discardDraft")]
     async fn discard_draft(
         &self,
-        managed: Permitted<grants::Team>,
+        managed: GrantedRequest<grants::Team>,
         /// The draft to discard; it must be pending.
         #[oai(name = "draftId")]
         draft_id: Query<Required<Id<DraftId>>>,

@@ -3,10 +3,10 @@
 use poem_openapi::OpenApi;
 
 use super::{
-    auth::Permitted,
-    feeds::{Fed, next_after},
+    auth::GrantedRequest,
+    feeds::{FeedReply, next_after},
     grants,
-    params::{LimitParam, PositionParam, Several, WaitParam},
+    params::{EnumListParam, LimitParam, PositionParam, WaitParam},
 };
 use crate::http::{
     events::{Event, EventKinds},
@@ -32,17 +32,17 @@ impl EventOperations {
     #[oai(path = "/events", method = "get", operation_id = "listEvents")]
     async fn list_events(
         &self,
-        managed: Permitted<grants::Events>,
+        managed: GrantedRequest<grants::Events>,
         /// Only events with a greater `sequence` than this one.
         after: Query<Option<PositionParam>>,
         /// Only events of these kinds, separated by commas or repeated. Absent or empty: events of all kinds.
-        kinds: Query<Several<EventKinds>>,
+        kinds: Query<EnumListParam<EventKinds>>,
         /// For how many seconds to wait for an event if there is none. 0: the answer comes at once. After that time the answer is an empty
         /// list. At most 16 requests of a user wait at a time.
         wait: Query<WaitParam>,
         /// The largest number of events to return.
         limit: Query<LimitParam>,
-    ) -> Result<Reply<Fed<Event>>, Failure<SettingsListing>> {
+    ) -> Result<Reply<FeedReply<Event>>, Failure<SettingsListing>> {
         let (service, kinds, limit) = (&managed.state.service, kinds.0.0, limit.0.0);
         let mut reached = after.0.map_or(0, |position| position.0);
         let mut poll = managed.state.long_polls.begin(&managed.context, wait.0.0, service.commits());

@@ -18,7 +18,7 @@ const NEXT_AFTER: &str = "x-next-after";
 
 /// A response with a page of a feed.
 #[derive(Debug)]
-pub struct Fed<T>(PhantomData<fn() -> T>);
+pub struct FeedReply<T>(PhantomData<fn() -> T>);
 
 /// Returns the header that tells the client to continue after the position `reached`.
 pub fn next_after(reached: i64) -> Vec<(&'static str, HeaderValue)> {
@@ -37,7 +37,7 @@ pub fn next_after_header() -> MetaHeader {
     )
 }
 
-impl<T: Type + 'static> ReplyShape for Fed<T> {
+impl<T: Type + 'static> ReplyShape for FeedReply<T> {
     const DATA: &'static str = All::<T>::DATA;
 
     fn envelope() -> String {

@@ -16,7 +16,7 @@ use poem_openapi::{
 use serde::{Deserialize, de::DeserializeOwned};
 
 use super::{
-    auth::{Permitted, has_token, refused},
+    auth::{GrantedRequest, has_token, refused},
     grants,
 };
 use crate::{
@@ -25,10 +25,10 @@ use crate::{
         signed_requests::{AcceptedSignature, ID, RequestSignature, SIGNATURE, TIME},
     },
     http::machinery::{
-        arrival::Arrival,
         body::Body,
         context::{Context, Recipient},
         error::ApiError,
+        request_data::RequestData,
         shared_state::SharedState,
     },
 };
@@ -38,7 +38,7 @@ const SIGNATURE_SCHEME: &str = "Signature";
 /// The caller of a request with an inbound message, before the body was read and a signature verified.
 #[derive(Debug)]
 pub enum InboundCaller {
-    Manager(Permitted<grants::Inbound>),
+    Manager(GrantedRequest<grants::Inbound>),
     Signed(SignedRequest),
 }
 
@@ -81,7 +81,7 @@ impl<'a> ApiExtractor<'a> for InboundCaller {
     type ParamRawType = ();
 
     fn register(registry: &mut Registry) {
-        Permitted::<grants::Inbound>::register(registry);
+        GrantedRequest::<grants::Inbound>::register(registry);
         registry.create_security_scheme(
             SIGNATURE_SCHEME,
             MetaSecurityScheme {
@@ -102,7 +102,7 @@ impl<'a> ApiExtractor<'a> for InboundCaller {
     }
 
     fn security_schemes() -> Vec<&'static str> {
-        let mut schemes = Permitted::<grants::Inbound>::security_schemes();
+        let mut schemes = GrantedRequest::<grants::Inbound>::security_schemes();
         schemes.push(SIGNATURE_SCHEME);
         schemes
     }
@@ -110,13 +110,13 @@ impl<'a> ApiExtractor<'a> for InboundCaller {
     async fn from_request(request: &'a poem::Request, body: &mut RequestBody, options: ExtractParamOptions<()>) -> poem::Result<Self> {
         let [id, time, signature] = [ID, TIME, SIGNATURE].map(|name| request.headers().get(name));
         if has_token(request) || (id.is_none() && time.is_none() && signature.is_none()) {
-            return Permitted::from_request(request, body, options).await.map(Self::Manager);
+            return GrantedRequest::from_request(request, body, options).await.map(Self::Manager);
         }
-        let Arrival { state, context, .. } = Arrival::of(request)?;
+        let RequestData { state, context, .. } = RequestData::of(request)?;
         // A header that is not visible ASCII is refused like an empty header.
         let [id, time, signature] = [id, time, signature].map(|value| value.map(|value| value.to_str().unwrap_or_default()));
         let signature = RequestSignature::read(id, time, signature).and_then(|signature| {
-            let now = state.service.world().real.now();
+            let now = state.service.clocks_and_ids().real.now();
             let late = || format!("`{TIME}` must be within five minutes of the server's time, which is {}", now.millis() / 1000);
             signature.is_current(now).then_some(signature).ok_or_else(late)
         });

@@ -4,10 +4,10 @@
 use poem_openapi::{Object, OpenApi};
 use serde::{Deserialize, Serialize};
 
-use super::{auth::Permitted, grants, inbound_caller::InboundCaller};
+use super::{auth::GrantedRequest, grants, inbound_caller::InboundCaller};
 use crate::{
     domain::{
-        receive::{Detail, Ignored, Inbound, InboundContact, Received},
+        receive::{Ignored, Inbound, InboundContact, RawProperty, Received},
         tickets::{TicketExpand, TicketView},
         time::Timestamp,
     },
@@ -121,7 +121,7 @@ pub struct InboundMessage {
     sent_at: Option<Timestamp>,
     /// The subject of the thread, a string; it is used if this message begins the thread. Line breaks become spaces; a blank subject is
     /// left out.
-    email_subject: Option<Detail>,
+    email_subject: Option<RawProperty>,
     /// Details of the sender. If the message begins a thread, they are used to find the contact of the thread or to create one.
     #[oai(nullable)]
     contact: Option<SenderDetails>,
@@ -136,7 +136,7 @@ pub struct Sender {
     #[oai(validator(min_length = 1, max_length = 512))]
     id: String,
     /// The sender's name, a string.
-    name: Option<Detail>,
+    name: Option<RawProperty>,
 }
 
 /// What the channel knows about the sender. If the message begins a thread, the server looks for a contact with this e-mail or phone, or
@@ -146,20 +146,20 @@ pub struct Sender {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SenderDetails {
     /// The first name, a string.
-    first_name: Option<Detail>,
+    first_name: Option<RawProperty>,
     /// The last name, a string.
-    last_name: Option<Detail>,
+    last_name: Option<RawProperty>,
     /// An e-mail address without a display name, such as `mali@example.com`.
-    email: Option<Detail>,
+    email: Option<RawProperty>,
     /// An international number: `+66812345678`, `+66 81-234-5678`, `0066812345678` or `tel:+66812345678`; on WhatsApp also
     /// `66812345678`. Stored in E.164.
-    phone: Option<Detail>,
+    phone: Option<RawProperty>,
 }
 
 impl From<InboundMessage> for Inbound {
     fn from(message: InboundMessage) -> Self {
         let mut not_texts = Vec::new();
-        let mut text = |detail, member| Detail::text(detail, member, &mut not_texts);
+        let mut text = |detail, member| RawProperty::text(detail, member, &mut not_texts);
         Self {
             account_id: message.account_id.into(),
             reference_id: message.reference_id,
@@ -239,7 +239,7 @@ impl InboxOperations {
     #[oai(path = "/tickets/unassign", method = "post", operation_id = "unassignTicket")]
     async fn unassign_ticket(
         &self,
-        managed: Permitted<grants::Team>,
+        managed: GrantedRequest<grants::Team>,
         body: Body<TicketReference>,
         /// For 24 hours after a success, a repeated request with the same key changes nothing and gets the same `data`.
         #[oai(name = "Idempotency-Key")]
@@ -257,7 +257,7 @@ impl InboxOperations {
     #[oai(path = "/tickets/snooze", method = "post", operation_id = "snoozeTicket")]
     async fn snooze_ticket(
         &self,
-        managed: Permitted<grants::Team>,
+        managed: GrantedRequest<grants::Team>,
         body: Body<Snooze>,
         /// For 24 hours after a success, a repeated request with the same key changes nothing and gets the same `data`.
         #[oai(name = "Idempotency-Key")]
@@ -276,7 +276,7 @@ impl InboxOperations {
     #[oai(path = "/tickets/unsnooze", method = "post", operation_id = "unsnoozeTicket")]
     async fn unsnooze_ticket(
         &self,
-        managed: Permitted<grants::Team>,
+        managed: GrantedRequest<grants::Team>,
         body: Body<TicketReference>,
         /// For 24 hours after a success, a repeated request with the same key changes nothing and gets the same `data`.
         #[oai(name = "Idempotency-Key")]
@@ -294,7 +294,7 @@ impl InboxOperations {
     #[oai(path = "/conversations/escalate", method = "post", operation_id = "escalateConversation")]
     async fn escalate_conversation(
         &self,
-        managed: Permitted<grants::Team>,
+        managed: GrantedRequest<grants::Team>,
         body: Body<Handover>,
         /// For 24 hours after a success, a repeated request with the same key changes nothing and gets the same `data`.
         #[oai(name = "Idempotency-Key")]

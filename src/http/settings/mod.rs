@@ -11,17 +11,16 @@
 //!
 //! # How to add an operation
 //!
-//! 1. Write the handler in the file of its kind of record, in the `#[OpenApi]` block. Its first parameter is `Permitted<grants::…>`, and
-//!    its doc comment is its public documentation.
-//! 2. A new group of operations (a new struct with an `#[OpenApi]` block) is registered in [`plane`], in `openapi_document.rs`; a new tag
-//!    goes to `tags.rs`.
+//! 1. Write the handler in the file of its kind of record, in the `#[OpenApi]` block. Its first parameter is `GrantedRequest<grants::…>`,
+//!    and its doc comment is its public documentation.
+//! 2. A new group of operations (a new struct with an `#[OpenApi]` block) is registered in [`settings_operations`], in
+//!   `openapi_document.rs`; a new tag goes to `tags.rs`.
 //! 3. A new grant is added to `domain::grants::Grant`, and to `required_grants!` in `grants.rs`.
 //! 4. Add an example request to `requests.json`, and to `refusals.json` a request for each error status that needs its own example. Record
 //!    the responses (`answers.json`, `errors.json`): `cargo test --lib record_the_examples -- --ignored`.
 //! 5. Add the operation to the table `OPERATIONS` in `tests/api/settings/grants.rs`, under its grant.
-//! 6. Write the committed documents:
-//!    `counterpart openapi --settings --output openapi/settings.json` and
-//!    `counterpart openapi --settings --format routes --output openapi/settings.routes`.
+//! 6. Write the committed documents: `counterpart openapi --settings --output openapi/settings.json` and `counterpart openapi --settings
+//!    --format routes --output openapi/settings.routes`.
 
 mod audit;
 mod auth;
@@ -48,5 +47,5 @@ mod webhooks;
 pub use bridges::BridgeView;
 pub use deliveries::AttemptView;
 pub use keys::KeyView;
-pub use openapi_document::{document, examples, plane};
+pub use openapi_document::{document, examples, settings_operations};
 pub use webhooks::WebhookView;

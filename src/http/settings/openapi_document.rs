@@ -1,4 +1,5 @@
-//! Registers the operations of the settings API ([`plane`]), and generates their OpenAPI document from the handlers ([`document`]).
+//! Registers the operations of the settings API ([`settings_operations`]), and generates their OpenAPI document from the handlers
+//! ([`document`]).
 
 use poem_openapi::{OpenApi, OpenApiService};
 use serde_json::{Value, json};
@@ -12,7 +13,7 @@ use crate::{
             components::{operations_mut, share},
             examples::{ExampleFiles, Examples},
             introduction::UNENVELOPED,
-            merged_paths::Merged,
+            merged_paths::MergedGroups,
         },
         machinery::routing::SETTINGS_PREFIX,
     },
@@ -20,7 +21,7 @@ use crate::{
 
 /// Returns every operation of the settings API, ready to be served: their paths begin with [`SETTINGS_PREFIX`]. A new group of operations
 /// is registered here.
-pub fn plane() -> impl OpenApi {
+pub fn settings_operations() -> impl OpenApi {
     let groups = (
         super::session::SessionOperations,
         super::credentials::CredentialOperations,
@@ -37,11 +38,11 @@ pub fn plane() -> impl OpenApi {
         super::audit::AuditOperations,
         super::clock::ClockOperations,
     );
-    Merged { groups, prefix: SETTINGS_PREFIX }
+    MergedGroups { groups, prefix: SETTINGS_PREFIX }
 }
 
 fn service() -> OpenApiService<impl OpenApi, ()> {
-    OpenApiService::new(plane(), "counterpart, settings", "1.0.0")
+    OpenApiService::new(settings_operations(), "counterpart, settings", "1.0.0")
         .description(format!(
             "The settings of a store: API keys, webhooks, recorded events, and what the contract has no operation for. The callers are the \
              store's owners and admins, who authenticate with a browser's session or a machine's token, which may be limited to some \

@@ -104,9 +104,9 @@ impl Choice for SubjectKind {
 
 /// A list parameter whose values are of a closed set: separated by commas, or repeated. Absent or empty: all of the set.
 #[derive(Debug)]
-pub struct Several<S>(pub Vec<&'static str>, PhantomData<S>);
+pub struct EnumListParam<S>(pub Vec<&'static str>, PhantomData<S>);
 
-impl<S: ValueSet> QueryParam for Several<S> {
+impl<S: ValueSet> QueryParam for EnumListParam<S> {
     const REQUIRED: bool = false;
     const IS_LIST: bool = true;
 

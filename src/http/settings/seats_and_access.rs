@@ -3,7 +3,7 @@
 use poem_openapi::{Object, OpenApi};
 use serde::{Deserialize, Serialize};
 
-use super::{auth::Permitted, grants};
+use super::{auth::GrantedRequest, grants};
 use crate::{
     domain::{
         ids::{SeatId, UserId},
@@ -140,7 +140,7 @@ impl TeamOperations {
     ///
     /// Lists the store's seats, the oldest first.
     #[oai(path = "/users", method = "get", operation_id = "listSeats")]
-    async fn list_seats(&self, managed: Permitted<grants::Team>) -> Result<Reply<All<Seat>>, Failure<SettingsCatalog>> {
+    async fn list_seats(&self, managed: GrantedRequest<grants::Team>) -> Result<Reply<All<Seat>>, Failure<SettingsCatalog>> {
         let users: Vec<Seat> = managed.state.service.users(managed.store(), None, true).await?.into_iter().map(Into::into).collect();
         Ok(Reply::of(&managed.context, &users, vec![]))
     }
@@ -153,7 +153,7 @@ impl TeamOperations {
     #[oai(path = "/users", method = "delete", operation_id = "removeUser")]
     async fn remove_user(
         &self,
-        managed: Permitted<grants::Team>,
+        managed: GrantedRequest<grants::Team>,
         /// The seat to remove: its `id` in the list of users, not its `userId`.
         id: Query<Required<Id<SeatId>>>,
     ) -> Result<Reply<One<UserRemoved>>, Failure<SettingsRemoval>> {
@@ -165,7 +165,10 @@ impl TeamOperations {
     ///
     /// Lists the store's channel accounts, including disconnected ones, with the users who may work on each.
     #[oai(path = "/accounts", method = "get", operation_id = "listAccountUsers")]
-    async fn list_account_users(&self, managed: Permitted<grants::Team>) -> Result<Reply<All<AccountUsers>>, Failure<SettingsCatalog>> {
+    async fn list_account_users(
+        &self,
+        managed: GrantedRequest<grants::Team>,
+    ) -> Result<Reply<All<AccountUsers>>, Failure<SettingsCatalog>> {
         let accounts: Vec<AccountUsers> =
             managed.state.service.account_access(managed.store()).await?.into_iter().map(Into::into).collect();
         Ok(Reply::of(&managed.context, &accounts, vec![]))
@@ -178,7 +181,7 @@ impl TeamOperations {
     #[oai(path = "/accounts/users", method = "put", operation_id = "setAccountUsers")]
     async fn set_account_users(
         &self,
-        managed: Permitted<grants::Team>,
+        managed: GrantedRequest<grants::Team>,
         body: Body<AccountUsersChange>,
     ) -> Result<Reply<One<AccountUsersChanged>>, Failure<SettingsEdit>> {
         let change = body.parse()?;

@@ -19,7 +19,7 @@ use poem_openapi::{
 use serde::{Deserialize, Serialize};
 
 use super::{
-    auth::{COOKIE, Permitted, not_a_manager, own_origin, refused},
+    auth::{COOKIE, GrantedRequest, not_a_manager, own_origin, refused},
     grants::AnyGrant,
 };
 use crate::{
@@ -31,13 +31,13 @@ use crate::{
     },
     http::{
         machinery::{
-            arrival::Arrival,
             body::Body,
             context::{Context, Recipient, is_secure},
             envelope,
             error::{ApiError, Failure, SettingsCatalog, SettingsCreation, SettingsMail},
             idempotency::Acknowledgement,
             reply::{One, Reply, ReplyShape},
+            request_data::RequestData,
             shared_state::SharedState,
         },
         schemas::value_types::{EmailText, EnumValue, UserIdText, ValueSet},
@@ -113,9 +113,9 @@ impl From<Manager> for Session {
 
 /// The response that opens a session, with the header that sets its cookie.
 #[derive(Debug)]
-pub struct Opened;
+pub struct SessionOpenedReply;
 
-impl ReplyShape for Opened {
+impl ReplyShape for SessionOpenedReply {
     const DATA: &'static str = One::<Session>::DATA;
 
     fn envelope() -> String {
@@ -162,7 +162,7 @@ impl ReplyShape for Ended {
 
 /// A request whose caller is not authenticated.
 #[derive(Debug)]
-pub struct Stranger {
+pub struct UnauthenticatedRequest {
     state: Arc<SharedState>,
     context: Context,
     from: RemoteAddr,
@@ -170,7 +170,7 @@ pub struct Stranger {
     secure: bool,
 }
 
-impl<'a> ApiExtractor<'a> for Stranger {
+impl<'a> ApiExtractor<'a> for UnauthenticatedRequest {
     const TYPES: &'static [ApiExtractorType] = &[ApiExtractorType::PoemExtractor];
     type ParamType = ();
     type ParamRawType = ();
@@ -178,7 +178,7 @@ impl<'a> ApiExtractor<'a> for Stranger {
     fn register(_: &mut Registry) {}
 
     async fn from_request(request: &'a poem::Request, _: &mut RequestBody, _: ExtractParamOptions<()>) -> poem::Result<Self> {
-        let Arrival { state, context, .. } = Arrival::of(request)?;
+        let RequestData { state, context, .. } = RequestData::of(request)?;
         // Prevents login CSRF: a page of another site must not sign its reader in to a session that the page chose.
         own_origin(request, true)?;
         let secure = is_secure(request);
@@ -201,7 +201,11 @@ impl SessionOperations {
     ///
     /// Exchanges a link for a session of 12 hours, whose cookie the answer sets. The link cannot be used again.
     #[oai(path = "/session", method = "post", operation_id = "openSession")]
-    async fn open_session(&self, stranger: Stranger, body: Body<SessionOpening>) -> Result<Reply<Opened>, Failure<SettingsCreation>> {
+    async fn open_session(
+        &self,
+        stranger: UnauthenticatedRequest,
+        body: Body<SessionOpening>,
+    ) -> Result<Reply<SessionOpenedReply>, Failure<SettingsCreation>> {
         let link = body.parse()?.link;
         let unknown = || {
             ApiError::unauthorized(
@@ -229,7 +233,11 @@ impl SessionOperations {
     /// address up. A link opens one session within 15 minutes, and only while the address is the user's. Within 15 minutes at
     /// most 3 requests are accepted for an address, and 60 from a client that is no proxy on the server's machine.
     #[oai(path = "/session/link", method = "post", operation_id = "sendLink")]
-    async fn send_link(&self, stranger: Stranger, body: Body<LinkRequest>) -> Result<Reply<One<Acknowledgement>>, Failure<SettingsMail>> {
+    async fn send_link(
+        &self,
+        stranger: UnauthenticatedRequest,
+        body: Body<LinkRequest>,
+    ) -> Result<Reply<One<Acknowledgement>>, Failure<SettingsMail>> {
         let EmailText(email) = body.parse()?.email;
         if !is_email(&email) {
             return Err(Error::invalid("body.email", "must be an e-mail address, such as ann@example.com").into());
@@ -247,7 +255,7 @@ impl SessionOperations {
     ///
     /// Returns the user behind the session or the token, and what it permits.
     #[oai(path = "/session", method = "get", operation_id = "getSession")]
-    async fn get_session(&self, managed: Permitted<AnyGrant>) -> Result<Reply<One<Session>>, Failure<SettingsCatalog>> {
+    async fn get_session(&self, managed: GrantedRequest<AnyGrant>) -> Result<Reply<One<Session>>, Failure<SettingsCatalog>> {
         Ok(Reply::of(&managed.context, &Session::from(managed.manager.clone()), vec![]))
     }
 
@@ -255,7 +263,7 @@ impl SessionOperations {
     ///
     /// Ends the session or the token with which the request is authenticated.
     #[oai(path = "/session", method = "delete", operation_id = "endSession")]
-    async fn end_session(&self, managed: Permitted<AnyGrant>) -> Result<Reply<Ended>, Failure<SettingsCatalog>> {
+    async fn end_session(&self, managed: GrantedRequest<AnyGrant>) -> Result<Reply<Ended>, Failure<SettingsCatalog>> {
         managed.state.service.end_session(&managed.editor, &managed.secret).await?;
         let headers = cookie("", 0, false).map(|cookie| (header::SET_COOKIE.as_str(), cookie)).into_iter().collect();
         Ok(Reply::of(&managed.context, &Acknowledgement::from(()), headers))

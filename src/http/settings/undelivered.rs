@@ -3,7 +3,7 @@
 use poem_openapi::{Object, OpenApi};
 use serde::{Deserialize, Serialize};
 
-use super::{auth::Permitted, grants, params::LimitParam};
+use super::{auth::GrantedRequest, grants, params::LimitParam};
 use crate::{
     domain::{conversations::Destination, ids::MessageId, outbound::Delivery, time::Timestamp, undelivered::UndeliveredMessage},
     http::{
@@ -112,7 +112,7 @@ impl UndeliveredOperations {
     #[oai(path = "/messages/undelivered", method = "get", operation_id = "listUndeliveredMessages")]
     async fn list_undelivered_messages(
         &self,
-        managed: Permitted<grants::Team>,
+        managed: GrantedRequest<grants::Team>,
         /// Only messages in this state; omitted: `failed` ones.
         state: Query<Option<OneOf<UndeliveredStates>>>,
         /// Reads on: send the `messageId` of the last message received. It must still be in the list.
@@ -143,7 +143,7 @@ impl UndeliveredOperations {
     #[oai(path = "/messages/retry", method = "post", operation_id = "retryMessage")]
     async fn retry_message(
         &self,
-        managed: Permitted<grants::Team>,
+        managed: GrantedRequest<grants::Team>,
         body: Body<MessageRetry>,
     ) -> Result<Reply<One<Acknowledgement>>, Failure<SettingsChange>> {
         let MessageRetry { message_id } = body.parse()?;

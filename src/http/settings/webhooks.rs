@@ -4,7 +4,7 @@ use poem_openapi::{Object, OpenApi};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    auth::{Managed, Permitted},
+    auth::{GrantedRequest, SettingsRequest},
     grants,
     params::{AtLeastOne, Clearable},
 };
@@ -151,11 +151,11 @@ fn names(kinds: AtLeastOne<EnumValue<EventKinds>>) -> Vec<String> {
 pub struct WebhookOperations;
 
 impl WebhookOperations {
-    fn view(managed: &Managed, webhook: Webhook) -> Reply<One<WebhookView>> {
+    fn view(managed: &SettingsRequest, webhook: Webhook) -> Reply<One<WebhookView>> {
         Reply::of(&managed.context, &WebhookView::from(webhook), vec![])
     }
 
-    fn with_secret(managed: &Managed, (webhook, secret): (Webhook, SigningSecret)) -> Reply<One<WebhookWithSecret>> {
+    fn with_secret(managed: &SettingsRequest, (webhook, secret): (Webhook, SigningSecret)) -> Reply<One<WebhookWithSecret>> {
         Reply::of(&managed.context, &WebhookWithSecret { webhook: webhook.into(), secret: secret.reveal() }, vec![])
     }
 }
@@ -166,7 +166,7 @@ impl WebhookOperations {
     ///
     /// Lists the store's webhooks, the oldest first, without their secrets.
     #[oai(path = "/webhooks", method = "get", operation_id = "listWebhooks")]
-    async fn list_webhooks(&self, managed: Permitted<grants::Webhooks>) -> Result<Reply<All<WebhookView>>, Failure<SettingsCatalog>> {
+    async fn list_webhooks(&self, managed: GrantedRequest<grants::Webhooks>) -> Result<Reply<All<WebhookView>>, Failure<SettingsCatalog>> {
         let webhooks: Vec<WebhookView> = managed.state.service.webhooks(managed.store()).await?.into_iter().map(Into::into).collect();
         Ok(Reply::of(&managed.context, &webhooks, vec![]))
     }
@@ -177,7 +177,7 @@ impl WebhookOperations {
     #[oai(path = "/webhooks", method = "post", operation_id = "createWebhook")]
     async fn create_webhook(
         &self,
-        managed: Permitted<grants::Webhooks>,
+        managed: GrantedRequest<grants::Webhooks>,
         body: Body<WebhookCreation>,
     ) -> Result<Reply<One<WebhookWithSecret>>, Failure<SettingsAddition>> {
         let new = body.parse()?;
@@ -193,7 +193,7 @@ impl WebhookOperations {
     #[oai(path = "/webhooks", method = "patch", operation_id = "editWebhook")]
     async fn edit_webhook(
         &self,
-        managed: Permitted<grants::Webhooks>,
+        managed: GrantedRequest<grants::Webhooks>,
         body: Body<WebhookChange>,
     ) -> Result<Reply<One<WebhookView>>, Failure<SettingsEdit>> {
         let change = body.parse()?;
@@ -210,7 +210,7 @@ impl WebhookOperations {
     #[oai(path = "/webhooks/enable", method = "post", operation_id = "enableWebhook")]
     async fn enable_webhook(
         &self,
-        managed: Permitted<grants::Webhooks>,
+        managed: GrantedRequest<grants::Webhooks>,
         body: Body<WebhookReference>,
     ) -> Result<Reply<One<WebhookView>>, Failure<SettingsEdit>> {
         let id = body.parse()?.webhook_id.into();
@@ -223,7 +223,7 @@ impl WebhookOperations {
     #[oai(path = "/webhooks/disable", method = "post", operation_id = "disableWebhook")]
     async fn disable_webhook(
         &self,
-        managed: Permitted<grants::Webhooks>,
+        managed: GrantedRequest<grants::Webhooks>,
         body: Body<WebhookReference>,
     ) -> Result<Reply<One<WebhookView>>, Failure<SettingsEdit>> {
         let id = body.parse()?.webhook_id.into();
@@ -237,7 +237,7 @@ impl WebhookOperations {
     #[oai(path = "/webhooks/rotate", method = "post", operation_id = "rotateWebhook")]
     async fn rotate_webhook(
         &self,
-        managed: Permitted<grants::Webhooks>,
+        managed: GrantedRequest<grants::Webhooks>,
         body: Body<WebhookRotation>,
     ) -> Result<Reply<One<WebhookWithSecret>>, Failure<SettingsEdit>> {
         let WebhookRotation { webhook_id, end_former_secrets } = body.parse()?;
@@ -252,7 +252,7 @@ impl WebhookOperations {
     #[oai(path = "/webhooks", method = "delete", operation_id = "deleteWebhook")]
     async fn delete_webhook(
         &self,
-        managed: Permitted<grants::Webhooks>,
+        managed: GrantedRequest<grants::Webhooks>,
         /// The webhook to delete.
         #[oai(name = "webhookId")]
         webhook_id: Query<Required<Id<WebhookId>>>,

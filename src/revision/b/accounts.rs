@@ -18,7 +18,7 @@ use crate::{
             error::{Failure, Listing, Lookup},
             expand::NoExpand,
             paging::{PageStep, Paged},
-            params::{Absent, Choice, CursorText, Id, OneOf, PageSize, Query, Required},
+            params::{Choice, CursorText, Id, IgnoredParam, OneOf, PageSize, Query, Required},
             reply::{All, Reply},
         },
         schemas::value_types::{ChannelName, EnumValue, Members, OpenObject, StoredJson, ValueSet, member},
@@ -189,8 +189,14 @@ impl AccountReads {
         _expand: NoExpand,
     ) -> Result<Reply<Paged<Account>>, Failure<Listing>> {
         let channel = channel.0.map(|channel| Channel(channel.0));
-        let walk =
-            PageStep::step(&request, "listAccounts", page_size.0.0, &cursor.0, &Absent, channel.as_ref().map_or("", Channel::as_str))?;
+        let walk = PageStep::step(
+            &request,
+            "listAccounts",
+            page_size.0.0,
+            &cursor.0,
+            &IgnoredParam,
+            channel.as_ref().map_or("", Channel::as_str),
+        )?;
         let accounts = request.reads_many().await?.accounts(request.store(), channel.as_ref(), walk.request()).await?;
         Ok(walk.reply(&request, accounts))
     }

@@ -16,7 +16,7 @@ use crate::{
             error::{Failure, Listing},
             expand::NoExpand,
             paging::{PageStep, Paged},
-            params::{Absent, CursorText, NoPageSize, Query, Required, SearchText},
+            params::{CursorText, IgnoredParam, NoPageSize, Query, Required, SearchText},
             reply::Reply,
         },
     },
@@ -103,7 +103,7 @@ impl SearchOperations {
         _expand: NoExpand,
     ) -> Result<Reply<Paged<MessageSearchHit>>, Failure<Listing>> {
         let text = query.0.0.0;
-        let walk = PageStep::step(&request, "searchMessages", SEARCH_PAGE_SIZE, &cursor.0, &Absent, &text)?;
+        let walk = PageStep::step(&request, "searchMessages", SEARCH_PAGE_SIZE, &cursor.0, &IgnoredParam, &text)?;
         let hits = request.reads_many().await?.search_messages(request.store(), &text, walk.request()).await?;
         Ok(walk.reply(&request, hits))
     }
@@ -124,7 +124,7 @@ impl SearchOperations {
         _expand: NoExpand,
     ) -> Result<Reply<Paged<ContactSearchHit>>, Failure<Listing>> {
         let text = query.0.0.0;
-        let walk = PageStep::step(&request, "searchContacts", SEARCH_PAGE_SIZE, &cursor.0, &Absent, &text)?;
+        let walk = PageStep::step(&request, "searchContacts", SEARCH_PAGE_SIZE, &cursor.0, &IgnoredParam, &text)?;
         let hits = request.reads_many().await?.search_contacts(request.store(), &text, walk.request()).await?;
         Ok(walk.reply(&request, hits))
     }

@@ -9,7 +9,7 @@ use crate::{
     domain::{
         contacts::{is_e164, is_email},
         outbound::Mailbox,
-        sends::{FilledTemplate, Letter, Send},
+        sends::{EmailContent, FilledTemplate, Send},
     },
     http::{
         document::tags::Tag,
@@ -165,7 +165,7 @@ fn letter(
     subject: Option<String>,
     text: Option<String>,
     html: Option<String>,
-) -> Result<Letter, ApiError> {
+) -> Result<EmailContent, ApiError> {
     if to.is_empty() {
         return Err(ApiError::field("body.to", format!("must hold 1 to {MAX_ADDRESSES} addresses")));
     }
@@ -182,7 +182,7 @@ fn letter(
         return Err(ApiError::field("body.text", "or `html` must not be blank"));
     }
     let (text, html) = (text.filter(|text| !text.is_empty()), html.filter(|html| !html.is_empty()));
-    Ok(Letter { to, cc, bcc, subject, text, html })
+    Ok(EmailContent { to, cc, bcc, subject, text, html })
 }
 
 fn filling(template: String, variables: Option<Vec<String>>) -> FilledTemplate {

@@ -98,24 +98,24 @@ proptest! {
                     records.insert(id, record);
                 }
                 Step::Remove(id) => {
-                    index.remove(RecordKey::of(&"s".into(), Noun::Message, &format!("m{id}")));
+                    index.remove(RecordKey::of(&"s".into(), SearchableKind::Message, &format!("m{id}")));
                     records.remove(&id);
                 }
-                Step::Commit => index.commit(&Mark::default()).unwrap(),
+                Step::Commit => index.commit(&LogPosition::default()).unwrap(),
             }
         }
-        index.commit(&Mark::default()).unwrap();
+        index.commit(&LogPosition::default()).unwrap();
         if merged {
             index = index.settle().unwrap();
         }
         view.look_at(index.reader.searcher()).unwrap();
         for (id, pieces) in fresh {
             let record = message("s", &format!("m{id}"), 3, &said(&pieces));
-            freshen(&mut view, std::slice::from_ref(&record));
+            put_in_overlay(&mut view, std::slice::from_ref(&record));
             records.insert(id, record);
         }
         for (number, (pieces, size)) in searches.into_iter().enumerate() {
-            let mut wanted = search(Noun::Message, &said(&pieces), size);
+            let mut wanted = search(SearchableKind::Message, &said(&pieces), size);
             if number % 3 == 1 {
                 (wanted.from, wanted.before) = (Some(1), Some(4));
             }

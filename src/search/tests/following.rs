@@ -16,15 +16,15 @@ use crate::{
     },
     search::{
         Error, SearchService,
-        overlay::{Front, RecordChange},
+        overlay::{RecordChange, SearchOverlay},
     },
     store::{
         Db,
-        change_log::log::Mark,
+        change_log::log::LogPosition,
         fixture::{Fixture, sent},
         transaction::write::Changed,
     },
-    supervisor::Pulse,
+    supervisor::TaskReporter,
 };
 
 struct Running {
@@ -37,7 +37,7 @@ impl Running {
     fn start(db: &Db, home: &Path) -> Self {
         let searches = SearchService::new(db.clone(), home.to_owned(), "d".into());
         let (stop, stopped) = oneshot::channel();
-        let task = tokio::spawn(searches.clone().run(async { _ = stopped.await }, Pulse::unheard()));
+        let task = tokio::spawn(searches.clone().run(async { _ = stopped.await }, TaskReporter::unheard()));
         Self { searches, stop, task }
     }
 
@@ -53,7 +53,7 @@ impl Running {
     }
 
     async fn finds(&self, fixture: &Fixture, query: &str) -> Vec<String> {
-        let wanted = Search { store: fixture.store.clone(), ..search(Noun::Message, query, 100) };
+        let wanted = Search { store: fixture.store.clone(), ..search(SearchableKind::Message, query, 100) };
         let found = self.searches.find(wanted).await.unwrap();
         ids(&found.hits).into_iter().map(str::to_owned).collect()
     }
@@ -157,7 +157,7 @@ async fn an_import_larger_than_the_overlay_is_found_beside_other_writes() {
         let mut found = names.iter().step_by(100).chain(names.last());
         loop {
             let Some(name) = found.next() else { return true };
-            let wanted = Search { store: fixture.store.clone(), ..search(Noun::Contact, name, 100) };
+            let wanted = Search { store: fixture.store.clone(), ..search(SearchableKind::Contact, name, 100) };
             if ids(&running.searches.find(wanted).await.unwrap().hits) != [name.as_str()] {
                 return false;
             }
@@ -228,9 +228,9 @@ async fn the_mark_of_an_idle_index_advances() {
         let meta = std::fs::read_to_string(home.path().join("d-1/meta.json")).unwrap();
         let meta: serde_json::Value = serde_json::from_str(&meta).unwrap();
         let payload: serde_json::Value = serde_json::from_str(meta["payload"].as_str().unwrap()).unwrap();
-        serde_json::from_value::<Mark>(payload["mark"].clone()).unwrap()
+        serde_json::from_value::<LogPosition>(payload["mark"].clone()).unwrap()
     };
-    let behind = async |mark: &Mark| fixture.db.changes_since(mark, 10).await.unwrap().unwrap().changes.len();
+    let behind = async |mark: &LogPosition| fixture.db.changes_since(mark, 10).await.unwrap().unwrap().changes.len();
     let transaction = if fixture.url.starts_with("sqlite:") { "0" } else { "pg_current_xact_id()::text::bigint" };
     // A log entry of a kind that is not indexed.
     let log =
@@ -266,7 +266,7 @@ async fn without_a_folder_searches_are_refused() {
     let fixture = Fixture::alone().await;
     let file = tempfile::NamedTempFile::new().unwrap();
     let running = Running::start(&fixture.db, file.path());
-    let refused = running.searches.find(search(Noun::Message, "text", 10)).await;
+    let refused = running.searches.find(search(SearchableKind::Message, "text", 10)).await;
     assert!(matches!(refused, Err(Error::Building)), "{refused:?}");
     running.end().await;
 }
@@ -276,7 +276,7 @@ async fn a_contact_is_found_in_its_newest_state() {
     let (fixture, home) = (Fixture::alone().await, tempfile::tempdir().unwrap());
     let running = Running::start(&fixture.db, home.path()).await_ready(&fixture).await;
     let finds = async |query: &str| {
-        let wanted = Search { store: fixture.store.clone(), ..search(Noun::Contact, query, 10) };
+        let wanted = Search { store: fixture.store.clone(), ..search(SearchableKind::Contact, query, 10) };
         ids(&running.searches.find(wanted).await.unwrap().hits).len()
     };
     assert_eq!((finds("Luk").await, finds("661").await), (1, 1));
@@ -302,16 +302,16 @@ impl Running {
 async fn what_is_brought_in_waits_for_no_search() {
     let fixture = Fixture::alone().await;
     let (view, _index, _home) = indexed(&[message("s", "old", 0, "word")]);
-    let front = Front::new(fixture.db.clone());
+    let front = SearchOverlay::new(fixture.db.clone());
     *front.view.write().unwrap() = Some(view.into());
     let searching = front.view().unwrap();
     let record = message("s", "new", 1, "word");
     let change =
         |record: Searchable| RecordChange { key: RecordKey::of(&record.store, record.noun, &record.id), record, gone: false, new: true };
-    front.show(vec![change(record)]).await.unwrap();
+    front.put_into_overlay(vec![change(record)]).await.unwrap();
     // A long text is analysed on another thread, so it blocks no other task.
-    assert!(front.show(vec![change(message("s", "long", 2, &"other ".repeat(100_000)))]).now_or_never().is_none());
-    let found = |view: &View| view.search(&search(Noun::Message, "word", 10)).unwrap().hits.len();
+    assert!(front.put_into_overlay(vec![change(message("s", "long", 2, &"other ".repeat(100_000)))]).now_or_never().is_none());
+    let found = |view: &IndexSnapshot| view.search(&search(SearchableKind::Message, "word", 10)).unwrap().hits.len();
     assert_eq!((found(&searching), found(&front.view().unwrap())), (1, 2));
 }
 
@@ -319,12 +319,12 @@ async fn what_is_brought_in_waits_for_no_search() {
 async fn long_texts_fill_the_overlay_before_their_number_does() {
     let fixture = Fixture::alone().await;
     let (view, _index, _home) = indexed(&[message("s", "old", 0, "word")]);
-    let front = Front::new(fixture.db.clone());
+    let front = SearchOverlay::new(fixture.db.clone());
     *front.view.write().unwrap() = Some(view.into());
     let is_woken = async |id: &str, bytes: usize| {
         let record = message("s", id, 1, &"x".repeat(bytes));
         let change = RecordChange { key: RecordKey::of(&record.store, record.noun, &record.id), record, gone: false, new: true };
-        front.show(vec![change]).await.unwrap();
+        front.put_into_overlay(vec![change]).await.unwrap();
         front.wake.notified().now_or_never().is_some()
     };
     for number in 0..4 {

@@ -11,47 +11,47 @@ use std::collections::{HashMap, HashSet};
 use super::{
     index::{Index, RecordKey, text},
     record_terms::Terms,
-    searcher::{Fresh, Hit, Search, SortOrder, View},
+    searcher::{Hit, IndexSnapshot, OverlayRecord, Search, SortOrder},
 };
 use crate::{
     domain::{
         paging::{PageRequest, Position, Rank},
-        search::{Noun, Searchable},
+        search::{Searchable, SearchableKind},
     },
-    store::change_log::log::Mark,
+    store::change_log::log::LogPosition,
 };
 
 pub(super) fn message(store: &str, id: &str, at: i64, text: &str) -> Searchable {
-    Searchable { store: store.into(), noun: Noun::Message, id: id.into(), at, texts: vec![text.to_owned()] }
+    Searchable { store: store.into(), noun: SearchableKind::Message, id: id.into(), at, texts: vec![text.to_owned()] }
 }
 
 /// Builds an index of these records. Returns its view, and the index and its directory, which must outlive the view.
-pub(super) fn indexed(records: &[Searchable]) -> (View, Index, tempfile::TempDir) {
+pub(super) fn indexed(records: &[Searchable]) -> (IndexSnapshot, Index, tempfile::TempDir) {
     let home = tempfile::tempdir().unwrap();
     let mut index = Index::create(&home.path().join("index"), "d").unwrap();
     records.iter().for_each(|record| index.add(record).unwrap());
-    index.commit(&Mark::default()).unwrap();
-    let view = View::new(index.reader.searcher(), index.fields).unwrap();
+    index.commit(&LogPosition::default()).unwrap();
+    let view = IndexSnapshot::new(index.reader.searcher(), index.fields).unwrap();
     (view, index, home)
 }
 
 /// Puts records into the overlay.
-pub(super) fn freshen(view: &mut View, records: &[Searchable]) {
+pub(super) fn put_in_overlay(view: &mut IndexSnapshot, records: &[Searchable]) {
     for record in records {
         let key = RecordKey::of(&record.store, record.noun, &record.id);
         view.stale.extend(view.documents(key).unwrap());
-        let fresh = Fresh { terms: Terms::of(&text(&record.texts)), record: record.clone(), gone: false, new: false };
+        let fresh = OverlayRecord { terms: Terms::of(&text(&record.texts)), record: record.clone(), gone: false, new: false };
         view.fresh.insert(key, fresh.into());
     }
 }
 
-pub(super) fn search(noun: Noun, text: &str, size: u32) -> Search {
+pub(super) fn search(noun: SearchableKind, text: &str, size: u32) -> Search {
     let page = PageRequest { size, after: None, count: false };
     Search { store: "s".into(), noun, text: text.to_owned(), order: SortOrder::Relevance, from: None, before: None, page }
 }
 
 /// Pages through all hits of a search and returns them. `between` is called before each page but the first.
-pub(super) fn walk(view: &mut View, search: &Search, mut between: impl FnMut(&mut View)) -> Vec<Hit> {
+pub(super) fn walk(view: &mut IndexSnapshot, search: &Search, mut between: impl FnMut(&mut IndexSnapshot)) -> Vec<Hit> {
     let (mut search, mut all) = (search.clone(), Vec::new());
     loop {
         let mut found = view.search(&search).unwrap();

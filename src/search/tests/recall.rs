@@ -99,8 +99,8 @@ fn texts(dice: &mut Dice) -> Vec<String> {
     (0..MESSAGES).map(text).collect()
 }
 
-fn found(view: &View, query: &str) -> HashSet<usize> {
-    let search = search(Noun::Message, query, u32::try_from(MESSAGES).unwrap());
+fn found(view: &IndexSnapshot, query: &str) -> HashSet<usize> {
+    let search = search(SearchableKind::Message, query, u32::try_from(MESSAGES).unwrap());
     view.search(&search).unwrap().hits.iter().map(|hit| hit.id.parse().unwrap()).collect()
 }
 

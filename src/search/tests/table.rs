@@ -179,7 +179,7 @@ fn messages() -> Vec<Searchable> {
 fn the_queries_find_what_they_should() {
     let (view, _index, _home) = indexed(&messages());
     for (query, expected) in QUERIES {
-        let found = view.search(&search(Noun::Message, query, 100)).unwrap();
+        let found = view.search(&search(SearchableKind::Message, query, 100)).unwrap();
         assert_eq!(ids(&found.hits), *expected, "{query:?}");
     }
 }
@@ -188,13 +188,13 @@ fn the_queries_find_what_they_should() {
 fn uncommitted_records_are_found_alike() {
     let (committed, _index, _home) = indexed(&messages());
     let (mut fresh, _other, _there) = indexed(&[]);
-    freshen(&mut fresh, &messages());
+    put_in_overlay(&mut fresh, &messages());
     for (query, expected) in QUERIES {
-        let page = search(Noun::Message, query, 100);
+        let page = search(SearchableKind::Message, query, 100);
         let found = fresh.search(&page).unwrap();
         assert_eq!(ids(&found.hits), *expected, "{query:?}");
         // With equal weights, committed and uncommitted records have equal order and scores.
-        let first = committed.search(&search(Noun::Message, query, 1)).unwrap();
+        let first = committed.search(&search(SearchableKind::Message, query, 1)).unwrap();
         let Some(best) = first.hits.first() else { continue };
         let rank = Some(Rank { score: u32::MAX, weights: first.weights.clone() });
         let mut rest = page;
@@ -208,7 +208,7 @@ fn uncommitted_records_are_found_alike() {
 fn contacts_are_found_by_all_their_properties_together() {
     let contact = |id: &str, texts: &[&str]| Searchable {
         store: "s".into(),
-        noun: Noun::Contact,
+        noun: SearchableKind::Contact,
         id: id.into(),
         at: 0,
         texts: texts.iter().map(|text| (*text).to_owned()).collect(),
@@ -239,8 +239,8 @@ fn contacts_are_found_by_all_their_properties_together() {
         ("ann@b", &["split"]),
         ("tea coffee", &[]),
     ] {
-        let found = view.search(&search(Noun::Contact, query, 100)).unwrap();
+        let found = view.search(&search(SearchableKind::Contact, query, 100)).unwrap();
         assert_eq!(ids(&found.hits), expected, "{query:?}");
-        assert!(view.search(&search(Noun::Message, query, 100)).unwrap().hits.is_empty());
+        assert!(view.search(&search(SearchableKind::Message, query, 100)).unwrap().hits.is_empty());
     }
 }

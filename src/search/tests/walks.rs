@@ -18,13 +18,13 @@ fn greetings(count: usize) -> Vec<Searchable> {
 fn a_walk_has_every_hit_once_in_order() {
     let records = greetings(1000);
     let (mut view, _index, _home) = indexed(&records[..700]);
-    freshen(&mut view, &records[600..]);
+    put_in_overlay(&mut view, &records[600..]);
     for size in [1, 7, 10, 999, 1000, 1001] {
-        let hits = walk(&mut view, &search(Noun::Message, "order", size), |_| {});
+        let hits = walk(&mut view, &search(SearchableKind::Message, "order", size), |_| {});
         assert_eq!(hits.len(), 1000, "{size}");
         assert!(hits.is_sorted_by(|one, next| (one.score, one.at, &one.id) > (next.score, next.at, &next.id)), "{size}");
     }
-    let newest = Search { order: SortOrder::Newest, ..search(Noun::Message, "order", 10) };
+    let newest = Search { order: SortOrder::Newest, ..search(SearchableKind::Message, "order", 10) };
     let hits = walk(&mut view, &newest, |_| {});
     assert_eq!(hits.len(), 1000);
     assert!(hits.is_sorted_by(|one, next| (one.at, &one.id) > (next.at, &next.id)));
@@ -39,7 +39,7 @@ fn arriving_records_neither_repeat_nor_hide_existing_hits() {
     let records = greetings(300);
     let (mut view, mut index, _home) = indexed(&records);
     for query in ["order", "订单号 order", "my ord"] {
-        let wanted = search(Noun::Message, query, 7);
+        let wanted = search(SearchableKind::Message, query, 7);
         let before = walk(&mut view, &wanted, |_| {});
         let mut number = 0;
         let hits = walk(&mut view, &wanted, |view| {
@@ -48,9 +48,9 @@ fn arriving_records_neither_repeat_nor_hide_existing_hits() {
             let id = |kind: &str| format!("{kind}-{query}-{number}");
             index.add(&message("s", &id("new"), 1000 + number, "another order 订单号 order my")).unwrap();
             index.add(&message("s", &id("other"), 0, "nothing of the kind")).unwrap();
-            index.commit(&Mark::default()).unwrap();
+            index.commit(&LogPosition::default()).unwrap();
             view.look_at(index.reader.searcher()).unwrap();
-            freshen(view, &[message("s", &id("fresh"), 2000, "订单号 order order")]);
+            put_in_overlay(view, &[message("s", &id("fresh"), 2000, "订单号 order order")]);
         });
         let was_there: Vec<&Hit> = hits.iter().filter(|hit| hit.id.starts_with('m')).collect();
         assert_eq!(was_there, before.iter().filter(|hit| hit.id.starts_with('m')).collect::<Vec<_>>(), "{query}");
@@ -63,7 +63,7 @@ fn arriving_records_neither_repeat_nor_hide_existing_hits() {
 #[test]
 fn another_store_changes_no_score() {
     let records = greetings(50);
-    let wanted = search(Noun::Message, "my order", 100);
+    let wanted = search(SearchableKind::Message, "my order", 100);
     let alone = indexed(&records).0.search(&wanted).unwrap();
     let others: Vec<Searchable> = (0..500).map(|number| message("t", &format!("m{number:05}"), 9, "my order my order")).collect();
     let together = indexed(&[others, records].concat()).0.search(&wanted).unwrap();
@@ -73,8 +73,8 @@ fn another_store_changes_no_score() {
 #[test]
 fn a_changed_hit_appears_only_in_its_new_state() {
     let (mut view, _index, _home) = indexed(&[message("s", "m", 1, "an old text"), message("s", "n", 1, "an old text")]);
-    freshen(&mut view, &[message("s", "m", 2, "a new text")]);
-    let found = |query: &str| view.search(&search(Noun::Message, query, 10)).unwrap().hits;
+    put_in_overlay(&mut view, &[message("s", "m", 2, "a new text")]);
+    let found = |query: &str| view.search(&search(SearchableKind::Message, query, 10)).unwrap().hits;
     assert_eq!(ids(&found("old text")), ["n"]);
     assert_eq!(ids(&found("new")), ["m"]);
     assert_eq!(ids(&found("text")), ["m", "n"]);
@@ -91,7 +91,7 @@ fn a_long_query_costs_a_bounded_amount_of_work() {
         format!("ก{}", "\u{e48}".repeat(10_000)),
         "1".repeat(150),
     ] {
-        view.search(&search(Noun::Message, &query, 10)).unwrap();
+        view.search(&search(SearchableKind::Message, &query, 10)).unwrap();
     }
 }
 
@@ -100,9 +100,9 @@ fn a_prefix_with_too_many_words_finds_the_first_words() {
     let records: Vec<Searchable> =
         (0..10_100).map(|number| message("s", &format!("m{number}"), 0, &format!("word{number:05} word{number:05}"))).collect();
     let (view, _index, _home) = indexed(&records);
-    let found = view.search(&search(Noun::Message, "word", 20_000)).unwrap();
+    let found = view.search(&search(SearchableKind::Message, "word", 20_000)).unwrap();
     assert_eq!(found.hits.len(), 10_000);
-    assert_eq!(view.search(&search(Noun::Message, "wo", 20_000)).unwrap().hits.len(), 10_100);
+    assert_eq!(view.search(&search(SearchableKind::Message, "wo", 20_000)).unwrap().hits.len(), 10_100);
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn only_a_small_search_runs_on_the_callers_thread() {
     records.extend((0..20).map(|number| message("s", &format!("n{number}"), 0, &format!("varied{number}"))));
     records.push(message("s", "rare", 0, "an uncommon text"));
     let (view, _index, _home) = indexed(&records);
-    let small = |query: &str| view.search_if_small(&search(Noun::Message, query, 10)).unwrap().map(|found| found.hits.len());
+    let small = |query: &str| view.search_if_small(&search(SearchableKind::Message, query, 10)).unwrap().map(|found| found.hits.len());
     assert_eq!(small("uncommon text"), Some(1));
     assert_eq!(small("nowhere"), Some(0));
     assert_eq!(small("common text"), None);
@@ -128,6 +128,6 @@ fn digits_of_two_numbers_are_not_in_a_row() {
     records.push(message("s", "two", 0, "call 0812345, ref 56789"));
     records.push(message("s", "one", 0, "call 081-234-5678 9"));
     let (view, _index, _home) = indexed(&records);
-    let found = view.search(&search(Noun::Message, "0812345678", 10)).unwrap();
+    let found = view.search(&search(SearchableKind::Message, "0812345678", 10)).unwrap();
     assert_eq!(found.hits.iter().map(|hit| hit.id.as_str()).collect::<Vec<_>>(), ["one"]);
 }

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, value::RawValue};
 
-use super::check::{Wrong, one_of, read};
+use super::check::{InvalidProperty, one_of, read};
 use crate::domain::entries::Object;
 
 /// The sender of a message (decisions, section 2).
@@ -87,7 +87,7 @@ pub struct ShownPayload {
 
 /// Returns the parts of a payload that a message shows. Refuses a payload that does not have the contract's shape, or in which a property
 /// is null.
-pub fn payload(raw: &RawValue) -> Result<ShownPayload, Wrong> {
+pub fn payload(raw: &RawValue) -> Result<ShownPayload, InvalidProperty> {
     let Object(payload) = read::<Object<ImportedPayload>>("payload", raw)?;
     one_of("payload.type", &payload.kind, &PAYLOADS)?;
     no_null("payload", &read::<Value>("payload", raw)?)?;
@@ -95,9 +95,9 @@ pub fn payload(raw: &RawValue) -> Result<ShownPayload, Wrong> {
 }
 
 /// Refuses nulls: absent properties must be left out, so that responses never contain a null.
-pub fn no_null(place: &str, value: &Value) -> Result<(), Wrong> {
+pub fn no_null(place: &str, value: &Value) -> Result<(), InvalidProperty> {
     match value {
-        Value::Null => Err(Wrong::new(place, "must not be null; leave it out")),
+        Value::Null => Err(InvalidProperty::new(place, "must not be null; leave it out")),
         Value::Array(items) => items.iter().enumerate().try_for_each(|(i, item)| no_null(&format!("{place}[{i}]"), item)),
         Value::Object(members) => members.iter().try_for_each(|(name, member)| no_null(&format!("{place}.{name}"), member)),
         _ => Ok(()),

@@ -4,14 +4,14 @@ use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 
 use super::{
-    Definitions, ImportError, Peek,
+    Definitions, ImportError, LineHeader,
     channel::{SENDERS, Sender, ShownPayload, no_null, payload},
 };
 use crate::domain::{
     contacts::{is_e164, is_email},
     entries::{Entries, Object},
     ids::{MAX_ID_CHARS, UserId},
-    later_rules::Breach,
+    later_rules::RuleViolation,
     messages::MESSAGE_TYPES,
     records::{Account, Comment, Contact, ContactField, Conversation, Label, Message, Role, Team, Template, Ticket, TicketField, User},
     store::{ACCOUNT_STATUSES, CHANNELS, PARAMETER_FORMATS, TEMPLATE_CATEGORIES, TEMPLATE_STATUSES},
@@ -20,17 +20,17 @@ use crate::domain::{
 
 /// A validation error: the path in the record, and the reason.
 #[derive(Debug)]
-pub struct Wrong {
+pub struct InvalidProperty {
     pub place: String,
     pub reason: String,
 }
 
-impl Wrong {
+impl InvalidProperty {
     pub fn new(place: impl Into<String>, reason: impl Into<String>) -> Self {
         Self { place: place.into(), reason: reason.into() }
     }
 
-    pub fn on(self, peek: &Peek<'_>) -> ImportError {
+    pub fn on(self, peek: &LineHeader<'_>) -> ImportError {
         ImportError::line(peek.line, format!("{}.{}", peek.kind.name(), self.place), self.reason)
     }
 }
@@ -40,12 +40,12 @@ pub trait Check {
     fn id(&self) -> &str;
 
     /// Applies to a new record the rules that older stored records may break, because they were introduced later (`domain::later_rules`).
-    fn follow_later_rules(&mut self) -> Result<(), Breach> {
+    fn follow_later_rules(&mut self) -> Result<(), RuleViolation> {
         Ok(())
     }
 
     /// Validates the values and converts them to their stored form.
-    fn check(&mut self, definitions: &Definitions) -> Result<(), Wrong>;
+    fn check(&mut self, definitions: &Definitions) -> Result<(), InvalidProperty>;
 }
 
 impl Check for Role {
@@ -53,7 +53,7 @@ impl Check for Role {
         self.id.as_str()
     }
 
-    fn check(&mut self, _: &Definitions) -> Result<(), Wrong> {
+    fn check(&mut self, _: &Definitions) -> Result<(), InvalidProperty> {
         id("id", self.id.as_str())?;
         not_blank("name", &self.name)?;
         one_of("kind", &self.kind, &RoleKind::ALL.map(RoleKind::name))
@@ -65,14 +65,14 @@ impl Check for User {
         self.id.as_str()
     }
 
-    fn check(&mut self, _: &Definitions) -> Result<(), Wrong> {
+    fn check(&mut self, _: &Definitions) -> Result<(), InvalidProperty> {
         id("id", self.id.as_str())?;
         // A blank name counts as absent: where a name must be shown, one is derived.
         self.name = self.name.take().filter(|name| !name.trim().is_empty());
         optional_id("roleId", self.role_id.as_ref().map(|id| id.as_str()))?;
         if let Some(user) = &mut self.user_id {
             if user.as_str().len() != 36 || uuid::Uuid::try_parse(user.as_str()).is_err() {
-                return Err(Wrong::new("userId", "must be a UUID such as 0190b1a2-7c3d-7e4f-8a5b-6c7d8e9f0a1b"));
+                return Err(InvalidProperty::new("userId", "must be a UUID such as 0190b1a2-7c3d-7e4f-8a5b-6c7d8e9f0a1b"));
             }
             person(user);
         }
@@ -85,7 +85,7 @@ impl Check for Team {
         self.id.as_str()
     }
 
-    fn check(&mut self, _: &Definitions) -> Result<(), Wrong> {
+    fn check(&mut self, _: &Definitions) -> Result<(), InvalidProperty> {
         id("id", self.id.as_str())?;
         not_blank("name", &self.name)?;
         people("users", &mut self.users)
@@ -97,11 +97,11 @@ impl Check for Account {
         self.id.as_str()
     }
 
-    fn follow_later_rules(&mut self) -> Result<(), Breach> {
+    fn follow_later_rules(&mut self) -> Result<(), RuleViolation> {
         self.breach().map_or(Ok(()), Err)
     }
 
-    fn check(&mut self, _: &Definitions) -> Result<(), Wrong> {
+    fn check(&mut self, _: &Definitions) -> Result<(), InvalidProperty> {
         id("id", self.id.as_str())?;
         not_blank("name", &self.name)?;
         one_of("channel", self.channel.as_str(), &CHANNELS)?;
@@ -122,7 +122,7 @@ impl Check for Template {
         self.id.as_str()
     }
 
-    fn check(&mut self, _: &Definitions) -> Result<(), Wrong> {
+    fn check(&mut self, _: &Definitions) -> Result<(), InvalidProperty> {
         id("id", self.id.as_str())?;
         id("accountId", self.account_id.as_str())?;
         one_of("parameter_format", &self.parameter_format, &PARAMETER_FORMATS)?;
@@ -134,7 +134,7 @@ impl Check for Template {
             }
             let text = component.get("text").is_none_or(Value::is_string);
             if !text || !component.get("type").is_some_and(Value::is_string) {
-                return Err(Wrong::new(
+                return Err(InvalidProperty::new(
                     format!("components[{place}]"),
                     "must be an object with a string `type` and, if any, a string `text`",
                 ));
@@ -149,14 +149,14 @@ impl Check for Label {
         self.id.as_str()
     }
 
-    fn check(&mut self, _: &Definitions) -> Result<(), Wrong> {
+    fn check(&mut self, _: &Definitions) -> Result<(), InvalidProperty> {
         id("id", self.id.as_str())?;
         not_blank("label", &self.label)?;
         let digits = self.color.strip_prefix('#').unwrap_or_default();
         if digits.len() == 6 && digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             Ok(())
         } else {
-            Err(Wrong::new("color", format!("`{}` must be `#` and 6 hex digits, such as #1a2b3c", self.color)))
+            Err(InvalidProperty::new("color", format!("`{}` must be `#` and 6 hex digits, such as #1a2b3c", self.color)))
         }
     }
 }
@@ -166,7 +166,7 @@ impl Check for ContactField {
         self.id.as_str()
     }
 
-    fn check(&mut self, _: &Definitions) -> Result<(), Wrong> {
+    fn check(&mut self, _: &Definitions) -> Result<(), InvalidProperty> {
         super::definitions::check_contact_field(self)
     }
 }
@@ -176,7 +176,7 @@ impl Check for TicketField {
         self.id.as_str()
     }
 
-    fn check(&mut self, _: &Definitions) -> Result<(), Wrong> {
+    fn check(&mut self, _: &Definitions) -> Result<(), InvalidProperty> {
         super::definitions::check_ticket_field(self)
     }
 }
@@ -186,11 +186,11 @@ impl Check for Contact {
         self.id.as_str()
     }
 
-    fn follow_later_rules(&mut self) -> Result<(), Breach> {
+    fn follow_later_rules(&mut self) -> Result<(), RuleViolation> {
         self.breach().map_or(Ok(()), Err)
     }
 
-    fn check(&mut self, definitions: &Definitions) -> Result<(), Wrong> {
+    fn check(&mut self, definitions: &Definitions) -> Result<(), InvalidProperty> {
         id("id", self.id.as_str())?;
         not_blank("fullName", &self.full_name)?;
         not_blank("firstName", &self.first_name)?;
@@ -201,7 +201,7 @@ impl Check for Contact {
             email(&format!("secondaryEmails[{place}]"), address)?;
         }
         if self.phone.as_deref().is_some_and(|phone| !is_e164(phone)) {
-            return Err(Wrong::new("phone", "must be a phone number in E.164: `+`, a country code, and up to 14 digits in all"));
+            return Err(InvalidProperty::new("phone", "must be a phone number in E.164: `+`, a country code, and up to 14 digits in all"));
         }
         self.custom_fields.as_mut().map_or(Ok(()), |fields| definitions.contact_values(fields))
     }
@@ -212,12 +212,12 @@ impl Check for Conversation {
         self.id.as_str()
     }
 
-    fn follow_later_rules(&mut self) -> Result<(), Breach> {
+    fn follow_later_rules(&mut self) -> Result<(), RuleViolation> {
         self.unfold();
-        self.name_thread()
+        self.normalise_reference_id()
     }
 
-    fn check(&mut self, _: &Definitions) -> Result<(), Wrong> {
+    fn check(&mut self, _: &Definitions) -> Result<(), InvalidProperty> {
         id("id", self.id.as_str())?;
         id("accountId", self.account_id.as_str())?;
         id("contactId", self.contact_id.as_str())?;
@@ -227,7 +227,7 @@ impl Check for Conversation {
         }
         distinct("labelIds", self.label_ids.iter().map(|label| label.as_str()))?;
         if self.unread_msg_cnt < 0 {
-            return Err(Wrong::new("unreadMsgCnt", "must not be negative"));
+            return Err(InvalidProperty::new("unreadMsgCnt", "must not be negative"));
         }
         printable("referenceId", &self.reference_id)
     }
@@ -238,11 +238,11 @@ impl Check for Ticket {
         self.id.as_str()
     }
 
-    fn follow_later_rules(&mut self) -> Result<(), Breach> {
+    fn follow_later_rules(&mut self) -> Result<(), RuleViolation> {
         self.breach().map_or(Ok(()), Err)
     }
 
-    fn check(&mut self, _: &Definitions) -> Result<(), Wrong> {
+    fn check(&mut self, _: &Definitions) -> Result<(), InvalidProperty> {
         id("id", self.id.as_str())?;
         id("conversationId", self.conversation_id.as_str())?;
         optional_id("accountId", self.account_id.as_ref().map(|id| id.as_str()))?;
@@ -254,7 +254,7 @@ impl Check for Ticket {
             id("ticketNumber", number)?;
         }
         if self.is_open && self.closed_at.is_some() {
-            return Err(Wrong::new("closedAt", "must be absent where `isOpen` is true"));
+            return Err(InvalidProperty::new("closedAt", "must be absent where `isOpen` is true"));
         }
         for (place, user) in [("assigneeUserId", &mut self.assignee_user_id), ("handledBy", &mut self.handled_by)] {
             if let Some(user) = user {
@@ -271,12 +271,12 @@ impl Check for Message {
         self.id.as_str()
     }
 
-    fn follow_later_rules(&mut self) -> Result<(), Breach> {
+    fn follow_later_rules(&mut self) -> Result<(), RuleViolation> {
         self.unfold();
         Ok(())
     }
 
-    fn check(&mut self, _: &Definitions) -> Result<(), Wrong> {
+    fn check(&mut self, _: &Definitions) -> Result<(), InvalidProperty> {
         id("id", self.id.as_str())?;
         id("conversationId", self.conversation_id.as_str())?;
         if let Some(kind) = &self.kind {
@@ -292,7 +292,8 @@ impl Check for Message {
         if let Some(raw) = &self.sender {
             let Object(sender) = read::<Object<Sender>>("sender", raw)?;
             one_of("sender.type", &sender.kind, &SENDERS)?;
-            self.sender = Some(serde_json::value::to_raw_value(&sender).map_err(|error| Wrong::new("sender", error.to_string()))?);
+            self.sender =
+                Some(serde_json::value::to_raw_value(&sender).map_err(|error| InvalidProperty::new("sender", error.to_string()))?);
         }
         self.text = self.text.take().filter(|text| !text.is_empty());
         self.images = self.images.take().filter(|images| !images.is_empty());
@@ -311,11 +312,11 @@ impl Check for Comment {
         self.id.as_str()
     }
 
-    fn follow_later_rules(&mut self) -> Result<(), Breach> {
+    fn follow_later_rules(&mut self) -> Result<(), RuleViolation> {
         self.breach().map_or(Ok(()), Err)
     }
 
-    fn check(&mut self, _: &Definitions) -> Result<(), Wrong> {
+    fn check(&mut self, _: &Definitions) -> Result<(), InvalidProperty> {
         id("id", self.id.as_str())?;
         id("conversationId", self.conversation_id.as_str())?;
         id("createdBy", self.created_by.as_str())?;
@@ -325,68 +326,69 @@ impl Check for Comment {
 }
 
 /// Merges a property of a message with that of its payload, which must agree; empty values are left out.
-fn agreed<T: PartialEq + Default>(property: &str, own: Option<T>, lent: Option<T>) -> Result<Option<T>, Wrong> {
+fn agreed<T: PartialEq + Default>(property: &str, own: Option<T>, lent: Option<T>) -> Result<Option<T>, InvalidProperty> {
     match (own, lent) {
-        (Some(own), Some(lent)) if own != lent => {
-            Err(Wrong::new(format!("payload.{property}"), format!("is not the message's own `{property}`; they must be the same")))
-        }
+        (Some(own), Some(lent)) if own != lent => Err(InvalidProperty::new(
+            format!("payload.{property}"),
+            format!("is not the message's own `{property}`; they must be the same"),
+        )),
         (own, lent) => Ok(own.or(lent).filter(|value| *value != T::default())),
     }
 }
 
 /// Checks that JSON has the shape of `T`, and returns it parsed. The JSON itself is stored unchanged.
-pub fn read<'de, T: Deserialize<'de>>(place: &str, raw: &'de RawValue) -> Result<T, Wrong> {
+pub fn read<'de, T: Deserialize<'de>>(place: &str, raw: &'de RawValue) -> Result<T, InvalidProperty> {
     let mut reader = serde_json::Deserializer::from_str(raw.get());
     serde_path_to_error::deserialize(&mut reader).map_err(|error| {
         let path = error.path().to_string();
         let text = error.inner().to_string();
         let reason = text.rfind(" at line ").map_or(text.as_str(), |end| &text[..end]);
         let dot = if path.starts_with('[') { "" } else { "." };
-        Wrong::new(if path == "." { place.to_owned() } else { format!("{place}{dot}{path}") }, reason)
+        InvalidProperty::new(if path == "." { place.to_owned() } else { format!("{place}{dot}{path}") }, reason)
     })
 }
 
 /// Validates an id: 1 to 64 characters, none of them a control character.
-pub fn id(place: &str, id: &str) -> Result<(), Wrong> {
+pub fn id(place: &str, id: &str) -> Result<(), InvalidProperty> {
     // A text has at most as many characters as bytes.
     let length = if id.len() <= MAX_ID_CHARS { id.len() } else { id.chars().count() };
     if length == 0 || length > MAX_ID_CHARS {
-        return Err(Wrong::new(place, format!("must have 1 to {MAX_ID_CHARS} characters")));
+        return Err(InvalidProperty::new(place, format!("must have 1 to {MAX_ID_CHARS} characters")));
     }
     printable(place, id)
 }
 
-fn optional_id(place: &str, value: Option<&str>) -> Result<(), Wrong> {
+fn optional_id(place: &str, value: Option<&str>) -> Result<(), InvalidProperty> {
     value.map_or(Ok(()), |value| id(place, value))
 }
 
-pub fn not_blank(place: &str, text: &str) -> Result<(), Wrong> {
-    if text.trim().is_empty() { Err(Wrong::new(place, "must not be blank")) } else { Ok(()) }
+pub fn not_blank(place: &str, text: &str) -> Result<(), InvalidProperty> {
+    if text.trim().is_empty() { Err(InvalidProperty::new(place, "must not be blank")) } else { Ok(()) }
 }
 
-fn printable(place: &str, text: &str) -> Result<(), Wrong> {
-    if text.chars().any(char::is_control) { Err(Wrong::new(place, "must not contain control characters")) } else { Ok(()) }
+fn printable(place: &str, text: &str) -> Result<(), InvalidProperty> {
+    if text.chars().any(char::is_control) { Err(InvalidProperty::new(place, "must not contain control characters")) } else { Ok(()) }
 }
 
-pub fn one_of(place: &str, value: &str, allowed: &[&str]) -> Result<(), Wrong> {
-    if allowed.contains(&value) { Ok(()) } else { Err(Wrong::new(place, format!("`{value}` is none of {}", allowed.join(", ")))) }
+pub fn one_of(place: &str, value: &str, allowed: &[&str]) -> Result<(), InvalidProperty> {
+    if allowed.contains(&value) { Ok(()) } else { Err(InvalidProperty::new(place, format!("`{value}` is none of {}", allowed.join(", ")))) }
 }
 
-fn email(place: &str, address: &str) -> Result<(), Wrong> {
-    if is_email(address) { Ok(()) } else { Err(Wrong::new(place, format!("`{address}` is not an e-mail address"))) }
+fn email(place: &str, address: &str) -> Result<(), InvalidProperty> {
+    if is_email(address) { Ok(()) } else { Err(InvalidProperty::new(place, format!("`{address}` is not an e-mail address"))) }
 }
 
-fn distinct<'a>(place: &str, values: impl Iterator<Item = &'a str>) -> Result<(), Wrong> {
+fn distinct<'a>(place: &str, values: impl Iterator<Item = &'a str>) -> Result<(), InvalidProperty> {
     let mut seen = std::collections::HashSet::new();
     for value in values {
         if !seen.insert(value) {
-            return Err(Wrong::new(place, format!("names `{value}` twice")));
+            return Err(InvalidProperty::new(place, format!("names `{value}` twice")));
         }
     }
     Ok(())
 }
 
-fn people(place: &str, users: &mut [UserId]) -> Result<(), Wrong> {
+fn people(place: &str, users: &mut [UserId]) -> Result<(), InvalidProperty> {
     for (at, user) in users.iter_mut().enumerate() {
         id(&format!("{place}[{at}]"), user.as_str())?;
         person(user);

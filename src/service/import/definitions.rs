@@ -7,7 +7,7 @@ use serde_json::{Value, value::RawValue};
 
 use super::{
     ImportError,
-    check::{Wrong, id, not_blank, one_of, read},
+    check::{InvalidProperty, id, not_blank, one_of, read},
 };
 use crate::{
     domain::{
@@ -91,17 +91,19 @@ impl Definitions {
     }
 
     /// Validates a contact's values and converts them to their stored form.
-    pub fn contact_values(&self, fields: &mut Entries) -> Result<(), Wrong> {
+    pub fn contact_values(&self, fields: &mut Entries) -> Result<(), InvalidProperty> {
         let values = fit(fields, "customFields", "contact field", |key| self.contact.get(key).copied())?;
         match values.iter().find(|(_, values)| values.len() as i64 > MAX_CONTACT_VALUES) {
-            Some((field, _)) => Err(Wrong::new(format!("customFields.{field}"), format!("holds more than {MAX_CONTACT_VALUES} values"))),
+            Some((field, _)) => {
+                Err(InvalidProperty::new(format!("customFields.{field}"), format!("holds more than {MAX_CONTACT_VALUES} values")))
+            }
             None => Ok(()),
         }
     }
 
     /// Validates a ticket's values, converts them to their stored form, and merges the ticket's resolution status with the field of this
     /// name.
-    pub fn ticket_values(&self, ticket: &mut Ticket) -> Result<Values, Wrong> {
+    pub fn ticket_values(&self, ticket: &mut Ticket) -> Result<Values, InvalidProperty> {
         if let Some(status) = &ticket.resolution_status {
             one_of(RESOLUTION_STATUS, status, &RESOLUTION_STATUSES)?;
             match ticket.ticket_fields.get(RESOLUTION_STATUS) {
@@ -109,7 +111,7 @@ impl Definitions {
                 Some(Value::String(other)) if other == status => {}
                 Some(other) => {
                     let reason = format!("is `{status}` where `ticketFields.{RESOLUTION_STATUS}` is {other}");
-                    return Err(Wrong::new(RESOLUTION_STATUS, reason));
+                    return Err(InvalidProperty::new(RESOLUTION_STATUS, reason));
                 }
             }
         }
@@ -120,31 +122,31 @@ impl Definitions {
         }
         if ticket.ticket_fields.get("salesRevenue").is_some_and(|revenue| !is_revenue(revenue)) {
             let reason = "must be a number from 0 on, with at most 15 digits, of which at most 4 behind the point";
-            return Err(Wrong::new("ticketFields.salesRevenue", reason));
+            return Err(InvalidProperty::new("ticketFields.salesRevenue", reason));
         }
         if let Some(Value::String(code)) = ticket.ticket_fields.get("salesRevenueCurrency")
             && iso_currency::Currency::from_code(code).is_none()
         {
             let reason = format!("`{code}` is not a currency code of ISO 4217, such as THB");
-            return Err(Wrong::new("ticketFields.salesRevenueCurrency", reason));
+            return Err(InvalidProperty::new("ticketFields.salesRevenueCurrency", reason));
         }
         Ok(values)
     }
 }
 
 /// Validates the values of fields, and returns them in comparable form. An empty array counts as no value and is left out.
-fn fit(fields: &mut Entries, place: &str, noun: &str, kind_of: impl Fn(&str) -> Option<FieldKind>) -> Result<Values, Wrong> {
+fn fit(fields: &mut Entries, place: &str, noun: &str, kind_of: impl Fn(&str) -> Option<FieldKind>) -> Result<Values, InvalidProperty> {
     let mut values = Vec::with_capacity(fields.0.len());
     let mut kept = Vec::with_capacity(fields.0.len());
     for (key, value) in std::mem::take(&mut fields.0) {
         let place = || format!("{place}.{key}");
         let kind = kind_of(&key)
-            .ok_or_else(|| Wrong::new(place(), format!("there is no {noun} `{key}`, neither in the file nor in the store")))?;
+            .ok_or_else(|| InvalidProperty::new(place(), format!("there is no {noun} `{key}`, neither in the file nor in the store")))?;
         if value.is_null() {
-            return Err(Wrong::new(place(), "must not be null; leave the property out instead"));
+            return Err(InvalidProperty::new(place(), "must not be null; leave the property out instead"));
         }
-        let value = kind.canonical(without_minus_zero(value)).map_err(|error| Wrong::new(place(), error.to_string()))?;
-        let comparables = kind.comparables(&value).map_err(|error| Wrong::new(place(), error.to_string()))?;
+        let value = kind.canonical(without_minus_zero(value)).map_err(|error| InvalidProperty::new(place(), error.to_string()))?;
+        let comparables = kind.comparables(&value).map_err(|error| InvalidProperty::new(place(), error.to_string()))?;
         if !comparables.is_empty() {
             values.push((FieldId::from(key.as_str()), comparables));
             kept.push((key, value));
@@ -180,7 +182,7 @@ struct SelectOption {
     children: Vec<Object<SelectOption>>,
 }
 
-pub fn check_ticket_field(field: &TicketField) -> Result<(), Wrong> {
+pub fn check_ticket_field(field: &TicketField) -> Result<(), InvalidProperty> {
     let shape = CommonDefinition {
         id: field.id.as_str(),
         name: &field.name,
@@ -190,7 +192,7 @@ pub fn check_ticket_field(field: &TicketField) -> Result<(), Wrong> {
     };
     shape.check(&TICKET_DISPLAY_TYPES, field.select_options.as_deref(), field.max_items)?;
     if FieldKind::of_system_key(field.id.as_str()).is_some() {
-        return Err(Wrong::new("id", "is the name of a system key"));
+        return Err(InvalidProperty::new("id", "is the name of a system key"));
     }
     for account in field.account_ids.iter().flatten() {
         id("accountIds", account.as_str())?;
@@ -202,7 +204,7 @@ pub fn check_ticket_field(field: &TicketField) -> Result<(), Wrong> {
     Ok(())
 }
 
-pub fn check_contact_field(field: &ContactField) -> Result<(), Wrong> {
+pub fn check_contact_field(field: &ContactField) -> Result<(), InvalidProperty> {
     let shape = CommonDefinition {
         id: field.id.as_str(),
         name: &field.name,
@@ -212,11 +214,14 @@ pub fn check_contact_field(field: &ContactField) -> Result<(), Wrong> {
     };
     shape.check(&TICKET_DISPLAY_TYPES[..CONTACT_DISPLAY_TYPES], field.select_options.as_deref(), field.max_items)?;
     if field.max_items.is_some_and(|max| max > MAX_CONTACT_VALUES) {
-        return Err(Wrong::new("maxItems", format!("must be at most {MAX_CONTACT_VALUES} on a contact field")));
+        return Err(InvalidProperty::new("maxItems", format!("must be at most {MAX_CONTACT_VALUES} on a contact field")));
     }
     let Some(options) = &field.select_options else { return Ok(()) };
     if options_depth(&read("selectOptions", options)?) > CONTACT_OPTIONS_DEPTH {
-        return Err(Wrong::new("selectOptions", format!("must be at most {CONTACT_OPTIONS_DEPTH} levels deep on a contact field")));
+        return Err(InvalidProperty::new(
+            "selectOptions",
+            format!("must be at most {CONTACT_OPTIONS_DEPTH} levels deep on a contact field"),
+        ));
     }
     Ok(())
 }
@@ -231,7 +236,7 @@ struct CommonDefinition<'a> {
 }
 
 impl CommonDefinition<'_> {
-    fn check(&self, types: &[(&str, &[&str])], options: Option<&RawValue>, max_items: Option<i64>) -> Result<(), Wrong> {
+    fn check(&self, types: &[(&str, &[&str])], options: Option<&RawValue>, max_items: Option<i64>) -> Result<(), InvalidProperty> {
         id("id", self.id)?;
         not_blank("name", self.name)?;
         let Some((_, data)) = types.iter().find(|(display, _)| *display == self.display) else {
@@ -240,18 +245,18 @@ impl CommonDefinition<'_> {
         };
         if !data.contains(&self.data) {
             let reason = format!("`{}` does not go with displayType `{}`, which takes {}", self.data, self.display, data.join(" or "));
-            return Err(Wrong::new("dataType", reason));
+            return Err(InvalidProperty::new("dataType", reason));
         }
         if let Some(Err(error)) = self.regex.map(patterns::compile) {
-            return Err(Wrong::new("regex", format!("does not compile: {error}")));
+            return Err(InvalidProperty::new("regex", format!("does not compile: {error}")));
         }
         if max_items.is_some_and(|max| max < 1) {
-            return Err(Wrong::new("maxItems", "must be at least 1"));
+            return Err(InvalidProperty::new("maxItems", "must be at least 1"));
         }
         options.map_or(Ok(()), |raw| self.options(&read::<Vec<Object<SelectOption>>>("selectOptions", raw)?))
     }
 
-    fn options(&self, options: &[Object<SelectOption>]) -> Result<(), Wrong> {
+    fn options(&self, options: &[Object<SelectOption>]) -> Result<(), InvalidProperty> {
         for Object(option) in options {
             let fits = match &option.value {
                 Value::String(_) => self.data == "string",
@@ -259,7 +264,7 @@ impl CommonDefinition<'_> {
                 _ => false,
             };
             if !fits {
-                return Err(Wrong::new(
+                return Err(InvalidProperty::new(
                     "selectOptions",
                     format!("the value {} is not a {}, the field's dataType", option.value, self.data),
                 ));

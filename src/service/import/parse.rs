@@ -9,7 +9,7 @@ use super::ImportError;
 use crate::domain::{entries::Object, records::RecordKind};
 
 /// A line whose record has not been parsed yet.
-pub struct Peek<'a> {
+pub struct LineHeader<'a> {
     pub line: u64,
     pub kind: RecordKind,
     /// Set by an export for a record that is older than a rule and breaks it.
@@ -29,7 +29,7 @@ struct Outer<'a> {
     as_stored: bool,
 }
 
-impl<'a> Peek<'a> {
+impl<'a> LineHeader<'a> {
     pub fn of(line: u64, text: &'a str) -> Result<Self, ImportError> {
         let Object(outer): Object<Outer<'a>> = serde_json::from_str(text).map_err(|error| {
             let place = if error.is_data() { "" } else { "JSON" };
@@ -129,7 +129,7 @@ mod tests {
     use crate::domain::records::{Message, Team};
 
     fn failure<T: DeserializeOwned + std::fmt::Debug>(text: &str) -> String {
-        Peek::of(7, text).and_then(|peek| peek.record::<T>()).unwrap_err().to_string()
+        LineHeader::of(7, text).and_then(|peek| peek.record::<T>()).unwrap_err().to_string()
     }
 
     #[test]
@@ -151,7 +151,7 @@ mod tests {
             assert!(failure.starts_with(expected), "{failure}");
         }
         assert!(
-            Peek::of(1, r#"{"kind":"team","record":{"id":"a","name":"\\u0000","users":[]}}"#)
+            LineHeader::of(1, r#"{"kind":"team","record":{"id":"a","name":"\\u0000","users":[]}}"#)
                 .and_then(|peek| peek.record::<Team>())
                 .is_ok()
         );

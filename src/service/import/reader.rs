@@ -9,13 +9,13 @@ use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
 
 use super::{
-    Definitions, ImportError, LineFault, MAX_FAULTS, Peek, Progress, Spool, Summary,
-    check::{Check, Wrong},
+    Definitions, ImportError, LineFault, LineHeader, MAX_FAULTS, Progress, RereadableInput, Summary,
+    check::{Check, InvalidProperty},
 };
 use crate::{
     domain::{
         ids::AccountId,
-        later_rules::Breach,
+        later_rules::RuleViolation,
         records::{ImportedTicket, Line, RecordKind, Ticket},
     },
     store::import::Batch,
@@ -74,7 +74,7 @@ pub struct ImportReader {
 const PASSES: u64 = 4;
 
 /// The receiver was dropped: the database side failed and reports the error.
-struct Hung;
+struct ReceiverDropped;
 
 impl ImportReader {
     /// Makes a reader that only validates.
@@ -99,22 +99,22 @@ impl ImportReader {
     }
 
     /// Validates every line, without the database.
-    pub fn validate(mut self, spool: &Spool) -> Result<FieldDefinitions, ImportError> {
+    pub fn validate(mut self, spool: &RereadableInput) -> Result<FieldDefinitions, ImportError> {
         let fields = self.define(spool)?;
         // If a definition is wrong, each value of its field would be reported, too.
         self.end_with_faults()?;
-        self.walk(spool)?;
+        self.read_records(spool)?;
         self.end_with_faults()?;
         Ok(fields)
     }
 
     /// Sends the steps of an import whose lines were validated.
-    pub fn run(mut self, spool: &Spool, FieldDefinitions(batch): FieldDefinitions) -> Result<End, ImportError> {
+    pub fn run(mut self, spool: &RereadableInput, FieldDefinitions(batch): FieldDefinitions) -> Result<End, ImportError> {
         if self.holds {
-            self.scout(spool)?;
+            self.collect_affected_rows(spool)?;
         }
         if self.held.iter().copied().any(replaces) {
-            self.park(spool)?;
+            self.collect_replaced_ids(spool)?;
         }
         self.passes += 1;
         self.definitions.add(&batch)?;
@@ -129,7 +129,7 @@ impl ImportReader {
             }
         }
         if self.send(ImportStep::Put(Box::new(batch))).is_ok() {
-            self.walk(spool)?;
+            self.read_records(spool)?;
         }
         Ok(End { summary: Summary { counts: self.counts.into_iter().collect(), exclusive: None }, accounts })
     }
@@ -150,14 +150,14 @@ impl ImportReader {
     }
 
     /// Runs the pass that collects the rows that the import will change, so that the database side locks them beforehand.
-    fn scout(&mut self, spool: &Spool) -> Result<(), ImportError> {
+    fn collect_affected_rows(&mut self, spool: &RereadableInput) -> Result<(), ImportError> {
         let mut reached = HashSet::new();
         let mut conversations = Vec::new();
         let mut former: BTreeMap<RecordKind, Vec<String>> = BTreeMap::new();
         let mut kinds = HashSet::new();
         let mut lines = spool.lines();
         while let Some((number, text)) = lines.next()? {
-            let peek = Peek::of(number, text?)?;
+            let peek = LineHeader::of(number, text?)?;
             kinds.insert(peek.kind);
             let conversation = match peek.kind {
                 RecordKind::Conversation => Some(peek.id()?.into_owned()),
@@ -179,18 +179,18 @@ impl ImportReader {
         Ok(())
     }
 
-    fn reach(&self, conversations: &mut Vec<String>, former: &mut BTreeMap<RecordKind, Vec<String>>) -> Result<(), Hung> {
+    fn reach(&self, conversations: &mut Vec<String>, former: &mut BTreeMap<RecordKind, Vec<String>>) -> Result<(), ReceiverDropped> {
         self.send(ImportStep::Reach(std::mem::take(conversations)))?;
         std::mem::take(former).into_iter().try_for_each(|(kind, ids)| self.send(ImportStep::ReachFormer(kind, ids)))
     }
 
     /// Runs the pass that reads the field definitions.
-    fn define(&mut self, spool: &Spool) -> Result<FieldDefinitions, ImportError> {
+    fn define(&mut self, spool: &RereadableInput) -> Result<FieldDefinitions, ImportError> {
         let mut batch = Batch::default();
         let mut lines = spool.lines();
         while let Some((number, text)) = lines.next()? {
             // The pass over all records reports a line that cannot be read.
-            if let Ok(peek) = text.and_then(|text| Peek::of(number, text)) {
+            if let Ok(peek) = text.and_then(|text| LineHeader::of(number, text)) {
                 let kept = match peek.kind {
                     RecordKind::TicketField => self.checked(spool, &peek).map(|record| batch.ticket_fields.push(Line { number, record })),
                     RecordKind::ContactField => self.checked(spool, &peek).map(|record| batch.contact_fields.push(Line { number, record })),
@@ -209,11 +209,11 @@ impl ImportReader {
     }
 
     /// Runs the pass that collects the existing records that must release their unique values for the duration of the import.
-    fn park(&mut self, spool: &Spool) -> Result<(), ImportError> {
+    fn collect_replaced_ids(&mut self, spool: &RereadableInput) -> Result<(), ImportError> {
         let mut parked: BTreeMap<RecordKind, Vec<String>> = BTreeMap::new();
         let mut lines = spool.lines();
         while let Some((number, text)) = lines.next()? {
-            let peek = Peek::of(number, text?)?;
+            let peek = LineHeader::of(number, text?)?;
             if self.held.contains(&peek.kind) && replaces(peek.kind) {
                 let ids = parked.entry(peek.kind).or_default();
                 ids.push(peek.id()?.into_owned());
@@ -231,14 +231,14 @@ impl ImportReader {
     }
 
     /// Runs the pass that reads all records except the field definitions.
-    fn walk(&mut self, spool: &Spool) -> Result<(), ImportError> {
+    fn read_records(&mut self, spool: &RereadableInput) -> Result<(), ImportError> {
         let mut batch = Box::<Batch>::default();
         let (mut pending, mut bytes) = (0, 0);
         let mut lines = spool.lines();
         while let Some((number, text)) = lines.next()? {
             bytes += text.as_ref().map_or(0, |text| text.len());
             pending += 1;
-            let taken = text.and_then(|text| Peek::of(number, text)).and_then(|peek| self.take(spool, &peek, &mut batch));
+            let taken = text.and_then(|text| LineHeader::of(number, text)).and_then(|peek| self.take(spool, &peek, &mut batch));
             self.keep_faults(taken)?;
             if pending == BATCH_LINES || bytes >= BATCH_BYTES {
                 (pending, bytes) = (0, 0);
@@ -257,7 +257,7 @@ impl ImportReader {
         Ok(())
     }
 
-    fn take(&mut self, spool: &Spool, peek: &Peek<'_>, batch: &mut Batch) -> Result<(), ImportError> {
+    fn take(&mut self, spool: &RereadableInput, peek: &LineHeader<'_>, batch: &mut Batch) -> Result<(), ImportError> {
         let number = peek.line;
         match peek.kind {
             RecordKind::ContactField | RecordKind::TicketField => {}
@@ -281,11 +281,11 @@ impl ImportReader {
     }
 
     /// Parses and validates the record of a line. Refuses an id that has appeared before.
-    fn checked<T: DeserializeOwned + Check>(&mut self, spool: &Spool, peek: &Peek<'_>) -> Result<T, ImportError> {
+    fn checked<T: DeserializeOwned + Check>(&mut self, spool: &RereadableInput, peek: &LineHeader<'_>) -> Result<T, ImportError> {
         let mut record: T = peek.record()?;
         record.check(&self.definitions).map_err(|wrong| wrong.on(peek))?;
         if !peek.as_stored {
-            record.follow_later_rules().map_err(|Breach { place, reason }| Wrong::new(place, reason).on(peek))?;
+            record.follow_later_rules().map_err(|RuleViolation { place, reason }| InvalidProperty::new(place, reason).on(peek))?;
         }
         let key = (peek.kind, record.id());
         let hash = (u128::from(self.hashes.0.hash_one(key)) << 64) | u128::from(self.hashes.1.hash_one(key));
@@ -298,11 +298,11 @@ impl ImportReader {
         Ok(record)
     }
 
-    fn send(&self, step: ImportStep) -> Result<(), Hung> {
-        self.out.as_ref().map_or(Ok(()), |out| out.blocking_send(step).map_err(|_| Hung))
+    fn send(&self, step: ImportStep) -> Result<(), ReceiverDropped> {
+        self.out.as_ref().map_or(Ok(()), |out| out.blocking_send(step).map_err(|_| ReceiverDropped))
     }
 
-    fn report(&self, spool: &Spool, done: u64) {
+    fn report(&self, spool: &RereadableInput, done: u64) {
         if let Some(progress) = &self.progress {
             progress(spool.bytes() * self.passes + done, spool.bytes() * PASSES);
         }
@@ -310,11 +310,14 @@ impl ImportReader {
 }
 
 /// Returns the number of the first line with this record.
-fn first_line_of(spool: &Spool, kind: RecordKind, id: &str) -> Result<u64, ImportError> {
+fn first_line_of(spool: &RereadableInput, kind: RecordKind, id: &str) -> Result<u64, ImportError> {
     let mut lines = spool.lines();
     while let Some((number, text)) = lines.next()? {
         // An earlier line may be invalid, too.
-        if text.and_then(|text| Peek::of(number, text)).is_ok_and(|peek| peek.kind == kind && peek.id().is_ok_and(|found| found == id)) {
+        if text
+            .and_then(|text| LineHeader::of(number, text))
+            .is_ok_and(|peek| peek.kind == kind && peek.id().is_ok_and(|found| found == id))
+        {
             return Ok(number);
         }
     }
@@ -332,7 +335,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        domain::clock::World,
+        domain::clock::ClocksAndIds,
         service::import::{EXAMPLE, Options, run},
         store::fixture::Fixture,
     };
@@ -342,10 +345,10 @@ mod tests {
         let fixture = Fixture::new().await;
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(EXAMPLE.as_bytes()).unwrap();
-        let spool = Spool::open(file.path()).unwrap();
+        let spool = RereadableInput::open(file.path()).unwrap();
         file.write_all(b"\n").unwrap();
         let before = EXAMPLE.len() as u64;
-        let refused = run(&fixture.db, &World::real(), &fixture.store, spool, Options::default()).await;
+        let refused = run(&fixture.db, &ClocksAndIds::real(), &fixture.store, spool, Options::default()).await;
         assert!(
             matches!(refused, Err(ImportError::Changed { before: told, after }) if told == before && after == before + 1),
             "{refused:?}"

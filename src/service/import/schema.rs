@@ -66,8 +66,8 @@ mod tests {
 
     use super::*;
     use crate::{
-        domain::clock::World,
-        service::import::{Options, Spool, run},
+        domain::clock::ClocksAndIds,
+        service::import::{Options, RereadableInput, run},
         store::fixture::Fixture,
     };
 
@@ -99,8 +99,8 @@ mod tests {
     #[tokio::test]
     async fn the_example_is_imported_with_a_record_of_every_kind() {
         let fixture = Fixture::new().await;
-        let spool = Spool::of_lines(EXAMPLE.lines().map(str::to_owned)).unwrap();
-        let summary = run(&fixture.db, &World::real(), &fixture.store, spool, Options::default()).await.unwrap();
+        let spool = RereadableInput::of_lines(EXAMPLE.lines().map(str::to_owned)).unwrap();
+        let summary = run(&fixture.db, &ClocksAndIds::real(), &fixture.store, spool, Options::default()).await.unwrap();
         assert_eq!(summary.counts, RecordKind::ALL.map(|kind| (kind, 1)));
     }
 }

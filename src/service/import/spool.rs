@@ -21,12 +21,12 @@ const MAX_COPIED_BYTES: u64 = 4 * 1024 * 1024 * 1024;
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 /// The whole input as a file that can be read again.
-pub struct Spool {
+pub struct RereadableInput {
     file: File,
     bytes: u64,
 }
 
-impl Spool {
+impl RereadableInput {
     /// Opens a file in place; input that can be read only once (a pipe, a device) is copied first.
     pub fn open(path: &Path) -> io::Result<Self> {
         let file = File::open(path)?;
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn blank_lines_count_and_lines_can_be_read_again() {
-        let spool = Spool::copy("\u{feff}a\r\n\n  \nb".as_bytes()).unwrap();
+        let spool = RereadableInput::copy("\u{feff}a\r\n\n  \nb".as_bytes()).unwrap();
         for _ in 0..2 {
             let mut lines = spool.lines();
             assert_eq!(next(&mut lines), Some(Ok((1, "a".to_owned()))));
@@ -185,7 +185,7 @@ mod tests {
             ("\n\u{feff}", Some((2, "\u{feff}"))),
             ("\u{a0}\n", Some((1, "\u{a0}"))),
         ] {
-            let spool = Spool::copy(text.as_bytes()).unwrap();
+            let spool = RereadableInput::copy(text.as_bytes()).unwrap();
             assert_eq!(next(&mut spool.lines()), first.map(|(number, text)| Ok((number, text.to_owned()))), "{text:?}");
         }
     }
@@ -195,7 +195,7 @@ mod tests {
         let long = "x".repeat(usize::try_from(MAX_LINE_BYTES).unwrap() + 1);
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), [b"ok\n\xff\n", long.as_bytes(), b"\nok"].concat()).unwrap();
-        let spool = Spool::open(file.path()).unwrap();
+        let spool = RereadableInput::open(file.path()).unwrap();
         let mut lines = spool.lines();
         assert_eq!(next(&mut lines), Some(Ok((1, "ok".to_owned()))));
         assert_eq!(next(&mut lines), Some(Err("line 2: is not UTF-8".to_owned())));
@@ -206,7 +206,7 @@ mod tests {
 
     #[test]
     fn endless_input_is_copied_up_to_a_limit() {
-        let reason = |reader: &mut dyn Read| Spool::copy_at_most(reader, 2 * MAX_LINE_BYTES).err().map(|error| error.to_string());
+        let reason = |reader: &mut dyn Read| RereadableInput::copy_at_most(reader, 2 * MAX_LINE_BYTES).err().map(|error| error.to_string());
         assert_eq!(reason(&mut io::repeat(b'x')).as_deref(), Some("a line is longer than 16 MiB"));
         assert_eq!(reason(&mut io::repeat(b'\n')).as_deref(), Some("a pipe or device may bring 32 MiB; a file may have any length"));
         assert_eq!(reason(&mut io::repeat(b'\n').take(2 * MAX_LINE_BYTES)), None);

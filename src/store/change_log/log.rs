@@ -1,8 +1,8 @@
 //! Reading the change log: which searchable records changed, in order.
 //!
 //! Writes and imports append to the log, the search index reads it, and `retention` deletes its old entries. Guarantees: a reader that
-//! continues from a log position ([`Mark`]) misses no change that was committed after that position, in whatever order transactions commit.
-//! If such changes were deleted, the reader is notified of that. A change may be returned twice.
+//! continues from a log position ([`LogPosition`]) misses no change that was committed after that position, in whatever order transactions
+//! commit. If such changes were deleted, the reader is notified of that. A change may be returned twice.
 
 use std::sync::{PoisonError, atomic::Ordering};
 
@@ -22,7 +22,7 @@ use crate::store::{
 /// has seen the changes that the snapshot shows. The changes that a later snapshot (`next`) shows in addition are read page by page in the
 /// order of positions. This is a round.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Mark {
+pub struct LogPosition {
     /// On SQLite the position of the last change that was read. On PostgreSQL the position that the current round has reached.
     position: i64,
     /// A fingerprint of the database, by which a restored database is noticed: on SQLite the time of the change at `position`, on
@@ -41,27 +41,27 @@ pub const RETITLED: &str = "retitled";
 /// The separator of the record ids in one entry of the log. No id contains it.
 pub(in crate::store) const BETWEEN_IDS: &str = "\n";
 
-/// SQL for the `witness` of a [`Mark`] on PostgreSQL.
-pub(in crate::store) const WITNESS: &str = "CONCAT((SELECT system_identifier FROM pg_control_system()), ' ', \
+/// SQL for the `witness` of a [`LogPosition`] on PostgreSQL.
+pub(in crate::store) const DATABASE_FINGERPRINT: &str = "CONCAT((SELECT system_identifier FROM pg_control_system()), ' ', \
      (SELECT oid FROM pg_database WHERE datname = current_database()), ' ', 'changes'::regclass::oid)";
 
 /// A condition on PostgreSQL: the snapshot `$1` of a log position is not in the future of this database, and no change after it was
 /// deleted.
-const KNOWN: &str = "pg_snapshot_xmax($1::pg_snapshot) <= pg_snapshot_xmax(pg_current_snapshot()) \
+const SNAPSHOT_IS_VALID: &str = "pg_snapshot_xmax($1::pg_snapshot) <= pg_snapshot_xmax(pg_current_snapshot()) \
      AND pg_snapshot_xmin($1::pg_snapshot)::text::bigint > (SELECT MAX(through) FROM forgotten_changes)";
 
-/// Conditions on PostgreSQL for changes that the snapshot `$1` did not show: changes of transactions that began after it (`LATER`), and of
-/// transactions that were in progress (`RAN`). `LATER` compares with the snapshot's xmax; its xmin may be far back because of a long
-/// transaction.
-const LATER: &str = "transaction_id >= pg_snapshot_xmax($1::pg_snapshot)::text::bigint";
-const RAN: &str = "transaction_id = ANY(ARRAY(SELECT x::text::bigint FROM pg_snapshot_xip($1::pg_snapshot) x))";
+/// Conditions on PostgreSQL for changes that the snapshot `$1` did not show: changes of transactions that began after it (`BEGUN_AFTER`),
+/// and of transactions that were in progress (`IN_PROGRESS_THEN`). `BEGUN_AFTER` compares with the snapshot's xmax; its xmin may be far
+/// back because of a long transaction.
+const BEGUN_AFTER: &str = "transaction_id >= pg_snapshot_xmax($1::pg_snapshot)::text::bigint";
+const IN_PROGRESS_THEN: &str = "transaction_id = ANY(ARRAY(SELECT x::text::bigint FROM pg_snapshot_xip($1::pg_snapshot) x))";
 
 /// A page of the log.
 #[derive(Debug)]
 pub struct ChangesSince {
     pub changes: Vec<LoggedChange>,
     /// The log position after these changes.
-    pub mark: Mark,
+    pub mark: LogPosition,
     pub more: bool,
 }
 
@@ -89,10 +89,10 @@ impl Db {
     }
 
     /// The current end of the log.
-    pub async fn mark(&self) -> Result<Mark> {
+    pub async fn mark(&self) -> Result<LogPosition> {
         let sql = match self.backend() {
             DbBackend::Sqlite => "SELECT position, CAST(changed_at AS TEXT), '' FROM changes ORDER BY position DESC LIMIT 1".to_owned(),
-            _ => format!("SELECT 0::bigint, {WITNESS}, pg_current_snapshot()::text"),
+            _ => format!("SELECT 0::bigint, {DATABASE_FINGERPRINT}, pg_current_snapshot()::text"),
         };
         let found = self.first(Sql::fixed(&sql), mark).await?;
         Ok(found.unwrap_or_default())
@@ -100,7 +100,7 @@ impl Db {
 
     /// Whether there may be changes after a log position. On SQLite the result is exact, and getting it is cheaper than reading the
     /// changes. On PostgreSQL it is always `true`.
-    pub async fn may_be_behind(&self, mark: &Mark) -> Result<bool> {
+    pub async fn may_be_behind(&self, mark: &LogPosition) -> Result<bool> {
         match self.backend() {
             DbBackend::Sqlite => {
                 let last = Sql::fixed("SELECT COALESCE(MAX(position), 0) FROM changes");
@@ -112,14 +112,14 @@ impl Db {
 
     /// The changes in at most `limit` entries of the log after a log position. `None` if some of them were deleted, or if the position
     /// seems to belong to another database.
-    pub async fn changes_since(&self, mark: &Mark, limit: i64) -> Result<Option<ChangesSince>> {
+    pub async fn changes_since(&self, mark: &LogPosition, limit: i64) -> Result<Option<ChangesSince>> {
         match self.backend() {
             DbBackend::Sqlite => self.sqlite_changes(mark, limit).await,
             _ => self.postgres_changes(mark, limit).await,
         }
     }
 
-    async fn sqlite_changes(&self, mark: &Mark, limit: i64) -> Result<Option<ChangesSince>> {
+    async fn sqlite_changes(&self, mark: &LogPosition, limit: i64) -> Result<Option<ChangesSince>> {
         // One more than `limit`: unless it was deleted, the first row is the entry at the log position itself, which was already read.
         let places = limit.saturating_add(1);
         let sql = Sql::fixed(&format!(
@@ -155,17 +155,17 @@ impl Db {
 
     /// The changes that the snapshot of the log position did not show and the current snapshot shows. They include the changes of
     /// transactions that were in progress then and have committed since, also at positions that the reader has already passed.
-    async fn postgres_changes(&self, mark: &Mark, limit: i64) -> Result<Option<ChangesSince>> {
+    async fn postgres_changes(&self, mark: &LogPosition, limit: i64) -> Result<Option<ChangesSince>> {
         let unseen = |which: &str| format!("SELECT * FROM changes WHERE transaction_id > 0 AND {which} AND position > $2");
         // The first page of a round finds the unseen changes by transaction id, since there are few. Later pages of a round continue by
         // position. A first page by position would scan the whole log, even if there is nothing new.
         let unseen = match mark.next {
-            None => format!("{} UNION ALL {}", unseen(LATER), unseen(RAN)),
-            Some(_) => unseen(&format!("({LATER} OR {RAN})")),
+            None => format!("{} UNION ALL {}", unseen(BEGUN_AFTER), unseen(IN_PROGRESS_THEN)),
+            Some(_) => unseen(&format!("({BEGUN_AFTER} OR {IN_PROGRESS_THEN})")),
         };
         let sql = Sql::fixed(&format!(
             "SELECT s.now::text, s.known, c.position IS NOT NULL, c.position, c.store_id, c.kind, c.record_ids \
-             FROM (SELECT pg_current_snapshot() AS now, {KNOWN} AND {WITNESS} = $3 AS known) s \
+             FROM (SELECT pg_current_snapshot() AS now, {SNAPSHOT_IS_VALID} AND {DATABASE_FINGERPRINT} = $3 AS known) s \
              LEFT JOIN (SELECT * FROM ({unseen}) u ORDER BY position LIMIT {limit}) c ON TRUE ORDER BY c.position"
         ))
         .with(Param::Text(mark.snapshot.clone()))
@@ -182,8 +182,8 @@ impl Db {
         let rows: Vec<LoggedChange> = rows.into_iter().filter_map(|(.., row)| row).collect();
         let more = is_full(rows.len(), limit);
         let reached = match rows.last() {
-            Some(last) if more => Mark { position: last.position, next: Some(next), ..mark.clone() },
-            _ => Mark { position: 0, snapshot: next, next: None, ..mark.clone() },
+            Some(last) if more => LogPosition { position: last.position, next: Some(next), ..mark.clone() },
+            _ => LogPosition { position: 0, snapshot: next, next: None, ..mark.clone() },
         };
         Ok(Some(ChangesSince { changes: rows.into_iter().flat_map(each).collect(), mark: reached, more }))
     }
@@ -193,8 +193,8 @@ fn is_full(rows: usize, limit: i64) -> bool {
     i64::try_from(rows).is_ok_and(|rows| rows >= limit)
 }
 
-fn mark(cells: &mut Cells<'_>) -> Result<Mark> {
-    Ok(Mark { position: cells.take()?, witness: cells.take()?, snapshot: cells.take()?, next: None })
+fn mark(cells: &mut Cells<'_>) -> Result<LogPosition> {
+    Ok(LogPosition { position: cells.take()?, witness: cells.take()?, snapshot: cells.take()?, next: None })
 }
 
 /// Decodes one entry of the log. Its `id` contains all record ids of the entry; [`each`] splits it.
@@ -225,9 +225,9 @@ mod tests {
         let mark = fixture.db.mark().await.unwrap();
         let mut expected: Vec<String> = (0..CONTACTS).map(|i| format!("k {i}")).collect();
         fixture.import_contacts(&expected).await;
-        let since = async |mark: &Mark, limit| fixture.db.changes_since(mark, limit).await.unwrap().unwrap();
+        let since = async |mark: &LogPosition, limit| fixture.db.changes_since(mark, limit).await.unwrap().unwrap();
         let all = since(&mark, 10).await;
-        let contacts = all.changes.iter().filter(|one| one.noun() == Some(crate::domain::search::Noun::Contact));
+        let contacts = all.changes.iter().filter(|one| one.noun() == Some(crate::domain::search::SearchableKind::Contact));
         let mut told: Vec<&str> = contacts.map(|one| one.id.as_str()).collect();
         told.sort_unstable();
         expected.sort_unstable();
@@ -271,7 +271,7 @@ mod tests {
             let insert = format!("INSERT INTO changes (store_id, kind, record_ids, changed_at, transaction_id) {place}");
             tx.run(&Sql::fixed(&insert)).await.unwrap();
         };
-        let since = async |mark: &Mark, limit| {
+        let since = async |mark: &LogPosition, limit| {
             let behind = fixture.db.changes_since(mark, limit).await.unwrap().unwrap();
             (behind.changes.into_iter().map(|change| change.id).collect::<Vec<_>>(), behind.mark)
         };
@@ -310,12 +310,12 @@ mod tests {
         let fixture = Fixture::alone().await;
         fixture.import_contacts(&["one".to_owned()]).await;
         let mark = fixture.db.mark().await.unwrap();
-        let known = async |mark: &Mark| fixture.db.changes_since(mark, 1).await.unwrap().is_some();
+        let known = async |mark: &LogPosition| fixture.db.changes_since(mark, 1).await.unwrap().is_some();
         assert!(known(&mark).await);
-        assert!(!known(&Mark { witness: format!("{}0", mark.witness), ..mark.clone() }).await);
+        assert!(!known(&LogPosition { witness: format!("{}0", mark.witness), ..mark.clone() }).await);
         let ahead = match fixture.db.backend() {
-            DbBackend::Sqlite => Mark { position: mark.position + 1, ..mark },
-            _ => Mark { snapshot: "2000000000:2000000000:".to_owned(), ..mark },
+            DbBackend::Sqlite => LogPosition { position: mark.position + 1, ..mark },
+            _ => LogPosition { snapshot: "2000000000:2000000000:".to_owned(), ..mark },
         };
         assert!(!known(&ahead).await);
     }

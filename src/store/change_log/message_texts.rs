@@ -5,14 +5,14 @@ use serde::Deserialize;
 use crate::domain::{
     ids::StoreId,
     messages::Message,
-    search::{Noun, Searchable},
+    search::{Searchable, SearchableKind},
 };
 
 /// Converts a message to the record that `Db::searchables` would read. `subject` is the subject of its conversation.
 pub(in crate::store) fn searchable(store: &StoreId, message: &Message, subject: Option<&str>) -> Searchable {
     Searchable {
         store: store.clone(),
-        noun: Noun::Message,
+        noun: SearchableKind::Message,
         id: message.id.to_string(),
         at: message.sort_at.millis(),
         texts: message_texts(message.text.clone(), message.payload.as_deref(), subject.map(str::to_owned)),

@@ -5,4 +5,4 @@ pub mod message_texts;
 pub mod own_changes;
 pub mod retention;
 
-pub use own_changes::{Inserted, LoggedChange};
+pub use own_changes::{InsertedRecord, LoggedChange};

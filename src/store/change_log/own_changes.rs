@@ -11,7 +11,7 @@ use std::{
 
 use crate::domain::{
     ids::StoreId,
-    search::{Noun, Searchable},
+    search::{Searchable, SearchableKind},
 };
 
 /// A change that was logged.
@@ -23,12 +23,12 @@ pub struct LoggedChange {
     pub kind: String,
     pub id: String,
     /// The record itself, if this process has inserted it and kept it in memory.
-    pub inserted: Option<Inserted>,
+    pub inserted: Option<InsertedRecord>,
 }
 
 /// A newly inserted record, as its write committed it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Inserted {
+pub struct InsertedRecord {
     pub record: Searchable,
     /// The value of [`Db::own_epoch`](crate::store::Db::own_epoch) when the write began.
     pub epoch: u64,
@@ -36,10 +36,10 @@ pub struct Inserted {
 
 impl LoggedChange {
     /// The kind of the record that changed, if records of that kind are searchable.
-    pub fn noun(&self) -> Option<Noun> {
+    pub fn noun(&self) -> Option<SearchableKind> {
         match self.kind.as_str() {
-            "message" => Some(Noun::Message),
-            "contact" => Some(Noun::Contact),
+            "message" => Some(SearchableKind::Message),
+            "contact" => Some(SearchableKind::Contact),
             _ => None,
         }
     }
@@ -47,7 +47,7 @@ impl LoggedChange {
 
 /// The queue of this process's changes that the search service has not fetched yet. It is empty until `followed` is set.
 #[derive(Default)]
-pub(in crate::store) struct Own {
+pub(in crate::store) struct OwnChangeQueue {
     pub followed: AtomicBool,
     pub epoch: AtomicU64,
     pub changes: Mutex<Vec<LoggedChange>>,
@@ -59,12 +59,12 @@ const RECORDS_KEPT: usize = 10_000;
 const RECORD_BYTES: usize = 2_000;
 
 /// The changes of one write: kind and id of each record, and the record itself if the write inserted it and keeps it for the search index.
-pub(in crate::store) type Noted = BTreeMap<(&'static str, String), Option<Inserted>>;
+pub(in crate::store) type WriteChangeLog = BTreeMap<(&'static str, String), Option<InsertedRecord>>;
 
-impl Own {
+impl OwnChangeQueue {
     /// Adds the changes of a write to the queue. Called after the commit and before the request is acknowledged, so that a search after the
     /// acknowledgement finds them.
-    pub fn add(&self, store: &StoreId, positions: Vec<i64>, noted: Noted) {
+    pub fn add(&self, store: &StoreId, positions: Vec<i64>, noted: WriteChangeLog) {
         if !self.followed.load(Ordering::Acquire) {
             return;
         }

@@ -17,7 +17,7 @@ use crate::{
     domain::time::Timestamp,
     store::{
         Db, Result,
-        change_feed::NOT_NOTED,
+        change_feed::ACTIVATION_PENDING,
         db::Writes,
         sql::{Param, Sql},
     },
@@ -27,14 +27,14 @@ use crate::{
 const KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
 /// How many entries of the log are read, and deleted, in one batch. The number is small, since on SQLite other writers wait for the
 /// deletion.
-const PLACES: i64 = 500;
-/// The most batches in one call of [`Db::forget_changes`].
-const ROUNDS: u32 = 500;
+const BATCH_ENTRIES: i64 = 500;
+/// The most batches in one call of [`Db::prune_change_log`].
+const MAX_BATCHES: u32 = 500;
 
 /// SQL for the id of the oldest running transaction; if none runs, the next id to be assigned.
-const RUNNING: &str = "(SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint)";
+const OLDEST_RUNNING_ID: &str = "(SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint)";
 /// SQL for the least transaction id that is not assigned yet in the statement's snapshot.
-const UNSEEN: &str = "(SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint)";
+const NEXT_TRANSACTION_ID: &str = "(SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint)";
 /// SQL for the database's clock, in milliseconds. It is compared with the server's clock, which may be ahead.
 const CLOCK: &str = "(SELECT (extract(epoch FROM now()) * 1000)::bigint)";
 
@@ -46,7 +46,7 @@ pub struct RetentionPass(i64);
 impl Db {
     /// Continues a pass that deletes entries older than a week. Returns the number of deleted entries. `ahead`: by how many milliseconds
     /// `now` is intentionally ahead of real time (in a sandbox), and so of the database's clock.
-    pub async fn forget_changes(&self, now: Timestamp, ahead: i64, pass: &mut RetentionPass) -> Result<u64> {
+    pub async fn prune_change_log(&self, now: Timestamp, ahead: i64, pass: &mut RetentionPass) -> Result<u64> {
         let kept = i64::try_from(KEPT.as_millis()).unwrap_or(i64::MAX);
         let now = match self.backend() {
             DbBackend::Sqlite => now.millis(),
@@ -57,9 +57,9 @@ impl Db {
         };
         let before = now.saturating_sub(kept);
         let mut forgotten = 0;
-        for _ in 0..ROUNDS {
+        for _ in 0..MAX_BATCHES {
             let mut sql = Sql::fixed("SELECT position, changed_at FROM changes WHERE position > ");
-            sql.integer(pass.0).push(" ORDER BY position").limit(PLACES);
+            sql.integer(pass.0).push(" ORDER BY position").limit(BATCH_ENTRIES);
             let places: Vec<(i64, i64)> = self.all(sql, |cells| Ok((cells.take()?, cells.take()?))).await?;
             let Some((last, _)) = places.into_iter().rfind(|(_, at)| *at < before) else {
                 *pass = RetentionPass::default();
@@ -93,7 +93,7 @@ impl Db {
                 // One statement, so that every snapshot shows both the deletion and the new value of `forgotten_changes.through`, or
                 // neither.
                 let sql = fixed(&format!(
-                    "WITH gone AS (DELETE FROM changes WHERE {old} AND transaction_id < {RUNNING} AND transaction_id < \
+                    "WITH gone AS (DELETE FROM changes WHERE {old} AND transaction_id < {OLDEST_RUNNING_ID} AND transaction_id < \
                          (SELECT MAX(n.transaction_id) FROM changes n WHERE n.store_id = changes.store_id AND n.transaction_id > 0) \
                          RETURNING transaction_id), \
                      told AS (UPDATE forgotten_changes SET through = GREATEST(through, (SELECT MAX(transaction_id) FROM gone)) \
@@ -109,19 +109,19 @@ impl Db {
 
     /// Gives new transaction ids to changes whose ids are in the future of this server, as after the dump of another server was restored.
     /// Otherwise readers of the log would read these changes again and again, and a standby would never count as up to date.
-    pub async fn adopt_foreign_changes(&self) -> Result<()> {
+    pub async fn assign_local_transaction_ids(&self) -> Result<()> {
         if self.backend() == DbBackend::Sqlite {
             return Ok(());
         }
         let tx = self.begin().await?;
         tx.run(&Sql::fixed(&format!(
             "UPDATE changes SET transaction_id = pg_current_xact_id()::text::bigint \
-             WHERE transaction_id > 0 AND transaction_id >= {UNSEEN}"
+             WHERE transaction_id > 0 AND transaction_id >= {NEXT_TRANSACTION_ID}"
         )))
         .await?;
-        tx.run(&Sql::fixed(&format!("UPDATE forgotten_changes SET through = 0 WHERE through >= {RUNNING}"))).await?;
+        tx.run(&Sql::fixed(&format!("UPDATE forgotten_changes SET through = 0 WHERE through >= {OLDEST_RUNNING_ID}"))).await?;
         // A change feed whose activation has a transaction id of another server might never become ready.
-        let foreign = format!("activated_by >= {UNSEEN} AND activated_by < {NOT_NOTED}");
+        let foreign = format!("activated_by >= {NEXT_TRANSACTION_ID} AND activated_by < {ACTIVATION_PENDING}");
         tx.run(&Sql::fixed(&format!("UPDATE change_feeds SET activated_by = 0 WHERE {foreign}"))).await?;
         tx.commit().await
     }
@@ -138,7 +138,7 @@ mod tests {
             fixture::MovableClock,
             ids::{ContactId, StoreId},
         },
-        store::{change_log::log::Mark, fixture::Fixture, transaction::write::Changed},
+        store::{change_log::log::LogPosition, fixture::Fixture, transaction::write::Changed},
     };
 
     impl Fixture {
@@ -152,7 +152,7 @@ mod tests {
         }
 
         async fn forget(&self, now: i64, pass: &mut RetentionPass) -> u64 {
-            self.db.forget_changes(Timestamp::from_millis(now), 0, pass).await.unwrap()
+            self.db.prune_change_log(Timestamp::from_millis(now), 0, pass).await.unwrap()
         }
 
         /// Deletes entries that were logged before `at`, until `expected` entries are deleted. It tries again for a while, since running
@@ -169,15 +169,15 @@ mod tests {
             assert_eq!(forgotten, expected as u64);
         }
 
-        async fn mark_now(&self) -> Mark {
+        async fn mark_now(&self) -> LogPosition {
             self.db.mark().await.unwrap()
         }
 
         /// The end of the log, after waiting until all transactions with entries in the log have ended (on PostgreSQL).
-        async fn mark(&self) -> Mark {
+        async fn mark(&self) -> LogPosition {
             let ended = match self.db.backend() {
                 DbBackend::Sqlite => "SELECT TRUE".to_owned(),
-                _ => format!("SELECT COALESCE(MAX(transaction_id), 0) < {RUNNING} FROM changes"),
+                _ => format!("SELECT COALESCE(MAX(transaction_id), 0) < {OLDEST_RUNNING_ID} FROM changes"),
             };
             while self.db.first(Sql::fixed(&ended), |cells| cells.flag()).await.unwrap() != Some(true) {
                 tokio::time::sleep(Duration::from_millis(5)).await;
@@ -186,7 +186,7 @@ mod tests {
         }
 
         /// The number of changes after a log position. `None` if some of them were deleted or the position belongs to another database.
-        async fn told(&self, mark: &Mark) -> Option<usize> {
+        async fn told(&self, mark: &LogPosition) -> Option<usize> {
             Some(self.db.changes_since(mark, 10_000).await.unwrap()?.changes.len())
         }
     }
@@ -233,7 +233,7 @@ mod tests {
         let fixture = Fixture::alone().await;
         // More entries than one call reads. On PostgreSQL all of them are kept as the newest of their store, since one transaction wrote
         // them.
-        let kept = usize::try_from(PLACES * i64::from(ROUNDS)).unwrap() + 1;
+        let kept = usize::try_from(BATCH_ENTRIES * i64::from(MAX_BATCHES)).unwrap() + 1;
         fixture.log("idle", 1, 0..kept).await;
         fixture.log("s", 2, 0..2).await;
         fixture.log("s", 3, 2..3).await;
@@ -274,12 +274,12 @@ mod tests {
         assert_eq!(fixture.told(&fixture.mark_now().await).await, Some(3));
         fixture.execute("UPDATE forgotten_changes SET through = 1000000000").await.unwrap();
         assert_eq!(fixture.told(&fixture.mark_now().await).await, None);
-        fixture.db.adopt_foreign_changes().await.unwrap();
+        fixture.db.assign_local_transaction_ids().await.unwrap();
         assert_eq!(fixture.told(&before).await, Some(3));
         let mark = fixture.mark().await;
         assert_eq!(fixture.told(&mark).await, Some(0));
         fixture.log("s", 2, 3..4).await;
-        fixture.db.adopt_foreign_changes().await.unwrap();
+        fixture.db.assign_local_transaction_ids().await.unwrap();
         assert_eq!(fixture.told(&mark).await, Some(1));
         fixture.execute("ALTER TABLE changes RENAME TO former").await.unwrap();
         fixture.execute("CREATE TABLE changes (LIKE former INCLUDING ALL)").await.unwrap();

@@ -52,7 +52,7 @@ pub mod write_probes;
 
 /// Returns whether a database has this column. The table `labelled_tickets` is on SQLite only: PostgreSQL's planner has statistics on
 /// labels. The column `totals.part` is on PostgreSQL only: SQLite has one writer, so that a total is one row.
-pub(in crate::store) fn is_there(backend: DbBackend, table: &str, column: &str) -> bool {
+pub(in crate::store) fn exists_on(backend: DbBackend, table: &str, column: &str) -> bool {
     match backend {
         DbBackend::Postgres => table != "labelled_tickets",
         _ => (table, column) != ("totals", "part"),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use sea_orm::{ColumnTrait, ColumnType, DbBackend, EntityTrait, IdenStatic, Iterable};
 
-use super::is_there;
+use super::exists_on;
 use crate::store::{fixture::Fixture, sql::Sql};
 
 /// The columns of a table by name, each with its type and whether it is nullable.
@@ -12,7 +12,7 @@ type Columns = BTreeMap<String, (&'static str, bool)>;
 
 /// Returns the name of an entity's table, and its columns on this database.
 fn columns<E: EntityTrait>(backend: DbBackend) -> (String, Columns) {
-    let described = E::Column::iter().filter(|column| is_there(backend, E::default().table_name(), column.as_str())).map(|column| {
+    let described = E::Column::iter().filter(|column| exists_on(backend, E::default().table_name(), column.as_str())).map(|column| {
         let definition = column.def();
         (column.as_str().to_owned(), (kind(definition.get_column_type()), definition.is_null()))
     });

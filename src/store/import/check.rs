@@ -9,7 +9,7 @@ use crate::{
     store::{
         Result,
         import::{
-            At, Fault, Import, ImportResult, MAX_FAULTS,
+            At, Import, ImportFault, ImportResult, MAX_FAULTS,
             bulk::{self, Bulk},
             text,
         },
@@ -41,7 +41,7 @@ impl Import {
     }
 
     /// Returns the references of the imported records that lead to no record, at most `MAX_FAULTS`.
-    pub(super) async fn missing(&self) -> Result<Vec<Fault>> {
+    pub(super) async fn missing(&self) -> Result<Vec<ImportFault>> {
         let mut faults = Vec::new();
         for (kinds, property, missing, sql) in [
             (
@@ -75,7 +75,7 @@ impl Import {
             let sql = format!("{sql} LIMIT {MAX_FAULTS}");
             faults.extend(self.rows(&sql, [self.store.as_str().into()], text).await?.into_iter().map(|value| {
                 let reason = format!("there is no {missing} `{value}`, neither in the file nor in the store");
-                Fault { at: At::Where { kinds, property, value }, property, reason }
+                ImportFault { at: At::Where { kinds, property, value }, property, reason }
             }));
         }
         faults.truncate(MAX_FAULTS);
@@ -84,7 +84,7 @@ impl Import {
 
     /// Tests that values which imported records copy from other records agree with them, and that the store has no more contact fields than
     /// allowed. Tickets must have been completed before.
-    pub(super) async fn agreements(&self) -> Result<ImportResult> {
+    pub(super) async fn copied_values_agree(&self) -> Result<ImportResult> {
         let store = || [self.store.as_str().into()];
         let whole_store = self.accounts_came && self.held(RecordKind::Conversation);
         let scope = if whole_store { "" } else { " AND c.id IN (SELECT id FROM import_touched)" };
@@ -120,7 +120,11 @@ impl Import {
             let reason = format!(
                 "the store would have {all} contact fields, {active} of them active; {CONTACT_FIELDS} and {ACTIVE_CONTACT_FIELDS} are allowed"
             );
-            return Ok(Err(Fault { at: At::Where { kinds: &[], property: "", value: String::new() }, property: "contactField", reason }));
+            return Ok(Err(ImportFault {
+                at: At::Where { kinds: &[], property: "", value: String::new() },
+                property: "contactField",
+                reason,
+            }));
         }
         Ok(Ok(()))
     }
@@ -136,12 +140,12 @@ pub(super) fn texts<const N: usize>(cells: &mut Cells<'_>) -> Result<[String; N]
 }
 
 /// Returns a fault that is located by the kind and the id of a record.
-pub(super) fn at_id(kind: RecordKind, id: String, property: &'static str, reason: String) -> Fault {
+pub(super) fn at_id(kind: RecordKind, id: String, property: &'static str, reason: String) -> ImportFault {
     let kinds = match kind {
         RecordKind::Template => &[RecordKind::Template][..],
         RecordKind::Ticket => &[RecordKind::Ticket],
         RecordKind::Message => &[RecordKind::Message],
         _ => &[RecordKind::Conversation],
     };
-    Fault { at: At::Where { kinds, property: "id", value: id }, property, reason }
+    ImportFault { at: At::Where { kinds, property: "id", value: id }, property, reason }
 }

@@ -30,7 +30,7 @@ const TO_CONTACTS: [&str; 1] = ["conversations_by_contact"];
 const TO_CONVERSATIONS: [&str; 3] = ["tickets_by_conversation", "messages_by_conversation", "comments_by_conversation"];
 
 /// A dropped index that waits to be rebuilt.
-pub(super) struct Lifted {
+pub(super) struct DroppedIndex {
     name: String,
     sql: String,
 }
@@ -53,13 +53,13 @@ impl Import {
         );
         for [name, sql] in self.rows(&sql, [], texts).await? {
             self.run(&format!("DROP INDEX \"{name}\""), []).await?;
-            self.lifted.push(Lifted { name, sql });
+            self.lifted.push(DroppedIndex { name, sql });
         }
         Ok(())
     }
 
     /// Builds the indexes by which SQLite finds earlier records that refer to records of this batch, if there may be any.
-    pub(super) async fn meet(&mut self, batch: &Batch) -> Result<()> {
+    pub(super) async fn build_referenced_indexes(&mut self, batch: &Batch) -> Result<()> {
         let before = |kinds: &[RecordKind]| kinds.iter().any(|kind| self.came.contains(kind) || self.held(*kind));
         let contacts = !batch.contacts.is_empty() && before(&[RecordKind::Conversation]);
         let conversations = !batch.conversations.is_empty() && before(&[RecordKind::Ticket, RecordKind::Message, RecordKind::Comment]);
@@ -78,12 +78,12 @@ impl Import {
 
     /// Builds the dropped indexes whose names `wanted` selects.
     pub(super) async fn build(&mut self, wanted: impl Fn(&str) -> bool) -> Result<()> {
-        let (build, wait) = std::mem::take(&mut self.lifted).into_iter().partition(|index: &Lifted| wanted(&index.name));
+        let (build, wait) = std::mem::take(&mut self.lifted).into_iter().partition(|index: &DroppedIndex| wanted(&index.name));
         self.lifted = wait;
         if !build.is_empty() {
             self.run(SORTING, []).await?;
         }
-        for Lifted { sql, .. } in build {
+        for DroppedIndex { sql, .. } in build {
             self.run(&sql, []).await?;
         }
         Ok(())

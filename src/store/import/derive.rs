@@ -12,7 +12,7 @@ use crate::{
     store::{
         Result,
         import::{
-            Fault, Import, ImportResult, PARKED,
+            Import, ImportFault, ImportResult, PLACEHOLDER_PREFIX,
             bulk::{self, Bulk},
             check::{at_id, texts},
             deferred_indexes::READ,
@@ -69,7 +69,7 @@ pub const DERIVE_TICKETS: &str = concat!(
 impl Import {
     /// Ends the import: completes tickets, runs the consistency checks, numbers tickets and sets derived columns. Returns the errors in the
     /// records, if any.
-    pub async fn finish(&mut self) -> Result<std::result::Result<(), Vec<Fault>>> {
+    pub async fn finish(&mut self) -> Result<std::result::Result<(), Vec<ImportFault>>> {
         if self.backend == DbBackend::Postgres {
             // PostgreSQL has no statistics on the rows that this transaction wrote. Without statistics it may plan a join for a handful of
             // rows.
@@ -83,7 +83,7 @@ impl Import {
         if !missing.is_empty() {
             return Ok(Err(missing));
         }
-        if let Err(fault) = self.agreements().await? {
+        if let Err(fault) = self.copied_values_agree().await? {
             return Ok(Err(vec![fault]));
         }
         if let Err(fault) = self.number_tickets().await? {
@@ -127,13 +127,13 @@ impl Import {
         let former = "SELECT i.id, i.former, t.id FROM import_tickets i JOIN tickets own ON own.store_id = ? AND own.id = i.id \
              JOIN tickets t ON t.store_id = own.store_id AND t.ticket_number = i.former AND t.id <> i.id \
              WHERE i.former IS NOT NULL AND own.ticket_number = ? || i.id LIMIT 1";
-        if let Some([id, number, other]) = self.first(former, [store(), PARKED.into()], texts).await? {
+        if let Some([id, number, other]) = self.first(former, [store(), PLACEHOLDER_PREFIX.into()], texts).await? {
             let reason = format!("was `{number}`, which the file gives to the ticket `{other}`");
             return Ok(Err(at_id(RecordKind::Ticket, id, "ticketNumber", reason)));
         }
         let keep = "UPDATE tickets SET ticket_number = i.former FROM import_tickets i WHERE tickets.store_id = ? AND tickets.id = i.id \
              AND i.former IS NOT NULL AND tickets.ticket_number = ? || i.id";
-        self.run(keep, [store(), PARKED.into()]).await?;
+        self.run(keep, [store(), PLACEHOLDER_PREFIX.into()]).await?;
 
         let mut highest = 0;
         let mut after = String::new();
@@ -151,7 +151,8 @@ impl Import {
         loop {
             let sql = "SELECT i.line, i.id FROM import_tickets i CROSS JOIN tickets t WHERE i.line > ? AND t.store_id = ? AND t.id = i.id \
                        AND t.ticket_number = ? || i.id ORDER BY i.line LIMIT 5000";
-            let bare = self.rows(sql, [line.into(), store(), PARKED.into()], |cells| Ok((cells.take::<i64>()?, text(cells)?))).await?;
+            let bare =
+                self.rows(sql, [line.into(), store(), PLACEHOLDER_PREFIX.into()], |cells| Ok((cells.take::<i64>()?, text(cells)?))).await?;
             let Some((last, _)) = bare.last() else { break };
             line = *last;
             let numbered = bare.into_iter().map(|(_, id)| {

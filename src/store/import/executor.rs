@@ -17,7 +17,7 @@ use crate::store::{
     postgres::transaction::BegunTransaction,
     rows::Cells,
     sql::{Param, Sql},
-    sqlite::group_commit::{Alone, Writer},
+    sqlite::group_commit::{ExclusiveTransaction, Writer},
 };
 
 /// How many prepared statements are cached: two for each table, and the statements of `park`, `clear` and `touch`.
@@ -30,13 +30,13 @@ const PAGES: &str = "PRAGMA cache_size = -65536; PRAGMA temp.cache_size = -8192"
 /// The page cache while an index is built. It is smaller, since the sorter of the index may take as much memory again.
 pub(super) const SORTING: &str = "PRAGMA cache_size = -32768";
 
-pub(super) enum Way {
+pub(super) enum ImportConnection {
     /// In a mutex, since a connection cannot be shared between threads, while the value that holds an import may be.
-    Sqlite(Mutex<Alone>),
+    Sqlite(Mutex<ExclusiveTransaction>),
     Postgres(BegunTransaction),
 }
 
-impl Way {
+impl ImportConnection {
     pub async fn open(db: &Db) -> Result<Self> {
         match db.writes() {
             Writes::Sqlite(writer) => Self::sqlite(writer).await,
@@ -87,7 +87,7 @@ impl Way {
         }
     }
 
-    /// [`Way::run`] for a statement that returns rows. Returns the rows of all runs.
+    /// [`ImportConnection::run`] for a statement that returns rows. Returns the rows of all runs.
     pub async fn all<T>(
         &self,
         sql: &str,
@@ -140,7 +140,7 @@ impl Way {
     }
 }
 
-fn with<T>(alone: &Mutex<Alone>, work: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
+fn with<T>(alone: &Mutex<ExclusiveTransaction>, work: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
     work(alone.lock().unwrap_or_else(PoisonError::into_inner).connection())
 }
 
@@ -191,7 +191,7 @@ mod tests {
         let begun = kept.begin().await.unwrap();
         assert_eq!(begun.rows(&Sql::fixed(mode)).await.unwrap()[0].get::<_, String>(0), "force_generic_plan");
         begun.commit(&[]).await.unwrap();
-        let way = Way::open(&fixture.db).await.unwrap();
+        let way = ImportConnection::open(&fixture.db).await.unwrap();
         let found = way.all(mode, &[], vec![vec![]], &[], |cells| cells.take::<String>()).await.unwrap();
         assert_eq!(found, ["auto"]);
         way.rollback().await.unwrap();

@@ -52,7 +52,7 @@ impl RecentIds {
 
 impl Import {
     /// Caches the accounts of the given conversations that exist, in `Import::known`.
-    pub(super) async fn know_accounts(&mut self, conversations: impl Iterator<Item = &str> + Clone) -> Result<()> {
+    pub(super) async fn cache_accounts(&mut self, conversations: impl Iterator<Item = &str> + Clone) -> Result<()> {
         self.known.make_room(conversations.clone().filter(|id| self.known.account(id).is_none()).count());
         let Bulk { sql, runs } = bulk::among(self.backend, conversations.filter(|id| self.known.account(id).is_none()));
         let sql = format!("SELECT id, account_id FROM conversations WHERE store_id = ? AND id {sql}");

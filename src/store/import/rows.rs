@@ -20,7 +20,7 @@ use crate::{
             accounts, comments, contact_fields, contacts, conversations, labels, messages, roles, teams, templates, ticket_field_values,
             ticket_fields, tickets, users,
         },
-        tickets::bloom_signature::{Marks, ValueMarks},
+        tickets::bloom_signature::{BloomBits, FieldBloomBits},
     },
 };
 
@@ -176,7 +176,7 @@ pub fn conversation(store: &str, record: &Conversation) -> conversations::Active
         unread_count: record.unread_msg_cnt,
         message_count: 0,
         email_subject: record.email_subject.clone(),
-        label_marks: Marks::of_labels(&record.label_ids).bits(),
+        label_marks: BloomBits::of_labels(&record.label_ids).bits(),
         last_inbound_at: None,
         last_message_at: None,
         last_message_snippet: None,
@@ -195,7 +195,7 @@ pub fn ticket(store: &str, record: &ImportedTicket, number: String) -> tickets::
     let ticket = &record.ticket;
     let opened_at = ticket.opened_at.millis();
     let created_at = ticket.created_at.map_or(opened_at, Timestamp::millis);
-    let marks: ValueMarks = record.values.iter().map(|(field, values)| ValueMarks::of(field, values)).collect();
+    let marks: FieldBloomBits = record.values.iter().map(|(field, values)| FieldBloomBits::of(field, values)).collect();
     let row = tickets::Model {
         store_id: store.to_owned(),
         id: ticket.id.to_string(),

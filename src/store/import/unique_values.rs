@@ -9,7 +9,7 @@ use crate::{
     store::{
         Error, Result,
         import::{
-            At, Fault, Import, ImportResult,
+            At, Import, ImportFault, ImportResult,
             bulk::{self, Bulk},
             table, text,
         },
@@ -18,14 +18,14 @@ use crate::{
 };
 
 /// A value for a unique index, and the record that contains it.
-pub(super) struct Claim {
+pub(super) struct UniqueValue {
     pub line: u64,
     pub id: String,
     pub key: Vec<String>,
 }
 
 /// The values of some records for one unique index.
-pub(super) struct Claims {
+pub(super) struct UniqueValues {
     pub kind: RecordKind,
     pub property: &'static str,
     pub columns: &'static str,
@@ -33,7 +33,7 @@ pub(super) struct Claims {
     pub only: &'static str,
     /// The beginning of the error message.
     pub rule: &'static str,
-    pub claims: Vec<Claim>,
+    pub claims: Vec<UniqueValue>,
 }
 
 impl Import {
@@ -43,13 +43,13 @@ impl Import {
         &self,
         kind: RecordKind,
         models: impl Iterator<Item = impl IntoActiveModel<E::ActiveModel>>,
-        claims: impl IntoIterator<Item = Claims>,
+        claims: impl IntoIterator<Item = UniqueValues>,
     ) -> Result<ImportResult>
     where
         E: EntityTrait,
         E::ActiveModel: Send,
     {
-        let claims: Vec<Claims> = claims.into_iter().filter(|claims| !claims.claims.is_empty()).collect();
+        let claims: Vec<UniqueValues> = claims.into_iter().filter(|claims| !claims.claims.is_empty()).collect();
         // After a statement has failed, PostgreSQL refuses all statements until the transaction returns to a savepoint.
         let saves = self.backend == DbBackend::Postgres && !claims.is_empty();
         if saves {
@@ -75,9 +75,9 @@ impl Import {
     /// Returns an error for a key that two records of the batch contain, or that another stored record holds. The records that the import
     /// replaces were parked, so a stored record that still holds a key keeps it. Some rows of the batch itself may already be stored; they
     /// are no conflict.
-    async fn claim(&self, Claims { kind, property, columns, only, rule, claims }: Claims) -> Result<ImportResult> {
-        let mut owners: HashMap<&[String], &Claim> = HashMap::with_capacity(claims.len());
-        let fault = |claim: &Claim, holder: &str| Fault {
+    async fn claim(&self, UniqueValues { kind, property, columns, only, rule, claims }: UniqueValues) -> Result<ImportResult> {
+        let mut owners: HashMap<&[String], &UniqueValue> = HashMap::with_capacity(claims.len());
+        let fault = |claim: &UniqueValue, holder: &str| ImportFault {
             at: At::Line { number: claim.line, kind },
             property,
             reason: format!(

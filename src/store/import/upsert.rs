@@ -17,22 +17,22 @@ use crate::{
             team_members, teams, templates, ticket_field_values, ticket_fields, tickets, users,
         },
         import::{
-            Batch, Import, ImportResult, PARKED,
+            Batch, Import, ImportResult, PLACEHOLDER_PREFIX,
             bulk::{self, Bulk},
             rows, table, text,
-            unique_values::{Claim, Claims},
+            unique_values::{UniqueValue, UniqueValues},
         },
         rows::Cells,
     },
 };
 
 /// How many records share one row of the change log. A row for each record would make the log a large part of the work.
-const TOGETHER: usize = 50;
+const IDS_PER_LOG_ROW: usize = 50;
 
 impl Import {
     /// Writes a batch. The ids of a kind do not repeat, neither in this batch nor in earlier batches.
     pub async fn put(&mut self, batch: Batch) -> Result<ImportResult> {
-        self.meet(&batch).await?;
+        self.build_referenced_indexes(&batch).await?;
         let store = self.store.clone();
         self.put_rows::<roles::Entity>(RecordKind::Role, batch.roles.into_iter().map(|line| rows::role(&store, line.record))).await?;
         self.put_rows::<contact_fields::Entity>(
@@ -47,18 +47,20 @@ impl Import {
         .await?;
 
         let claims = batch.users.iter().filter_map(|line| {
-            Some(Claim { line: line.number, id: line.record.id.to_string(), key: vec![line.record.user_id.as_ref()?.to_string()] })
+            Some(UniqueValue { line: line.number, id: line.record.id.to_string(), key: vec![line.record.user_id.as_ref()?.to_string()] })
         });
-        let ids = Claims { kind: RecordKind::User, property: "userId", columns: "user_id", only: "", rule: "", claims: claims.collect() };
-        let ages =
-            self.ages(RecordKind::User, batch.users.iter().map(|line| (line.record.id.as_str(), line.record.created_at)).collect()).await?;
+        let ids =
+            UniqueValues { kind: RecordKind::User, property: "userId", columns: "user_id", only: "", rule: "", claims: claims.collect() };
+        let ages = self
+            .creation_times(RecordKind::User, batch.users.iter().map(|line| (line.record.id.as_str(), line.record.created_at)).collect())
+            .await?;
         let users = batch.users.into_iter().zip(ages).map(|(line, age)| rows::user(&store, line.record, age));
         if let Err(fault) = self.put_claimed::<users::Entity>(RecordKind::User, users, [ids]).await? {
             return Ok(Err(fault));
         }
 
         let ages = self
-            .ages(RecordKind::Label, batch.labels.iter().map(|line| (line.record.id.as_str(), line.record.created_at)).collect())
+            .creation_times(RecordKind::Label, batch.labels.iter().map(|line| (line.record.id.as_str(), line.record.created_at)).collect())
             .await?;
         self.put_rows::<labels::Entity>(
             RecordKind::Label,
@@ -74,13 +76,20 @@ impl Import {
         )
         .await?;
 
-        let claim =
-            |line: &Line<Contact>, key: Option<String>| Some(Claim { line: line.number, id: line.record.id.to_string(), key: vec![key?] });
+        let claim = |line: &Line<Contact>, key: Option<String>| {
+            Some(UniqueValue { line: line.number, id: line.record.id.to_string(), key: vec![key?] })
+        };
         let emails = batch.contacts.iter().filter_map(|line| claim(line, line.record.email.as_deref().map(str::to_lowercase)));
         let phones = batch.contacts.iter().filter_map(|line| claim(line, line.record.phone.clone()));
         let claims = [("email", "email_key", emails.collect()), ("phone", "phone", phones.collect())];
-        let claims =
-            claims.map(|(property, columns, claims)| Claims { kind: RecordKind::Contact, property, columns, only: "", rule: "", claims });
+        let claims = claims.map(|(property, columns, claims)| UniqueValues {
+            kind: RecordKind::Contact,
+            property,
+            columns,
+            only: "",
+            rule: "",
+            claims,
+        });
         self.change(RecordKind::Contact.name(), batch.contacts.iter().map(|line| line.record.id.as_str())).await?;
         let contacts = batch.contacts.into_iter().map(|line| rows::contact(&store, line.record));
         if let Err(fault) = self.put_claimed::<contacts::Entity>(RecordKind::Contact, contacts, claims).await? {
@@ -103,8 +112,9 @@ impl Import {
     }
 
     async fn put_teams(&mut self, lines: Vec<Line<Team>>) -> Result<()> {
-        let ages =
-            self.ages(RecordKind::Team, lines.iter().map(|line| (line.record.id.as_str(), line.record.created_at)).collect()).await?;
+        let ages = self
+            .creation_times(RecordKind::Team, lines.iter().map(|line| (line.record.id.as_str(), line.record.created_at)).collect())
+            .await?;
         self.clear(RecordKind::Team, "team_members", "team_id", lines.iter().map(|line| line.record.id.as_str())).await?;
         let store = self.store.clone();
         self.put_rows::<teams::Entity>(RecordKind::Team, lines.iter().zip(ages).map(|(line, age)| rows::team(&store, &line.record, age)))
@@ -125,8 +135,9 @@ impl Import {
 
     async fn put_accounts(&mut self, lines: Vec<Line<Account>>) -> Result<()> {
         self.accounts_came |= !lines.is_empty();
-        let ages =
-            self.ages(RecordKind::Account, lines.iter().map(|line| (line.record.id.as_str(), line.record.created_at)).collect()).await?;
+        let ages = self
+            .creation_times(RecordKind::Account, lines.iter().map(|line| (line.record.id.as_str(), line.record.created_at)).collect())
+            .await?;
         self.clear(RecordKind::Account, "account_users", "account_id", lines.iter().map(|line| line.record.id.as_str())).await?;
         let store = self.store.clone();
         self.put_rows::<accounts::Entity>(
@@ -148,12 +159,12 @@ impl Import {
     }
 
     async fn put_conversations(&mut self, lines: Vec<Line<Conversation>>) -> Result<ImportResult> {
-        let claims = lines.iter().map(|line| Claim {
+        let claims = lines.iter().map(|line| UniqueValue {
             line: line.number,
             id: line.record.id.to_string(),
             key: vec![line.record.account_id.to_string(), line.record.reference_id.clone()],
         });
-        let threads = Claims {
+        let threads = UniqueValues {
             kind: RecordKind::Conversation,
             property: "referenceId",
             columns: "account_id, reference_id",
@@ -162,7 +173,7 @@ impl Import {
             claims: claims.collect(),
         };
         if self.held(RecordKind::Conversation) {
-            self.know_accounts(lines.iter().map(|line| line.record.id.as_str())).await?;
+            self.cache_accounts(lines.iter().map(|line| line.record.id.as_str())).await?;
             self.realign |= lines
                 .iter()
                 .any(|line| self.known.account(line.record.id.as_str()).is_some_and(|account| *account != line.record.account_id));
@@ -197,15 +208,15 @@ impl Import {
     async fn put_tickets(&mut self, lines: Vec<Line<ImportedTicket>>) -> Result<ImportResult> {
         let numbers = lines.iter().filter_map(|line| {
             let ticket = &line.record.ticket;
-            Some(Claim { line: line.number, id: ticket.id.to_string(), key: vec![ticket.ticket_number.clone()?] })
+            Some(UniqueValue { line: line.number, id: ticket.id.to_string(), key: vec![ticket.ticket_number.clone()?] })
         });
-        let open = lines.iter().filter(|line| line.record.ticket.is_open).map(|line| Claim {
+        let open = lines.iter().filter(|line| line.record.ticket.is_open).map(|line| UniqueValue {
             line: line.number,
             id: line.record.ticket.id.to_string(),
             key: vec![line.record.ticket.conversation_id.to_string()],
         });
         let claims = [
-            Claims {
+            UniqueValues {
                 kind: RecordKind::Ticket,
                 property: "ticketNumber",
                 columns: "ticket_number",
@@ -213,7 +224,7 @@ impl Import {
                 rule: "",
                 claims: numbers.collect(),
             },
-            Claims {
+            UniqueValues {
                 kind: RecordKind::Ticket,
                 property: "isOpen",
                 columns: "conversation_id",
@@ -235,7 +246,8 @@ impl Import {
         self.way.run(&sql, &[], runs, &[]).await?;
         let store = self.store.clone();
         let tickets = lines.iter().map(|line| {
-            let number = line.record.ticket.ticket_number.clone().unwrap_or_else(|| format!("{PARKED}{}", line.record.ticket.id));
+            let number =
+                line.record.ticket.ticket_number.clone().unwrap_or_else(|| format!("{PLACEHOLDER_PREFIX}{}", line.record.ticket.id));
             rows::ticket(&store, &line.record, number)
         });
         if let Err(fault) = self.put_claimed::<tickets::Entity>(RecordKind::Ticket, tickets, claims).await? {
@@ -260,7 +272,7 @@ impl Import {
             // of rows, and read all conversations for every batch.
             self.run("ANALYZE conversations", []).await?;
         }
-        self.know_accounts(conversations.iter().copied()).await?;
+        self.cache_accounts(conversations.iter().copied()).await?;
         let come = conversations.iter().all(|id| self.known.account(id).is_some());
         // A conversation may come after its messages. Such messages get a placeholder account, and the account itself at the end.
         self.realign |= !come;
@@ -269,14 +281,14 @@ impl Import {
             .iter()
             .map(|line| {
                 let conversation = line.record.conversation_id.as_str();
-                self.known.account(conversation).map_or_else(|| format!("{PARKED}{conversation}"), ToString::to_string)
+                self.known.account(conversation).map_or_else(|| format!("{PLACEHOLDER_PREFIX}{conversation}"), ToString::to_string)
             })
             .collect();
         let claims = lines.iter().zip(&accounts).filter_map(|(line, account)| {
             let key = vec![account.clone(), line.record.external_id.clone()?];
-            Some(Claim { line: line.number, id: line.record.id.to_string(), key })
+            Some(UniqueValue { line: line.number, id: line.record.id.to_string(), key })
         });
-        let deliveries = Claims {
+        let deliveries = UniqueValues {
             kind: RecordKind::Message,
             property: "externalId",
             columns: "account_id, external_id",
@@ -345,7 +357,7 @@ impl Import {
 
     /// Returns the creation time of each record: the time that it states, else the stored time, else a time from now on, in the order of
     /// lines.
-    async fn ages(&mut self, kind: RecordKind, records: Vec<(&str, Option<Timestamp>)>) -> Result<Vec<i64>> {
+    async fn creation_times(&mut self, kind: RecordKind, records: Vec<(&str, Option<Timestamp>)>) -> Result<Vec<i64>> {
         let bare: Vec<&str> = records.iter().filter(|(_, at)| at.is_none()).map(|(id, _)| *id).collect();
         let mut stored: HashMap<String, i64> = HashMap::new();
         if !bare.is_empty() && self.held(kind) {
@@ -403,7 +415,7 @@ impl Import {
     /// Adds these records to the change log, which the search index follows.
     pub(super) async fn change(&self, kind: &str, ids: impl Iterator<Item = &str>) -> Result<()> {
         let ids: Vec<&str> = ids.collect();
-        let rows = ids.chunks(TOGETHER).map(|ids| vec![ids.join(BETWEEN_IDS).into()]).collect();
+        let rows = ids.chunks(IDS_PER_LOG_ROW).map(|ids| vec![ids.join(BETWEEN_IDS).into()]).collect();
         let Bulk { sql, runs } = bulk::table(self.backend, rows);
         let sql = format!(
             "INSERT INTO changes (store_id, kind, record_ids, changed_at, transaction_id) \

@@ -8,7 +8,7 @@
 //!
 //! Guarantees:
 //! - A batch begins after all its requests have arrived, so that no request gets an older row than it would get alone.
-//! - No request waits longer than [`PATIENCE`] for the previous batch; after that its own batch runs concurrently with it.
+//! - No request waits longer than [`BATCH_WAIT`] for the previous batch; after that its own batch runs concurrently with it.
 //! - A request that is dropped does not affect the others. If all requests of a batch are dropped before it begins, the batch does not run.
 
 use std::{
@@ -29,37 +29,37 @@ use tokio::{
 use crate::store::lock::lock;
 
 /// How long a batch waits for the previous batch to end: much longer than a look-up takes, and too short for a person to notice.
-const PATIENCE: Duration = Duration::from_millis(5);
+const BATCH_WAIT: Duration = Duration::from_millis(5);
 
 /// The most requests of one batch.
-const MOST: usize = 100;
+const MAX_BATCH_REQUESTS: usize = 100;
 
 /// Collects look-ups into batches. Look-ups of the same kind `K` share a batch and its result `A`.
-pub(in crate::store) struct Gather<K, A> {
-    newest: Mutex<HashMap<K, Newest<A>>>,
-    alarms: Alarms,
+pub(in crate::store) struct LookupBatcher<K, A> {
+    newest: Mutex<HashMap<K, LookupBatch<A>>>,
+    alarms: ReusableTimers,
 }
 
 /// The newest batch of a kind, waiting to begin or in flight.
-struct Newest<A> {
-    asked: Arc<Asked<A>>,
+struct LookupBatch<A> {
+    asked: Arc<OpenLookupBatch<A>>,
     /// Resolves once the batch has ended.
     ended: oneshot::Receiver<()>,
 }
 
 /// The requests of a batch. `None` once the batch has begun: no request can join it any more.
-struct Asked<A>(Mutex<Option<Vec<Waiting<A>>>>);
+struct OpenLookupBatch<A>(Mutex<Option<Vec<LookupRequest<A>>>>);
 
-struct Waiting<A> {
+struct LookupRequest<A> {
     key: String,
     told: oneshot::Sender<A>,
 }
 
-impl<A> Asked<A> {
+impl<A> OpenLookupBatch<A> {
     /// Adds a request to the batch. Returns the request if the batch has begun or is full.
-    fn add(&self, one: Waiting<A>) -> Option<Waiting<A>> {
+    fn add(&self, one: LookupRequest<A>) -> Option<LookupRequest<A>> {
         match &mut *lock(&self.0) {
-            Some(all) if all.len() < MOST => {
+            Some(all) if all.len() < MAX_BATCH_REQUESTS => {
                 all.push(one);
                 None
             }
@@ -68,7 +68,7 @@ impl<A> Asked<A> {
     }
 
     /// Closes the batch to further requests; returns the requests whose callers still wait.
-    fn begin(&self) -> Vec<Waiting<A>> {
+    fn begin(&self) -> Vec<LookupRequest<A>> {
         let mut all = lock(&self.0).take().unwrap_or_default();
         all.retain(|one| !one.told.is_closed());
         all
@@ -79,15 +79,15 @@ impl<A> Asked<A> {
 /// runtime wake the thread that sleeps until the next timer. A timer from this list is already running, and is reset only if it fires too
 /// early.
 #[derive(Default)]
-struct Alarms(Mutex<Vec<Pin<Box<Sleep>>>>);
+struct ReusableTimers(Mutex<Vec<Pin<Box<Sleep>>>>);
 
 /// The most timers that are kept.
 const ALARMS: usize = 16;
 
-impl Alarms {
-    /// Waits for `what`, but no longer than [`PATIENCE`].
-    async fn patiently(&self, what: impl Future) {
-        let due = Instant::now() + PATIENCE;
+impl ReusableTimers {
+    /// Waits for `what`, but no longer than [`BATCH_WAIT`].
+    async fn wait_with_timeout(&self, what: impl Future) {
+        let due = Instant::now() + BATCH_WAIT;
         let mut alarm = lock(&self.0).pop().unwrap_or_else(|| Box::pin(sleep_until(due)));
         let mut what = pin!(what);
         loop {
@@ -109,13 +109,13 @@ impl Alarms {
     }
 }
 
-impl<K, A> Default for Gather<K, A> {
+impl<K, A> Default for LookupBatcher<K, A> {
     fn default() -> Self {
-        Self { newest: Mutex::default(), alarms: Alarms::default() }
+        Self { newest: Mutex::default(), alarms: ReusableTimers::default() }
     }
 }
 
-impl<K, A> Gather<K, A>
+impl<K, A> LookupBatcher<K, A>
 where
     K: Clone + Eq + Hash + Send + 'static,
     A: Clone + Send + 'static,
@@ -128,11 +128,11 @@ where
         F: Future<Output = A> + Send + 'static,
     {
         let (told, answer) = oneshot::channel();
-        self.add(kind, Waiting { key: key.to_owned(), told }, look_up);
+        self.add(kind, LookupRequest { key: key.to_owned(), told }, look_up);
         answer.await.ok()
     }
 
-    fn add<F>(self: &Arc<Self>, kind: K, one: Waiting<A>, look_up: impl FnOnce(BTreeSet<String>) -> F + Send + 'static)
+    fn add<F>(self: &Arc<Self>, kind: K, one: LookupRequest<A>, look_up: impl FnOnce(BTreeSet<String>) -> F + Send + 'static)
     where
         F: Future<Output = A> + Send + 'static,
     {
@@ -145,9 +145,9 @@ where
             None => one,
         };
         let former = newest.remove(&kind).map(|former| former.ended);
-        let asked = Arc::new(Asked(Mutex::new(Some(vec![one]))));
+        let asked = Arc::new(OpenLookupBatch(Mutex::new(Some(vec![one]))));
         let (ending, ended) = oneshot::channel();
-        newest.insert(kind.clone(), Newest { asked: asked.clone(), ended });
+        newest.insert(kind.clone(), LookupBatch { asked: asked.clone(), ended });
         drop(newest);
         // This guard removes the batch from `newest`, however its task ends, and takes the lock on `newest` for that. The lock is released
         // above, since `spawn` on a runtime that has shut down drops the task, and the guard with it, at once.
@@ -155,7 +155,7 @@ where
         tokio::spawn(async move {
             let (gather, _, asked, _) = &*forgotten;
             if let Some(former) = former {
-                gather.alarms.patiently(former).await;
+                gather.alarms.wait_with_timeout(former).await;
             }
             let (keys, told): (BTreeSet<_>, Vec<_>) = asked.begin().into_iter().map(|one| (one.key, one.told)).unzip();
             if told.is_empty() {
@@ -169,7 +169,7 @@ where
         });
     }
 
-    fn forget(&self, kind: &K, asked: &Arc<Asked<A>>) {
+    fn forget(&self, kind: &K, asked: &Arc<OpenLookupBatch<A>>) {
         let mut newest = lock(&self.newest);
         if newest.get(kind).is_some_and(|newest| Arc::ptr_eq(&newest.asked, asked)) {
             newest.remove(kind);
@@ -186,12 +186,17 @@ mod tests {
 
     use super::*;
 
-    type Asked = Arc<Mutex<VecDeque<(Vec<String>, oneshot::Sender<u32>)>>>;
+    type AskedKeys = Arc<Mutex<VecDeque<(Vec<String>, oneshot::Sender<u32>)>>>;
     type PendingLookup = Pin<Box<dyn Future<Output = Option<u32>> + Send>>;
 
     /// Starts a request for a key and returns it as a pending future. Its look-up waits in `asked` until the test sends a result, and
     /// panics if the test drops the sender instead.
-    async fn ask(gather: &Arc<Gather<&'static str, u32>>, asked: &Asked, kind: &'static str, key: &'static str) -> PendingLookup {
+    async fn ask(
+        gather: &Arc<LookupBatcher<&'static str, u32>>,
+        asked: &AskedKeys,
+        kind: &'static str,
+        key: &'static str,
+    ) -> PendingLookup {
         let (gather, asked) = (gather.clone(), asked.clone());
         let answer = async move {
             let look_up = move |keys: BTreeSet<String>| async move {
@@ -214,13 +219,13 @@ mod tests {
         }
     }
 
-    fn next(asked: &Asked) -> (Vec<String>, oneshot::Sender<u32>) {
+    fn next(asked: &AskedKeys) -> (Vec<String>, oneshot::Sender<u32>) {
         lock(asked).pop_front().expect("nothing is looked up")
     }
 
     #[tokio::test(start_paused = true)]
     async fn who_asks_while_one_is_under_way_goes_with_the_next() {
-        let (gather, asked) = (Arc::new(Gather::default()), Asked::default());
+        let (gather, asked) = (Arc::new(LookupBatcher::default()), AskedKeys::default());
         let first = ask(&gather, &asked, "k", "a").await;
         let (keys, answer) = next(&asked);
         assert_eq!(keys, ["a"]);
@@ -250,12 +255,12 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn one_that_hangs_is_not_waited_for() {
-        let (gather, asked) = (Arc::new(Gather::default()), Asked::default());
+        let (gather, asked) = (Arc::new(LookupBatcher::default()), AskedKeys::default());
         let stuck = ask(&gather, &asked, "k", "a").await;
         let (_, never) = next(&asked);
         let second = ask(&gather, &asked, "k", "b").await;
         assert!(lock(&asked).is_empty());
-        tokio::time::sleep(PATIENCE * 2).await;
+        tokio::time::sleep(BATCH_WAIT * 2).await;
         let (keys, answer) = next(&asked);
         assert_eq!(keys, ["b"]);
         answer.send(2).unwrap();
@@ -268,20 +273,20 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_timer_that_is_used_again_rings_no_earlier_and_no_later() {
-        let alarms = Alarms::default();
-        for after in [PATIENCE / 4, PATIENCE / 2, PATIENCE * 3] {
-            alarms.patiently(tokio::time::sleep(after)).await;
+        let alarms = ReusableTimers::default();
+        for after in [BATCH_WAIT / 4, BATCH_WAIT / 2, BATCH_WAIT * 3] {
+            alarms.wait_with_timeout(tokio::time::sleep(after)).await;
             let began = Instant::now();
-            alarms.patiently(pending::<()>()).await;
+            alarms.wait_with_timeout(pending::<()>()).await;
             let waited = began.elapsed();
-            assert!((PATIENCE..PATIENCE + Duration::from_millis(2)).contains(&waited), "{waited:?}");
+            assert!((BATCH_WAIT..BATCH_WAIT + Duration::from_millis(2)).contains(&waited), "{waited:?}");
             assert_eq!(lock(&alarms.0).len(), 1);
         }
     }
 
     #[tokio::test(start_paused = true)]
     async fn who_goes_away_takes_nothing_along() {
-        let (gather, asked) = (Arc::new(Gather::default()), Asked::default());
+        let (gather, asked) = (Arc::new(LookupBatcher::default()), AskedKeys::default());
         // The request that began a look-up is dropped while others wait for the look-up to end.
         let first = ask(&gather, &asked, "k", "a").await;
         let (_, answer) = next(&asked);
@@ -306,7 +311,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn one_that_panics_is_told_of_and_strands_nobody() {
-        let (gather, asked) = (Arc::new(Gather::default()), Asked::default());
+        let (gather, asked) = (Arc::new(LookupBatcher::default()), AskedKeys::default());
         let (first, second) = (ask(&gather, &asked, "k", "a").await, ask(&gather, &asked, "k", "b").await);
         drop(next(&asked));
         assert_eq!(first.await, None);
@@ -328,7 +333,7 @@ mod tests {
         // Runs on another thread, since a mistake would be a deadlock: the call would hold a lock that it waits for.
         std::thread::spawn(move || {
             let _within = ended.enter();
-            let gather = Arc::new(Gather::<&str, u32>::default());
+            let gather = Arc::new(LookupBatcher::<&str, u32>::default());
             let answer = gather.ask("k", "a", |_| async { 1 }).now_or_never();
             tell.send((answer, lock(&gather.newest).len())).unwrap();
         });
@@ -337,9 +342,9 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_is_too_many_goes_with_the_one_after() {
-        let (gather, asked) = (Arc::new(Gather::default()), Asked::default());
+        let (gather, asked) = (Arc::new(LookupBatcher::default()), AskedKeys::default());
         let mut all = vec![ask(&gather, &asked, "k", "first").await];
-        for _ in 0..=MOST {
+        for _ in 0..=MAX_BATCH_REQUESTS {
             all.push(ask(&gather, &asked, "k", "key").await);
         }
         for told in 1..=3 {
@@ -347,7 +352,8 @@ mod tests {
             next(&asked).1.send(told).unwrap();
             turns().await;
         }
-        let expected: Vec<_> = [(1, 1), (2, MOST), (3, 1)].into_iter().flat_map(|(told, times)| vec![Some(told); times]).collect();
+        let expected: Vec<_> =
+            [(1, 1), (2, MAX_BATCH_REQUESTS), (3, 1)].into_iter().flat_map(|(told, times)| vec![Some(told); times]).collect();
         assert_eq!(join_all(all).await, expected);
     }
 }

@@ -49,7 +49,7 @@ use crate::store::{
     error::{is_outdated, reason},
     lock::lock,
     postgres::tls,
-    slow_statements::Watch,
+    slow_statements::StatementTimer,
     sql::{Param, Sql},
 };
 
@@ -61,7 +61,7 @@ const PROMPT: Duration = Duration::from_secs(1);
 /// How long the server's machine may acknowledge nothing, or send nothing at all, before the connection counts as lost. Until then a
 /// statement in flight on the connection counts towards the allowed number of connections. This holds on Linux; other systems have their
 /// own rules.
-const VANISHED: Duration = Duration::from_secs(30);
+const PEER_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A command that does nothing.
 pub(in crate::store) const NOTHING: &str = "";
@@ -70,7 +70,7 @@ pub(in crate::store) type PostgresResult<T> = std::result::Result<T, tokio_postg
 
 /// The length of the rows that a connection returns.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::store) enum Rows {
+pub(in crate::store) enum RowLength {
     Short,
     /// The rows contain stored texts, which may be long.
     Long,
@@ -127,7 +127,7 @@ impl Server {
         if let Some(settings) = options.get_options() {
             config.options(settings);
         }
-        config.tcp_user_timeout(VANISHED).keepalives_idle(VANISHED / 2).keepalives_interval(VANISHED / 6);
+        config.tcp_user_timeout(PEER_TIMEOUT).keepalives_idle(PEER_TIMEOUT / 2).keepalives_interval(PEER_TIMEOUT / 6);
         config.ssl_mode(tls::mode(options.get_ssl_mode()));
         Self {
             config,
@@ -176,7 +176,7 @@ impl Server {
     }
 
     /// Opens a connection. The certificate files are read each time, since they may have been renewed.
-    pub async fn connect(&self, rows: Rows) -> Result<PostgresResult<Connection>> {
+    pub async fn connect(&self, rows: RowLength) -> Result<PostgresResult<Connection>> {
         if self.config.get_ssl_mode() == SslMode::Disable {
             return Ok(self.config.connect(NoTls).await.map(|(client, serving)| self.connection(client, serving, rows)));
         }
@@ -184,11 +184,16 @@ impl Server {
         Ok(connected.map(|(client, serving)| self.connection(client, serving, rows)))
     }
 
-    fn connection(&self, client: Client, serving: impl Future<Output = PostgresResult<()>> + Send + 'static, rows: Rows) -> Connection {
+    fn connection(
+        &self,
+        client: Client,
+        serving: impl Future<Output = PostgresResult<()>> + Send + 'static,
+        rows: RowLength,
+    ) -> Connection {
         let served = tokio::spawn(async move {
             let ended = match rows {
-                Rows::Short => serving.await,
-                Rows::Long => few_reads_at_a_time(serving).await,
+                RowLength::Short => serving.await,
+                RowLength::Long => few_reads_at_a_time(serving).await,
             };
             if let Err(error) = ended {
                 tracing::debug!(error = reason(&error), "a connection to PostgreSQL ended");
@@ -207,16 +212,16 @@ impl Server {
 
 /// The most reads and writes of a connection in one poll. The runtime allows 128, whatever their size. With long texts that many would
 /// occupy the runtime's thread for too long.
-const AT_A_TIME: usize = 4;
+const IO_PER_POLL: usize = 4;
 
 /// The number of operations that Tokio allows a task in one poll (its cooperative budget).
-const BUDGET: usize = 128;
+const COOP_BUDGET: usize = 128;
 
-/// Runs `work` with only `AT_A_TIME` operations of the budget in each poll: the other operations are consumed first.
+/// Runs `work` with only `IO_PER_POLL` operations of the budget in each poll: the other operations are consumed first.
 async fn few_reads_at_a_time<T>(work: impl Future<Output = T>) -> T {
     let mut work = pin!(work);
     poll_fn(|task| {
-        for _ in AT_A_TIME..BUDGET {
+        for _ in IO_PER_POLL..COOP_BUDGET {
             _ = pin!(consume_budget()).poll(task);
         }
         work.as_mut().poll(task)
@@ -225,7 +230,7 @@ async fn few_reads_at_a_time<T>(work: impl Future<Output = T>) -> T {
 }
 
 /// Returns whether a URL names a server on this machine, as far as its address tells.
-pub fn is_beside(url: &str) -> bool {
+pub fn is_local_server(url: &str) -> bool {
     let Ok(options) = PgConnectOptions::from_str(url) else { return false };
     // If the URL names no host, the folder of a Unix socket takes its place.
     let host = options.get_host().trim_matches(['[', ']']);
@@ -295,7 +300,7 @@ impl Connection {
     /// Runs a statement outside of a transaction and passes its rows to `to`. If the schema has changed since the statement was prepared,
     /// it is prepared and run once more.
     pub async fn each_row(&self, sql: &Sql, to: &mut dyn RowSink) -> PostgresResult<()> {
-        let _watch = Watch::one(sql);
+        let _watch = StatementTimer::one(sql);
         match self.noted(self.send(sql, to).await) {
             Err(error) if is_outdated(&error) => self.noted(self.send(sql, to).await),
             outcome => outcome,
@@ -323,17 +328,22 @@ impl Connection {
     /// Sends one pipelined batch of a transaction: the command `begin`, statements, and the command `end`. Returns the results of the
     /// statements in order. PostgreSQL runs them one after the other. The first failure is returned: PostgreSQL runs nothing after it,
     /// and treats a COMMIT as a ROLLBACK.
-    pub async fn flight(
+    pub async fn run_pipelined(
         &self,
         begin: Option<&'static str>,
         statements: &[Sql],
         end: Option<&'static str>,
     ) -> PostgresResult<Vec<QueryResult>> {
-        let _watch = Watch::several(statements);
-        self.noted(self.fly(begin, statements, end).await)
+        let _watch = StatementTimer::several(statements);
+        self.noted(self.send_pipelined(begin, statements, end).await)
     }
 
-    async fn fly(&self, begin: Option<&'static str>, statements: &[Sql], end: Option<&'static str>) -> PostgresResult<Vec<QueryResult>> {
+    async fn send_pipelined(
+        &self,
+        begin: Option<&'static str>,
+        statements: &[Sql],
+        end: Option<&'static str>,
+    ) -> PostgresResult<Vec<QueryResult>> {
         // All statements are prepared first: otherwise the command `end` could be sent before a statement that is still being prepared.
         let mut prepared = Vec::with_capacity(statements.len());
         for sql in statements {
@@ -476,7 +486,7 @@ mod tests {
         assert_eq!(config.get_dbname(), Some("da ta"));
         assert_eq!(config.get_application_name(), Some("inbox"));
         assert_eq!(config.get_options(), Some("-c search_path=x"));
-        assert_eq!(config.get_tcp_user_timeout(), Some(&VANISHED));
+        assert_eq!(config.get_tcp_user_timeout(), Some(&PEER_TIMEOUT));
         assert_eq!(config.get_ssl_mode(), SslMode::Require);
         // A user, a host and a folder that cannot be part of a URL.
         let odd = PgConnectOptions::new_without_pgpass().username("a/b@c:d?#").host("a:b").socket("/a folder/é");
@@ -494,13 +504,13 @@ mod tests {
             ("sslcert=Cargo.toml", "names one of `sslcert` and `sslkey`"),
             ("sslkey=Cargo.toml", "names one of `sslcert` and `sslkey`"),
         ] {
-            let error = server(&format!("postgres://user@127.0.0.1:1/name?{query}")).connect(Rows::Short).await.err();
+            let error = server(&format!("postgres://user@127.0.0.1:1/name?{query}")).connect(RowLength::Short).await.err();
             assert!(matches!(&error, Some(Error::Unavailable(reason)) if reason.contains(told)), "{query}: {error:?}");
         }
         // These modes verify no certificate: the files are not read, so a missing one is no error. Only the connection fails.
         for query in ["sslmode=require&sslrootcert=/nowhere/root.pem", "sslmode=disable&sslcert=/nowhere/client.pem"] {
             assert!(
-                matches!(server(&format!("postgres://user@127.0.0.1:1/name?{query}")).connect(Rows::Short).await, Ok(Err(_))),
+                matches!(server(&format!("postgres://user@127.0.0.1:1/name?{query}")).connect(RowLength::Short).await, Ok(Err(_))),
                 "{query}"
             );
         }
@@ -512,7 +522,7 @@ mod tests {
         if fixture.db.backend() != DbBackend::Postgres {
             return;
         }
-        let connection = server(&fixture.url).connect(Rows::Short).await.unwrap().unwrap();
+        let connection = server(&fixture.url).connect(RowLength::Short).await.unwrap().unwrap();
         let params = [
             Param::Text("ü'\\".to_owned()),
             Param::Integer(i64::MIN),
@@ -564,7 +574,7 @@ mod tests {
         ] {
             let (name, host) = who.split_once('@').unwrap();
             let url = format!("postgres://{name}@{host}:{port}/postgres?{options}");
-            let told = server(&url).connect(Rows::Short).await.unwrap().map(|_| ());
+            let told = server(&url).connect(RowLength::Short).await.unwrap().map(|_| ());
             assert_eq!(told.is_ok(), reached, "{url}: {told:?}");
             // sqlx accepts and refuses the same servers.
             let told = PgConnection::connect(&url).await.map(|_| ());
@@ -597,7 +607,8 @@ mod tests {
             db.migrate_up().await.unwrap();
             db.close().await.unwrap();
         }
-        let connection = server(&format!("postgres://postgres@localhost:{port}/postgres")).connect(Rows::Short).await.unwrap().unwrap();
+        let connection =
+            server(&format!("postgres://postgres@localhost:{port}/postgres")).connect(RowLength::Short).await.unwrap().unwrap();
         let told = connection.rows(&Sql::fixed("SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()")).await.unwrap();
         assert!(told[0].get::<_, bool>(0));
     }

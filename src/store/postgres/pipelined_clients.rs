@@ -1,8 +1,8 @@
 //! Pipelined clients: shared connections to PostgreSQL, each with many statements in flight at a time.
 //!
 //! A server process that finds its next statement waiting does not sleep in between, and the client reads several results at once.
-//! Statements whose keys bound their work ([`Reach::Keys`]) share connections, since none of them delays the statements after it for long.
-//! A statement that may take longer gets a connection of its own (`pool`). A shared connection and its successors are called a line.
+//! Statements whose keys bound their work ([`RowBound::Keys`]) share connections, since none of them delays the statements after it for
+//! long. A statement that may take longer gets a connection of its own (`pool`). A shared connection and its successors are called a line.
 //!
 //! Guarantees:
 //! - A line has one connection at a time, apart from a connection that is given up while statements are in flight on it.
@@ -25,15 +25,15 @@ use crate::store::{
     error::is_lost,
     lock::lock,
     postgres::{
-        connection::{Connection, RowSink, Rows, Server},
-        pool::{ConnectionPool, FORGOTTEN, OLD, RESTED, closed, late, made},
+        connection::{Connection, RowLength, RowSink, Server},
+        pool::{ConnectionPool, IDLE_BEFORE_CHECK, MAX_CONNECTION_AGE, MAX_IDLE_TIME, closed, connect_with_retry, pool_timeout_error},
     },
-    sql::{Reach, Sql},
+    sql::{RowBound, Sql},
 };
 
 /// A line with this many statements in flight is full, and the next line is used. With a lower number the server finds fewer statements
 /// waiting; with a higher number the later statements are delayed.
-const DEPTH: usize = 4;
+const MAX_PIPELINE_DEPTH: usize = 4;
 /// How often a statement is repeated whose connection was lost.
 const REPEATS: u32 = 2;
 
@@ -53,7 +53,7 @@ struct PipelineState {
 
 #[derive(Default)]
 struct PipelinedConnection {
-    open: Mutex<Option<Open>>,
+    open: Mutex<Option<LineConnection>>,
     under_way: AtomicUsize,
     /// Held by the one caller that opens a connection, or checks an idle connection.
     opening: Turn<()>,
@@ -68,7 +68,7 @@ impl Drop for TakenConnection<'_> {
     }
 }
 
-struct Open {
+struct LineConnection {
     connection: Arc<Connection>,
     made: Instant,
     /// When the connection last returned a result.
@@ -96,14 +96,14 @@ impl PipelinedConnections {
 
     /// Runs a statement that only reads and passes its rows to `to`, one by one.
     pub async fn each_row(&self, sql: &Sql, to: &mut dyn RowSink) -> Result<()> {
-        if !matches!(sql.reach(), Reach::Keys) {
+        if !matches!(sql.reach(), RowBound::Keys) {
             return self.0.kept.each_row(sql, to).await;
         }
         let line = self.line();
         let mut repeats = 0;
         loop {
             let connection = timeout(self.0.patience, self.connection(line.0));
-            let (connection, used) = connection.await.unwrap_or_else(|_| Err(late()))?;
+            let (connection, used) = connection.await.unwrap_or_else(|_| Err(pool_timeout_error()))?;
             match connection.each_row(sql, to).await {
                 Err(error) if is_lost(&error) => {
                     line.0.give_up(&connection);
@@ -126,26 +126,30 @@ impl PipelinedConnections {
         self.0.server.connections()
     }
 
-    /// Returns the first line with fewer than `DEPTH` statements in flight, so that statements share a line. If all lines are full, returns
-    /// the line with the fewest.
+    /// Returns the first line with fewer than `MAX_PIPELINE_DEPTH` statements in flight, so that statements share a line. If all lines are
+    /// full, returns the line with the fewest.
     fn line(&self) -> TakenConnection<'_> {
         let under_way = |line: &&PipelinedConnection| line.under_way.load(Ordering::Relaxed);
         let lines = &self.0.lines;
-        let line = lines.iter().find(|line| under_way(line) < DEPTH).or_else(|| lines.iter().min_by_key(under_way)).unwrap_or(&lines[0]);
+        let line = lines
+            .iter()
+            .find(|line| under_way(line) < MAX_PIPELINE_DEPTH)
+            .or_else(|| lines.iter().min_by_key(under_way))
+            .unwrap_or(&lines[0]);
         line.under_way.fetch_add(1, Ordering::Relaxed);
         TakenConnection(line)
     }
 
     /// Returns the connection of a line, and whether it has completed a statement. Opens a connection if the line has no usable one.
     async fn connection(&self, line: &PipelinedConnection) -> Result<(Arc<Connection>, bool)> {
-        if let Some(ready) = line.open_since(RESTED) {
+        if let Some(ready) = line.open_since(IDLE_BEFORE_CHECK) {
             return Ok(ready);
         }
         let _turn = line.opening.lock().await;
-        if let Some(ready) = line.open_since(RESTED) {
+        if let Some(ready) = line.open_since(IDLE_BEFORE_CHECK) {
             return Ok(ready);
         }
-        if let Some((rested, used)) = line.open_since(FORGOTTEN)
+        if let Some((rested, used)) = line.open_since(MAX_IDLE_TIME)
             && rested.answers().await
         {
             line.answered(&rested);
@@ -156,12 +160,12 @@ impl PipelinedConnections {
         if self.0.closed.load(Ordering::Relaxed) {
             return Err(closed());
         }
-        let connection = Arc::new(made(&self.0.server, Rows::Short).await?);
+        let connection = Arc::new(connect_with_retry(&self.0.server, RowLength::Short).await?);
         let mut open = lock(&line.open);
         if self.0.closed.load(Ordering::Relaxed) {
             return Err(closed());
         }
-        *open = Some(Open { connection: connection.clone(), made: Instant::now(), since: Instant::now(), used: false });
+        *open = Some(LineConnection { connection: connection.clone(), made: Instant::now(), since: Instant::now(), used: false });
         Ok((connection, false))
     }
 
@@ -184,7 +188,9 @@ impl PipelinedConnection {
     /// no result for `rest`.
     fn open_since(&self, rest: Duration) -> Option<(Arc<Connection>, bool)> {
         let open = lock(&self.open);
-        let usable = |open: &&Open| !open.connection.is_closed() && open.since.elapsed() < rest && open.made.elapsed() < OLD;
+        let usable = |open: &&LineConnection| {
+            !open.connection.is_closed() && open.since.elapsed() < rest && open.made.elapsed() < MAX_CONNECTION_AGE
+        };
         open.as_ref().filter(usable).map(|open| (open.connection.clone(), open.used))
     }
 
@@ -277,14 +283,14 @@ mod tests {
         let second = repeated[0];
         assert!(second != first && repeated == [second; 3], "{first}: {repeated:?}");
         // An idle connection is checked, and is used again if it responds.
-        let rest = || lock(&lines.0.lines[0].open).as_mut().unwrap().since -= RESTED;
+        let rest = || lock(&lines.0.lines[0].open).as_mut().unwrap().since -= IDLE_BEFORE_CHECK;
         rest();
         assert_eq!(process(&lines, "0").await, second);
         end(second).await;
         rest();
         let third = process(&lines, "0").await;
         assert_ne!(third, second);
-        lock(&lines.0.lines[0].open).as_mut().unwrap().made -= OLD;
+        lock(&lines.0.lines[0].open).as_mut().unwrap().made -= MAX_CONNECTION_AGE;
         let fourth = process(&lines, "0").await;
         assert_ne!(fourth, third);
         lines.close().await;
@@ -314,7 +320,7 @@ mod tests {
         let options = PgConnectOptions::from_str(&fixture.url).unwrap().username(&role);
         let lines = PipelinedConnections::new(Server::of(&options).into(), 2, Duration::from_secs(5));
         let first = process(&lines, "0").await;
-        lock(&lines.0.lines[0].open).as_mut().unwrap().made -= OLD;
+        lock(&lines.0.lines[0].open).as_mut().unwrap().made -= MAX_CONNECTION_AGE;
         assert_ne!(process(&lines, "0").await, first);
         lines.close().await;
         fixture.execute(&format!("DROP ROLE \"{role}\"")).await.unwrap();

@@ -24,21 +24,21 @@ use tokio_postgres::Row;
 
 use crate::store::{
     Error, Result,
-    error::{is_lost, lets_nobody_in_yet},
+    error::{is_lost, is_not_accepting_yet},
     last_failure::LastFailure,
     lock::lock,
-    postgres::connection::{Connection, NOTHING, RowSink, Rows, Server},
+    postgres::connection::{Connection, NOTHING, RowLength, RowSink, Server},
     sql::Sql,
 };
 
 /// How long a connection may be idle before it is checked at its next use.
-pub(in crate::store) const RESTED: Duration = Duration::from_secs(5);
+pub(in crate::store) const IDLE_BEFORE_CHECK: Duration = Duration::from_secs(5);
 /// How long a connection may be idle before it is closed.
-pub(in crate::store) const FORGOTTEN: Duration = Duration::from_secs(600);
+pub(in crate::store) const MAX_IDLE_TIME: Duration = Duration::from_secs(600);
 /// The greatest age of a connection. An older connection is closed, since its server process keeps everything that it has cached.
-pub(in crate::store) const OLD: Duration = Duration::from_secs(1800);
+pub(in crate::store) const MAX_CONNECTION_AGE: Duration = Duration::from_secs(1800);
 /// The pause between two tries to connect to a server that accepts no connection.
-const AGAIN: Duration = Duration::from_millis(100);
+const CONNECT_RETRY_PAUSE: Duration = Duration::from_millis(100);
 
 /// How long the program waits for the server at the start before it logs that it waits.
 const SAID: Duration = Duration::from_secs(1);
@@ -66,12 +66,12 @@ struct IdleConnection {
 }
 
 /// A connection that is checked out, and its permit. The pool has one permit for each allowed connection.
-pub(in crate::store) struct Lent {
+pub(in crate::store) struct CheckedOutConnection {
     idle: IdleConnection,
     permit: OwnedSemaphorePermit,
 }
 
-impl Lent {
+impl CheckedOutConnection {
     pub fn connection(&self) -> &Connection {
         &self.idle.connection
     }
@@ -109,7 +109,7 @@ impl ConnectionPool {
     /// Runs a statement that only reads, or may be run twice, and passes its rows to `to`, one by one.
     pub async fn each_row(&self, sql: &Sql, to: &mut dyn RowSink) -> Result<()> {
         loop {
-            let lent = guard(self.lend().await?, |lent| self.recover(lent, NOTHING));
+            let lent = guard(self.check_out().await?, |lent| self.recover(lent, NOTHING));
             match lent.connection().each_row(sql, to).await {
                 Ok(()) => {
                     self.put_back(ScopeGuard::into_inner(lent));
@@ -123,13 +123,13 @@ impl ConnectionPool {
     }
 
     /// Checks out a connection. Fails if none becomes available within the pool's `patience`.
-    pub async fn lend(&self) -> Result<Lent> {
-        timeout(self.0.patience, self.lend_one()).await.unwrap_or_else(|_| Err(late()))
+    pub async fn check_out(&self) -> Result<CheckedOutConnection> {
+        timeout(self.0.patience, self.lend_one()).await.unwrap_or_else(|_| Err(pool_timeout_error()))
     }
 
-    async fn lend_one(&self) -> Result<Lent> {
+    async fn lend_one(&self) -> Result<CheckedOutConnection> {
         let permit = self.0.permits.clone().acquire_owned().await.map_err(|_| closed())?;
-        Ok(Lent { idle: self.take().await?, permit })
+        Ok(CheckedOutConnection { idle: self.take().await?, permit })
     }
 
     async fn take(&self) -> Result<IdleConnection> {
@@ -137,25 +137,30 @@ impl ConnectionPool {
         let next = || self.lock().pop();
         while let Some(idle) = next() {
             let rested = idle.since.elapsed();
-            if idle.connection.is_closed() || rested >= FORGOTTEN {
+            if idle.connection.is_closed() || rested >= MAX_IDLE_TIME {
                 continue;
             }
-            if rested < RESTED || idle.connection.answers().await {
+            if rested < IDLE_BEFORE_CHECK || idle.connection.answers().await {
                 return Ok(idle);
             }
         }
-        Ok(IdleConnection { connection: made(&self.0.server, Rows::Long).await?, made: Instant::now(), since: Instant::now(), used: false })
+        Ok(IdleConnection {
+            connection: connect_with_retry(&self.0.server, RowLength::Long).await?,
+            made: Instant::now(),
+            since: Instant::now(),
+            used: false,
+        })
     }
 
     /// Returns a connection to the pool. No statement may be in flight on it.
-    pub fn put_back(&self, Lent { mut idle, permit }: Lent) {
-        if self.0.permits.is_closed() || idle.made.elapsed() > OLD {
+    pub fn put_back(&self, CheckedOutConnection { mut idle, permit }: CheckedOutConnection) {
+        if self.0.permits.is_closed() || idle.made.elapsed() > MAX_CONNECTION_AGE {
             // Dropping the connection closes it. If the server cannot accept its successor before that, the successor waits.
             return;
         }
         (idle.since, idle.used) = (Instant::now(), true);
         let mut others = self.lock();
-        others.retain(|other| other.since.elapsed() < FORGOTTEN);
+        others.retain(|other| other.since.elapsed() < MAX_IDLE_TIME);
         others.push(idle);
         // The permit is released last, so that its next holder finds the connection in the list.
         drop(others);
@@ -165,7 +170,7 @@ impl ConnectionPool {
     /// Sends the command `last` on a connection whose statement failed or whose caller no longer waits. If the command succeeds, the
     /// connection returns to the pool; otherwise it is closed. Until then the server may still run the statement, so the connection keeps
     /// its permit and counts towards the limit.
-    pub fn recover(&self, lent: Lent, last: &'static str) {
+    pub fn recover(&self, lent: CheckedOutConnection, last: &'static str) {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         let kept = self.clone();
         runtime.spawn(async move {
@@ -191,10 +196,10 @@ impl ConnectionPool {
 
 /// Opens a connection. Retries while the server is starting or has as many connections as it accepts. Without these retries a caller that
 /// can wait would fail.
-pub(in crate::store) async fn made(server: &Server, rows: Rows) -> Result<Connection> {
+pub(in crate::store) async fn connect_with_retry(server: &Server, rows: RowLength) -> Result<Connection> {
     loop {
         match server.connect(rows).await? {
-            Err(error) if lets_nobody_in_yet(&error) => sleep(AGAIN).await,
+            Err(error) if is_not_accepting_yet(&error) => sleep(CONNECT_RETRY_PAUSE).await,
             other => return Ok(other?),
         }
     }
@@ -203,7 +208,7 @@ pub(in crate::store) async fn made(server: &Server, rows: Rows) -> Result<Connec
 /// Tests that a server accepts connections, and that its database has the encoding UTF8, which can store every text. Waits up to `patience`
 /// for a server that is starting.
 pub(in crate::store) async fn reach(server: &Server, patience: Duration) -> Result<()> {
-    let mut connecting = pin!(made(server, Rows::Short));
+    let mut connecting = pin!(connect_with_retry(server, RowLength::Short));
     let reached = match timeout(SAID, &mut connecting).await {
         Ok(reached) => reached,
         Err(_) => {
@@ -243,7 +248,7 @@ pub(in crate::store) fn closed() -> Error {
 }
 
 /// Returns the error for a request for which no connection became available in time.
-pub(in crate::store) fn late() -> Error {
+pub(in crate::store) fn pool_timeout_error() -> Error {
     Error::Unavailable("none became free, or could be made, in time".to_owned())
 }
 
@@ -293,7 +298,7 @@ mod tests {
         let other = process().await;
         assert_ne!(other, one);
         fixture.execute(&format!("SELECT pg_terminate_backend({other})")).await.unwrap();
-        kept.lock().iter_mut().for_each(|idle| idle.since -= RESTED);
+        kept.lock().iter_mut().for_each(|idle| idle.since -= IDLE_BEFORE_CHECK);
         assert_ne!(process().await, other);
         kept.close().await;
         assert!(matches!(kept.rows(&Sql::fixed("SELECT 1")).await, Err(Error::Unavailable(_))));

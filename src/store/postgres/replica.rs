@@ -26,9 +26,9 @@ use crate::store::{
 };
 
 /// After a standby has failed, no request uses it for this long.
-const REST: Duration = Duration::from_secs(5);
+const FAILURE_BACKOFF: Duration = Duration::from_secs(5);
 /// How long a snapshot of a standby is used.
-const FRESH: Duration = Duration::from_secs(1);
+const SNAPSHOT_TTL: Duration = Duration::from_secs(1);
 /// How long a standby may take to return its snapshot, connecting included.
 pub(in crate::store) const LOOK: Duration = Duration::from_millis(500);
 /// How long a standby may take for a statement; after that the statement runs on the primary.
@@ -58,7 +58,7 @@ impl Replica {
     /// Creates a replica that reads through these connections. The standby need not be reachable yet.
     pub async fn of(read: PipelinedConnections) -> Self {
         let replica = Self { read, seen: Mutex::default(), looking: Turn::default() };
-        if let Err(error) = replica.look().await {
+        if let Err(error) = replica.read_snapshot().await {
             replica.failed(&error);
         }
         replica
@@ -98,7 +98,7 @@ impl Replica {
         self.saw(ReplicaState { shown: None, failed: Some(Instant::now()) });
     }
 
-    async fn look(&self) -> Result<()> {
+    async fn read_snapshot(&self) -> Result<()> {
         // Runs on the connections for statements that are bounded by their keys, so that it waits for no statement that may take long.
         let rows = timeout(LOOK, self.read.rows(&Sql::fixed(SHOWN))).await;
         let rows = rows.map_err(|_| Error::Unavailable("no answer in time".to_owned()))??;
@@ -112,16 +112,16 @@ impl Replica {
     }
 
     pub async fn shows(&self, newest: Transaction) -> bool {
-        let shows = |seen: ReplicaState| seen.shown.is_some_and(|(shown, at)| newest.0 < shown && at.elapsed() < FRESH);
+        let shows = |seen: ReplicaState| seen.shown.is_some_and(|(shown, at)| newest.0 < shown && at.elapsed() < SNAPSHOT_TTL);
         let seen = self.seen();
         if shows(seen) {
             return true;
         }
-        if seen.failed.is_some_and(|failed| failed.elapsed() < REST) {
+        if seen.failed.is_some_and(|failed| failed.elapsed() < FAILURE_BACKOFF) {
             return false;
         }
         let Ok(_turn) = self.looking.try_lock() else { return false };
-        if let Err(error) = self.look().await {
+        if let Err(error) = self.read_snapshot().await {
             self.failed(&error);
         }
         shows(self.seen())

@@ -18,7 +18,7 @@ use crate::store::{
     error::{is_lost, is_outdated},
     postgres::{
         connection::{PostgresResult, QueryResult},
-        pool::{ConnectionPool, Lent},
+        pool::{CheckedOutConnection, ConnectionPool},
     },
     sql::Sql,
 };
@@ -26,7 +26,7 @@ use crate::store::{
 pub(in crate::store) struct BegunTransaction {
     kept: ConnectionPool,
     /// The connection, behind a lock so that the batches of one transaction run one after the other. `None` once the transaction has ended.
-    lent: Mutex<Option<Lent>>,
+    lent: Mutex<Option<CheckedOutConnection>>,
     /// Whether BEGIN was sent.
     begun: AtomicBool,
     /// Whether a statement failed. PostgreSQL reports no error for the COMMIT of such a transaction, although it rolls the transaction
@@ -45,7 +45,7 @@ fn ended() -> Error {
 impl ConnectionPool {
     /// Checks out a connection for a transaction. BEGIN is sent with the first statements.
     pub async fn begin(&self) -> Result<BegunTransaction> {
-        let lent = Mutex::new(Some(self.lend().await?));
+        let lent = Mutex::new(Some(self.check_out().await?));
         Ok(BegunTransaction { kept: self.clone(), lent, begun: AtomicBool::new(false), failed: AtomicBool::new(false) })
     }
 }
@@ -63,13 +63,13 @@ impl BegunTransaction {
     /// Sends statements in one pipelined batch; returns their results in order. The first batch is repeated if its connection was idle and
     /// turns out to be lost, and once if the schema has changed since its statements were prepared. In both cases the failed attempt
     /// changed nothing.
-    pub async fn flight(&self, statements: &[Sql]) -> Result<Vec<QueryResult>> {
+    pub async fn run_pipelined(&self, statements: &[Sql]) -> Result<Vec<QueryResult>> {
         let mut place = self.lent.lock().await;
         let mut prepared_anew = false;
         loop {
             let lent = place.as_mut().ok_or_else(ended)?;
             let is_first = !self.begun.swap(true, Ordering::Relaxed);
-            match lent.connection().flight(is_first.then_some(BEGIN), statements, None).await {
+            match lent.connection().run_pipelined(is_first.then_some(BEGIN), statements, None).await {
                 Err(error) if is_first && is_lost(&error) && lent.has_served() => *place = None,
                 Err(error) if is_first && is_outdated(&error) && !prepared_anew => {
                     prepared_anew = true;
@@ -79,24 +79,24 @@ impl BegunTransaction {
             }
             self.begun.store(false, Ordering::Relaxed);
             if place.is_none() {
-                *place = Some(self.kept.lend().await?);
+                *place = Some(self.kept.check_out().await?);
             }
         }
     }
 
     pub async fn rows(&self, sql: &Sql) -> Result<Vec<Row>> {
-        Ok(self.flight(std::slice::from_ref(sql)).await?.pop().unwrap_or_default().rows)
+        Ok(self.run_pipelined(std::slice::from_ref(sql)).await?.pop().unwrap_or_default().rows)
     }
 
     /// Runs a statement and returns the number of rows that it changed.
     pub async fn run(&self, sql: &Sql) -> Result<u64> {
-        Ok(self.flight(std::slice::from_ref(sql)).await?.pop().unwrap_or_default().affected)
+        Ok(self.run_pipelined(std::slice::from_ref(sql)).await?.pop().unwrap_or_default().affected)
     }
 
     /// Runs statements without values, for tests.
     #[cfg(test)]
     pub async fn script(&self, statements: &str) -> Result<()> {
-        self.flight(&[]).await?;
+        self.run_pipelined(&[]).await?;
         let place = self.lent.lock().await;
         self.noted(place.as_ref().ok_or_else(ended)?.connection().script(statements).await)
     }
@@ -110,11 +110,11 @@ impl BegunTransaction {
             if statements.is_empty() {
                 return Ok(Vec::new());
             }
-            self.flight(&[]).await?;
+            self.run_pipelined(&[]).await?;
         }
         let mut place = self.lent.lock().await;
         let lent = place.as_ref().ok_or_else(ended)?;
-        let answers = self.noted(lent.connection().flight(None, statements, Some(COMMIT)).await)?;
+        let answers = self.noted(lent.connection().run_pipelined(None, statements, Some(COMMIT)).await)?;
         if let Some(lent) = place.take() {
             self.kept.put_back(lent);
         }

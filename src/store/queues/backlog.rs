@@ -2,7 +2,7 @@
 
 use crate::{
     domain::{
-        delivery_outcome::{Backlog, Backlogs, MOST},
+        delivery_outcome::{Backlog, Backlogs, COUNT_LIMIT},
         time::Timestamp,
     },
     store::{Db, Result, sql::Sql},
@@ -21,13 +21,13 @@ impl Db {
     async fn read_backlogs(&self) -> Result<Backlogs> {
         // `position` grows in the order in which messages were queued, so the lowest position is that of the oldest message.
         let messages = format!(
-            "SELECT (SELECT COUNT(*) FROM (SELECT 1 FROM outbound LIMIT {MOST}) AS waiting), \
+            "SELECT (SELECT COUNT(*) FROM (SELECT 1 FROM outbound LIMIT {COUNT_LIMIT}) AS waiting), \
              (SELECT m.created_at FROM outbound o JOIN messages m ON m.store_id = o.store_id AND m.id = o.message_id \
               ORDER BY o.position LIMIT 1)"
         );
         // The table `deliveries` keeps the events that were delivered, too.
         let events = format!(
-            "SELECT COUNT(*), MIN(e.occurred_at) FROM (SELECT store_id, event_id FROM deliveries WHERE due_at IS NOT NULL LIMIT {MOST}) d \
+            "SELECT COUNT(*), MIN(e.occurred_at) FROM (SELECT store_id, event_id FROM deliveries WHERE due_at IS NOT NULL LIMIT {COUNT_LIMIT}) d \
              LEFT JOIN events e ON e.store_id = d.store_id AND e.id = d.event_id"
         );
         let (messages, events) = (self.backlog(&messages).await?, self.backlog(&events).await?);

@@ -17,7 +17,7 @@ impl<T: Clone + Eq + Hash> StoreTarget for (StoreId, T) {
 
 /// The capacity for attempts, and the attempts in progress.
 #[derive(Debug)]
-pub struct Room<'a, P> {
+pub struct AttemptLimits<'a, P> {
     /// The number of further attempts that may start in all.
     pub all: usize,
     /// The most attempts for one target, including its attempts in progress.
@@ -26,15 +26,15 @@ pub struct Room<'a, P> {
     pub busy: &'a HashMap<P, usize>,
 }
 
-impl<P> Clone for Room<'_, P> {
+impl<P> Clone for AttemptLimits<'_, P> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<P> Copy for Room<'_, P> {}
+impl<P> Copy for AttemptLimits<'_, P> {}
 
-impl<'a, P: StoreTarget> Room<'a, P> {
+impl<'a, P: StoreTarget> AttemptLimits<'a, P> {
     /// Returns the targets for which no further attempt may start.
     pub fn full(&self) -> impl Iterator<Item = &'a P> {
         self.busy.iter().filter(|(_, attempts)| **attempts >= self.each).map(|(place, _)| place)
@@ -54,9 +54,9 @@ impl<'a, P: StoreTarget> Room<'a, P> {
     }
 
     /// Returns a picker, which selects as many of the due attempts as the limits permit.
-    pub fn picker(&self) -> Picker<P> {
+    pub fn picker(&self) -> AttemptPicker<P> {
         let stores = self.stores().into_iter().map(|(store, attempts)| (store.clone(), attempts)).collect();
-        Picker { free: self.all, each: self.each, places: self.busy.clone(), stores }
+        AttemptPicker { free: self.all, each: self.each, places: self.busy.clone(), stores }
     }
 }
 
@@ -64,14 +64,14 @@ impl<'a, P: StoreTarget> Room<'a, P> {
 /// in progress than further attempts may start in all. So one store alone uses half of the capacity, and `n` greedy stores leave a share of
 /// `1/(n + 1)` to the next store. No limit for a store has to be configured.
 #[derive(Debug)]
-pub struct Picker<P> {
+pub struct AttemptPicker<P> {
     free: usize,
     each: usize,
     places: HashMap<P, usize>,
     stores: HashMap<StoreId, usize>,
 }
 
-impl<P: StoreTarget> Picker<P> {
+impl<P: StoreTarget> AttemptPicker<P> {
     /// Reserves capacity for one more attempt for a target. Returns whether there was capacity.
     pub fn take(&mut self, place: &P) -> bool {
         let at_place = self.places.get(place).copied().unwrap_or_default();
@@ -93,7 +93,7 @@ mod tests {
     /// Returns how many attempts each store gets of a capacity of 512, if the stores claim the attempts that they want one after the other.
     fn shares(wanted: &[(&str, usize)]) -> Vec<usize> {
         let nothing = HashMap::new();
-        let mut picker = Room { all: 512, each: 16, busy: &nothing }.picker();
+        let mut picker = AttemptLimits { all: 512, each: 16, busy: &nothing }.picker();
         let taken = |(store, wanted): &(&str, usize)| {
             (0..*wanted).filter(|place| picker.take(&(StoreId::from((*store).to_owned()), place / 16))).count()
         };
@@ -111,7 +111,7 @@ mod tests {
     fn what_is_full_is_told() {
         let place = |store: &str, place: usize| (StoreId::from(store.to_owned()), place);
         let busy = HashMap::from([(place("a", 0), 6), (place("a", 1), 4), (place("b", 0), 3)]);
-        let room = Room { all: 10, each: 6, busy: &busy };
+        let room = AttemptLimits { all: 10, each: 6, busy: &busy };
         assert_eq!(room.full().collect::<Vec<_>>(), [&place("a", 0)]);
         assert_eq!(room.full_stores(), [&StoreId::from("a".to_owned())]);
         let mut picker = room.picker();

@@ -14,13 +14,13 @@ use crate::{
         events::numbered,
         ids::{EventId, StoreId, WebhookId},
         time::Timestamp,
-        webhooks::{Along, Attempted, EndpointAnswer, LoggedAttempt, Replay, Shipment},
+        webhooks::{Attempted, EndpointAnswer, LogDirection, LoggedAttempt, Replay, WebhookDelivery},
     },
     store::{
         Db, Result,
         entity::{attempts, deliveries, events},
-        events::OF_INTEREST,
-        queues::concurrency::Room,
+        events::SUBSCRIPTION_MATCHES,
+        queues::concurrency::AttemptLimits,
         rows::Cells,
         settings::{signing_secrets::readable, webhooks::SECRETS},
         sql::{Param, Sql},
@@ -38,7 +38,7 @@ pub struct ClaimedDelivery {
     pub claim: String,
     /// The number of attempts, including the attempt of this claim.
     pub attempts: i64,
-    pub shipment: Shipment,
+    pub webhook_delivery: WebhookDelivery,
 }
 
 impl From<attempts::Model> for LoggedAttempt {
@@ -63,7 +63,7 @@ impl From<attempts::Model> for LoggedAttempt {
 impl Write {
     /// Deletes at most `limit` logged attempts of a subscription, and at most `limit` deliveries that have no further attempt. Returns the
     /// number of deleted rows.
-    pub async fn forget_attempts(&self, id: &WebhookId, limit: u64) -> Result<u64> {
+    pub async fn prune_attempts(&self, id: &WebhookId, limit: u64) -> Result<u64> {
         let settled = deliveries::Entity::find()
             .select_only()
             .column(deliveries::Column::Position)
@@ -103,12 +103,12 @@ impl Write {
 
     /// Queues the events of a replay again, as if no attempt had been made: the recorded events that the subscription is for and whose
     /// sequence numbers lie in `range` (without its end). Skips an event with an attempt in progress. Returns the number of queued events.
-    pub async fn queue_again(&self, webhook: &WebhookId, replay: &Replay, range: (i64, i64)) -> Result<u64> {
+    pub async fn queue_replay(&self, webhook: &WebhookId, replay: &Replay, range: (i64, i64)) -> Result<u64> {
         let now = self.now().millis();
         let mut sql = self.sql("INSERT INTO deliveries (store_id, webhook_id, event_id, kind, sequence, attempts, due_at) ");
         sql.push("SELECT e.store_id, w.id, e.id, e.type, e.sequence, 0, ").integer(now);
         sql.push(" FROM events e JOIN webhooks w ON w.store_id = e.store_id AND w.id = ");
-        recorded_again(&mut sql, webhook, replay, now);
+        push_replay_of_recorded(&mut sql, webhook, replay, now);
         sql.push(" AND e.sequence >= ").integer(range.0).push(" AND e.sequence < ").integer(range.1);
         sql.push(" ON CONFLICT (store_id, webhook_id, event_id) DO UPDATE SET attempts = 0, claim = NULL, due_at = ").integer(now);
         // A worker may have begun an attempt since the rows were looked up.
@@ -117,11 +117,11 @@ impl Write {
     }
 
     /// Queues again the test event that a replay names, if it names a test event. Returns the number of queued events.
-    pub async fn queue_test_again(&self, webhook: &WebhookId, replay: &Replay) -> Result<u64> {
+    pub async fn queue_test_replay(&self, webhook: &WebhookId, replay: &Replay) -> Result<u64> {
         let now = self.now().millis();
         let mut sql = self.sql("UPDATE deliveries SET attempts = 0, claim = NULL, due_at = ");
         sql.integer(now).push(" WHERE store_id = $1 AND ");
-        tests_again(&mut sql, webhook, replay, now);
+        push_replay_of_tests(&mut sql, webhook, replay, now);
         self.run(sql).await
     }
 
@@ -139,7 +139,7 @@ impl Write {
     }
 
     /// Records that an event was delivered although its claim was lost, so that a replay of missing events leaves it out.
-    pub async fn note_arrival(&self, claimed: &ClaimedDelivery) -> Result<()> {
+    pub async fn record_late_delivery(&self, claimed: &ClaimedDelivery) -> Result<()> {
         let arrived = deliveries::Entity::update_many()
             .col_expr(deliveries::Column::DeliveredAt, Expr::value(self.now()))
             .filter(self.of_delivery(claimed));
@@ -162,14 +162,14 @@ impl Write {
             EndpointAnswer::Status(status, _) => (Some(i64::from(*status)), None),
             EndpointAnswer::None(reason) => (None, Some(reason.as_str())),
         };
-        let shipment = &claimed.shipment;
+        let webhook_delivery = &claimed.webhook_delivery;
         self.insert(attempts::ActiveModel {
             position: NotSet,
             store_id: Set(self.store().to_string()),
-            webhook_id: Set(shipment.webhook_id.to_string()),
-            event_id: Set(shipment.event_id.clone()),
-            kind: Set(shipment.kind.clone()),
-            url: Set(shipment.url.clone()),
+            webhook_id: Set(webhook_delivery.webhook_id.to_string()),
+            event_id: Set(webhook_delivery.event_id.clone()),
+            kind: Set(webhook_delivery.kind.clone()),
+            url: Set(webhook_delivery.url.clone()),
             attempt: Set(claimed.attempts),
             started_at: Set(attempted.started_at.millis()),
             took: Set(attempted.ended_at.millis().saturating_sub(attempted.started_at.millis())),
@@ -198,8 +198,8 @@ fn test_event(store: &StoreId, webhook: &WebhookId, event: &str) -> Select<deliv
 }
 
 /// Appends the conditions for the recorded events of a replay to a statement that ends with `… w.id = `.
-fn recorded_again(sql: &mut Sql, webhook: &WebhookId, replay: &Replay, now: i64) {
-    sql.text(webhook.as_str()).push(OF_INTEREST).push(" WHERE e.store_id = $1 AND e.sequence IS NOT NULL");
+fn push_replay_of_recorded(sql: &mut Sql, webhook: &WebhookId, replay: &Replay, now: i64) {
+    sql.text(webhook.as_str()).push(SUBSCRIPTION_MATCHES).push(" WHERE e.store_id = $1 AND e.sequence IS NOT NULL");
     if let Some(event) = &replay.event {
         sql.push(" AND e.id = ").text(event);
     }
@@ -220,7 +220,7 @@ fn recorded_again(sql: &mut Sql, webhook: &WebhookId, replay: &Replay, now: i64)
 }
 
 /// Appends the conditions for the test event that a replay names, if it names a test event.
-fn tests_again(sql: &mut Sql, webhook: &WebhookId, replay: &Replay, now: i64) {
+fn push_replay_of_tests(sql: &mut Sql, webhook: &WebhookId, replay: &Replay, now: i64) {
     sql.push("body IS NOT NULL AND webhook_id = ").text(webhook.as_str());
     sql.push(" AND event_id = ").optional_text(replay.event.as_deref());
     if replay.missing {
@@ -259,11 +259,11 @@ impl Db {
     }
 
     /// Returns how many events a replay would queue.
-    pub async fn count_again(&self, store: &StoreId, webhook: &WebhookId, replay: &Replay, now: Timestamp) -> Result<i64> {
+    pub async fn count_replay(&self, store: &StoreId, webhook: &WebhookId, replay: &Replay, now: Timestamp) -> Result<i64> {
         let mut recorded = Sql::of(store, "SELECT COUNT(*) FROM events e JOIN webhooks w ON w.store_id = e.store_id AND w.id = ");
-        recorded_again(&mut recorded, webhook, replay, now.millis());
+        push_replay_of_recorded(&mut recorded, webhook, replay, now.millis());
         let mut tests = Sql::of(store, "SELECT COUNT(*) FROM deliveries WHERE store_id = $1 AND ");
-        tests_again(&mut tests, webhook, replay, now.millis());
+        push_replay_of_tests(&mut tests, webhook, replay, now.millis());
         let mut count = 0;
         for mut sql in [recorded, tests] {
             sql.unbounded();
@@ -274,16 +274,16 @@ impl Db {
 
     /// Returns at most `limit` logged attempts of a subscription: after a position in ascending order, or before a position in descending
     /// order.
-    pub async fn attempts(&self, store: &StoreId, webhook: &WebhookId, along: Along, limit: i64) -> Result<Vec<LoggedAttempt>> {
+    pub async fn attempts(&self, store: &StoreId, webhook: &WebhookId, along: LogDirection, limit: i64) -> Result<Vec<LoggedAttempt>> {
         let position = attempts::Column::Position;
         let query = attempts::Entity::find()
             .filter(attempts::Column::StoreId.eq(store))
             .filter(attempts::Column::WebhookId.eq(webhook))
             .limit(u64::try_from(limit).unwrap_or_default());
         let query = match along {
-            Along::After(behind) => query.filter(position.gt(behind)).order_by_asc(position),
-            Along::Before(Some(before)) => query.filter(position.lt(before)).order_by_desc(position),
-            Along::Before(None) => query.order_by_desc(position),
+            LogDirection::After(behind) => query.filter(position.gt(behind)).order_by_asc(position),
+            LogDirection::Before(Some(before)) => query.filter(position.lt(before)).order_by_desc(position),
+            LogDirection::Before(None) => query.order_by_desc(position),
         };
         Ok(query.all(self.read()).await?.into_iter().map(Into::into).collect())
     }
@@ -306,7 +306,7 @@ impl Db {
         now: Timestamp,
         lease: Timestamp,
         claim: &str,
-        room: Room<'_, StoreWebhook>,
+        room: AttemptLimits<'_, StoreWebhook>,
     ) -> Result<Vec<ClaimedDelivery>> {
         let tx = self.begin().await?;
         let rows: Vec<(i64, StoreWebhook)> =
@@ -342,13 +342,13 @@ impl Db {
         }
         // A damaged event must not keep all other events from being claimed, now and the next time.
         for one in damaged {
-            tracing::error!(store = %one.shipment.store_id, event = one.shipment.event_id, "the recorded event is damaged; it is not delivered");
+            tracing::error!(store = %one.webhook_delivery.store_id, event = one.webhook_delivery.event_id, "the recorded event is damaged; it is not delivered");
             let mut sql = Sql::fixed("UPDATE deliveries SET claim = NULL, due_at = NULL WHERE position = ");
             sql.integer(one.position);
             tx.run(&sql).await?;
         }
         let mut places: Vec<StoreWebhook> =
-            claimed.iter().map(|one| (one.shipment.store_id.clone(), one.shipment.webhook_id.clone())).collect();
+            claimed.iter().map(|one| (one.webhook_delivery.store_id.clone(), one.webhook_delivery.webhook_id.clone())).collect();
         places.sort();
         places.dedup();
         for (store, webhook) in places {
@@ -356,8 +356,9 @@ impl Db {
             sql.text(webhook.as_str()).push(" AND (ends_at IS NULL OR ends_at > ").integer(now.millis()).push(") ORDER BY position DESC");
             let read = tx.all(&sql, |cells| SECRETS.read(cells, self.secret_keys(), store.as_str(), webhook.as_str())).await?;
             let secrets = readable(read);
-            for one in claimed.iter_mut().filter(|one| one.shipment.store_id == store && one.shipment.webhook_id == webhook) {
-                one.shipment.secrets.clone_from(&secrets);
+            for one in claimed.iter_mut().filter(|one| one.webhook_delivery.store_id == store && one.webhook_delivery.webhook_id == webhook)
+            {
+                one.webhook_delivery.secrets.clone_from(&secrets);
             }
         }
         tx.commit().await?;
@@ -367,7 +368,7 @@ impl Db {
 }
 
 /// Returns the SQL for the due deliveries of each subscription, at most `room.each` of them, the longest due first.
-fn due(backend: DbBackend, now: Timestamp, room: Room<'_, StoreWebhook>) -> Sql {
+fn due(backend: DbBackend, now: Timestamp, room: AttemptLimits<'_, StoreWebhook>) -> Sql {
     let mut sql = Sql::fixed("SELECT d.position, w.store_id, w.id FROM webhooks w JOIN ");
     // PostgreSQL would run the inner query of the `IN` form for every row of `deliveries`; SQLite does not know `LATERAL`.
     let lateral = backend == DbBackend::Postgres;
@@ -396,6 +397,7 @@ fn decode_claimed(cells: &mut Cells<'_>) -> Result<(ClaimedDelivery, bool)> {
         None => body,
     };
     let whole = body.is_some();
-    let shipment = Shipment { store_id, webhook_id, event_id, kind, url, body: body.unwrap_or_default(), secrets: Ok(Vec::new()) };
-    Ok((ClaimedDelivery { position, claim, attempts, shipment }, whole))
+    let webhook_delivery =
+        WebhookDelivery { store_id, webhook_id, event_id, kind, url, body: body.unwrap_or_default(), secrets: Ok(Vec::new()) };
+    Ok((ClaimedDelivery { position, claim, attempts, webhook_delivery }, whole))
 }

@@ -15,13 +15,13 @@ use crate::{
         bridges::BridgeEndpoint,
         ids::{AccountId, ConversationId, MessageId, StoreId, TicketId},
         messages::Message,
-        outbound::{Delivery, MAX_REFERENCES, Parcel},
+        outbound::{Delivery, MAX_REFERENCES, OutboxEntry},
         time::Timestamp,
     },
     store::{
         Db, Error, Result,
         entity::{messages, outbound},
-        queues::concurrency::Room,
+        queues::concurrency::AttemptLimits,
         rows::{Cells, Row},
         settings::bridges::endpoints,
         sql::{Param, Sql},
@@ -36,7 +36,7 @@ pub struct ClaimedMessage {
     pub claim: String,
     /// The number of attempts, including the attempt of this claim.
     pub attempts: i64,
-    pub parcel: Parcel,
+    pub outbox_entry: OutboxEntry,
     /// The bridge of the account of the message, if there is one.
     pub bridge: Option<BridgeEndpoint>,
 }
@@ -44,12 +44,12 @@ pub struct ClaimedMessage {
 /// An account of a store.
 pub type StoreAccount = (StoreId, AccountId);
 
-/// The greatest number of due messages that one call of [`Db::claim_parcels`] reads.
+/// The greatest number of due messages that one call of [`Db::claim_outbox_entries`] reads.
 const CANDIDATES: i64 = 1024;
 
 /// An e-mail of a conversation (mail thread).
 #[derive(Clone, Debug)]
-pub struct ThreadMail {
+pub struct ThreadEmail {
     pub inbound: bool,
     pub sender: Option<String>,
     pub payload: Option<String>,
@@ -57,24 +57,24 @@ pub struct ThreadMail {
 }
 
 /// Returns an outbox entry as the JSON text that is stored.
-pub(super) fn parcel_text(parcel: &Parcel) -> Result<String> {
-    serde_json::to_string(parcel).map_err(|error| Error::Damaged(error.to_string()))
+pub(super) fn outbox_entry_json(outbox_entry: &OutboxEntry) -> Result<String> {
+    serde_json::to_string(outbox_entry).map_err(|error| Error::Damaged(error.to_string()))
 }
 
 impl Write {
     /// Returns the newest e-mails of a conversation (mail thread), the newest first.
-    pub async fn thread_mails(&self, conversation: &ConversationId) -> Result<Vec<ThreadMail>> {
+    pub async fn thread_mails(&self, conversation: &ConversationId) -> Result<Vec<ThreadEmail>> {
         let mut sql = self.sql("SELECT inbound, sender, payload, external_id FROM messages WHERE store_id = $1 AND conversation_id = ");
         sql.text(conversation.as_str()).push(" ORDER BY sent_at DESC, id DESC").limit(MAX_REFERENCES as i64);
         self.all(sql, |cells| {
-            Ok(ThreadMail { inbound: cells.take()?, sender: cells.take()?, payload: cells.take()?, external_id: cells.take()? })
+            Ok(ThreadEmail { inbound: cells.take()?, sender: cells.take()?, payload: cells.take()?, external_id: cells.take()? })
         })
         .await
     }
 
     /// Updates an open ticket after the store sent a message in its conversation: its sort position, and since when the customer has
     /// waited.
-    pub fn ticket_answered(&self, ticket: &TicketId, at: Timestamp) -> Result<()> {
+    pub fn bump_answered_ticket(&self, ticket: &TicketId, at: Timestamp) -> Result<()> {
         let mut update = self.sql("UPDATE tickets SET sort_at = CASE WHEN sort_at < ");
         update.integer(at.millis()).push(" THEN ").integer(at.millis());
         update.push(" ELSE sort_at END, waiting_since = CASE WHEN waiting_since <= ");
@@ -85,18 +85,18 @@ impl Write {
         );
         update.integer(at.millis()).push(") ELSE waiting_since END");
         update.push(" WHERE store_id = $1 AND id = ").text(ticket.as_str());
-        self.run_along(update)
+        self.run_deferred(update)
     }
 
     /// Puts a message into the outbox.
-    pub fn put_parcel(&self, parcel: &Parcel) -> Result<()> {
-        self.insert_along(outbound::ActiveModel {
+    pub fn put_outbox_entry(&self, outbox_entry: &OutboxEntry) -> Result<()> {
+        self.insert_deferred(outbound::ActiveModel {
             position: NotSet,
             store_id: Set(self.store().to_string()),
-            message_id: Set(parcel.message_id.to_string()),
-            conversation_id: Set(parcel.conversation_id.to_string()),
-            account_id: Set(parcel.account_id.to_string()),
-            parcel: Set(parcel_text(parcel)?),
+            message_id: Set(outbox_entry.message_id.to_string()),
+            conversation_id: Set(outbox_entry.conversation_id.to_string()),
+            account_id: Set(outbox_entry.account_id.to_string()),
+            parcel: Set(outbox_entry_json(outbox_entry)?),
             attempts: Set(0),
             due_at: Set(self.now().millis()),
             claim: NotSet,
@@ -113,12 +113,12 @@ impl Write {
 
     /// Ends an attempt and deletes the message from the outbox. Returns `false` if the claim was lost; then another worker decides the
     /// outcome of the message.
-    pub async fn take_parcel(&self, claimed: &ClaimedMessage) -> Result<bool> {
+    pub async fn delete_outbox_entry(&self, claimed: &ClaimedMessage) -> Result<bool> {
         Ok(self.execute(&outbound::Entity::delete_many().filter(self.of_claim(claimed))).await? == 1)
     }
 
     /// Ends a failed attempt: stores its reason, and schedules the next attempt at `due_at`.
-    pub async fn postpone_parcel(&self, claimed: &ClaimedMessage, due_at: Timestamp, reason: &str) -> Result<()> {
+    pub async fn reschedule_outbox_entry(&self, claimed: &ClaimedMessage, due_at: Timestamp, reason: &str) -> Result<()> {
         let postponed = outbound::Entity::update_many()
             .col_expr(outbound::Column::Claim, Expr::value(None::<String>))
             .col_expr(outbound::Column::DueAt, Expr::value(due_at))
@@ -137,19 +137,19 @@ impl Write {
     }
 
     /// Sets the delivery state of a message that is queued again to pending, and its kind to that of the outbox entry.
-    pub async fn save_requeued(&self, parcel: &Parcel) -> Result<()> {
+    pub async fn save_requeued(&self, outbox_entry: &OutboxEntry) -> Result<()> {
         let requeued = messages::Entity::update_many()
             .col_expr(messages::Column::Delivery, Expr::value(Delivery::Pending.as_str()))
             .col_expr(messages::Column::Failure, Expr::value(None::<String>))
-            .col_expr(messages::Column::Kind, Expr::value(parcel.kind.clone()))
+            .col_expr(messages::Column::Kind, Expr::value(outbox_entry.kind.clone()))
             .filter(messages::Column::StoreId.eq(self.store()))
-            .filter(messages::Column::Id.eq(&parcel.message_id));
+            .filter(messages::Column::Id.eq(&outbox_entry.message_id));
         self.execute(&requeued).await?;
         Ok(())
     }
 
     /// Stores the channel's own id of a message. Returns false if another message of the account has this id.
-    pub async fn name_message(&self, message: &Message, external_id: &str) -> Result<bool> {
+    pub async fn save_external_id(&self, message: &Message, external_id: &str) -> Result<bool> {
         let mut sql = self.sql("UPDATE messages SET external_id = ");
         sql.text(external_id).push(" WHERE store_id = $1 AND id = ").text(message.id.as_str());
         sql.push(" AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.store_id = $1 AND m.external_id IS NOT NULL AND m.account_id = ");
@@ -158,7 +158,7 @@ impl Write {
     }
 
     /// Stores the channel's own id of a thread in the conversation of a message, unless another conversation of the account has this id.
-    pub async fn name_thread(&self, message: &Message, reference_id: &str) -> Result<()> {
+    pub async fn save_thread_id(&self, message: &Message, reference_id: &str) -> Result<()> {
         let mut sql = self.sql("UPDATE conversations SET reference_id = ");
         sql.text(reference_id).push(" WHERE store_id = $1 AND id = ").text(message.conversation_id.as_str());
         sql.push(" AND NOT EXISTS (SELECT 1 FROM conversations c WHERE c.store_id = $1 AND c.account_id = ");
@@ -170,18 +170,18 @@ impl Write {
 
 impl Db {
     /// Returns when the next attempt to send a message is due.
-    pub async fn next_parcel_at(&self) -> Result<Option<Timestamp>> {
+    pub async fn next_message_at(&self) -> Result<Option<Timestamp>> {
         let next = outbound::Entity::find().select_only().column(outbound::Column::DueAt).order_by_asc(outbound::Column::DueAt).limit(1);
         Ok(self.select(next, |cells| cells.time()).await?.pop())
     }
 
     /// Claims due messages under a lease that expires at `lease`, as many as the limits of concurrent attempts permit.
-    pub async fn claim_parcels(
+    pub async fn claim_outbox_entries(
         &self,
         now: Timestamp,
         lease: Timestamp,
         claim: &str,
-        room: Room<'_, StoreAccount>,
+        room: AttemptLimits<'_, StoreAccount>,
     ) -> Result<Vec<ClaimedMessage>> {
         let mut sql = Sql::fixed("SELECT o.position, o.store_id, o.account_id FROM outbound o WHERE o.due_at <= ");
         sql.integer(now.millis());
@@ -218,9 +218,9 @@ impl Db {
         sql.push(" RETURNING position, claim, attempts, parcel, store_id, account_id");
         let bridges = endpoints(&tx, self.secret_keys(), &chosen, now).await?;
         let decode = |cells: &mut Cells<'_>| {
-            let (position, claim, attempts, parcel) = (cells.take()?, cells.take()?, cells.take()?, cells.json()?);
+            let (position, claim, attempts, outbox_entry) = (cells.take()?, cells.take()?, cells.take()?, cells.json()?);
             let bridge = bridges.get(&(cells.id()?, cells.id()?)).cloned();
-            Ok(ClaimedMessage { position, claim, attempts, parcel, bridge })
+            Ok(ClaimedMessage { position, claim, attempts, outbox_entry, bridge })
         };
         let mut claimed = tx.all(&sql, decode).await?;
         tx.commit().await?;

@@ -10,14 +10,14 @@ use sea_orm::{
 use crate::{
     domain::{
         ids::{ConversationId, MessageId, StoreId},
-        outbound::{Delivery, Parcel},
+        outbound::{Delivery, OutboxEntry},
         time::Timestamp,
         undelivered::UndeliveredMessage,
     },
     store::{
         Db, Result,
         entity::{failed_messages, messages, outbound},
-        queues::outbound::{ClaimedMessage, parcel_text},
+        queues::outbound::{ClaimedMessage, outbox_entry_json},
         rows::Cells,
         statement::from_entities::among,
         transaction::write::Write,
@@ -61,8 +61,8 @@ impl Write {
     pub async fn insert_failed_message(&self, claimed: &ClaimedMessage) -> Result<()> {
         self.insert(failed_messages::ActiveModel {
             store_id: Set(self.store().to_string()),
-            message_id: Set(claimed.parcel.message_id.to_string()),
-            parcel: Set(Some(parcel_text(&claimed.parcel)?)),
+            message_id: Set(claimed.outbox_entry.message_id.to_string()),
+            parcel: Set(Some(outbox_entry_json(&claimed.outbox_entry)?)),
             attempts: Set(Some(claimed.attempts)),
             failed_at: Set(self.now().millis()),
         })
@@ -70,22 +70,22 @@ impl Write {
     }
 
     /// Deletes a message from the failed messages and returns its outbox entry. `None`: it is not there, or its outbox entry was not kept.
-    pub async fn take_failed_message(&self, id: &MessageId) -> Result<Option<Parcel>> {
+    pub async fn take_failed_message(&self, id: &MessageId) -> Result<Option<OutboxEntry>> {
         let named = Condition::all()
             .add(failed_messages::Column::StoreId.eq(self.store()))
             .add(failed_messages::Column::MessageId.eq(id))
             .add(failed_messages::Column::Parcel.is_not_null());
         let found = failed_messages::Entity::find().select_only().column(failed_messages::Column::Parcel).filter(named.clone());
-        let parcel = self.select_for_update(found, |cells| cells.json()).await?.pop();
-        if parcel.is_some() {
+        let outbox_entry = self.select_for_update(found, |cells| cells.json()).await?.pop();
+        if outbox_entry.is_some() {
             self.execute(&failed_messages::Entity::delete_many().filter(named)).await?;
         }
-        Ok(parcel)
+        Ok(outbox_entry)
     }
 
     /// Makes the next attempts due now for a queued message and for the messages before it in its conversation, which are sent first.
     /// Attempts in progress continue. Returns `None` if the message is not queued, and false if there was nothing to change.
-    pub async fn hasten_parcels(&self, id: &MessageId) -> Result<Option<bool>> {
+    pub async fn make_messages_due(&self, id: &MessageId) -> Result<Option<bool>> {
         let found = outbound::Entity::find()
             .select_only()
             .columns([outbound::Column::Position, outbound::Column::ConversationId])
@@ -104,7 +104,7 @@ impl Write {
     }
 
     /// Deletes at most `limit` failed messages (dead letters) from before a time. The messages themselves stay.
-    pub async fn forget_failed_messages(&self, before: Timestamp, limit: u64) -> Result<()> {
+    pub async fn prune_failed_messages(&self, before: Timestamp, limit: u64) -> Result<()> {
         let old = failed_messages::Entity::find()
             .select_only()
             .column(failed_messages::Column::MessageId)

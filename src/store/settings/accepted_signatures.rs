@@ -25,7 +25,7 @@ impl Write {
 
 impl Db {
     /// Deletes the signed requests that have expired; returns their number.
-    pub async fn forget_signatures(&self, now: Timestamp) -> Result<u64> {
+    pub async fn prune_signatures(&self, now: Timestamp) -> Result<u64> {
         let expired = accepted_signatures::Column::ExpiresAt.lte(now);
         // Usually no request has expired, and a read finds that out without waiting for writers.
         let first = accepted_signatures::Entity::find().filter(expired.clone()).limit(1).one(self.read()).await?;
@@ -101,8 +101,8 @@ mod tests {
             assert!(write.accept_signature(&signature("a1", digest, expires_at)).await.unwrap());
         }
         write.commit().await.unwrap();
-        assert_eq!(fixture.db.forget_signatures(Timestamp::from_millis(9)).await.unwrap(), 0);
-        assert_eq!(fixture.db.forget_signatures(Timestamp::from_millis(20)).await.unwrap(), 2);
+        assert_eq!(fixture.db.prune_signatures(Timestamp::from_millis(9)).await.unwrap(), 0);
+        assert_eq!(fixture.db.prune_signatures(Timestamp::from_millis(20)).await.unwrap(), 2);
         assert_eq!(fixture.rows_of("accepted_signatures").await, 1);
     }
 }

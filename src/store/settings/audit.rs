@@ -8,7 +8,7 @@ use sea_orm::{
 use crate::{
     domain::{
         ids::{StoreId, UserId},
-        settings::{Audited, Editor, Entry, Subject},
+        settings::{AuditLogEntry, Editor, Entry, Subject},
         time::Timestamp,
     },
     store::{Db, Result, entity::audit, transaction::write::Write},
@@ -38,7 +38,7 @@ impl Write {
 
 impl Db {
     /// Returns at most `limit` changes before a position in the audit log, the newest first.
-    pub async fn audited(&self, store: &StoreId, subject: Option<Subject>, before: Option<i64>, limit: i64) -> Result<Vec<Audited>> {
+    pub async fn audited(&self, store: &StoreId, subject: Option<Subject>, before: Option<i64>, limit: i64) -> Result<Vec<AuditLogEntry>> {
         let rows = audit::Entity::find()
             .filter(audit::Column::StoreId.eq(store))
             .apply_if(subject, |query, subject| query.filter(audit::Column::SubjectKind.eq(subject.name())))
@@ -50,7 +50,7 @@ impl Db {
     }
 }
 
-impl From<audit::Model> for Audited {
+impl From<audit::Model> for AuditLogEntry {
     fn from(row: audit::Model) -> Self {
         Self {
             position: row.position,

@@ -19,7 +19,7 @@ use crate::{
         entity::{bridge_secrets, bridges},
         settings::{
             encryption_keys::SecretKeys,
-            signing_secrets::{Read, Secrets, readable},
+            signing_secrets::{Read, SecretTable, readable},
         },
         sql::Sql,
         statement::from_entities::model,
@@ -27,7 +27,7 @@ use crate::{
     },
 };
 
-pub(in crate::store) const SECRETS: Secrets = Secrets::of_endpoints("bridge_secrets", "account_id");
+pub(in crate::store) const SECRETS: SecretTable = SecretTable::of_endpoints("bridge_secrets", "account_id");
 
 impl From<bridges::Model> for Bridge {
     fn from(row: bridges::Model) -> Self {

@@ -13,7 +13,7 @@ use crate::{
         grants::GrantSet,
         ids::{AccountId, CredentialId, SeatId, StoreId, TicketId, UserId},
         keys::SecretHash,
-        settings::{Addressee, CredentialKind, ListedCredential, Manager, NewCredential, OWNER},
+        settings::{CredentialKind, EmailLoginUser, ListedCredential, Manager, NewCredential, OWNER},
         team::User,
         time::Timestamp,
     },
@@ -29,12 +29,12 @@ use crate::{
 };
 
 /// The stored kind of a token with restricted grants. A build from before grants does not look for this kind, and so refuses the token.
-const NARROW_TOKEN: &str = "narrow_token";
+const RESTRICTED_TOKEN: &str = "narrow_token";
 
 /// Returns the stored kinds of credentials of a kind.
 fn stored_kinds(kind: CredentialKind) -> Vec<&'static str> {
     match kind {
-        CredentialKind::Token => vec![kind.name(), NARROW_TOKEN],
+        CredentialKind::Token => vec![kind.name(), RESTRICTED_TOKEN],
         CredentialKind::Link | CredentialKind::Session => vec![kind.name()],
     }
 }
@@ -49,7 +49,7 @@ fn same_user() -> Condition {
 impl Db {
     /// Returns the user of a credential of this kind. `None`: the credential is unknown or has expired, the user has left the store, or the
     /// link was sent to another e-mail address than the user has now.
-    pub async fn find_manager(&self, hash: &SecretHash, kind: CredentialKind, now: Timestamp) -> Result<Option<Manager>> {
+    pub async fn user_of_credential(&self, hash: &SecretHash, kind: CredentialKind, now: Timestamp) -> Result<Option<Manager>> {
         // The query has no condition on the store: it determines the store.
         let mut query = Query::select();
         query
@@ -79,7 +79,7 @@ impl Db {
     }
 
     /// Returns the users of all stores who have joined their store and have this e-mail address. The case of ASCII letters is ignored.
-    pub async fn users_by_email(&self, email: &str) -> Result<Vec<Addressee>> {
+    pub async fn users_by_email(&self, email: &str) -> Result<Vec<EmailLoginUser>> {
         // `LOWER` changes only ASCII letters, in SQLite and, with the collation C, in PostgreSQL.
         let lower = if self.backend() == DbBackend::Sqlite { "LOWER(users.email)" } else { "LOWER(users.email COLLATE \"C\")" };
         // The query has no condition on the store: it determines the stores.
@@ -100,7 +100,7 @@ impl Db {
             .order_by((users::Entity, users::Column::StoreId), Order::Asc)
             .order_by((users::Entity, users::Column::Id), Order::Asc);
         let found = self.select(query, |cells| {
-            Ok(Addressee {
+            Ok(EmailLoginUser {
                 store_id: cells.id()?,
                 store_name: cells.take()?,
                 user_id: cells.id()?,
@@ -176,7 +176,7 @@ impl Write {
             hash: Set(hash.as_str().to_owned()),
             store_id: Set(self.store().to_string()),
             user_id: Set(user.to_string()),
-            kind: Set(if can.is_all() { kind.name() } else { NARROW_TOKEN }.to_owned()),
+            kind: Set(if can.is_all() { kind.name() } else { RESTRICTED_TOKEN }.to_owned()),
             created_at: Set(now.millis()),
             expires_at: Set(expires_at.millis()),
             can: Set(can.to_string()),
@@ -278,7 +278,7 @@ impl Write {
     }
 
     /// Makes the API keys that act in a user's name act in the name of the store's oldest owner; returns the number of these keys.
-    pub async fn disown_keys(&self, user: &UserId) -> Result<u64> {
+    pub async fn reassign_keys_to_owner(&self, user: &UserId) -> Result<u64> {
         let disowned = api_keys::Entity::update_many()
             .col_expr(api_keys::Column::OwnerUserId, Expr::value(None::<String>))
             .filter(api_keys::Column::StoreId.eq(self.store()))
@@ -292,7 +292,7 @@ impl Write {
     }
 
     /// Returns the tickets of a restricted account that are assigned to users who may not use the account, in the order of ticket ids.
-    pub async fn tickets_of_others(&self, account: &AccountId) -> Result<Vec<TicketId>> {
+    pub async fn tickets_of_unlisted_assignees(&self, account: &AccountId) -> Result<Vec<TicketId>> {
         let mut listed = Query::select();
         listed
             .column(account_users::Column::UserId)
@@ -368,7 +368,7 @@ mod tests {
         );
         fixture.execute(&insert).await.unwrap();
         let can = async |hash: &SecretHash, kind| {
-            let found = fixture.db.find_manager(hash, kind, Timestamp::from_millis(1)).await.unwrap();
+            let found = fixture.db.user_of_credential(hash, kind, Timestamp::from_millis(1)).await.unwrap();
             found.map(|manager| manager.can.to_string())
         };
         let tokens = async || {
@@ -395,7 +395,7 @@ mod tests {
         let spelled = async |email: &str| {
             fixture.execute(&format!("UPDATE users SET email = '{email}' WHERE store_id = '{}'", fixture.store)).await.unwrap();
             let found = fixture.db.users_by_email("ÄNN@example.COM").await.unwrap();
-            (found.len(), fixture.db.find_manager(&link, CredentialKind::Link, Timestamp::from_millis(1)).await.unwrap().is_some())
+            (found.len(), fixture.db.user_of_credential(&link, CredentialKind::Link, Timestamp::from_millis(1)).await.unwrap().is_some())
         };
         let write = fixture.db.write(&fixture.store, &clock).await.unwrap();
         let sent = NewCredential { user: &user, kind: CredentialKind::Link, can: GrantSet::EVERYTHING, sent_to: Some("Änn@example.com") };

@@ -23,7 +23,7 @@ use crate::{
 
 /// [`Write::newest_inbound`] looks for the message that was received last among this number of inbound messages with the latest dates. A
 /// channel may deliver a message whose date is before the dates of messages that it delivered earlier.
-const INBOUND_LOOKED_AT: u64 = 200;
+const NEWEST_INBOUND_CANDIDATES: u64 = 200;
 
 fn draft(row: drafts::Model, now: Timestamp) -> Result<Draft> {
     let expires_at = Timestamp::from_millis(row.expires_at);
@@ -146,7 +146,7 @@ impl Write {
             .filter(messages::Column::Inbound.eq(true))
             .order_by_desc(messages::Column::SentAt)
             .order_by_desc(messages::Column::Id)
-            .limit(INBOUND_LOOKED_AT);
+            .limit(NEWEST_INBOUND_CANDIDATES);
         let newest: Vec<(Timestamp, MessageId)> = self.select(newest, |cells| Ok((cells.time()?, cells.id()?))).await?;
         Ok(newest.into_iter().max().map(|(_, id)| id))
     }

@@ -49,7 +49,7 @@ struct EncryptionKey {
 }
 
 /// A secret as it is stored.
-pub(in crate::store) struct SealedSecret {
+pub(in crate::store) struct EncryptedSecret {
     pub bytes: Vec<u8>,
     /// Absent: the bytes are the secret itself.
     pub key_id: Option<String>,
@@ -113,19 +113,19 @@ impl SecretKeys {
         self.named(id).is_some()
     }
 
-    pub(in crate::store) fn seal(&self, secret: &[u8], place: SecretRow<'_>) -> Result<SealedSecret> {
+    pub(in crate::store) fn seal(&self, secret: &[u8], place: SecretRow<'_>) -> Result<EncryptedSecret> {
         self.refresh()?;
-        let Some(key) = self.first() else { return Ok(SealedSecret { bytes: secret.to_owned(), key_id: None }) };
+        let Some(key) = self.first() else { return Ok(EncryptedSecret { bytes: secret.to_owned(), key_id: None }) };
         let mut bytes = vec![0; NONCE_BYTES];
         fill(&mut bytes)?;
         let nonce: [u8; NONCE_BYTES] = bytes.as_slice().try_into().unwrap_or_default();
         let sealed = key.cipher.encrypt(&nonce.into(), Payload { msg: secret, aad: &place.bound() });
         bytes.extend(sealed.map_err(|_| Error::SecretKey("a secret could not be encrypted".to_owned()))?);
-        Ok(SealedSecret { bytes, key_id: Some(key.id) })
+        Ok(EncryptedSecret { bytes, key_id: Some(key.id) })
     }
 
     /// Decrypts a secret. `Err`: why it cannot be decrypted.
-    pub(in crate::store) fn open(&self, stored: SealedSecret, place: SecretRow<'_>) -> std::result::Result<Vec<u8>, String> {
+    pub(in crate::store) fn open(&self, stored: EncryptedSecret, place: SecretRow<'_>) -> std::result::Result<Vec<u8>, String> {
         let Some(id) = stored.key_id else { return Ok(stored.bytes) };
         let key = self.named(&id).or_else(|| {
             self.refresh().ok()?;
@@ -277,7 +277,7 @@ mod tests {
     }
 
     fn open(keys: &SecretKeys, (bytes, key_id): &(Vec<u8>, Option<String>), place: SecretRow<'_>) -> std::result::Result<Vec<u8>, String> {
-        keys.open(SealedSecret { bytes: bytes.clone(), key_id: key_id.clone() }, place)
+        keys.open(EncryptedSecret { bytes: bytes.clone(), key_id: key_id.clone() }, place)
     }
 
     #[test]

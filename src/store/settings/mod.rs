@@ -7,7 +7,7 @@ pub mod credentials;
 pub mod drafts;
 pub mod encryption_keys;
 pub mod keys;
-pub mod sealed_secrets;
+pub mod secret_reencryption;
 pub mod signing_secrets;
 pub mod stores;
 pub mod webhooks;

@@ -5,14 +5,14 @@ use crate::{
     store::{
         Result,
         rows::Cells,
-        settings::encryption_keys::{SealedSecret, SecretKeys, SecretRow},
+        settings::encryption_keys::{EncryptedSecret, SecretKeys, SecretRow},
         transaction::write::Write,
     },
 };
 
 /// The description of a table of secrets: its name and columns.
 #[derive(Clone, Copy)]
-pub(in crate::store) struct Secrets {
+pub(in crate::store) struct SecretTable {
     pub table: &'static str,
     /// The column with the id of the endpoint, or the name, that a secret belongs to.
     pub owner: &'static str,
@@ -24,7 +24,7 @@ pub(in crate::store) struct Secrets {
 /// A secret of an endpoint, or why it cannot be read.
 pub(in crate::store) type Read = std::result::Result<SigningSecret, String>;
 
-impl Secrets {
+impl SecretTable {
     /// Returns the description of a table with signing secrets of endpoints.
     pub const fn of_endpoints(table: &'static str, owner: &'static str) -> Self {
         Self { table, owner, value: "secret", store: Some("store_id") }
@@ -32,7 +32,7 @@ impl Secrets {
 
     /// Reads and decrypts the secret in the columns `secret, key_id`.
     pub fn read(self, cells: &mut Cells<'_>, keys: &SecretKeys, store: &str, owner: &str) -> Result<Read> {
-        let stored = SealedSecret { bytes: cells.bytes()?, key_id: cells.take()? };
+        let stored = EncryptedSecret { bytes: cells.bytes()?, key_id: cells.take()? };
         Ok(keys.open(stored, SecretRow { table: self.table, store, owner }).map(SigningSecret))
     }
 }
@@ -54,7 +54,7 @@ pub(in crate::store) fn readable(secrets: impl IntoIterator<Item = Read>) -> std
 
 impl Write {
     /// Adds a new signing secret of an endpoint; its earlier secrets sign until `ends_at` at the latest.
-    pub(in crate::store) async fn supersede(&self, of: Secrets, owner: &str, secret: &SigningSecret, ends_at: Timestamp) -> Result<()> {
+    pub(in crate::store) async fn supersede(&self, of: SecretTable, owner: &str, secret: &SigningSecret, ends_at: Timestamp) -> Result<()> {
         let mut sql = self.sql("DELETE FROM ");
         sql.push(of.table).push(" WHERE store_id = $1 AND ").push(of.owner).push(" = ").text(owner);
         sql.push(" AND ends_at <= ").integer(self.now().millis());
@@ -67,7 +67,7 @@ impl Write {
         self.insert_secret(of, owner, secret).await
     }
 
-    pub(in crate::store) async fn insert_secret(&self, of: Secrets, owner: &str, secret: &SigningSecret) -> Result<()> {
+    pub(in crate::store) async fn insert_secret(&self, of: SecretTable, owner: &str, secret: &SigningSecret) -> Result<()> {
         let sealed = self.secret_keys().seal(&secret.0, SecretRow { table: of.table, store: self.store().as_str(), owner })?;
         let mut sql = self.sql("INSERT INTO ");
         sql.push(of.table).push(" (store_id, ").push(of.owner).push(", secret, key_id) VALUES ($1, ");

@@ -10,18 +10,18 @@ use crate::{
     domain::{
         ids::{StoreId, WebhookId},
         time::Timestamp,
-        webhooks::{Shipment, SigningSecret, Webhook},
+        webhooks::{SigningSecret, Webhook, WebhookDelivery},
     },
     store::{
         Db, Result,
         entity::{attempts, deliveries, webhook_kinds, webhook_secrets, webhooks},
-        settings::signing_secrets::Secrets,
+        settings::signing_secrets::SecretTable,
         statement::from_entities::model,
         transaction::write::Write,
     },
 };
 
-pub(in crate::store) const SECRETS: Secrets = Secrets::of_endpoints("webhook_secrets", "webhook_id");
+pub(in crate::store) const SECRETS: SecretTable = SecretTable::of_endpoints("webhook_secrets", "webhook_id");
 
 impl From<webhooks::Model> for Webhook {
     fn from(row: webhooks::Model) -> Self {
@@ -144,13 +144,13 @@ impl Write {
 
     /// Stores since when the endpoint of a delivery has failed, or `None` if it accepts deliveries. Writes only if the endpoint begins or
     /// stops to fail, and only if the subscription still has the URL of the delivery.
-    pub async fn note_health(&self, shipment: &Shipment, failing_since: Option<Timestamp>) -> Result<()> {
+    pub async fn note_health(&self, webhook_delivery: &WebhookDelivery, failing_since: Option<Timestamp>) -> Result<()> {
         let column = webhooks::Column::FailingSince;
         let changes = if failing_since.is_some() { column.is_null() } else { column.is_not_null() };
         let noted = webhooks::Entity::update_many()
             .col_expr(column, Expr::value(failing_since.map(Timestamp::millis)))
-            .filter(self.of_webhook(&shipment.webhook_id))
-            .filter(webhooks::Column::Url.eq(&shipment.url))
+            .filter(self.of_webhook(&webhook_delivery.webhook_id))
+            .filter(webhooks::Column::Url.eq(&webhook_delivery.url))
             .filter(changes);
         self.execute(&noted).await?;
         Ok(())

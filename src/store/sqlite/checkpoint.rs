@@ -10,8 +10,8 @@
 //! - The WAL starts over only once every page that was copied from it is on disk.
 //! - If a sync failed, the WAL does not start over while this process runs; the next process that opens the file alone copies the WAL from
 //!   its beginning.
-//! - A WAL that could not be copied here is copied by SQLite, within a commit, once it is [`LAST`] times as long as its limit. The WAL of
-//!   an import is copied within the commits of the import.
+//! - A WAL that could not be copied here is copied by SQLite, within a commit, once it is [`WAL_HARD_LIMIT_FACTOR`] times as long as its
+//!   limit. The WAL of an import is copied within the commits of the import.
 
 use std::time::Duration;
 
@@ -28,30 +28,30 @@ use crate::store::{
 
 /// The maximum number of rounds, during which writers go on, and the number of uncopied pages at which no further round is run.
 const ROUNDS: u32 = 4;
-const LITTLE: i64 = 400;
+const FEW_PAGES: i64 = 400;
 
 /// The WAL may become this many times as long as its limit before SQLite copies it within a commit. When the WAL starts over, its file is
 /// truncated to the same length.
-pub(in crate::store) const LAST: u32 = 2;
+pub(in crate::store) const WAL_HARD_LIMIT_FACTOR: u32 = 2;
 
 /// The first and the longest pause before a checkpoint that a reader blocked is tried again.
 pub(in crate::store) const PAUSE: Duration = Duration::from_millis(20);
 pub(in crate::store) const LONG_PAUSE: Duration = Duration::from_secs(1);
 
 /// When a checkpoint is due: once the WAL has this number of pages, unless a checkpoint is in progress.
-pub(in crate::store) struct Copying {
+pub(in crate::store) struct CheckpointTrigger {
     pub pages: u32,
     pub underway: bool,
 }
 
-impl Copying {
+impl CheckpointTrigger {
     pub fn new(pages: u32) -> Self {
         Self { pages, underway: false }
     }
 
     /// Returns the checkpoint settings of a connection that writes.
     pub fn settings(&self) -> String {
-        let last = LAST * self.pages;
+        let last = WAL_HARD_LIMIT_FACTOR * self.pages;
         format!("PRAGMA wal_autocheckpoint = {last}; PRAGMA journal_size_limit = {};", PAGE_BYTES * last)
     }
 
@@ -61,11 +61,11 @@ impl Copying {
 }
 
 /// The outcome of an attempt to copy the WAL to its end.
-pub(in crate::store) enum Checkpointed {
+pub(in crate::store) enum CheckpointOutcome {
     Done,
-    Left,
+    Incomplete,
     /// The disk refused a sync. This error is reported only once; afterwards pages that are missing on the disk count as copied.
-    Refused,
+    SyncFailed,
 }
 
 /// Copies the WAL in rounds, until few pages are left or nothing more can be copied. Returns `false` if the disk refused a sync; then the
@@ -90,7 +90,7 @@ pub(in crate::store) fn rounds(file: &FileIdentity, sync: impl Fn(&Connection) -
         }
         keeper.execute_batch("COMMIT")?;
         let log = log(&connection, "NOOP")?;
-        if log.pages - log.copied <= LITTLE || log.copied == copied {
+        if log.pages - log.copied <= FEW_PAGES || log.copied == copied {
             break;
         }
         copied = log.copied;

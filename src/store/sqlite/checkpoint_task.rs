@@ -8,10 +8,10 @@ use std::{
 use crate::store::{
     Error, Result,
     sqlite::{
-        checkpoint::{self, Checkpointed},
+        checkpoint::{self, CheckpointOutcome},
         connection::log,
         file_identity::FileIdentity,
-        group_commit::{Writer, WriterSeat},
+        group_commit::{Writer, WriterState},
     },
 };
 
@@ -20,7 +20,7 @@ const BETWEEN_WARNINGS: Duration = Duration::from_secs(10);
 
 impl Writer {
     /// Starts a checkpoint, which copies the WAL into the file, if the WAL is long. To be called after a commit.
-    pub fn copy_if_due(&self, seat: &mut WriterSeat) {
+    pub fn checkpoint_if_due(&self, seat: &mut WriterState) {
         if seat.connection.as_ref().is_some_and(|connection| seat.copying.is_due(connection)) {
             seat.copying.underway = true;
             let (writer, file) = (self.clone(), seat.file.clone());
@@ -32,14 +32,14 @@ impl Writer {
         let mut pause = checkpoint::PAUSE;
         loop {
             match self.copy_once(file.clone()).await {
-                Ok(Checkpointed::Done) => return,
-                Ok(Checkpointed::Refused) => {
+                Ok(CheckpointOutcome::Done) => return,
+                Ok(CheckpointOutcome::SyncFailed) => {
                     self.refused_copies.fetch_add(1, Ordering::Relaxed);
                     return self.warn_of_log(&file).await;
                 }
                 // An import has the writer lock, or a reader still needs an old snapshot.
-                Ok(Checkpointed::Left) | Err(Error::Busy) => {}
-                Err(_) if self.sit().await.is_ok_and(|seat| seat.closed) => return,
+                Ok(CheckpointOutcome::Incomplete) | Err(Error::Busy) => {}
+                Err(_) if self.lock_writer().await.is_ok_and(|seat| seat.closed) => return,
                 Err(error) => {
                     tracing::warn!(%error, "the log of the database could not be copied into it, and becomes longer");
                     pause = checkpoint::LONG_PAUSE;
@@ -53,7 +53,7 @@ impl Writer {
     /// Logs an error each time a WAL that is no longer copied has doubled in size, until the writer is closed.
     async fn warn_of_log(&self, file: &FileIdentity) {
         let mut warned = 0;
-        while !self.sit().await.is_ok_and(|seat| seat.closed) {
+        while !self.lock_writer().await.is_ok_and(|seat| seat.closed) {
             let bytes = file.log_length();
             if bytes >= 2 * warned {
                 warned = bytes.max(1);
@@ -64,10 +64,10 @@ impl Writer {
         }
     }
 
-    async fn copy_once(&self, file: Arc<FileIdentity>) -> Result<Checkpointed> {
+    async fn copy_once(&self, file: Arc<FileIdentity>) -> Result<CheckpointOutcome> {
         let broke_off = |error: tokio::task::JoinError| Error::Unavailable(error.to_string());
         if !tokio::task::spawn_blocking(move || checkpoint::rounds(&file, checkpoint::sync)).await.map_err(broke_off)?? {
-            return Ok(Checkpointed::Refused);
+            return Ok(CheckpointOutcome::SyncFailed);
         }
         let sole = self.sole().await?;
         let last = move || {
@@ -78,7 +78,7 @@ impl Writer {
                     None => !seat.closed,
                 };
                 seat.copying.underway = left;
-                Ok(if left { Checkpointed::Left } else { Checkpointed::Done })
+                Ok(if left { CheckpointOutcome::Incomplete } else { CheckpointOutcome::Done })
             })
         };
         tokio::task::spawn_blocking(last).await.map_err(broke_off)?

@@ -7,7 +7,7 @@ use rusqlite::{Connection, OpenFlags, Statement, config::DbConfig};
 use crate::store::{
     Result,
     rows::Cells,
-    slow_statements::Watch,
+    slow_statements::StatementTimer,
     sql::{Param, Sql},
 };
 
@@ -66,7 +66,7 @@ pub(in crate::store) fn log(connection: &Connection, checkpoint: &str) -> Result
 
 /// Runs a statement and returns its rows, each decoded by `decode`.
 pub(in crate::store) fn read<T>(connection: &Connection, sql: &Sql, decode: &impl Fn(&mut Cells<'_>) -> Result<T>) -> Result<Vec<T>> {
-    let _watch = Watch::one(sql);
+    let _watch = StatementTimer::one(sql);
     let mut statement = connection.prepare_cached(&sql.for_sqlite())?;
     bind(&mut statement, sql.params())?;
     let mut rows = statement.raw_query();

@@ -14,7 +14,7 @@ use crate::store::{
     Error, Result,
     sqlite::{
         connection::{self, LOG, beside},
-        stale_files::{as_it_is, holds_something, refuse_foreign_log, unfolded},
+        stale_files::{holds_something, open_ignoring_wal, open_keeping_wal, refuse_foreign_log},
     },
 };
 
@@ -38,8 +38,8 @@ pub(in crate::store) fn copy(from: &Path, source: CopySource, to: &Path, progres
     refuse_foreign_log(from)?;
     let source = match source {
         CopySource::Live => connection::open(from)?,
-        CopySource::AtRest if holds_something(&beside(from, LOG)) => unfolded(from)?,
-        CopySource::AtRest => as_it_is(from)?,
+        CopySource::AtRest if holds_something(&beside(from, LOG)) => open_keeping_wal(from)?,
+        CopySource::AtRest => open_ignoring_wal(from)?,
     };
     let mut target = Connection::open(to)?;
     source.execute_batch("BEGIN; SELECT 1 FROM sqlite_schema")?;

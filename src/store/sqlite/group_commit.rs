@@ -37,10 +37,10 @@ use crate::store::{
     last_failure::LastFailure,
     limits::WRITE_WAIT,
     rows::Cells,
-    slow_statements::Watch,
+    slow_statements::StatementTimer,
     sql::Sql,
     sqlite::{
-        checkpoint::Copying,
+        checkpoint::CheckpointTrigger,
         connection::{bind, open_writer, read},
         file_identity::FileIdentity,
         library,
@@ -61,22 +61,22 @@ const KEPT_PAGES: u32 = 2000;
 const GROUP_PAGES: u32 = 8000;
 
 /// The most checks whether a group still grows; and the number of turns at which a group is committed without further checks.
-const LOOKS: u32 = 8;
-const ENOUGH: usize = 64;
+const MAX_GROUP_CHECKS: u32 = 8;
+const FULL_GROUP: usize = 64;
 
 /// The pause between two attempts to get SQLite's write lock while another process holds it.
-const POLL: Duration = Duration::from_millis(1);
+const LOCK_POLL_PAUSE: Duration = Duration::from_millis(1);
 
-/// A process that writes without a pause for `STRETCH` releases the write lock for `BREATH`: other processes poll for the lock, and would
-/// starve otherwise.
-const STRETCH: Duration = Duration::from_millis(200);
-const BREATH: Duration = Duration::from_millis(3);
+/// A process that writes without a pause for `MAX_UNYIELDED` releases the write lock for `YIELD_PAUSE`: other processes poll for the lock,
+/// and would starve otherwise.
+const MAX_UNYIELDED: Duration = Duration::from_millis(200);
+const YIELD_PAUSE: Duration = Duration::from_millis(3);
 
 /// The state of the writer. The task that holds the lock on it (the writer lock) may write.
-pub(in crate::store) struct WriterSeat {
+pub(in crate::store) struct WriterState {
     pub(in crate::store) file: Arc<FileIdentity>,
     pub(in crate::store) connection: Option<Connection>,
-    pub(in crate::store) copying: Copying,
+    pub(in crate::store) copying: CheckpointTrigger,
     /// Whether the writer is closed for good.
     pub(in crate::store) closed: bool,
     group: Option<Group>,
@@ -96,39 +96,40 @@ struct Group {
 /// The single writer of a file: its state, behind a lock that is also the queue of waiting writers.
 #[derive(Clone)]
 pub(in crate::store) struct Writer {
-    seat: Arc<Queue<WriterSeat>>,
+    seat: Arc<Queue<WriterState>>,
     last_failure: LastFailure,
     /// How often the disk refused to sync pages that a checkpoint had copied from the WAL.
     pub(super) refused_copies: Arc<AtomicU64>,
 }
 
 /// The writer lock while it is held.
-type TakenSeat = OwnedMutexGuard<WriterSeat>;
+type WriterLockGuard = OwnedMutexGuard<WriterState>;
 
 /// Sole use of the file for writing, without a transaction: holds the writer lock until it is dropped.
 ///
-/// The writer lock is in a mutex for the same reason as in [`WriterTurn`].
-pub(in crate::store) struct Sole(Mutex<TakenSeat>);
+/// The writer lock is in a mutex for the same reason as in [`GroupMember`].
+pub(in crate::store) struct ExclusiveWriter(Mutex<WriterLockGuard>);
 
-/// A transaction on its own connection that keeps all other writers out. Dropped without [`Alone::commit`], it leaves nothing behind.
-pub(in crate::store) struct Alone {
+/// A transaction on its own connection that keeps all other writers out. Dropped without [`ExclusiveTransaction::commit`], it leaves
+/// nothing behind.
+pub(in crate::store) struct ExclusiveTransaction {
     connection: Connection,
     file: Arc<FileIdentity>,
-    _sole: Sole,
+    _sole: ExclusiveWriter,
 }
 
-/// One writer's turn: its savepoint in the group, and the writer lock. Dropped without [`WriterTurn::commit`], it leaves nothing behind.
-pub(in crate::store) struct WriterTurn {
+/// One writer's turn: its savepoint in the group, and the writer lock. Dropped without [`GroupMember::commit`], it leaves nothing behind.
+pub(in crate::store) struct GroupMember {
     /// In a mutex: a connection cannot be shared between threads, but a value that holds a turn must be.
-    seat: Mutex<TakenSeat>,
+    seat: Mutex<WriterLockGuard>,
     ended: bool,
 }
 
 impl Writer {
     /// Creates the writer of a file. Once the WAL has `pages` pages, a checkpoint copies it into the file.
     pub fn new(file: Arc<FileIdentity>, pages: u32) -> Self {
-        let (copying, last_failure) = (Copying::new(pages), LastFailure::default());
-        let seat = WriterSeat {
+        let (copying, last_failure) = (CheckpointTrigger::new(pages), LastFailure::default());
+        let seat = WriterState {
             file,
             connection: None,
             copying,
@@ -150,16 +151,16 @@ impl Writer {
         self.refused_copies.load(Ordering::Relaxed)
     }
 
-    async fn sit_until(&self, until: Instant) -> Result<TakenSeat> {
+    async fn sit_until(&self, until: Instant) -> Result<WriterLockGuard> {
         tokio::time::timeout_at(until.into(), self.seat.clone().lock_owned()).await.map_err(|_| Error::Busy)
     }
 
-    pub(in crate::store) async fn sit(&self) -> Result<TakenSeat> {
+    pub(in crate::store) async fn lock_writer(&self) -> Result<WriterLockGuard> {
         self.sit_until(Instant::now() + WRITE_WAIT).await
     }
 
     /// Waits for the writer lock and begins a turn: a savepoint in the open group, or in a new group if there is none.
-    pub async fn turn(&self) -> Result<WriterTurn> {
+    pub async fn turn(&self) -> Result<GroupMember> {
         let until = Instant::now() + WRITE_WAIT;
         let mut seat = self.sit_until(until).await?;
         seat.is_open()?;
@@ -172,15 +173,15 @@ impl Writer {
             seat.ending = Some(tokio::spawn(self.clone().end_group()));
         }
         seat.step("SAVEPOINT turn")?;
-        Ok(WriterTurn { seat: Mutex::new(seat), ended: false })
+        Ok(GroupMember { seat: Mutex::new(seat), ended: false })
     }
 
     /// Takes the writer lock, for a transaction that runs on another connection. Commits the open group first.
-    pub async fn sole(&self) -> Result<Sole> {
-        let mut seat = self.sit().await?;
+    pub async fn sole(&self) -> Result<ExclusiveWriter> {
+        let mut seat = self.lock_writer().await?;
         seat.is_open()?;
         self.commit_group(&mut seat);
-        Ok(Sole(Mutex::new(seat)))
+        Ok(ExclusiveWriter(Mutex::new(seat)))
     }
 
     /// Commits the group that was just opened. The task queues up for the writer lock after all writers that wait for it: they are the
@@ -191,7 +192,7 @@ impl Writer {
             let mut seat = self.seat.clone().lock_owned().await;
             // There is no group if `sole` or `close` took the writer lock first: both commit the group.
             let Some(Group { waiting }) = &seat.group else { return };
-            if waiting.len() == before || waiting.len() >= ENOUGH || look == LOOKS {
+            if waiting.len() == before || waiting.len() >= FULL_GROUP || look == MAX_GROUP_CHECKS {
                 return self.commit_group(&mut seat);
             }
             before = waiting.len();
@@ -204,16 +205,16 @@ impl Writer {
     /// Commits the group, if there is one, notifies every writer in it of the outcome, and starts a checkpoint if one is due. The calling
     /// thread itself waits for the disk: switching to a blocking thread and back would take a considerable part of the time of a group. The
     /// runtime has one more thread for it (`cli`).
-    fn commit_group(&self, seat: &mut WriterSeat) {
+    fn commit_group(&self, seat: &mut WriterState) {
         if seat.group.is_some() {
             wake_another();
             seat.commit();
-            self.copy_if_due(seat);
+            self.checkpoint_if_due(seat);
         }
     }
 
     /// Begins a transaction on a new connection, to which the PRAGMAs `settings` are applied. It keeps all other writers out.
-    pub async fn alone(&self, settings: &str) -> Result<Alone> {
+    pub async fn alone(&self, settings: &str) -> Result<ExclusiveTransaction> {
         let until = Instant::now() + WRITE_WAIT;
         let sole = self.sole().await?;
         let file = sole.with(|seat| seat.file.clone());
@@ -223,7 +224,7 @@ impl Writer {
         // A mutable reference, since a shared reference to the connection cannot be sent to another thread.
         let own = &mut connection;
         begin(until, move || Ok(own.execute_batch("BEGIN IMMEDIATE")?)).await?;
-        Ok(Alone { connection, file, _sole: sole })
+        Ok(ExclusiveTransaction { connection, file, _sole: sole })
     }
 
     /// Commits the open group and closes the connection. Later writes fail.
@@ -243,7 +244,7 @@ fn closed() -> Error {
     Error::Unavailable("the database was closed".to_owned())
 }
 
-impl WriterSeat {
+impl WriterState {
     /// Fails once the writer is closed, so that nothing is written after the last checkpoint.
     fn is_open(&self) -> Result<()> {
         if self.closed { Err(closed()) } else { Ok(()) }
@@ -271,10 +272,10 @@ impl WriterSeat {
     async fn begin(&mut self, until: Instant) -> Result<()> {
         let now = Instant::now();
         match &mut self.stretch {
-            Some((since, last)) if now.duration_since(*last) < BREATH => {
-                if now.duration_since(*since) > STRETCH {
+            Some((since, last)) if now.duration_since(*last) < YIELD_PAUSE => {
+                if now.duration_since(*since) > MAX_UNYIELDED {
                     self.stretch = None;
-                    tokio::time::sleep(BREATH).await;
+                    tokio::time::sleep(YIELD_PAUSE).await;
                 }
             }
             _ => self.stretch = Some((now, now)),
@@ -327,13 +328,13 @@ impl WriterSeat {
     }
 }
 
-impl Sole {
-    pub fn with<T>(&self, work: impl FnOnce(&mut WriterSeat) -> T) -> T {
+impl ExclusiveWriter {
+    pub fn with<T>(&self, work: impl FnOnce(&mut WriterState) -> T) -> T {
         work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-impl Alone {
+impl ExclusiveTransaction {
     pub fn connection(&self) -> &Connection {
         &self.connection
     }
@@ -356,7 +357,7 @@ impl Alone {
     }
 }
 
-impl WriterTurn {
+impl GroupMember {
     fn with<T>(&self, work: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
         let mut seat = self.seat.lock().unwrap_or_else(PoisonError::into_inner);
         if seat.group.is_none() {
@@ -389,7 +390,7 @@ impl WriterTurn {
     /// Runs a statement and returns the number of rows that it changed.
     pub fn run(&self, sql: &Sql) -> Result<u64> {
         self.with(|connection| {
-            let _watch = Watch::one(sql);
+            let _watch = StatementTimer::one(sql);
             let mut statement = connection.prepare_cached(&sql.for_sqlite())?;
             bind(&mut statement, sql.params())?;
             Ok(statement.raw_execute()? as u64)
@@ -425,7 +426,7 @@ impl WriterTurn {
     }
 }
 
-impl Drop for WriterTurn {
+impl Drop for GroupMember {
     fn drop(&mut self) {
         if self.ended {
             return;
@@ -455,7 +456,7 @@ fn wake_another() {
 async fn begin(until: Instant, mut attempt: impl FnMut() -> Result<()>) -> Result<()> {
     loop {
         match attempt() {
-            Err(Error::Busy) if Instant::now() < until => tokio::time::sleep(POLL).await,
+            Err(Error::Busy) if Instant::now() < until => tokio::time::sleep(LOCK_POLL_PAUSE).await,
             outcome => return outcome,
         }
     }
@@ -466,7 +467,7 @@ mod tests {
     use rusqlite::Connection;
     use tokio::sync::Notify;
 
-    use super::{Arc, ENOUGH, GROUP_PAGES, Writer};
+    use super::{Arc, FULL_GROUP, GROUP_PAGES, Writer};
     use crate::store::{
         sql::{Param, Sql},
         sqlite::file_identity::opened,
@@ -510,7 +511,7 @@ mod tests {
         file.execute_batch("PRAGMA journal_mode = WAL; CREATE TABLE t (n INTEGER NOT NULL)").unwrap();
         let pages = || file.query_row("PRAGMA wal_checkpoint(NOOP)", (), |row| row.get::<_, i64>(1)).unwrap();
         let writer = Writer::new(opened(&path), 1000);
-        for (turns, commits) in [(1, 1..=1), (20, 1..=1), (10 * ENOUGH, 2..=20)] {
+        for (turns, commits) in [(1, 1..=1), (20, 1..=1), (10 * FULL_GROUP, 2..=20)] {
             let before = pages();
             let came = (0..=turns).map(|_| Arc::new(Notify::new())).collect::<Vec<_>>();
             came[0].notify_one();

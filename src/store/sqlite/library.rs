@@ -127,7 +127,7 @@ pub(in crate::store) fn sync_file(connection: &Connection) -> Result<()> {
 
 /// Switches on the query planner stability guarantee (QPSG) of a connection of sqlx; returns whether that succeeded. The caller holds the
 /// lock of `handle`, so that no other thread uses the connection.
-pub(in crate::store) fn keep_plans(handle: NonNull<ffi::sqlite3>) -> bool {
+pub(in crate::store) fn enable_stable_query_plans(handle: NonNull<ffi::sqlite3>) -> bool {
     let mut enabled: c_int = 0;
     // SAFETY: the caller holds the lock of the handle; the option takes an int and a pointer to an int, which outlives the call.
     let code = unsafe { ffi::sqlite3_db_config(handle.as_ptr(), ffi::SQLITE_DBCONFIG_ENABLE_QPSG, 1 as c_int, &raw mut enabled) };

@@ -1,9 +1,9 @@
 //! The reader pool: read-only SQLite connections whose statements run inline, on the calling thread.
 //!
 //! sqlx gives each SQLite connection a thread of its own; switching to that thread and back costs several times as much as a look-up by
-//! key. A statement whose work is not bounded by keys ([`Reach::Rows`]) may take a limited number of steps inline, which is enough for most
-//! pages of a list. Beyond that number it starts again on one of the runtime's blocking threads, and is stopped there once no caller waits
-//! for it.
+//! key. A statement whose work is not bounded by keys ([`RowBound::Rows`]) may take a limited number of steps inline, which is enough for
+//! most pages of a list. Beyond that number it starts again on one of the runtime's blocking threads, and is stopped there once no caller
+//! waits for it.
 //!
 //! Each thread uses one connection (`reader_slots`): otherwise the memory that SQLite writes at each statement would move between the
 //! caches of the cores, and so would the lock of a common list.
@@ -23,11 +23,11 @@ use crate::store::{
     Error, Result,
     lock::lock,
     rows::Cells,
-    sql::{Reach, Sql},
+    sql::{RowBound, Sql},
     sqlite::{
         connection::{open as open_file, read},
         file_identity::FileIdentity,
-        reader_slots::{Spot, Spots},
+        reader_slots::{PerThread, ThreadSlot},
     },
 };
 
@@ -35,7 +35,7 @@ use crate::store::{
 pub(in crate::store) struct Readers {
     file: Arc<FileIdentity>,
     /// Idle connections for statements that run inline, a list for each thread.
-    spots: Spots<Vec<ReadConnection>>,
+    spots: PerThread<Vec<ReadConnection>>,
     /// Idle connections for statements that run on a blocking thread.
     elsewhere: IdleReaders,
     /// Limits the number of unbounded statements, so that they cannot take every blocking thread. A statement counts until it has ended,
@@ -45,24 +45,24 @@ pub(in crate::store) struct Readers {
 }
 
 /// Connections that are open and not in use. There are never more of them than threads that read.
-type IdleReaders = Spot<Vec<ReadConnection>>;
+type IdleReaders = ThreadSlot<Vec<ReadConnection>>;
 
 /// A connection that cannot write.
 struct ReadConnection {
     connection: Connection,
     /// How much longer the statement may run. `None`: to its end.
-    left: Arc<Mutex<Option<Left>>>,
+    left: Arc<Mutex<Option<ReadBudget>>>,
 }
 
 /// How much longer a statement may run.
-enum Left {
+enum ReadBudget {
     /// Inline: how many more progress checks the statement may reach, and the time at which it is stopped.
     Asks(u32, Instant),
     /// On a blocking thread: as long as a caller waits for the statement.
     WhileWanted(Weak<()>),
 }
 
-impl Left {
+impl ReadBudget {
     fn is_none(&self) -> bool {
         match self {
             Self::Asks(asks, _) => *asks == 0,
@@ -79,10 +79,10 @@ impl Left {
 
 /// The number of progress checks that an inline statement may reach. They take a quarter of a millisecond, enough to find and read a long
 /// page of a list.
-const ASKS: u32 = 50;
+const PROGRESS_CHECKS: u32 = 50;
 
 /// The longest time that a statement runs inline. It is reached if the pages that the statement reads have to come from a disk.
-const ON_THE_SPOT: Duration = Duration::from_millis(1);
+const INLINE_TIME_LIMIT: Duration = Duration::from_millis(1);
 
 /// The steps of SQLite's virtual machine, of some ten nanoseconds each, from one progress check to the next.
 const STEPS: i32 = 500;
@@ -97,10 +97,10 @@ impl Readers {
     pub fn new(file: Arc<FileIdentity>, unbounded: u32) -> Arc<Self> {
         Arc::new(Self {
             file,
-            spots: Spots::default(),
+            spots: PerThread::default(),
             elsewhere: IdleReaders::default(),
             unbounded: Arc::new(Semaphore::new(unbounded.max(1) as usize)),
-            on_the_spot: ON_THE_SPOT,
+            on_the_spot: INLINE_TIME_LIMIT,
         })
     }
 
@@ -116,9 +116,11 @@ impl Readers {
             return Err(closed());
         }
         let on_the_spot = match sql.reach() {
-            Reach::Keys => self.run(self.spots.here(), &sql, &decode, None)?,
-            Reach::Rows => self.run(self.spots.here(), &sql, &decode, Some(Left::Asks(ASKS, Instant::now() + self.on_the_spot)))?,
-            Reach::Table => None,
+            RowBound::Keys => self.run(self.spots.here(), &sql, &decode, None)?,
+            RowBound::Rows => {
+                self.run(self.spots.here(), &sql, &decode, Some(ReadBudget::Asks(PROGRESS_CHECKS, Instant::now() + self.on_the_spot)))?
+            }
+            RowBound::Table => None,
         };
         if let Some(rows) = on_the_spot {
             return Ok(rows);
@@ -130,7 +132,7 @@ impl Readers {
         };
         let permit = self.unbounded.clone().acquire_owned().await.map_err(|_| closed())?;
         let waiting = Arc::new(());
-        let (readers, left) = (self.clone(), Left::WhileWanted(Arc::downgrade(&waiting)));
+        let (readers, left) = (self.clone(), ReadBudget::WhileWanted(Arc::downgrade(&waiting)));
         let request = tracing::Span::current();
         let read = tokio::task::spawn_blocking(move || {
             let _request = request.enter();
@@ -149,7 +151,7 @@ impl Readers {
         idle: &IdleReaders,
         sql: &Sql,
         decode: &impl Fn(&mut Cells<'_>) -> Result<T>,
-        left: Option<Left>,
+        left: Option<ReadBudget>,
     ) -> Result<Option<Vec<T>>> {
         // Taken out before the `match`, which would hold the lock while a connection is opened.
         let reader = idle.lock().pop();
@@ -159,7 +161,7 @@ impl Readers {
         };
         *lock(&reader.left) = left;
         let rows = match read(&reader.connection, sql, decode) {
-            Err(_) if lock(&reader.left).as_ref().is_some_and(Left::is_none) => None,
+            Err(_) if lock(&reader.left).as_ref().is_some_and(ReadBudget::is_none) => None,
             // A connection whose statement failed is not used again, since the connection itself may be damaged.
             rows => Some(rows?),
         };
@@ -171,7 +173,7 @@ impl Readers {
         // The path may lead to another file by now, which has other records.
         self.file.check()?;
         let connection = open(self.file.path())?;
-        let left = Arc::<Mutex<Option<Left>>>::default();
+        let left = Arc::<Mutex<Option<ReadBudget>>>::default();
         let asked = left.clone();
         let is_enough = move || {
             lock(&asked).as_mut().is_some_and(|left| {
@@ -223,13 +225,13 @@ mod tests {
         let (readers, hurried) = (bounded(Duration::from_secs(3600)), bounded(Duration::ZERO));
         let here = current().id();
         // Reads this many rows; returns on which threads they were read.
-        let up_to = async |readers: &Arc<Readers>, number: i64, reach: Reach| -> Result<Vec<ThreadId>> {
+        let up_to = async |readers: &Arc<Readers>, number: i64, reach: RowBound| -> Result<Vec<ThreadId>> {
             let numbers = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < $1) SELECT i FROM n";
             let mut sql = Sql::fixed(numbers).with(Param::Integer(number));
             match reach {
-                Reach::Keys => {}
-                Reach::Rows => _ = sql.unbounded(),
-                Reach::Table => _ = sql.of_a_table(),
+                RowBound::Keys => {}
+                RowBound::Rows => _ = sql.unbounded(),
+                RowBound::Table => _ = sql.of_a_table(),
             }
             let rows = readers.all(sql, None, |cells| Ok((cells.take::<i64>()?, current().id()))).await?;
             // Each row arrives once, even if the statement was started again.
@@ -239,10 +241,10 @@ mod tests {
             Ok(threads)
         };
         for _ in 0..3 {
-            assert_eq!(up_to(&readers, 1_000, Reach::Rows).await.unwrap(), [here]);
-            assert_eq!(up_to(&readers, 100_000, Reach::Keys).await.unwrap(), [here], "its keys bound it");
+            assert_eq!(up_to(&readers, 1_000, RowBound::Rows).await.unwrap(), [here]);
+            assert_eq!(up_to(&readers, 100_000, RowBound::Keys).await.unwrap(), [here], "its keys bound it");
             for (readers, number, reach) in
-                [(&readers, 100_000, Reach::Rows), (&readers, 1_000, Reach::Table), (&hurried, 1_000, Reach::Rows)]
+                [(&readers, 100_000, RowBound::Rows), (&readers, 1_000, RowBound::Table), (&hurried, 1_000, RowBound::Rows)]
             {
                 let threads = up_to(readers, number, reach).await.unwrap();
                 assert!(threads.len() == 1 && threads[0] != here, "{threads:?}");
@@ -252,7 +254,7 @@ mod tests {
         assert_eq!((readers.spots.here().lock().len(), readers.elsewhere.lock().len()), (1, 1));
         hurried.close().await;
         readers.close().await;
-        for reach in [Reach::Keys, Reach::Rows, Reach::Table] {
+        for reach in [RowBound::Keys, RowBound::Rows, RowBound::Table] {
             assert!(up_to(&readers, 1, reach).await.is_err());
         }
     }

@@ -18,32 +18,32 @@ thread_local! {
     static NUMBER: usize = THREADS.fetch_add(1, Ordering::Relaxed);
 }
 
-pub(in crate::store) struct Spots<T>(Vec<Spot<T>>);
+pub(in crate::store) struct PerThread<T>(Vec<ThreadSlot<T>>);
 
 /// A value behind a lock, aligned so that two locks do not share a cache line.
 #[derive(Default)]
 #[repr(align(128))]
-pub(in crate::store) struct Spot<T>(Mutex<T>);
+pub(in crate::store) struct ThreadSlot<T>(Mutex<T>);
 
-impl<T> Spot<T> {
+impl<T> ThreadSlot<T> {
     pub fn lock(&self) -> MutexGuard<'_, T> {
         lock(&self.0)
     }
 }
 
-impl<T: Default> Default for Spots<T> {
+impl<T: Default> Default for PerThread<T> {
     fn default() -> Self {
-        Self(std::iter::repeat_with(Spot::default).take(SPOTS).collect())
+        Self(std::iter::repeat_with(ThreadSlot::default).take(SPOTS).collect())
     }
 }
 
-impl<T> Spots<T> {
+impl<T> PerThread<T> {
     /// Returns the slot of the calling thread.
-    pub fn here(&self) -> &Spot<T> {
+    pub fn here(&self) -> &ThreadSlot<T> {
         &self.0[NUMBER.with(|number| number % SPOTS)]
     }
 
-    pub fn all(&self) -> impl Iterator<Item = &Spot<T>> {
+    pub fn all(&self) -> impl Iterator<Item = &ThreadSlot<T>> {
         self.0.iter()
     }
 }

@@ -40,7 +40,8 @@ pub(in crate::store) fn refuse_foreign_log(path: &Path) -> Result<()> {
         return Ok(());
     }
     // A file that cannot be read is reported by SQLite when the database is opened.
-    let ids = as_it_is(path).and_then(|file| application_id(&file)).and_then(|own| Ok((own, application_id(&unfolded(path)?)?)));
+    let ids =
+        open_ignoring_wal(path).and_then(|file| application_id(&file)).and_then(|own| Ok((own, application_id(&open_keeping_wal(path)?)?)));
     match ids {
         Ok((own, of_log)) if own != of_log => Err(Error::Unusable(format!(
             "`{log}` does not belong to `{file}`: a server that was killed left it there, and another file was put in the place of its \
@@ -57,14 +58,14 @@ pub(in crate::store) fn holds_something(path: &Path) -> bool {
 }
 
 /// Opens a read-only connection that sees the file without its WAL. SQLite keeps no locks for it.
-pub(in crate::store) fn as_it_is(path: &Path) -> Result<Connection> {
+pub(in crate::store) fn open_ignoring_wal(path: &Path) -> Result<Connection> {
     let path = percent_encode(path.as_os_str().as_encoded_bytes(), NON_ALPHANUMERIC);
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     Ok(Connection::open_with_flags(format!("file:{path}?immutable=1"), flags)?)
 }
 
 /// Opens a connection that sees the file with its WAL, and runs no checkpoint when it is closed.
-pub(in crate::store) fn unfolded(path: &Path) -> Result<Connection> {
+pub(in crate::store) fn open_keeping_wal(path: &Path) -> Result<Connection> {
     let connection = connection::open(path)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     Ok(connection)

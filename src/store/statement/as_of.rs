@@ -22,7 +22,7 @@ use crate::{
     },
     store::{
         Db, Error, Result,
-        sql::{FENCE, Param, Sql},
+        sql::{Param, SUBQUERY_FENCE, Sql},
         statement::pages::{PageSource, PagedRow, page_sql},
     },
 };
@@ -36,9 +36,9 @@ pub(in crate::store) trait MovingRow: PagedRow {
 /// SQL for the snapshot at which its own statement runs: on SQLite the number of the last move and that of the store's last arrival, on
 /// PostgreSQL the transaction snapshot. On a standby a transaction snapshot does not name the transactions that still run; there the SQL
 /// names the store's newest visible transactions.
-const NUMBERS: &str = "(SELECT 'numbers:' || COALESCE((SELECT seq FROM sqlite_sequence WHERE name = 'former_places'), 0) || ':' || \
+const SQLITE_SNAPSHOT: &str = "(SELECT 'numbers:' || COALESCE((SELECT seq FROM sqlite_sequence WHERE name = 'former_places'), 0) || ':' || \
      COALESCE((SELECT value FROM counters WHERE store_id = $1 AND name = 'arrivals'), 0))";
-const SNAPSHOT: &str = "(SELECT CASE WHEN pg_is_in_recovery() THEN \
+const POSTGRES_SNAPSHOT: &str = "(SELECT CASE WHEN pg_is_in_recovery() THEN \
      CONCAT('standby:', pg_snapshot_xmin(pg_current_snapshot()), ':', \
          (SELECT STRING_AGG(DISTINCT transaction_id::text, ',') FROM changes \
           WHERE store_id = $1 AND transaction_id >= pg_snapshot_xmin(pg_current_snapshot())::text::bigint)) \
@@ -73,7 +73,7 @@ impl Committed {
     }
 
     /// Adds the condition that a row of the list has not moved since the snapshot. `id` is the id column of the source.
-    fn push_standing(&self, sql: &mut Sql, table: &str, id: &str) {
+    fn push_unmoved(&self, sql: &mut Sql, table: &str, id: &str) {
         // `+ 0` makes it an expression, since PostgreSQL has statistics for columns only. With statistics it would estimate a plan for each
         // number to be cheaper than one plan for all, and plan every page anew.
         self.push(sql, "(placed_by + 0)");
@@ -86,7 +86,7 @@ impl Committed {
     }
 
     /// Adds the conditions on `former_places` that find the sort position at the snapshot of each row that has moved since.
-    fn push_left(&self, sql: &mut Sql, table: &str) {
+    fn push_moved(&self, sql: &mut Sql, table: &str) {
         let of_list = format!("store_id = $1 AND list = '{table}' AND left_by");
         if let Self::Through { move_number, .. } = self {
             // The row's first move after the snapshot. `left_rows` tests separately whether the row had arrived by the snapshot.
@@ -135,7 +135,7 @@ impl Committed {
 }
 
 /// Returns the column by which rows from a source are sorted; `sort` is the column of the table.
-fn place<'a>(source: &PageSource<'_>, sort: &'a str) -> &'a str {
+fn sort_column<'a>(source: &PageSource<'_>, sort: &'a str) -> &'a str {
     source.order.map_or(sort, |(at, _)| at)
 }
 
@@ -192,7 +192,7 @@ impl Db {
                 push_total(&mut sql);
                 sql
             };
-            return self.walk_beside(list, page, count).await;
+            return self.page_with_separate_count(list, page, count).await;
         }
         let end = list.conditions.as_str().len();
         push_total(&mut list.conditions);
@@ -209,7 +209,7 @@ impl Db {
         M: FnOnce(&mut Sql),
     {
         if !page.count || page.after.is_some() {
-            return self.walk_beside(list, page, || count).await;
+            return self.page_with_separate_count(list, page, || count).await;
         }
         let MovingList { source, mut conditions, .. } = list;
         conditions.unbounded();
@@ -217,7 +217,12 @@ impl Db {
     }
 
     /// [`Db::walk`] with a total, if the request wants one, that a separate statement counts.
-    async fn walk_beside<T, M>(&self, list: MovingList<'_, M>, page: &PageRequest, count: impl FnOnce() -> Sql) -> Result<Page<T>>
+    async fn page_with_separate_count<T, M>(
+        &self,
+        list: MovingList<'_, M>,
+        page: &PageRequest,
+        count: impl FnOnce() -> Sql,
+    ) -> Result<Page<T>>
     where
         T: MovingRow + Send + 'static,
         M: FnOnce(&mut Sql),
@@ -231,13 +236,13 @@ impl Db {
     where
         T: MovingRow + Send + 'static,
     {
-        let moment = if self.backend() == DbBackend::Sqlite { NUMBERS } else { SNAPSHOT };
+        let moment = if self.backend() == DbBackend::Sqlite { SQLITE_SNAPSHOT } else { POSTGRES_SNAPSHOT };
         let (size, is_counted) = (page.size, total.is_some());
         let sql = match total {
             None => page_sql::<T>(source, conditions, page, Some(moment)),
             Some(Total::Kept(total)) => page_sql::<T>(source, conditions, page, Some(&format!("{moment}, {total}"))),
             Some(Total::Counted(count)) => {
-                let mut sql = page_sql::<T>(source, conditions, page, Some(&format!("{} AS place_at", place(source, T::SORT))));
+                let mut sql = page_sql::<T>(source, conditions, page, Some(&format!("{} AS place_at", sort_column(source, T::SORT))));
                 let columns = T::COLUMNS;
                 sql.text = format!(
                     "WITH page AS MATERIALIZED ({}) SELECT {columns}, {moment}, (SELECT CASE WHEN COUNT(*) > {size} THEN ({count}) \
@@ -269,13 +274,13 @@ impl Db {
         let MovingList { source, mut conditions, moved } = list;
         let committed = Committed::read(as_of).ok_or_else(|| Error::Damaged("a cursor names no moment of this database".to_owned()))?;
         conditions.push(" AND ");
-        committed.push_standing(&mut conditions, T::TABLE, source.order.map_or("id", |(_, id)| id));
+        committed.push_unmoved(&mut conditions, T::TABLE, source.order.map_or("id", |(_, id)| id));
         // A bound value, so that the statement has the same text for every snapshot.
         let store = conditions.params().first().cloned();
         let conditions = conditions.with(Param::Integer(committed.first_later()));
         let beside = format!(
             "{}, EXISTS (SELECT 1 FROM former_places WHERE store_id = $1 AND list = '{}' AND left_by >= ${})",
-            place(&source, T::SORT),
+            sort_column(&source, T::SORT),
             T::TABLE,
             conditions.params().len()
         );
@@ -307,7 +312,7 @@ impl Db {
         sql.unbounded();
         sql.values.extend(store);
         sql.push(&format!("SELECT {columns}, listed_at FROM (SELECT place_at AS listed_at, row_id AS listed_id FROM former_places WHERE "));
-        committed.push_left(&mut sql, table);
+        committed.push_moved(&mut sql, table);
         sql.push(" AND (place_at, row_id) < (").integer(after.at).push(", ").text(&after.id).push(") AND place_at >= ").integer(from);
         if self.backend() == DbBackend::Sqlite {
             sql.push(&format!(") listed CROSS JOIN {} ON id = listed_id WHERE ", T::BY_ID));
@@ -317,7 +322,7 @@ impl Db {
             // Each row is looked up by itself: PostgreSQL does not know how few rows there are.
             sql.push(&format!(
                 " ORDER BY place_at DESC, row_id DESC) listed \
-                 CROSS JOIN LATERAL (SELECT * FROM {table} WHERE store_id = $1 AND id = listed_id{FENCE}) {table} WHERE "
+                 CROSS JOIN LATERAL (SELECT * FROM {table} WHERE store_id = $1 AND id = listed_id{SUBQUERY_FENCE}) {table} WHERE "
             ));
         }
         let text = std::mem::take(&mut sql.text);

@@ -174,7 +174,7 @@ where
 
 /// Returns the text of a statement from a cache, or builds it. The key of the cache is the entity, the verb, the columns that the statement
 /// sets, and the database.
-fn remembered<E: EntityTrait>(verb: &'static str, set: &[E::Column], backend: DbBackend, build: impl FnOnce() -> String) -> Arc<str> {
+fn cached_sql<E: EntityTrait>(verb: &'static str, set: &[E::Column], backend: DbBackend, build: impl FnOnce() -> String) -> Arc<str> {
     type StatementKey = (TypeId, &'static str, u64, bool);
     static TEXTS: LazyLock<RwLock<HashMap<StatementKey, Arc<str>>>> = LazyLock::new(RwLock::default);
     // One bit per column, by its position; no table has 64 columns.
@@ -194,7 +194,7 @@ type Column<A> = <<A as ActiveModelTrait>::Entity as EntityTrait>::Column;
 /// Returns the statement that inserts a row. Its text is built once for each set of columns.
 pub(in crate::store) fn insert<A: ActiveModelTrait>(row: A, backend: DbBackend) -> Result<Sql> {
     let (columns, values) = set_columns(row);
-    let text = remembered::<A::Entity>("insert", &columns, backend, || {
+    let text = cached_sql::<A::Entity>("insert", &columns, backend, || {
         let mut insert = InsertStatement::new();
         insert.into_table(A::Entity::default().table_ref()).columns(columns.iter().copied());
         insert.values_panic(values.iter().cloned().map(Into::into));
@@ -213,7 +213,7 @@ pub(in crate::store) fn update<A: ActiveModelTrait>(row: A, backend: DbBackend) 
     if key.len() != keys.len() {
         return Err(Error::Damaged(format!("a row of {} was to be changed without its key", A::Entity::default().table_name())));
     }
-    let text = remembered::<A::Entity>("update", &columns, backend, || {
+    let text = cached_sql::<A::Entity>("update", &columns, backend, || {
         let mut update = UpdateStatement::new();
         update.table(A::Entity::default().table_ref()).values(set.iter().map(|(column, value)| (*column, Expr::val(value.clone()))));
         for (column, value) in &key {
@@ -261,9 +261,9 @@ impl Write {
         Ok(())
     }
 
-    /// [`Write::insert`] without waiting for the outcome, as [`Write::run_along`] does.
-    pub(in crate::store) fn insert_along(&self, row: impl ActiveModelTrait) -> Result<()> {
-        self.run_along(insert(row, self.backend())?)
+    /// [`Write::insert`] without waiting for the outcome, as [`Write::run_deferred`] does.
+    pub(in crate::store) fn insert_deferred(&self, row: impl ActiveModelTrait) -> Result<()> {
+        self.run_deferred(insert(row, self.backend())?)
     }
 
     /// Updates the row with this primary key, in the columns that are set in `row`.
@@ -272,9 +272,9 @@ impl Write {
         Ok(())
     }
 
-    /// [`Write::update`] without waiting for the outcome, as [`Write::run_along`] does.
-    pub(in crate::store) fn update_along(&self, row: impl ActiveModelTrait) -> Result<()> {
-        self.run_along(update(row, self.backend())?)
+    /// [`Write::update`] without waiting for the outcome, as [`Write::run_deferred`] does.
+    pub(in crate::store) fn update_deferred(&self, row: impl ActiveModelTrait) -> Result<()> {
+        self.run_deferred(update(row, self.backend())?)
     }
 
     /// Runs a statement and returns the number of rows that it changed.
@@ -282,9 +282,9 @@ impl Write {
         self.run(sql(change.statement(self.backend()))?).await
     }
 
-    /// [`Write::execute`] without waiting for the outcome, as [`Write::run_along`] does.
-    pub(in crate::store) fn execute_along(&self, change: &impl WriteStatement) -> Result<()> {
-        self.run_along(sql(change.statement(self.backend()))?)
+    /// [`Write::execute`] without waiting for the outcome, as [`Write::run_deferred`] does.
+    pub(in crate::store) fn execute_deferred(&self, change: &impl WriteStatement) -> Result<()> {
+        self.run_deferred(sql(change.statement(self.backend()))?)
     }
 
     /// Runs a change with a `RETURNING` clause and returns its rows, each decoded by `decode`.
@@ -353,7 +353,7 @@ mod tests {
         assert!(write.known_users(&[]).await.unwrap().is_empty());
         assert!(write.account_users(&[]).await.unwrap().is_empty());
         assert!(write.label_texts(&[]).await.unwrap().is_empty());
-        write.keep_accounts_of(&[]).await.unwrap();
+        write.lock_accounts_shared(&[]).await.unwrap();
         write.lock_conversations_of(&[]).await.unwrap();
     }
 }

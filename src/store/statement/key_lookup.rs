@@ -18,15 +18,15 @@ use crate::{
         Db, Error, Result,
         db::Reads,
         rows::Cells,
-        sql::{FENCE, Sql, without_nul},
+        sql::{SUBQUERY_FENCE, Sql, without_nul},
         statement::{
-            key_lookup_batch::{RowsByKey, Sought},
+            key_lookup_batch::{LookupTarget, RowsByKey},
             pages::PagedRow,
         },
     },
 };
 
-impl Sought {
+impl LookupTarget {
     /// Returns the statement that reads the rows with these keys. There must be at least one key, and no key twice.
     fn sql<'a>(&self, backend: DbBackend, keys: impl Iterator<Item = &'a str>) -> Sql {
         match self {
@@ -59,7 +59,7 @@ impl Sql {
                 .push("::jsonb) AS wanted) w CROSS JOIN LATERAL (SELECT * FROM ")
                 .push(table)
                 .push(" WHERE store_id = $1 AND id = w.wanted")
-                .push(FENCE)
+                .push(SUBQUERY_FENCE)
                 .push(") ")
                 .push(table);
         }
@@ -70,11 +70,11 @@ impl Sql {
 impl Db {
     /// Returns the row of a store with this id.
     pub(in crate::store) async fn row_by_id<T: PagedRow + Send + 'static>(&self, store: &StoreId, id: &str) -> Result<Option<T>> {
-        self.by_key(Sought::Rows { store: store.clone(), columns: T::COLUMNS, table: T::TABLE }, id, T::decode).await
+        self.by_key(LookupTarget::Rows { store: store.clone(), columns: T::COLUMNS, table: T::TABLE }, id, T::decode).await
     }
 
     /// Returns the row with this key.
-    pub(in crate::store) async fn by_key<T, D>(&self, sought: Sought, key: &str, decode: D) -> Result<Option<T>>
+    pub(in crate::store) async fn by_key<T, D>(&self, sought: LookupTarget, key: &str, decode: D) -> Result<Option<T>>
     where
         T: Send + 'static,
         D: Fn(&mut Cells<'_>) -> Result<T> + Send + 'static,
@@ -92,7 +92,7 @@ impl Db {
         }
     }
 
-    async fn gathered_rows(&self, sought: &Sought, key: &str) -> Option<RowsByKey> {
+    async fn gathered_rows(&self, sought: &LookupTarget, key: &str) -> Option<RowsByKey> {
         let Reads::Postgres(lines) = self.reads() else { return None };
         let (db, lines, asked) = (self.clone(), lines.clone(), sought.clone());
         let look_up = |keys: BTreeSet<String>| async move {
@@ -104,7 +104,7 @@ impl Db {
             }
             Ok(Arc::new(found))
         };
-        self.gathered().ask((sought.clone(), self.replica().is_some()), key, look_up).await
+        self.pending_lookups().ask((sought.clone(), self.replica().is_some()), key, look_up).await
     }
 }
 
@@ -177,7 +177,7 @@ mod tests {
         let other = Fixture::new().await;
         // The store's id distinguishes this statement from those of other tests.
         let columns: &'static str = format!("id, pg_sleep(9.87) AS \"{}\"", fixture.store).leak();
-        let sought = Sought::Rows { store: fixture.store.clone(), columns, table: "tickets" };
+        let sought = LookupTarget::Rows { store: fixture.store.clone(), columns, table: "tickets" };
         let before = statements.load(Ordering::Relaxed);
         let look_ups = join_all((0..5).map(|_| fixture.db.by_key(sought.clone(), "a", |cells| cells.take::<String>())));
         let there = format!("FROM pg_stat_activity WHERE query LIKE '%9.87%{}%' AND pid <> pg_backend_pid()", fixture.store);
@@ -201,7 +201,7 @@ mod tests {
         let fixture = Fixture::open(Some(count)).await;
         fixture.ticket("a", |_| {}).await;
         let columns = if fixture.is_sqlite() { "id, json_extract('{', '$')" } else { "id, 1 / (length(id) - length(id))" };
-        let sought = Sought::Rows { store: fixture.store.clone(), columns, table: "tickets" };
+        let sought = LookupTarget::Rows { store: fixture.store.clone(), columns, table: "tickets" };
         let before = statements.load(Ordering::Relaxed);
         let told = join_all((0..5).map(|_| fixture.db.by_key(sought.clone(), "a", |cells| cells.take::<String>()))).await;
         assert!(told.iter().all(|told| matches!(told, Err(Error::Other(_)))), "{told:?}");

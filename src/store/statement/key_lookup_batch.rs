@@ -6,18 +6,18 @@ use tokio_postgres::Row;
 
 use crate::{
     domain::ids::StoreId,
-    store::{error::Error, postgres::batched_lookup::Gather},
+    store::{error::Error, postgres::batched_lookup::LookupBatcher},
 };
 
 /// The rows that were found, by their keys.
 pub(in crate::store) type RowsByKey = std::result::Result<Arc<HashMap<String, Row>>, Arc<Error>>;
 
 /// The batches of look-ups, by what is looked up and by whether the standby is read.
-pub(in crate::store) type Gathered = Gather<(Sought, bool), RowsByKey>;
+pub(in crate::store) type LookupBatches = LookupBatcher<(LookupTarget, bool), RowsByKey>;
 
 /// The rows to look up by a key. Their first column is the key.
 #[derive(Clone, PartialEq, Eq, Hash)]
-pub(in crate::store) enum Sought {
+pub(in crate::store) enum LookupTarget {
     /// Rows of a statement. The text is the statement up to the list of keys, which follows it.
     Listed(&'static str),
     /// Rows of a store, by their ids.

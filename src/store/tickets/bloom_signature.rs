@@ -27,31 +27,31 @@ use crate::domain::{
 
 /// The bits of a Bloom filter. Both databases store them as a non-negative integer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(in crate::store) struct Marks(i64);
+pub(in crate::store) struct BloomBits(i64);
 
 /// The two Bloom filters of a ticket's field values, named after the columns of `tickets` that hold them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in crate::store) struct ValueMarks {
-    pub field_marks: Marks,
-    pub text_marks: Marks,
+pub(in crate::store) struct FieldBloomBits {
+    pub field_marks: BloomBits,
+    pub text_marks: BloomBits,
 }
 
 /// A Bloom pre-filter, which tests the Bloom filters in one column: a ticket is looked up only if its Bloom filter has all bits of one of
 /// `choices`, or of a choice in `rare`. `choices` is never empty.
 #[derive(Clone, Debug, PartialEq)]
-pub(in crate::store) struct Sieve {
+pub(in crate::store) struct BloomPreFilter {
     pub column: &'static str,
-    pub choices: Vec<Marks>,
-    pub rare: Vec<Rare>,
+    pub choices: Vec<BloomBits>,
+    pub rare: Vec<RareNumberChoices>,
 }
 
 /// Choices of a pre-filter for rare numbers: negative and large numbers. On SQLite these choices apply only if some ticket has such a
 /// number, which a subquery tests once per statement. Otherwise they would only let tickets pass that have other numbers with the same
 /// bits.
 #[derive(Clone, Debug, PartialEq)]
-pub(in crate::store) struct Rare {
+pub(in crate::store) struct RareNumberChoices {
     pub such: FieldTest,
-    pub choices: Vec<Marks>,
+    pub choices: Vec<BloomBits>,
 }
 
 const LABELS: &str = "label_marks";
@@ -64,9 +64,9 @@ const CHOICES: [usize; 8] = [1, 2, 3, 4, 6, 8, 12, 20];
 
 /// Up to this number of values, a pre-filter tests the bits of each value, even if a pre-filter by first characters or magnitudes already
 /// narrows the list.
-const FEW: usize = 8;
+const FEW_VALUES: usize = 8;
 
-impl Marks {
+impl BloomBits {
     pub fn bits(self) -> i64 {
         self.0
     }
@@ -76,57 +76,57 @@ impl Marks {
     }
 }
 
-impl ValueMarks {
+impl FieldBloomBits {
     /// Returns the Bloom filters of the values of one field.
     pub fn of<'a>(field: &FieldId, values: impl IntoIterator<Item = &'a Comparable>) -> Self {
         let of = |value: &Comparable| {
             let folded = value.folded();
-            let rough = Alike::of(value, folded.as_deref()).map(|alike| alike.marks(field));
-            let text_marks = folded.map_or_else(Marks::default, |folded| pairs(field, &folded));
+            let rough = ValueProperty::of(value, folded.as_deref()).map(|alike| alike.marks(field));
+            let text_marks = folded.map_or_else(BloomBits::default, |folded| bigram_bits(field, &folded));
             Self { field_marks: [Some(is(field, value)), rough].into_iter().flatten().collect(), text_marks }
         };
         values.into_iter().map(of).collect()
     }
 }
 
-impl FromIterator<Self> for ValueMarks {
+impl FromIterator<Self> for FieldBloomBits {
     fn from_iter<T: IntoIterator<Item = Self>>(marks: T) -> Self {
         let (fields, texts): (Vec<_>, Vec<_>) = marks.into_iter().map(|one| (one.field_marks, one.text_marks)).unzip();
         Self { field_marks: fields.into_iter().collect(), text_marks: texts.into_iter().collect() }
     }
 }
 
-impl FromIterator<Self> for Marks {
+impl FromIterator<Self> for BloomBits {
     fn from_iter<T: IntoIterator<Item = Self>>(marks: T) -> Self {
         Self(marks.into_iter().fold(0, |all, one| all | one.0))
     }
 }
 
-impl Sieve {
+impl BloomPreFilter {
     /// Returns a pre-filter for tickets that have all bits of any of `marks`. `None`: there are no `marks`, or too many.
-    fn any(column: &'static str, marks: impl IntoIterator<Item = Marks>) -> Option<Self> {
-        Some(Self { column, choices: filled(marks)?, rare: Vec::new() })
+    fn any(column: &'static str, marks: impl IntoIterator<Item = BloomBits>) -> Option<Self> {
+        Some(Self { column, choices: pad_choices(marks)?, rare: Vec::new() })
     }
 
     /// Returns a pre-filter for tickets that have the bits of all `marks`. `None`: there are no bits.
-    fn all(column: &'static str, marks: impl IntoIterator<Item = Marks>) -> Option<Self> {
-        let all: Marks = marks.into_iter().collect();
-        Self::any(column, (all != Marks::default()).then_some(all))
+    fn all(column: &'static str, marks: impl IntoIterator<Item = BloomBits>) -> Option<Self> {
+        let all: BloomBits = marks.into_iter().collect();
+        Self::any(column, (all != BloomBits::default()).then_some(all))
     }
 
     /// Returns the pre-filter for numbers of these magnitudes. `None`: there are too many magnitudes.
-    fn measured(field: &FieldId, magnitudes: RangeInclusive<u64>) -> Option<Self> {
+    fn by_magnitudes(field: &FieldId, magnitudes: RangeInclusive<u64>) -> Option<Self> {
         if magnitudes.clone().count() > MOST_MAGNITUDES {
             return None;
         }
         let within = |least: u64, most: u64| {
             let (least, most) = (least.max(*magnitudes.start()), most.min(*magnitudes.end()));
-            let mut choices: Vec<Marks> = (least..=most).map(|magnitude| Alike::Magnitude(magnitude).marks(field)).collect();
+            let mut choices: Vec<BloomBits> = (least..=most).map(|magnitude| ValueProperty::Magnitude(magnitude).marks(field)).collect();
             if *magnitudes.end() < LARGEST {
                 // The greatest magnitude comes first: half of the whole numbers that pass have it.
                 choices.reverse();
             }
-            filled(choices)
+            pad_choices(choices)
         };
         let Some(choices) = within(1, LARGE - 1) else {
             return Some(Self { column: FIELDS, choices: within(0, LARGEST)?, rare: Vec::new() });
@@ -134,7 +134,7 @@ impl Sieve {
         let rare = [(Test::Below(0.0), within(0, 0)), (Test::Between(LEAST_LARGE, f64::INFINITY), within(LARGE, LARGEST))];
         let rare = rare.into_iter().filter_map(|(test, choices)| {
             let such = FieldTest { field_id: field.clone(), test };
-            choices.map(|choices| Rare { such, choices })
+            choices.map(|choices| RareNumberChoices { such, choices })
         });
         Some(Self { column: FIELDS, choices, rare: rare.collect() })
     }
@@ -145,18 +145,19 @@ impl Sieve {
     /// than the look-ups that it saves.
     fn values(field: &FieldId, values: &[Comparable]) -> [Option<Self>; 2] {
         // `None` if one of the values is an empty text, which has no first character.
-        let alike: Option<BTreeSet<Alike>> = values.iter().map(|value| Alike::of(value, value.folded().as_deref())).collect();
+        let alike: Option<BTreeSet<ValueProperty>> =
+            values.iter().map(|value| ValueProperty::of(value, value.folded().as_deref())).collect();
         let alike = alike.filter(|alike| 2 * alike.len() <= values.len());
-        let numbers: Option<u64> = alike.as_ref().and_then(|alike| alike.iter().map(Alike::numbers).sum());
+        let numbers: Option<u64> = alike.as_ref().and_then(|alike| alike.iter().map(ValueProperty::numbers).sum());
         let whole = values.iter().all(|value| matches!(value, Comparable::Number(number) if number.fract() == 0.0));
-        let most = values.len() > FEW && whole && numbers.is_some_and(|numbers| numbers <= 2 * values.len() as u64);
+        let most = values.len() > FEW_VALUES && whole && numbers.is_some_and(|numbers| numbers <= 2 * values.len() as u64);
         let alike = alike.and_then(|alike| Self::any(FIELDS, alike.into_iter().rev().map(|alike| alike.marks(field))));
         let each = || Self::any(FIELDS, values.iter().map(|value| is(field, value)));
         [if most { None } else { each() }, alike]
     }
 
     /// Returns the number of choices that a ticket's Bloom filter is compared with.
-    pub fn breadth(&self) -> usize {
+    pub fn choice_count(&self) -> usize {
         self.choices.len() + self.rare.iter().map(|rare| rare.choices.len()).sum::<usize>()
     }
 
@@ -165,14 +166,14 @@ impl Sieve {
         let in_fields = match test {
             Test::AllOf(all) => [Self::all(FIELDS, all.iter().map(|value| is(field, value))), None],
             Test::AnyOf(any) => Self::values(field, any),
-            Test::StartsWith(prefix) => [Self::any(FIELDS, Alike::beginning(prefix).map(|alike| alike.marks(field))), None],
-            Test::Above(bound) => [Self::measured(field, magnitude(*bound)..=LARGEST), None],
-            Test::Below(bound) => [Self::measured(field, 0..=magnitude(*bound)), None],
-            Test::Between(min, max) => [Self::measured(field, magnitude(*min)..=magnitude(*max)), None],
+            Test::StartsWith(prefix) => [Self::any(FIELDS, ValueProperty::beginning(prefix).map(|alike| alike.marks(field))), None],
+            Test::Above(bound) => [Self::by_magnitudes(field, magnitude(*bound)..=LARGEST), None],
+            Test::Below(bound) => [Self::by_magnitudes(field, 0..=magnitude(*bound)), None],
+            Test::Between(min, max) => [Self::by_magnitudes(field, magnitude(*min)..=magnitude(*max)), None],
             Test::Present | Test::Absent | Test::NoneOf(_) | Test::Contains(_) => [None, None],
         };
         let in_texts = match test {
-            Test::StartsWith(part) | Test::Contains(part) => Self::all(TEXTS, [pairs(field, part)]),
+            Test::StartsWith(part) | Test::Contains(part) => Self::all(TEXTS, [bigram_bits(field, part)]),
             _ => None,
         };
         in_fields.into_iter().flatten().chain(in_texts)
@@ -181,8 +182,8 @@ impl Sieve {
     /// Returns the pre-filter for a test of labels.
     pub fn of_labels(LabelFilter { operator, label_ids }: &LabelFilter) -> Option<Self> {
         match operator {
-            LabelOperator::ContainsAny => Self::any(LABELS, label_ids.iter().map(|label| Marks::of_labels([label]))),
-            LabelOperator::ContainsAll => Self::all(LABELS, [Marks::of_labels(label_ids)]),
+            LabelOperator::ContainsAny => Self::any(LABELS, label_ids.iter().map(|label| BloomBits::of_labels([label]))),
+            LabelOperator::ContainsAll => Self::all(LABELS, [BloomBits::of_labels(label_ids)]),
             LabelOperator::DoesNotContainAny => None,
         }
     }
@@ -190,8 +191,8 @@ impl Sieve {
 
 /// Returns the choices of a pre-filter: `marks`, with the last of them repeated up to the next of the numbers in [`CHOICES`]. `None`: there
 /// are no `marks`, or too many.
-fn filled(marks: impl IntoIterator<Item = Marks>) -> Option<Vec<Marks>> {
-    let mut choices: Vec<Marks> = marks.into_iter().collect();
+fn pad_choices(marks: impl IntoIterator<Item = BloomBits>) -> Option<Vec<BloomBits>> {
+    let mut choices: Vec<BloomBits> = marks.into_iter().collect();
     let number = CHOICES.into_iter().find(|number| *number >= choices.len())?;
     choices.resize(number, *choices.last()?);
     Some(choices)
@@ -199,13 +200,13 @@ fn filled(marks: impl IntoIterator<Item = Marks>) -> Option<Vec<Marks>> {
 
 /// A property that similar values share: the first character of a text or the magnitude of a number.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-enum Alike {
+enum ValueProperty {
     /// The first character of the folded text.
     Beginning(char),
     Magnitude(u64),
 }
 
-impl Alike {
+impl ValueProperty {
     /// Returns the property of a value. `folded` is the folded text, if the value is a text.
     fn of(value: &Comparable, folded: Option<&str>) -> Option<Self> {
         match value {
@@ -227,7 +228,7 @@ impl Alike {
         }
     }
 
-    fn marks(self, field: &FieldId) -> Marks {
+    fn marks(self, field: &FieldId) -> BloomBits {
         match self {
             Self::Beginning(first) => one(&["begins", field.as_str(), first.encode_utf8(&mut [0; 4])]),
             Self::Magnitude(magnitude) => one(&["measures", field.as_str(), &magnitude.to_string()]),
@@ -236,7 +237,7 @@ impl Alike {
 }
 
 /// Returns the two bits of a whole value.
-fn is(field: &FieldId, value: &Comparable) -> Marks {
+fn is(field: &FieldId, value: &Comparable) -> BloomBits {
     match value {
         Comparable::Text(text) => one(&["text", field.as_str(), text]),
         // The addition turns -0.0 into 0.0, since both zeros are equal.
@@ -267,26 +268,26 @@ fn magnitude(number: f64) -> u64 {
 
 /// Returns the bits of all pairs of neighbouring characters (bigrams) in a folded text. A pair sets one bit, since a search for a part of a
 /// text usually tests several pairs.
-fn pairs(field: &FieldId, folded: &str) -> Marks {
+fn bigram_bits(field: &FieldId, folded: &str) -> BloomBits {
     let seed = number(&hashed(&["pairs", field.as_str()]), 0);
-    let mut marks = Marks::default();
+    let mut marks = BloomBits::default();
     for (one, next) in folded.chars().zip(folded.chars().skip(1)) {
-        marks = Marks(marks.0 | 1 << (mixed(seed ^ u64::from(one) << 32 ^ u64::from(next)) % 63));
-        if marks == FULL {
+        marks = BloomBits(marks.0 | 1 << (splitmix_step(seed ^ u64::from(one) << 32 ^ u64::from(next)) % 63));
+        if marks == ALL_BITS {
             break;
         }
     }
     marks
 }
 
-const FULL: Marks = Marks(i64::MAX);
+const ALL_BITS: BloomBits = BloomBits(i64::MAX);
 
 /// Returns the two bits of a label, a value, a first character or a magnitude. These bits are stored, and so are the bits of pairs. A
 /// change of either hash requires a migration that computes the Bloom filters of all tickets again.
-fn one(parts: &[&str]) -> Marks {
+fn one(parts: &[&str]) -> BloomBits {
     let hash = hashed(parts);
     let first = number(&hash, 0) % 63;
-    Marks(1 << first | 1 << ((first + 1 + number(&hash, 8) % 62) % 63))
+    BloomBits(1 << first | 1 << ((first + 1 + number(&hash, 8) % 62) % 63))
 }
 
 fn hashed(parts: &[&str]) -> [u8; 32] {
@@ -303,7 +304,7 @@ fn number(hash: &[u8; 32], at: usize) -> u64 {
 }
 
 /// Hashes a number with the last step of splitmix64. The hash must be cheap, since a text has many pairs.
-fn mixed(number: u64) -> u64 {
+fn splitmix_step(number: u64) -> u64 {
     let number = (number ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let number = (number ^ number >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
     number ^ number >> 31
@@ -316,11 +317,11 @@ mod tests {
     use super::*;
     use crate::domain::text::fold;
 
-    impl Sieve {
-        fn passes(&self, marks: ValueMarks) -> bool {
-            let Marks(has) = if self.column == TEXTS { marks.text_marks } else { marks.field_marks };
+    impl BloomPreFilter {
+        fn passes(&self, marks: FieldBloomBits) -> bool {
+            let BloomBits(has) = if self.column == TEXTS { marks.text_marks } else { marks.field_marks };
             let rare = self.rare.iter().flat_map(|rare| &rare.choices);
-            self.choices.iter().chain(rare).any(|Marks(wanted)| has & wanted >= *wanted)
+            self.choices.iter().chain(rare).any(|BloomBits(wanted)| has & wanted >= *wanted)
         }
     }
 
@@ -340,8 +341,8 @@ mod tests {
         #[test]
         fn what_passes_a_test_passes_its_sieve(has in values(), others in values(), also in values(), field in ".*", more in "[a-z]") {
             let field = FieldId::from(field);
-            let marks: ValueMarks = [ValueMarks::of(&field, &has), ValueMarks::of(&more.into(), &also)].into_iter().collect();
-            let passes = |test| Sieve::of(&field, &test).all(|sieve| sieve.passes(marks));
+            let marks: FieldBloomBits = [FieldBloomBits::of(&field, &has), FieldBloomBits::of(&more.into(), &also)].into_iter().collect();
+            let passes = |test| BloomPreFilter::of(&field, &test).all(|sieve| sieve.passes(marks));
             for one in &has {
                 let mut wanted = others.clone();
                 wanted.push(one.clone());
@@ -361,13 +362,13 @@ mod tests {
         #[test]
         fn numbers_pass_the_sieves_of_their_bounds(number in number(), least in number(), most in number(), field in ".*") {
             let field = FieldId::from(field);
-            let marks = ValueMarks::of(&field, [&Comparable::Number(number)]);
-            let passes = |test| Sieve::of(&field, &test).all(|sieve| sieve.passes(marks));
+            let marks = FieldBloomBits::of(&field, [&Comparable::Number(number)]);
+            let passes = |test| BloomPreFilter::of(&field, &test).all(|sieve| sieve.passes(marks));
             prop_assert!(passes(Test::Above(least)) || number <= least);
             prop_assert!(passes(Test::Below(most)) || number >= most);
             prop_assert!(passes(Test::Between(least, most)) || number < least || number > most);
             prop_assert!(passes(Test::Between(number, number)));
-            // The tests of `Rare::such` select exactly the numbers that have the rare magnitudes.
+            // The tests of `RareNumberChoices::such` select exactly the numbers that have the rare magnitudes.
             for number in [number, LEAST_LARGE, LEAST_LARGE.next_down(), -0.0] {
                 prop_assert_eq!((number < 0.0, number >= LEAST_LARGE), (magnitude(number) < 1, magnitude(number) >= LARGE));
             }
@@ -376,8 +377,8 @@ mod tests {
         #[test]
         fn labels_pass_their_sieve(has in prop::collection::vec(".*", 1..5), others in prop::collection::vec(".*", 0..5)) {
             let has: Vec<LabelId> = has.into_iter().map(LabelId::from).collect();
-            let marks = ValueMarks { field_marks: Marks::of_labels(&has), ..ValueMarks::default() };
-            let passes = |operator, label_ids| Sieve::of_labels(&LabelFilter { operator, label_ids }).is_none_or(|sieve| sieve.passes(marks));
+            let marks = FieldBloomBits { field_marks: BloomBits::of_labels(&has), ..FieldBloomBits::default() };
+            let passes = |operator, label_ids| BloomPreFilter::of_labels(&LabelFilter { operator, label_ids }).is_none_or(|sieve| sieve.passes(marks));
             prop_assert!(passes(LabelOperator::ContainsAll, has.clone()));
             let others: Vec<LabelId> = others.into_iter().map(LabelId::from).chain(has.first().cloned()).collect();
             prop_assert!(passes(LabelOperator::ContainsAny, others));
@@ -388,19 +389,19 @@ mod tests {
     #[test]
     fn marks_are_what_they_were() {
         let field = FieldId::from("region");
-        let bits = |marks: Marks| (0..63).filter(|bit| marks.bits() & (1 << bit) != 0).collect::<Vec<u32>>();
+        let bits = |marks: BloomBits| (0..63).filter(|bit| marks.bits() & (1 << bit) != 0).collect::<Vec<u32>>();
         let of = |value| {
-            let ValueMarks { field_marks, text_marks } = ValueMarks::of(&field, [&value]);
+            let FieldBloomBits { field_marks, text_marks } = FieldBloomBits::of(&field, [&value]);
             [bits(field_marks), bits(text_marks)]
         };
-        assert_eq!(bits(Marks::of_labels([&"vip".into()])), [28, 60]);
+        assert_eq!(bits(BloomBits::of_labels([&"vip".into()])), [28, 60]);
         for zero in [0.0, -0.0] {
             assert_eq!(of(Comparable::Number(zero)), [vec![15, 32, 44, 59], vec![]]);
         }
         assert_eq!(of(Comparable::Number(40.0)), [vec![22, 50, 51, 62], vec![]]);
         assert_eq!(of(Comparable::Text("North".to_owned())), [vec![24, 32, 51, 58], vec![1, 21, 51, 60]]);
         assert!(of(Comparable::Text("N".to_owned()))[1].is_empty());
-        assert!(Alike::beginning("").is_none());
+        assert!(ValueProperty::beginning("").is_none());
     }
 
     #[test]
@@ -415,9 +416,10 @@ mod tests {
         let field = FieldId::from("n");
         let number = |number: u32| Comparable::Number(number.into());
         // Tickets of four values each. A test for one value asks for the first ticket only, a test for twenty for the first five.
-        let tickets: Vec<ValueMarks> = (0..1000).map(|n| ValueMarks::of(&field, &[0, 1, 2, 3].map(|i| number(4 * n + i)))).collect();
-        let among = |tickets: &[ValueMarks], test| {
-            let sieves: Vec<Sieve> = Sieve::of(&field, &test).collect();
+        let tickets: Vec<FieldBloomBits> =
+            (0..1000).map(|n| FieldBloomBits::of(&field, &[0, 1, 2, 3].map(|i| number(4 * n + i)))).collect();
+        let among = |tickets: &[FieldBloomBits], test| {
+            let sieves: Vec<BloomPreFilter> = BloomPreFilter::of(&field, &test).collect();
             assert!(!sieves.is_empty(), "{test:?}");
             tickets.iter().filter(|marks| sieves.iter().all(|sieve| sieve.passes(**marks))).count()
         };
@@ -430,8 +432,10 @@ mod tests {
         assert!((250..700).contains(&high), "{high}");
         // More than 20 values of different magnitudes are too many for a pre-filter.
         let spread = |n: u32| Comparable::Number(f64::from(n).exp2());
-        assert!(Sieve::of(&field, &Test::AnyOf((0..21).map(spread).collect())).next().is_none());
-        let breadths = |values: Vec<Comparable>| Sieve::of(&field, &Test::AnyOf(values)).map(|sieve| sieve.breadth()).collect::<Vec<_>>();
+        assert!(BloomPreFilter::of(&field, &Test::AnyOf((0..21).map(spread).collect())).next().is_none());
+        let breadths = |values: Vec<Comparable>| {
+            BloomPreFilter::of(&field, &Test::AnyOf(values)).map(|sieve| sieve.choice_count()).collect::<Vec<_>>()
+        };
         let numbers = |least: u32, most: u32| breadths((least..=most).map(number).collect());
         // Few other whole numbers have the magnitudes of 0 to 99, 0 to 19 or 16 to 24, so only the pre-filter by magnitude is used. A
         // second pre-filter tests each value if there are up to eight values, and for numbers from a million on and for fractions, whose
@@ -441,19 +445,19 @@ mod tests {
         assert_eq!(breadths((0..9).map(|n| Comparable::Number(f64::from(n) / 10.0)).collect()), [12, 1]);
         assert_eq!(breadths((10..22).map(|n| Comparable::Text(format!("TH-{n}"))).collect()), [12, 1]);
         // The first choice of a pre-filter is the greatest magnitude below the bound.
-        let first = |test| Sieve::of(&field, &test).next().unwrap().choices[0];
-        let measures = |magnitude: u64| Alike::Magnitude(magnitude).marks(&field);
+        let first = |test| BloomPreFilter::of(&field, &test).next().unwrap().choices[0];
+        let measures = |magnitude: u64| ValueProperty::Magnitude(magnitude).marks(&field);
         assert_eq!([Test::Below(20.0), Test::Between(3.0, 20.0), Test::Above(20.0)].map(first), [6, 6, 6].map(measures));
-        let orders: Vec<ValueMarks> =
-            (0..1000).map(|n| ValueMarks::of(&field, [&Comparable::Text(format!("Order {}", 1_000_000 + 7919 * n))])).collect();
+        let orders: Vec<FieldBloomBits> =
+            (0..1000).map(|n| FieldBloomBits::of(&field, [&Comparable::Text(format!("Order {}", 1_000_000 + 7919 * n))])).collect();
         let (part, beginning) =
             (among(&orders, Test::Contains("7919".to_owned())), among(&orders, Test::StartsWith("order 13".to_owned())));
         assert!((1..20).contains(&part), "{part}");
         assert!((12..60).contains(&beginning), "{beginning}");
         let labels: Vec<LabelId> = (0..1000).map(|number| format!("label {number}").into()).collect();
         let wanted = LabelFilter { operator: LabelOperator::ContainsAny, label_ids: vec![labels[0].clone()] };
-        let sieve = Sieve::of_labels(&wanted).unwrap();
-        let of = |label| ValueMarks { field_marks: Marks::of_labels([label]), ..ValueMarks::default() };
+        let sieve = BloomPreFilter::of_labels(&wanted).unwrap();
+        let of = |label| FieldBloomBits { field_marks: BloomBits::of_labels([label]), ..FieldBloomBits::default() };
         let labelled = labels.iter().filter(|label| sieve.passes(of(*label))).count();
         assert!((1..10).contains(&labelled), "{labelled}");
     }

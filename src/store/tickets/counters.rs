@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// The number of parts that a total may have before they are added up.
-const PARTS: i64 = 8;
+const TOTAL_PARTS: i64 = 8;
 
 /// Adds a subquery for the number of contacts of the store `$1`.
 pub(in crate::store) fn push_contact_total(sql: &mut Sql) {
@@ -51,11 +51,11 @@ impl Db {
 
     /// Adds up the parts of totals on PostgreSQL. A reader sees either the parts or their sum. An advisory lock keeps two processes from
     /// adding up the same part.
-    pub async fn fold_totals(&self) -> Result<()> {
+    pub async fn compact_totals(&self) -> Result<()> {
         if self.backend() == DbBackend::Postgres {
             let tx = self.begin().await?;
             tx.all(&Sql::fixed(&AdvisoryLock::Totals.of_transaction()), |_| Ok(())).await?;
-            tx.run(&Sql::fixed(&fold_sql(PARTS))).await?;
+            tx.run(&Sql::fixed(&fold_sql(TOTAL_PARTS))).await?;
             tx.commit().await?;
         }
         Ok(())

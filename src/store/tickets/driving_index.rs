@@ -24,13 +24,13 @@ use crate::{
     },
     store::{
         Db, Result,
-        sql::{FENCE, Sql},
-        tickets::filter::leading_label,
+        sql::{SUBQUERY_FENCE, Sql},
+        tickets::filter::single_label,
     },
 };
 
 /// A condition that few tickets fulfil. Its index can drive the statement of a list.
-pub(in crate::store) enum Start<'a> {
+pub(in crate::store) enum DrivingCondition<'a> {
     Value(&'a FieldTest),
     /// The ticket has any of these labels.
     Labels(BTreeSet<&'a str>),
@@ -43,14 +43,14 @@ pub(in crate::store) enum Start<'a> {
 
 /// If at most this number of tickets fulfils a condition, the statement reads them by the index of the condition instead of reading the
 /// list in order.
-const FEW: i64 = 200;
-/// [`FEW`] on PostgreSQL. Reading the list in order costs more per ticket there, since the index has no Bloom filters, and each row has to
-/// be fetched.
+const FEW_TICKETS: i64 = 200;
+/// [`FEW_TICKETS`] on PostgreSQL. Reading the list in order costs more per ticket there, since the index has no Bloom filters, and each row
+/// has to be fetched.
 const FEW_ON_POSTGRES: i64 = 1000;
 
 /// The cost of looking up a ticket by its id, as a multiple of the cost of skipping it while the list is read in order. To skip a ticket,
 /// SQLite reads only the ticket's Bloom filters in the index; PostgreSQL has to fetch its row.
-const DEARER: i64 = 40;
+const LOOKUP_COST: i64 = 40;
 const DEARER_ON_POSTGRES: i64 = 10;
 
 impl Db {
@@ -63,29 +63,29 @@ impl Db {
         shown: ShownTickets,
         tests: &'a [FieldTest],
         few: i64,
-    ) -> Result<Option<Start<'a>>> {
+    ) -> Result<Option<DrivingCondition<'a>>> {
         let sqlite = self.backend() == DbBackend::Sqlite;
         if filter.conversation_id.is_some() {
             return Ok(None);
         }
-        let named = starts(sqlite, filter, shown, tests).into_iter().map(|start| {
+        let named = indexable_conditions(sqlite, filter, shown, tests).into_iter().map(|start| {
             let mut source = Sql::of(store, &few.to_string());
             self.push_source(&mut source, &start, shown);
             (self.broad().key(&source), start)
         });
-        let mut starts: Vec<(u64, Start<'_>)> = named.filter(|(key, _)| !self.broad().contains(*key)).collect();
+        let mut starts: Vec<(u64, DrivingCondition<'_>)> = named.filter(|(key, _)| !self.broad().contains(*key)).collect();
         if starts.is_empty() {
             return Ok(None);
         }
         let mut sql = Sql::of(store, "SELECT ");
-        if few > self.few() {
+        if few > self.few_tickets() {
             sql.unbounded();
         }
         for (i, (_, start)) in starts.iter().enumerate() {
             if i > 0 {
                 sql.push(", ");
             }
-            if let Start::Labels(labels) = start {
+            if let DrivingCondition::Labels(labels) = start {
                 // If many conversations have the labels, the tickets of these conversations need not be looked up.
                 sql.push("CASE WHEN (SELECT COUNT(*) FROM (SELECT 1 FROM conversation_labels l WHERE l.store_id = $1 AND l.label_id IN ");
                 sql.texts(labels.iter().copied()).limit(few + 1).push(") AS few) > ").integer(few);
@@ -94,7 +94,7 @@ impl Db {
             sql.push("(SELECT COUNT(*) FROM (SELECT 1");
             self.push_source(&mut sql, start, shown);
             sql.limit(few + 1).push(") AS few)");
-            if let Start::Labels(_) = start {
+            if let DrivingCondition::Labels(_) = start {
                 sql.push(" END");
             }
         }
@@ -109,20 +109,20 @@ impl Db {
             }
         }
         let fewest = fewest.map(|(_, at)| starts.swap_remove(at).1);
-        Ok(fewest.filter(|start| !matches!(start, Start::Label(_))))
+        Ok(fewest.filter(|start| !matches!(start, DrivingCondition::Label(_))))
     }
 
     /// Returns the greatest number of tickets that counts as few for a page.
-    pub(in crate::store) fn few(&self) -> i64 {
-        if self.backend() == DbBackend::Sqlite { FEW } else { FEW_ON_POSTGRES }
+    pub(in crate::store) fn few_tickets(&self) -> i64 {
+        if self.backend() == DbBackend::Sqlite { FEW_TICKETS } else { FEW_ON_POSTGRES }
     }
 
     /// Returns the greatest number of tickets that counts as few for the total of a list of `listed` tickets. The rows of a list are read
     /// in sequence, whereas each of the few tickets costs a look-up of its own.
-    pub(in crate::store) fn few_of(&self, listed: u64) -> i64 {
+    pub(in crate::store) fn few_tickets_for_total(&self, listed: u64) -> i64 {
         // Each limit makes a different SQL text. So there are few limits: each is four times the previous limit.
-        let dearer = if self.backend() == DbBackend::Sqlite { DEARER } else { DEARER_ON_POSTGRES };
-        let mut few = self.few();
+        let dearer = if self.backend() == DbBackend::Sqlite { LOOKUP_COST } else { DEARER_ON_POSTGRES };
+        let mut few = self.few_tickets();
         while few.saturating_mul(4).saturating_mul(dearer) <= i64::try_from(listed).unwrap_or(i64::MAX) {
             few *= 4;
         }
@@ -132,32 +132,37 @@ impl Db {
     /// Returns a condition for the total of a list for whose first page [`Db::start`] found no condition. Fewer tickets fulfil it than a
     /// certain share of the list. Returns `None` for a filter by assignees: the tickets of an assignee already form a list of their own,
     /// usually a short list.
-    pub(in crate::store) async fn start_of_total<'a>(
+    pub(in crate::store) async fn find_driving_condition_of_total<'a>(
         &self,
         store: &StoreId,
         filter: &'a TicketFilter,
         shown: ShownTickets,
         tests: &'a [FieldTest],
         now: Timestamp,
-    ) -> Result<Option<Start<'a>>> {
+    ) -> Result<Option<DrivingCondition<'a>>> {
         let sqlite = self.backend() == DbBackend::Sqlite;
         let short = filter.conversation_id.is_some() || !filter.assignee_user_ids.is_empty();
-        if short || starts(sqlite, filter, shown, tests).is_empty() {
+        if short || indexable_conditions(sqlite, filter, shown, tests).is_empty() {
             return Ok(None);
         }
-        match self.few_of(self.ticket_total(store, shown, filter.is_spam, now).await?) {
-            few if few > self.few() => self.start(store, filter, shown, tests, few).await,
+        match self.few_tickets_for_total(self.ticket_total(store, shown, filter.is_spam, now).await?) {
+            few if few > self.few_tickets() => self.start(store, filter, shown, tests, few).await,
             _ => Ok(None),
         }
     }
 
     /// Restricts a statement to the tickets that fulfil `start`: on SQLite by a condition that is added to `sql`, on PostgreSQL by a
     /// subquery in the returned table. Returns the SQL of the table to read. It makes the database look up tickets by their ids.
-    pub(in crate::store) fn push_start(&self, sql: &mut Sql, start: &Start<'_>, shown: ShownTickets) -> Cow<'static, str> {
+    pub(in crate::store) fn push_driving_condition(
+        &self,
+        sql: &mut Sql,
+        start: &DrivingCondition<'_>,
+        shown: ShownTickets,
+    ) -> Cow<'static, str> {
         let ids = match start {
-            Start::Value(_) => "v.ticket_id",
-            Start::Label(_) => "l.ticket_id",
-            Start::Labels(_) | Start::Assignees(_) => "t.id",
+            DrivingCondition::Value(_) => "v.ticket_id",
+            DrivingCondition::Label(_) => "l.ticket_id",
+            DrivingCondition::Labels(_) | DrivingCondition::Assignees(_) => "t.id",
         };
         if self.backend() == DbBackend::Sqlite {
             sql.push(" AND id IN (SELECT ").push(ids);
@@ -172,16 +177,16 @@ impl Db {
         // `LATERAL` looks up each ticket by its id. For an array of ids, PostgreSQL may scan an assignee's whole list for each id.
         format!(
             "(SELECT t.* FROM (SELECT DISTINCT {ids} AS wanted{source}) w CROSS JOIN LATERAL \
-             (SELECT * FROM tickets WHERE store_id = $1 AND id = w.wanted{FENCE}) t) tickets"
+             (SELECT * FROM tickets WHERE store_id = $1 AND id = w.wanted{SUBQUERY_FENCE}) t) tickets"
         )
         .into()
     }
 
     /// Adds the `FROM` and `WHERE` clauses that select the tickets that fulfil `start`, on SQLite with the indexes to use.
-    fn push_source(&self, sql: &mut Sql, start: &Start<'_>, shown: ShownTickets) {
+    fn push_source(&self, sql: &mut Sql, start: &DrivingCondition<'_>, shown: ShownTickets) {
         match start {
-            Start::Value(test) => self.push_values(sql, test),
-            Start::Labels(labels) => {
+            DrivingCondition::Value(test) => self.push_values(sql, test),
+            DrivingCondition::Labels(labels) => {
                 let (sqlite, open) = (self.backend() == DbBackend::Sqlite, shown == ShownTickets::Open);
                 sql.push(" FROM conversation_labels l ").push(match (sqlite, open) {
                     (true, true) => "INDEXED BY conversation_labels_by_label CROSS JOIN tickets t INDEXED BY tickets_one_open",
@@ -198,7 +203,7 @@ impl Db {
                 if !sqlite {
                     sql.push(" WHERE ");
                     of_tickets(sql);
-                    sql.push(FENCE).push(") t");
+                    sql.push(SUBQUERY_FENCE).push(") t");
                 }
                 sql.push(" WHERE l.store_id = $1 AND l.label_id IN ").texts(labels.iter().copied());
                 if sqlite {
@@ -206,10 +211,10 @@ impl Db {
                     of_tickets(sql);
                 }
             }
-            Start::Label(label) => {
+            DrivingCondition::Label(label) => {
                 sql.push(" FROM labelled_tickets l WHERE l.store_id = $1 AND l.label_id = ").text(label);
             }
-            Start::Assignees(users) => {
+            DrivingCondition::Assignees(users) => {
                 sql.push(" FROM tickets t INDEXED BY tickets_by_assignee WHERE t.store_id = $1 AND t.assignee_user_id IN ")
                     .texts(users.iter().copied());
             }
@@ -218,21 +223,26 @@ impl Db {
 }
 
 /// Returns the conditions of a filter that an index can serve.
-fn starts<'a>(sqlite: bool, filter: &'a TicketFilter, shown: ShownTickets, tests: &'a [FieldTest]) -> Vec<Start<'a>> {
+fn indexable_conditions<'a>(
+    sqlite: bool,
+    filter: &'a TicketFilter,
+    shown: ShownTickets,
+    tests: &'a [FieldTest],
+) -> Vec<DrivingCondition<'a>> {
     let indexed = |test: &&FieldTest| !matches!(test.test, Test::Present | Test::Absent | Test::NoneOf(_) | Test::Contains(_));
-    let mut starts: Vec<Start<'_>> = tests.iter().filter(indexed).map(Start::Value).collect();
+    let mut starts: Vec<DrivingCondition<'_>> = tests.iter().filter(indexed).map(DrivingCondition::Value).collect();
     if let Some(labels) = &filter.labels {
         let ids = labels.label_ids.iter().map(|id| id.as_str());
-        match (labels.operator, leading_label(filter, shown).filter(|_| sqlite)) {
+        match (labels.operator, single_label(filter, shown).filter(|_| sqlite)) {
             (LabelOperator::DoesNotContainAny, _) => {}
-            (_, Some(label)) => starts.push(Start::Label(label.as_str())),
-            (LabelOperator::ContainsAny, None) => starts.push(Start::Labels(ids.collect())),
-            (LabelOperator::ContainsAll, None) => starts.extend(ids.map(|id| Start::Labels(BTreeSet::from([id])))),
+            (_, Some(label)) => starts.push(DrivingCondition::Label(label.as_str())),
+            (LabelOperator::ContainsAny, None) => starts.push(DrivingCondition::Labels(ids.collect())),
+            (LabelOperator::ContainsAll, None) => starts.extend(ids.map(|id| DrivingCondition::Labels(BTreeSet::from([id])))),
         }
     }
     // For one assignee, an index holds the tickets in list order. For several assignees, PostgreSQL chooses an index by its statistics.
     if sqlite && filter.assignee_user_ids.len() > 1 {
-        starts.push(Start::Assignees(filter.assignee_user_ids.iter().map(|id| id.as_str()).collect()));
+        starts.push(DrivingCondition::Assignees(filter.assignee_user_ids.iter().map(|id| id.as_str()).collect()));
     }
     starts
 }
@@ -244,7 +254,7 @@ mod tests {
     use super::*;
     use crate::{
         domain::filters::LabelFilter,
-        store::{fixture::counter, visit_tests::shop},
+        store::{fixture::counter, page_cost_tests::shop},
     };
 
     #[tokio::test]
@@ -260,7 +270,7 @@ mod tests {
         // Returns the number of statements that `Db::start` runs, and whether it returns a condition.
         let asked = async |store: &StoreId, filter: &TicketFilter, tests: &[FieldTest]| {
             let before = statements.load(Ordering::Relaxed);
-            let start = db.start(store, filter, ShownTickets::Closed, tests, db.few()).await.unwrap();
+            let start = db.start(store, filter, ShownTickets::Closed, tests, db.few_tickets()).await.unwrap();
             (statements.load(Ordering::Relaxed) - before, start.is_some())
         };
         let (store, none) = (&fixture.store, TicketFilter::default());

@@ -14,8 +14,8 @@ use crate::{
     },
     store::{
         Db,
-        sql::{ASIDE, Param, Sql, text_value},
-        tickets::bloom_signature::{Marks, Rare, Sieve},
+        sql::{NO_INDEX_PREFIX, Param, Sql, text_value},
+        tickets::bloom_signature::{BloomBits, BloomPreFilter, RareNumberChoices},
     },
 };
 
@@ -28,8 +28,8 @@ impl Db {
     }
     /// Adds the conditions on the field values of a ticket. `listed` (SQLite only) is the SQL expression for a ticket's id while the
     /// ticket's row has not been fetched yet. Tests that many tickets fail use this expression, so that they run before the row is fetched.
-    pub(in crate::store) fn push_field_tests(&self, sql: &mut Sql, tests: &[Sieved<'_>], listed: Option<&str>) {
-        for Sieved { test, sieves: _ } in tests {
+    pub(in crate::store) fn push_field_tests(&self, sql: &mut Sql, tests: &[FieldTestPlan<'_>], listed: Option<&str>) {
+        for FieldTestPlan { test, sieves: _ } in tests {
             // The number of rows that the statement reads is unbounded: two values may both be frequent although no ticket has both.
             sql.unbounded();
             self.push_field_test(sql, test, listed.filter(|_| !mostly_passes(test)));
@@ -57,13 +57,13 @@ impl Db {
     /// Adds the Bloom pre-filter, which skips the tickets whose Bloom filter bits show that they cannot match. PostgreSQL's planner has no
     /// statistics on these bits and must not estimate that few rows pass. For a condition `<expression> <> 0` it estimates that nearly all
     /// rows pass.
-    pub(in crate::store) fn push_sieves(&self, sql: &mut Sql, sieves: &[Sieve]) {
+    pub(in crate::store) fn push_bloom_pre_filters(&self, sql: &mut Sql, sieves: &[BloomPreFilter]) {
         let sqlite = self.backend() == DbBackend::Sqlite;
         let (opened, closed) = if sqlite { (" AND (", ")") } else { (" AND CASE WHEN ", " THEN 1 ELSE 0 END <> 0") };
-        for Sieve { column, choices, rare } in sieves {
+        for BloomPreFilter { column, choices, rare } in sieves {
             sql.push(opened);
             push_choices(sql, column, choices);
-            for Rare { such, choices } in rare {
+            for RareNumberChoices { such, choices } in rare {
                 sql.push(" OR (");
                 if sqlite {
                     // The subquery does not depend on the ticket, so it runs once.
@@ -97,7 +97,7 @@ impl Db {
         sql.push(VALUES).push(OF_STORE).push(" AND v.ticket_id = ").push(listed.unwrap_or("tickets.id"));
         sql.push(" AND v.field_id = ").text(field_id.as_str());
         if let Test::StartsWith(prefix) = test {
-            push_begins(sql, prefix);
+            push_prefix_test(sql, prefix);
         } else {
             self.push_value_test(sql, test, true);
         }
@@ -137,7 +137,7 @@ impl Db {
         let bounded = |sql: &mut Sql| {
             sql.push(" AND ");
             match (aside, sqlite) {
-                (true, true) => sql.push(ASIDE),
+                (true, true) => sql.push(NO_INDEX_PREFIX),
                 (true, false) => sql.aside(),
                 (false, _) => sql,
             };
@@ -150,13 +150,13 @@ impl Db {
             }
             Test::StartsWith(prefix) => {
                 // The prefix is tested as a range, so that an index can be used.
-                let beginning = beginning(prefix);
+                let beginning = indexed_prefix(prefix);
                 sql.push(" AND substr(v.folded, 1, 200) >= ").text(beginning);
-                if let Some(behind) = behind(beginning) {
+                if let Some(behind) = prefix_successor(beginning) {
                     sql.push(" AND substr(v.folded, 1, 200) < ").text(&behind);
                 }
                 if beginning.len() < prefix.len() {
-                    push_begins(sql, prefix);
+                    push_prefix_test(sql, prefix);
                 }
             }
             Test::Contains(needle) => {
@@ -229,7 +229,7 @@ pub(in crate::store) fn push_conditions(sql: &mut Sql, filter: &TicketFilter, sh
 }
 
 /// Adds the condition that the Bloom filter in a column contains all bits of at least one of `choices`.
-fn push_choices(sql: &mut Sql, column: &str, choices: &[Marks]) {
+fn push_choices(sql: &mut Sql, column: &str, choices: &[BloomBits]) {
     for (i, marks) in choices.iter().enumerate() {
         // The masked value is never larger than the mask, so `>=` holds only if all bits are set.
         sql.push(if i == 0 { "(" } else { " OR (" }).push(column).push(" & ").integer(marks.bits());
@@ -238,10 +238,10 @@ fn push_choices(sql: &mut Sql, column: &str, choices: &[Marks]) {
 }
 
 /// A test of a field, with its Bloom pre-filters.
-pub(in crate::store) struct Sieved<'a> {
+pub(in crate::store) struct FieldTestPlan<'a> {
     pub test: &'a FieldTest,
     /// The pre-filter for the values that the test asks for comes first.
-    pub sieves: Vec<Sieve>,
+    pub sieves: Vec<BloomPreFilter>,
 }
 
 /// Returns whether most tickets are expected to pass the test.
@@ -253,25 +253,25 @@ fn mostly_passes(FieldTest { test, .. }: &FieldTest) -> bool {
 /// choices comes first: more tickets pass this pre-filter and then fail the test, above all if the bound of a range lies between two powers
 /// of two. (For a rare value, too, most tickets that pass the pre-filter fail the test. But few tickets pass it at all, and scanning the
 /// list costs more than looking up these few.)
-pub(in crate::store) fn sieved(tests: &[FieldTest]) -> Vec<Sieved<'_>> {
-    let sieved = |test| Sieved { test, sieves: Sieve::of(&test.field_id, &test.test).collect() };
-    let mut tests: Vec<Sieved<'_>> = tests.iter().map(sieved).collect();
-    let choices = |sieves: &[Sieve]| sieves.first().map_or(usize::MAX, Sieve::breadth);
-    tests.sort_by_key(|Sieved { test, sieves }| Reverse(if mostly_passes(test) { 0 } else { choices(sieves) }));
+pub(in crate::store) fn order_field_tests(tests: &[FieldTest]) -> Vec<FieldTestPlan<'_>> {
+    let sieved = |test| FieldTestPlan { test, sieves: BloomPreFilter::of(&test.field_id, &test.test).collect() };
+    let mut tests: Vec<FieldTestPlan<'_>> = tests.iter().map(sieved).collect();
+    let choices = |sieves: &[BloomPreFilter]| sieves.first().map_or(usize::MAX, BloomPreFilter::choice_count);
+    tests.sort_by_key(|FieldTestPlan { test, sieves }| Reverse(if mostly_passes(test) { 0 } else { choices(sieves) }));
     tests
 }
 
 /// Returns the Bloom pre-filters for labels and fields. The pre-filter with the fewest choices comes first.
-pub(in crate::store) fn sieves(labels: Option<&LabelFilter>, tests: &[Sieved<'_>]) -> Vec<Sieve> {
+pub(in crate::store) fn bloom_pre_filters(labels: Option<&LabelFilter>, tests: &[FieldTestPlan<'_>]) -> Vec<BloomPreFilter> {
     let of_tests = tests.iter().flat_map(|test| test.sieves.iter().cloned());
-    let mut sieves: Vec<Sieve> = labels.and_then(Sieve::of_labels).into_iter().chain(of_tests).collect();
-    sieves.sort_by_key(Sieve::breadth);
+    let mut sieves: Vec<BloomPreFilter> = labels.and_then(BloomPreFilter::of_labels).into_iter().chain(of_tests).collect();
+    sieves.sort_by_key(BloomPreFilter::choice_count);
     sieves
 }
 
 /// Returns the label that the filter asks for, if it is the only one and the tickets can be read from the label's own list of open tickets.
 /// SQLite keeps such lists, in the order of the ticket list, in the table `labelled_tickets`.
-pub(in crate::store) fn leading_label(filter: &TicketFilter, shown: ShownTickets) -> Option<&LabelId> {
+pub(in crate::store) fn single_label(filter: &TicketFilter, shown: ShownTickets) -> Option<&LabelId> {
     let LabelFilter { operator, label_ids } = filter.labels.as_ref()?;
     let (first, others) = label_ids.split_first()?;
     let leads = *operator != LabelOperator::DoesNotContainAny && others.iter().all(|other| other == first);
@@ -326,17 +326,17 @@ fn push_one_of(sql: &mut Sql, values: &[Comparable], aside: bool) {
     });
     let params = values.iter().map(|value| match value {
         Comparable::Number(number) => Param::Number(*number),
-        Comparable::Text(text) => text_value(beginning(text)),
+        Comparable::Text(text) => text_value(indexed_prefix(text)),
     });
     let tested = match values.first() {
         Some(Comparable::Number(_)) => "v.number_value",
         _ => "substr(v.text_value, 1, 200)",
     };
     sql.push(" AND ");
-    if aside && ONE_BY_ONE.contains(&values.len()) {
+    if aside && COMPARED_ONE_BY_ONE.contains(&values.len()) {
         sql.one_by_one(tested, params.collect());
     } else {
-        sql.push(if aside { ASIDE } else { "" }).push(tested).push(" IN ").list(params.collect());
+        sql.push(if aside { NO_INDEX_PREFIX } else { "" }).push(tested).push(" IN ").list(params.collect());
     }
     // For a text shorter than the indexed prefix, the comparison above is exact. A longer text is also compared as a whole.
     if texts.clone().any(|text| text.chars().nth(INDEXED_CHARS - 1).is_some()) {
@@ -347,19 +347,19 @@ fn push_one_of(sql: &mut Sql, values: &[Comparable], aside: bool) {
 /// For these numbers of values, the SQL on SQLite compares a ticket's value with one value after the other. (For one or two values SQLite
 /// itself does so.) For an `IN` list SQLite builds a temporary table for each page, which costs more than the comparisons of a page. (The
 /// total takes slightly longer this way for twenty values that are far apart and that most tickets lack.)
-const ONE_BY_ONE: RangeInclusive<usize> = 3..=20;
+const COMPARED_ONE_BY_ONE: RangeInclusive<usize> = 3..=20;
 
 /// The length in characters of the prefixes of texts that the indexes hold. A condition must contain the same expression as the index,
 /// `substr(<column>, 1, 200)`, or the databases do not use the index.
 const INDEXED_CHARS: usize = 200;
 
 /// Returns the prefix of a text that an index holds.
-fn beginning(text: &str) -> &str {
+fn indexed_prefix(text: &str) -> &str {
     text.char_indices().nth(INDEXED_CHARS).map_or(text, |(end, _)| &text[..end])
 }
 
 /// Returns the first text that sorts after all texts with this prefix. `None`: the prefix is empty or consists only of [`char::MAX`].
-fn behind(beginning: &str) -> Option<String> {
+fn prefix_successor(beginning: &str) -> Option<String> {
     let kept = beginning.trim_end_matches(char::MAX);
     let last = kept.chars().next_back()?;
     let next = (last..=char::MAX).nth(1)?;
@@ -367,6 +367,6 @@ fn behind(beginning: &str) -> Option<String> {
 }
 
 /// Adds the condition that the folded text begins with the whole prefix, which may be longer than the prefix in the index.
-fn push_begins(sql: &mut Sql, prefix: &str) {
+fn push_prefix_test(sql: &mut Sql, prefix: &str) {
     sql.push(" AND substr(v.folded, 1, length(").text(prefix).push(")) = ").text(prefix);
 }

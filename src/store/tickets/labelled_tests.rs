@@ -17,7 +17,7 @@ use crate::{
         fixture::{Fixture, first},
         sql::Sql,
         statement::pages::page_sql,
-        tickets::bloom_signature::{Marks, ValueMarks},
+        tickets::bloom_signature::{BloomBits, FieldBloomBits},
     },
 };
 
@@ -155,10 +155,10 @@ async fn open_shop(tickets: i64) -> Fixture {
     let fixture = Fixture::alone().await;
     let store = &fixture.store;
     let numbers = format!("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {tickets}) ");
-    let marks = |sieves: &[Marks]| sieves.iter().copied().collect::<Marks>().bits();
-    let [fifth, seventh] = ["fifth", "seventh"].map(|label| marks(&[Marks::of_labels([&label.into()])]));
+    let marks = |sieves: &[BloomBits]| sieves.iter().copied().collect::<BloomBits>().bits();
+    let [fifth, seventh] = ["fifth", "seventh"].map(|label| marks(&[BloomBits::of_labels([&label.into()])]));
     let labels = format!("(CASE i % 5 WHEN 0 THEN {fifth} ELSE 0 END) | (CASE i % 7 WHEN 0 THEN {seventh} ELSE 0 END)");
-    let number = |field: &str, number: i64| ValueMarks::of(&field.into(), [&Comparable::Number(number as f64)]).field_marks.bits();
+    let number = |field: &str, number: i64| FieldBloomBits::of(&field.into(), [&Comparable::Number(number as f64)]).field_marks.bits();
     let scores: String = (0..100).map(|score| format!("WHEN {score} THEN {} ", number("score", score))).collect();
     let parity = format!("CASE i % 2 WHEN 0 THEN {} ELSE {} END", number("parity", 0), number("parity", 1));
     for insert in [
@@ -229,7 +229,7 @@ async fn a_label_s_list_is_walked_whole_and_in_order() {
     ] {
         let filter = labelled(operator, labels);
         // The test is only about lists that are scanned. If few tickets fulfilled a condition, they would be looked up by their ids.
-        let start = db.start(store, &filter, ShownTickets::Open, &tests, db.few()).await.unwrap();
+        let start = db.start(store, &filter, ShownTickets::Open, &tests, db.few_tickets()).await.unwrap();
         assert!(start.is_none() || labels.contains(&"none") || db.backend() == DbBackend::Postgres, "{operator:?} {labels:?}");
         let mut expected: Vec<i64> = (1..=2_000).filter(|i| wanted(*i) && ![985, 990].contains(i)).collect();
         expected.sort_by_key(|i| (i / 2, format!("t{i}")));
@@ -272,7 +272,7 @@ async fn what_a_label_does_not_have_is_not_looked_at() {
     let tests = [FieldTest { field_id: "score".into(), test: Test::Below(20.0) }];
     let visits = async |tests: &[FieldTest], after: Option<i64>| {
         let page = PageRequest { after: after.map(|at| Position { at, id: "t".to_owned(), rank: None, as_of: None }), ..first(20) };
-        let start = db.start(store, &filter, ShownTickets::Open, tests, db.few()).await.unwrap();
+        let start = db.start(store, &filter, ShownTickets::Open, tests, db.few_tickets()).await.unwrap();
         assert!(start.is_none(), "many have such a score, and what the label has is the list");
         let mut conditions = db.ticket_conditions(store, &filter, ShownTickets::Open, NOW);
         let source = db.ticket_source(&filter, ShownTickets::Open, tests, None, &mut conditions);
@@ -302,7 +302,7 @@ async fn what_a_label_does_not_have_is_not_looked_at() {
     let fewer = [FieldTest { field_id: "score".into(), test: Test::Between(0.0, 1.0) }];
     for (label, starts) in [("fifth", true), ("few", false)] {
         let filter = labelled(LabelOperator::ContainsAny, &[label]);
-        let start = db.start(store, &filter, ShownTickets::Open, &fewer, db.few()).await.unwrap();
+        let start = db.start(store, &filter, ShownTickets::Open, &fewer, db.few_tickets()).await.unwrap();
         assert_eq!(start.is_some(), starts, "{label}");
     }
     // If more tickets have the label than the value, a total uses the index of the value. If fewer tickets have the label, it does not.
@@ -310,7 +310,11 @@ async fn what_a_label_does_not_have_is_not_looked_at() {
     let several = [FieldTest { field_id: "score".into(), test: Test::Between(0.0, 9.0) }];
     for (label, starts) in [("fifth", true), ("few", false)] {
         let filter = labelled(LabelOperator::ContainsAny, &[label]);
-        assert_eq!(db.start_of_total(store, &filter, ShownTickets::Open, &several, NOW).await.unwrap().is_some(), starts, "{label}");
+        assert_eq!(
+            db.find_driving_condition_of_total(store, &filter, ShownTickets::Open, &several, NOW).await.unwrap().is_some(),
+            starts,
+            "{label}"
+        );
         let counted = PageRequest { count: true, ..first(20) };
         let total = db.tickets(store, &filter, ShownTickets::Open, &several, NOW, &counted).await.unwrap().total;
         assert_eq!(total, Some(if starts { 100 } else { 1 }), "{label}");
@@ -321,7 +325,7 @@ async fn what_a_label_does_not_have_is_not_looked_at() {
         let conditions = db.ticket_conditions(store, &filter, ShownTickets::Open, NOW);
         let sql = db.filtered_total_sql(&filter, ShownTickets::Open, &tests, None, conditions);
         assert_eq!(db.count(sql.clone()).await.unwrap(), 200);
-        db.visits(sql).await
+        db.query_work(sql).await
     };
     let (led, walked) = (total(&["fifth"]).await, total(&["fifth", "none"]).await);
     assert!(led * 3 < walked * 2, "{led} and {walked}");

@@ -22,10 +22,10 @@ use crate::{
             pages::{PageSource, PagedRow, count_sql, fenced_count_sql},
         },
         tickets::{
-            bloom_signature::Sieve,
+            bloom_signature::BloomPreFilter,
             counters::push_ticket_total,
-            driving_index::Start,
-            filter::{leading_label, push_conditions, push_list, sieved, sieves},
+            driving_index::DrivingCondition,
+            filter::{bloom_pre_filters, order_field_tests, push_conditions, push_list, single_label},
         },
     },
 };
@@ -91,10 +91,11 @@ impl Db {
         page: &PageRequest,
     ) -> Result<Page<Ticket>> {
         let mut conditions = self.ticket_conditions(store, filter, shown, now);
-        let start = self.start(store, filter, shown, tests, self.few()).await?;
+        let start = self.start(store, filter, shown, tests, self.few_tickets()).await?;
         let plain = filter.is_plain() && tests.is_empty();
         let total = if page.count && !plain {
-            let further = if start.is_none() { self.start_of_total(store, filter, shown, tests, now).await? } else { None };
+            let further =
+                if start.is_none() { self.find_driving_condition_of_total(store, filter, shown, tests, now).await? } else { None };
             let start = start.as_ref().or(further.as_ref());
             Some(self.filtered_total_sql(filter, shown, tests, start, conditions.clone()))
         } else {
@@ -107,7 +108,7 @@ impl Db {
         let source = self.ticket_source(filter, shown, tests, start.as_ref(), &mut conditions);
         let moved = |sql: &mut Sql| {
             push_conditions(sql, filter, shown, now);
-            self.push_field_tests(sql, &sieved(tests), Some("listed.listed_id"));
+            self.push_field_tests(sql, &order_field_tests(tests), Some("listed.listed_id"));
             if let Some(labels) = &filter.labels {
                 self.push_labels(sql, labels);
             }
@@ -128,17 +129,19 @@ impl Db {
         filter: &TicketFilter,
         shown: ShownTickets,
         tests: &[FieldTest],
-        start: Option<&Start<'_>>,
+        start: Option<&DrivingCondition<'_>>,
         mut conditions: Sql,
     ) -> Sql {
         let source = self.ticket_source(filter, shown, tests, start, &mut conditions);
         // Few tickets pass two Bloom pre-filters with a single choice each, so few need the remaining look-ups. PostgreSQL's planner does
         // not know that: without fences (`OFFSET 0`) it would read every field value that passes a test. After only one such pre-filter, or
         // after a pre-filter with many choices, reading every value is faster.
-        let sifts = |sieve: &Sieve| sieve.breadth() == 1;
-        let labels = filter.labels.as_ref().and_then(Sieve::of_labels).iter().any(sifts);
-        let sifting =
-            tests.iter().filter(|FieldTest { field_id, test }| Sieve::of(field_id, test).next().is_some_and(|sieve| sifts(&sieve))).count();
+        let sifts = |sieve: &BloomPreFilter| sieve.choice_count() == 1;
+        let labels = filter.labels.as_ref().and_then(BloomPreFilter::of_labels).iter().any(sifts);
+        let sifting = tests
+            .iter()
+            .filter(|FieldTest { field_id, test }| BloomPreFilter::of(field_id, test).next().is_some_and(|sieve| sifts(&sieve)))
+            .count();
         let count = if start.is_some() || sifting + usize::from(labels) > 1 { fenced_count_sql } else { count_sql };
         count(&source.table, conditions)
     }
@@ -150,30 +153,30 @@ impl Db {
         filter: &TicketFilter,
         shown: ShownTickets,
         tests: &[FieldTest],
-        start: Option<&Start<'_>>,
+        start: Option<&DrivingCondition<'_>>,
         conditions: &mut Sql,
     ) -> PageSource<'static> {
         let (sqlite, index) = (self.backend() == DbBackend::Sqlite, ticket_index(filter, shown));
         let walked = sqlite && start.is_none();
-        let leading = leading_label(filter, shown).filter(|_| walked);
+        let leading = single_label(filter, shown).filter(|_| walked);
         let labels = filter.labels.as_ref().filter(|_| leading.is_none());
-        let tests = sieved(tests);
-        let sieves = sieves(labels, &tests);
-        let sifted = walked && MARKED.contains(&index) && !sieves.is_empty();
+        let tests = order_field_tests(tests);
+        let bloom_pre_filters = bloom_pre_filters(labels, &tests);
+        let sifted = walked && BLOOM_INDEXES.contains(&index) && !bloom_pre_filters.is_empty();
         let listed = (leading.is_some() || sifted).then_some("listed.listed_id");
         self.push_field_tests(conditions, &tests, listed);
         if let Some(label) = leading {
-            return self.labelled(label, filter.is_spam, &sieves, conditions);
+            return self.label_source(label, filter.is_spam, &bloom_pre_filters, conditions);
         }
         if let Some(labels) = labels {
             self.push_labels(conditions, labels);
         }
         if sifted {
-            return self.sifted(filter, shown, index, &sieves, conditions);
+            return self.pre_filtered_source(filter, shown, index, &bloom_pre_filters, conditions);
         }
-        self.push_sieves(conditions, &sieves);
+        self.push_bloom_pre_filters(conditions, &bloom_pre_filters);
         match start {
-            Some(start) => self.push_start(conditions, start, shown).into(),
+            Some(start) => self.push_driving_condition(conditions, start, shown).into(),
             None if sqlite => Cow::<str>::Owned(format!("tickets INDEXED BY {index}")).into(),
             None => Ticket::TABLE.into(),
         }
@@ -182,37 +185,37 @@ impl Db {
     /// Returns a subquery that applies the Bloom pre-filters within the covering index, joined with `tickets` for the tickets that pass.
     /// For tickets that do not pass, only the index is read. In a plain scan of `tickets`, SQLite would record the position of each row
     /// before it tests the columns of the index.
-    fn sifted(
+    fn pre_filtered_source(
         &self,
         filter: &TicketFilter,
         shown: ShownTickets,
         index: &str,
-        sieves: &[Sieve],
+        sieves: &[BloomPreFilter],
         conditions: &mut Sql,
     ) -> PageSource<'static> {
         let end = conditions.as_str().len();
         push_list(conditions, filter, shown);
-        self.push_sieves(conditions, sieves);
+        self.push_bloom_pre_filters(conditions, sieves);
         let passes = conditions.split_off(end);
         let table = format!(
             "(SELECT rowid AS place, sort_at AS listed_at, id AS listed_id FROM tickets INDEXED BY {index} \
              WHERE store_id = $1{passes}) listed CROSS JOIN tickets ON tickets.rowid = listed.place"
         );
-        PageSource { table: table.into(), order: LISTED }
+        PageSource { table: table.into(), order: LISTED_SORT }
     }
 
     /// Returns a subquery on `labelled_tickets` for the open tickets of a label that pass the Bloom pre-filters, joined with `tickets`. The
     /// label needs no further look-up.
-    fn labelled(&self, label: &LabelId, is_spam: bool, sieves: &[Sieve], conditions: &mut Sql) -> PageSource<'static> {
+    fn label_source(&self, label: &LabelId, is_spam: bool, sieves: &[BloomPreFilter], conditions: &mut Sql) -> PageSource<'static> {
         let end = conditions.as_str().len();
         conditions.push(" AND label_id = ").text(label.as_str()).push(" AND is_spam = ").flag(is_spam);
-        self.push_sieves(conditions, sieves);
+        self.push_bloom_pre_filters(conditions, sieves);
         let passes = conditions.split_off(end);
         let table = format!(
             "(SELECT sort_at AS listed_at, ticket_id AS listed_id FROM labelled_tickets WHERE store_id = $1{passes}) listed \
              CROSS JOIN tickets INDEXED BY sqlite_autoindex_tickets_1 ON tickets.id = listed.listed_id"
         );
-        PageSource { table: table.into(), order: LISTED }
+        PageSource { table: table.into(), order: LISTED_SORT }
     }
 
     /// Returns the window of a ticket's messages: its conversation, the time at which the conversation's previous ticket closed, and the
@@ -249,7 +252,7 @@ fn ticket_index(filter: &TicketFilter, shown: ShownTickets) -> &'static str {
 }
 
 /// The sort columns of the subquery `listed`, which is joined with `tickets`.
-const LISTED: Option<(&str, &str)> = Some(("listed_at", "listed_id"));
+const LISTED_SORT: Option<(&str, &str)> = Some(("listed_at", "listed_id"));
 
 /// The covering indexes that contain the Bloom filters of tickets.
-const MARKED: [&str; 2] = ["tickets_by_message", "tickets_by_state"];
+const BLOOM_INDEXES: [&str; 2] = ["tickets_by_message", "tickets_by_state"];

@@ -1,7 +1,7 @@
 //! Write transactions: of requests ([`write`], with events, change log and idempotency keys), and of the server itself
 //! ([`system_transaction`]).
 
-pub mod idempotency;
+pub mod stored_response_retention;
 pub mod system_transaction;
 pub mod write;
 #[cfg(test)]

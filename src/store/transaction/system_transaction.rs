@@ -12,7 +12,7 @@ use crate::store::{
     postgres::transaction::BegunTransaction,
     rows::Cells,
     sql::Sql,
-    sqlite::group_commit::WriterTurn,
+    sqlite::group_commit::GroupMember,
 };
 
 /// A write transaction that belongs to no store. If it is dropped without [`SystemTransaction::commit`], it is rolled back.
@@ -22,7 +22,7 @@ pub struct SystemTransaction {
 }
 
 enum SystemConnection {
-    Sqlite(WriterTurn),
+    Sqlite(GroupMember),
     Postgres(Box<BegunTransaction>),
 }
 
@@ -158,7 +158,7 @@ mod tests {
         // Without the check in the writer, SQLite would commit this statement by itself, since its transaction has ended.
         assert!(turn.run(&insert("small", 1)).is_err());
         assert!(turn.commit().await.is_err());
-        // `others` fails with this turn if both were in one group. If it was committed before, its row stays.
+        // If `others` was in the same commit group as this turn, it is rolled back too. If its group was committed earlier, its row stays.
         let kept = others.await.unwrap().is_ok();
         let found = fixture.db.stores().await.unwrap().into_iter().map(|store| store.id).collect::<Vec<_>>();
         assert!(!found.contains(&StoreId::from("small")) && !found.contains(&StoreId::from("large")), "{found:?}");

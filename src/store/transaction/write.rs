@@ -27,7 +27,7 @@ use crate::{
         Db, Result,
         change_log::{
             message_texts::searchable,
-            own_changes::{Inserted, Noted, Own},
+            own_changes::{InsertedRecord, OwnChangeQueue, WriteChangeLog},
         },
         db::{OnStatement, Writes},
         entity::idempotency_keys,
@@ -36,7 +36,7 @@ use crate::{
         rows::{Cells, Row},
         settings::encryption_keys::SecretKeys,
         sql::{Param, Sql},
-        sqlite::group_commit::WriterTurn,
+        sqlite::group_commit::GroupMember,
     },
 };
 
@@ -51,21 +51,21 @@ pub struct Write {
     /// The time of the change, in milliseconds.
     now: AtomicI64,
     /// The records that the commit adds to the change log.
-    log: Mutex<Noted>,
+    log: Mutex<WriteChangeLog>,
     /// The value of [`Db::own_epoch`] when this transaction began.
     epoch: u64,
     /// On PostgreSQL: statements that are held back until the next statement and sent in one batch with it.
     later: Mutex<Vec<Sql>>,
     /// Whether a statement ran that may have changed rows.
     wrote: AtomicBool,
-    own: Arc<Own>,
+    own: Arc<OwnChangeQueue>,
     on_statement: Option<OnStatement>,
     secret_keys: SecretKeys,
 }
 
 /// The connection on which the statements of a write transaction run.
 enum WriteConnection {
-    Sqlite(WriterTurn),
+    Sqlite(GroupMember),
     Postgres(Box<BegunTransaction>),
 }
 
@@ -88,7 +88,7 @@ impl<'a> Changed<'a> {
 /// The kind under which a transaction is logged that changed no record which derived data follows. Only on PostgreSQL: there every write
 /// must leave a row in the change log, since a standby is read only once it shows the newest transaction of a store (see
 /// `postgres::replica`).
-pub(in crate::store) const OTHER: &str = "other";
+pub(in crate::store) const UNTRACKED_KIND: &str = "other";
 
 /// The response that is stored with an idempotency key and sent again if the client repeats the request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -156,7 +156,7 @@ impl Write {
         match &self.on {
             WriteConnection::Sqlite(turn) => turn.all(&sql, &decode),
             WriteConnection::Postgres(begun) => {
-                let rows = self.fly(begun, vec![sql]).await?.pop().unwrap_or_default().rows;
+                let rows = self.send_pipelined(begun, vec![sql]).await?.pop().unwrap_or_default().rows;
                 rows.iter().map(|row| decode(&mut Cells::postgres(row))).collect()
             }
         }
@@ -172,13 +172,13 @@ impl Write {
         self.count_statement();
         match &self.on {
             WriteConnection::Sqlite(turn) => turn.run(&sql),
-            WriteConnection::Postgres(begun) => Ok(self.fly(begun, vec![sql]).await?.pop().unwrap_or_default().affected),
+            WriteConnection::Postgres(begun) => Ok(self.send_pipelined(begun, vec![sql]).await?.pop().unwrap_or_default().affected),
         }
     }
 
     /// Runs a statement whose result is not needed. On PostgreSQL the statement is held back and sent in one batch with the next statement,
     /// in the order of the calls. If it fails, that next statement fails.
-    pub(in crate::store) fn run_along(&self, sql: Sql) -> Result<()> {
+    pub(in crate::store) fn run_deferred(&self, sql: Sql) -> Result<()> {
         self.wrote.store(true, Ordering::Relaxed);
         match &self.on {
             WriteConnection::Sqlite(turn) => {
@@ -198,12 +198,12 @@ impl Write {
     }
 
     /// Sends one pipelined batch: the statements that were held back, then `statements`. Returns the results of `statements` only.
-    async fn fly(&self, begun: &BegunTransaction, statements: Vec<Sql>) -> Result<Vec<QueryResult>> {
+    async fn send_pipelined(&self, begun: &BegunTransaction, statements: Vec<Sql>) -> Result<Vec<QueryResult>> {
         let locks = statements.iter().any(Sql::locks_rows);
         let mut flight = self.waiting();
         let before = flight.len();
         flight.extend(statements);
-        let answers = begun.flight(&flight).await?;
+        let answers = begun.run_pipelined(&flight).await?;
         if locks {
             self.now.store(self.clock.now().millis(), Ordering::Relaxed);
         }
@@ -232,7 +232,7 @@ impl Write {
         };
         let statements = vec![self.locked_sql::<Conversation>("conversations", id.as_str()), self.open_ticket_sql(id)];
         statements.iter().for_each(|_| self.count_statement());
-        let mut answers = self.fly(begun, statements).await?.into_iter();
+        let mut answers = self.send_pipelined(begun, statements).await?.into_iter();
         let (mut found, mut open) = (answers.next().unwrap_or_default().rows, answers.next().unwrap_or_default().rows);
         let Some(row) = found.pop() else { return Ok(None) };
         let ticket = open.pop().map(|row| Cells::postgres(&row).id()).transpose()?;
@@ -282,12 +282,12 @@ impl Write {
         let (kind, id) = Changed::Message(&message.id).parts();
         let texts = [message.text.as_deref(), message.payload.as_deref(), subject];
         let told = self.own.tells(texts.into_iter().flatten().map(str::len).sum());
-        let inserted = told.then(|| Inserted { record: searchable(&self.store, message, subject), epoch: self.epoch });
+        let inserted = told.then(|| InsertedRecord { record: searchable(&self.store, message, subject), epoch: self.epoch });
         lock(&self.log).insert((kind, id.to_owned()), inserted);
     }
 
     /// The statements that write the change log. On PostgreSQL each of them returns the log positions of its rows.
-    fn log_statements(&self, log: &Noted) -> Vec<Sql> {
+    fn log_statements(&self, log: &WriteChangeLog) -> Vec<Sql> {
         let transaction = if self.on_postgres() { ", pg_current_xact_id()::text::bigint)" } else { ", 0)" };
         let log: Vec<_> = log.keys().collect();
         let insert = |rows: &[&(&'static str, String)]| {
@@ -318,7 +318,7 @@ impl Write {
                     .bytes(body.clone())
                     .push(")");
             }
-            self.run_along(sql)?;
+            self.run_deferred(sql)?;
         }
         Ok(())
     }
@@ -348,12 +348,12 @@ impl Write {
             created_at: Set(self.now().millis()),
         };
         let replaced = OnConflict::columns([StoreId, Operation, Key]).update_columns([RequestHash, Body, CreatedAt]).to_owned();
-        self.execute_along(&idempotency_keys::Entity::insert(row).on_conflict(replaced))
+        self.execute_deferred(&idempotency_keys::Entity::insert(row).on_conflict(replaced))
     }
 
     /// Tries to take an advisory lock with this name until the end of the transaction. `false`: another transaction holds it. Always `true`
     /// on SQLite, which has one writer at a time.
-    pub async fn try_name(&self, name: &str) -> Result<bool> {
+    pub async fn try_named_lock(&self, name: &str) -> Result<bool> {
         if !self.on_postgres() {
             return Ok(true);
         }
@@ -362,12 +362,12 @@ impl Write {
         Ok(self.first(sql, |cells| cells.flag()).await?.unwrap_or(false))
     }
 
-    /// Sends the statements that were held back (see `run_along`) and returns an error if one of them fails.
+    /// Sends the statements that were held back (see `run_deferred`) and returns an error if one of them fails.
     pub async fn run_waiting(&self) -> Result<()> {
         let WriteConnection::Postgres(begun) = &self.on else { return Ok(()) };
         let waiting = self.waiting();
         if !waiting.is_empty() {
-            begun.flight(&waiting).await?;
+            begun.run_pipelined(&waiting).await?;
         }
         Ok(())
     }
@@ -376,10 +376,10 @@ impl Write {
     /// nothing: it may have read changes of the group that are not durable yet.
     pub async fn commit(self) -> Result<()> {
         let mut log = std::mem::take(&mut *lock(&self.log));
-        // Every write on PostgreSQL leaves an entry in the change log (see `OTHER`), so that the last batch always contains a statement
-        // that returns log positions.
+        // Every write on PostgreSQL leaves an entry in the change log (see `UNTRACKED_KIND`), so that the last batch always contains a
+        // statement that returns log positions.
         if log.is_empty() && self.wrote.load(Ordering::Relaxed) && self.on_postgres() {
-            log.insert((OTHER, self.store.to_string()), None);
+            log.insert((UNTRACKED_KIND, self.store.to_string()), None);
         }
         let logging = self.log_statements(&log);
         logging.iter().for_each(|_| self.count_statement());

@@ -7,11 +7,11 @@ use sea_orm::{ConnectionTrait, DatabaseTransaction, DbBackend, TransactionTrait}
 use crate::{
     domain::{
         clock::{Clock, SystemClock},
-        events::{Actor, Event, Fact},
+        events::{Actor, Event, EventChange},
         ids::{ConversationId, TicketId},
         messages::Message,
         outbound::Delivery,
-        search::Noun,
+        search::SearchableKind,
     },
     store::{
         Error, Result,
@@ -42,7 +42,7 @@ async fn send(write: &Write, id: &str) -> Result<Option<TicketId>> {
     let (mut thread, ticket) = write.conversation_with_ticket(&conversation()).await?.expect("the conversation");
     let at = write.now();
     if let Some(ticket) = &ticket {
-        write.ticket_answered(ticket, at)?;
+        write.bump_answered_ticket(ticket, at)?;
     }
     let account_id = thread.account_id.clone();
     let message = Message { account_id, sent_at: at, created_at: at, updated_at: at, ..sent(id, thread.id.as_str(), id) };
@@ -50,7 +50,7 @@ async fn send(write: &Write, id: &str) -> Result<Option<TicketId>> {
     thread.message_count += 1;
     write.save_counters(&thread)?;
     write.inserted(&message, None);
-    let fact = Fact::MessageSent { message, ticket_id: ticket.clone() };
+    let fact = EventChange::MessageSent { message, ticket_id: ticket.clone() };
     write.record(&[(Event { id: format!("e{id}"), at: write.now(), actor: Actor::System, fact }, vec![1])]).await?;
     Ok(ticket)
 }
@@ -89,7 +89,7 @@ async fn a_send_is_written_as_a_whole_in_few_statements() {
     let mut own = fixture.db.own_changes();
     let inserted = own.iter_mut().filter_map(|one| one.inserted.take()).map(|inserted| inserted.record).collect::<Vec<_>>();
     assert_eq!(own, logged.into_iter().filter(|one| one.store == fixture.store).collect::<Vec<_>>());
-    assert_eq!(inserted, fixture.db.searchables(&fixture.store, Noun::Message, &["m1"]).await.unwrap());
+    assert_eq!(inserted, fixture.db.searchables(&fixture.store, SearchableKind::Message, &["m1"]).await.unwrap());
 }
 
 /// Returns the id of the PostgreSQL process behind the next connection from the pool for writes. 0 on SQLite.
@@ -123,14 +123,14 @@ async fn a_write_that_is_dropped_leaves_nothing_and_its_connection_serves_again(
 }
 
 /// Runs a statement in a transaction on another connection and returns that transaction, which holds its locks. For PostgreSQL.
-async fn meddler(fixture: &Fixture, statement: &str) -> DatabaseTransaction {
+async fn other_transaction(fixture: &Fixture, statement: &str) -> DatabaseTransaction {
     let transaction = fixture.db.read().begin().await.unwrap();
     transaction.execute_unprepared(statement).await.unwrap();
     transaction
 }
 
 /// Waits until a PostgreSQL process waits for a lock, and returns the id of that process.
-async fn one_waits(fixture: &Fixture) -> i32 {
+async fn wait_for_lock_wait(fixture: &Fixture) -> i32 {
     for _ in 0..1_000 {
         let waiting = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
         if let Some(process) = fixture.db.first(Sql::fixed(waiting), |cells| cells.take::<i32>()).await.unwrap() {
@@ -161,7 +161,7 @@ async fn a_send_that_waits_for_another_transaction_sees_what_that_one_did() {
     let close = format!("{}; {}", hold(&fixture, "conversations", "ct"), update(&fixture, "tickets", "t", "is_open = FALSE"));
     for (id, statement, counted, expected) in [("m1", count, 6, Some("t")), ("m2", close, 1, None)] {
         let before = written(&fixture).await;
-        let other = meddler(&fixture, &statement).await;
+        let other = other_transaction(&fixture, &statement).await;
         let (db, store) = (fixture.db.clone(), fixture.store.clone());
         let sending = tokio::spawn(async move {
             let write = db.write(&store, &clock()).await.unwrap();
@@ -169,7 +169,7 @@ async fn a_send_that_waits_for_another_transaction_sees_what_that_one_did() {
             write.commit().await.unwrap();
             ticket
         });
-        one_waits(&fixture).await;
+        wait_for_lock_wait(&fixture).await;
         other.commit().await.unwrap();
         assert_eq!(sending.await.unwrap(), expected.map(TicketId::from));
         assert_eq!(written(&fixture).await, [before[0] + counted, before[1] + 1, before[2] + 1, before[3] + 1]);
@@ -203,11 +203,11 @@ async fn a_send_that_is_given_up_is_whole() {
     }
     let before = written(&fixture).await;
     // This lock blocks the last batch of the send, which inserts the message.
-    let other = meddler(&fixture, "LOCK TABLE messages IN SHARE MODE").await;
+    let other = other_transaction(&fixture, "LOCK TABLE messages IN SHARE MODE").await;
     let write = fixture.db.write(&fixture.store, &clock()).await.unwrap();
     send(&write, "m1").await.unwrap();
     let end = tokio::spawn(write.commit());
-    let given_up = one_waits(&fixture).await;
+    let given_up = wait_for_lock_wait(&fixture).await;
     end.abort();
     assert!(end.await.unwrap_err().is_cancelled());
     other.commit().await.unwrap();
@@ -224,11 +224,11 @@ async fn a_send_whose_connection_is_lost_is_refused_and_not_repeated() {
         return;
     }
     let before = written(&fixture).await;
-    let other = meddler(&fixture, "LOCK TABLE messages IN SHARE MODE").await;
+    let other = other_transaction(&fixture, "LOCK TABLE messages IN SHARE MODE").await;
     let write = fixture.db.write(&fixture.store, &clock()).await.unwrap();
     send(&write, "m1").await.unwrap();
     let end = tokio::spawn(write.commit());
-    let process = one_waits(&fixture).await;
+    let process = wait_for_lock_wait(&fixture).await;
     fixture.execute(&format!("SELECT pg_terminate_backend({process})")).await.unwrap();
     assert!(matches!(end.await.unwrap(), Err(Error::Unavailable(_))));
     other.commit().await.unwrap();

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use url::form_urlencoded;
 
-use super::{Contract, Operation, faults, places, seen};
+use super::{Contract, Operation, faults, property_paths, seen};
 use crate::client::Call;
 
 /// Parses the text of a parameter or header as a JSON value of the schema's type. `None` if the text is of another type.
@@ -57,7 +57,7 @@ impl Contract {
                     whole(&mut sent);
                     let validator = self.validator(&format!("{} body", operation.id), false, || schema.clone());
                     found.extend(faults(&validator, &sent).into_iter().map(|fault| format!("body{fault}")));
-                    places::found(&self.document, schema, &sent, &format!("{} body", operation.id), &mut |place| {
+                    property_paths::found(&self.document, schema, &sent, &format!("{} body", operation.id), &mut |place| {
                         seen::saw(self.name, &format!("sent {place}"));
                     });
                 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::Plane;
+use super::SettingsClient;
 use crate::{
     fixture::{ANN, BO, SHUT},
     writes::acknowledged,
@@ -10,13 +10,13 @@ use crate::{
 
 const LATER: &str = "2098-01-01T00:00:00.000Z";
 
-fn kinds(plane: &Plane) -> Vec<String> {
+fn kinds(plane: &SettingsClient) -> Vec<String> {
     plane.desk.kinds()
 }
 
 #[test]
 fn a_ticket_is_unassigned() {
-    let plane = Plane::open();
+    let plane = SettingsClient::open();
     let before = plane.changes();
     let answer = plane.post("/tickets/unassign", json!({"ticketId": "t-set"})).ok();
     assert_eq!((&answer["id"], &answer["isOpen"], answer.get("assigneeUserId")), (&json!("t-set"), &json!(true), None));
@@ -32,7 +32,7 @@ fn a_ticket_is_unassigned() {
 
 #[test]
 fn a_ticket_is_snoozed_and_unsnoozed() {
-    let plane = Plane::open();
+    let plane = SettingsClient::open();
     let open = || plane.desk.post("/tickets/list", json!({})).query("pageSize", 50).send().ids();
     assert!(open().contains(&"t-free".to_owned()));
     let shown = plane.post("/tickets/snooze", json!({"ticketId": "t-free", "until": "2098-01-01T07:00:00+07:00"})).ok();
@@ -42,7 +42,7 @@ fn a_ticket_is_snoozed_and_unsnoozed() {
     assert_eq!(shown.get("snoozedUntil"), None);
     assert!(open().contains(&"t-free".to_owned()));
     assert_eq!(kinds(&plane), Vec::<String>::new());
-    let refused = plane.desk.unmoved(|| {
+    let refused = plane.desk.assert_unchanged(|| {
         let snooze = |ticket: &str, until: Value| plane.post("/tickets/snooze", json!({"ticketId": ticket, "until": until}));
         snooze("t-free", json!("2020-01-01T00:00:00Z")).refuses("body.until");
         snooze("t-free", json!("soon")).refuses("body.until");
@@ -58,7 +58,7 @@ fn a_ticket_is_snoozed_and_unsnoozed() {
 
 #[test]
 fn the_ai_hands_a_conversation_over() {
-    let plane = Plane::open();
+    let plane = SettingsClient::open();
     plane.post("/conversations/escalate", json!({"conversationId": "conv-free", "reason": " ลูกค้าต้องการคน "})).is(acknowledged());
     plane.post("/conversations/escalate", json!({"conversationId": "conv-bare"})).is(acknowledged());
     let events = plane.desk.events();
@@ -74,7 +74,7 @@ fn the_ai_hands_a_conversation_over() {
 
 #[test]
 fn a_repeated_request_is_answered_as_before() {
-    let plane = Plane::open();
+    let plane = SettingsClient::open();
     for (path, body) in [
         ("/conversations/escalate", json!({"conversationId": "conv-free"})),
         ("/tickets/unassign", json!({"ticketId": "t-set"})),
@@ -93,14 +93,14 @@ fn a_repeated_request_is_answered_as_before() {
 
 #[test]
 fn a_missing_ticket_cannot_be_snoozed_or_unsnoozed() {
-    let plane = Plane::open();
+    let plane = SettingsClient::open();
     plane.post("/tickets/snooze", json!({"ticketId": "nope", "until": LATER})).fails(404);
     plane.post("/tickets/unsnooze", json!({"ticketId": "nope"})).fails(404);
 }
 
 #[test]
 fn a_bridge_delivers_inbound_messages() {
-    let plane = Plane::open();
+    let plane = SettingsClient::open();
     let message = json!({
         "accountId": "acc-line", "referenceId": "U-new", "externalId": "x-1", "sender": {"id": "U1", "name": "มะลิ"},
         "text": "สวัสดี", "images": ["https://cdn.example/1.png"], "sentAt": "2025-06-01T10:00:00+07:00",
@@ -116,7 +116,7 @@ fn a_bridge_delivers_inbound_messages() {
     assert_eq!(plane.desk.events()[0]["actor"]["type"], "contact");
     // The event contains the message; the audit log has no entry for it.
     assert_eq!(plane.changes_since(before), []);
-    let again = plane.desk.unmoved(|| plane.post("/messages", message.clone()).ok());
+    let again = plane.desk.assert_unchanged(|| plane.post("/messages", message.clone()).ok());
     assert_eq!((&again["duplicate"], &again["messageId"], &again["ticketId"]), (&json!(true), &first["messageId"], &first["ticketId"]));
     assert_eq!(plane.changes(), before);
     let with = |member: &str, value: Value| {
@@ -124,7 +124,7 @@ fn a_bridge_delivers_inbound_messages() {
         changed[member] = value;
         plane.post("/messages", changed)
     };
-    plane.desk.unmoved(|| {
+    plane.desk.assert_unchanged(|| {
         with("accountId", json!("nope")).refuses("body.accountId");
         with("referenceId", json!("")).refuses("body.referenceId");
         with("externalId", json!("x".repeat(513))).refuses("body.externalId");
@@ -144,7 +144,7 @@ fn a_bridge_delivers_inbound_messages() {
 
 #[test]
 fn a_whatsapp_thread_is_one_however_its_phone_is_spelled() {
-    let plane = Plane::open();
+    let plane = SettingsClient::open();
     let mut conversations = Vec::new();
     for (n, reference) in
         ["66899990001", "66899990001@s.whatsapp.net", "+66899990001", "0066899990001", "tel:+66-89-999-0001"].iter().enumerate()
@@ -154,7 +154,7 @@ fn a_whatsapp_thread_is_one_however_its_phone_is_spelled() {
     }
     assert!(conversations.iter().all(|id| *id == conversations[0]), "{conversations:?}");
     assert_eq!(plane.desk.conversation(conversations[0].as_str().unwrap_or_default())["referenceId"], "+66899990001");
-    plane.desk.unmoved(|| {
+    plane.desk.assert_unchanged(|| {
         for reference in ["not a phone", "0899990001", "120363041234567890@g.us"] {
             let message = json!({"accountId": "acc-wa", "referenceId": reference, "externalId": "x", "sender": {"id": "u"}, "text": "x"});
             plane.post("/messages", message).refuses("body.referenceId");
@@ -164,7 +164,7 @@ fn a_whatsapp_thread_is_one_however_its_phone_is_spelled() {
 
 #[test]
 fn a_message_is_accepted_without_its_unusable_parts() {
-    let plane = Plane::open();
+    let plane = SettingsClient::open();
     let message = json!({
         "accountId": "acc-ann", "referenceId": "<1@example.com>", "externalId": "x-1", "sender": {"id": "U1", "name": "a\u{0}b"}, "text": "x",
         "emailSubject": "Your order\r\n of yesterday", "sentAt": LATER,

@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 
 use super::{Assistant, SENDING};
-use crate::{REV_A, fixture::channels, writes::Desk};
+use crate::{REV_A, fixture::channels, writes::StoreServer};
 
-fn desk() -> (Desk, Assistant) {
-    let desk = Desk::with_settings(&[("shop", channels())], SENDING);
+fn desk() -> (StoreServer, Assistant) {
+    let desk = StoreServer::with_settings(&[("shop", channels())], SENDING);
     let assistant = Assistant::of(&desk.api);
     (desk, assistant)
 }
@@ -18,7 +18,7 @@ fn to_web(text: &str) -> Value {
     json!({"conversationId": "conv-web", "text": text})
 }
 
-fn texts(desk: &Desk) -> usize {
+fn texts(desk: &StoreServer) -> usize {
     desk.messages("conv-web").len()
 }
 

@@ -15,7 +15,7 @@ use crate::{
 pub const HIDDEN: &str = "\u{ad}\u{34f}\u{61c}\u{115f}\u{180e}\u{200b}\u{200c}\u{200d}\u{200e}\u{200f}\u{202a}\u{202d}\u{202e}\u{2028}\u{2060}\u{2066}\u{2069}\u{3164}\u{feff}\u{fe0f}\u{e0001}\u{e0041}\u{e007f}\u{e0100}";
 
 /// The marker of hostile texts, which no text of the server contains.
-const MARK: &str = "PWN";
+const HOSTILE_MARKER: &str = "PWN";
 
 /// Returns 200 texts that try to give the assistant instructions, in visible and in hidden characters.
 fn hostile() -> Vec<String> {
@@ -36,7 +36,7 @@ fn hostile() -> Vec<String> {
             let (a, b) = (hidden[i % hidden.len()], hidden[(i * 7 + 3) % hidden.len()]);
             // Tag characters encode a second, invisible text.
             let tags: String = format!("leak{i}").chars().filter_map(|c| char::from_u32(0xe0000 + u32::from(c))).collect();
-            format!("{MARK}{i}{a}{tags}{b} {order}")
+            format!("{HOSTILE_MARKER}{i}{a}{tags}{b} {order}")
         })
         .collect()
 }
@@ -92,8 +92,8 @@ fn check(place: &str, value: &Value, named: &BTreeSet<String>, trusted: bool) ->
         Value::String(text) => {
             let hidden = text.chars().find(|c| HIDDEN.contains(*c) || (0xe0000..0xe1000).contains(&u32::from(*c)));
             assert_eq!(hidden, None, "{place}: {text:?}");
-            assert!(!trusted || !text.contains(MARK), "{place}: {text}");
-            usize::from(text.contains(MARK))
+            assert!(!trusted || !text.contains(HOSTILE_MARKER), "{place}: {text}");
+            usize::from(text.contains(HOSTILE_MARKER))
         }
         Value::Array(items) => items.iter().map(|item| check(place, item, named, trusted)).sum(),
         Value::Object(members) => {
@@ -125,7 +125,7 @@ fn hostile_texts_are_cleaned_and_stand_only_in_the_named_members() {
     look("get_inbox_guide", json!({}));
     look("list_tickets", json!({"pageSize": 50}));
     look("list_contacts", json!({"pageSize": 50}));
-    look("find_contacts", json!({"query": MARK}));
+    look("find_contacts", json!({"query": HOSTILE_MARKER}));
     if !REV_A {
         look("search_messages", json!({"query": "instructions"}));
     }
@@ -137,6 +137,6 @@ fn hostile_texts_are_cleaned_and_stand_only_in_the_named_members() {
         ("close_ticket", json!({"ticketId": "t-1", "currency": "nope"})),
     ] {
         let text = assistant.fails(tool, arguments);
-        assert!(!text.contains(MARK), "{tool}: {text}");
+        assert!(!text.contains(HOSTILE_MARKER), "{tool}: {text}");
     }
 }

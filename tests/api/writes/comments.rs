@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{Desk, acknowledged, stamp};
+use super::{StoreServer, acknowledged, stamp};
 use crate::{
     REV_A,
     client::Api,
@@ -11,7 +11,7 @@ use crate::{
 
 #[test]
 fn a_comment_is_added_and_changes_nothing_else() {
-    let desk = Desk::open();
+    let desk = StoreServer::open();
     let (conversation, ticket) = (desk.conversation("conv-free"), desk.ticket("t-free"));
     let text = format!("  Ask <@<{BO}>:Bo@> and <@<{BO}>:Bo@>\n\"ไทย\" <b>\u{202e} ");
     desk.comment("conv-free", &text).is(acknowledged());
@@ -33,7 +33,7 @@ fn a_comment_is_added_and_changes_nothing_else() {
 
 #[test]
 fn comments_come_back_newest_first_and_may_repeat() {
-    let desk = Desk::open();
+    let desk = StoreServer::open();
     for text in ["one", "two", "two", "three"] {
         desk.comment("conv-bare", text).ok();
     }
@@ -43,7 +43,7 @@ fn comments_come_back_newest_first_and_may_repeat() {
 
 #[test]
 fn the_author_is_the_user_of_the_key_or_else_the_oldest_owner() {
-    let desk = Desk::open();
+    let desk = StoreServer::open();
     for user in [BO, NAMELESS] {
         let arguments = ["key", "create", "--store", "desk", "--name", "Own", "--scopes", "messages:write", "--user", user];
         let api: Api = desk.api.with_key(&desk.server.database.run(&arguments));
@@ -58,8 +58,8 @@ fn the_author_is_the_user_of_the_key_or_else_the_oldest_owner() {
 fn a_store_without_an_owner_needs_a_key_with_a_user() {
     let mut lines = lines();
     lines.retain(|line| line["record"]["roleId"] != "role-owner");
-    let desk = Desk::with(&[("desk", lines)]);
-    desk.unmoved(|| desk.comment("conv-free", "x").fails(400));
+    let desk = StoreServer::with(&[("desk", lines)]);
+    desk.assert_unchanged(|| desk.comment("conv-free", "x").fails(400));
     let arguments = ["key", "create", "--store", "desk", "--name", "Own", "--scopes", "messages:write", "--user", BO];
     let api = desk.api.with_key(&desk.server.database.run(&arguments));
     api.post("/messages/internal-comments", json!({"conversationId": "conv-free", "text": "x"})).send().ok();
@@ -67,29 +67,29 @@ fn a_store_without_an_owner_needs_a_key_with_a_user() {
 
 #[test]
 fn only_the_older_revision_accepts_an_empty_comment() {
-    let desk = Desk::open();
+    let desk = StoreServer::open();
     if REV_A {
         desk.comment("conv-free", "").is(acknowledged());
         assert_eq!(desk.comments("conv-free")[0]["noteData"]["text"], "");
     } else {
-        desk.unmoved(|| desk.comment("conv-free", "").refuses("body.text"));
+        desk.assert_unchanged(|| desk.comment("conv-free", "").refuses("body.text"));
     }
 }
 
 #[test]
 fn any_conversation_takes_a_comment_and_an_unknown_one_is_not_found() {
-    let desk = Desk::open();
+    let desk = StoreServer::open();
     for id in ["conv-shut", "conv-spam", "conv-bare", "conv-ann"] {
         desk.comment(id, "x").is(acknowledged());
         assert_eq!(desk.comments(id).len(), 1);
     }
-    desk.unmoved(|| desk.comment("nobody", "x").fails(404));
+    desk.assert_unchanged(|| desk.comment("nobody", "x").fails(404));
 }
 
 #[test]
 fn a_body_of_the_wrong_shape_is_refused() {
-    let desk = Desk::open();
-    desk.unmoved(|| {
+    let desk = StoreServer::open();
+    desk.assert_unchanged(|| {
         for (body, field) in [
             (json!({"text": "x"}), "body.conversationId"),
             (json!({"conversationId": "conv-free"}), "body.text"),

@@ -2,14 +2,14 @@
 
 use serde_json::{Value, json};
 
-use super::{Desk, acknowledged, stamp, values_of, without};
+use super::{StoreServer, acknowledged, stamp, values_of, without};
 use crate::fixture::at;
 
 const STAMPS: [&str; 2] = ["updatedAt", "customFieldsUpdatedAt"];
 
 #[test]
 fn a_value_is_set_and_the_rest_stays() {
-    let desk = Desk::open();
+    let desk = StoreServer::open();
     let before = desk.contact("con-mia");
     desk.set_contact_at("con-mia", "c-text", json!("after"), &at("01-20T00:00")).is(acknowledged());
     let after = desk.contact("con-mia");
@@ -23,10 +23,10 @@ fn a_value_is_set_and_the_rest_stays() {
 
 #[test]
 fn the_first_custom_field_is_guarded_by_the_timestamp_of_the_contact() {
-    let desk = Desk::open();
+    let desk = StoreServer::open();
     let before = desk.contact("con-new");
     assert!(before.get("customFieldsUpdatedAt").is_none(), "{before}");
-    desk.unmoved(|| {
+    desk.assert_unchanged(|| {
         for wrong in [at("01-01T00:00"), at("01-31T23:59:59.999"), at("02-01T00:00:00.001")] {
             desk.set_contact_at("con-new", "c-text", json!("x"), &wrong).fails(409);
         }
@@ -41,8 +41,8 @@ fn the_first_custom_field_is_guarded_by_the_timestamp_of_the_contact() {
 
 #[test]
 fn another_timestamp_than_the_stored_one_is_a_conflict() {
-    let desk = Desk::open();
-    desk.unmoved(|| {
+    let desk = StoreServer::open();
+    desk.assert_unchanged(|| {
         // A stale timestamp, two that are ahead, and the timestamp of the contact although the fields have one.
         for wrong in [at("01-19T23:59:59.999"), at("01-20T00:00:00.001"), "2099-01-01T00:00:00Z".into(), at("02-01T00:00")] {
             for value in [json!("after"), json!("before"), Value::Null] {
@@ -55,7 +55,7 @@ fn another_timestamp_than_the_stored_one_is_a_conflict() {
 
 #[test]
 fn timestamps_increase_strictly() {
-    let desk = Desk::open();
+    let desk = StoreServer::open();
     let mut last = at("01-20T00:00");
     for n in 0..12 {
         desk.set_contact_at("con-mia", "c-int", json!(100 + n), &last).is(acknowledged());
@@ -69,8 +69,8 @@ fn timestamps_increase_strictly() {
 
 #[test]
 fn setting_the_stored_value_changes_nothing() {
-    let desk = Desk::open();
-    desk.unmoved(|| {
+    let desk = StoreServer::open();
+    desk.assert_unchanged(|| {
         for (field, value) in
             [("c-text", json!("before")), ("c-int", json!(3)), ("c-int", json!(3.0)), ("c-notes", Value::Null), ("c-multi", json!([]))]
         {
@@ -82,7 +82,7 @@ fn setting_the_stored_value_changes_nothing() {
 
 #[test]
 fn null_unsets_and_so_does_an_empty_list() {
-    let desk = Desk::open();
+    let desk = StoreServer::open();
     desk.set_contact("con-mia", "c-multi", json!(["a", "b"])).ok();
     desk.set_contact("con-mia", "c-text", Value::Null).is(acknowledged());
     assert_eq!(desk.contact("con-mia")["customFields"], json!({"c-int": 3, "c-multi": ["a", "b"]}));
@@ -93,8 +93,8 @@ fn null_unsets_and_so_does_an_empty_list() {
 
 #[test]
 fn missing_records_and_inactive_fields_are_reported() {
-    let desk = Desk::open();
-    desk.unmoved(|| {
+    let desk = StoreServer::open();
+    desk.assert_unchanged(|| {
         let now = at("01-20T00:00");
         desk.set_contact_at("nobody", "c-text", json!("x"), &now).fails(404);
         desk.set_contact_at("con-mia", "nothing", json!("x"), &now).fails(404);
@@ -109,9 +109,9 @@ fn missing_records_and_inactive_fields_are_reported() {
 
 #[test]
 fn a_body_of_the_wrong_shape_is_refused() {
-    let desk = Desk::open();
+    let desk = StoreServer::open();
     let good = json!({"contactId": "con-mia", "contactFieldId": "c-text", "value": "x", "updatedAt": at("01-20T00:00")});
-    desk.unmoved(|| {
+    desk.assert_unchanged(|| {
         for member in ["contactId", "contactFieldId", "value", "updatedAt"] {
             desk.patch("/contacts/field-values", without(good.clone(), &[member])).send().refuses(&format!("body.{member}"));
         }

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::{
-    Desk,
+    StoreServer,
     shapes::{WRITES, is_served},
 };
 use crate::{
@@ -16,9 +16,9 @@ use crate::{
 const ROUNDS: usize = 80;
 
 /// Pseudo-random number generator (xorshift) with a seed, so that a failure can be repeated.
-struct Dice(u64);
+struct SeededRandom(u64);
 
-impl Dice {
+impl SeededRandom {
     fn roll(&mut self, sides: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -115,7 +115,7 @@ fn odd() -> Vec<Value> {
     ]
 }
 
-fn body(dice: &mut Dice, path: &str) -> Value {
+fn body(dice: &mut SeededRandom, path: &str) -> Value {
     let mut body = json!({});
     for (name, choices) in members(path) {
         match dice.roll(40) {
@@ -132,8 +132,8 @@ fn body(dice: &mut Dice, path: &str) -> Value {
 
 #[test]
 fn nearly_valid_writes_get_documented_answers_and_leave_a_sound_store() {
-    let desk = Desk::open();
-    let mut dice = Dice(0x5eed_2025_0002);
+    let desk = StoreServer::open();
+    let mut dice = SeededRandom(0x5eed_2025_0002);
     let mut taken = 0;
     for (path, method) in WRITES.into_iter().filter(|(path, _)| is_served(path)) {
         for _ in 0..ROUNDS {

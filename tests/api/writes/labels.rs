@@ -2,14 +2,14 @@
 
 use serde_json::{Value, json};
 
-use super::{Desk, acknowledged, refuses_in, stamp, without};
+use super::{StoreServer, acknowledged, refuses_in, stamp, without};
 use crate::{REV_A, fixture::at};
 
 const TEN: [&str; 10] = ["lab-0", "lab-1", "lab-2", "lab-3", "lab-4", "lab-5", "lab-6", "lab-7", "lab-8", "lab-9"];
 
 /// Returns the labels of a conversation, sorted.
 #[track_caller]
-fn labels(desk: &Desk, conversation: &str) -> Vec<String> {
+fn labels(desk: &StoreServer, conversation: &str) -> Vec<String> {
     let ids = desk.conversation(conversation)["labelIds"].clone();
     let mut ids: Vec<String> = serde_json::from_value(ids).unwrap_or_default();
     ids.sort_unstable();
@@ -18,7 +18,7 @@ fn labels(desk: &Desk, conversation: &str) -> Vec<String> {
 
 #[test]
 fn labels_are_added_and_removed() {
-    let desk = Desk::open();
+    let desk = StoreServer::open();
     let before = desk.conversation("conv-free");
     desk.label("conv-free", &["lab-c"], &["lab-a"]).is(acknowledged());
     assert_eq!(labels(&desk, "conv-free"), ["lab-b", "lab-c"]);
@@ -30,8 +30,8 @@ fn labels_are_added_and_removed() {
 
 #[test]
 fn a_present_label_added_or_an_absent_one_removed_changes_nothing() {
-    let desk = Desk::open();
-    desk.unmoved(|| {
+    let desk = StoreServer::open();
+    desk.assert_unchanged(|| {
         desk.label("conv-free", &["lab-a"], &[]).is(acknowledged());
         desk.label("conv-free", &["lab-a", "lab-b"], &["lab-c", "lab-0"]).is(acknowledged());
     });
@@ -43,7 +43,7 @@ fn a_present_label_added_or_an_absent_one_removed_changes_nothing() {
 
 #[test]
 fn a_conversation_without_an_open_ticket_takes_labels() {
-    let desk = Desk::open();
+    let desk = StoreServer::open();
     for id in ["conv-bare", "conv-shut", "conv-spam"] {
         desk.label(id, &["lab-a"], &[]).is(acknowledged());
         assert_eq!(labels(&desk, id), ["lab-a"]);
@@ -52,9 +52,9 @@ fn a_conversation_without_an_open_ticket_takes_labels() {
 
 #[test]
 fn at_most_ten_labels_are_added_and_ten_removed() {
-    let desk = Desk::open();
+    let desk = StoreServer::open();
     let eleven = [&TEN[..], &["lab-c"]].concat();
-    desk.unmoved(|| {
+    desk.assert_unchanged(|| {
         desk.label("conv-free", &eleven, &[]).refuses("body.addLabels");
         desk.label("conv-free", &["lab-c"], &[&TEN[..], &["lab-a"]].concat()).refuses("body.removeLabels");
     });
@@ -66,7 +66,7 @@ fn at_most_ten_labels_are_added_and_ten_removed() {
 
 #[test]
 fn the_newer_revision_requires_labels_to_add() {
-    let desk = Desk::open();
+    let desk = StoreServer::open();
     if REV_A {
         desk.label("conv-free", &[], &["lab-a"]).is(acknowledged());
         assert_eq!(labels(&desk, "conv-free"), ["lab-b"]);
@@ -74,7 +74,7 @@ fn the_newer_revision_requires_labels_to_add() {
         desk.patch("/conversations/labels", body).send().is(acknowledged());
         assert_eq!(labels(&desk, "conv-free"), Vec::<String>::new());
     } else {
-        desk.unmoved(|| {
+        desk.assert_unchanged(|| {
             desk.label("conv-free", &[], &["lab-a"]).refuses("body.addLabels");
             let body = json!({"conversationId": "conv-free", "addLabels": [], "removeLabels": ["lab-a"]});
             desk.patch("/conversations/labels", body).send().refuses("body.addLabels");
@@ -87,8 +87,8 @@ fn the_newer_revision_requires_labels_to_add() {
 
 #[test]
 fn a_request_without_labels_is_refused() {
-    let desk = Desk::open();
-    desk.unmoved(|| {
+    let desk = StoreServer::open();
+    desk.assert_unchanged(|| {
         for body in [
             json!({"conversationId": "conv-free"}),
             json!({"conversationId": "conv-free", "addLabels": []}),
@@ -101,16 +101,16 @@ fn a_request_without_labels_is_refused() {
 
 #[test]
 fn an_unknown_label_is_refused_in_the_newer_revision_and_ignored_in_the_older() {
-    let desk = Desk::open();
+    let desk = StoreServer::open();
     if REV_A {
-        desk.unmoved(|| {
+        desk.assert_unchanged(|| {
             desk.label("conv-free", &["nothing"], &[]).is(acknowledged());
             desk.label("conv-free", &[], &["nothing"]).is(acknowledged());
         });
         desk.label("conv-free", &["nothing", "lab-c"], &["nobody"]).is(acknowledged());
         assert_eq!(labels(&desk, "conv-free"), ["lab-a", "lab-b", "lab-c"]);
     } else {
-        desk.unmoved(|| {
+        desk.assert_unchanged(|| {
             refuses_in(&desk.label("conv-free", &["nothing"], &[]), "body.addLabels");
             refuses_in(&desk.label("conv-free", &["lab-c", "nothing"], &["lab-a"]), "body.addLabels");
             refuses_in(&desk.label("conv-free", &["lab-c"], &["nothing"]), "body.removeLabels");
@@ -120,8 +120,8 @@ fn an_unknown_label_is_refused_in_the_newer_revision_and_ignored_in_the_older() 
 
 #[test]
 fn a_label_is_not_added_and_removed_at_once() {
-    let desk = Desk::open();
-    desk.unmoved(|| {
+    let desk = StoreServer::open();
+    desk.assert_unchanged(|| {
         for label in ["lab-a", "lab-c"] {
             refuses_in(&desk.label("conv-free", &["lab-1", label], &[label]), "body.");
         }
@@ -130,7 +130,7 @@ fn a_label_is_not_added_and_removed_at_once() {
 
 #[test]
 fn an_unknown_conversation_is_not_found() {
-    let desk = Desk::open();
+    let desk = StoreServer::open();
     desk.label("nobody", &["lab-a"], &[]).fails(404);
     // The record is checked before its references.
     desk.label("nobody", &["nothing"], &[]).fails(404);
@@ -138,8 +138,8 @@ fn an_unknown_conversation_is_not_found() {
 
 #[test]
 fn a_body_of_the_wrong_shape_is_refused() {
-    let desk = Desk::open();
-    desk.unmoved(|| {
+    let desk = StoreServer::open();
+    desk.assert_unchanged(|| {
         for (body, field) in [
             (json!({"addLabels": ["lab-c"]}), "body.conversationId"),
             (json!({"conversationId": "conv-free", "addLabels": "lab-c"}), "body.addLabels"),

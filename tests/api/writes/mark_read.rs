@@ -2,11 +2,11 @@
 
 use serde_json::json;
 
-use super::{Desk, acknowledged, without};
+use super::{StoreServer, acknowledged, without};
 
 #[test]
 fn the_unread_count_is_cleared_and_stays_cleared() {
-    let desk = Desk::open();
+    let desk = StoreServer::open();
     let before = desk.conversation("conv-free");
     assert_eq!(before["unreadMsgCnt"], 3);
     desk.read("conv-free").is(acknowledged());
@@ -14,12 +14,12 @@ fn the_unread_count_is_cleared_and_stays_cleared() {
     assert_eq!(after["unreadMsgCnt"], 0);
     let rest = ["unreadMsgCnt", "updatedAt"];
     assert_eq!(without(after, &rest), without(before, &rest));
-    desk.unmoved(|| desk.read("conv-free").is(acknowledged()));
+    desk.assert_unchanged(|| desk.read("conv-free").is(acknowledged()));
 }
 
 #[test]
 fn a_snoozed_or_spam_ticket_is_open_too() {
-    let desk = Desk::open();
+    let desk = StoreServer::open();
     for id in ["conv-asleep", "conv-spam"] {
         desk.read(id).is(acknowledged());
         assert_eq!(desk.conversation(id)["unreadMsgCnt"], 0);
@@ -28,8 +28,8 @@ fn a_snoozed_or_spam_ticket_is_open_too() {
 
 #[test]
 fn a_conversation_without_an_open_ticket_is_not_found() {
-    let desk = Desk::open();
-    desk.unmoved(|| {
+    let desk = StoreServer::open();
+    desk.assert_unchanged(|| {
         for id in ["conv-shut", "conv-bare", "nobody"] {
             desk.read(id).fails(404);
         }
@@ -41,8 +41,8 @@ fn a_conversation_without_an_open_ticket_is_not_found() {
 
 #[test]
 fn a_body_of_the_wrong_shape_is_refused() {
-    let desk = Desk::open();
-    desk.unmoved(|| {
+    let desk = StoreServer::open();
+    desk.assert_unchanged(|| {
         for (body, field) in [
             (json!({}), "body.conversationId"),
             (json!({"conversationId": null}), "body.conversationId"),

@@ -1,5 +1,5 @@
-//! Tests of the operations that change something. Each test has a separate server and store ([`Desk`]). To show that nothing changed, a
-//! test compares the store's export and its events, which contain everything.
+//! Tests of the operations that change something. Each test has a separate server and store ([`StoreServer`]). To show that nothing
+//! changed, a test compares the store's export and its events, which contain everything.
 
 mod assign;
 mod close;
@@ -43,13 +43,13 @@ use crate::{
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A store to write to, and a caller with all scopes.
-pub struct Desk {
+pub struct StoreServer {
     pub server: Server,
     pub key: Key,
     pub api: Api,
 }
 
-impl Desk {
+impl StoreServer {
     pub fn open() -> Self {
         Self::with(&[("desk", desk())])
     }
@@ -135,7 +135,7 @@ impl Desk {
 
     /// Runs an action that must leave the caller's store unchanged, to the byte.
     #[track_caller]
-    pub fn unmoved<T>(&self, act: impl FnOnce() -> T) -> T {
+    pub fn assert_unchanged<T>(&self, act: impl FnOnce() -> T) -> T {
         let before = self.snapshot(&self.api.store);
         let outcome = act();
         let after = self.snapshot(&self.api.store);

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{Desk, without};
+use super::{StoreServer, without};
 use crate::{REV_A, client::Call, fixture::BO};
 
 /// The operations that change something: path, and method as the document writes it.
@@ -37,9 +37,9 @@ fn writes() -> impl Iterator<Item = (&'static str, String)> {
 
 #[test]
 fn a_missing_or_malformed_body_is_refused() {
-    let desk = Desk::open();
+    let desk = StoreServer::open();
     let call = |path: &str, method: &str| -> Call { desk.api.call(method, path) };
-    desk.unmoved(|| {
+    desk.assert_unchanged(|| {
         for (path, method) in writes() {
             call(path, &method).send().fails(400);
             for text in ["", "{", "nonsense", "null", "5", "\"x\"", "{\"a\":1}{}", "\u{feff}{}"] {
@@ -57,7 +57,7 @@ fn a_missing_or_malformed_body_is_refused() {
 
 #[test]
 fn a_body_without_a_content_type_is_tolerated() {
-    let desk = Desk::open();
+    let desk = StoreServer::open();
     let body = json!({"conversationId": "conv-free", "text": "x"}).to_string();
     desk.api.call("POST", "/messages/internal-comments").bytes(body.clone()).send().ok();
     desk.api.call("POST", "/messages/internal-comments").bytes(body).chunked().send().ok();
@@ -66,7 +66,7 @@ fn a_body_without_a_content_type_is_tolerated() {
 
 #[test]
 fn another_method_is_not_allowed() {
-    let desk = Desk::open();
+    let desk = StoreServer::open();
     for (path, method) in writes() {
         let other = if method == "PATCH" { "PUT" } else { "DELETE" };
         let answer = desk.api.call(other, path).send();
@@ -79,9 +79,9 @@ fn another_method_is_not_allowed() {
 
 #[test]
 fn a_ticket_field_update_of_the_wrong_shape_is_refused() {
-    let desk = Desk::open();
+    let desk = StoreServer::open();
     let good = json!({"ticketId": "t-free", "ticketFieldId": "f-text", "newValue": "x"});
-    desk.unmoved(|| {
+    desk.assert_unchanged(|| {
         for member in ["ticketId", "ticketFieldId", "newValue"] {
             desk.patch("/tickets/field-values", without(good.clone(), &[member])).send().refuses(&format!("body.{member}"));
         }
@@ -111,8 +111,8 @@ fn a_ticket_field_update_of_the_wrong_shape_is_refused() {
 
 #[test]
 fn a_write_that_only_acknowledges_expands_nothing() {
-    let desk = Desk::open();
-    desk.unmoved(|| {
+    let desk = StoreServer::open();
+    desk.assert_unchanged(|| {
         for (path, body) in [
             ("/messages/internal-comments", json!({"conversationId": "conv-free", "text": "x"})),
             ("/contacts", json!({"firstName": "A"})),
@@ -125,14 +125,14 @@ fn a_write_that_only_acknowledges_expands_nothing() {
 
 #[test]
 fn a_write_requires_a_key_with_its_scope() {
-    let desk = Desk::open();
+    let desk = StoreServer::open();
     for (path, method) in writes() {
         desk.api.anonymous().call(&method, path).send().fails(401);
         desk.server.api("desk", &["users:read"]).call(&method, path).send().fails(403);
     }
     // The read scope of the same kind of record is not enough.
     let reader = desk.server.api("desk", &["tickets:read", "conversations:read", "contacts:read", "messages:read"]);
-    desk.unmoved(|| {
+    desk.assert_unchanged(|| {
         reader.post("/tickets/close", json!({"ticketId": "t-free", "handledBy": BO})).send().fails(403);
         for (path, method) in writes() {
             reader.call(&method, path).send().fails(403);

@@ -26,14 +26,14 @@ struct Recorder<'e> {
 
 /// An HTTP request that can be changed before it is sent.
 #[derive(Clone)]
-struct Sent {
+struct EditableRequest {
     route: Route,
     query: String,
     body: Option<String>,
     headers: Vec<(&'static str, String)>,
 }
 
-impl Sent {
+impl EditableRequest {
     fn request(&self) -> Request {
         let mut request =
             Request::builder().method(self.route.method.parse::<Method>().unwrap()).uri_str(format!("{}?{}", self.route.path, self.query));
@@ -57,7 +57,7 @@ impl Sent {
     }
 }
 
-async fn refused(endpoint: &BoxEndpoint<'static, Response>, sent: &Sent, status: u16) -> ExampleError {
+async fn refused(endpoint: &BoxEndpoint<'static, Response>, sent: &EditableRequest, status: u16) -> ExampleError {
     let response = endpoint.get_response(sent.request()).await;
     let (found, text) = (response.status().as_u16(), response.into_body().into_string().await.unwrap());
     assert_eq!(found, status, "{} {} {:?}: {text}", sent.route.operation_id, sent.query, sent.body);
@@ -88,7 +88,7 @@ impl Recorder<'_> {
         self.examples.requests.iter().find(|request| request.operation == operation).unwrap()
     }
 
-    fn sent(&self, bench: &Bench, operation: &str, refusal: Option<&RefusedRequest>) -> Sent {
+    fn sent(&self, bench: &ExampleServer, operation: &str, refusal: Option<&RefusedRequest>) -> EditableRequest {
         let (route, example) = (self.route(operation).clone(), self.example(operation));
         let query = refusal.and_then(|refusal| refusal.query.as_ref()).unwrap_or(&example.query);
         let body = refusal.and_then(|refusal| refusal.body.clone()).or_else(|| bench.body(operation, example));
@@ -101,7 +101,7 @@ impl Recorder<'_> {
             Some(_) => vec![credential, ("content-type", "application/json".to_owned())],
             None => vec![credential],
         };
-        Sent { query: query_of(query), body: body.map(|body| body.to_string()), headers, route }
+        EditableRequest { query: query_of(query), body: body.map(|body| body.to_string()), headers, route }
     }
 
     fn keep(&mut self, operation: &str, status: u16, error: ExampleError) {
@@ -114,7 +114,7 @@ impl Recorder<'_> {
 
     /// Records the errors that depend on the request alone, and the conflicts (409) with what an earlier request changed.
     async fn of_requests(&mut self) {
-        let bench = Bench::new().await;
+        let bench = ExampleServer::new().await;
         let examples = self.examples.clone();
         for example in &examples.requests {
             let operation = &example.operation;
@@ -131,7 +131,7 @@ impl Recorder<'_> {
             if self.documents(&plain.route, 415) {
                 let error = refused(&bench.endpoint, &plain.with("content-type", "text/plain"), 415).await;
                 self.keep(operation, 415, error);
-                let long = Sent { body: Some(" ".repeat(body::LIMIT + 1)), ..plain.clone() };
+                let long = EditableRequest { body: Some(" ".repeat(body::LIMIT + 1)), ..plain.clone() };
                 let error = refused(&bench.endpoint, &long, 413).await;
                 self.keep(operation, 413, error);
             }
@@ -145,7 +145,7 @@ impl Recorder<'_> {
                 // The sandbox accepts these operations: its clock can be advanced, and its server sends e-mail. An ordinary demo store
                 // refuses them.
                 let ordinary =
-                    if ["advanceClock", "sendLink"].contains(&operation.as_str()) { Some(Bench::ordinary().await) } else { None };
+                    if ["advanceClock", "sendLink"].contains(&operation.as_str()) { Some(ExampleServer::ordinary().await) } else { None };
                 let bench = ordinary.as_ref().unwrap_or(&bench);
                 let sent = self.sent(bench, operation, Some(&refusal));
                 let mut left = UNTIL_REFUSED;
@@ -161,7 +161,7 @@ impl Recorder<'_> {
             if takes_key && self.refusals(operation, |status| status == 409).is_empty() {
                 // The same idempotency key with another body.
                 let other = self.refusals(operation, |status| status == 404).remove(0);
-                let other = Sent { body: other.body.map(|body| body.to_string()), ..with_key };
+                let other = EditableRequest { body: other.body.map(|body| body.to_string()), ..with_key };
                 let error = refused(&bench.endpoint, &other, 409).await;
                 self.keep(operation, 409, error);
             }
@@ -177,7 +177,7 @@ impl Recorder<'_> {
         if !self.settings {
             return;
         }
-        let bench = Bench::new().await;
+        let bench = ExampleServer::new().await;
         let mut body = self.example("receiveMessage").body.clone().unwrap();
         body["storeId"] = STORE.into();
         let account = body["accountId"].as_str().unwrap().into();
@@ -186,14 +186,20 @@ impl Recorder<'_> {
         let signed = self.sent(&bench, "receiveMessage", None).without("authorization").with("webhook-id", "msg-1");
         let signed = signed.with("webhook-timestamp", &seconds.to_string());
         let signed = signed.with("webhook-signature", &secret.sign("msg-1", seconds, body.as_bytes()));
-        let signed = Sent { body: Some(body), ..signed };
+        let signed = EditableRequest { body: Some(body), ..signed };
         assert_eq!(bench.endpoint.get_response(signed.request()).await.status(), StatusCode::OK);
         let error = refused(&bench.endpoint, &signed, 409).await;
         self.keep("receiveMessage", 409, error);
     }
 
     /// Sends the example request of every operation that documents a status, changed by `change`, and records the errors.
-    async fn of_every(&mut self, bench: &Bench, endpoint: &BoxEndpoint<'static, Response>, status: u16, change: impl Fn(Sent) -> Sent) {
+    async fn of_every(
+        &mut self,
+        bench: &ExampleServer,
+        endpoint: &BoxEndpoint<'static, Response>,
+        status: u16,
+        change: impl Fn(EditableRequest) -> EditableRequest,
+    ) {
         // `sendLink` only adds its request to a queue, so its response does not depend on the database.
         let affected = |route: &&Route| self.documents(route, status) && (status < 500 || route.operation_id != "sendLink");
         let routes: Vec<Route> = self.routes.iter().filter(affected).cloned().collect();
@@ -205,18 +211,19 @@ impl Recorder<'_> {
     }
 
     async fn of_permissions(&mut self) {
-        let bench = Bench::new().await;
+        let bench = ExampleServer::new().await;
         if self.settings {
             let role = json!({ "kind": "role", "record": { "id": "owner", "name": "Owner", "kind": "agent" } }).to_string();
-            let spool = Spool::copy(Cursor::new(role)).unwrap();
-            import::run(bench.service.db(), bench.service.world(), &STORE.into(), spool, Options::default()).await.unwrap();
+            let spool = RereadableInput::copy(Cursor::new(role)).unwrap();
+            import::run(bench.service.db(), bench.service.clocks_and_ids(), &STORE.into(), spool, Options::default()).await.unwrap();
             // `sendLink` checks no role, but refuses requests from the pages of other origins.
-            let foreign =
-                |sent: Sent| if sent.route.operation_id == "sendLink" { sent.with("origin", "https://example.org") } else { sent };
+            let foreign = |sent: EditableRequest| {
+                if sent.route.operation_id == "sendLink" { sent.with("origin", "https://example.org") } else { sent }
+            };
             return self.of_every(&bench, &bench.endpoint, 403, foreign).await;
         }
         let keys = [bench.key_with(Scope::LabelsRead).await, bench.key_with(Scope::TeamsRead).await];
-        let key = |sent: Sent| {
+        let key = |sent: EditableRequest| {
             let lacking = usize::from(sent.route.scope == "labels:read");
             sent.with("x-api-key", keys[lacking].reveal())
         };
@@ -224,7 +231,7 @@ impl Recorder<'_> {
     }
 
     async fn of_rates(&mut self) {
-        let bench = Bench::new().await;
+        let bench = ExampleServer::new().await;
         let limited = bench.app(Some(RateLimit::new(1, None))).await.endpoint();
         if !self.settings {
             let limited = limited.boxed();
@@ -253,7 +260,7 @@ impl Recorder<'_> {
 
     /// Records the errors of a damaged database, and of a database whose file was deleted.
     async fn of_failures(&mut self) {
-        let bench = Bench::new().await;
+        let bench = ExampleServer::new().await;
         let file = bench.folder.path().join("demo.db");
         // Stores a value of the wrong type.
         let damage = if self.settings { "UPDATE grants SET expires_at = 'soon'" } else { "UPDATE api_keys SET scopes = x'ff'" };

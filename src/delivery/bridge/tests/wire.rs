@@ -40,7 +40,7 @@ async fn emails_and_templates_have_payloads_of_their_own() {
         bench.bridge(account, &local.url).await.unwrap();
     }
     let mailbox = |email: &str, name: Option<&str>| Mailbox { email: email.to_owned(), name: name.map(str::to_owned) };
-    let bare = Letter {
+    let bare = EmailContent {
         to: vec![mailbox("eva@example.com", None)],
         cc: vec![],
         bcc: vec![],
@@ -60,7 +60,7 @@ async fn emails_and_templates_have_payloads_of_their_own() {
     });
     assert_eq!(first, expected);
 
-    let full = Letter {
+    let full = EmailContent {
         to: vec![mailbox("eva@example.com", Some("Eva"))],
         cc: vec![mailbox("c@example.com", None)],
         bcc: vec![mailbox("b@example.com", None)],
@@ -91,7 +91,7 @@ async fn emails_and_templates_have_payloads_of_their_own() {
 
 #[test]
 fn the_kind_human_agent_is_sent_to_the_bridge() {
-    let parcel = Parcel {
+    let outbox_entry = OutboxEntry {
         store_id: "s".into(),
         message_id: "m".into(),
         conversation_id: "c".into(),
@@ -107,7 +107,7 @@ fn the_kind_human_agent_is_sent_to_the_bridge() {
         "type": "message.send", "attempt": 3, "storeId": "s", "messageId": "m", "conversationId": "c", "accountId": "a",
         "channel": "facebook", "referenceId": "r", "kind": "human_agent", "text": "",
     });
-    assert_eq!(serde_json::to_value(MessageOrder::of(&parcel, 3)).unwrap(), expected);
+    assert_eq!(serde_json::to_value(MessageOrder::of(&outbox_entry, 3)).unwrap(), expected);
 }
 
 fn whole(status: u16, pause: Option<i64>, body: &[u8]) -> EndpointResponse {
@@ -125,7 +125,7 @@ fn an_answer_is_judged_by_its_status_and_its_names() {
         (299, r#"{"externalId":"x","referenceId":"r","error":"none"}"#.to_owned(), taken("x", Some("r"))),
         (200, json!({ "externalId": limit }).to_string(), taken(&limit, None)),
     ] {
-        assert_eq!(judge(&whole(status, Some(5), body.as_bytes())), expected, "{status} {body}");
+        assert_eq!(classify_bridge_response(&whole(status, Some(5), body.as_bytes())), expected, "{status} {body}");
     }
     let long = json!({ "error": format!("{}z", "y".repeat(200)) }).to_string();
     for (status, body, again, reason) in [
@@ -158,13 +158,13 @@ fn an_answer_is_judged_by_its_status_and_its_names() {
         (422, &long, false, &"y".repeat(200)),
         (499, "", false, "answered 499"),
     ] {
-        let refused = judge(&whole(status, Some(7), body.as_bytes())).unwrap_err();
-        let after = Class::Transient { after: Some(Duration::from_millis(7)) };
-        assert_eq!(refused.class, if again { after } else { Class::Permanent }, "{status} {body}");
+        let refused = classify_bridge_response(&whole(status, Some(7), body.as_bytes())).unwrap_err();
+        let after = FailureClass::Transient { after: Some(Duration::from_millis(7)) };
+        assert_eq!(refused.class, if again { after } else { FailureClass::Permanent }, "{status} {body}");
         assert!(refused.reason.contains(reason) && !refused.reason.ends_with('z'), "{status} {body}: {}", refused.reason);
     }
-    assert_eq!(judge(&whole(400, None, b"{}")).unwrap_err().reason, "the bridge answered 400");
+    assert_eq!(classify_bridge_response(&whole(400, None, b"{}")).unwrap_err().reason, "the bridge answered 400");
     let long = |status| EndpointResponse { status, pause: None, body: ResponseBody::TooLong(Vec::new()) };
-    assert!(judge(&long(200)).unwrap_err().reason.contains("longer than 65536 bytes"));
-    assert_eq!(judge(&long(403)).unwrap_err().reason, "the bridge answered 403");
+    assert!(classify_bridge_response(&long(200)).unwrap_err().reason.contains("longer than 65536 bytes"));
+    assert_eq!(classify_bridge_response(&long(403)).unwrap_err().reason, "the bridge answered 403");
 }

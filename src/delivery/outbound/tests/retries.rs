@@ -23,8 +23,8 @@ impl Bench {
     }
 }
 
-fn refused() -> NotTaken {
-    NotTaken { class: Class::Permanent, reason: "blocked".to_owned() }
+fn refused() -> SendFailure {
+    SendFailure { class: FailureClass::Permanent, reason: "blocked".to_owned() }
 }
 
 #[tokio::test]
@@ -63,7 +63,7 @@ async fn a_pending_message_is_attempted_at_once() {
     let mut worker = bench.worker(Channel::new(|_, attempt| if attempt == 1 { Err(down(None)) } else { Ok(Accepted::default()) }));
     bench.text("c0", "x").await;
     round(&mut worker).await;
-    assert!(bench.service.next_parcel_at().await.unwrap().unwrap().millis() > bench.now());
+    assert!(bench.service.next_message_at().await.unwrap().unwrap().millis() > bench.now());
     bench.retry(&bench.only().await).await.unwrap();
     round(&mut worker).await;
     assert_eq!((bench.undelivered().await, bench.events().await), (vec![], 1));
@@ -90,10 +90,10 @@ async fn an_attempt_in_progress_is_not_repeated() {
     let bench = Bench::new().await;
     bench.text("c0", "x").await;
     let none = HashMap::new();
-    let room = Room { all: 10, each: 10, busy: &none };
-    let claimed = bench.service.claim_parcels(room).await.unwrap();
-    bench.retry(&claimed[0].parcel.message_id).await.unwrap();
-    assert!(bench.service.claim_parcels(room).await.unwrap().is_empty());
+    let room = AttemptLimits { all: 10, each: 10, busy: &none };
+    let claimed = bench.service.claim_outbox_entries(room).await.unwrap();
+    bench.retry(&claimed[0].outbox_entry.message_id).await.unwrap();
+    assert!(bench.service.claim_outbox_entries(room).await.unwrap().is_empty());
 }
 
 #[tokio::test]

@@ -4,21 +4,21 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use super::endpoint::{SHORT, START};
 use crate::{
-    delivery::{client::Poster, webhooks::WebhookQueue, worker::Worker},
+    delivery::{client::SigningHttpClient, webhooks::WebhookQueue, worker::Worker},
     domain::{
-        clock::{Clock, Ids, RandomIds, World},
-        events::{self, Actor, Event, Fact, FieldChange},
+        clock::{Clock, ClocksAndIds, Ids, RandomIds},
+        events::{self, Actor, Event, EventChange, FieldChange},
         fixture::{MovableClock, RULES},
         ids::{StoreId, WebhookId},
-        settings::{Bounds, Editor},
+        settings::{Editor, StoreLimits},
         targets::Targets,
-        webhooks::{Along, Attempted, EndpointAnswer, LoggedAttempt, Replay, SECRET_BYTES, SigningSecret, Webhook},
+        webhooks::{Attempted, EndpointAnswer, LogDirection, LoggedAttempt, Replay, SECRET_BYTES, SigningSecret, Webhook},
     },
     service::{Renderer, Service, WriteContext, conversation_writes::LabelUpdate, ticket_states::Escalation, webhooks::WebhookSettings},
     store::{
         Db,
         fixture::Fixture,
-        queues::{concurrency::Room, deliveries::ClaimedDelivery},
+        queues::{concurrency::AttemptLimits, deliveries::ClaimedDelivery},
     },
 };
 
@@ -42,8 +42,8 @@ pub(super) struct Bench {
 }
 
 pub(super) fn service(db: Db, clock: Arc<dyn Clock>) -> Service {
-    let service = Service::new(db, World::of(clock, Arc::new(RandomIds)), RULES, Arc::new(Brief));
-    service.bounded_by(Bounds { webhooks: 1000, ..Bounds::default() })
+    let service = Service::new(db, ClocksAndIds::of(clock, Arc::new(RandomIds)), RULES, Arc::new(Brief));
+    service.bounded_by(StoreLimits { webhooks: 1000, ..StoreLimits::default() })
 }
 
 /// Records one event of the account `a1`.
@@ -128,7 +128,7 @@ impl Bench {
         let events: Vec<_> = (0..count)
             .map(|_| {
                 let change = FieldChange { field_id: "f1".into(), old: None, new: None };
-                let fact = Fact::ContactFieldUpdated { contact: contact.clone(), change };
+                let fact = EventChange::ContactFieldUpdated { contact: contact.clone(), change };
                 let event = Event { id: RandomIds.fresh(), at: self.clock.now(), actor: Actor::System, fact };
                 let body = body.map_or_else(|| Brief.render(self.store(), &event), <[u8]>::to_vec);
                 (event, body)
@@ -144,10 +144,10 @@ impl Bench {
     }
 
     pub(super) fn worker_within(&self, timeout: Duration, targets: Targets) -> Worker<WebhookQueue> {
-        self.worker_over(Poster::new(timeout, targets).unwrap(), targets)
+        self.worker_over(SigningHttpClient::new(timeout, targets).unwrap(), targets)
     }
 
-    pub(super) fn worker_over(&self, poster: Poster, targets: Targets) -> Worker<WebhookQueue> {
+    pub(super) fn worker_over(&self, poster: SigningHttpClient, targets: Targets) -> Worker<WebhookQueue> {
         Worker::new(WebhookQueue::over(poster, self.service.clone(), targets))
     }
 
@@ -165,7 +165,7 @@ impl Bench {
     }
 
     pub(super) async fn log(&self, id: &WebhookId) -> Vec<LoggedAttempt> {
-        self.service.attempts(self.store(), id, Along::After(0), 500).await.unwrap()
+        self.service.attempts(self.store(), id, LogDirection::After(0), 500).await.unwrap()
     }
 
     pub(super) async fn outcomes(&self, id: &WebhookId) -> Vec<String> {
@@ -181,7 +181,7 @@ impl Bench {
 
     pub(super) async fn claim(&self) -> Vec<ClaimedDelivery> {
         let none = HashMap::new();
-        self.service.claim_deliveries(Room { all: 100, each: 100, busy: &none }).await.unwrap()
+        self.service.claim_deliveries(AttemptLimits { all: 100, each: 100, busy: &none }).await.unwrap()
     }
 
     /// Moves the clock to the next due time, and claims the deliveries that are due then.

@@ -11,13 +11,13 @@ use super::{
 use crate::{
     delivery::{
         webhooks::WebhookQueue,
-        worker::{PLACE_MAX, Worker},
+        worker::{MAX_ATTEMPTS_PER_DESTINATION, Worker},
     },
     domain::{
         ids::StoreId,
         settings::Editor,
         targets::Targets,
-        webhooks::{Along, EndpointAnswer, Replay},
+        webhooks::{EndpointAnswer, LogDirection, Replay},
     },
     service::{
         Error, Service, stores,
@@ -25,9 +25,9 @@ use crate::{
     },
     store::{
         Db,
-        queues::{concurrency::Room, deliveries::ClaimedDelivery},
+        queues::{concurrency::AttemptLimits, deliveries::ClaimedDelivery},
     },
-    supervisor::Pulse,
+    supervisor::TaskReporter,
 };
 
 #[tokio::test]
@@ -41,7 +41,7 @@ async fn the_lease_of_an_attempt_expires() {
     assert!(bench.claim().await.is_empty(), "the attempt is in flight");
     bench.pass(1);
     let second = bench.claim().await.remove(0);
-    assert_eq!((first.attempts, second.attempts, &first.shipment), (1, 2, &second.shipment));
+    assert_eq!((first.attempts, second.attempts, &first.webhook_delivery), (1, 2, &second.webhook_delivery));
     // The lease of this attempt has expired: the late outcome goes into the attempt log and changes nothing else.
     bench.service.settle_delivery(&first, bench.attempted(EndpointAnswer::Status(500, None)), 0.5).await.unwrap();
     bench.service.settle_delivery(&first, bench.attempted(EndpointAnswer::Status(200, None)), 0.5).await.unwrap();
@@ -65,8 +65,8 @@ async fn a_subscription_deleted_during_an_attempt_leaves_nothing() {
     let claimed = bench.claim().await.remove(0);
     bench.service.delete_webhook(&bench.editor(), &id).await.unwrap();
     bench.service.settle_delivery(&claimed, bench.attempted(EndpointAnswer::Status(200, None)), 0.5).await.unwrap();
-    assert!(bench.fixture.db.attempts(bench.store(), &id, Along::After(0), 10).await.unwrap().is_empty());
-    assert!(matches!(bench.service.attempts(bench.store(), &id, Along::After(0), 10).await, Err(Error::NotFound { .. })));
+    assert!(bench.fixture.db.attempts(bench.store(), &id, LogDirection::After(0), 10).await.unwrap().is_empty());
+    assert!(matches!(bench.service.attempts(bench.store(), &id, LogDirection::After(0), 10).await, Err(Error::NotFound { .. })));
 }
 
 #[tokio::test]
@@ -81,10 +81,10 @@ async fn each_endpoint_has_a_limit_and_the_rest_is_shared() {
     }
     assert_eq!(bench.due().await, Some(0));
     let busy = HashMap::from([(places[0].clone(), 4), (places[1].clone(), 6)]);
-    let claimed = bench.service.claim_deliveries(Room { all: 16, each: 6, busy: &busy }).await.unwrap();
-    let of = |claimed: &[ClaimedDelivery], n: usize| claimed.iter().filter(|one| one.shipment.webhook_id == places[n].1).count();
+    let claimed = bench.service.claim_deliveries(AttemptLimits { all: 16, each: 6, busy: &busy }).await.unwrap();
+    let of = |claimed: &[ClaimedDelivery], n: usize| claimed.iter().filter(|one| one.webhook_delivery.webhook_id == places[n].1).count();
     assert_eq!([0, 1, 2].map(|n| of(&claimed, n)), [0, 0, 3], "the endpoint with the fewest attempts in flight comes first");
-    let claimed = bench.service.claim_deliveries(Room { all: 100, each: 6, busy: &busy }).await.unwrap();
+    let claimed = bench.service.claim_deliveries(AttemptLimits { all: 100, each: 6, busy: &busy }).await.unwrap();
     assert_eq!([0, 1, 2].map(|n| of(&claimed, n)), [2, 0, 6]);
 }
 
@@ -99,7 +99,7 @@ async fn hanging_endpoints_delay_only_their_own_store() {
     for _ in 0..40 {
         bench.hook(&hanging.url).await;
     }
-    for _ in 0..PLACE_MAX {
+    for _ in 0..MAX_ATTEMPTS_PER_DESTINATION {
         bench.event().await;
     }
     let mut worker = bench.worker_within(Duration::from_secs(60), Targets::Any);
@@ -108,7 +108,7 @@ async fn hanging_endpoints_delay_only_their_own_store() {
     }
     let store = StoreId::from(format!("{} beside", bench.store()));
     let named = stores::StoreSettings { name: Some("Beside".to_owned()), ..stores::StoreSettings::default() };
-    stores::create(bench.service.db(), bench.service.world(), store.clone(), named).await.unwrap();
+    stores::create(bench.service.db(), bench.service.clocks_and_ids(), store.clone(), named).await.unwrap();
     let (editor, well) = (Editor::command_line(store), TestEndpoint::says("200 OK").await);
     let settings = WebhookSettings { url: Some(well.url.clone()), ..WebhookSettings::default() };
     let (webhook, _) = bench.service.create_webhook(&editor, settings).await.unwrap();
@@ -139,13 +139,13 @@ async fn a_hanging_endpoint_delays_only_its_own_events() {
     let mut worker = bench.worker_within(Duration::from_secs(60), Targets::Any);
     while well.iter().any(|endpoint| endpoint.count() < 50) {
         worker.begin_due().await.unwrap();
-        assert!(worker.attempts.len() <= 4 * PLACE_MAX);
+        assert!(worker.attempts.len() <= 4 * MAX_ATTEMPTS_PER_DESTINATION);
         // `begin_due` may already have joined the last attempt at the endpoints that respond; only hanging attempts are left then.
         if let Ok(Some(ended)) = tokio::time::timeout(SHORT, worker.attempts.join_next_with_id()).await {
             worker.ended(ended);
         }
     }
-    assert!(hanging.connections.load(Ordering::SeqCst) <= PLACE_MAX);
+    assert!(hanging.connections.load(Ordering::SeqCst) <= MAX_ATTEMPTS_PER_DESTINATION);
 }
 
 /// Makes a service with a separate connection pool, as in another process.
@@ -166,7 +166,7 @@ async fn every_event_of_concurrent_writers_reaches_every_endpoint_once() {
     for _ in 0..2 {
         let (stop, stopped) = oneshot::channel::<()>();
         let worker = Worker::new(WebhookQueue::new(another(&bench).await, Targets::Any).unwrap());
-        workers.push(tokio::spawn(worker.run(async { _ = stopped.await }, Pulse::unheard())));
+        workers.push(tokio::spawn(worker.run(async { _ = stopped.await }, TaskReporter::unheard())));
         stops.push(stop);
     }
     let mut writers = Vec::new();
@@ -213,7 +213,7 @@ async fn disabling_during_deliveries_leaves_nothing_queued() {
     let (id, _) = bench.hook(&endpoint.url).await;
     let (stop, stopped) = oneshot::channel::<()>();
     let worker = Worker::new(WebhookQueue::new(another(&bench).await, Targets::Any).unwrap());
-    let worker = tokio::spawn(worker.run(async { _ = stopped.await }, Pulse::unheard()));
+    let worker = tokio::spawn(worker.run(async { _ = stopped.await }, TaskReporter::unheard()));
     let (writer, store) = (another(&bench).await, bench.store().clone());
     let writer = tokio::spawn(async move {
         for _ in 0..60 {

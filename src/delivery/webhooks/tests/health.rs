@@ -5,7 +5,7 @@ use super::{
     endpoint::{START, TestEndpoint},
 };
 use crate::{
-    delivery::worker::PLACE_MAX,
+    delivery::worker::MAX_ATTEMPTS_PER_DESTINATION,
     domain::{
         time::Timestamp,
         webhooks::{EndpointAnswer, PATIENCE_MILLIS, Replay},
@@ -28,7 +28,7 @@ async fn a_410_disables_the_subscription() {
     let shown = bench.shown(&id).await;
     assert_eq!((shown.enabled, shown.disabled_reason.as_deref()), (false, Some("the endpoint answered 410 Gone")));
     let outcomes = bench.outcomes(&id).await;
-    assert!(outcomes.len() <= PLACE_MAX, "{} attempts", outcomes.len());
+    assert!(outcomes.len() <= MAX_ATTEMPTS_PER_DESTINATION, "{} attempts", outcomes.len());
     assert_eq!(outcomes.iter().filter(|outcome| *outcome == "disabled").count(), 1);
     assert!(outcomes.iter().all(|outcome| outcome == "disabled" || outcome == "late"), "{outcomes:?}");
     assert_eq!((well.count(), bench.due().await), (40, None));
@@ -124,7 +124,7 @@ async fn responses_of_a_former_url_do_not_count_for_the_new_one() {
         assert_eq!((last.outcome.as_str(), last.url.as_str()), (outcome, "http://127.0.0.1:9/old"), "{answer:?}");
         // A failed attempt is repeated at the new URL.
         let next = bench.claim_at_due().await;
-        assert!(next.iter().all(|one| one.shipment.url.ends_with("/new")));
+        assert!(next.iter().all(|one| one.webhook_delivery.url.ends_with("/new")));
         for one in &next {
             bench.service.settle_delivery(one, bench.attempted(EndpointAnswer::Status(200, None)), 0.5).await.unwrap();
         }

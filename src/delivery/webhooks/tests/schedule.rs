@@ -61,7 +61,7 @@ async fn backoff_counts_from_the_end_of_the_attempt() {
     let attempted = Attempted { started_at, ended_at: bench.clock.now(), answer: EndpointAnswer::Status(503, None), body: None };
     bench.service.settle_delivery(&claimed, attempted, 0.5).await.unwrap();
     assert_eq!(bench.due().await, Some(5_000));
-    assert_eq!(bench.log(&claimed.shipment.webhook_id).await[0].took, 12_000);
+    assert_eq!(bench.log(&claimed.webhook_delivery.webhook_id).await[0].took, 12_000);
 }
 
 #[tokio::test]

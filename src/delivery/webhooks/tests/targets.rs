@@ -15,7 +15,7 @@ use super::{
     endpoint::{SHORT, ScriptedReply, TestServer},
 };
 use crate::{
-    delivery::{client::Poster, guard::MachineNames},
+    delivery::{client::SigningHttpClient, guard::SystemResolver},
     domain::{
         ids::WebhookId,
         targets::{Targets, tests::SPELT_OUT},
@@ -89,7 +89,7 @@ const NAMES: [(&str, &[&str]); 18] = [
 ];
 
 /// Listeners at loopback addresses on one port, which record their callers.
-struct Ears {
+struct LoopbackListeners {
     port: u16,
     addresses: Vec<SocketAddr>,
     callers: Arc<Mutex<Vec<SocketAddr>>>,
@@ -106,7 +106,7 @@ async fn both() -> (TcpListener, TcpListener) {
     }
 }
 
-impl Ears {
+impl LoopbackListeners {
     async fn new() -> Self {
         let (four, six) = both().await;
         Self::at([four, six])
@@ -165,7 +165,7 @@ impl Names {
 impl Resolve for Names {
     fn resolve(&self, name: Name) -> Resolving {
         let mut names = self.0.lock().unwrap();
-        let Some(answers) = names.get_mut(name.as_str()) else { return MachineNames.resolve(name) };
+        let Some(answers) = names.get_mut(name.as_str()) else { return SystemResolver.resolve(name) };
         let answer = if answers.len() > 1 { answers.pop_front() } else { answers.front().cloned() };
         Box::pin(async move { Ok(Box::new(answer.unwrap_or_default().into_iter()) as Addrs) })
     }
@@ -181,7 +181,7 @@ async fn ended(bench: &Bench, id: &WebhookId) -> (Option<i64>, String) {
 #[tokio::test]
 async fn nothing_connects_to_a_private_address() {
     let bench = Bench::new().await;
-    let (ears, names) = (Ears::new().await, Arc::new(Names::default()));
+    let (ears, names) = (LoopbackListeners::new().await, Arc::new(Names::default()));
     let port = ears.port;
     let mut hooks = Vec::new();
     let spelt_out = SPELT_OUT.iter().map(|host| format!("http://{host}:{port}/"));
@@ -201,7 +201,7 @@ async fn nothing_connects_to_a_private_address() {
     }
     assert!(hooks.len() >= 100);
     bench.event().await;
-    let poster = Poster::naming(SHORT, Targets::Public, names).unwrap();
+    let poster = SigningHttpClient::naming(SHORT, Targets::Public, names).unwrap();
     bench.worker_over(poster, Targets::Public).drain().await.unwrap();
     for (id, url) in &hooks {
         let (status, reason) = ended(&bench, id).await;
@@ -213,7 +213,7 @@ async fn nothing_connects_to_a_private_address() {
 #[tokio::test]
 async fn loopback_connects_where_all_targets_are_permitted() {
     let bench = Bench::new().await;
-    let ears = Ears::new().await;
+    let ears = LoopbackListeners::new().await;
     let mut worker = bench.worker();
     for (before, url) in OURSELVES.iter().chain(&WITH_A_NAME).enumerate() {
         let id = bench.unchecked_hook(&format!("{url}:{}/", ears.port)).await;
@@ -229,7 +229,7 @@ async fn loopback_connects_where_all_targets_are_permitted() {
 #[tokio::test]
 async fn dns_rebinding_is_refused() {
     let (four, six) = both().await;
-    let ears = Ears::at([four]);
+    let ears = LoopbackListeners::at([four]);
     let permitted = Targets::PublicAnd(IpAddr::V6(Ipv6Addr::LOCALHOST));
     // Every response closes its connection, so each delivery opens another.
     let origin = TestServer::on(six, |_| ScriptedReply::Says("200 OK\r\nconnection: close".to_owned()));
@@ -240,7 +240,7 @@ async fn dns_rebinding_is_refused() {
     }
     let bench = Bench::new().await;
     let (id, _) = bench.hook(&format!("http://rebinding.example:{}/", ears.port)).await;
-    let mut worker = bench.worker_over(Poster::naming(SHORT, permitted, names).unwrap(), permitted);
+    let mut worker = bench.worker_over(SigningHttpClient::naming(SHORT, permitted, names).unwrap(), permitted);
     for arrives in [true, false, true, true, false] {
         let before = origin.connections.load(Ordering::SeqCst);
         bench.event().await;
@@ -255,7 +255,7 @@ async fn dns_rebinding_is_refused() {
 
 #[tokio::test]
 async fn no_redirect_leads_to_a_private_address() {
-    let (ears, listener) = (Ears::new().await, TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).await.unwrap());
+    let (ears, listener) = (LoopbackListeners::new().await, TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).await.unwrap());
     let port = ears.port;
     let locations = ["http://127.0.0.1", "//127.0.0.1", "http://2130706433", "http://[::ffff:7f00:1]", "http://[::1]", "http://localhost"];
     // The path of a request is the response that it asks for: a status, and a location.

@@ -20,12 +20,12 @@ use super::{
 use crate::{
     delivery::{
         webhooks::WebhookQueue,
-        worker::{PLACE_MAX, Worker},
+        worker::{MAX_ATTEMPTS_PER_DESTINATION, Worker},
     },
     domain::{
         ids::WebhookId,
         targets::Targets,
-        webhooks::{Along, LoggedAttempt, PATIENCE_MILLIS, PAUSES, Replay},
+        webhooks::{LogDirection, LoggedAttempt, PATIENCE_MILLIS, PAUSES, Replay},
     },
     store::{Db, fixture::setting},
 };
@@ -48,7 +48,7 @@ const SLOW: (usize, usize) = (50, 7);
 const STRIDE: i64 = 40;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Manner {
+enum EndpointBehaviour {
     Well,
     Broken,
     /// Responds 500 to the first four attempts of each event.
@@ -68,21 +68,21 @@ enum Manner {
     RecoversTooLate,
 }
 
-const MANNERS: [Manner; 10] = [
-    Manner::Well,
-    Manner::Broken,
-    Manner::Recovers,
-    Manner::Busy,
-    Manner::Moved,
-    Manner::Gone,
-    Manner::Hangs,
-    Manner::Resets,
-    Manner::Drips,
-    Manner::RecoversTooLate,
+const MANNERS: [EndpointBehaviour; 10] = [
+    EndpointBehaviour::Well,
+    EndpointBehaviour::Broken,
+    EndpointBehaviour::Recovers,
+    EndpointBehaviour::Busy,
+    EndpointBehaviour::Moved,
+    EndpointBehaviour::Gone,
+    EndpointBehaviour::Hangs,
+    EndpointBehaviour::Resets,
+    EndpointBehaviour::Drips,
+    EndpointBehaviour::RecoversTooLate,
 ];
 
 /// The requests for one event that an endpoint received.
-struct Told {
+struct ReceivedEvent {
     /// The number of events that arrived before this event.
     place: usize,
     body: Vec<u8>,
@@ -95,21 +95,21 @@ struct Told {
 
 /// An endpoint with its subscription.
 struct Subscriber {
-    manner: Manner,
+    manner: EndpointBehaviour,
     id: WebhookId,
-    told: Arc<Mutex<HashMap<String, Told>>>,
+    told: Arc<Mutex<HashMap<String, ReceivedEvent>>>,
     /// Whether an endpoint of the manner `RecoversTooLate` has recovered and responds 200.
     recovered: Arc<AtomicBool>,
 }
 
 impl Subscriber {
-    async fn new(bench: &Bench, manner: Manner, elsewhere: &str) -> Self {
-        let (told, recovered): (Arc<Mutex<HashMap<String, Told>>>, Arc<AtomicBool>) = Default::default();
+    async fn new(bench: &Bench, manner: EndpointBehaviour, elsewhere: &str) -> Self {
+        let (told, recovered): (Arc<Mutex<HashMap<String, ReceivedEvent>>>, Arc<AtomicBool>) = Default::default();
         let (keep, well, elsewhere) = (told.clone(), recovered.clone(), elsewhere.to_owned());
         let server = TestServer::new(move |request| {
             let mut keep = keep.lock().unwrap();
             let (place, seconds) = (keep.len(), request.seconds());
-            let told = keep.entry(request.id().to_owned()).or_insert_with(|| Told {
+            let told = keep.entry(request.id().to_owned()).or_insert_with(|| ReceivedEvent {
                 place,
                 body: request.body.clone(),
                 same: true,
@@ -120,14 +120,14 @@ impl Subscriber {
             let slow = told.place % SLOW.0 == SLOW.1;
             let says = |status: &str| ScriptedReply::Says(status.to_owned());
             let reply = match (manner, told.attempts.len() + 1) {
-                (Manner::Broken, _) | (Manner::Recovers, 1..=4) => says("500 Broken"),
-                (Manner::RecoversTooLate, _) if !well.load(Ordering::SeqCst) => says("500 Broken"),
-                (Manner::Busy, 1) => says(&format!("429 Too Many\r\nretry-after: {}", ASKED / 1000)),
-                (Manner::Moved, _) => says(&format!("302 Found\r\nlocation: {elsewhere}")),
-                (Manner::Gone, _) => says("410 Gone"),
-                (Manner::Hangs, 1) if slow => ScriptedReply::Hang,
-                (Manner::Drips, 1) if slow => ScriptedReply::Unended(""),
-                (Manner::Resets, _) if told.resets < 4 => ScriptedReply::Reset,
+                (EndpointBehaviour::Broken, _) | (EndpointBehaviour::Recovers, 1..=4) => says("500 Broken"),
+                (EndpointBehaviour::RecoversTooLate, _) if !well.load(Ordering::SeqCst) => says("500 Broken"),
+                (EndpointBehaviour::Busy, 1) => says(&format!("429 Too Many\r\nretry-after: {}", ASKED / 1000)),
+                (EndpointBehaviour::Moved, _) => says(&format!("302 Found\r\nlocation: {elsewhere}")),
+                (EndpointBehaviour::Gone, _) => says("410 Gone"),
+                (EndpointBehaviour::Hangs, 1) if slow => ScriptedReply::Hang,
+                (EndpointBehaviour::Drips, 1) if slow => ScriptedReply::Unended(""),
+                (EndpointBehaviour::Resets, _) if told.resets < 4 => ScriptedReply::Reset,
                 _ => says("200 OK"),
             };
             told.resets += usize::from(matches!(reply, ScriptedReply::Reset));
@@ -153,7 +153,7 @@ impl Subscriber {
         let mut log: HashMap<String, Vec<LoggedAttempt>> = HashMap::new();
         let mut after = 0;
         loop {
-            let page = bench.service.attempts(bench.store(), &self.id, Along::After(after), 500).await.unwrap();
+            let page = bench.service.attempts(bench.store(), &self.id, LogDirection::After(after), 500).await.unwrap();
             let Some(last) = page.last() else { break };
             after = last.position;
             for one in page {
@@ -207,16 +207,18 @@ impl Subscriber {
     fn expected(&self, events: usize) -> BTreeMap<(String, Option<i64>), usize> {
         let slow = (0..events).filter(|place| place % SLOW.0 == SLOW.1).count();
         let counts = match self.manner {
-            Manner::Well => vec![("delivered", Some(200), events)],
-            Manner::Broken | Manner::RecoversTooLate => vec![("retrying", Some(500), 9 * events), ("given_up", Some(500), events)],
-            Manner::Recovers => vec![("retrying", Some(500), 4 * events), ("delivered", Some(200), events)],
-            Manner::Busy => vec![("retrying", Some(429), events), ("delivered", Some(200), events)],
-            Manner::Moved => vec![("retrying", Some(302), 9 * events), ("given_up", Some(302), events)],
+            EndpointBehaviour::Well => vec![("delivered", Some(200), events)],
+            EndpointBehaviour::Broken | EndpointBehaviour::RecoversTooLate => {
+                vec![("retrying", Some(500), 9 * events), ("given_up", Some(500), events)]
+            }
+            EndpointBehaviour::Recovers => vec![("retrying", Some(500), 4 * events), ("delivered", Some(200), events)],
+            EndpointBehaviour::Busy => vec![("retrying", Some(429), events), ("delivered", Some(200), events)],
+            EndpointBehaviour::Moved => vec![("retrying", Some(302), 9 * events), ("given_up", Some(302), events)],
             // The other attempts had begun before the first response disabled the subscription.
-            Manner::Gone => vec![("disabled", Some(410), 1), ("late", Some(410), self.attempts() - 1)],
-            Manner::Hangs => vec![("retrying", None, slow), ("delivered", Some(200), events)],
-            Manner::Drips => vec![("delivered", Some(200), events)],
-            Manner::Resets => vec![("retrying", None, 2 * events), ("delivered", Some(200), events)],
+            EndpointBehaviour::Gone => vec![("disabled", Some(410), 1), ("late", Some(410), self.attempts() - 1)],
+            EndpointBehaviour::Hangs => vec![("retrying", None, slow), ("delivered", Some(200), events)],
+            EndpointBehaviour::Drips => vec![("delivered", Some(200), events)],
+            EndpointBehaviour::Resets => vec![("retrying", None, 2 * events), ("delivered", Some(200), events)],
         };
         let counts = counts.into_iter().filter(|(_, _, count)| *count > 0);
         counts.map(|(outcome, status, count)| ((outcome.to_owned(), status), count)).collect()
@@ -261,15 +263,15 @@ async fn endpoints_that_recover_get_all_events_and_broken_ones_are_disabled() {
     assert_eq!(bodies.len(), events);
     for one in &subscribers {
         assert_eq!(one.compare(&bench, &bodies).await, one.expected(events), "{:?}", one.manner);
-        assert!(one.manner == Manner::Gone || one.told.lock().unwrap().len() == events, "{:?}", one.manner);
+        assert!(one.manner == EndpointBehaviour::Gone || one.told.lock().unwrap().len() == events, "{:?}", one.manner);
     }
-    assert!(of(Manner::Gone).attempts() <= PLACE_MAX);
+    assert!(of(EndpointBehaviour::Gone).attempts() <= MAX_ATTEMPTS_PER_DESTINATION);
     for one in &subscribers {
-        assert_eq!(bench.shown(&one.id).await.enabled, one.manner != Manner::Gone, "{:?}", one.manner);
+        assert_eq!(bench.shown(&one.id).await.enabled, one.manner != EndpointBehaviour::Gone, "{:?}", one.manner);
     }
 
     // The missing events are exactly those that were given up.
-    let late = of(Manner::RecoversTooLate);
+    let late = of(EndpointBehaviour::RecoversTooLate);
     late.recovered.store(true, Ordering::SeqCst);
     let (began, before) = (Instant::now(), all(&subscribers));
     let missing = Replay { missing: true, ..every() };
@@ -281,7 +283,16 @@ async fn endpoints_that_recover_get_all_events_and_broken_ones_are_disabled() {
     tell("again", &subscribers, before, began);
     assert_eq!(all(&subscribers), before + events, "another endpoint got an event");
     assert_eq!(bench.replay(&late.id, missing.clone()).await, 0);
-    for one in [Manner::Well, Manner::Recovers, Manner::Busy, Manner::Hangs, Manner::Resets, Manner::Drips].map(of) {
+    for one in [
+        EndpointBehaviour::Well,
+        EndpointBehaviour::Recovers,
+        EndpointBehaviour::Busy,
+        EndpointBehaviour::Hangs,
+        EndpointBehaviour::Resets,
+        EndpointBehaviour::Drips,
+    ]
+    .map(of)
+    {
         assert_eq!(bench.replay(&one.id, missing.clone()).await, 0, "{:?}", one.manner);
     }
     let mut expected = late.expected(events);
@@ -296,8 +307,8 @@ async fn endpoints_that_recover_get_all_events_and_broken_ones_are_disabled() {
     for one in &subscribers {
         let shown = bench.shown(&one.id).await;
         let fails = match one.manner {
-            Manner::Gone => Some("the endpoint answered 410 Gone"),
-            Manner::Broken | Manner::Moved => Some("nothing but failures for 5 days"),
+            EndpointBehaviour::Gone => Some("the endpoint answered 410 Gone"),
+            EndpointBehaviour::Broken | EndpointBehaviour::Moved => Some("nothing but failures for 5 days"),
             _ => None,
         };
         assert_eq!((shown.enabled, shown.disabled_reason.as_deref()), (fails.is_none(), fails), "{:?}", one.manner);
@@ -308,7 +319,7 @@ async fn endpoints_that_recover_get_all_events_and_broken_ones_are_disabled() {
             assert_eq!(outcomes[&("delivered".to_owned(), Some(200))], events + 1, "{:?}", one.manner);
         }
     }
-    assert!(of(Manner::Gone).attempts() <= PLACE_MAX);
+    assert!(of(EndpointBehaviour::Gone).attempts() <= MAX_ATTEMPTS_PER_DESTINATION);
     assert_eq!(elsewhere.connections.load(Ordering::SeqCst), 0, "a redirect was followed");
 }
 

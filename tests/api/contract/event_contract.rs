@@ -9,7 +9,7 @@ use std::{
 use jsonschema::{Draft, Validator};
 use serde_json::{Value, json};
 
-use super::{REVISION, faults, places, seen};
+use super::{REVISION, faults, property_paths, seen};
 
 /// Returns the committed document of the events. Another test compares it with what the binary prints.
 pub fn document() -> &'static Value {
@@ -70,7 +70,7 @@ pub fn check(event: &Value) -> Result<(), String> {
     let name = format!("events-{REVISION}");
     seen::saw(&name, &format!("event {kind}"));
     if let Some(schema) = payload(kind) {
-        places::found(document(), schema, event, kind, &mut |place| seen::saw(&name, &format!("property {place}")));
+        property_paths::found(document(), schema, event, kind, &mut |place| seen::saw(&name, &format!("property {place}")));
     }
     Ok(())
 }

@@ -40,7 +40,7 @@ const PAUSE: u32 = 1;
 
 /// Counts the bytes of unsent responses in this process.
 #[derive(Clone, Debug)]
-pub struct UnsentAnswers(Arc<UnsentState>);
+pub struct UnsentResponses(Arc<UnsentState>);
 
 #[derive(Debug)]
 struct UnsentState {
@@ -53,7 +53,7 @@ struct UnsentState {
 
 /// A limit that was reached.
 #[derive(Debug, PartialEq, Eq)]
-pub struct TooMuch {
+pub struct UnsentBytesExceeded {
     limit: ReachedLimit,
     bytes: usize,
 }
@@ -65,7 +65,7 @@ enum ReachedLimit {
     All,
 }
 
-impl fmt::Display for TooMuch {
+impl fmt::Display for UnsentBytesExceeded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let whose = match self.limit {
             ReachedLimit::Key => "`x-api-key` has",
@@ -81,25 +81,25 @@ impl fmt::Display for TooMuch {
     }
 }
 
-impl From<TooMuch> for ApiError {
-    fn from(much: TooMuch) -> Self {
+impl From<UnsentBytesExceeded> for ApiError {
+    fn from(much: UnsentBytesExceeded) -> Self {
         Self { retry_after: Some(PAUSE), ..Self::new(StatusCode::TOO_MANY_REQUESTS, much.to_string()) }
     }
 }
 
-impl Default for UnsentAnswers {
+impl Default for UnsentResponses {
     fn default() -> Self {
         Self::new(EACH, ALL)
     }
 }
 
-impl UnsentAnswers {
+impl UnsentResponses {
     fn new(each: usize, all: usize) -> Self {
         Self(Arc::new(UnsentState { each, all, held: Mutex::default(), total: AtomicUsize::new(0) }))
     }
 
     /// Refuses a request if the unsent responses have reached a limit of the recipient or of all recipients.
-    pub fn admit(&self, recipient: &Recipient) -> Result<(), TooMuch> {
+    pub fn admit(&self, recipient: &Recipient) -> Result<(), UnsentBytesExceeded> {
         if self.0.total.load(Ordering::Relaxed) == 0 {
             return Ok(());
         }
@@ -107,7 +107,7 @@ impl UnsentAnswers {
     }
 
     /// Counts the bytes of a response until the last of them is released, and returns them. `sure`: no limit applies.
-    pub fn count(&self, recipient: &Recipient, bytes: Bytes, sure: bool) -> Result<Bytes, TooMuch> {
+    pub fn count(&self, recipient: &Recipient, bytes: Bytes, sure: bool) -> Result<Bytes, UnsentBytesExceeded> {
         let mut held = self.0.held();
         let before = held.get(recipient).copied().unwrap_or(0);
         if !sure {
@@ -126,7 +126,7 @@ impl UnsentState {
     }
 
     /// Checks that the limits permit `more` bytes in addition to `own`, the unsent bytes of the recipient.
-    fn room(&self, own: usize, more: usize, recipient: &Recipient) -> Result<(), TooMuch> {
+    fn room(&self, own: usize, more: usize, recipient: &Recipient) -> Result<(), UnsentBytesExceeded> {
         if own == 0 {
             return Ok(());
         }
@@ -135,10 +135,10 @@ impl UnsentState {
                 Recipient::Key(..) => ReachedLimit::Key,
                 Recipient::Manager(..) | Recipient::Bridge(..) => ReachedLimit::User,
             };
-            return Err(TooMuch { limit, bytes: self.each });
+            return Err(UnsentBytesExceeded { limit, bytes: self.each });
         }
         if self.total.load(Ordering::Relaxed) + more > self.all {
-            return Err(TooMuch { limit: ReachedLimit::All, bytes: self.all });
+            return Err(UnsentBytesExceeded { limit: ReachedLimit::All, bytes: self.all });
         }
         Ok(())
     }
@@ -190,11 +190,11 @@ mod tests {
 
     #[test]
     fn a_key_is_refused_beyond_its_limit_until_its_answers_are_taken() {
-        let under_way = UnsentAnswers::new(100 * 1024, 1000 * 1024);
+        let under_way = UnsentResponses::new(100 * 1024, 1000 * 1024);
         // The recipient has no unsent responses, so even a response beyond the limit is sent.
         let large = under_way.count(&key("a"), answer(120), false).unwrap();
-        let refused = TooMuch { limit: ReachedLimit::Key, bytes: 100 * 1024 };
-        assert_eq!(under_way.admit(&key("a")), Err(TooMuch { limit: ReachedLimit::Key, bytes: 100 * 1024 }));
+        let refused = UnsentBytesExceeded { limit: ReachedLimit::Key, bytes: 100 * 1024 };
+        assert_eq!(under_way.admit(&key("a")), Err(UnsentBytesExceeded { limit: ReachedLimit::Key, bytes: 100 * 1024 }));
         assert_eq!(under_way.count(&key("a"), answer(20), false).unwrap_err(), refused);
         assert_eq!(under_way.admit(&key("b")), Ok(()));
         // A write has happened, so its response is sent.
@@ -211,9 +211,9 @@ mod tests {
 
     #[test]
     fn all_keys_share_a_limit_that_stops_none_with_nothing_under_way() {
-        let under_way = UnsentAnswers::new(100 * 1024, 200 * 1024);
+        let under_way = UnsentResponses::new(100 * 1024, 200 * 1024);
         let answers: Vec<_> = ["a", "b", "c"].map(|id| under_way.count(&key(id), answer(80), false).unwrap()).into();
-        let refused = Err(TooMuch { limit: ReachedLimit::All, bytes: 200 * 1024 });
+        let refused = Err(UnsentBytesExceeded { limit: ReachedLimit::All, bytes: 200 * 1024 });
         assert_eq!(under_way.admit(&key("a")), refused);
         assert_eq!(under_way.admit(&key("d")), Ok(()));
         drop(answers);
@@ -223,7 +223,7 @@ mod tests {
     #[tokio::test]
     async fn an_answer_goes_out_whole_and_releases_its_share_with_its_last_slice() {
         use futures_util::StreamExt;
-        let under_way = UnsentAnswers::default();
+        let under_way = UnsentResponses::default();
         let bytes: Bytes = (0..3 * SLICE + 7).map(|at| (at % 251) as u8).collect::<Vec<_>>().into();
         let counted = under_way.count(&key("a"), bytes.clone(), false).unwrap();
         let mut slices = Box::pin(body(counted).into_bytes_stream());

@@ -1,4 +1,4 @@
-//! Re-encryption of stored secrets (key rotation), and the number of secrets for each encryption key.
+//! Encryption of plaintext secrets at start, re-encryption after a key rotation, and the number of secrets for each encryption key.
 //!
 //! Called by `app` at each start and by `counterpart secrets`. A secret that cannot be decrypted stays as it is.
 
@@ -9,38 +9,38 @@ use sea_orm::DbBackend;
 use crate::store::{
     Db, Result,
     settings::{
-        encryption_keys::{SealedSecret, SecretRow},
-        signing_secrets::Secrets,
+        encryption_keys::{EncryptedSecret, SecretRow},
+        signing_secrets::SecretTable,
     },
     sql::Sql,
     transaction::system_transaction::SystemTransaction,
 };
 
 /// Every table of secrets.
-const TABLES: [Secrets; 3] =
+const TABLES: [SecretTable; 3] =
     [crate::store::settings::webhooks::SECRETS, crate::store::settings::bridges::SECRETS, crate::store::api_key_auth::SECRETS];
 
 /// The greatest number of secrets that one transaction encrypts.
-const TOGETHER: usize = 200;
+const REENCRYPTION_BATCH: usize = 200;
 
 /// The result of a re-encryption of secrets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Resealed {
+pub struct ReencryptionResult {
     pub sealed: u64,
     /// The secrets that no key of this process decrypts.
     pub unreadable: u64,
 }
 
-struct SealedRow {
-    of: Secrets,
+struct StoredSecretRow {
+    of: SecretTable,
     store: String,
     owner: String,
-    stored: SealedSecret,
+    stored: EncryptedSecret,
 }
 
 /// Sets whether SQLite overwrites replaced bytes with zeros (`secure_delete`) or leaves them in the page. Does nothing on PostgreSQL, which
 /// keeps replaced rows until they are vacuumed.
-async fn overwrites(tx: &SystemTransaction, mode: &str) -> Result<()> {
+async fn set_secure_delete(tx: &SystemTransaction, mode: &str) -> Result<()> {
     if tx.backend() == DbBackend::Sqlite {
         tx.all(&Sql::fixed(&format!("PRAGMA secure_delete = {mode}")), |_| Ok(())).await?;
     }
@@ -49,18 +49,18 @@ async fn overwrites(tx: &SystemTransaction, mode: &str) -> Result<()> {
 
 impl Db {
     /// Encrypts the secrets that are stored unencrypted, if there is a key; returns how many.
-    pub async fn seal_plain(&self) -> Result<u64> {
+    pub async fn encrypt_plain(&self) -> Result<u64> {
         if self.secret_keys().current_id().is_none() {
             return Ok(0);
         }
-        Ok(self.reseal_those(|key_id| key_id.is_none()).await?.sealed)
+        Ok(self.reencrypt_where(|key_id| key_id.is_none()).await?.sealed)
     }
 
     /// Encrypts with the current key every secret that is not encrypted with it.
-    pub async fn reseal(&self) -> Result<Resealed> {
+    pub async fn reencrypt_all(&self) -> Result<ReencryptionResult> {
         self.secret_keys().refresh()?;
         let current = self.secret_keys().current_id();
-        self.reseal_those(|key_id| key_id != current.as_deref()).await
+        self.reencrypt_where(|key_id| key_id != current.as_deref()).await
     }
 
     /// Returns the number of secrets for each encryption key. The key `None` is for secrets that are not encrypted.
@@ -75,17 +75,17 @@ impl Db {
         Ok(counts)
     }
 
-    async fn reseal_those(&self, wanted: impl Fn(Option<&str>) -> bool) -> Result<Resealed> {
-        let mut resealed = Resealed::default();
+    async fn reencrypt_where(&self, wanted: impl Fn(Option<&str>) -> bool) -> Result<ReencryptionResult> {
+        let mut resealed = ReencryptionResult::default();
         for of in TABLES {
             let found = self.secrets_in(of).await?;
-            let found: Vec<SealedRow> = found.into_iter().filter(|found| wanted(found.stored.key_id.as_deref())).collect();
-            for some in found.chunks(TOGETHER) {
+            let found: Vec<StoredSecretRow> = found.into_iter().filter(|found| wanted(found.stored.key_id.as_deref())).collect();
+            for some in found.chunks(REENCRYPTION_BATCH) {
                 let tx = self.begin().await?;
-                overwrites(&tx, "ON").await?;
-                for SealedRow { of, store, owner, stored } in some {
+                set_secure_delete(&tx, "ON").await?;
+                for StoredSecretRow { of, store, owner, stored } in some {
                     let place = SecretRow { table: of.table, store, owner };
-                    let former = SealedSecret { bytes: stored.bytes.clone(), key_id: stored.key_id.clone() };
+                    let former = EncryptedSecret { bytes: stored.bytes.clone(), key_id: stored.key_id.clone() };
                     let Ok(secret) = self.secret_keys().open(former, place) else {
                         resealed.unreadable += 1;
                         continue;
@@ -102,19 +102,19 @@ impl Db {
                     sql.push(" AND ").push(of.value).push(" = ").bytes(stored.bytes.clone());
                     resealed.sealed += tx.run(&sql).await?;
                 }
-                overwrites(&tx, "OFF").await?;
+                set_secure_delete(&tx, "OFF").await?;
                 tx.commit().await?;
             }
         }
         Ok(resealed)
     }
 
-    async fn secrets_in(&self, of: Secrets) -> Result<Vec<SealedRow>> {
-        let Secrets { table, owner, value, store } = of;
+    async fn secrets_in(&self, of: SecretTable) -> Result<Vec<StoredSecretRow>> {
+        let SecretTable { table, owner, value, store } = of;
         let sql = format!("SELECT {}, {owner}, {value}, key_id FROM {table} ORDER BY 1, 2", store.unwrap_or("''"));
         self.all(Sql::fixed(&sql), move |cells| {
             let (store, owner) = (cells.take()?, cells.take()?);
-            Ok(SealedRow { of, store, owner, stored: SealedSecret { bytes: cells.bytes()?, key_id: cells.take()? } })
+            Ok(StoredSecretRow { of, store, owner, stored: EncryptedSecret { bytes: cells.bytes()?, key_id: cells.take()? } })
         })
         .await
     }

@@ -9,9 +9,9 @@ use std::{borrow::Cow, rc::Rc};
 use serde_json::Value;
 
 use super::{
-    differ::{Blame, Differ, Finding, Location, shown},
+    differ::{Differ, Finding, Location, RefusalCause, shown},
     rules::{self, Class, Direction, Rule},
-    semantics::{Inclusion, Instances, Refusals, SideSchema, Validity, Which, only},
+    semantics::{DocumentRole, Inclusion, Instances, RefusingKeywords, SideSchema, Validity, only},
     values::Object,
 };
 
@@ -29,17 +29,17 @@ pub(super) struct Pair<'p, 'a> {
 }
 
 /// Values that a schema accepts and another one refuses, with the keywords that refuse them.
-pub(super) type Witnesses = Rc<Vec<(Refusals, Value)>>;
+pub(super) type Witnesses = Rc<Vec<(RefusingKeywords, Value)>>;
 
 /// How the set of values that a keyword accepts changed.
-pub(super) struct Decision {
+pub(super) struct Classification {
     /// Whether all values of the old schema are accepted by the new keyword.
     pub kept: Inclusion,
     /// Whether all values of the new schema were accepted by the old keyword.
     pub known: Inclusion,
 }
 
-impl Decision {
+impl Classification {
     pub fn rule(&self) -> &'static Rule {
         use Inclusion::{Proven, Refuted, Undecided};
         match (&self.kept, &self.known) {
@@ -66,9 +66,10 @@ impl Decision {
 
 impl<'a> Differ<'a> {
     /// Compares the values that two schemas accept, when only some of their keywords (`before`, `after`) change.
-    pub(super) fn decision(&self, at: &Location, pair: &Pair<'_, 'a>, before: Value, after: Value) -> Decision {
-        let [before, after] = [(Which::Old, before), (Which::New, after)].map(|(which, value)| SideSchema::new(which, Cow::Owned(value)));
-        Decision { kept: self.inclusion(at, pair.old, &after), known: self.inclusion(at, pair.new, &before) }
+    pub(super) fn decision(&self, at: &Location, pair: &Pair<'_, 'a>, before: Value, after: Value) -> Classification {
+        let [before, after] =
+            [(DocumentRole::Old, before), (DocumentRole::New, after)].map(|(which, value)| SideSchema::new(which, Cow::Owned(value)));
+        Classification { kept: self.inclusion(at, pair.old, &after), known: self.inclusion(at, pair.new, &before) }
     }
 
     fn inclusion(&self, at: &Location, sub: &SideSchema<'a>, sup: &SideSchema<'a>) -> Inclusion {
@@ -79,7 +80,7 @@ impl<'a> Differ<'a> {
     }
 
     /// Reports a change of a keyword with the rule of a decision.
-    pub(super) fn report_decision(&mut self, at: &Location, detail: &str, values: [Option<&Value>; 2], decision: &Decision) {
+    pub(super) fn report_decision(&mut self, at: &Location, detail: &str, values: [Option<&Value>; 2], decision: &Classification) {
         let rule = decision.rule();
         let [old, new] = if *rule == rules::RESTATED { [None, None] } else { values };
         self.report_full(rule, at, Some(detail), old, new);
@@ -87,11 +88,18 @@ impl<'a> Differ<'a> {
     }
 
     /// Revises the findings about a group of keywords, from position `from` on, by the values that both schemas accept.
-    pub(super) fn revise(&mut self, at: &Location, pair: &Pair<'_, 'a>, [one, other]: [&Object; 2], from: usize, keys: &[&str]) {
+    pub(super) fn reclassify_findings(
+        &mut self,
+        at: &Location,
+        pair: &Pair<'_, 'a>,
+        [one, other]: [&Object; 2],
+        from: usize,
+        keys: &[&str],
+    ) {
         if from == self.found.len() || at.direction == Direction::Neither {
             return;
         }
-        self.blame(from, &Blame::Keywords(keys.iter().map(|key| (*key).to_owned()).collect()));
+        self.blame(from, &RefusalCause::Keywords(keys.iter().map(|key| (*key).to_owned()).collect()));
         let several = |object: &Object| ["enum", "const", "oneOf", "anyOf", "allOf", "not"].iter().any(|key| object.contains_key(*key));
         let closed = several(one) || several(other) || keys == ["dependentRequired"];
         let open = self.found[from..].iter().any(|finding| UNDECIDED.contains(&finding.rule));
@@ -119,7 +127,9 @@ impl<'a> Differ<'a> {
     /// Adds a witness to each breaking finding about a pair of schemas, from position `from` on, unless the finding has one.
     pub(super) fn add_witnesses(&mut self, at: &Location, pair: &Pair<'_, 'a>, from: usize) {
         let wanted = |finding: &Finding| {
-            finding.witness.is_none() && finding.blame != Blame::Nothing && finding.rule.class(finding.at.direction) == Class::Breaking
+            finding.witness.is_none()
+                && finding.blame != RefusalCause::Nothing
+                && finding.rule.class(finding.at.direction) == Class::Breaking
         };
         if at.partial || !self.found[from..].iter().any(wanted) {
             return;
@@ -164,9 +174,9 @@ impl<'a> Differ<'a> {
     }
 }
 
-impl Blame {
+impl RefusalCause {
     /// Whether this blame explains the refusal of a value.
-    fn explains(&self, refusals: &Refusals, value: &Value) -> bool {
+    fn explains(&self, refusals: &RefusingKeywords, value: &Value) -> bool {
         match self {
             Self::Nothing => false,
             Self::Keywords(keys) => keys.iter().any(|key| refusals.contains(key)),

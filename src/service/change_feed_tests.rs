@@ -205,7 +205,7 @@ async fn old_changes_are_removed_and_a_reader_that_lacks_them_learns_so() {
     let mut slow = KeptCopy { lines: copy.lines.clone(), ..KeptCopy::default() };
     bench.follow(&mut copy, 500).await;
     assert_eq!(copy.after, 600);
-    let forget = async || bench.fixture.db.forget_record_changes(bench.service.world().now()).await.unwrap();
+    let forget = async || bench.fixture.db.prune_record_changes(bench.service.clocks_and_ids().now()).await.unwrap();
     bench.clock.pass(6 * DAY);
     assert_eq!((forget().await, bench.follow(&mut slow, 500).await.len()), (0, 2));
     bench.sql("UPDATE contacts SET note = 'new' WHERE store_id = '{store}'").await;

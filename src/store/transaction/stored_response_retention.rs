@@ -14,8 +14,8 @@ const BATCH: u64 = 50;
 impl Write {
     /// Deletes some of the store's oldest responses, of those that were stored at `since` or before. Does nothing if another transaction is
     /// deleting some, so that no request waits for that. To be called last in a transaction.
-    pub async fn forget_kept(&self, since: Timestamp) -> Result<()> {
-        if !self.try_name("forget kept answers").await? {
+    pub async fn prune_stored_responses(&self, since: Timestamp) -> Result<()> {
+        if !self.try_named_lock("forget kept answers").await? {
             return Ok(());
         }
         let key = [idempotency_keys::Column::StoreId, idempotency_keys::Column::Operation, idempotency_keys::Column::Key];
@@ -61,7 +61,7 @@ mod tests {
         keep(6, &["young".to_owned()]).await;
         let forget = async |fixture: &Fixture| {
             let write = fixture.db.write(&fixture.store, &clock(9)).await.unwrap();
-            write.forget_kept(Timestamp::from_millis(5)).await.unwrap();
+            write.prune_stored_responses(Timestamp::from_millis(5)).await.unwrap();
             write.commit().await.unwrap();
         };
         forget(&other).await;

@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{
-    call::{Call, Outcome, PersonAccess, digest},
+    call::{ApprovalChannel, Call, Outcome, digest},
     operations::Input,
-    problems::Problem,
+    problems::ToolError,
     results::REPLAYED,
     untrusted::spelled_out,
 };
@@ -75,7 +75,7 @@ impl Preview {
 
 /// Sends a message, or keeps it as a draft where sends are not permitted. If the client can ask its user, the message is sent only after
 /// the user's approval.
-pub async fn send_or_draft(call: &Call<'_>, input: Input, preview: Preview) -> Result<Outcome, Problem> {
+pub async fn send_or_draft(call: &Call<'_>, input: Input, preview: Preview) -> Result<Outcome, ToolError> {
     if call.session.narrowing.drafts_only {
         return draft(call, &input, "This connection makes drafts. A person releases the draft in the settings of the store.").await;
     }
@@ -84,41 +84,41 @@ pub async fn send_or_draft(call: &Call<'_>, input: Input, preview: Preview) -> R
     }
     let Some(question) = preview.question() else {
         return match call.person {
-            PersonAccess::None => send(call, &input).await,
+            ApprovalChannel::None => send(call, &input).await,
             _ => draft(call, &input, "The message is too long to be shown and accepted here. A person releases the draft.").await,
         };
     };
     match call.person {
-        PersonAccess::None => send(call, &input).await,
-        PersonAccess::DuringCall(peer) => {
+        ApprovalChannel::None => send(call, &input).await,
+        ApprovalChannel::DuringCall(peer) => {
             check(call, &input).await?;
             let asked =
                 ElicitRequestParams::FormElicitationParams { meta: None, message: question, requested_schema: nothing_to_fill_in() };
             let reply = peer.create_elicitation_with_timeout(asked, Some(REPLY_LIMIT)).await;
             let reply =
-                reply.map_err(|error| Problem::Unavailable(format!("The person could not be asked, and nothing was sent: {error}")))?;
+                reply.map_err(|error| ToolError::Unavailable(format!("The person could not be asked, and nothing was sent: {error}")))?;
             on_reply(call, &input, &reply.action).await
         }
-        PersonAccess::BetweenCalls { state: None, .. } => {
+        ApprovalChannel::BetweenCalls { state: None, .. } => {
             check(call, &input).await?;
             let codec = codec(call).await?;
             let binding = call.binding();
             let options = SealOptions::new().associated_data(binding.as_bytes()).ttl(REPLY_LIMIT);
             Ok(Outcome::Ask { question, state: codec.seal_with(fingerprint(&input).as_bytes(), &options) })
         }
-        PersonAccess::BetweenCalls { state: Some(state), replies } => {
+        ApprovalChannel::BetweenCalls { state: Some(state), replies } => {
             let codec = codec(call).await?;
             let opened = codec.open_with(state, call.binding().as_bytes());
             let opened = opened
-                .map_err(|error| Problem::Arguments(format!("The state of the question is not valid: {error}. Nothing was sent.")))?;
+                .map_err(|error| ToolError::Arguments(format!("The state of the question is not valid: {error}. Nothing was sent.")))?;
             if opened != fingerprint(&input).as_bytes() {
-                return Err(Problem::Arguments(
+                return Err(ToolError::Arguments(
                     "The recipient changed since the person was asked. Nothing was sent; call again.".to_owned(),
                 ));
             }
             let reply = replies.and_then(|replies| replies.get(QUESTION)).cloned();
             let reply = reply.and_then(|reply| serde_json::from_value::<ElicitResult>(reply).ok());
-            let reply = reply.ok_or_else(|| Problem::Arguments("The person's reply is missing. Nothing was sent.".to_owned()))?;
+            let reply = reply.ok_or_else(|| ToolError::Arguments("The person's reply is missing. Nothing was sent.".to_owned()))?;
             on_reply(call, &input, &reply.action).await
         }
     }
@@ -134,19 +134,19 @@ fn fingerprint(input: &Input) -> String {
     digest(json!([input.operation.id, input.body]))
 }
 
-async fn codec(call: &Call<'_>) -> Result<RequestStateCodec, Problem> {
-    let key = call.service.server_secret("mcp").await.map_err(|error| Problem::Internal(error.to_string()))?;
-    RequestStateCodec::try_new(key).map_err(|error| Problem::Internal(error.to_string()))
+async fn codec(call: &Call<'_>) -> Result<RequestStateCodec, ToolError> {
+    let key = call.service.server_secret("mcp").await.map_err(|error| ToolError::Internal(error.to_string()))?;
+    RequestStateCodec::try_new(key).map_err(|error| ToolError::Internal(error.to_string()))
 }
 
-async fn on_reply(call: &Call<'_>, input: &Input, action: &ElicitationAction) -> Result<Outcome, Problem> {
+async fn on_reply(call: &Call<'_>, input: &Input, action: &ElicitationAction) -> Result<Outcome, ToolError> {
     if *action == ElicitationAction::Accept {
         return send(call, input).await;
     }
     Ok(Outcome::Done(json!({ "status": "declined", "note": "The person declined. Nothing was sent." })))
 }
 
-async fn send(call: &Call<'_>, input: &Input) -> Result<Outcome, Problem> {
+async fn send(call: &Call<'_>, input: &Input) -> Result<Outcome, ToolError> {
     let answer = call.call(input).await?;
     let mut result = json!({ "status": "sent", "message": answer.data["message"] });
     if answer.replayed {
@@ -156,19 +156,19 @@ async fn send(call: &Call<'_>, input: &Input) -> Result<Outcome, Problem> {
 }
 
 /// Parses the input of an operation as the message that it sends.
-fn message_of(input: &Input) -> Result<Send, Problem> {
+fn message_of(input: &Input) -> Result<Send, ToolError> {
     let operation = input.operation.id.as_str();
-    wire::send_of(operation, input.body.as_ref().unwrap_or(&Value::Null)).map_err(|error| Problem::of_api(operation, error))
+    wire::send_of(operation, input.body.as_ref().unwrap_or(&Value::Null)).map_err(|error| ToolError::of_api(operation, error))
 }
 
 /// Checks a message as if it were sent, so that the user is asked only about a message that can be sent.
-async fn check(call: &Call<'_>, input: &Input) -> Result<(), Problem> {
-    let checked = call.service.rehearse(&call.session.caller.store_id, call.actor(), message_of(input)?).await;
-    checked.map_err(|error| Problem::of_api(&input.operation.id, error.into()))
+async fn check(call: &Call<'_>, input: &Input) -> Result<(), ToolError> {
+    let checked = call.service.dry_run(&call.session.caller.store_id, call.actor(), message_of(input)?).await;
+    checked.map_err(|error| ToolError::of_api(&input.operation.id, error.into()))
 }
 
 /// The operation name under which the idempotency keys of drafts are stored.
-const DRAFTING: &str = "makeDraft";
+const DRAFT_OPERATION: &str = "makeDraft";
 
 /// The result for the caller of a draft, which is also stored for a repeated call.
 #[derive(Serialize, Deserialize)]
@@ -196,11 +196,11 @@ fn since(draft: &Draft) -> &'static str {
 }
 
 /// Keeps the message as a draft, and returns the result of the call. The message is checked as if it were sent.
-async fn draft(call: &Call<'_>, input: &Input, note: &str) -> Result<Outcome, Problem> {
+async fn draft(call: &Call<'_>, input: &Input, note: &str) -> Result<Outcome, ToolError> {
     let caller = &call.session.caller;
     let message = message_of(input)?;
     let once = input.idempotency_key.as_deref().map(|key| IdempotentRequest {
-        operation: DRAFTING,
+        operation: DRAFT_OPERATION,
         key,
         request_hash: call.fingerprint(),
         // This cannot fail for plain data with fixed names.
@@ -208,14 +208,14 @@ async fn draft(call: &Call<'_>, input: &Input, note: &str) -> Result<Outcome, Pr
     });
     let by = WriteContext::alone(&caller.store_id, call.actor()).once(once);
     let made = call.service.make_draft(&by, &caller.key_id, &caller.key_name, message).await;
-    let (receipt, note) = match made.map_err(|error| Problem::of_api(&input.operation.id, error.into()))? {
+    let (receipt, note) = match made.map_err(|error| ToolError::of_api(&input.operation.id, error.into()))? {
         WriteOutcome::New(draft) => (Receipt::from(&draft), note.to_owned()),
         WriteOutcome::Replayed(kept) => {
-            let receipt: Receipt = serde_json::from_slice(&kept).map_err(|error| Problem::Internal(error.to_string()))?;
+            let receipt: Receipt = serde_json::from_slice(&kept).map_err(|error| ToolError::Internal(error.to_string()))?;
             let since = match call.service.draft(&caller.store_id, &receipt.draft_id).await {
                 Ok(draft) => since(&draft),
                 Err(Error::NotFound { .. }) => "The draft is gone since.",
-                Err(error) => return Err(Problem::of_api(&input.operation.id, error.into())),
+                Err(error) => return Err(ToolError::of_api(&input.operation.id, error.into())),
             };
             (receipt, format!("{REPLAYED} {since}"))
         }

@@ -18,7 +18,7 @@ use crate::{
         fixture::{Fixture, first},
         sql::Sql,
         statement::pages::page_sql,
-        tickets::bloom_signature::ValueMarks,
+        tickets::bloom_signature::FieldBloomBits,
     },
 };
 
@@ -35,7 +35,7 @@ pub(super) async fn shop() -> Fixture {
     fixture.label("c3", "l").await;
     let store = &fixture.store;
     let numbers = format!("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {TICKETS}) ");
-    let marks = |field: &str, value| ValueMarks::of(&field.into(), [&value]);
+    let marks = |field: &str, value| FieldBloomBits::of(&field.into(), [&value]);
     let north = marks("region", Comparable::Text("north".to_owned()));
     let (north, part) = (north.field_marks.bits(), north.text_marks.bits());
     let score = |score: i64| format!("WHEN {score} THEN {} ", marks("score", Comparable::Number(score as f64)).field_marks.bits());
@@ -110,7 +110,7 @@ async fn a_deep_page_looks_at_as_much_as_the_first() {
 async fn numbers_that_no_ticket_has_let_nothing_through() {
     let fixture = shop().await;
     let (db, store, filter) = (&fixture.db, &fixture.store, TicketFilter::default());
-    let marks = |number: f64| ValueMarks::of(&"score".into(), [&Comparable::Number(number)]).field_marks.bits();
+    let marks = |number: f64| FieldBloomBits::of(&"score".into(), [&Comparable::Number(number)]).field_marks.bits();
     fixture.execute(&format!("UPDATE tickets SET field_marks = field_marks | {} | {}", marks(-5.0), marks(5000.0))).await.unwrap();
     let asked = async |test: &Test| {
         let (tests, page) = ([FieldTest { field_id: "score".into(), test: test.clone() }], first(20));
@@ -175,7 +175,7 @@ async fn what_few_tickets_have_is_where_their_list_starts() {
         let page = PageRequest { count: false, ..first(20) };
         let rows = db.tickets(store, &filter, shown, &[], NOW, &page).await.unwrap().rows;
         assert_eq!(rows.len(), found, "{filter:?}");
-        let start = db.start(store, &filter, shown, &[], db.few()).await.unwrap();
+        let start = db.start(store, &filter, shown, &[], db.few_tickets()).await.unwrap();
         // On PostgreSQL no index is chosen for a filter by assignee: its own statistics are enough.
         let starts = starts && (sqlite || filter.labels.is_some());
         assert_eq!(start.is_some(), starts, "{filter:?}");
@@ -239,7 +239,7 @@ async fn rows_are_looked_up_by_their_ids() {
     let ids: Vec<String> = (0..100).map(|i| format!("c{}", i * 90 + 1)).collect();
     let visits = async || {
         let sql = Sql::by_ids(fixture.db.backend(), &fixture.store, ("id, full_name", "contacts"), ids.iter().map(String::as_str));
-        fixture.db.visits(sql).await
+        fixture.db.query_work(sql).await
     };
     let most = if fixture.db.backend() == DbBackend::Postgres { 300 } else { 2_000 };
     let large = contacts(&format!("'{}'", fixture.store));
@@ -272,21 +272,24 @@ async fn a_total_looks_at_no_more_than_its_list() {
     let total = db.tickets(store, &labelled, ShownTickets::Closed, &tests, NOW, &counted).await.unwrap().total;
     assert_eq!(total, Some(50), "one of a hundred");
     let of_list = [200, 1_000][usize::from(postgres)];
-    assert_eq!([0, 5_000].map(|listed| db.few_of(listed)), [of_list; 2]);
-    assert_eq!([200_000, 5_000_000].map(|listed| db.few_of(listed)), if postgres { [16_000, 256_000] } else { [3_200, 51_200] });
+    assert_eq!([0, 5_000].map(|listed| db.few_tickets_for_total(listed)), [of_list; 2]);
+    assert_eq!(
+        [200_000, 5_000_000].map(|listed| db.few_tickets_for_total(listed)),
+        if postgres { [16_000, 256_000] } else { [3_200, 51_200] }
+    );
     // First the list as it is. Then as if the list were much longer, so that the tickets that fulfil a condition count as few.
     let rows = TICKETS as u64;
     for (listed, starts, most) in [(5_000, false, [8 * rows, rows + 200]), (200_000, true, [7 * rows, 4 * rows / 5])] {
         let start = match starts {
-            true => db.start(store, &labelled, ShownTickets::Closed, &tests, db.few_of(listed)).await.unwrap(),
+            true => db.start(store, &labelled, ShownTickets::Closed, &tests, db.few_tickets_for_total(listed)).await.unwrap(),
             false => None,
         };
         assert_eq!(start.is_some(), starts);
         let conditions = db.ticket_conditions(store, &labelled, ShownTickets::Closed, NOW);
         let sql = db.filtered_total_sql(&labelled, ShownTickets::Closed, &tests, start.as_ref(), conditions);
         assert_eq!(db.count(sql.clone()).await.unwrap(), 50);
-        let visits = db.visits(sql).await;
-        assert!(visits < most[usize::from(postgres)], "{visits} where {listed} are listed");
+        let query_work = db.query_work(sql).await;
+        assert!(query_work < most[usize::from(postgres)], "{query_work} where {listed} are listed");
     }
     // PostgreSQL looks field values up row by row only if two Bloom filters narrow the list, here those of a label and of a text.
     // Otherwise it joins them.
@@ -325,9 +328,9 @@ async fn what_few_have_is_not_taken_through_an_assignees_list() {
     assert_eq!((page.rows.len(), page.total), (20, Some(60)));
     fixture.execute("UPDATE totals SET value = 200000 WHERE name = 'tickets.closed'").await.unwrap();
     let whole = TicketFilter { assignee_user_ids: vec![], ..filter.clone() };
-    assert!(db.start_of_total(store, &whole, ShownTickets::Closed, &tests, NOW).await.unwrap().is_some());
-    assert!(db.start_of_total(store, &filter, ShownTickets::Closed, &tests, NOW).await.unwrap().is_none());
-    let start = db.start(store, &filter, ShownTickets::Closed, &tests, db.few()).await.unwrap();
+    assert!(db.find_driving_condition_of_total(store, &whole, ShownTickets::Closed, &tests, NOW).await.unwrap().is_some());
+    assert!(db.find_driving_condition_of_total(store, &filter, ShownTickets::Closed, &tests, NOW).await.unwrap().is_none());
+    let start = db.start(store, &filter, ShownTickets::Closed, &tests, db.few_tickets()).await.unwrap();
     let mut conditions = db.ticket_conditions(store, &filter, ShownTickets::Closed, NOW);
     let start = start.expect("a hundred have such a score");
     let source = db.ticket_source(&filter, ShownTickets::Closed, &tests, Some(&start), &mut conditions);

@@ -25,17 +25,17 @@ use poem::{
 /// The largest number of remaining bytes that are read: four times the largest accepted body.
 const LIMIT: usize = 4 * super::body::LIMIT;
 /// The longest time in which the remaining body is read.
-const PATIENCE: Duration = Duration::from_secs(5);
+const DISCARD_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The request body that the operation reads. When it is dropped, its stream is moved into the slot, unless the stream was read to its end.
-struct Watched<S: Unpin> {
+struct BodyWatch<S: Unpin> {
     stream: Option<S>,
     slot: Slot<S>,
 }
 
 type Slot<S> = Arc<Mutex<Option<S>>>;
 
-impl<S: Stream + Unpin> Stream for Watched<S> {
+impl<S: Stream + Unpin> Stream for BodyWatch<S> {
     type Item = S::Item;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<S::Item>> {
@@ -48,7 +48,7 @@ impl<S: Stream + Unpin> Stream for Watched<S> {
     }
 }
 
-impl<S: Unpin> Drop for Watched<S> {
+impl<S: Unpin> Drop for BodyWatch<S> {
     fn drop(&mut self) {
         // A poisoned mutex still holds a stream or `None`, so it is valid.
         *self.slot.lock().unwrap_or_else(PoisonError::into_inner) = self.stream.take();
@@ -56,28 +56,28 @@ impl<S: Unpin> Drop for Watched<S> {
 }
 
 /// Takes the unread part of a request's body once the operation has dropped the body.
-pub struct Unread<S> {
+pub struct UnreadBody<S> {
     slot: Slot<S>,
     closes: bool,
 }
 
 /// The part of a request body that is unread when the response is ready.
-pub struct Rest<S> {
+pub struct RemainingBody<S> {
     stream: S,
     /// Whether the connection may be closed after the response, which then has to announce it (`connection: close`).
     pub closes: bool,
 }
 
 /// Replaces the body of a request by a body whose unread part can be read later. Returns `None` if the request has no body.
-pub fn watch(request: &mut Request) -> Option<Unread<impl Stream<Item = io::Result<impl AsRef<[u8]> + use<>>> + Send + Unpin + use<>>> {
+pub fn watch(request: &mut Request) -> Option<UnreadBody<impl Stream<Item = io::Result<impl AsRef<[u8]> + use<>>> + Send + Unpin + use<>>> {
     let body = request.take_body();
     if body.is_empty() {
         return None;
     }
     let closes = ends_the_connection(request.headers());
     let slot = Slot::default();
-    request.set_body(Body::from_bytes_stream(Watched { stream: Some(Box::pin(body.into_bytes_stream())), slot: slot.clone() }));
-    Some(Unread { slot, closes })
+    request.set_body(Body::from_bytes_stream(BodyWatch { stream: Some(Box::pin(body.into_bytes_stream())), slot: slot.clone() }));
+    Some(UnreadBody { slot, closes })
 }
 
 /// Returns whether a response before the end of the body may close the connection: the body exceeds the limit, or the client may not send
@@ -87,17 +87,17 @@ fn ends_the_connection(headers: &HeaderMap) -> bool {
     declared.is_some_and(|length| length > LIMIT) || headers.contains_key(header::EXPECT)
 }
 
-impl<S> Unread<S> {
+impl<S> UnreadBody<S> {
     /// Returns the unread part. To be called after the operation has dropped the body. `None`: the whole body was read.
-    pub fn rest(self) -> Option<Rest<S>> {
+    pub fn rest(self) -> Option<RemainingBody<S>> {
         let stream = self.slot.lock().unwrap_or_else(PoisonError::into_inner).take()?;
-        Some(Rest { stream, closes: self.closes })
+        Some(RemainingBody { stream, closes: self.closes })
     }
 }
 
-impl<S: Stream<Item = io::Result<B>> + Unpin, B: AsRef<[u8]>> Rest<S> {
+impl<S: Stream<Item = io::Result<B>> + Unpin, B: AsRef<[u8]>> RemainingBody<S> {
     /// Reads and discards the body until its end, an error, or a limit. If bytes are left then, dropping the stream closes the connection.
-    pub async fn read_away(mut self) {
+    pub async fn drain(mut self) {
         let reading = async {
             let mut left = LIMIT;
             while let Some(Ok(chunk)) = self.stream.next().await {
@@ -107,7 +107,7 @@ impl<S: Stream<Item = io::Result<B>> + Unpin, B: AsRef<[u8]>> Rest<S> {
                 }
             }
         };
-        if tokio::time::timeout(PATIENCE, reading).await.is_err() {
+        if tokio::time::timeout(DISCARD_TIMEOUT, reading).await.is_err() {
             tracing::debug!("the rest of a request body did not come in time; its connection is closed");
         }
     }

@@ -276,9 +276,9 @@ impl App {
     /// Runs only the search service, until the sender of `stop` is dropped.
     pub fn follow_changes(&self, stop: &watch::Receiver<()>) -> JoinHandle<()> {
         let (searches, stopped) = (self.searches.clone(), stop.clone());
-        self.supervisor.run("search index", LONG_SILENCE, stop.clone(), move |pulse| {
+        self.supervisor.run("search index", LONG_SILENCE, stop.clone(), move |reporter| {
             let mut stopped = stopped.clone();
-            searches.clone().run(async move { _ = stopped.changed().await }, pulse)
+            searches.clone().run(async move { _ = stopped.changed().await }, reporter)
         })
     }
 
@@ -391,18 +391,18 @@ impl App {
         let (searches, chored) = (self.searches.clone(), service.clone());
         let (a, b, c, d) = (stopped(), stopped(), stopped(), stopped());
         let mut tasks = vec![
-            supervisor.run("delivery to channels", WORKER_SILENCE, stop.clone(), move |pulse| {
-                Worker::new(messages.clone()).ordered_by(message_orders.clone()).run(a(), pulse)
+            supervisor.run("delivery to channels", WORKER_SILENCE, stop.clone(), move |reporter| {
+                Worker::new(messages.clone()).ordered_by(message_orders.clone()).run(a(), reporter)
             }),
-            supervisor.run("delivery to webhooks", WORKER_SILENCE, stop.clone(), move |pulse| {
-                Worker::new(webhooks.clone()).ordered_by(webhook_orders.clone()).run(b(), pulse)
+            supervisor.run("delivery to webhooks", WORKER_SILENCE, stop.clone(), move |reporter| {
+                Worker::new(webhooks.clone()).ordered_by(webhook_orders.clone()).run(b(), reporter)
             }),
-            supervisor.run("maintenance", LONG_SILENCE, stop.clone(), move |pulse| run_maintenance_jobs(chored.clone(), c(), pulse)),
-            supervisor.run("search index", LONG_SILENCE, stop.clone(), move |pulse| searches.clone().run(d(), pulse)),
+            supervisor.run("maintenance", LONG_SILENCE, stop.clone(), move |reporter| run_maintenance_jobs(chored.clone(), c(), reporter)),
+            supervisor.run("search index", LONG_SILENCE, stop.clone(), move |reporter| searches.clone().run(d(), reporter)),
         ];
         if let Some(mails) = self.mails.clone() {
             let stopped = stopped();
-            tasks.push(supervisor.run("e-mail", LONG_SILENCE, stop.clone(), move |pulse| mails.clone().run(stopped(), pulse)));
+            tasks.push(supervisor.run("e-mail", LONG_SILENCE, stop.clone(), move |reporter| mails.clone().run(stopped(), reporter)));
         }
         Ok(tasks)
     }
@@ -417,30 +417,30 @@ const PRUNING_PERIOD: u64 = 60;
 /// Runs the maintenance jobs periodically, and once more at the end: writes the last uses of API keys, folds partial totals, deletes the
 /// expired signatures of bridges, and prunes the oldest entries of the change log and of the feeds of changes. Less often it prunes the
 /// oldest former sort positions of rows.
-async fn run_maintenance_jobs(service: Service, stopped: impl Future<Output = ()>, pulse: TaskReporter) {
+async fn run_maintenance_jobs(service: Service, stopped: impl Future<Output = ()>, reporter: TaskReporter) {
     let mut stopped = std::pin::pin!(stopped);
     let mut forgetting = RetentionPass::default();
     let (mut stop, mut pause) = (false, MAINTENANCE_INTERVAL);
     for interval in 0_u64.. {
-        pulse.beat();
+        reporter.beat();
         stop = stop || tokio::time::timeout(pause, &mut stopped).await.is_ok();
         let places = if interval % PRUNING_PERIOD == 0 { service.db().prune_former_positions().await } else { Ok(0) };
         let done = [
-            log_job_outcome(&pulse, "the oldest former positions of rows could not be deleted", places),
-            log_job_outcome(&pulse, "it could not be written down when keys were last used", service.save_key_uses().await),
-            log_job_outcome(&pulse, "the partial totals could not be added up", service.db().compact_totals().await),
+            log_job_outcome(&reporter, "the oldest former positions of rows could not be deleted", places),
+            log_job_outcome(&reporter, "it could not be written down when keys were last used", service.save_key_uses().await),
+            log_job_outcome(&reporter, "the partial totals could not be added up", service.db().compact_totals().await),
             log_job_outcome(
-                &pulse,
+                &reporter,
                 "the expired signatures of bridges could not be deleted",
                 service.db().prune_signatures(service.clocks_and_ids().real.now()).await,
             ),
             log_job_outcome(
-                &pulse,
+                &reporter,
                 "the oldest entries of the change log could not be deleted",
                 service.db().prune_change_log(service.clocks_and_ids().now(), service.clocks_and_ids().ahead(), &mut forgetting).await,
             ),
             log_job_outcome(
-                &pulse,
+                &reporter,
                 "the oldest entries of the feeds of changes could not be removed",
                 service.db().prune_record_changes(service.clocks_and_ids().now()).await,
             ),
@@ -449,10 +449,10 @@ async fn run_maintenance_jobs(service: Service, stopped: impl Future<Output = ()
             return;
         }
         if done.iter().all(|succeeded| *succeeded) {
-            pulse.succeeded();
+            reporter.succeeded();
             pause = MAINTENANCE_INTERVAL;
         } else {
-            pulse.failed();
+            reporter.failed();
             pause = MAINTENANCE_RETRY_INTERVAL;
         }
     }
@@ -460,8 +460,8 @@ async fn run_maintenance_jobs(service: Service, stopped: impl Future<Output = ()
 
 /// Handles the outcome of a maintenance job: logs a failure with the text `undone`, which says what could not be done. Returns whether the
 /// job succeeded.
-fn log_job_outcome<T>(pulse: &TaskReporter, undone: &str, outcome: Result<T, impl Display>) -> bool {
-    pulse.beat();
+fn log_job_outcome<T>(reporter: &TaskReporter, undone: &str, outcome: Result<T, impl Display>) -> bool {
+    reporter.beat();
     outcome.inspect_err(|error| tracing::warn!(%error, "{undone}")).is_ok()
 }
 

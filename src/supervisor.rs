@@ -5,7 +5,7 @@
 //! task reports progress, success and failure through its [`TaskReporter`]. Every end and every failure of a task is logged and counted.
 //! After a single panic, the task restarts after a pause of 100 ms. The process is unready while a task
 //!
-//! - ended [`MAX_DEATHS_IN_A_ROW`] times in a row,
+//! - ended [`DEATHS_UNTIL_FAILING`] times in a row,
 //! - reported nothing for so long that the supervisor aborted it, and has not succeeded since, or
 //! - runs and keeps failing, for [`FAILING`] and at least [`FAILURES`] times.
 
@@ -23,7 +23,7 @@ const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
 /// From this many deaths in a row on, a task is reported as failing.
-const MAX_DEATHS_IN_A_ROW: u32 = 3;
+const DEATHS_UNTIL_FAILING: u32 = 3;
 
 /// Once a task has run for this long without a hang, its earlier deaths no longer count.
 const STABLE_RUN: Duration = Duration::from_secs(5);
@@ -66,7 +66,7 @@ struct State {
 pub struct TaskReporter(Option<(Arc<Task>, Metrics)>);
 
 impl TaskReporter {
-    /// Makes a pulse whose reports have no effect, for a task that no supervisor runs.
+    /// Makes a reporter whose reports have no effect, for a task that no supervisor runs.
     pub fn unheard() -> Self {
         Self(None)
     }
@@ -199,7 +199,7 @@ impl Task {
     fn failing(&self) -> Option<String> {
         let state = self.lock();
         let is_steady = state.running_since.is_some_and(|since| since.elapsed() >= STABLE_RUN);
-        if state.deaths_in_a_row >= MAX_DEATHS_IN_A_ROW && !is_steady {
+        if state.deaths_in_a_row >= DEATHS_UNTIL_FAILING && !is_steady {
             return Some(format!("{} ended {} times in a row", self.name, state.deaths_in_a_row));
         }
         if state.hung {
@@ -226,7 +226,7 @@ mod tests {
         let supervisor = Supervisor::new(Metrics::default());
         let (starts, panics) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(1)));
         let (started, left) = (starts.clone(), panics.clone());
-        let task = supervisor.run("the worker", SILENCE, stop, move |pulse| {
+        let task = supervisor.run("the worker", SILENCE, stop, move |reporter| {
             let (started, left) = (started.clone(), left.clone());
             async move {
                 started.fetch_add(1, Ordering::Relaxed);
@@ -236,7 +236,7 @@ mod tests {
                     panic!("as the test wants it");
                 }
                 loop {
-                    pulse.succeeded();
+                    reporter.succeeded();
                     sleep(Duration::from_secs(1)).await;
                 }
             }
@@ -272,12 +272,12 @@ mod tests {
         let stopped = stop.clone();
         let (starts, works) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
         let (started, working) = (starts.clone(), works.clone());
-        let task = supervisor.run("the chores", SILENCE, stop, move |pulse| {
+        let task = supervisor.run("the maintenance jobs", SILENCE, stop, move |reporter| {
             let (mut stopped, started, working) = (stopped.clone(), started.clone(), working.clone());
             async move {
                 started.fetch_add(1, Ordering::Relaxed);
                 if working.load(Ordering::Relaxed) > 0 {
-                    pulse.succeeded();
+                    reporter.succeeded();
                 }
                 _ = stopped.changed().await;
             }
@@ -287,7 +287,7 @@ mod tests {
         works.store(0, Ordering::Relaxed);
         sleep(Duration::from_secs(2)).await;
         assert_eq!(starts.load(Ordering::Relaxed), 2);
-        assert_eq!(supervisor.failing(), ["the chores made no progress for 60 seconds"]);
+        assert_eq!(supervisor.failing(), ["the maintenance jobs made no progress for 60 seconds"]);
         works.store(1, Ordering::Relaxed);
         sleep(SILENCE + Duration::from_secs(1)).await;
         assert_eq!((starts.load(Ordering::Relaxed), supervisor.failing()), (3, vec![]));
@@ -302,15 +302,15 @@ mod tests {
         let supervisor = Supervisor::new(Metrics::default());
         let failing = Arc::new(AtomicU32::new(1));
         let fails = failing.clone();
-        supervisor.run("the worker", SILENCE, stop, move |pulse| {
+        supervisor.run("the worker", SILENCE, stop, move |reporter| {
             let fails = fails.clone();
             async move {
                 loop {
-                    pulse.beat();
+                    reporter.beat();
                     if fails.load(Ordering::Relaxed) > 0 {
-                        pulse.failed()
+                        reporter.failed()
                     } else {
-                        pulse.succeeded()
+                        reporter.succeeded()
                     }
                     sleep(Duration::from_secs(5)).await;
                 }

@@ -33,7 +33,7 @@ pub struct PageContext<'a> {
 
 impl std::fmt::Debug for PageContext<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Surroundings").field("links", &self.links).field("script", &self.script).finish_non_exhaustive()
+        f.debug_struct("PageContext").field("links", &self.links).field("script", &self.script).finish_non_exhaustive()
     }
 }
 

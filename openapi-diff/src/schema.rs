@@ -39,7 +39,7 @@ pub(super) struct SchemaPairTask<'a> {
     pub at: Location,
     pub old: Cow<'a, Value>,
     pub new: Cow<'a, Value>,
-    trail: ReferencePath,
+    reference_path: ReferencePath,
 }
 
 /// The pairs of references on the path to a schema.
@@ -60,14 +60,14 @@ struct Mode {
 /// The queue for subschemas.
 pub(super) struct Subschemas<'q, 'a> {
     queue: &'q mut VecDeque<SchemaPairTask<'a>>,
-    trail: &'q ReferencePath,
+    reference_path: &'q ReferencePath,
 }
 
 impl<'a> Subschemas<'_, 'a> {
     /// Queues two schemas. An absent schema accepts everything.
     pub fn compare(&mut self, at: Location, old: Option<Cow<'a, Value>>, new: Option<Cow<'a, Value>>) {
         let [old, new] = [old, new].map(|schema| schema.unwrap_or(Cow::Borrowed(empty())));
-        self.queue.push_back(SchemaPairTask { at, old, new, trail: self.trail.clone() });
+        self.queue.push_back(SchemaPairTask { at, old, new, reference_path: self.reference_path.clone() });
     }
 }
 
@@ -109,7 +109,7 @@ impl<'a> Differ<'a> {
 
     /// Compares two schemas and their subschemas, breadth first. Returns false if the limit was reached.
     fn breadth_first(&mut self, at: &Location, old: Cow<'a, Value>, new: Cow<'a, Value>, mut mode: Mode) -> bool {
-        let mut queue = VecDeque::from([SchemaPairTask { at: at.clone(), old, new, trail: None }]);
+        let mut queue = VecDeque::from([SchemaPairTask { at: at.clone(), old, new, reference_path: None }]);
         while let Some(task) = queue.pop_front() {
             if self.identical(&task.old, &task.new) {
                 continue;
@@ -124,11 +124,11 @@ impl<'a> Differ<'a> {
             let written = [&task.old, &task.new].map(choices::written);
             let sources = [SideSchema::new(DocumentRole::Old, task.old.clone()), SideSchema::new(DocumentRole::New, task.new.clone())];
             let (old, new) = (resolve(&self.old, task.old), resolve(&self.new, task.new));
-            let Some(trail) = entered(task.trail, pair, &mut mode.once) else { continue };
-            if mode.once.is_none() && trail.as_ref().is_some_and(|link| link.depth > DEEP) {
+            let Some(reference_path) = entered(task.reference_path, pair, &mut mode.once) else { continue };
+            if mode.once.is_none() && reference_path.as_ref().is_some_and(|link| link.depth > DEEP) {
                 return false;
             }
-            let mut below = Subschemas { queue: &mut queue, trail: &trail };
+            let mut below = Subschemas { queue: &mut queue, reference_path: &reference_path };
             let pair = Pair { old: &sources[0], new: &sources[1] };
             let from = self.found.len();
             if !choices::compare_with_one(self, &task.at, [&old, &new], written, &pair, &mut below) {
@@ -257,21 +257,21 @@ fn named(task: &SchemaPairTask) -> Option<String> {
     Some(format!("{:?} {} {}", task.at.direction, name(&task.old)?, name(&task.new)?))
 }
 
-/// Adds a pair to the trail. None if the pair was compared before.
-fn entered(trail: ReferencePath, pair: Option<String>, once: &mut Option<HashSet<String>>) -> Option<ReferencePath> {
-    let Some(pair) = pair else { return Some(trail) };
+/// Adds a pair to the path of references. None if the pair was compared before.
+fn entered(reference_path: ReferencePath, pair: Option<String>, once: &mut Option<HashSet<String>>) -> Option<ReferencePath> {
+    let Some(pair) = pair else { return Some(reference_path) };
     if let Some(once) = once {
-        return once.insert(pair).then_some(trail);
+        return once.insert(pair).then_some(reference_path);
     }
-    let mut link = &trail;
+    let mut link = &reference_path;
     while let Some(before) = link {
         if before.pair == pair {
             return None;
         }
         link = &before.before;
     }
-    let depth = trail.as_ref().map_or(0, |link| link.depth) + 1;
-    Some(Some(Rc::new(Link { pair, depth, before: trail })))
+    let depth = reference_path.as_ref().map_or(0, |link| link.depth) + 1;
+    Some(Some(Rc::new(Link { pair, depth, before: reference_path })))
 }
 
 pub(super) fn members_of<'v>(value: &'v Option<Cow<Value>>) -> &'v Object {

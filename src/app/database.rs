@@ -19,8 +19,8 @@ async fn connect(config: &Config, metrics: Option<&Metrics>) -> store::Result<Db
     Db::open(&config.database_url, config.connections.get(), metrics.map(Metrics::on_statement)).await
 }
 
-/// Opens the database for a command, as [`open_served`] does, whether or not it is a sandbox. For a sandbox, the returned
-/// world has the sandbox's clock.
+/// Opens the database for a command, as [`open_served`] does, whether or not it is a sandbox. For a sandbox, the clock in the
+/// returned [`ClocksAndIds`] is the sandbox's.
 pub async fn open_migrated(config: &Config) -> store::Result<(Db, ClocksAndIds)> {
     let db = connect(config, None).await?;
     db.migrate_up().await?;

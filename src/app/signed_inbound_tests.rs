@@ -218,9 +218,9 @@ async fn a_signed_request_that_failed_may_be_sent_again_and_one_that_succeeded_m
 }
 
 /// A pseudo-random generator (xorshift) that gives the same numbers in every run.
-struct PseudoRandom(u64);
+struct SeededRandom(u64);
 
-impl PseudoRandom {
+impl SeededRandom {
     fn below(&mut self, count: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -239,7 +239,7 @@ const REQUESTS: usize = 10_000;
 
 /// Returns a request that must be refused, of the kind `n % KINDS`, and the expected status of the response. `accepted` are requests that
 /// were accepted before.
-fn refused_request(bench: &Bench, dice: &mut PseudoRandom, n: usize, secrets: &[SigningSecret; 3], accepted: &[Signed]) -> (Signed, u16) {
+fn refused_request(bench: &Bench, dice: &mut SeededRandom, n: usize, secrets: &[SigningSecret; 3], accepted: &[Signed]) -> (Signed, u16) {
     let [own, beside, foreign] = secrets;
     let id = format!("msg_{n}");
     let time = NOW - 290 + dice.below(580) as i64;
@@ -323,7 +323,7 @@ async fn of_ten_thousand_forged_stale_replayed_and_foreign_requests_none_is_acce
         accepted.push(signed);
     }
     let before = (bench.rows().await, bench.others().await);
-    let mut dice = PseudoRandom(0x9e37_79b9_7f4a_7c15);
+    let mut dice = SeededRandom(0x9e37_79b9_7f4a_7c15);
     let requests: Vec<_> = (0..REQUESTS).map(|n| (n, refused_request(&bench, &mut dice, n, &secrets, &accepted))).collect();
     let parts = requests.chunks(REQUESTS / 8).map(|part| {
         let (bench, part) = (bench.clone(), part.to_vec());

@@ -86,7 +86,7 @@ impl Mcp {
 /// Serves the assistant tools until standard input ends.
 async fn serve(server: impl ServerHandler) -> CliResult {
     let (mut early, input) = tokio::io::duplex(STDIN_BUFFER_BYTES);
-    let reading = tokio::spawn(async move { forward_requests(tokio::io::stdin(), &mut early).await });
+    let reading = tokio::spawn(async move { forward_input(tokio::io::stdin(), &mut early).await });
     let running = server.serve((input, tokio::io::stdout())).await;
     let running = running.map_err(|error| {
         tracing::debug!(%error, "the client did not begin");
@@ -102,7 +102,7 @@ const STDIN_BUFFER_BYTES: usize = 64 * 1024;
 
 /// Passes lines from standard input to the protocol library. Drops every line that is not a request until the first request other than
 /// `server/discover`: the library would end at such a line, for example at the cancellation of a request that was already answered.
-async fn forward_requests(input: impl AsyncRead + Unpin, output: &mut (impl AsyncWrite + Unpin)) -> std::io::Result<()> {
+async fn forward_input(input: impl AsyncRead + Unpin, output: &mut (impl AsyncWrite + Unpin)) -> std::io::Result<()> {
     let (mut input, mut line, mut has_begun) = (BufReader::new(input), Vec::new(), false);
     while !has_begun {
         line.clear();

@@ -11,7 +11,7 @@ use crate::{
         ids::{AccountId, StoreId, WebhookId},
         settings::{Editor, FormerSecrets},
         time::Bound,
-        webhooks::{LogDirection, Replay, SigningSecret, Webhook},
+        webhooks::{AttemptLogPage, Replay, SigningSecret, Webhook},
     },
     http::settings::{AttemptView, WebhookView},
     service::{Service, webhooks::WebhookSettings},
@@ -180,7 +180,7 @@ impl WebhookCommand {
             Self::Log { hook } => {
                 let mut after = 0;
                 loop {
-                    let page = service.attempts(&hook.store(), &hook.id(), LogDirection::After(after), LOG_PAGE).await?;
+                    let page = service.attempts(&hook.store(), &hook.id(), AttemptLogPage::After(after), LOG_PAGE).await?;
                     let Some(last) = page.last() else { return Ok(()) };
                     after = last.position;
                     page.into_iter().try_for_each(|attempt| print(&serde_json::to_string(&AttemptView::from(attempt))?))?;

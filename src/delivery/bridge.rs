@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use url::Url;
 
 use super::{
-    client::{EndpointResponse, HttpClientError, MAX_RESPONSE_BYTES, ResponseBody, SigningHttpClient},
+    client::{ClientBuildError, EndpointResponse, MAX_RESPONSE_BYTES, ResponseBody, SigningHttpClient},
     connector::{Accepted, Capabilities, Connector, FailureClass, SendFailure, Sending},
 };
 use crate::domain::{
@@ -31,7 +31,7 @@ const MAX_ERROR_CHARS: usize = 200;
 /// The HTTP client that all bridges share.
 #[derive(Clone)]
 pub struct BridgeConnectors {
-    poster: SigningHttpClient,
+    http_client: SigningHttpClient,
     /// The clock for the timestamps of signatures. It shows real time even in a sandbox, since bridges check the timestamps against it.
     clock: Arc<dyn Clock>,
     targets: Targets,
@@ -44,8 +44,8 @@ pub struct BridgeConnector {
 }
 
 impl BridgeConnectors {
-    pub fn new(timeout: Duration, clock: Arc<dyn Clock>, targets: Targets) -> Result<Self, HttpClientError> {
-        Ok(Self { poster: SigningHttpClient::new(timeout, targets)?, clock, targets })
+    pub fn new(timeout: Duration, clock: Arc<dyn Clock>, targets: Targets) -> Result<Self, ClientBuildError> {
+        Ok(Self { http_client: SigningHttpClient::new(timeout, targets)?, clock, targets })
     }
 
     pub fn to(&self, endpoint: &BridgeEndpoint) -> BridgeConnector {
@@ -65,13 +65,13 @@ impl Connector for BridgeConnector {
 
 impl BridgeConnector {
     async fn post(&self, outbox_entry: &OutboxEntry, attempt: i64) -> Result<Accepted, SendFailure> {
-        let BridgeConnectors { poster, clock, targets } = &self.bridges;
+        let BridgeConnectors { http_client, clock, targets } = &self.bridges;
         let url = Url::parse(&self.endpoint.url).map_err(never)?;
         targets.check(&url).map_err(never)?;
         let body = serde_json::to_vec(&MessageOrder::of(outbox_entry, attempt)).map_err(never)?;
         // Transient: the key that decrypts the secrets may be configured again.
         let secrets = self.endpoint.secrets.as_ref().map_err(|reason| transient_failure(reason.clone(), None))?;
-        match poster.post(url, outbox_entry.message_id.as_str(), clock.now(), secrets, body).await {
+        match http_client.post(url, outbox_entry.message_id.as_str(), clock.now(), secrets, body).await {
             Ok(received) => classify_bridge_response(&received),
             // A name without a public address fails transiently too: it may get such an address later, and the caller must not see
             // whether the name exists.

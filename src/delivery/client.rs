@@ -29,7 +29,7 @@ pub const MAX_RESPONSE_BYTES: usize = 64 * 1024;
 
 /// The client could not be built.
 #[derive(Debug, thiserror::Error)]
-pub enum HttpClientError {
+pub enum ClientBuildError {
     #[error("TLS cannot be set up: {0}")]
     Tls(#[from] rustls::Error),
     #[error("the HTTP client cannot be built: {0}")]
@@ -64,12 +64,12 @@ pub enum ResponseBody {
 }
 
 impl SigningHttpClient {
-    pub fn new(timeout: Duration, targets: Targets) -> Result<Self, HttpClientError> {
+    pub fn new(timeout: Duration, targets: Targets) -> Result<Self, ClientBuildError> {
         Self::naming(timeout, targets, Arc::new(SystemResolver))
     }
 
     /// Makes a client as [`Self::new`] does, with the DNS resolver of the caller.
-    pub(super) fn naming(timeout: Duration, targets: Targets, names: Arc<dyn Resolve>) -> Result<Self, HttpClientError> {
+    pub(super) fn naming(timeout: Duration, targets: Targets, names: Arc<dyn Resolve>) -> Result<Self, ClientBuildError> {
         let client = client_of(timeout, targets, names.clone(), usize::MAX)?;
         Ok(Self { client, unpooled: client_of(timeout, targets, names, 0)?, timeout })
     }
@@ -134,7 +134,7 @@ fn was_closed(error: &reqwest::Error) -> bool {
     error.is_request() && !error.is_connect() && !error.is_timeout()
 }
 
-fn client_of(timeout: Duration, targets: Targets, names: Arc<dyn Resolve>, kept: usize) -> Result<Client, HttpClientError> {
+fn client_of(timeout: Duration, targets: Targets, names: Arc<dyn Resolve>, kept: usize) -> Result<Client, ClientBuildError> {
     let roots = rustls::RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
     let tls = rustls::ClientConfig::builder_with_provider(rustls::crypto::ring::default_provider().into())
         .with_safe_default_protocol_versions()?

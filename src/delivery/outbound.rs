@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use super::{
     bridge::BridgeConnectors,
-    client::HttpClientError,
+    client::ClientBuildError,
     connector::{Connector, Connectors},
     worker::{OnOutcome, Queue, Worker, jitter, settle, uncounted},
 };
@@ -44,7 +44,7 @@ pub type Outbound = Worker<Messages>;
 
 impl Messages {
     /// Makes the queue. `connectors` serve the accounts without a bridge.
-    pub fn new(service: Service, connectors: Connectors, targets: Targets) -> std::result::Result<Self, HttpClientError> {
+    pub fn new(service: Service, connectors: Connectors, targets: Targets) -> std::result::Result<Self, ClientBuildError> {
         Self::within(TIMEOUT, service, connectors, targets)
     }
 
@@ -54,7 +54,7 @@ impl Messages {
         service: Service,
         connectors: Connectors,
         targets: Targets,
-    ) -> std::result::Result<Self, HttpClientError> {
+    ) -> std::result::Result<Self, ClientBuildError> {
         Ok(Self {
             bridges: BridgeConnectors::new(timeout, service.clocks_and_ids().real.clone(), targets)?,
             service,
@@ -117,9 +117,9 @@ impl Queue for Messages {
     }
 
     async fn attempt(&self, claimed: ClaimedMessage) {
-        let verdict = self.send(&claimed).await;
+        let outcome = self.send(&claimed).await;
         let settled = settle(claimed.outbox_entry.message_id.as_str(), || {
-            self.service.record_send_outcome(&claimed, verdict.clone(), jitter(self.service.clocks_and_ids()))
+            self.service.record_send_outcome(&claimed, outcome.clone(), jitter(self.service.clocks_and_ids()))
         })
         .await;
         if let Some(outcome) = settled {

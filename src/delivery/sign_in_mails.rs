@@ -106,12 +106,12 @@ pub struct SignInMails {
 }
 
 impl SignInMails {
-    pub async fn run(self, stopped: impl Future<Output = ()>, pulse: TaskReporter) {
+    pub async fn run(self, stopped: impl Future<Output = ()>, reporter: TaskReporter) {
         let mut requests = self.requests.lock().await;
         let mut stopped = pin!(stopped);
         loop {
             // The task reports success even if the SMTP server is unavailable, since that must not make the process unready.
-            pulse.succeeded();
+            reporter.succeeded();
             let address = tokio::select! {
                 () = &mut stopped => return,
                 () = tokio::time::sleep(BEAT) => continue,
@@ -121,19 +121,19 @@ impl SignInMails {
                 },
             };
             match self.service.links_for_address(&address).await {
-                Ok(links) => self.send(links, &pulse).await,
+                Ok(links) => self.send(links, &reporter).await,
                 Err(error) => self.failed(&error.to_string()),
             }
         }
     }
 
     /// Sends one message to each spelling of the address: in some mail systems they are different mailboxes.
-    async fn send(&self, mut links: Vec<(EmailLoginUser, Secret)>, pulse: &TaskReporter) {
+    async fn send(&self, mut links: Vec<(EmailLoginUser, Secret)>, reporter: &TaskReporter) {
         while let Some((first, _)) = links.first() {
             let address = first.email.clone();
             let (own, others) = links.into_iter().partition(|(addressee, _)| addressee.email == address);
             links = others;
-            pulse.beat();
+            reporter.beat();
             match self.deliver(&address, &own).await {
                 Ok(()) => {
                     (self.on_outcome)(DeliveryOutcome::Delivered);

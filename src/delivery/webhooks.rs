@@ -10,7 +10,7 @@ use tokio::sync::Mutex;
 use url::Url;
 
 use super::{
-    client::{HttpClientError, ResponseBody, SigningHttpClient},
+    client::{ClientBuildError, ResponseBody, SigningHttpClient},
     worker::{OnOutcome, Queue, jitter, settle, uncounted},
 };
 use crate::{
@@ -41,7 +41,7 @@ const MAX_REASON_CHARS: usize = 500;
 #[derive(Clone)]
 pub struct WebhookQueue {
     service: Service,
-    poster: SigningHttpClient,
+    http_client: SigningHttpClient,
     targets: Targets,
     /// The time of the last poll for events.
     looked: Arc<Mutex<Option<Instant>>>,
@@ -51,15 +51,15 @@ pub struct WebhookQueue {
 }
 
 impl WebhookQueue {
-    pub fn new(service: Service, targets: Targets) -> std::result::Result<Self, HttpClientError> {
+    pub fn new(service: Service, targets: Targets) -> std::result::Result<Self, ClientBuildError> {
         Ok(Self::over(SigningHttpClient::new(TIMEOUT, targets)?, service, targets))
     }
 
-    /// Makes the queue over an HTTP client. `poster` must have been built for these targets.
-    fn over(poster: SigningHttpClient, service: Service, targets: Targets) -> Self {
+    /// Makes the queue over an HTTP client. `http_client` must have been built for these targets.
+    fn over(http_client: SigningHttpClient, service: Service, targets: Targets) -> Self {
         // During an advance, the clock of a sandbox stops at many instants, and the pauses at all of them would add up.
         let gather = if service.clocks_and_ids().sandbox.is_some() { Duration::ZERO } else { EVENT_POLL_INTERVAL };
-        Self { service, poster, targets, looked: Arc::default(), gather, on_outcome: uncounted() }
+        Self { service, http_client, targets, looked: Arc::default(), gather, on_outcome: uncounted() }
     }
 
     /// Sets the callback for the outcome of each attempt.
@@ -85,7 +85,7 @@ impl WebhookQueue {
         };
         // Receivers compare the signature's time with real time.
         let signed_at = self.service.clocks_and_ids().real.now();
-        match self.poster.post(url, &webhook_delivery.event_id, signed_at, secrets, webhook_delivery.body.clone()).await {
+        match self.http_client.post(url, &webhook_delivery.event_id, signed_at, secrets, webhook_delivery.body.clone()).await {
             // Only the status counts, even if the body is incomplete.
             Ok(received) => {
                 let answer = EndpointAnswer::Status(received.status, received.pause);

@@ -91,22 +91,22 @@ impl<Q: Queue> Worker<Q> {
     }
 
     /// Runs until `stop` resolves, then waits for the attempts in flight.
-    pub async fn run(mut self, stop: impl Future<Output = ()>, pulse: TaskReporter) {
+    pub async fn run(mut self, stop: impl Future<Output = ()>, reporter: TaskReporter) {
         let mut stop = std::pin::pin!(stop);
         let mut orders = match self.orders.clone() {
             Some(orders) => Some(orders.lock_owned().await),
             None => None,
         };
         loop {
-            pulse.beat();
+            reporter.beat();
             let rest = match self.begin_due().await {
                 Ok(rest) => {
-                    pulse.succeeded();
+                    reporter.succeeded();
                     rest
                 }
                 Err(error) => {
                     tracing::error!(%error, "claiming due deliveries failed");
-                    pulse.failed();
+                    reporter.failed();
                     DATABASE_ERROR_PAUSE
                 }
             };
@@ -118,7 +118,7 @@ impl<Q: Queue> Worker<Q> {
                     let Some(orders) = orders.as_deref_mut() else { continue };
                     tokio::select! {
                         () = &mut stop => break,
-                        () = self.execute_orders(order, orders, &pulse) => {}
+                        () = self.execute_orders(order, orders, &reporter) => {}
                     }
                 }
                 () = tokio::time::sleep(rest) => {}
@@ -130,15 +130,15 @@ impl<Q: Queue> Worker<Q> {
     }
 
     /// Executes drain orders until an order releases the worker.
-    async fn execute_orders(&mut self, first: DrainOrder, orders: &mut UnboundedReceiver<DrainOrder>, pulse: &TaskReporter) {
+    async fn execute_orders(&mut self, first: DrainOrder, orders: &mut UnboundedReceiver<DrainOrder>, reporter: &TaskReporter) {
         self.ended_attempts = Some(Attempts::new());
         let mut order = first;
         while let DrainOrder::Drain { until, done } = order {
-            let drained = self.drain_until(Some(until), pulse).await;
+            let drained = self.drain_until(Some(until), reporter).await;
             // The send fails if the advance has already ended, which is no error.
             _ = done.send(drained.map(|()| self.ended_attempts.replace(Attempts::new()).unwrap_or_default()));
             order = loop {
-                pulse.beat();
+                reporter.beat();
                 match tokio::time::timeout(QUEUE_POLL_INTERVAL, orders.recv()).await {
                     Ok(Some(next)) => break next,
                     Ok(None) => break DrainOrder::Release,
@@ -156,9 +156,9 @@ impl<Q: Queue> Worker<Q> {
     }
 
     /// Makes all due attempts, including attempts that become due during this call. Fails if attempts are left at the time `until`.
-    async fn drain_until(&mut self, until: Option<Instant>, pulse: &TaskReporter) -> Result<()> {
+    async fn drain_until(&mut self, until: Option<Instant>, reporter: &TaskReporter) -> Result<()> {
         loop {
-            pulse.beat();
+            reporter.beat();
             if until.is_some_and(|until| Instant::now() >= until) {
                 let reason = format!("what was due at {} did not run in time; advance the clock again to go on", self.queue.now());
                 return Err(Error::Unavailable { reason, retry_after: 5 });

@@ -289,7 +289,7 @@ pub const SYSTEM_KEYS: [(&str, ScalarKind); 6] = [
     (RESOLUTION_STATUS, ScalarKind::Text),
 ];
 
-/// The system key that mirrors a ticket's resolution status.
+/// The system key in `ticketFields` that mirrors a ticket's resolution status.
 pub const RESOLUTION_STATUS: &str = "resolutionStatus";
 
 impl ScalarKind {

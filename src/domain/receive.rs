@@ -115,7 +115,7 @@ pub struct Person {
 impl Inbound {
     /// Normalises the details of the sender and the subject, and removes the unusable ones, which it returns. The message itself is always
     /// kept: no channel would send it again.
-    pub fn normalise_sender(&mut self, channel: &str) -> Vec<Ignored> {
+    pub fn normalise_details(&mut self, channel: &str) -> Vec<Ignored> {
         let not_text = |member| Ignored { member, reason: "must be a string".to_owned() };
         let mut ignored: Vec<Ignored> = std::mem::take(&mut self.not_texts).into_iter().map(not_text).collect();
         let mut keep = |member: &'static str, value: &mut Option<String>, form: &dyn Fn(&str) -> Result<String, &'static str>| {
@@ -249,11 +249,11 @@ mod tests {
         };
         let mut on_whatsapp = inbound.clone();
         let members = |ignored: &[Ignored]| ignored.iter().map(|ignored| ignored.member).collect::<Vec<_>>();
-        let told = inbound.normalise_sender("line");
+        let told = inbound.normalise_details("line");
         assert_eq!(members(&told), ["contact.firstName", "contact.lastName", "contact.email", "contact.phone"]);
         assert_eq!((inbound.sender_name.as_deref(), inbound.email_subject.as_deref()), (Some(" Mali Sri"), None));
-        assert_eq!(members(&inbound.normalise_sender("line")), [""; 0]);
-        assert_eq!(members(&on_whatsapp.normalise_sender("whatsapp")), ["contact.firstName", "contact.lastName", "contact.email"]);
+        assert_eq!(members(&inbound.normalise_details("line")), [""; 0]);
+        assert_eq!(members(&on_whatsapp.normalise_details("whatsapp")), ["contact.firstName", "contact.lastName", "contact.email"]);
         assert_eq!(on_whatsapp.contact.and_then(|contact| contact.phone).as_deref(), Some("+66812345678"));
         inbound.sender_name = Some("x".repeat(65 * 1024));
         inbound.contact = Some(InboundContact {
@@ -261,7 +261,7 @@ mod tests {
             phone: Some("+66 81-234-5678".to_owned()),
             ..InboundContact::default()
         });
-        assert_eq!(members(&inbound.normalise_sender("line")), ["sender.name"]);
+        assert_eq!(members(&inbound.normalise_details("line")), ["sender.name"]);
         let contact = inbound.contact.unwrap_or_default();
         assert_eq!((contact.email.as_deref(), contact.phone.as_deref()), (Some("mia@example.com"), Some("+66812345678")));
     }

@@ -173,7 +173,7 @@ pub struct LoggedAttempt {
 
 /// A direction of pagination through the log of attempts.
 #[derive(Clone, Copy, Debug)]
-pub enum LogDirection {
+pub enum AttemptLogPage {
     /// After this position, oldest first.
     After(i64),
     /// Before this position, newest first; `None`: from the newest on.

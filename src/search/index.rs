@@ -42,11 +42,11 @@ const WRITTEN: &str = "counterpart";
 const END_OF_STORE: char = '\0';
 /// A term that every record has. Its document frequency is the number of records of a store.
 pub const ALL_RECORDS_TERM: &str = "\u{3}";
-/// `OFTEN` is the first character of a frequency term (see [`often`]). `TIMES` separates its term from its frequency. No term of a text
+/// `OFTEN` is the first character of a frequency term (see [`frequency_term`]). `TIMES` separates its term from its frequency. No term of a text
 /// contains either character.
 const OFTEN: char = '\u{5}';
 const TIMES: char = '\0';
-/// Separators in the text that [`written`] returns: `PLACE` follows the position of a term, `END` follows the term.
+/// Separators in the text that [`join_terms`] returns: `PLACE` follows the position of a term, `END` follows the term.
 const PLACE: char = '\u{1e}';
 const END: char = '\u{1f}';
 
@@ -118,13 +118,13 @@ fn frequency_term(term: &str, times: u32) -> String {
     format!("{OFTEN}{term}{TIMES}{}", char::from_u32(times.min(MAX_TERM_FREQUENCY)).unwrap_or(TIMES))
 }
 
-/// Returns the common prefix of the frequency terms (see `often`): of `term` alone if `whole`, otherwise of all terms that begin with
+/// Returns the common prefix of the frequency terms (see [`frequency_term`]): of `term` alone if `whole`, otherwise of all terms that begin with
 /// `term`.
 pub fn frequency_prefix(term: &str, whole: bool) -> String {
     if whole { format!("{OFTEN}{term}{TIMES}") } else { format!("{OFTEN}{term}") }
 }
 
-/// Returns the frequency that a frequency term (see `often`) contains.
+/// Returns the frequency that a frequency term (see [`frequency_term`]) contains.
 pub fn times(often: &[u8]) -> u32 {
     often.last().copied().unwrap_or(0).into()
 }
@@ -282,7 +282,7 @@ impl Index {
     }
 }
 
-/// Tokenizer for Tantivy: splits the text that [`written`] returns into the terms of a record.
+/// Tokenizer for Tantivy: splits the text that [`join_terms`] returns into the terms of a record.
 #[derive(Clone, Default)]
 struct JoinedTokenizer {
     token: Token,

@@ -44,8 +44,8 @@ use crate::{
 };
 
 /// The approximate capacity of the overlay, in records and in bytes of text.
-const FRESH_MAX: usize = 1000;
-const FRESH_BYTES: usize = 64 * 1024 * 1024;
+const OVERLAY_MAX_RECORDS: usize = 1000;
+const OVERLAY_MAX_BYTES: usize = 64 * 1024 * 1024;
 /// `PLACES` is the limit of log positions per read of the change log. `PART` is the limit of changes that are applied to the overlay at
 /// once; a larger number of changes is written directly to the disk.
 pub const PLACES: i64 = 500;
@@ -55,7 +55,7 @@ pub const READ_AT_ONCE: usize = 100;
 /// Up to this many bytes of text are analysed on the caller's thread. More text is analysed on another thread, where it delays no
 /// request.
 const AT_ONCE: usize = 16 * 1024;
-/// The limit of log positions in [`ChangeLogReader::ahead`].
+/// The limit of log positions in [`ChangeLogProgress::ahead`].
 const REMEMBERED: usize = 20_000;
 /// The time-out of a database read. The read holds a lock, for which other searches wait.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -65,7 +65,7 @@ pub struct SearchOverlay {
     pub db: Db,
     /// The index with its overlay; `None` while the index is built.
     pub view: RwLock<Option<Arc<IndexSnapshot>>>,
-    pub followed: Queue<ChangeLogReader>,
+    pub followed: Queue<ChangeLogProgress>,
     /// How many searches have requested a read of the log.
     asked: AtomicU64,
     /// Wakes the worker when the overlay is full.
@@ -74,7 +74,7 @@ pub struct SearchOverlay {
 
 /// How much of the change log this process has applied.
 #[derive(Default)]
-pub struct ChangeLogReader {
+pub struct ChangeLogProgress {
     /// The position in the change log up to which all changes are in the overlay or in the index, committed or not.
     pub mark: LogPosition,
     /// Changes of this process that have not been applied yet.
@@ -132,12 +132,12 @@ impl SearchOverlay {
 
     /// Reads the changes after the log position `followed.mark`. `None` if the log was pruned beyond that position, or if the position is
     /// of another database.
-    pub async fn behind(&self, followed: &ChangeLogReader) -> Result<Option<ChangesSince>> {
+    pub async fn behind(&self, followed: &ChangeLogProgress) -> Result<Option<ChangesSince>> {
         in_time(self.db.changes_since(&followed.mark, PLACES)).await
     }
 
     /// Applies the changes that this process has committed.
-    pub async fn apply_own_changes(&self, followed: &mut ChangeLogReader) -> Result<()> {
+    pub async fn apply_own_changes(&self, followed: &mut ChangeLogProgress) -> Result<()> {
         followed.own.append(&mut self.db.own_changes());
         if followed.own.is_empty() {
             return Ok(());
@@ -151,7 +151,7 @@ impl SearchOverlay {
 
     /// Returns the current state of the records in these log entries. Entries that were applied before, as commits of this process, are
     /// skipped.
-    pub async fn not_applied_yet(&self, followed: &mut ChangeLogReader, logged: &[LoggedChange]) -> Result<Vec<RecordChange>> {
+    pub async fn not_applied_yet(&self, followed: &mut ChangeLogProgress, logged: &[LoggedChange]) -> Result<Vec<RecordChange>> {
         followed.looks_at(logged);
         self.changes(logged.iter().filter(|change| !followed.ahead.remove(&change.position))).await
     }
@@ -219,7 +219,7 @@ impl SearchOverlay {
             view.fresh.insert(key, fresh.into());
         }
         // Short texts reach the limit of records before that of bytes, so the bytes are summed up only after long texts.
-        if view.fresh.len() > FRESH_MAX || (bytes > AT_ONCE && is_full(view)) {
+        if view.fresh.len() > OVERLAY_MAX_RECORDS || (bytes > AT_ONCE && is_full(view)) {
             self.wake.notify_one();
         }
         Ok(())
@@ -229,7 +229,7 @@ impl SearchOverlay {
 /// Whether the overlay has reached its capacity.
 pub fn is_full(view: &IndexSnapshot) -> bool {
     let bytes = || view.fresh.values().flat_map(|fresh| &fresh.record.texts).map(String::len).sum::<usize>();
-    view.fresh.len() > FRESH_MAX || bytes() > FRESH_BYTES
+    view.fresh.len() > OVERLAY_MAX_RECORDS || bytes() > OVERLAY_MAX_BYTES
 }
 
 /// Analyses the texts of the records: returns them as records of the overlay, with their terms.
@@ -239,7 +239,7 @@ fn analysed(changes: Vec<RecordChange>) -> Vec<(RecordKey, OverlayRecord)> {
     changes.into_iter().map(fresh).collect()
 }
 
-impl ChangeLogReader {
+impl ChangeLogProgress {
     /// Resets the state: continues from this position in the change log.
     pub fn go_on_from(&mut self, mark: LogPosition) {
         *self = Self { mark, ..Self::default() };
@@ -356,7 +356,7 @@ mod tests {
     async fn a_record_that_may_have_been_applied_before_is_read() {
         let (fixture, front, counted) = mailbox().await;
         let mut followed = front.followed.lock().await;
-        let read = async |followed: &mut ChangeLogReader, own: Vec<LoggedChange>| {
+        let read = async |followed: &mut ChangeLogProgress, own: Vec<LoggedChange>| {
             let before = counted.load(Ordering::Acquire);
             followed.own.extend(own);
             front.apply_own_changes(followed).await.unwrap();

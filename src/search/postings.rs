@@ -67,7 +67,7 @@ pub struct Union {
 }
 
 /// Opens the posting-list iterators of one search in one segment.
-pub struct PostingReader<'i> {
+pub struct PostingOpener<'i> {
     pub index: &'i InvertedIndexReader,
     /// The prefix of every term of the store.
     pub prefix: &'i str,
@@ -78,7 +78,7 @@ pub struct PostingReader<'i> {
 /// Posting lists by frequency, for frequencies above one.
 type FrequencyLists = Vec<(u32, TermInfo)>;
 
-impl PostingReader<'_> {
+impl PostingOpener<'_> {
     pub fn part(&mut self, condition: &Condition) -> tantivy::Result<ConditionIterators> {
         let (walk, lists) = self.open(condition)?;
         let mut often: BTreeMap<u32, Vec<PostingIterator>> = BTreeMap::new();

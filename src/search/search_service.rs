@@ -117,16 +117,16 @@ impl SearchService {
     }
 
     /// Opens or builds the index and follows the database until `stop` resolves. Failures are logged and retried.
-    pub async fn run(self, stop: impl Future<Output = ()>, pulse: TaskReporter) {
+    pub async fn run(self, stop: impl Future<Output = ()>, reporter: TaskReporter) {
         let mut stop = std::pin::pin!(stop);
         loop {
             let failed = tokio::select! {
                 () = &mut stop => return,
-                followed = self.work(&pulse) => followed.err(),
+                followed = self.work(&reporter) => followed.err(),
             };
             if let Some(error) = failed {
                 tracing::error!(%error, "the search index cannot follow the database");
-                pulse.failed();
+                reporter.failed();
             }
             tokio::select! {
                 () = &mut stop => return,
@@ -135,7 +135,7 @@ impl SearchService {
         }
     }
 
-    async fn work(&self, pulse: &TaskReporter) -> Result<()> {
+    async fn work(&self, reporter: &TaskReporter) -> Result<()> {
         let shared = &self.0;
         // A former run may have failed while its view was open.
         shared.close_view();
@@ -146,7 +146,7 @@ impl SearchService {
         let (index, mark) = match opened {
             Some(opened) => opened,
             None => {
-                let (index, mark, _) = build(&shared.front.db, &folder, &shared.database, Some(progress(pulse))).await?;
+                let (index, mark, _) = build(&shared.front.db, &folder, &shared.database, Some(progress(reporter))).await?;
                 (index, mark)
             }
         };
@@ -159,7 +159,7 @@ impl SearchService {
             since: None,
             had_failed: rebuilt,
         };
-        let followed = follower.follow(pulse).await;
+        let followed = follower.follow(reporter).await;
         // After any failure: an index that does not follow the database must not answer searches.
         shared.close_view();
         if matches!(followed, Err(Error::Failed(_))) {
@@ -177,9 +177,9 @@ impl SearchService {
 }
 
 /// Reports the progress of a build to the supervisor.
-fn progress(pulse: &TaskReporter) -> Progress {
-    let pulse = pulse.clone();
-    Arc::new(move |_, _| pulse.beat())
+fn progress(reporter: &TaskReporter) -> Progress {
+    let reporter = reporter.clone();
+    Arc::new(move |_, _| reporter.beat())
 }
 
 impl SearchState {
@@ -269,17 +269,17 @@ struct IndexWorker {
 
 impl IndexWorker {
     /// Applies the changes of the database until an error occurs. Searches are answered once all pending changes have been applied.
-    async fn follow(&mut self, pulse: &TaskReporter) -> Result<()> {
+    async fn follow(&mut self, reporter: &TaskReporter) -> Result<()> {
         self.open_view().await?;
         let began = Instant::now();
         loop {
-            pulse.beat();
+            reporter.beat();
             let more = self.apply_log_page().await?;
             let committed = self.commit_if_due(more).await?;
             // A rebuilt index counts as working after a commit, or after `PROVEN` without a failure.
             if committed || !self.had_failed || began.elapsed() >= PROVEN {
                 self.had_failed = false;
-                pulse.succeeded();
+                reporter.succeeded();
             }
             if !more {
                 *self.shared.caught_up.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();

@@ -25,7 +25,7 @@ use tantivy::{DocId, Searcher, SegmentReader, TERMINATED, TantivyError, schema::
 use super::{
     fast_fields::{SegmentColumns, pack},
     index::{ALL_RECORDS_TERM, DocumentSortKey, IndexFields, RecordKey, prefix},
-    postings::{ConditionIterators, PostingIterator, PostingReader},
+    postings::{ConditionIterators, PostingIterator, PostingOpener},
     query::{Condition, SearchQuery},
     record_terms::Terms,
     score::{self, MAX_TERM_FREQUENCY},
@@ -173,7 +173,7 @@ impl IndexSnapshot {
         let mut segments = Vec::with_capacity(self.searcher.segment_readers().len());
         for segment in self.searcher.segment_readers() {
             let index = segment.inverted_index(field)?;
-            let mut opener = PostingReader { index: &index, prefix: &prefix, budget };
+            let mut opener = PostingOpener { index: &index, prefix: &prefix, budget };
             segments.push(conditions.iter().map(|condition| opener.part(condition)).collect::<Result<Vec<_>, _>>()?);
             budget = opener.budget;
         }

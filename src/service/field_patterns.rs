@@ -34,7 +34,7 @@ impl PatternResults {
     /// changed since the earlier validation.
     pub fn value(&mut self, field: &Field, most: i64, value: Value) -> PatternResult {
         match self.0.remove(&field.id) {
-            Some((judged, verdict)) if judged == *field => verdict,
+            Some((judged, outcome)) if judged == *field => outcome,
             _ => field.validate_up_to(most, value),
         }
     }
@@ -59,14 +59,14 @@ impl Service {
             let Some(value) = texts.get(&field.id).copied() else { continue };
             let at_hand = field.regex.as_deref().is_none_or(|pattern| patterns::compiled(pattern).is_some());
             if at_hand && bytes_of_texts(value) <= SHORT {
-                let verdict = field.validate_up_to(most, value.clone());
-                judged.0.insert(field.id.clone(), (field, verdict));
+                let outcome = field.validate_up_to(most, value.clone());
+                judged.0.insert(field.id.clone(), (field, outcome));
                 continue;
             }
             let _turn = LONG.acquire().await.map_err(|error| Error::Internal(error.to_string()))?;
             let (value, of) = (value.clone(), field.clone());
-            let verdict = tokio::task::spawn_blocking(move || of.validate_up_to(most, value)).await;
-            judged.0.insert(field.id.clone(), (field, verdict.map_err(|error| Error::Internal(error.to_string()))?));
+            let outcome = tokio::task::spawn_blocking(move || of.validate_up_to(most, value)).await;
+            judged.0.insert(field.id.clone(), (field, outcome.map_err(|error| Error::Internal(error.to_string()))?));
         }
         Ok(judged)
     }

@@ -66,10 +66,10 @@ impl Service {
 
     /// Records the outcome of an attempt, and decides whether and when the message is retried. `jitter` in 0..1 varies the pause before the
     /// retry.
-    pub async fn record_send_outcome(&self, claimed: &ClaimedMessage, verdict: SendOutcome, jitter: f64) -> Result<DeliveryOutcome> {
+    pub async fn record_send_outcome(&self, claimed: &ClaimedMessage, outcome: SendOutcome, jitter: f64) -> Result<DeliveryOutcome> {
         let outbox_entry = &claimed.outbox_entry;
         let mut change = self.begin_alone(&outbox_entry.store_id, outbox_entry.actor.clone()).await?;
-        let failure = match verdict {
+        let failure = match outcome {
             SendOutcome::Accepted { external_id, reference_id } => {
                 // An id that no thread on this channel can have is ignored: the message was sent nevertheless.
                 let reference_id = reference_id

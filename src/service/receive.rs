@@ -33,7 +33,7 @@ impl Service {
         let account = self.db().account(store, &inbound.account_id).await?;
         let account =
             account.ok_or_else(|| Error::invalid("accountId", format!("`{}` is no account of this store", inbound.account_id)))?;
-        let ignored = inbound.normalise_sender(account.channel.as_str());
+        let ignored = inbound.normalise_details(account.channel.as_str());
         for _ in 0..ATTEMPTS {
             match self.try_receive(store, &account, &inbound, signature).await {
                 Ok(received) => return Ok(Received { ignored, ..received }),
@@ -179,7 +179,7 @@ fn received_at(now: Timestamp, former: Option<&Ticket>) -> Timestamp {
     former.and_then(|ticket| ticket.closed_at).map_or(now, |closed_at| now.max(closed_at.plus_millis(1)))
 }
 
-/// Validates the message itself: its ids, text and images. [`Inbound::normalise_sender`] normalises the other properties.
+/// Validates the message itself: its ids, text and images. [`Inbound::normalise_details`] normalises the other properties.
 fn check(inbound: &Inbound) -> Result<()> {
     let name = |field: &str, text: &str, max: usize| {
         if is_name(text, max) { Ok(()) } else { Err(Error::invalid(field, format!("must have 1 to {max} printable characters"))) }

@@ -18,7 +18,7 @@ use crate::{
         settings::{Editor, Entry, FormerSecrets, Subject},
         time::Timestamp,
         webhooks::{
-            Attempted, EndpointAnswer, KINDS, LogDirection, LoggedAttempt, PATIENCE_MILLIS, ROTATION_MILLIS, Replay, SigningSecret,
+            AttemptLogPage, Attempted, EndpointAnswer, KINDS, LoggedAttempt, PATIENCE_MILLIS, ROTATION_MILLIS, Replay, SigningSecret,
             TEST_KIND, Webhook, next_attempt,
         },
     },
@@ -221,7 +221,7 @@ impl Service {
     }
 
     /// Returns at most `limit` attempts of the attempt log, in one direction from a position. Empty at the end of the log.
-    pub async fn attempts(&self, store: &StoreId, id: &WebhookId, along: LogDirection, limit: i64) -> Result<Vec<LoggedAttempt>> {
+    pub async fn attempts(&self, store: &StoreId, id: &WebhookId, along: AttemptLogPage, limit: i64) -> Result<Vec<LoggedAttempt>> {
         let page = self.db().attempts(store, id, along, limit).await?;
         if page.is_empty() {
             self.known_webhook(store, id).await?;

@@ -1,7 +1,7 @@
 //! Write transaction shared by all use-cases: row changes, domain events (transactional outbox) and the idempotent response
 //! commit together.
 //!
-//! A use-case begins with [`Service::begin`], changes rows through [`WriteTransaction`], notes facts, and ends with
+//! A use-case begins with [`Service::begin`], changes rows through [`WriteTransaction`], notes the changes for events (`EventChange`), and ends with
 //! [`WriteTransaction::finish`], which renders and records the events, stores the response under an idempotency key, and commits all
 //! of it at once (decisions, sections 6.13 and 8).
 
@@ -293,7 +293,7 @@ impl WriteTransaction<'_> {
         Ok(WriteOutcome::New(answer))
     }
 
-    /// Records the events and commits. If nothing changed, it waits until what was read is durable. A rehearsal is rolled back.
+    /// Records the events and commits. If nothing changed, it waits until what was read is durable. A dry run is rolled back.
     pub async fn end(self) -> Result<()> {
         if self.is_dry_run {
             return Ok(self.write.run_waiting().await?);

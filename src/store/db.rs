@@ -44,7 +44,7 @@ use crate::store::{
         reader_pool::Readers,
         stale_files::{refuse_foreign_log, refuse_half_restored},
     },
-    statement::key_lookup_batch::LookupBatches,
+    statement::key_lookup_batch::KeyLookupBatcher,
     tickets::broad_conditions::BroadConditions,
 };
 
@@ -84,7 +84,7 @@ pub struct Db {
     own: Arc<OwnChangeQueue>,
     last_read_failure: LastFailure,
     broad: BroadConditions,
-    gathered: Arc<LookupBatches>,
+    gathered: Arc<KeyLookupBatcher>,
     on_statement: Option<OnStatement>,
     secret_keys: SecretKeys,
     replica: Option<Arc<Replica>>,
@@ -95,7 +95,7 @@ pub struct Db {
 }
 
 /// The limit on concurrent statements of one store, for requests that read many records. It applies to statements that read an unlimited
-/// number of rows (not [`RowBound::Keys`](crate::store::sql::Reach)).
+/// number of rows (not [`RowBound::Keys`](crate::store::sql::RowBound)).
 #[derive(Clone)]
 pub struct StatementLimit {
     /// One permit for each statement that runs.
@@ -272,7 +272,7 @@ impl Db {
     }
 
     /// The look-ups by key that wait to be batched.
-    pub(in crate::store) fn pending_lookups(&self) -> &Arc<LookupBatches> {
+    pub(in crate::store) fn pending_lookups(&self) -> &Arc<KeyLookupBatcher> {
         &self.gathered
     }
 

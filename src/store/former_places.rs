@@ -19,19 +19,19 @@ const KEPT: i64 = 8 * 24 * 60 * 60 * 1000;
 const BATCH: u64 = 500;
 
 impl Db {
-    /// Deletes the former positions that no valid cursor needs any more. Returns the number of deleted rows.
+    /// Deletes the former sort positions of rows that no valid cursor needs any more. Returns the number of deleted rows.
     pub async fn prune_former_positions(&self) -> Result<u64> {
         let clock = if self.backend() == DbBackend::Sqlite { "unixepoch() * 1000" } else { "(extract(epoch FROM now()) * 1000)::bigint" };
         let now: Option<i64> = self.first(Sql::fixed(&format!("SELECT {clock}")), |cells| cells.take()).await?;
         let before = now.unwrap_or(0).saturating_sub(KEPT);
         if self.backend() == DbBackend::Sqlite {
             // On SQLite `left_by` increases with time over all stores, so that one pass covers them.
-            return self.forget_places(Condition::all(), before).await;
+            return self.prune_positions(Condition::all(), before).await;
         }
         let stores: Vec<String> = stores::Entity::find().select_only().column(stores::Column::Id).into_tuple().all(self.read()).await?;
         let mut forgotten = 0;
         for store in &stores {
-            forgotten += self.forget_places(Condition::all().add(former_places::Column::StoreId.eq(store)), before).await?;
+            forgotten += self.prune_positions(Condition::all().add(former_places::Column::StoreId.eq(store)), before).await?;
         }
         Ok(forgotten)
     }
@@ -66,7 +66,7 @@ impl Db {
 
     /// Deletes the former positions that are older than `before`, of one store or of all. The oldest are first in the index, so the first
     /// one that is kept ends the search.
-    async fn forget_places(&self, of_stores: Condition, before: i64) -> Result<u64> {
+    async fn prune_positions(&self, of_stores: Condition, before: i64) -> Result<u64> {
         let mut forgotten = 0;
         loop {
             let oldest = former_places::Entity::find()

@@ -40,7 +40,7 @@
 //! - **Sieve** (`BloomPreFilter`): the Bloom pre-filter of a statement: a test of marks that skips tickets without a look-up.
 //! - **Fence**, **aside** (`SUBQUERY_FENCE`, `NO_INDEX_PREFIX`): SQL that keeps the query planner from joining a subquery or from using an
 //!   index.
-//! - **Driving index**, **start** (`Start`): the index that a filtered list is read from, and the condition that selects it.
+//! - **Driving index**, **start** (`DrivingCondition`): the index that a filtered list is read from, and the condition that selects it.
 //! - **Change log** (`changes`): a row for each changed record, which the search index follows.
 //! - **Log position**, mark ([`LogPosition`](change_log::log::LogPosition)): a position in the change log: how far a reader of the log has
 //!   come.

@@ -90,7 +90,7 @@ async fn a_deep_page_looks_at_as_much_as_the_first() {
             let page = PageRequest { after, ..first(20) };
             let mut conditions = db.ticket_conditions(store, filter, ShownTickets::Closed, NOW);
             let source = db.ticket_source(filter, ShownTickets::Closed, &tests, None, &mut conditions);
-            db.page_visits::<Ticket>(&source, conditions, &page).await
+            db.page_cost::<Ticket>(&source, conditions, &page).await
         };
         let (front, near, far) = (visits(None).await, visits(Some(TICKETS - 1000)).await, visits(Some(TICKETS - 3000)).await);
         let told = format!("{tests:?}: {front} on the first page, {near} at 1000, {far} at 3000");
@@ -120,7 +120,7 @@ async fn numbers_that_no_ticket_has_let_nothing_through() {
             (source, conditions)
         };
         let (source, conditions) = narrowed();
-        let visits = db.page_visits::<Ticket>(&source, conditions, &page).await;
+        let visits = db.page_cost::<Ticket>(&source, conditions, &page).await;
         let (source, conditions) = narrowed();
         let found = db.page_of::<Ticket>(&source, conditions, &page).await.unwrap().rows;
         (found.into_iter().map(|ticket| ticket.id.into_string()).collect::<Vec<_>>(), visits)
@@ -181,7 +181,7 @@ async fn what_few_tickets_have_is_where_their_list_starts() {
         assert_eq!(start.is_some(), starts, "{filter:?}");
         let mut conditions = db.ticket_conditions(store, &filter, shown, NOW);
         let source = db.ticket_source(&filter, shown, &[], start.as_ref(), &mut conditions);
-        let visits = db.page_visits::<Ticket>(&source, conditions, &page).await;
+        let visits = db.page_cost::<Ticket>(&source, conditions, &page).await;
         assert!(visits < 300 || found == 20 || !sqlite && !starts, "{filter:?}: {visits}");
     }
 }
@@ -208,7 +208,7 @@ async fn a_contact_s_conversations_are_listed_from_its_own() {
     let (mut page, mut walked) = (first(20), Vec::new());
     loop {
         let visits =
-            db.page_visits::<Conversation>(&"conversations".into(), crate::store::Db::conversations_of(store, &"few".into()), &page).await;
+            db.page_cost::<Conversation>(&"conversations".into(), crate::store::Db::conversations_of(store, &"few".into()), &page).await;
         assert!(visits < 2_500, "{visits}");
         let read = db.conversations_of_contact(store, &"few".into(), &page).await.unwrap();
         walked.extend(read.rows.iter().map(|row| (row.sort_at, row.id.to_string())));
@@ -239,7 +239,7 @@ async fn rows_are_looked_up_by_their_ids() {
     let ids: Vec<String> = (0..100).map(|i| format!("c{}", i * 90 + 1)).collect();
     let visits = async || {
         let sql = Sql::by_ids(fixture.db.backend(), &fixture.store, ("id, full_name", "contacts"), ids.iter().map(String::as_str));
-        fixture.db.query_work(sql).await
+        fixture.db.query_cost(sql).await
     };
     let most = if fixture.db.backend() == DbBackend::Postgres { 300 } else { 2_000 };
     let large = contacts(&format!("'{}'", fixture.store));
@@ -288,8 +288,8 @@ async fn a_total_looks_at_no_more_than_its_list() {
         let conditions = db.ticket_conditions(store, &labelled, ShownTickets::Closed, NOW);
         let sql = db.filtered_total_sql(&labelled, ShownTickets::Closed, &tests, start.as_ref(), conditions);
         assert_eq!(db.count(sql.clone()).await.unwrap(), 50);
-        let query_work = db.query_work(sql).await;
-        assert!(query_work < most[usize::from(postgres)], "{query_work} where {listed} are listed");
+        let query_cost = db.query_cost(sql).await;
+        assert!(query_cost < most[usize::from(postgres)], "{query_cost} where {listed} are listed");
     }
     // PostgreSQL looks field values up row by row only if two Bloom filters narrow the list, here those of a label and of a text.
     // Otherwise it joins them.
@@ -334,7 +334,7 @@ async fn what_few_have_is_not_taken_through_an_assignees_list() {
     let mut conditions = db.ticket_conditions(store, &filter, ShownTickets::Closed, NOW);
     let start = start.expect("a hundred have such a score");
     let source = db.ticket_source(&filter, ShownTickets::Closed, &tests, Some(&start), &mut conditions);
-    let visits = db.page_visits::<Ticket>(&source, conditions, &first(20)).await;
+    let visits = db.page_cost::<Ticket>(&source, conditions, &first(20)).await;
     assert!(visits < [10_000, 1_000][usize::from(db.backend() == DbBackend::Postgres)], "{visits}");
 }
 

@@ -76,7 +76,7 @@ impl Preview {
 /// Sends a message, or keeps it as a draft where sends are not permitted. If the client can ask its user, the message is sent only after
 /// the user's approval.
 pub async fn send_or_draft(call: &Call<'_>, input: Input, preview: Preview) -> Result<Outcome, ToolError> {
-    if call.session.narrowing.drafts_only {
+    if call.session.caller_limits.drafts_only {
         return draft(call, &input, "This connection makes drafts. A person releases the draft in the settings of the store.").await;
     }
     if !call.permits.send {

@@ -59,7 +59,7 @@ pub struct ToolCaller {
     pub key: String,
     pub caller: Caller,
     pub request_id: String,
-    pub narrowing: CallerLimits,
+    pub caller_limits: CallerLimits,
 }
 
 /// How the user of the client can be asked a question.

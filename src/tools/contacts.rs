@@ -1,4 +1,4 @@
-//! Tools for contacts.
+//! MCP tools for contacts: get, find, list and create contacts, and set contact fields.
 
 use futures_util::future::BoxFuture;
 use serde_json::json;

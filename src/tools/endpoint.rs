@@ -118,8 +118,8 @@ impl HttpTools {
         if request.header(header::ORIGIN).is_some_and(|origin| is_own_origin(&request, origin)) {
             request.headers_mut().remove(header::ORIGIN);
         }
-        let narrowing = narrowing(request.headers())?;
-        request.extensions_mut().insert(ToolCaller { key, caller, request_id: context.request_id().to_owned(), narrowing });
+        let caller_limits = caller_limits(request.headers())?;
+        request.extensions_mut().insert(ToolCaller { key, caller, request_id: context.request_id().to_owned(), caller_limits });
         request.set_body(body);
         let response = self.protocol.call(request).await?;
         if response.status() == StatusCode::FORBIDDEN {
@@ -192,7 +192,7 @@ fn too_large() -> ApiError {
 }
 
 /// Reads the limits that a request sets for itself. A value that is not understood is refused, since it would limit nothing.
-fn narrowing(headers: &HeaderMap) -> Result<CallerLimits, ApiError> {
+fn caller_limits(headers: &HeaderMap) -> Result<CallerLimits, ApiError> {
     let text = |name: &str| match headers.get(name).map(|value| value.to_str()) {
         None => Ok(None),
         Some(Ok(text)) => Ok(Some(text.trim())),

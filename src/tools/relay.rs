@@ -43,15 +43,15 @@ pub struct RemoteTools {
     client: Client,
     url: String,
     key: String,
-    narrowing: CallerLimits,
+    caller_limits: CallerLimits,
     described: ServerConfig,
 }
 
 impl RemoteTools {
     /// Connects to the server with the base URL `url`. Fails if the server has no tools, or does not know the key.
-    pub async fn connect(client: Client, url: &str, key: String, narrowing: CallerLimits) -> Result<Self, String> {
+    pub async fn connect(client: Client, url: &str, key: String, caller_limits: CallerLimits) -> Result<Self, String> {
         let url = format!("{}{PATH}", url.trim_end_matches('/'));
-        let mut relay = Self { client, url, key, narrowing, described: ServerConfig::default() };
+        let mut relay = Self { client, url, key, caller_limits, described: ServerConfig::default() };
         let found: DiscoverResult =
             relay.send("server/discover", None, json!({}), false).await.map_err(|error| error.message.to_string())?;
         let implementation = Implementation::new("counterpart", env!("CARGO_PKG_VERSION"));
@@ -95,12 +95,12 @@ impl RemoteTools {
             .header("accept", "application/json, text/event-stream")
             .header("mcp-protocol-version", version.as_str())
             .header("mcp-method", method);
-        for (header, is_on) in [(READ_ONLY, self.narrowing.read_only), (DRAFTS_ONLY, self.narrowing.drafts_only)] {
+        for (header, is_on) in [(READ_ONLY, self.caller_limits.read_only), (DRAFTS_ONLY, self.caller_limits.drafts_only)] {
             if is_on {
                 request = request.header(header, "true");
             }
         }
-        if let Some(tools) = &self.narrowing.tools {
+        if let Some(tools) = &self.caller_limits.tools {
             request = request.header(TOOLS, tools.join(","));
         }
         if let Some(name) = name {

@@ -34,7 +34,7 @@ enum CallerSource {
     /// By the API key of each HTTP request, which `endpoint` authenticates.
     Requests,
     /// By the only API key of the process, which is looked up on every call.
-    One { key: Arc<str>, narrowing: CallerLimits },
+    One { key: Arc<str>, caller_limits: CallerLimits },
 }
 
 /// The MCP server.
@@ -53,8 +53,8 @@ impl ToolServer {
     }
 
     /// Makes a server for standard input and output, whose caller is one API key.
-    pub fn of_key(api: Api, service: Service, permits: ToolPermissions, key: String, narrowing: CallerLimits) -> Self {
-        Self { api, service, permits, callers: CallerSource::One { key: key.into(), narrowing } }
+    pub fn of_key(api: Api, service: Service, permits: ToolPermissions, key: String, caller_limits: CallerLimits) -> Self {
+        Self { api, service, permits, callers: CallerSource::One { key: key.into(), caller_limits } }
     }
 
     async fn session(&self, context: &RequestContext<RoleServer>) -> Result<ToolCaller, ErrorData> {
@@ -63,14 +63,14 @@ impl ToolServer {
                 let session = context.extensions.get::<Parts>().and_then(|parts| parts.extensions.get::<ToolCaller>());
                 session.cloned().ok_or_else(|| ErrorData::internal_error("the request was not authenticated", None))
             }
-            CallerSource::One { key, narrowing } => {
+            CallerSource::One { key, caller_limits } => {
                 let known = self.service.authenticate(key).await;
                 let known = known.map_err(|error| ErrorData::internal_error(format!("the key cannot be looked up: {error}"), None))?;
                 let known = known.ok_or_else(|| {
                     ErrorData::invalid_request("the API key is not valid: it is unknown, inactive, expired or deleted", None)
                 })?;
                 let request_id = self.service.clocks_and_ids().ids.fresh();
-                Ok(ToolCaller { key: key.to_string(), caller: known.caller, request_id, narrowing: narrowing.clone() })
+                Ok(ToolCaller { key: key.to_string(), caller: known.caller, request_id, caller_limits: caller_limits.clone() })
             }
         }
     }
@@ -94,7 +94,7 @@ impl ToolServer {
 
 /// Returns whether the tool is offered to a caller.
 fn is_offered(tool: &Tool, session: &ToolCaller) -> bool {
-    tool.is_allowed(session.caller.scopes) && session.narrowing.admits(tool)
+    tool.is_allowed(session.caller.scopes) && session.caller_limits.admits(tool)
 }
 
 /// The tools as `tools/list` shows them, by name.
@@ -176,7 +176,7 @@ impl ServerHandler for ToolServer {
         if !tool.is_allowed(session.caller.scopes) {
             return Ok(failed(lacks_scope(tool)));
         }
-        if !session.narrowing.admits(tool) {
+        if !session.caller_limits.admits(tool) {
             return Ok(failed(format!("{} is not offered here: this connection is limited to other tools.", tool.name)));
         }
         tracing::info!(request_id = session.request_id, tool = tool.name, store = session.caller.store_id.as_str(), "a tool is called");

@@ -9,7 +9,7 @@ use crate::{
     endpoint::{Endpoint, PRIVATE, ReceivedDelivery, Reply, assert_secret, until},
     fixture::{ANN, MIA, channels, line},
     harness::{Database, Server, Settings},
-    writes::{StoreServer, acknowledged},
+    writes::{WriteFixture, acknowledged},
 };
 
 /// Settings of a server that delivers to endpoints on this machine and simulates no channel.
@@ -47,14 +47,14 @@ fn listed(database: &Database) -> Vec<Value> {
 }
 
 /// Starts a server on the store of the tests that send, with a bridge for one of its accounts. Returns both, with the bridge's secret.
-fn bridged(account: &str, url: &str, settings: Settings<'_>) -> (StoreServer, String) {
-    let desk = StoreServer::with_settings(&[("shop", channels())], settings);
+fn bridged(account: &str, url: &str, settings: Settings<'_>) -> (WriteFixture, String) {
+    let desk = WriteFixture::with_settings(&[("shop", channels())], settings);
     let secret = set(&desk.server.database, account, url, &[]);
     (desk, secret)
 }
 
 /// Returns the texts of the messages with a `message.sent` event.
-fn told(desk: &StoreServer) -> Vec<Value> {
+fn told(desk: &WriteFixture) -> Vec<Value> {
     let text = |event: Value| {
         assert_eq!(event["type"], "message.sent");
         let message = &event["data"]["message"];
@@ -64,7 +64,7 @@ fn told(desk: &StoreServer) -> Vec<Value> {
 }
 
 /// Returns the id that the channel gave a message, according to an export.
-fn external_id(desk: &StoreServer, message: &str) -> Value {
+fn external_id(desk: &WriteFixture, message: &str) -> Value {
     let export = desk.server.database.run(&["export", "--store", "shop"]);
     let found = export.lines().map(parsed).find(|line| line["kind"] == "message" && line["record"]["id"] == message);
     found.unwrap_or_else(|| panic!("no message {message}"))["record"]["externalId"].clone()
@@ -273,13 +273,13 @@ fn a_message_of_a_killed_server_is_sent_again_with_the_same_id() {
     endpoint.answers(Some(0));
     desk.text("conv-line", "x").is(acknowledged());
     until("it is tried", || endpoint.seen().len() == 1);
-    let StoreServer { server, key, .. } = desk;
+    let WriteFixture { server, key, .. } = desk;
     let database = server.kill();
     // Simulates an expired lease.
     database.sql("UPDATE outbound SET due_at = 1");
     endpoint.answers(None);
     let server = Server::start_with(database, BARE);
-    let desk = StoreServer { api: server.api_of(&key), server, key };
+    let desk = WriteFixture { api: server.api_of(&key), server, key };
     desk.settled();
     let seen = endpoint.seen();
     assert_eq!((seen.len(), seen[0].id()), (2, seen[1].id()));

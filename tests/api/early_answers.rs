@@ -10,7 +10,7 @@ use std::{
 
 use serde_json::json;
 
-use crate::{harness::world, settings::SettingsClient};
+use crate::{harness::world, settings::SettingsFixture};
 
 /// The delay between the head of a request and its body.
 const BODY_DELAY: Duration = Duration::from_millis(20);
@@ -153,7 +153,7 @@ fn a_body_that_never_comes_ends_the_connection_in_seconds() {
 
 #[test]
 fn a_request_that_is_read_whole_keeps_its_connection_open() {
-    let plane = SettingsClient::open();
+    let plane = SettingsFixture::open();
     let mut stream = TcpStream::connect(&plane.api.address).expect("the server listens");
     let body = json!({"name": "", "scopes": []}).to_string();
     let head = format!("POST /settings/v1/keys HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {}\r\n", plane.token);

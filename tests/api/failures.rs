@@ -5,11 +5,11 @@ use serde_json::json;
 use crate::{
     client::{Answer, Call},
     contract,
-    settings::SettingsClient,
+    settings::SettingsFixture,
 };
 
 /// Returns each operation of the contract and of the settings API, and a request to it with a credential and nothing else.
-fn everything(plane: &SettingsClient) -> Vec<(contract::Operation, Call)> {
+fn everything(plane: &SettingsFixture) -> Vec<(contract::Operation, Call)> {
     let contract = contract::contract(&plane.desk.api).operations().into_iter();
     let contract = contract.map(|operation| (plane.desk.api.call(&operation.method, &operation.path), operation));
     let settings = contract::settings(&plane.api).operations().into_iter().map(|operation| {
@@ -21,7 +21,7 @@ fn everything(plane: &SettingsClient) -> Vec<(contract::Operation, Call)> {
 }
 
 /// Returns the requests that need the database: all except `sendLink`, which only adds to a queue.
-fn on_the_database(plane: &SettingsClient) -> impl Iterator<Item = Call> {
+fn on_the_database(plane: &SettingsFixture) -> impl Iterator<Item = Call> {
     everything(plane).into_iter().filter(|(operation, _)| operation.id != "sendLink").map(|(_, call)| call)
 }
 
@@ -35,7 +35,7 @@ fn is_internal(answer: &Answer) {
 
 #[test]
 fn every_operation_reports_a_database_without_its_tables() {
-    let plane = SettingsClient::open();
+    let plane = SettingsFixture::open();
     let rename = |from: &str, to: &str| plane.desk.server.database.sql(&format!("ALTER TABLE {from} RENAME TO {to}"));
     for table in ["api_keys", "grants"] {
         rename(table, &format!("lost_{table}"));
@@ -65,7 +65,7 @@ fn every_operation_reports_a_database_without_its_tables() {
 /// An embedded database cannot refuse connections. The tests of imports cover the responses while it is busy.
 #[test]
 fn every_operation_reports_a_database_that_refuses_connections() {
-    let plane = SettingsClient::open();
+    let plane = SettingsFixture::open();
     let calls: Vec<Call> = on_the_database(&plane).collect();
     if !plane.desk.server.database.lets_in(false) {
         return;
@@ -82,7 +82,7 @@ fn every_operation_reports_a_database_that_refuses_connections() {
 
 #[test]
 fn every_operation_with_a_body_refuses_one_that_is_too_large_or_no_json() {
-    let plane = SettingsClient::open();
+    let plane = SettingsFixture::open();
     let large = vec![b' '; 1024 * 1024 + 1];
     let takes = |operation: &contract::Operation| operation.node.get("requestBody").is_some();
     let calls: Vec<Call> = everything(&plane).into_iter().filter(|(operation, _)| takes(operation)).map(|(_, call)| call).collect();
@@ -96,7 +96,7 @@ fn every_operation_with_a_body_refuses_one_that_is_too_large_or_no_json() {
 
 #[test]
 fn every_operation_answers_429_above_the_rate_limit() {
-    let plane = SettingsClient::with(&[("COUNTERPART_RATE_LIMIT", "1/s")]);
+    let plane = SettingsFixture::with(&[("COUNTERPART_RATE_LIMIT", "1/s")]);
     for operation in contract::contract(&plane.desk.api).operations() {
         let call = plane.desk.api.call(&operation.method, &operation.path);
         // One request succeeds, and the next reaches the limit within the same second.

@@ -8,8 +8,8 @@ use crate::{
     REV_A,
     client::Answer,
     harness::{ALL_SCOPES, Database},
-    settings::{DEE, SettingsClient, grant},
-    writes::StoreServer,
+    settings::{DEE, SettingsFixture, grant},
+    writes::WriteFixture,
 };
 
 const KIB: usize = 1024;
@@ -22,7 +22,7 @@ fn thai(bytes: usize) -> String {
 
 #[test]
 fn a_comment_has_at_most_64_kib_of_utf_8() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     desk.comment("conv-free", &thai(MOST)).ok();
     desk.assert_unchanged(|| desk.comment("conv-free", &thai(MOST + 1)).refuses("body.text"));
     assert_eq!(desk.comments("conv-free")[0]["noteData"]["text"], thai(MOST));
@@ -30,7 +30,7 @@ fn a_comment_has_at_most_64_kib_of_utf_8() {
 
 #[test]
 fn a_field_value_has_at_most_64_kib_of_utf_8() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     desk.set("t-set", "f-notes", json!(thai(MOST))).ok();
     desk.set_contact("con-new", "c-notes", json!(thai(MOST))).ok();
     desk.close(json!({"ticketId": "t-free", "ticketFields": {"f-notes": thai(MOST)}})).ok();
@@ -46,7 +46,7 @@ fn a_field_value_has_at_most_64_kib_of_utf_8() {
 
 #[test]
 fn a_text_that_is_sent_has_a_limit_where_the_contract_gives_none() {
-    let desk = StoreServer::channels();
+    let desk = WriteFixture::channels();
     if REV_A {
         desk.text("conv-web", &thai(MOST)).ok();
         desk.text("conv-web", &thai(MOST + 1)).refuses("body.text");
@@ -78,7 +78,7 @@ fn a_slow_pattern_keeps_no_other_write_waiting() {
     let mut lines = crate::fixture::desk();
     let field = lines.iter_mut().find(|line| line["record"]["id"] == "f-code").expect("a field");
     field["record"]["regex"] = json!(SLOW);
-    let desk = StoreServer::with(&[("desk", lines)]);
+    let desk = WriteFixture::with(&[("desk", lines)]);
     let slow = || desk.set("t-set", "f-code", json!("a ".repeat(MOST / 2))).refuses("body.newValue");
     slow();
     let worst = std::thread::scope(|scope| {
@@ -110,7 +110,7 @@ fn limited(attempts: usize, ask: impl Fn() -> Answer) -> String {
 
 #[test]
 fn a_429_names_the_limit_that_was_reached() {
-    let plane = SettingsClient::with(&[("COUNTERPART_RATE_LIMIT", "2/s"), ("COUNTERPART_STORE_RATE_LIMIT", "5/s")]);
+    let plane = SettingsFixture::with(&[("COUNTERPART_RATE_LIMIT", "2/s"), ("COUNTERPART_STORE_RATE_LIMIT", "5/s")]);
     let desk = &plane.desk;
     let message = limited(40, || desk.api.get("/labels").exchange());
     assert!(message.starts_with("`x-api-key` has used up its rate limit of 2 requests a second"), "{message}");
@@ -132,7 +132,7 @@ fn a_429_names_the_limit_that_was_reached() {
 
 #[test]
 fn unknown_tokens_are_limited_by_their_address() {
-    let plane = SettingsClient::with(&[("COUNTERPART_RATE_LIMIT", "1/s")]);
+    let plane = SettingsFixture::with(&[("COUNTERPART_RATE_LIMIT", "1/s")]);
     // Left out is `sendLink`, which has separate limits.
     for operation in crate::contract::settings(&plane.api).operations().into_iter().filter(|operation| operation.id != "sendLink") {
         let message = limited(20, || {
@@ -146,7 +146,7 @@ fn unknown_tokens_are_limited_by_their_address() {
 
 #[test]
 fn a_store_has_at_most_the_configured_numbers_of_webhooks_and_keys() {
-    let plane = SettingsClient::with(&[("COUNTERPART_MAX_WEBHOOKS", "2"), ("COUNTERPART_MAX_KEYS", "3")]);
+    let plane = SettingsFixture::with(&[("COUNTERPART_MAX_WEBHOOKS", "2"), ("COUNTERPART_MAX_KEYS", "3")]);
     let hook = || plane.post("/webhooks", json!({"url": "https://example.com/"}));
     let key = || plane.post("/keys", json!({"name": "x", "scopes": ["labels:read"]}));
     let first = hook().ok()["webhook"]["id"].clone();
@@ -177,7 +177,7 @@ fn the_command_line_enforces_the_same_numbers() {
 
 #[test]
 fn an_admin_cannot_act_for_an_owner() {
-    let plane = SettingsClient::open();
+    let plane = SettingsFixture::open();
     let dee = grant(&plane.desk, "token", DEE);
     let as_admin = |method: &str, path: &str| plane.call_as(&dee, method, path);
     let before = plane.changes();
@@ -227,7 +227,7 @@ fn unread_responses(api: &crate::client::Api, connections: usize) -> Vec<(std::n
 
 #[test]
 fn unread_answers_count_against_their_key() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     let text = thai(MOST);
     (0..100).for_each(|_| {
         desk.comment("conv-free", &text).ok();

@@ -344,7 +344,7 @@ fn a_key_file_damaged_while_a_server_runs_prevents_only_new_secrets() {
     let keys = tempfile::tempdir().expect("a directory for temporary files");
     let file = keys.path().join("keys");
     fs::write(&file, KEY).expect("a key file");
-    let plane = crate::settings::SettingsClient::with(&[("COUNTERPART_SECRET_KEY_FILE", &file.display().to_string())]);
+    let plane = crate::settings::SettingsFixture::with(&[("COUNTERPART_SECRET_KEY_FILE", &file.display().to_string())]);
     fs::write(&file, &KEY[..20]).expect("a key file");
     let create = || plane.call("POST", "/webhooks").json(json!({"url": "https://example.com/"})).send();
     let refused = create();

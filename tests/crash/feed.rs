@@ -20,7 +20,7 @@ use crate::{
     fixture::ANN,
     harness::{ALL_SCOPES, Database, Server},
     joined, lines,
-    load::{LABELS, RandomSource, label_id},
+    load::{LABELS, SeededRandom, label_id},
     model, seed, setting,
 };
 
@@ -56,7 +56,7 @@ impl Reader {
 }
 
 /// Sends random writes until the server is killed.
-fn write(api: &Api, number: usize, cycle: u64, mut dice: RandomSource, killing: &AtomicBool, answered: &AtomicUsize) {
+fn write(api: &Api, number: usize, cycle: u64, mut dice: SeededRandom, killing: &AtomicBool, answered: &AtomicUsize) {
     let (conversation, ticket) = (model::conversation(number), model::ticket(number));
     for serial in 0.. {
         let value = format!("w{number}.{cycle}.{serial}");
@@ -111,10 +111,10 @@ fn feeds_and_copies_lose_nothing_when_server_and_reader_are_killed() {
     while cycle < cycles || total < writes {
         let api = server.api_of(&key);
         let (killing, answered) = (AtomicBool::new(false), AtomicUsize::new(0));
-        let mut dice = RandomSource::new(seed, cycle, WRITERS);
+        let mut dice = SeededRandom::new(seed, cycle, WRITERS);
         let database = thread::scope(|scope| {
             let (api, killing, answered) = (&api, &killing, &answered);
-            let write = |number| scope.spawn(move || write(api, number, cycle, RandomSource::new(seed, cycle, number), killing, answered));
+            let write = |number| scope.spawn(move || write(api, number, cycle, SeededRandom::new(seed, cycle, number), killing, answered));
             let writers: Vec<_> = (0..WRITERS).map(write).collect();
             let reading = scope.spawn(|| reader.read(api, killing));
             let start = Instant::now();

@@ -19,7 +19,7 @@ use crate::{
     fixture::at,
     harness::{ALL_SCOPES, Database, Server},
     id,
-    load::RandomSource,
+    load::SeededRandom,
     seed, setting,
 };
 
@@ -60,7 +60,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 }
 
 impl IndexDamage {
-    fn carry_out(self, folder: &Path, dice: &mut RandomSource) {
+    fn carry_out(self, folder: &Path, dice: &mut SeededRandom) {
         let files = files(folder);
         if files.is_empty() {
             return;
@@ -140,7 +140,7 @@ fn a_search_finds_what_a_scan_finds_after_damage_to_the_index() {
     let mut database = database;
     let answered = AtomicUsize::new(0);
     for cycle in 0..cycles {
-        let mut dice = RandomSource::new(seed, cycle, 100);
+        let mut dice = SeededRandom::new(seed, cycle, 100);
         let spoil = [IndexDamage::Delete, IndexDamage::Nothing, IndexDamage::Truncate, IndexDamage::Overwrite][cycle as usize % 4];
         spoil.carry_out(&folder, &mut dice);
         // The kill comes at a random time between the start of the index build, or the first writes, and some commits later.

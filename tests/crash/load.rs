@@ -76,9 +76,9 @@ impl Write {
 }
 
 /// Pseudo-random number generator (xorshift) with a seed, so that the choices of a failed run can be repeated.
-pub struct RandomSource(u64);
+pub struct SeededRandom(u64);
 
-impl RandomSource {
+impl SeededRandom {
     pub fn new(seed: u64, cycle: u64, who: usize) -> Self {
         let mixed = seed ^ (cycle << 8 | who as u64).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let mut dice = Self(mixed.max(1));
@@ -125,7 +125,7 @@ pub struct Load<'a> {
 impl Load<'_> {
     /// Sends writes to one conversation, one after the other, until the server is killed. At most the last write has an unknown outcome, or
     /// the last few writes if they are inbound messages.
-    pub fn write(&self, number: usize, talk: &ConversationModel, mut dice: RandomSource) -> Vec<Write> {
+    pub fn write(&self, number: usize, talk: &ConversationModel, mut dice: SeededRandom) -> Vec<Write> {
         let (mut ticket, mut label) = (talk.ticket.clone(), talk.label);
         let mut log: Vec<Write> = Vec::new();
         loop {
@@ -187,7 +187,7 @@ impl Load<'_> {
 
     /// Receives inbound messages with a separate process. If that process is killed, another process gets the messages without a response.
     /// Returns false if the server was killed before all messages had a response.
-    fn receive(&self, writes: &mut [Write], dice: &mut RandomSource) -> bool {
+    fn receive(&self, writes: &mut [Write], dice: &mut SeededRandom) -> bool {
         let doomed = dice.once_in(2);
         let mut fuse = dice.once_in(3).then(|| Duration::from_millis(5 + dice.roll(80) as u64));
         let mut from = 0;
@@ -208,7 +208,7 @@ impl Load<'_> {
     }
 
     /// Reads new events with `counterpart events` again and again, until the server is killed.
-    pub fn read_events(&self, events: &mut Vec<String>, mut dice: RandomSource) {
+    pub fn read_events(&self, events: &mut Vec<String>, mut dice: SeededRandom) {
         while !self.killing.load(Ordering::SeqCst) {
             let doomed = dice.once_in(2);
             let arguments = ["events", "--store", STORE, "--after", &events.len().to_string()];

@@ -37,7 +37,7 @@ use std::{
 
 use client::{Api, Call};
 use harness::{ALL_SCOPES, Database, Key, Server};
-use load::{Load, OPERATIONS, Operation, RandomSource, Write};
+use load::{Load, OPERATIONS, Operation, SeededRandom, Write};
 use model::{ConversationModel, Found};
 use serde_json::{Value, json};
 
@@ -92,7 +92,7 @@ impl KillCounts {
 }
 
 /// The store under load, and its expected content.
-struct CrashedStore {
+struct StoreUnderLoad {
     key: Key,
     talks: Vec<ConversationModel>,
     contacts: HashSet<String>,
@@ -111,7 +111,7 @@ fn a_killed_server_loses_nothing_that_it_answered_and_leaves_nothing_half_done()
     let mut server = Server::start(database);
     let api = server.api_of(&key);
     let contacts = news(&api.post("/contacts/list", json!({})), &HashSet::new()).iter().map(id).collect();
-    let mut world = CrashedStore { key, talks: (0..WRITERS).map(ConversationModel::imported).collect(), contacts, events: Vec::new() };
+    let mut world = StoreUnderLoad { key, talks: (0..WRITERS).map(ConversationModel::imported).collect(), contacts, events: Vec::new() };
 
     let chosen: HashSet<_> = OPERATIONS.iter().filter(|(_, weight)| *weight > 0).map(|(operation, _)| *operation).collect();
     let mut tally = KillCounts::default();
@@ -120,7 +120,7 @@ fn a_killed_server_loses_nothing_that_it_answered_and_leaves_nothing_half_done()
         if cycle >= cycles && tally.operations == chosen {
             break;
         }
-        let mut dice = RandomSource::new(seed, cycle, WRITERS);
+        let mut dice = SeededRandom::new(seed, cycle, WRITERS);
         let delay = Duration::from_millis(50 + dice.roll(551) as u64);
         // Alternates the reopen window, so that both new tickets and reopened ones occur.
         let reopens = cycle % 2 == 0;
@@ -153,7 +153,7 @@ fn a_killed_server_loses_nothing_that_it_answered_and_leaves_nothing_half_done()
     assert!(cycles < 100 || tally.happened > 0, "no kill came between a commit and its answer");
 }
 
-impl CrashedStore {
+impl StoreUnderLoad {
     /// Puts the server under load, kills it, and starts another server on the same database. Returns the log of each writer.
     fn crash(&mut self, server: Server, seed: u64, cycle: u64, delay: Duration) -> (Server, Vec<Vec<Write>>) {
         let api = server.api_of(&self.key);
@@ -163,9 +163,9 @@ impl CrashedStore {
         let (talks, events) = (&self.talks, &mut self.events);
         let (database, logs) = thread::scope(|scope| {
             let load = &load;
-            let write = |(number, talk)| scope.spawn(move || load.write(number, talk, RandomSource::new(seed, cycle, number)));
+            let write = |(number, talk)| scope.spawn(move || load.write(number, talk, SeededRandom::new(seed, cycle, number)));
             let writers: Vec<_> = talks.iter().enumerate().map(write).collect();
-            let reader = scope.spawn(move || load.read_events(events, RandomSource::new(seed, cycle, WRITERS + 1)));
+            let reader = scope.spawn(move || load.read_events(events, SeededRandom::new(seed, cycle, WRITERS + 1)));
 
             let start = Instant::now();
             while answered.load(Ordering::Relaxed) == 0 && start.elapsed() < PATIENCE {

@@ -44,12 +44,12 @@ const ADDRESS: &str = "//dialog[@open]//input[@name='url']";
 const SECRET: &str = "//code[@id='secret']";
 
 /// A browser and the server that it visits.
-struct BrowserVisit {
+struct BrowserSession {
     browser: Browser,
     server: Server,
 }
 
-impl Deref for BrowserVisit {
+impl Deref for BrowserSession {
     type Target = Browser;
 
     fn deref(&self) -> &Browser {
@@ -57,7 +57,7 @@ impl Deref for BrowserVisit {
     }
 }
 
-impl BrowserVisit {
+impl BrowserSession {
     /// Starts a server, and a browser that has not opened any page yet.
     fn begin() -> Self {
         Self::with(&[("COUNTERPART_ALLOW_PRIVATE_TARGETS", "true")])
@@ -177,7 +177,7 @@ fn is_ticked(value: &str) -> String {
 
 #[test]
 fn a_link_opens_one_session_which_signing_out_ends() {
-    let visit = BrowserVisit::begin();
+    let visit = BrowserSession::begin();
     visit.go(&visit.page());
     visit.reads("//*[@id='gate-help']", "counterpart settings link");
 
@@ -223,7 +223,7 @@ fn a_link_opens_one_session_which_signing_out_ends() {
 #[test]
 fn an_admin_sees_which_actions_need_an_owner() {
     const DEE: &str = "0a000000-0000-4000-8000-000000000005";
-    let visit = BrowserVisit::begin();
+    let visit = BrowserSession::begin();
     let line = |kind: &str, record: serde_json::Value| json!({"kind": kind, "record": record});
     visit.server.database.import(
         STORE,
@@ -250,7 +250,7 @@ fn an_admin_sees_which_actions_need_an_owner() {
 
 #[test]
 fn the_documentation_works_under_its_content_security_policy() {
-    let visit = BrowserVisit::begin();
+    let visit = BrowserSession::begin();
     let pages = [
         ("/docs", "//*[@id='listLabels']//summary[b='200']", "//*[@id='listLabels']//details[@open]//code[.='x-request-id']"),
         ("/settings/docs", "//*[@id='listKeys']//summary[b='401']", "//*[@id='listKeys']//details[@open]//pre"),
@@ -274,7 +274,7 @@ fn the_documentation_works_under_its_content_security_policy() {
 #[test]
 fn a_key_is_created_rotated_edited_suspended_and_deleted_on_the_page() {
     const MARKUP: &str = "<img src=x onerror=window.owned=1>";
-    let visit = BrowserVisit::of_owner();
+    let visit = BrowserSession::of_owner();
 
     visit.press("Create key");
     visit.fill(NAME, MARKUP);
@@ -347,7 +347,7 @@ fn a_key_is_created_rotated_edited_suspended_and_deleted_on_the_page() {
 
 #[test]
 fn a_key_is_created_with_the_keyboard_only() {
-    let visit = BrowserVisit::of_owner();
+    let visit = BrowserSession::of_owner();
     let tab_to = |what: &str, expression: &str| {
         for _ in 0..40 {
             visit.strike(TAB);
@@ -390,7 +390,7 @@ fn a_key_is_created_with_the_keyboard_only() {
 
 #[test]
 fn deliveries_are_watched_and_replayed() {
-    let (visit, endpoint) = (BrowserVisit::of_owner(), Endpoint::open());
+    let (visit, endpoint) = (BrowserSession::of_owner(), Endpoint::open());
     let shop = visit.server.api(STORE, &["tickets:write"]);
     let close = |ticket: &str| shop.post("/tickets/close", json!({"ticketId": ticket})).send().ok();
     let attempt = |kind: &str, answer: &str, outcome: &str| {
@@ -473,7 +473,7 @@ fn deliveries_are_watched_and_replayed() {
 
 #[test]
 fn long_logs_are_read_in_pages_and_nothing_is_wider_than_a_phone() {
-    let visit = BrowserVisit::begin();
+    let visit = BrowserSession::begin();
     let endpoint = Endpoint::open();
     let word = "averylongwordwithoutanyplacetobreakit".repeat(2);
     let url = format!("{}/{word}{word}", endpoint.url);

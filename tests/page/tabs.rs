@@ -2,13 +2,13 @@
 
 use serde_json::json;
 
-use super::{ADDRESS, ANN, BO, BrowserVisit, DIALOG, REV_A, STORE, badge, box_of, button};
+use super::{ADDRESS, ANN, BO, BrowserSession, DIALOG, REV_A, STORE, badge, box_of, button};
 
 /// One draft of an assistant is edited and sent. Another draft is older than a message of the contact, so it is sent only after the page
 /// showed this message. A third draft is discarded. The account has no bridge, so the sent messages fail; one is sent again.
 #[test]
 fn drafts_are_reviewed_beside_their_conversation() {
-    let visit = BrowserVisit::begin();
+    let visit = BrowserSession::begin();
     for (id, text, seen) in [("d-1", "Hi <b>there</b>", "'m-1'"), ("d-2", "Second", "NULL"), ("d-3", "Third", "'m-1'")] {
         visit.server.database.sql(&format!(
             "INSERT INTO drafts (store_id, id, key_id, key_name, operation, content, conversation_id, seen_message_id, created_at, updated_at, \
@@ -60,7 +60,7 @@ fn drafts_are_reviewed_beside_their_conversation() {
 
 #[test]
 fn access_bridges_and_seats_are_kept_on_the_page() {
-    let visit = BrowserVisit::of_owner();
+    let visit = BrowserSession::of_owner();
     visit.turn_to("Accounts");
     let account = "//section[@id='accounts']//li[.//*[.='Account acc-line']]";
     visit.reads(account, "every user");
@@ -94,7 +94,7 @@ fn access_bridges_and_seats_are_kept_on_the_page() {
 
 #[test]
 fn sessions_tokens_and_links_are_listed_and_ended() {
-    let visit = BrowserVisit::of_owner();
+    let visit = BrowserSession::of_owner();
     visit.server.database.run(&["settings", "token", "--store", STORE, "--user", ANN, "--can", "events,audit"]);
     visit.turn_to("Sessions");
     let token = "//section[@id='sessions']//tr[.//span[.='token']]";
@@ -112,11 +112,11 @@ fn sessions_tokens_and_links_are_listed_and_ended() {
 /// A user without a session asks for a link by e-mail, with the keyboard alone.
 #[test]
 fn a_link_by_e_mail_is_asked_for_at_the_gate() {
-    let plain = BrowserVisit::begin();
+    let plain = BrowserSession::begin();
     plain.go(&plain.page());
     plain.sees("//*[@id='gate-help']");
     plain.misses("//*[@id='gate-mail']");
-    let visit = BrowserVisit::with(&[
+    let visit = BrowserSession::with(&[
         ("COUNTERPART_SMTP_URL", "smtp://127.0.0.1:9"),
         ("COUNTERPART_MAIL_FROM", "inbox@example.com"),
         ("COUNTERPART_PUBLIC_URL", "https://inbox.example.com"),
@@ -138,7 +138,7 @@ fn a_link_by_e_mail_is_asked_for_at_the_gate() {
 /// The page is in the language that the reader chose, also after it is opened again.
 #[test]
 fn the_page_is_read_in_thai() {
-    let visit = BrowserVisit::of_owner();
+    let visit = BrowserSession::of_owner();
     visit.reads("//*[@id='zone']", "Times are in the time zone ");
     visit.script("const list = document.querySelector('#language'); list.value = 'th'; list.dispatchEvent(new Event('change'))");
     visit.sees("//h2[.='คีย์ API']");

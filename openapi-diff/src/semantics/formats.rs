@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::instances::SeededRng;
+use super::instances::SeededRandom;
 
 /// Returns whether a value has a format. None if that is undecided. A format applies to values of one type only.
 pub(super) fn has_format(format: &str, value: &Value) -> Option<bool> {
@@ -42,7 +42,7 @@ fn is_date(text: &str) -> bool {
 }
 
 /// Generates a value of a format, if the format is listed.
-pub(super) fn example(format: &str, dice: &mut SeededRng) -> Option<Value> {
+pub(super) fn example(format: &str, dice: &mut SeededRandom) -> Option<Value> {
     let number = dice.roll(28) + 1;
     Some(match format {
         "date" => json!(format!("2020-01-{number:02}")),

@@ -24,9 +24,9 @@ const HINTS: usize = 20;
 
 /// A small generator of pseudo-random numbers (xorshift64*).
 #[derive(Debug, Clone)]
-pub(in super::super) struct SeededRng(pub u64);
+pub(in super::super) struct SeededRandom(pub u64);
 
-impl SeededRng {
+impl SeededRandom {
     /// A number below `sides`, which is at least 1.
     pub fn roll(&mut self, sides: usize) -> usize {
         self.0 ^= self.0 >> 12;
@@ -38,7 +38,7 @@ impl SeededRng {
 
 pub(in super::super) struct Instances<'s, 'd, 'a> {
     semantics: &'s SchemaChecker<'d, 'a>,
-    dice: SeededRng,
+    dice: SeededRandom,
     /// Values that the schemas name, such as the values of `enum`. Two schemas often differ in such values.
     hints: Vec<Value>,
     /// The number of attempts so far. Each of the first attempts uses the hint of its number.
@@ -47,13 +47,13 @@ pub(in super::super) struct Instances<'s, 'd, 'a> {
 
 impl<'s, 'd, 'a> Instances<'s, 'd, 'a> {
     pub fn new(semantics: &'s SchemaChecker<'d, 'a>) -> Self {
-        Self { semantics, dice: SeededRng(0x5EED), hints: Vec::new(), count: 0 }
+        Self { semantics, dice: SeededRandom(0x5EED), hints: Vec::new(), count: 0 }
     }
 
     /// A generator with another seed, for other instances.
     #[cfg(test)]
     pub fn with_seed(semantics: &'s SchemaChecker<'d, 'a>, seed: u64) -> Self {
-        Self { dice: SeededRng(seed), ..Self::new(semantics) }
+        Self { dice: SeededRandom(seed), ..Self::new(semantics) }
     }
 
     /// Adds hints: the values that some schemas name. The generator tries these first.

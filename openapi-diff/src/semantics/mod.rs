@@ -27,7 +27,7 @@ use elsa::FrozenVec;
 use serde_json::{Value, json};
 
 #[cfg(test)]
-pub(super) use self::instances::SeededRng;
+pub(super) use self::instances::SeededRandom;
 pub(super) use self::{
     inclusion::only,
     instances::Instances,

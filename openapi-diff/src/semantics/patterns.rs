@@ -8,7 +8,7 @@ use std::{cell::RefCell, collections::HashMap};
 use regex::{Regex, RegexBuilder};
 use regex_syntax::hir::{Class, Hir, HirKind};
 
-use super::instances::SeededRng;
+use super::instances::SeededRandom;
 
 /// The maximum size of a compiled pattern, in bytes.
 const SIZE: usize = 1 << 20;
@@ -31,14 +31,14 @@ pub(super) fn matches(pattern: &str, text: &str) -> Option<bool> {
 }
 
 /// Generates a string that should match a pattern. None if the attempt fails.
-pub(super) fn matching(pattern: &str, dice: &mut SeededRng) -> Option<String> {
+pub(super) fn matching(pattern: &str, dice: &mut SeededRandom) -> Option<String> {
     let hir = regex_syntax::parse(pattern).ok()?;
     let mut text = String::new();
     append(&hir, dice, &mut text, 0)?;
     Some(text)
 }
 
-fn append(hir: &Hir, dice: &mut SeededRng, text: &mut String, depth: usize) -> Option<()> {
+fn append(hir: &Hir, dice: &mut SeededRandom, text: &mut String, depth: usize) -> Option<()> {
     if depth > 50 || text.len() > 2_000 {
         return None;
     }

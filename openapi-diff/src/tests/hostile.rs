@@ -5,7 +5,7 @@ use std::fmt::Write;
 use serde_json::{Value, json};
 
 use super::{base, committed, compared, document, lines, properties::hold_mirrored};
-use crate::{Document, Report, Unreadable, diff, semantics::SeededRng};
+use crate::{Document, Report, Unreadable, diff, semantics::SeededRandom};
 
 /// Returns the changes except those about references that were not loaded, which even equal documents have.
 fn followed(report: &Report) -> Vec<String> {
@@ -13,7 +13,7 @@ fn followed(report: &Report) -> Vec<String> {
 }
 
 /// Returns a random value inside a value, or the value itself.
-fn somewhere<'v>(value: &'v mut Value, dice: &mut SeededRng) -> &'v mut Value {
+fn somewhere<'v>(value: &'v mut Value, dice: &mut SeededRandom) -> &'v mut Value {
     let inside = match value {
         Value::Object(object) => object.len(),
         Value::Array(items) => items.len(),
@@ -30,7 +30,7 @@ fn somewhere<'v>(value: &'v mut Value, dice: &mut SeededRng) -> &'v mut Value {
     somewhere(inner.expect("something inside"), dice)
 }
 
-fn oddity(dice: &mut SeededRng) -> Value {
+fn oddity(dice: &mut SeededRandom) -> Value {
     let references = ["#/components/schemas/Pet", "#/components/schemas/Nowhere", "#", "other.yaml#/A", "#/paths/~1pets", "#/%zz", ""];
     match dice.roll(12) {
         0 => Value::Null,
@@ -51,7 +51,7 @@ fn oddity(dice: &mut SeededRng) -> Value {
 }
 
 /// Edits a document in one to four random places.
-fn mutate(document: &mut Value, dice: &mut SeededRng) {
+fn mutate(document: &mut Value, dice: &mut SeededRandom) {
     for _ in 0..=dice.roll(4) {
         let kind = dice.roll(4);
         let donor = if kind == 2 { somewhere(document, dice).clone() } else { Value::Null };
@@ -77,7 +77,7 @@ fn mutate(document: &mut Value, dice: &mut SeededRng) {
 
 #[test]
 fn random_mutations_cause_no_crash_and_each_change_has_a_mirror() {
-    let mut dice = SeededRng(0x5EED);
+    let mut dice = SeededRandom(0x5EED);
     let bases = [document(&base::base()), document(&base::base_3_1())];
     for round in 0..5_000 {
         let old = &bases[round % 2];
@@ -94,7 +94,7 @@ fn random_mutations_cause_no_crash_and_each_change_has_a_mirror() {
 
 #[test]
 fn random_mutations_of_the_committed_documents_have_mirrors() {
-    let mut dice = SeededRng(0xB16);
+    let mut dice = SeededRandom(0xB16);
     let [a, b] = committed();
     for round in 0..12 {
         let mut new = b.clone();

@@ -13,7 +13,7 @@ use crate::{
     Class, Direction,
     differ::Differ,
     references::DocumentIndex,
-    semantics::{Arena, DocumentRole, Instances, SeededRng, SideSchema},
+    semantics::{Arena, DocumentRole, Instances, SeededRandom, SideSchema},
 };
 
 /// The number of instances that are tried for each change that is classed compatible.
@@ -22,7 +22,7 @@ const INSTANCES: usize = 1_000;
 const NAMES: [&str; 4] = ["a", "b", "c", "d"];
 
 /// Generates a random schema of OpenAPI 3.1.
-fn schema(dice: &mut SeededRng, depth: usize) -> Value {
+fn schema(dice: &mut SeededRandom, depth: usize) -> Value {
     let kinds = if depth == 0 { 5 } else { 10 };
     match dice.roll(kinds) {
         0 => text(dice),
@@ -42,11 +42,11 @@ fn schema(dice: &mut SeededRng, depth: usize) -> Value {
     }
 }
 
-fn literal(dice: &mut SeededRng) -> Value {
+fn literal(dice: &mut SeededRandom) -> Value {
     [json!("a"), json!("b"), json!(1), json!(2), json!(null), json!(true)][dice.roll(6)].clone()
 }
 
-fn text(dice: &mut SeededRng) -> Value {
+fn text(dice: &mut SeededRandom) -> Value {
     let mut schema = json!({ "type": "string" });
     match dice.roll(6) {
         0 => schema["minLength"] = dice.roll(4).into(),
@@ -58,7 +58,7 @@ fn text(dice: &mut SeededRng) -> Value {
     schema
 }
 
-fn number(dice: &mut SeededRng) -> Value {
+fn number(dice: &mut SeededRandom) -> Value {
     let mut schema = json!({ "type": (["integer", "number"][dice.roll(2)]) });
     match dice.roll(6) {
         0 => schema["minimum"] = dice.roll(5).into(),
@@ -70,7 +70,7 @@ fn number(dice: &mut SeededRng) -> Value {
     schema
 }
 
-fn list(dice: &mut SeededRng, depth: usize) -> Value {
+fn list(dice: &mut SeededRandom, depth: usize) -> Value {
     let mut list = json!({ "type": "array", "items": schema(dice, depth) });
     match dice.roll(7) {
         0 => list["minItems"] = dice.roll(3).into(),
@@ -91,7 +91,7 @@ fn list(dice: &mut SeededRng, depth: usize) -> Value {
     list
 }
 
-fn object(dice: &mut SeededRng, depth: usize) -> Value {
+fn object(dice: &mut SeededRandom, depth: usize) -> Value {
     let mut properties = serde_json::Map::new();
     let mut required = Vec::new();
     for name in NAMES {
@@ -119,7 +119,7 @@ fn object(dice: &mut SeededRng, depth: usize) -> Value {
 }
 
 /// Returns a schema with one part of it replaced, removed, wrapped or added.
-fn changed(schema_of: &Value, dice: &mut SeededRng) -> Value {
+fn changed(schema_of: &Value, dice: &mut SeededRandom) -> Value {
     let mut new = schema_of.clone();
     let mut place = &mut new;
     loop {
@@ -176,7 +176,7 @@ fn changed(schema_of: &Value, dice: &mut SeededRng) -> Value {
     new
 }
 
-fn object_of(dice: &mut SeededRng) -> Value {
+fn object_of(dice: &mut SeededRandom) -> Value {
     object(dice, 0)
 }
 
@@ -214,7 +214,7 @@ struct Found {
 }
 
 fn run(seed: u64, pairs: usize) -> Found {
-    let mut dice = SeededRng(seed);
+    let mut dice = SeededRandom(seed);
     let mut found = Found::default();
     let mut faults = String::new();
     for _ in 0..pairs {

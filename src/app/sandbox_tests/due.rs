@@ -18,7 +18,7 @@ use crate::{
         outbound::OutboxEntry,
         sends::Send,
         settings::CredentialKind,
-        webhooks::LogDirection,
+        webhooks::AttemptLogPage,
     },
     http::machinery::{idempotency::IDEMPOTENCY_KEY, routing::SETTINGS_PREFIX},
     service::WriteContext,
@@ -124,13 +124,13 @@ async fn failed_deliveries_keep_to_their_schedule_and_disable_a_webhook_after_fi
         answer["data"].clone()
     };
     advance(began.plus_millis(5_000 + 5 * MINUTE)).await;
-    let log = shop.service.attempts(&shop.fixture.store, &hook.as_str().into(), LogDirection::After(0), 500).await.unwrap();
+    let log = shop.service.attempts(&shop.fixture.store, &hook.as_str().into(), AttemptLogPage::After(0), 500).await.unwrap();
     let mut at: Vec<i64> = log.iter().map(|attempt| attempt.started_at.millis() - began.millis()).collect();
     at.dedup();
     assert_eq!(at, [0, 5_000, 5_000 + 5 * MINUTE], "without jitter");
     let retried = advance(began.plus_millis(HOUR)).await;
     let grown =
-        shop.service.attempts(&shop.fixture.store, &hook.as_str().into(), LogDirection::After(0), 500).await.unwrap().len() - log.len();
+        shop.service.attempts(&shop.fixture.store, &hook.as_str().into(), AttemptLogPage::After(0), 500).await.unwrap().len() - log.len();
     assert!(grown > 0);
     assert_eq!((&retried["webhookAttempts"], &retried["messageAttempts"]), (&json!(grown), &json!(0)), "{retried}");
     shop.set(Method::POST, "/conversations/escalate", json!({ "conversationId": conversation })).await;

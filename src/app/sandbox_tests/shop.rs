@@ -24,7 +24,7 @@ use crate::{
         targets::Targets,
         team::RoleKind,
         time::Timestamp,
-        webhooks::LogDirection,
+        webhooks::AttemptLogPage,
     },
     http::machinery::routing::{PREFIX, SETTINGS_PREFIX},
     service::{
@@ -217,7 +217,7 @@ impl ClockedShop {
         for (name, webhook) in webhooks.iter().enumerate() {
             let (mut attempts, mut after) = (Vec::new(), 0);
             loop {
-                let page = self.service.attempts(&self.fixture.store, &(*webhook).into(), LogDirection::After(after), 500).await.unwrap();
+                let page = self.service.attempts(&self.fixture.store, &(*webhook).into(), AttemptLogPage::After(after), 500).await.unwrap();
                 let Some(last) = page.last() else { break };
                 after = last.position;
                 attempts.extend(page);

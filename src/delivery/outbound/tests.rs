@@ -41,7 +41,7 @@ impl Renderer for Kinds {
     }
 }
 
-/// A store on a database of its own, since claims read all stores.
+/// A store on a database of its own, since a worker claims the due items of all stores in a database.
 struct Bench {
     fixture: Fixture,
     clock: Arc<MovableClock>,
@@ -231,7 +231,7 @@ async fn the_lease_of_an_attempt_expires() {
     let second = bench.service.claim_outbox_entries(room).await.unwrap().remove(0);
     assert_eq!((first.attempts, second.attempts), (1, 2));
     assert_eq!(first.outbox_entry, second.outbox_entry);
-    // The lease of the first worker has expired: its verdict is ignored.
+    // The lease of the first worker has expired: its outcome is ignored.
     let taken = || SendOutcome::Accepted { external_id: Some("x-1".to_owned()), reference_id: None };
     bench.service.record_send_outcome(&first, taken(), 0.5).await.unwrap();
     bench.service.record_send_outcome(&first, SendOutcome::Failed { reason: "no".to_owned() }, 0.5).await.unwrap();

@@ -49,7 +49,7 @@ struct RateLimitState {
 }
 
 /// The smallest number of entries at which idle entries are removed.
-const IDLE_ENTRIES_LIMIT: usize = 4096;
+const MIN_ENTRIES_TO_SWEEP: usize = 4096;
 
 /// A limit that was reached.
 #[derive(Debug, PartialEq, Eq)]
@@ -108,7 +108,7 @@ impl RateLimit {
     /// of a key.
     pub fn new(key: u32, store: Option<u32>) -> Self {
         let store = store.unwrap_or_else(|| key.saturating_mul(STORE_LIMIT_FACTOR));
-        Self { key, store, paid: Mutex::new(RateLimitState { until: HashMap::new(), full: IDLE_ENTRIES_LIMIT }) }
+        Self { key, store, paid: Mutex::new(RateLimitState { until: HashMap::new(), full: MIN_ENTRIES_TO_SWEEP }) }
     }
 
     /// Counts one request against a key and its store.
@@ -144,7 +144,7 @@ impl RateLimit {
         }
         if paid.until.len() >= paid.full {
             paid.until.retain(|_, until| *until > now);
-            paid.full = IDLE_ENTRIES_LIMIT.max(2 * paid.until.len());
+            paid.full = MIN_ENTRIES_TO_SWEEP.max(2 * paid.until.len());
         }
         paid.until.extend(payers.into_iter().map(|(payer, _, _)| payer).zip(dues));
         Ok(())
@@ -218,6 +218,6 @@ mod tests {
             let from = RemoteAddr(Addr::SocketAddr((std::net::Ipv4Addr::from_bits(i), 1).into()));
             assert_eq!(limit.take_refused(&from, at(i64::from(i))), Ok(()));
         }
-        assert!(limit.paid.lock().unwrap().until.len() <= IDLE_ENTRIES_LIMIT);
+        assert!(limit.paid.lock().unwrap().until.len() <= MIN_ENTRIES_TO_SWEEP);
     }
 }

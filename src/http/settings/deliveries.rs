@@ -14,7 +14,7 @@ use crate::{
     domain::{
         ids::{EventId, WebhookId},
         time::{Bound, Timestamp},
-        webhooks::{LogDirection, LoggedAttempt, Replay},
+        webhooks::{AttemptLogPage, LoggedAttempt, Replay},
     },
     http::{
         machinery::{
@@ -194,7 +194,7 @@ impl DeliveryOperations {
         /// The largest number of attempts to return.
         limit: Query<LimitParam>,
     ) -> Result<Reply<All<AttemptView>>, Failure<SettingsLookup>> {
-        let along = LogDirection::Before(before.0.map(|position| position.0));
+        let along = AttemptLogPage::Before(before.0.map(|position| position.0));
         let attempts = managed.state.service.attempts(managed.store(), &webhook_id.0.0.0, along, limit.0.0).await?;
         let attempts: Vec<AttemptView> = attempts.into_iter().map(Into::into).collect();
         Ok(Reply::of(&managed.context, &attempts, vec![]))

@@ -84,7 +84,7 @@ impl Import {
 
     /// Tests that values which imported records copy from other records agree with them, and that the store has no more contact fields than
     /// allowed. Tickets must have been completed before.
-    pub(super) async fn copied_values_agree(&self) -> Result<ImportResult> {
+    pub(super) async fn check_copied_values(&self) -> Result<ImportResult> {
         let store = || [self.store.as_str().into()];
         let whole_store = self.accounts_came && self.held(RecordKind::Conversation);
         let scope = if whole_store { "" } else { " AND c.id IN (SELECT id FROM import_touched)" };

@@ -59,7 +59,7 @@ impl Import {
     }
 
     /// Builds the indexes by which SQLite finds earlier records that refer to records of this batch, if there may be any.
-    pub(super) async fn build_referenced_indexes(&mut self, batch: &Batch) -> Result<()> {
+    pub(super) async fn build_referencing_indexes(&mut self, batch: &Batch) -> Result<()> {
         let before = |kinds: &[RecordKind]| kinds.iter().any(|kind| self.came.contains(kind) || self.held(*kind));
         let contacts = !batch.contacts.is_empty() && before(&[RecordKind::Conversation]);
         let conversations = !batch.conversations.is_empty() && before(&[RecordKind::Ticket, RecordKind::Message, RecordKind::Comment]);

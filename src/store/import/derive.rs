@@ -83,7 +83,7 @@ impl Import {
         if !missing.is_empty() {
             return Ok(Err(missing));
         }
-        if let Err(fault) = self.copied_values_agree().await? {
+        if let Err(fault) = self.check_copied_values().await? {
             return Ok(Err(vec![fault]));
         }
         if let Err(fault) = self.number_tickets().await? {

@@ -20,7 +20,7 @@ use crate::store::{
     sqlite::group_commit::{ExclusiveTransaction, Writer},
 };
 
-/// How many prepared statements are cached: two for each table, and the statements of `park`, `clear` and `touch`.
+/// How many prepared statements are cached: two for each table, and the statements of `release_unique_values`, `clear` and `touch`.
 const STATEMENTS: usize = 64;
 
 /// The page cache, in KiB. It holds the pages that the transaction has changed and not written yet: the indexes of a large import outgrow

@@ -32,7 +32,7 @@ const IDS_PER_LOG_ROW: usize = 50;
 impl Import {
     /// Writes a batch. The ids of a kind do not repeat, neither in this batch nor in earlier batches.
     pub async fn put(&mut self, batch: Batch) -> Result<ImportResult> {
-        self.build_referenced_indexes(&batch).await?;
+        self.build_referencing_indexes(&batch).await?;
         let store = self.store.clone();
         self.put_rows::<roles::Entity>(RecordKind::Role, batch.roles.into_iter().map(|line| rows::role(&store, line.record))).await?;
         self.put_rows::<contact_fields::Entity>(

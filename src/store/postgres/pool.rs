@@ -109,14 +109,14 @@ impl ConnectionPool {
     /// Runs a statement that only reads, or may be run twice, and passes its rows to `to`, one by one.
     pub async fn each_row(&self, sql: &Sql, to: &mut dyn RowSink) -> Result<()> {
         loop {
-            let lent = guard(self.check_out().await?, |lent| self.recover(lent, NOTHING));
-            match lent.connection().each_row(sql, to).await {
+            let checked_out = guard(self.check_out().await?, |checked_out| self.recover(checked_out, NOTHING));
+            match checked_out.connection().each_row(sql, to).await {
                 Ok(()) => {
-                    self.put_back(ScopeGuard::into_inner(lent));
+                    self.put_back(ScopeGuard::into_inner(checked_out));
                     return Ok(());
                 }
                 // An idle connection turned out to be lost: the statement is repeated on another connection.
-                Err(error) if is_lost(&error) && lent.idle.used => drop(ScopeGuard::into_inner(lent)),
+                Err(error) if is_lost(&error) && checked_out.idle.used => drop(ScopeGuard::into_inner(checked_out)),
                 Err(error) => return Err(error.into()),
             }
         }
@@ -124,10 +124,10 @@ impl ConnectionPool {
 
     /// Checks out a connection. Fails if none becomes available within the pool's `patience`.
     pub async fn check_out(&self) -> Result<CheckedOutConnection> {
-        timeout(self.0.patience, self.lend_one()).await.unwrap_or_else(|_| Err(pool_timeout_error()))
+        timeout(self.0.patience, self.check_out_one()).await.unwrap_or_else(|_| Err(pool_timeout_error()))
     }
 
-    async fn lend_one(&self) -> Result<CheckedOutConnection> {
+    async fn check_out_one(&self) -> Result<CheckedOutConnection> {
         let permit = self.0.permits.clone().acquire_owned().await.map_err(|_| closed())?;
         Ok(CheckedOutConnection { idle: self.take().await?, permit })
     }
@@ -170,12 +170,12 @@ impl ConnectionPool {
     /// Sends the command `last` on a connection whose statement failed or whose caller no longer waits. If the command succeeds, the
     /// connection returns to the pool; otherwise it is closed. Until then the server may still run the statement, so the connection keeps
     /// its permit and counts towards the limit.
-    pub fn recover(&self, lent: CheckedOutConnection, last: &'static str) {
+    pub fn recover(&self, checked_out: CheckedOutConnection, last: &'static str) {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         let kept = self.clone();
         runtime.spawn(async move {
-            if lent.connection().command(last).await.is_ok() {
-                kept.put_back(lent);
+            if checked_out.connection().command(last).await.is_ok() {
+                kept.put_back(checked_out);
             }
         });
     }

@@ -26,7 +26,7 @@ use crate::store::{
 pub(in crate::store) struct BegunTransaction {
     kept: ConnectionPool,
     /// The connection, behind a lock so that the batches of one transaction run one after the other. `None` once the transaction has ended.
-    lent: Mutex<Option<CheckedOutConnection>>,
+    checked_out: Mutex<Option<CheckedOutConnection>>,
     /// Whether BEGIN was sent.
     begun: AtomicBool,
     /// Whether a statement failed. PostgreSQL reports no error for the COMMIT of such a transaction, although it rolls the transaction
@@ -45,8 +45,8 @@ fn ended() -> Error {
 impl ConnectionPool {
     /// Checks out a connection for a transaction. BEGIN is sent with the first statements.
     pub async fn begin(&self) -> Result<BegunTransaction> {
-        let lent = Mutex::new(Some(self.check_out().await?));
-        Ok(BegunTransaction { kept: self.clone(), lent, begun: AtomicBool::new(false), failed: AtomicBool::new(false) })
+        let checked_out = Mutex::new(Some(self.check_out().await?));
+        Ok(BegunTransaction { kept: self.clone(), checked_out, begun: AtomicBool::new(false), failed: AtomicBool::new(false) })
     }
 }
 
@@ -64,16 +64,16 @@ impl BegunTransaction {
     /// turns out to be lost, and once if the schema has changed since its statements were prepared. In both cases the failed attempt
     /// changed nothing.
     pub async fn run_pipelined(&self, statements: &[Sql]) -> Result<Vec<QueryResult>> {
-        let mut place = self.lent.lock().await;
+        let mut place = self.checked_out.lock().await;
         let mut prepared_anew = false;
         loop {
-            let lent = place.as_mut().ok_or_else(ended)?;
+            let checked_out = place.as_mut().ok_or_else(ended)?;
             let is_first = !self.begun.swap(true, Ordering::Relaxed);
-            match lent.connection().run_pipelined(is_first.then_some(BEGIN), statements, None).await {
-                Err(error) if is_first && is_lost(&error) && lent.has_served() => *place = None,
+            match checked_out.connection().run_pipelined(is_first.then_some(BEGIN), statements, None).await {
+                Err(error) if is_first && is_lost(&error) && checked_out.has_served() => *place = None,
                 Err(error) if is_first && is_outdated(&error) && !prepared_anew => {
                     prepared_anew = true;
-                    lent.connection().command(ROLLBACK).await?;
+                    checked_out.connection().command(ROLLBACK).await?;
                 }
                 outcome => return self.noted(outcome),
             }
@@ -97,7 +97,7 @@ impl BegunTransaction {
     #[cfg(test)]
     pub async fn script(&self, statements: &str) -> Result<()> {
         self.run_pipelined(&[]).await?;
-        let place = self.lent.lock().await;
+        let place = self.checked_out.lock().await;
         self.noted(place.as_ref().ok_or_else(ended)?.connection().script(statements).await)
     }
 
@@ -112,23 +112,23 @@ impl BegunTransaction {
             }
             self.run_pipelined(&[]).await?;
         }
-        let mut place = self.lent.lock().await;
-        let lent = place.as_ref().ok_or_else(ended)?;
-        let answers = self.noted(lent.connection().run_pipelined(None, statements, Some(COMMIT)).await)?;
-        if let Some(lent) = place.take() {
-            self.kept.put_back(lent);
+        let mut place = self.checked_out.lock().await;
+        let checked_out = place.as_ref().ok_or_else(ended)?;
+        let answers = self.noted(checked_out.connection().run_pipelined(None, statements, Some(COMMIT)).await)?;
+        if let Some(checked_out) = place.take() {
+            self.kept.put_back(checked_out);
         }
         Ok(answers)
     }
 
     /// Rolls the transaction back, and waits until that is done.
     pub async fn rollback(self) -> Result<()> {
-        let mut place = self.lent.lock().await;
+        let mut place = self.checked_out.lock().await;
         if self.begun.load(Ordering::Relaxed) {
             place.as_ref().ok_or_else(ended)?.connection().command(ROLLBACK).await?;
         }
-        if let Some(lent) = place.take() {
-            self.kept.put_back(lent);
+        if let Some(checked_out) = place.take() {
+            self.kept.put_back(checked_out);
         }
         Ok(())
     }
@@ -136,11 +136,11 @@ impl BegunTransaction {
 
 impl Drop for BegunTransaction {
     fn drop(&mut self) {
-        let Some(lent) = self.lent.get_mut().take() else { return };
+        let Some(checked_out) = self.checked_out.get_mut().take() else { return };
         if self.begun.load(Ordering::Relaxed) {
-            self.kept.recover(lent, ROLLBACK);
+            self.kept.recover(checked_out, ROLLBACK);
         } else {
-            self.kept.put_back(lent);
+            self.kept.put_back(checked_out);
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::{
         events::numbered,
         ids::{EventId, StoreId, WebhookId},
         time::Timestamp,
-        webhooks::{Attempted, EndpointAnswer, LogDirection, LoggedAttempt, Replay, WebhookDelivery},
+        webhooks::{AttemptLogPage, Attempted, EndpointAnswer, LoggedAttempt, Replay, WebhookDelivery},
     },
     store::{
         Db, Result,
@@ -274,16 +274,16 @@ impl Db {
 
     /// Returns at most `limit` logged attempts of a subscription: after a position in ascending order, or before a position in descending
     /// order.
-    pub async fn attempts(&self, store: &StoreId, webhook: &WebhookId, along: LogDirection, limit: i64) -> Result<Vec<LoggedAttempt>> {
+    pub async fn attempts(&self, store: &StoreId, webhook: &WebhookId, along: AttemptLogPage, limit: i64) -> Result<Vec<LoggedAttempt>> {
         let position = attempts::Column::Position;
         let query = attempts::Entity::find()
             .filter(attempts::Column::StoreId.eq(store))
             .filter(attempts::Column::WebhookId.eq(webhook))
             .limit(u64::try_from(limit).unwrap_or_default());
         let query = match along {
-            LogDirection::After(behind) => query.filter(position.gt(behind)).order_by_asc(position),
-            LogDirection::Before(Some(before)) => query.filter(position.lt(before)).order_by_desc(position),
-            LogDirection::Before(None) => query.order_by_desc(position),
+            AttemptLogPage::After(behind) => query.filter(position.gt(behind)).order_by_asc(position),
+            AttemptLogPage::Before(Some(before)) => query.filter(position.lt(before)).order_by_desc(position),
+            AttemptLogPage::Before(None) => query.order_by_desc(position),
         };
         Ok(query.all(self.read()).await?.into_iter().map(Into::into).collect())
     }

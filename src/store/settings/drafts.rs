@@ -1,4 +1,4 @@
-//! Drafts: messages that an assistant proposes and that a user approves (releases) or discards.
+//! Drafts in the database: their rows, the lists of them, and the newest inbound message that a release is compared with.
 
 use sea_orm::{
     ActiveValue::{NotSet, Set},

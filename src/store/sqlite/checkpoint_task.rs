@@ -1,4 +1,5 @@
-//! Checkpoint task: copies a long write-ahead log (WAL) into the SQLite file concurrently with the writer, and retries until it is copied.
+//! Checkpoint task: copies a long write-ahead log (WAL) into the SQLite file concurrently with the writer.
+//! It tries again until the log is copied. After the disk refused a sync it only warns that the log grows.
 
 use std::{
     sync::{Arc, atomic::Ordering},
@@ -20,10 +21,10 @@ const BETWEEN_WARNINGS: Duration = Duration::from_secs(10);
 
 impl Writer {
     /// Starts a checkpoint, which copies the WAL into the file, if the WAL is long. To be called after a commit.
-    pub fn checkpoint_if_due(&self, seat: &mut WriterState) {
-        if seat.connection.as_ref().is_some_and(|connection| seat.copying.is_due(connection)) {
-            seat.copying.underway = true;
-            let (writer, file) = (self.clone(), seat.file.clone());
+    pub fn checkpoint_if_due(&self, writer_state: &mut WriterState) {
+        if writer_state.connection.as_ref().is_some_and(|connection| writer_state.copying.is_due(connection)) {
+            writer_state.copying.underway = true;
+            let (writer, file) = (self.clone(), writer_state.file.clone());
             tokio::spawn(async move { writer.copy(file).await });
         }
     }
@@ -39,7 +40,7 @@ impl Writer {
                 }
                 // An import has the writer lock, or a reader still needs an old snapshot.
                 Ok(CheckpointOutcome::Incomplete) | Err(Error::Busy) => {}
-                Err(_) if self.lock_writer().await.is_ok_and(|seat| seat.closed) => return,
+                Err(_) if self.lock_writer().await.is_ok_and(|writer_state| writer_state.closed) => return,
                 Err(error) => {
                     tracing::warn!(%error, "the log of the database could not be copied into it, and becomes longer");
                     pause = checkpoint::LONG_PAUSE;
@@ -53,7 +54,7 @@ impl Writer {
     /// Logs an error each time a WAL that is no longer copied has doubled in size, until the writer is closed.
     async fn warn_of_log(&self, file: &FileIdentity) {
         let mut warned = 0;
-        while !self.lock_writer().await.is_ok_and(|seat| seat.closed) {
+        while !self.lock_writer().await.is_ok_and(|writer_state| writer_state.closed) {
             let bytes = file.log_length();
             if bytes >= 2 * warned {
                 warned = bytes.max(1);
@@ -71,13 +72,13 @@ impl Writer {
         }
         let sole = self.sole().await?;
         let last = move || {
-            sole.with(|seat| {
-                let left = match &seat.connection {
-                    Some(connection) => log(connection, "PASSIVE")?.is_left(seat.copying.pages),
+            sole.with(|writer_state| {
+                let left = match &writer_state.connection {
+                    Some(connection) => log(connection, "PASSIVE")?.is_left(writer_state.copying.pages),
                     // A failed commit has closed the connection. The next write opens another.
-                    None => !seat.closed,
+                    None => !writer_state.closed,
                 };
-                seat.copying.underway = left;
+                writer_state.copying.underway = left;
                 Ok(if left { CheckpointOutcome::Incomplete } else { CheckpointOutcome::Done })
             })
         };

@@ -96,7 +96,7 @@ struct Group {
 /// The single writer of a file: its state, behind a lock that is also the queue of waiting writers.
 #[derive(Clone)]
 pub(in crate::store) struct Writer {
-    seat: Arc<Queue<WriterState>>,
+    writer_state: Arc<Queue<WriterState>>,
     last_failure: LastFailure,
     /// How often the disk refused to sync pages that a checkpoint had copied from the WAL.
     pub(super) refused_copies: Arc<AtomicU64>,
@@ -120,8 +120,8 @@ pub(in crate::store) struct ExclusiveTransaction {
 
 /// One writer's turn: its savepoint in the group, and the writer lock. Dropped without [`GroupMember::commit`], it leaves nothing behind.
 pub(in crate::store) struct GroupMember {
-    /// In a mutex: a connection cannot be shared between threads, but a value that holds a turn must be.
-    seat: Mutex<WriterLockGuard>,
+    /// In a mutex: a connection cannot be shared between threads, but a `GroupMember` must be.
+    writer_state: Mutex<WriterLockGuard>,
     ended: bool,
 }
 
@@ -129,7 +129,7 @@ impl Writer {
     /// Creates the writer of a file. Once the WAL has `pages` pages, a checkpoint copies it into the file.
     pub fn new(file: Arc<FileIdentity>, pages: u32) -> Self {
         let (copying, last_failure) = (CheckpointTrigger::new(pages), LastFailure::default());
-        let seat = WriterState {
+        let writer_state = WriterState {
             file,
             connection: None,
             copying,
@@ -139,7 +139,7 @@ impl Writer {
             stretch: None,
             last_failure: last_failure.clone(),
         };
-        Self { seat: Arc::new(Queue::new(seat)), last_failure, refused_copies: Arc::default() }
+        Self { writer_state: Arc::new(Queue::new(writer_state)), last_failure, refused_copies: Arc::default() }
     }
 
     /// Returns when a write last failed. Does not wait for the writer lock.
@@ -151,37 +151,37 @@ impl Writer {
         self.refused_copies.load(Ordering::Relaxed)
     }
 
-    async fn sit_until(&self, until: Instant) -> Result<WriterLockGuard> {
-        tokio::time::timeout_at(until.into(), self.seat.clone().lock_owned()).await.map_err(|_| Error::Busy)
+    async fn lock_writer_until(&self, until: Instant) -> Result<WriterLockGuard> {
+        tokio::time::timeout_at(until.into(), self.writer_state.clone().lock_owned()).await.map_err(|_| Error::Busy)
     }
 
     pub(in crate::store) async fn lock_writer(&self) -> Result<WriterLockGuard> {
-        self.sit_until(Instant::now() + WRITE_WAIT).await
+        self.lock_writer_until(Instant::now() + WRITE_WAIT).await
     }
 
     /// Waits for the writer lock and begins a turn: a savepoint in the open group, or in a new group if there is none.
     pub async fn turn(&self) -> Result<GroupMember> {
         let until = Instant::now() + WRITE_WAIT;
-        let mut seat = self.sit_until(until).await?;
-        seat.is_open()?;
-        if seat.group.is_some() && seat.ending.as_ref().is_none_or(JoinHandle::is_finished) {
+        let mut writer_state = self.lock_writer_until(until).await?;
+        writer_state.is_open()?;
+        if writer_state.group.is_some() && writer_state.ending.as_ref().is_none_or(JoinHandle::is_finished) {
             tracing::error!("the task that commits writes ended without committing; its writes are taken back");
-            seat.abandon();
+            writer_state.abandon();
         }
-        if seat.group.is_none() {
-            seat.begin(until).await?;
-            seat.ending = Some(tokio::spawn(self.clone().end_group()));
+        if writer_state.group.is_none() {
+            writer_state.begin(until).await?;
+            writer_state.ending = Some(tokio::spawn(self.clone().end_group()));
         }
-        seat.step("SAVEPOINT turn")?;
-        Ok(GroupMember { seat: Mutex::new(seat), ended: false })
+        writer_state.step("SAVEPOINT turn")?;
+        Ok(GroupMember { writer_state: Mutex::new(writer_state), ended: false })
     }
 
     /// Takes the writer lock, for a transaction that runs on another connection. Commits the open group first.
     pub async fn sole(&self) -> Result<ExclusiveWriter> {
-        let mut seat = self.lock_writer().await?;
-        seat.is_open()?;
-        self.commit_group(&mut seat);
-        Ok(ExclusiveWriter(Mutex::new(seat)))
+        let mut writer_state = self.lock_writer().await?;
+        writer_state.is_open()?;
+        self.commit_group(&mut writer_state);
+        Ok(ExclusiveWriter(Mutex::new(writer_state)))
     }
 
     /// Commits the group that was just opened. The task queues up for the writer lock after all writers that wait for it: they are the
@@ -189,14 +189,14 @@ impl Writer {
     async fn end_group(self) {
         let mut before = 0;
         for look in 1.. {
-            let mut seat = self.seat.clone().lock_owned().await;
+            let mut writer_state = self.writer_state.clone().lock_owned().await;
             // There is no group if `sole` or `close` took the writer lock first: both commit the group.
-            let Some(Group { waiting }) = &seat.group else { return };
+            let Some(Group { waiting }) = &writer_state.group else { return };
             if waiting.len() == before || waiting.len() >= FULL_GROUP || look == MAX_GROUP_CHECKS {
-                return self.commit_group(&mut seat);
+                return self.commit_group(&mut writer_state);
             }
             before = waiting.len();
-            drop(seat);
+            drop(writer_state);
             // Without this, the task would queue up before the writers that are just arriving.
             tokio::task::yield_now().await;
         }
@@ -205,11 +205,11 @@ impl Writer {
     /// Commits the group, if there is one, notifies every writer in it of the outcome, and starts a checkpoint if one is due. The calling
     /// thread itself waits for the disk: switching to a blocking thread and back would take a considerable part of the time of a group. The
     /// runtime has one more thread for it (`cli`).
-    fn commit_group(&self, seat: &mut WriterState) {
-        if seat.group.is_some() {
+    fn commit_group(&self, writer_state: &mut WriterState) {
+        if writer_state.group.is_some() {
             wake_another();
-            seat.commit();
-            self.checkpoint_if_due(seat);
+            writer_state.commit();
+            self.checkpoint_if_due(writer_state);
         }
     }
 
@@ -217,7 +217,7 @@ impl Writer {
     pub async fn alone(&self, settings: &str) -> Result<ExclusiveTransaction> {
         let until = Instant::now() + WRITE_WAIT;
         let sole = self.sole().await?;
-        let file = sole.with(|seat| seat.file.clone());
+        let file = sole.with(|writer_state| writer_state.file.clone());
         file.check()?;
         let mut connection = open_writer(file.path())?;
         connection.execute_batch(settings)?;
@@ -229,9 +229,9 @@ impl Writer {
 
     /// Commits the open group and closes the connection. Later writes fail.
     pub async fn close(&self) {
-        let mut seat = self.seat.clone().lock_owned().await;
-        self.commit_group(&mut seat);
-        (seat.connection, seat.closed) = (None, true);
+        let mut writer_state = self.writer_state.clone().lock_owned().await;
+        self.commit_group(&mut writer_state);
+        (writer_state.connection, writer_state.closed) = (None, true);
     }
 }
 
@@ -359,18 +359,18 @@ impl ExclusiveTransaction {
 
 impl GroupMember {
     fn with<T>(&self, work: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
-        let mut seat = self.seat.lock().unwrap_or_else(PoisonError::into_inner);
-        if seat.group.is_none() {
+        let mut writer_state = self.writer_state.lock().unwrap_or_else(PoisonError::into_inner);
+        if writer_state.group.is_none() {
             return Err(taken_back());
         }
-        let connection = seat.connection()?;
+        let connection = writer_state.connection()?;
         let outcome = work(connection);
         let ended = connection.is_autocommit();
         if let Err(error) = &outcome {
-            seat.last_failure.note(error);
+            writer_state.last_failure.note(error);
             if ended {
                 // SQLite has rolled back the transaction, including the earlier turns of the group.
-                seat.abandon();
+                writer_state.abandon();
             }
         }
         outcome
@@ -408,16 +408,16 @@ impl GroupMember {
     /// Ends the turn, and waits until the group's commit has made it durable.
     pub async fn commit(mut self) -> Result<()> {
         let kept = {
-            let seat = self.seat.get_mut().unwrap_or_else(PoisonError::into_inner);
-            if seat.group.is_none() {
+            let writer_state = self.writer_state.get_mut().unwrap_or_else(PoisonError::into_inner);
+            if writer_state.group.is_none() {
                 return Err(taken_back());
             }
-            if !seat.references_hold()? {
+            if !writer_state.references_hold()? {
                 return Err(Error::ForeignKey("a row refers to one that is not there".to_owned()));
             }
-            seat.step("RELEASE turn")?;
+            writer_state.step("RELEASE turn")?;
             let (sender, kept) = oneshot::channel();
-            seat.group.as_mut().ok_or_else(taken_back)?.waiting.push(sender);
+            writer_state.group.as_mut().ok_or_else(taken_back)?.waiting.push(sender);
             kept
         };
         self.ended = true;
@@ -431,14 +431,14 @@ impl Drop for GroupMember {
         if self.ended {
             return;
         }
-        let seat = self.seat.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if seat.group.is_none() {
+        let writer_state = self.writer_state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if writer_state.group.is_none() {
             return;
         }
-        let undone = seat.connection().and_then(|connection| Ok(connection.execute_batch("ROLLBACK TO turn; RELEASE turn")?));
+        let undone = writer_state.connection().and_then(|connection| Ok(connection.execute_batch("ROLLBACK TO turn; RELEASE turn")?));
         if let Err(error) = undone {
             tracing::error!(%error, "a write could not be taken back; its whole group is");
-            seat.abandon();
+            writer_state.abandon();
         }
     }
 }

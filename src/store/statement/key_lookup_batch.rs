@@ -13,7 +13,7 @@ use crate::{
 pub(in crate::store) type RowsByKey = std::result::Result<Arc<HashMap<String, Row>>, Arc<Error>>;
 
 /// The batches of look-ups, by what is looked up and by whether the standby is read.
-pub(in crate::store) type LookupBatches = LookupBatcher<(LookupTarget, bool), RowsByKey>;
+pub(in crate::store) type KeyLookupBatcher = LookupBatcher<(LookupTarget, bool), RowsByKey>;
 
 /// The rows to look up by a key. Their first column is the key.
 #[derive(Clone, PartialEq, Eq, Hash)]

@@ -17,12 +17,12 @@ use crate::{
 impl Db {
     /// Returns the number of rows that PostgreSQL read for a page, including rows that it skipped; on SQLite the number of steps of its
     /// virtual machine.
-    pub(in crate::store) async fn page_visits<T: PagedRow>(&self, source: &PageSource<'_>, conditions: Sql, page: &PageRequest) -> u64 {
-        self.query_work(page_sql::<T>(source, conditions, page, None)).await
+    pub(in crate::store) async fn page_cost<T: PagedRow>(&self, source: &PageSource<'_>, conditions: Sql, page: &PageRequest) -> u64 {
+        self.query_cost(page_sql::<T>(source, conditions, page, None)).await
     }
 
-    /// [`Db::page_visits`] for any statement that reads.
-    pub(in crate::store) async fn query_work(&self, mut sql: Sql) -> u64 {
+    /// [`Db::page_cost`] for any statement that reads.
+    pub(in crate::store) async fn query_cost(&self, mut sql: Sql) -> u64 {
         if self.backend() == DbBackend::Sqlite {
             let file: Vec<String> = self
                 .all(Sql::fixed("PRAGMA database_list"), |cells| {

@@ -43,15 +43,15 @@ pub(in crate::store) enum DrivingCondition<'a> {
 
 /// If at most this number of tickets fulfils a condition, the statement reads them by the index of the condition instead of reading the
 /// list in order.
-const FEW_TICKETS: i64 = 200;
-/// [`FEW_TICKETS`] on PostgreSQL. Reading the list in order costs more per ticket there, since the index has no Bloom filters, and each row
+const FEW_ON_SQLITE: i64 = 200;
+/// [`FEW_ON_SQLITE`] on PostgreSQL. Reading the list in order costs more per ticket there, since the index has no Bloom filters, and each row
 /// has to be fetched.
 const FEW_ON_POSTGRES: i64 = 1000;
 
 /// The cost of looking up a ticket by its id, as a multiple of the cost of skipping it while the list is read in order. To skip a ticket,
 /// SQLite reads only the ticket's Bloom filters in the index; PostgreSQL has to fetch its row.
-const LOOKUP_COST: i64 = 40;
-const DEARER_ON_POSTGRES: i64 = 10;
+const LOOKUP_COST_ON_SQLITE: i64 = 40;
+const LOOKUP_COST_ON_POSTGRES: i64 = 10;
 
 impl Db {
     /// Returns the condition of the filter that the fewest tickets fulfil. `None`: more than `few` tickets fulfil each condition, or the
@@ -114,14 +114,14 @@ impl Db {
 
     /// Returns the greatest number of tickets that counts as few for a page.
     pub(in crate::store) fn few_tickets(&self) -> i64 {
-        if self.backend() == DbBackend::Sqlite { FEW_TICKETS } else { FEW_ON_POSTGRES }
+        if self.backend() == DbBackend::Sqlite { FEW_ON_SQLITE } else { FEW_ON_POSTGRES }
     }
 
     /// Returns the greatest number of tickets that counts as few for the total of a list of `listed` tickets. The rows of a list are read
     /// in sequence, whereas each of the few tickets costs a look-up of its own.
     pub(in crate::store) fn few_tickets_for_total(&self, listed: u64) -> i64 {
         // Each limit makes a different SQL text. So there are few limits: each is four times the previous limit.
-        let dearer = if self.backend() == DbBackend::Sqlite { LOOKUP_COST } else { DEARER_ON_POSTGRES };
+        let dearer = if self.backend() == DbBackend::Sqlite { LOOKUP_COST_ON_SQLITE } else { LOOKUP_COST_ON_POSTGRES };
         let mut few = self.few_tickets();
         while few.saturating_mul(4).saturating_mul(dearer) <= i64::try_from(listed).unwrap_or(i64::MAX) {
             few *= 4;

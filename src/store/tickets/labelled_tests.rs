@@ -290,7 +290,7 @@ async fn what_a_label_does_not_have_is_not_looked_at() {
         assert!(at.is_none_or(|at| plan[at - 1].starts_with("SCALAR SUBQUERY")), "{plan:?}");
         let mut conditions = db.ticket_conditions(store, &filter, ShownTickets::Open, NOW);
         let source = db.ticket_source(&filter, ShownTickets::Open, tests, None, &mut conditions);
-        db.page_visits::<Ticket>(&source, conditions, &page).await
+        db.page_cost::<Ticket>(&source, conditions, &page).await
     };
     for (tests, most) in [(&[][..], 800), (&tests, 4_500)] {
         let (front, far) = (visits(tests, None).await, visits(tests, Some(1_000)).await);
@@ -325,7 +325,7 @@ async fn what_a_label_does_not_have_is_not_looked_at() {
         let conditions = db.ticket_conditions(store, &filter, ShownTickets::Open, NOW);
         let sql = db.filtered_total_sql(&filter, ShownTickets::Open, &tests, None, conditions);
         assert_eq!(db.count(sql.clone()).await.unwrap(), 200);
-        db.query_work(sql).await
+        db.query_cost(sql).await
     };
     let (led, walked) = (total(&["fifth"]).await, total(&["fifth", "none"]).await);
     assert!(led * 3 < walked * 2, "{led} and {walked}");

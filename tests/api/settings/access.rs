@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{DEE, SettingsClient, WITHOUT_CREDENTIAL, grant, link, text};
+use super::{DEE, SettingsFixture, WITHOUT_CREDENTIAL, grant, link, text};
 use crate::{
     client::{Answer, Api, Call},
     contract,
@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// Returns every operation of the settings API that needs a credential.
-fn operations(plane: &SettingsClient) -> Vec<(String, String)> {
+fn operations(plane: &SettingsFixture) -> Vec<(String, String)> {
     let all = contract::settings(&plane.api).operations();
     assert!(all.len() >= 31, "{}", all.len());
     all.into_iter().filter(|one| !WITHOUT_CREDENTIAL.contains(&one.id.as_str())).map(|one| (one.method, one.path)).collect()
@@ -18,7 +18,7 @@ fn operations(plane: &SettingsClient) -> Vec<(String, String)> {
 
 /// Opens the session of a link; returns the cookie's name and value.
 #[track_caller]
-fn session(plane: &SettingsClient, user: &str) -> String {
+fn session(plane: &SettingsFixture, user: &str) -> String {
     let opened = open(plane, &link(&plane.desk, user));
     opened.ok();
     cookie(&opened)
@@ -31,17 +31,17 @@ fn cookie(opened: &Answer) -> String {
 }
 
 #[track_caller]
-fn open(plane: &SettingsClient, link: &str) -> Answer {
+fn open(plane: &SettingsFixture, link: &str) -> Answer {
     plane.api.raw("POST", "/settings/v1/session").json(json!({"link": link})).send()
 }
 
-fn with_cookie(plane: &SettingsClient, cookie: &str, method: &str, path: &str) -> Call {
+fn with_cookie(plane: &SettingsFixture, cookie: &str, method: &str, path: &str) -> Call {
     plane.api.raw(method, &format!("/settings/v1{path}")).header("cookie", cookie)
 }
 
 #[test]
 fn every_operation_refuses_requests_without_a_valid_credential() {
-    let plane = SettingsClient::open();
+    let plane = SettingsFixture::open();
     let session = session(&plane, ANN);
     let token_as_cookie = format!("counterpart_session={}", plane.token);
     let session_as_token = format!("Bearer {}", session.split('=').nth(1).unwrap_or_default());
@@ -64,7 +64,7 @@ fn every_operation_refuses_requests_without_a_valid_credential() {
 
 #[test]
 fn only_owners_and_admins_have_access() {
-    let plane = SettingsClient::open();
+    let plane = SettingsFixture::open();
     let agent = grant(&plane.desk, "token", BO);
     let before = plane.changes();
     for (method, path) in operations(&plane) {
@@ -88,7 +88,7 @@ fn only_owners_and_admins_have_access() {
 
 #[test]
 fn a_lost_role_takes_effect_on_the_next_request() {
-    let plane = SettingsClient::open();
+    let plane = SettingsFixture::open();
     let token = grant(&plane.desk, "token", DEE);
     let session = session(&plane, DEE);
     plane.call_as(&token, "GET", "/keys").send().ok();
@@ -103,7 +103,7 @@ fn a_lost_role_takes_effect_on_the_next_request() {
 
 #[test]
 fn a_link_opens_one_session() {
-    let plane = SettingsClient::open();
+    let plane = SettingsFixture::open();
     let link = link(&plane.desk, ANN);
     let opened = open(&plane, &link);
     let data = opened.ok();
@@ -135,7 +135,7 @@ fn a_link_opens_one_session() {
 
 #[test]
 fn a_link_used_many_times_at_once_opens_one_session() {
-    let plane = SettingsClient::open();
+    let plane = SettingsFixture::open();
     let link = link(&plane.desk, ANN);
     let entered: usize = std::thread::scope(|scope| {
         let tries: Vec<_> = (0..12).map(|_| scope.spawn(|| usize::from(open(&plane, &link).status == 200))).collect();
@@ -146,7 +146,7 @@ fn a_link_used_many_times_at_once_opens_one_session() {
 
 #[test]
 fn links_sessions_and_tokens_expire() {
-    let plane = SettingsClient::open();
+    let plane = SettingsFixture::open();
     let (link, session) = (link(&plane.desk, ANN), session(&plane, ANN));
     let later = |kind: &str, millis: i64| {
         plane.desk.server.database.sql(&format!("update grants set expires_at = expires_at - {millis} where kind = '{kind}'"));
@@ -166,7 +166,7 @@ fn links_sessions_and_tokens_expire() {
 
 #[test]
 fn sessions_and_tokens_can_be_ended_and_revoked() {
-    let plane = SettingsClient::open();
+    let plane = SettingsFixture::open();
     let (session, other) = (session(&plane, ANN), session(&plane, ANN));
     let ended = with_cookie(&plane, &session, "DELETE", "/session").header("sec-fetch-site", "same-origin").send();
     ended.ok();
@@ -183,7 +183,7 @@ fn sessions_and_tokens_can_be_ended_and_revoked() {
 
 #[test]
 fn another_site_cannot_change_anything_with_a_session_cookie() {
-    let plane = SettingsClient::open();
+    let plane = SettingsFixture::open();
     let session = session(&plane, ANN);
     let host = plane.api.address.clone();
     let before = plane.changes();
@@ -221,7 +221,7 @@ fn another_site_cannot_change_anything_with_a_session_cookie() {
 
 #[test]
 fn a_token_gives_no_access_to_another_store() {
-    let plane = SettingsClient::open();
+    let plane = SettingsFixture::open();
     let (key, _) = plane.key(&["labels:read"]);
     let hook = plane.post("/webhooks", json!({"url": "https://example.com/"})).ok()["webhook"]["id"].clone();
     let stranger = plane.desk.server.database.ask(
@@ -255,7 +255,7 @@ fn a_token_gives_no_access_to_another_store() {
 
 #[test]
 fn credentials_are_listed_without_their_secrets_and_ended_one_by_one() {
-    let plane = SettingsClient::open();
+    let plane = SettingsFixture::open();
     let session = session(&plane, DEE);
     let narrow = plane.desk.server.database.run(&["settings", "token", "--store", "desk", "--user", DEE, "--can", "events"]);
     let unused = link(&plane.desk, BO);

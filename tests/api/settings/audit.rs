@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::{SettingsClient, grant, text};
+use super::{SettingsFixture, grant, text};
 use crate::fixture::{ANN, BO};
 
 #[test]
 fn every_change_is_recorded_with_its_author() {
-    let plane = SettingsClient::open();
+    let plane = SettingsFixture::open();
     let before = plane.changes();
     let (key, _) = plane.key(&["labels:read"]);
     let call = plane.call("PATCH", "/keys").header("x-request-id", "req-1").json(json!({"keyId": key, "name": "Renamed"}));
@@ -62,7 +62,7 @@ fn every_change_is_recorded_with_its_author() {
 
 #[test]
 fn the_audit_log_is_paginated_and_filtered() {
-    let plane = SettingsClient::open();
+    let plane = SettingsFixture::open();
     for _ in 0..5 {
         plane.key(&["labels:read"]);
     }

@@ -2,17 +2,17 @@
 
 use serde_json::{Value, json};
 
-use super::{SettingsClient, text};
+use super::{SettingsFixture, text};
 
 const URL: &str = "https://bridge.example.com/line";
 
-fn put(plane: &SettingsClient, body: Value) -> crate::client::Answer {
+fn put(plane: &SettingsFixture, body: Value) -> crate::client::Answer {
     plane.call("PUT", "/accounts/bridge").json(body).send()
 }
 
 #[test]
 fn a_bridge_is_set_moved_rotated_and_removed() {
-    let plane = SettingsClient::open();
+    let plane = SettingsFixture::open();
     let before = plane.changes();
     assert_eq!(plane.get("/accounts/bridge").send().ok(), json!([]));
     let made = put(&plane, json!({"accountId": "acc-line", "url": URL})).ok();
@@ -34,7 +34,7 @@ fn a_bridge_is_set_moved_rotated_and_removed() {
 
 #[test]
 fn an_invalid_bridge_is_refused() {
-    let plane = SettingsClient::open();
+    let plane = SettingsFixture::open();
     let before = plane.changes();
     put(&plane, json!({"accountId": "nope", "url": URL})).fails(404);
     for (body, field) in [

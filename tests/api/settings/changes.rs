@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fs, thread, time::Duration};
 
 use serde_json::{Value, json};
 
-use super::{SettingsClient, text};
+use super::{SettingsFixture, text};
 use crate::fixture::line;
 
 /// The kinds of records, parents first.
@@ -29,7 +29,7 @@ fn rows(value: &Value) -> Vec<Value> {
 }
 
 /// Reads a snapshot page by page. Returns the `after` of its first page, and the number of records of each kind.
-fn snapshot(plane: &SettingsClient) -> (i64, BTreeMap<String, usize>) {
+fn snapshot(plane: &SettingsFixture) -> (i64, BTreeMap<String, usize>) {
     let (mut start, mut counts) = (None, BTreeMap::new());
     for kind in KINDS {
         let mut after: Option<String> = None;
@@ -55,7 +55,7 @@ fn snapshot(plane: &SettingsClient) -> (i64, BTreeMap<String, usize>) {
 
 #[test]
 fn a_feed_of_events_waits_and_selects_kinds() {
-    let plane = SettingsClient::open();
+    let plane = SettingsFixture::open();
     let desk = &plane.desk;
     assert_eq!(plane.get("/events").query("wait", 1).send().ok(), json!([]));
     for bad in ["31", "-1", "1.5", "x", ""] {
@@ -94,7 +94,7 @@ fn a_feed_of_events_waits_and_selects_kinds() {
 
 #[test]
 fn requests_that_wait_end_with_the_server() {
-    let plane = SettingsClient::open();
+    let plane = SettingsFixture::open();
     let call = plane.get("/events").query("wait", 30);
     let waiting = thread::spawn(move || call.exchange());
     thread::sleep(Duration::from_millis(500));
@@ -105,7 +105,7 @@ fn requests_that_wait_end_with_the_server() {
 
 #[test]
 fn every_change_of_a_record_is_in_the_feed() {
-    let plane = SettingsClient::open();
+    let plane = SettingsFixture::open();
     let desk = &plane.desk;
     plane.get("/changes").query("after", 0).send().fails(410);
     plane.get("/changes").send().refuses("after");
@@ -175,7 +175,7 @@ fn every_change_of_a_record_is_in_the_feed() {
 
 #[test]
 fn a_copy_is_equal_to_an_export() {
-    let plane = SettingsClient::open();
+    let plane = SettingsFixture::open();
     let (desk, database) = (&plane.desk, &plane.desk.server.database);
     let (file, url) = (database.folder().join("copy.ndjson"), format!("http://{}", desk.server.address));
     let to = file.to_string_lossy().into_owned();

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::SettingsClient;
+use super::SettingsFixture;
 use crate::{
     client::Api,
     fixture::{ANN, desk},
@@ -131,7 +131,7 @@ fn is_locked(database: &Database) -> bool {
 
 #[test]
 fn a_server_without_a_sandbox_shows_real_time() {
-    let plane = SettingsClient::open();
+    let plane = SettingsFixture::open();
     let shown = plane.get("/clock").send().ok();
     assert_eq!(shown["sandbox"], false);
     let to = plus_days(&shown["now"], 1);

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::SettingsClient;
+use super::SettingsFixture;
 use crate::{
     REV_A,
     fixture::{ANN, line, message},
@@ -17,7 +17,7 @@ fn now() -> i64 {
 }
 
 /// Inserts a pending draft that was made `ago` milliseconds ago. `seen` is the newest message of its conversation at that time.
-fn draft(plane: &SettingsClient, id: &str, ago: i64, operation: &str, body: &Value, seen: Option<&str>) {
+fn draft(plane: &SettingsFixture, id: &str, ago: i64, operation: &str, body: &Value, seen: Option<&str>) {
     let mut content = body.clone();
     content["operation"] = operation.into();
     let nullable = |value: Option<&str>| value.map_or("NULL".to_owned(), |value| format!("'{value}'"));
@@ -41,7 +41,7 @@ fn ids(drafts: &Value) -> Vec<&str> {
 
 #[test]
 fn a_draft_is_edited_and_released_once() {
-    let plane = SettingsClient::open();
+    let plane = SettingsFixture::open();
     draft(&plane, "d-1", 1000, "sendTextMessage", &to_free("Hi"), Some("m-1"));
     let before = plane.changes();
     let listed = plane.get("/drafts").send().ok();
@@ -90,7 +90,7 @@ fn a_draft_is_edited_and_released_once() {
 
 #[test]
 fn a_newer_message_of_the_contact_has_to_be_confirmed() {
-    let plane = SettingsClient::open();
+    let plane = SettingsFixture::open();
     draft(&plane, "d-1", 1000, "sendTextMessage", &to_free("Hi"), None);
     let refused = plane.post("/drafts/release", json!({"draftId": "d-1"}));
     refused.fails(409);
@@ -101,7 +101,7 @@ fn a_newer_message_of_the_contact_has_to_be_confirmed() {
 
 #[test]
 fn the_messages_before_a_draft_are_listed_newest_first() {
-    let plane = SettingsClient::open();
+    let plane = SettingsFixture::open();
     draft(&plane, "d-1", 1000, "sendTextMessage", &to_free("Hi"), Some("m-1"));
     let letter = json!({"accountId": "acc-ann", "to": [{"email": "mia@example.com"}], "subject": "Order 7", "text": "It is on its way."});
     draft(&plane, "d-2", 1000, "sendEmailNew", &letter, None);
@@ -119,7 +119,7 @@ fn the_messages_before_a_draft_are_listed_newest_first() {
 
 #[test]
 fn a_draft_whose_message_is_refused_stays_pending() {
-    let plane = SettingsClient::open();
+    let plane = SettingsFixture::open();
     // The contact of this conversation has never written.
     let body = json!({"conversationId": "conv-wa", "text": "Hi"});
     draft(&plane, "d-1", 1000, "sendTextMessage", &body, None);
@@ -130,7 +130,7 @@ fn a_draft_whose_message_is_refused_stays_pending() {
 
 #[test]
 fn a_discarded_and_an_expired_draft_are_not_sent() {
-    let plane = SettingsClient::open();
+    let plane = SettingsFixture::open();
     draft(&plane, "d-old", SEVEN_DAYS, "sendTextMessage", &to_free("Hi"), Some("m-1"));
     draft(&plane, "d-1", 1000, "sendTextMessage", &to_free("Hi"), Some("m-1"));
     plane.call("DELETE", "/drafts").send().refuses("draftId");
@@ -149,7 +149,7 @@ fn a_discarded_and_an_expired_draft_are_not_sent() {
 
 #[test]
 fn drafts_are_listed_in_pages_the_newest_first() {
-    let plane = SettingsClient::open();
+    let plane = SettingsFixture::open();
     for i in 0..5 {
         draft(&plane, &format!("d-{i}"), 1000 * i, "sendTextMessage", &to_free("Hi"), Some("m-1"));
     }
@@ -170,7 +170,7 @@ fn drafts_are_listed_in_pages_the_newest_first() {
 
 #[test]
 fn a_draft_of_an_operation_that_only_the_other_revision_has_can_be_released() {
-    let plane = SettingsClient::open();
+    let plane = SettingsFixture::open();
     let body = json!({"accountId": "acc-ann", "to": [{"email": "mia@example.com"}], "subject": "Order 7", "text": "It is on its way."});
     draft(&plane, "d-1", 1000, "sendEmailNew", &body, None);
     assert_eq!(plane.get("/drafts").send().ok()[0]["accountId"], "acc-ann");
@@ -189,7 +189,7 @@ fn a_draft_of_an_operation_that_only_the_other_revision_has_can_be_released() {
 
 #[test]
 fn an_export_leaves_drafts_out() {
-    let plane = SettingsClient::open();
+    let plane = SettingsFixture::open();
     let export = || plane.desk.server.database.run(&["export", "--store", "desk"]);
     let before = export();
     draft(&plane, "d-1", 1000, "sendTextMessage", &to_free("Hi"), Some("m-1"));

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::{SettingsClient, WITHOUT_CREDENTIAL, text};
+use super::{SettingsFixture, WITHOUT_CREDENTIAL, text};
 use crate::{contract, fixture::ANN};
 
 const GRANTS: [&str; 7] = ["events", "inbound", "keys", "webhooks", "team", "audit", "all"];
@@ -61,13 +61,13 @@ const OPERATIONS: [(&str, &[&str]); 8] = [
     ("", &["openSession", "sendLink", "getSession", "endSession", "getClock"]),
 ];
 
-fn token(plane: &SettingsClient, can: &str) -> String {
+fn token(plane: &SettingsFixture, can: &str) -> String {
     plane.desk.server.database.run(&["settings", "token", "--store", "desk", "--user", ANN, "--can", can])
 }
 
 #[test]
 fn every_operation_has_the_grant_of_this_table() {
-    let plane = SettingsClient::open();
+    let plane = SettingsFixture::open();
     let of = |grant: &'static str, ids: &'static [&str]| ids.iter().map(move |id| ((*id).to_owned(), grant.to_owned()));
     let expected: BTreeMap<String, String> = OPERATIONS.into_iter().flat_map(|(grant, ids)| of(grant, ids)).collect();
     let mut found = BTreeMap::new();
@@ -82,7 +82,7 @@ fn every_operation_has_the_grant_of_this_table() {
 
 #[test]
 fn an_operation_accepts_its_grant_and_refuses_every_other() {
-    let plane = SettingsClient::open();
+    let plane = SettingsFixture::open();
     let tokens = GRANTS.map(|grant| (grant, token(&plane, grant)));
     let mut operations = contract::settings(&plane.api).operations();
     // Ending the session comes last, since it ends the token.
@@ -115,7 +115,7 @@ fn an_operation_accepts_its_grant_and_refuses_every_other() {
 
 #[test]
 fn a_token_says_what_it_can_do() {
-    let plane = SettingsClient::open();
+    let plane = SettingsFixture::open();
     let database = &plane.desk.server.database;
     let make = |can: &str| {
         let printed = database.run(&["settings", "token", "--store", "desk", "--user", ANN, "--can", can, "--json"]);

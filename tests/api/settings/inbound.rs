@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use super::SettingsClient;
+use super::SettingsFixture;
 use crate::{
     client::Answer,
     fixture::with,
@@ -18,7 +18,7 @@ const ALBUMS: usize = 20;
 
 #[test]
 fn an_album_is_one_thread_whatever_isolation_is_the_databases_default() {
-    let plane = SettingsClient::open();
+    let plane = SettingsFixture::open();
     let database = &plane.desk.server.database;
     let defaults = match &database.postgres {
         Some((_, name)) => ["read committed", "repeatable read", "serializable"]
@@ -147,7 +147,7 @@ fn inbox() -> Vec<Value> {
 }
 
 /// Asserts that each sender has one conversation, which has each message once.
-fn holds_all(plane: &SettingsClient, answers: &[Value]) {
+fn holds_all(plane: &SettingsFixture, answers: &[Value]) {
     let duplicates = answers.iter().filter(|answer| answer["duplicate"] == true).count();
     assert_eq!((answers.len(), duplicates), (MESSAGES + MESSAGES / 10, MESSAGES / 10));
     let mut messages: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
@@ -170,7 +170,7 @@ fn holds_all(plane: &SettingsClient, answers: &[Value]) {
 
 #[test]
 fn realistic_messages_over_a_bridge_are_all_accepted_and_stored() {
-    let plane = SettingsClient::open();
+    let plane = SettingsFixture::open();
     let messages = inbox();
     let answers: Vec<Value> = messages
         .chunks(8)
@@ -184,7 +184,7 @@ fn realistic_messages_over_a_bridge_are_all_accepted_and_stored() {
 
 #[test]
 fn realistic_messages_on_the_command_line_are_all_accepted_and_stored() {
-    let plane = SettingsClient::open();
+    let plane = SettingsFixture::open();
     let database = &plane.desk.server.database;
     let file = database.folder().join("inbox.ndjson");
     let text: String = inbox().iter().map(|message| format!("{message}\n")).collect();

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::SettingsClient;
+use super::SettingsFixture;
 use crate::{
     fixture::{ANN, BO, SHUT},
     writes::acknowledged,
@@ -10,13 +10,13 @@ use crate::{
 
 const LATER: &str = "2098-01-01T00:00:00.000Z";
 
-fn kinds(plane: &SettingsClient) -> Vec<String> {
+fn kinds(plane: &SettingsFixture) -> Vec<String> {
     plane.desk.kinds()
 }
 
 #[test]
 fn a_ticket_is_unassigned() {
-    let plane = SettingsClient::open();
+    let plane = SettingsFixture::open();
     let before = plane.changes();
     let answer = plane.post("/tickets/unassign", json!({"ticketId": "t-set"})).ok();
     assert_eq!((&answer["id"], &answer["isOpen"], answer.get("assigneeUserId")), (&json!("t-set"), &json!(true), None));
@@ -32,7 +32,7 @@ fn a_ticket_is_unassigned() {
 
 #[test]
 fn a_ticket_is_snoozed_and_unsnoozed() {
-    let plane = SettingsClient::open();
+    let plane = SettingsFixture::open();
     let open = || plane.desk.post("/tickets/list", json!({})).query("pageSize", 50).send().ids();
     assert!(open().contains(&"t-free".to_owned()));
     let shown = plane.post("/tickets/snooze", json!({"ticketId": "t-free", "until": "2098-01-01T07:00:00+07:00"})).ok();
@@ -58,7 +58,7 @@ fn a_ticket_is_snoozed_and_unsnoozed() {
 
 #[test]
 fn the_ai_hands_a_conversation_over() {
-    let plane = SettingsClient::open();
+    let plane = SettingsFixture::open();
     plane.post("/conversations/escalate", json!({"conversationId": "conv-free", "reason": " ลูกค้าต้องการคน "})).is(acknowledged());
     plane.post("/conversations/escalate", json!({"conversationId": "conv-bare"})).is(acknowledged());
     let events = plane.desk.events();
@@ -74,7 +74,7 @@ fn the_ai_hands_a_conversation_over() {
 
 #[test]
 fn a_repeated_request_is_answered_as_before() {
-    let plane = SettingsClient::open();
+    let plane = SettingsFixture::open();
     for (path, body) in [
         ("/conversations/escalate", json!({"conversationId": "conv-free"})),
         ("/tickets/unassign", json!({"ticketId": "t-set"})),
@@ -93,14 +93,14 @@ fn a_repeated_request_is_answered_as_before() {
 
 #[test]
 fn a_missing_ticket_cannot_be_snoozed_or_unsnoozed() {
-    let plane = SettingsClient::open();
+    let plane = SettingsFixture::open();
     plane.post("/tickets/snooze", json!({"ticketId": "nope", "until": LATER})).fails(404);
     plane.post("/tickets/unsnooze", json!({"ticketId": "nope"})).fails(404);
 }
 
 #[test]
 fn a_bridge_delivers_inbound_messages() {
-    let plane = SettingsClient::open();
+    let plane = SettingsFixture::open();
     let message = json!({
         "accountId": "acc-line", "referenceId": "U-new", "externalId": "x-1", "sender": {"id": "U1", "name": "มะลิ"},
         "text": "สวัสดี", "images": ["https://cdn.example/1.png"], "sentAt": "2025-06-01T10:00:00+07:00",
@@ -144,7 +144,7 @@ fn a_bridge_delivers_inbound_messages() {
 
 #[test]
 fn a_whatsapp_thread_is_one_however_its_phone_is_spelled() {
-    let plane = SettingsClient::open();
+    let plane = SettingsFixture::open();
     let mut conversations = Vec::new();
     for (n, reference) in
         ["66899990001", "66899990001@s.whatsapp.net", "+66899990001", "0066899990001", "tel:+66-89-999-0001"].iter().enumerate()
@@ -164,7 +164,7 @@ fn a_whatsapp_thread_is_one_however_its_phone_is_spelled() {
 
 #[test]
 fn a_message_is_accepted_without_its_unusable_parts() {
-    let plane = SettingsClient::open();
+    let plane = SettingsFixture::open();
     let message = json!({
         "accountId": "acc-ann", "referenceId": "<1@example.com>", "externalId": "x-1", "sender": {"id": "U1", "name": "a\u{0}b"}, "text": "x",
         "emailSubject": "Your order\r\n of yesterday", "sentAt": LATER,

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{SettingsClient, text};
+use super::{SettingsFixture, text};
 use crate::{
     fixture::{BO, GHOST},
     harness::ALL_SCOPES,
@@ -10,7 +10,7 @@ use crate::{
 
 #[test]
 fn a_secret_is_shown_once() {
-    let plane = SettingsClient::open();
+    let plane = SettingsFixture::open();
     let made = plane.post("/keys", json!({"name": "Nightly sync", "scopes": ["tickets:write", "labels:read"], "userId": BO})).ok();
     let secret = text(&made["secret"]);
     assert!(secret.starts_with("cp_") && secret.len() == 43, "{secret}");
@@ -31,7 +31,7 @@ fn a_secret_is_shown_once() {
 
 #[test]
 fn a_key_has_the_life_cycle_of_section_3_2() {
-    let plane = SettingsClient::open();
+    let plane = SettingsFixture::open();
     let (id, first) = plane.key(&["tickets:read", "labels:read"]);
     let answers = |secret: &str, path: &str| plane.desk.api.with_key(secret).get(path).send().status;
     assert_eq!((answers(&first, "/labels"), answers(&first, "/users")), (200, 403));
@@ -66,7 +66,7 @@ fn a_key_has_the_life_cycle_of_section_3_2() {
 
 #[test]
 fn an_invalid_key_is_not_created() {
-    let plane = SettingsClient::open();
+    let plane = SettingsFixture::open();
     let before = (plane.get("/keys").send().ids(), plane.changes());
     let (id, scopes) = (&before.0[0], json!(["labels:read"]));
     for (body, field) in [
@@ -113,7 +113,7 @@ fn an_invalid_key_is_not_created() {
 
 #[test]
 fn the_command_line_and_the_plane_see_the_same_keys() {
-    let plane = SettingsClient::open();
+    let plane = SettingsFixture::open();
     let (id, secret) = plane.key(&["labels:read"]);
     let listed = plane.desk.server.database.run(&["key", "list", "--store", "desk"]);
     let line = listed.lines().find(|line| line.contains(&id)).unwrap_or_else(|| panic!("no {id} in {listed}"));

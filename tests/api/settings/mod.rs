@@ -1,4 +1,4 @@
-//! Tests of the settings API: access to it, and everything that can be changed there. Each test has a separate server ([`SettingsClient`]).
+//! Tests of the settings API: access to it, and everything that can be changed there. Each test has a separate server ([`SettingsFixture`]).
 //! Every response goes through the same check as responses of the contract, against the document of the settings API.
 
 mod access;
@@ -24,7 +24,7 @@ use crate::{
     client::{Answer, Api, Call},
     fixture::{ANN, desk, line, two},
     harness::Settings,
-    writes::StoreServer,
+    writes::WriteFixture,
 };
 
 /// The operations that need no credential, since their callers have no session yet.
@@ -34,14 +34,14 @@ pub const WITHOUT_CREDENTIAL: [&str; 2] = ["openSession", "sendLink"];
 pub const DEE: &str = "0a000000-0000-4000-8000-000000000005";
 
 /// The settings API of a store, and an owner with a token.
-pub struct SettingsClient {
-    pub desk: StoreServer,
+pub struct SettingsFixture {
+    pub desk: WriteFixture,
     pub token: String,
     /// Sends a request without any credential.
     pub api: Api,
 }
 
-impl SettingsClient {
+impl SettingsFixture {
     pub fn open() -> Self {
         Self::with(&[])
     }
@@ -56,7 +56,7 @@ impl SettingsClient {
             ),
             line("user", json!({"id": "seat-invited", "email": "new@example.com", "createdAt": "2025-01-06T00:00:00.000Z"})),
         ]);
-        let desk = StoreServer::with_settings(&[("desk", lines), ("two", two())], settings);
+        let desk = WriteFixture::with_settings(&[("desk", lines), ("two", two())], settings);
         let token = grant(&desk, "token", ANN);
         let api = desk.api.anonymous();
         Self { desk, token, api }
@@ -117,13 +117,13 @@ impl SettingsClient {
 
 /// Runs `settings link` or `settings token` for a user of the store; returns the output.
 #[track_caller]
-pub fn grant(desk: &StoreServer, kind: &str, user: &str) -> String {
+pub fn grant(desk: &WriteFixture, kind: &str, user: &str) -> String {
     desk.server.database.run(&["settings", kind, "--store", "desk", "--user", user])
 }
 
 /// Creates a link for a user; returns its secret.
 #[track_caller]
-pub fn link(desk: &StoreServer, user: &str) -> String {
+pub fn link(desk: &WriteFixture, user: &str) -> String {
     let printed = grant(desk, "link", user);
     printed.strip_prefix("http://127.0.0.1:8080/settings#link=").unwrap_or_else(|| panic!("not a link: {printed}")).to_owned()
 }

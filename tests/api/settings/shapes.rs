@@ -2,12 +2,12 @@
 
 use serde_json::json;
 
-use super::SettingsClient;
+use super::SettingsFixture;
 use crate::contract;
 
 #[test]
 fn malformed_bodies_are_refused_by_every_operation_and_change_nothing() {
-    let plane = SettingsClient::open();
+    let plane = SettingsFixture::open();
     let before = plane.changes();
     plane.desk.assert_unchanged(|| {
         for operation in contract::settings(&plane.api).operations() {
@@ -28,7 +28,7 @@ fn malformed_bodies_are_refused_by_every_operation_and_change_nothing() {
 
 #[test]
 fn unknown_paths_and_wrong_methods_are_distinguished() {
-    let plane = SettingsClient::open();
+    let plane = SettingsFixture::open();
     for path in ["/nope", "/keys/", "/keys/rotate/x", ""] {
         plane.get(path).send().fails(404);
     }
@@ -45,7 +45,7 @@ fn unknown_paths_and_wrong_methods_are_distinguished() {
 
 #[test]
 fn the_settings_page_loads_nothing_from_other_hosts() {
-    let plane = SettingsClient::open();
+    let plane = SettingsFixture::open();
     let page = plane.api.raw("GET", "/settings").exchange();
     let policy = page.header("content-security-policy").unwrap_or_default();
     assert!(

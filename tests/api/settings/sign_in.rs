@@ -10,7 +10,7 @@ use std::{
 
 use serde_json::json;
 
-use super::SettingsClient;
+use super::SettingsFixture;
 use crate::{
     client::{Answer, Api},
     endpoint::until,
@@ -61,8 +61,8 @@ impl Drop for SmtpServer {
     }
 }
 
-fn plane(url: &str) -> SettingsClient {
-    let plane = SettingsClient::with(&[
+fn plane(url: &str) -> SettingsFixture {
+    let plane = SettingsFixture::with(&[
         ("COUNTERPART_SMTP_URL", url),
         ("COUNTERPART_MAIL_FROM", "Inbox <inbox@example.com>"),
         ("COUNTERPART_PUBLIC_URL", "https://inbox.example.com/"),
@@ -71,11 +71,11 @@ fn plane(url: &str) -> SettingsClient {
     plane
 }
 
-fn ask(plane: &SettingsClient, email: &str) -> Answer {
+fn ask(plane: &SettingsFixture, email: &str) -> Answer {
     plane.api.raw("POST", "/settings/v1/session/link").json(json!({"email": email})).send()
 }
 
-fn open(plane: &SettingsClient, link: &str) -> Answer {
+fn open(plane: &SettingsFixture, link: &str) -> Answer {
     plane.api.raw("POST", "/settings/v1/session").json(json!({"link": link})).send()
 }
 
@@ -213,6 +213,6 @@ fn requests_are_checked_and_an_smtp_server_that_is_away_harms_nothing() {
     assert!(!log.to_lowercase().contains("ann@example.com") && !log.contains("cps_"), "{log}");
     plane.get("/session").send().ok();
 
-    let complaint = ask(&SettingsClient::open(), "ann@example.com").fails(409);
+    let complaint = ask(&SettingsFixture::open(), "ann@example.com").fails(409);
     assert!(complaint.contains("--smtp-url"), "{complaint}");
 }

@@ -8,7 +8,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use serde_json::{Value, json};
 use sha2::Sha256;
 
-use super::{SettingsClient, text};
+use super::{SettingsFixture, text};
 use crate::{client::Call, fixture::ANN};
 
 #[expect(clippy::disallowed_methods, reason = "the signed request goes to a server with the real clock")]
@@ -20,7 +20,7 @@ fn message(account: &str, id: &str) -> Value {
     json!({"storeId": "desk", "accountId": account, "referenceId": "thread", "externalId": id, "sender": {"id": "u"}, "text": "hello"})
 }
 
-fn signed(plane: &SettingsClient, secret: &str, id: &str, time: u64, body: &Value) -> Call {
+fn signed(plane: &SettingsFixture, secret: &str, id: &str, time: u64, body: &Value) -> Call {
     let key = BASE64.decode(secret.strip_prefix("whsec_").expect("a secret's form")).expect("a secret's form");
     let mut mac = Hmac::<Sha256>::new_from_slice(&key).expect("any length");
     mac.update(format!("{id}.{time}.{body}").as_bytes());
@@ -29,14 +29,14 @@ fn signed(plane: &SettingsClient, secret: &str, id: &str, time: u64, body: &Valu
     call.header("webhook-signature", &signature).header("content-type", "application/json").bytes(body.to_string())
 }
 
-fn bridge(plane: &SettingsClient, account: &str) -> String {
+fn bridge(plane: &SettingsFixture, account: &str) -> String {
     let set = plane.call("PUT", "/accounts/bridge").json(json!({"accountId": account, "url": "https://example.com/send"})).send();
     text(&set.ok()["secret"])
 }
 
 #[test]
 fn a_signed_message_needs_no_token() {
-    let plane = SettingsClient::open();
+    let plane = SettingsFixture::open();
     let (secret, other) = (bridge(&plane, "acc-line"), bridge(&plane, "acc-ann"));
     let (before, time) = (plane.changes(), now());
     let body = message("acc-line", "x-1");
@@ -74,7 +74,7 @@ fn a_signed_message_needs_no_token() {
 
 #[test]
 fn a_token_brings_messages_into_its_own_store_alone() {
-    let plane = SettingsClient::open();
+    let plane = SettingsFixture::open();
     let token = plane.desk.server.database.run(&["settings", "token", "--store", "desk", "--user", ANN, "--can", "inbound"]);
     let post = |body: Value| plane.call_as(&token, "POST", "/messages").json(body).send();
     post(message("acc-line", "x-1")).ok();
@@ -92,7 +92,7 @@ fn a_token_brings_messages_into_its_own_store_alone() {
 
 #[test]
 fn refused_signatures_count_against_their_address() {
-    let plane = SettingsClient::with(&[("COUNTERPART_RATE_LIMIT", "1/s")]);
+    let plane = SettingsFixture::with(&[("COUNTERPART_RATE_LIMIT", "1/s")]);
     let secret = format!("whsec_{}", BASE64.encode([7; 32]));
     let status = |n: usize| signed(&plane, &secret, "m", now(), &message("acc-line", &n.to_string())).exchange().status;
     assert_eq!(status(0), 401);

@@ -4,23 +4,23 @@ use std::thread;
 
 use serde_json::{Value, json};
 
-use super::{DEE, SettingsClient, grant};
+use super::{DEE, SettingsFixture, grant};
 use crate::{
     REV_A,
     fixture::{ANN, BO, CAT, GHOST},
 };
 
-fn set(plane: &SettingsClient, account: &str, users: &[&str]) -> crate::client::Answer {
+fn set(plane: &SettingsFixture, account: &str, users: &[&str]) -> crate::client::Answer {
     plane.call("PUT", "/accounts/users").json(json!({"accountId": account, "userIds": users})).send()
 }
 
-fn assignee(plane: &SettingsClient, ticket: &str) -> Option<String> {
+fn assignee(plane: &SettingsFixture, ticket: &str) -> Option<String> {
     plane.desk.ticket(ticket).get("assigneeUserId").and_then(Value::as_str).map(str::to_owned)
 }
 
 #[test]
 fn a_removed_user_loses_tickets_keys_and_sessions() {
-    let plane = SettingsClient::open();
+    let plane = SettingsFixture::open();
     let desk = &plane.desk;
     desk.server
         .database
@@ -61,7 +61,7 @@ fn a_removed_user_loses_tickets_keys_and_sessions() {
 
 #[test]
 fn the_last_owner_cannot_be_removed() {
-    let plane = SettingsClient::open();
+    let plane = SettingsFixture::open();
     plane.call("DELETE", "/users").query("id", "seat-cat").send().ok();
     let dee = grant(&plane.desk, "token", DEE);
     let message = plane.call("DELETE", "/users").query("id", "seat-ann").send().fails(409);
@@ -74,7 +74,7 @@ fn the_last_owner_cannot_be_removed() {
 #[test]
 fn of_two_owners_who_remove_each_other_one_stays() {
     for _ in 0..3 {
-        let plane = SettingsClient::open();
+        let plane = SettingsFixture::open();
         let cat = grant(&plane.desk, "token", CAT);
         let statuses = thread::scope(|scope| {
             let one = scope.spawn(|| plane.call("DELETE", "/users").query("id", "seat-cat").exchange().status);
@@ -90,7 +90,7 @@ fn of_two_owners_who_remove_each_other_one_stays() {
 
 #[test]
 fn users_who_lose_access_to_an_account_lose_its_tickets() {
-    let plane = SettingsClient::open();
+    let plane = SettingsFixture::open();
     let listed = plane.get("/accounts").send().ok();
     let users = |account: &str| {
         let all = plane.get("/accounts").send().ok();
@@ -131,7 +131,7 @@ fn no_ticket_stays_with_a_user_who_is_removed_at_the_same_moment() {
         return;
     }
     for round in 0..4 {
-        let plane = SettingsClient::open();
+        let plane = SettingsFixture::open();
         let tickets = ["t-free", "t-set", "t-ahead", "t-asleep"];
         thread::scope(|scope| {
             for ticket in tickets {
@@ -162,7 +162,7 @@ fn no_ticket_stays_with_a_user_who_is_removed_at_the_same_moment() {
 
 #[test]
 fn removing_a_user_unassigns_many_tickets_at_once() {
-    let plane = SettingsClient::open();
+    let plane = SettingsFixture::open();
     plane.desk.server.database.sql(&format!(
         "INSERT INTO conversations (store_id, id, channel, account_id, contact_id, display_name, reference_id, label_ids, label_marks, is_spam, \
          unread_count, message_count, sort_at, created_at, updated_at) \

@@ -3,20 +3,20 @@
 
 use serde_json::{Value, json};
 
-use super::SettingsClient;
+use super::SettingsFixture;
 use crate::{client::Answer, harness::SIMULATED, writes::acknowledged};
 
-fn listed(plane: &SettingsClient, state: &str) -> Vec<Value> {
+fn listed(plane: &SettingsFixture, state: &str) -> Vec<Value> {
     plane.get("/messages/undelivered").query("state", state).send().ok().as_array().cloned().unwrap_or_default()
 }
 
-fn retry(plane: &SettingsClient, id: &Value) -> Answer {
+fn retry(plane: &SettingsFixture, id: &Value) -> Answer {
     plane.call("POST", "/messages/retry").json(json!({"messageId": id})).send()
 }
 
 #[test]
 fn a_message_that_failed_is_listed_and_sent_again() {
-    let plane = SettingsClient::with(SIMULATED);
+    let plane = SettingsFixture::with(SIMULATED);
     plane.desk.text("conv-free", "simulate:refuse").is(acknowledged());
     plane.desk.until("the refusal is known", || !listed(&plane, "failed").is_empty());
     let failed = listed(&plane, "failed");
@@ -47,7 +47,7 @@ fn a_message_that_failed_is_listed_and_sent_again() {
 
 #[test]
 fn a_pending_message_is_listed_and_tried_at_once() {
-    let plane = SettingsClient::with(SIMULATED);
+    let plane = SettingsFixture::with(SIMULATED);
     plane.desk.text("conv-free", "simulate:down").is(acknowledged());
     // Makes attempts due until the third has failed. The next attempt is then half a minute away.
     plane.desk.until("it was tried thrice", || {
@@ -64,7 +64,7 @@ fn a_pending_message_is_listed_and_tried_at_once() {
 
 #[test]
 fn what_cannot_be_sent_again_is_refused() {
-    let plane = SettingsClient::with(SIMULATED);
+    let plane = SettingsFixture::with(SIMULATED);
     plane.desk.text("conv-free", "delivered at once").is(acknowledged());
     let delivered = plane.desk.newest("conv-free")["id"].clone();
     plane.desk.until("it is delivered", || listed(&plane, "pending").is_empty());

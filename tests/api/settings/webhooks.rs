@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{SettingsClient, text};
+use super::{SettingsFixture, text};
 use crate::{
     REV_A,
     endpoint::{Endpoint, PRIVATE, until},
@@ -15,7 +15,7 @@ const HOOK: &str = "https://hooks.example.com/counterpart";
 
 #[test]
 fn a_subscription_is_created_changed_and_removed() {
-    let plane = SettingsClient::open();
+    let plane = SettingsFixture::open();
     let made = plane.post("/webhooks", json!({"url": HOOK, "events": ["ticket.closed", "ai.escalated"], "accountId": "acc-line"})).ok();
     let secret = text(&made["secret"]);
     assert!(secret.starts_with("whsec_"), "{secret}");
@@ -53,7 +53,7 @@ fn a_subscription_is_created_changed_and_removed() {
 
 #[test]
 fn an_invalid_subscription_is_refused() {
-    let plane = SettingsClient::open();
+    let plane = SettingsFixture::open();
     let before = plane.changes();
     for (body, field) in [
         (json!({}), "body.url"),
@@ -94,7 +94,7 @@ fn an_invalid_subscription_is_refused() {
 
 #[test]
 fn a_private_address_is_refused_where_it_is_entered() {
-    let plane = SettingsClient::open();
+    let plane = SettingsFixture::open();
     let id = text(&plane.post("/webhooks", json!({"url": "https://example.com/"})).ok()["webhook"]["id"]);
     for url in
         ["http://127.0.0.1:9/", "https://10.0.0.1/", "http://localhost:3000/hooks", "http://[::ffff:127.0.0.1]/", "http://2130706433/"]
@@ -113,7 +113,7 @@ fn a_private_address_is_refused_where_it_is_entered() {
 /// The server refuses to deliver to this machine. The log contains the refusal as the result of an attempt.
 #[test]
 fn the_log_lists_every_attempt_newest_first() {
-    let plane = SettingsClient::open();
+    let plane = SettingsFixture::open();
     let made = plane.desk.server.database.run(&["webhook", "create", "--store", "desk", "--url", "http://127.0.0.1:9/", "--json"]);
     let id = text(&serde_json::from_str::<Value>(&made).expect("JSON")["id"]);
     let attempts = |query: &[(&str, String)]| {
@@ -142,7 +142,7 @@ fn the_log_lists_every_attempt_newest_first() {
 
 #[test]
 fn every_kind_of_event_is_delivered() {
-    let plane = SettingsClient::with(PRIVATE);
+    let plane = SettingsFixture::with(PRIVATE);
     let (desk, endpoint) = (&plane.desk, Endpoint::open());
     let id = text(&plane.post("/webhooks", json!({"url": endpoint.url()})).ok()["webhook"]["id"]);
     desk.set("t-free", "f-text", json!("now")).ok();
@@ -189,7 +189,7 @@ fn every_kind_of_event_is_delivered() {
 
 #[test]
 fn a_dry_run_counts_a_replay() {
-    let plane = SettingsClient::open();
+    let plane = SettingsFixture::open();
     let desk = &plane.desk;
     desk.label("conv-free", &["lab-0", "lab-1"], &["lab-a"]).ok();
     let id = text(&plane.post("/webhooks", json!({"url": HOOK, "events": ["conversation.label_added"]})).ok()["webhook"]["id"]);
@@ -223,7 +223,7 @@ fn a_dry_run_counts_a_replay() {
 
 #[test]
 fn the_feed_misses_nothing_and_ends_with_the_newest() {
-    let plane = SettingsClient::open();
+    let plane = SettingsFixture::open();
     let desk = &plane.desk;
     assert_eq!(plane.get("/events").send().ok(), json!([]));
     desk.set("t-free", "f-text", json!("now")).ok();
@@ -253,7 +253,7 @@ fn the_feed_misses_nothing_and_ends_with_the_newest() {
 
 #[test]
 fn the_log_shows_the_beginning_of_each_answer() {
-    let plane = SettingsClient::with(PRIVATE);
+    let plane = SettingsFixture::with(PRIVATE);
     let endpoint = Endpoint::replying(|_| ("500 Oops", format!("\0ผิด {}", "x".repeat(70_000))));
     let id = text(&plane.post("/webhooks", json!({"url": endpoint.url()})).ok()["webhook"]["id"]);
     let newest = |attempts: usize| {

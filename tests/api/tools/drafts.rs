@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Assistant, SENDING, SERVED};
-use crate::settings::SettingsClient;
+use crate::settings::SettingsFixture;
 
 fn to_free(text: &str) -> Value {
     json!({"conversationId": "conv-free", "text": text})
@@ -11,7 +11,7 @@ fn to_free(text: &str) -> Value {
 
 #[test]
 fn a_draft_of_an_assistant_is_released_once_by_a_person() {
-    let plane = SettingsClient::with(SERVED);
+    let plane = SettingsFixture::with(SERVED);
     let assistant = Assistant::of(&plane.desk.api);
     let before = plane.desk.messages("conv-free").len();
     let made = assistant.call("send_message", to_free("Hi"));
@@ -37,7 +37,7 @@ fn a_draft_of_an_assistant_is_released_once_by_a_person() {
 
 #[test]
 fn a_draft_is_checked_as_the_send_would_be() {
-    let plane = SettingsClient::with(SERVED);
+    let plane = SettingsFixture::with(SERVED);
     let assistant = Assistant::of(&plane.desk.api);
     for (arguments, word) in
         [(json!({"conversationId": "nope", "text": "x"}), "list_tickets"), (json!({"conversationId": "conv-free"}), "`text`")]
@@ -50,7 +50,7 @@ fn a_draft_is_checked_as_the_send_would_be() {
 
 #[test]
 fn a_caller_can_keep_its_own_messages_as_drafts() {
-    let plane = SettingsClient::with(SENDING);
+    let plane = SettingsFixture::with(SENDING);
     let cautious = Assistant::of(&plane.desk.api).with_header("x-mcp-drafts", "true");
     assert_eq!(cautious.call("send_message", to_free("Hi"))["status"], "draft");
     assert_eq!(Assistant::of(&plane.desk.api).call("send_message", to_free("Hi"))["status"], "sent");

@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 
 use super::{Assistant, SENDING};
-use crate::{REV_A, fixture::channels, writes::StoreServer};
+use crate::{REV_A, fixture::channels, writes::WriteFixture};
 
-fn desk() -> (StoreServer, Assistant) {
-    let desk = StoreServer::with_settings(&[("shop", channels())], SENDING);
+fn desk() -> (WriteFixture, Assistant) {
+    let desk = WriteFixture::with_settings(&[("shop", channels())], SENDING);
     let assistant = Assistant::of(&desk.api);
     (desk, assistant)
 }
@@ -18,7 +18,7 @@ fn to_web(text: &str) -> Value {
     json!({"conversationId": "conv-web", "text": text})
 }
 
-fn texts(desk: &StoreServer) -> usize {
+fn texts(desk: &WriteFixture) -> usize {
     desk.messages("conv-web").len()
 }
 

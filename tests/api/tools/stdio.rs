@@ -8,7 +8,7 @@ use std::{
 use serde_json::{Value, json};
 
 use super::{SENDING, SERVED};
-use crate::{fixture::channels, harness::Settings, writes::StoreServer};
+use crate::{fixture::channels, harness::Settings, writes::WriteFixture};
 
 /// A running `counterpart mcp`, and a client of the protocol revisions with `initialize`.
 struct Client {
@@ -22,11 +22,11 @@ struct Client {
 }
 
 impl Client {
-    fn start(desk: &StoreServer, arguments: &[&str], capabilities: Value) -> Self {
+    fn start(desk: &WriteFixture, arguments: &[&str], capabilities: Value) -> Self {
         Self::with_key(desk, arguments, capabilities, &desk.key.secret)
     }
 
-    fn with_key(desk: &StoreServer, arguments: &[&str], capabilities: Value, key: &str) -> Self {
+    fn with_key(desk: &WriteFixture, arguments: &[&str], capabilities: Value, key: &str) -> Self {
         let mut command = desk.server.database.command();
         let command = command.arg("mcp").args(arguments).env("COUNTERPART_API_KEY", key);
         let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the program starts");
@@ -78,8 +78,8 @@ impl Client {
     }
 }
 
-fn desk(settings: Settings<'_>) -> StoreServer {
-    StoreServer::with_settings(&[("shop", channels())], settings)
+fn desk(settings: Settings<'_>) -> WriteFixture {
+    WriteFixture::with_settings(&[("shop", channels())], settings)
 }
 
 fn to_web(text: &str) -> Value {
@@ -87,7 +87,7 @@ fn to_web(text: &str) -> Value {
 }
 
 /// Tests the switches of the command, on the database and through a server.
-fn switches(desk: &StoreServer, target: &[&str]) {
+fn switches(desk: &WriteFixture, target: &[&str]) {
     let with =
         |more: &[&'static str]| target.iter().copied().map(str::to_owned).chain(more.iter().map(|it| (*it).to_owned())).collect::<Vec<_>>();
     let start = |more: &[&'static str], capabilities: Value| {

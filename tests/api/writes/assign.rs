@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{StoreServer, refuses_in, stamp};
+use super::{WriteFixture, refuses_in, stamp};
 use crate::{
     REV_A,
     fixture::{ANN, BO, CAT, GHOST, STRANGER, at},
@@ -10,7 +10,7 @@ use crate::{
 
 #[test]
 fn the_older_revision_does_not_know_the_path() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     if REV_A {
         desk.assert_unchanged(|| desk.assign(&[("t-free", BO)]).fails(404));
     } else {
@@ -23,7 +23,7 @@ fn tickets_come_back_in_the_order_of_the_request() {
     if REV_A {
         return;
     }
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     let before = desk.ticket("t-free");
     let answer = desk.assign(&[("t-set", ANN), ("t-free", BO), ("t-ann", ANN), ("t-asleep", CAT)]);
     answer.lists(&["t-set", "t-free", "t-ann", "t-asleep"]);
@@ -47,7 +47,7 @@ fn assigning_a_ticket_to_its_assignee_changes_nothing() {
     if REV_A {
         return;
     }
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     let held = desk.ticket("t-set");
     desk.assert_unchanged(|| desk.assign(&[("t-set", BO)]).is(json!([held])));
     let answer = desk.assign(&[("t-free", BO), ("t-set", BO)]);
@@ -61,7 +61,7 @@ fn the_assignee_is_expanded() {
     if REV_A {
         return;
     }
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     let body = json!([{"ticketId": "t-free", "assigneeUserId": BO.to_uppercase()}]);
     let ticket = desk.post("/tickets/assign", body.clone()).query("expand", "assignee").send().row("t-free");
     assert_eq!(ticket["assignee"], json!({"id": BO, "name": "User seat-bo"}));
@@ -74,7 +74,7 @@ fn one_bad_item_and_nothing_is_assigned() {
     if REV_A {
         return;
     }
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     desk.assert_unchanged(|| {
         for (ticket, user, field) in [
             ("t-shut", BO, "body[1].ticketId"),
@@ -100,7 +100,7 @@ fn a_ticket_may_occur_only_once() {
     if REV_A {
         return;
     }
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     desk.assert_unchanged(|| {
         desk.assign(&[("t-free", BO), ("t-free", BO)]).refuses("body[1].ticketId");
         desk.assign(&[("t-free", BO), ("t-set", BO), ("t-free", ANN)]).refuses("body[2].ticketId");
@@ -112,7 +112,7 @@ fn a_request_has_one_to_fifty_items() {
     if REV_A {
         return;
     }
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     let items = |count: usize| -> Value { (0..count).map(|n| json!({"ticketId": format!("nobody-{n}"), "assigneeUserId": BO})).collect() };
     desk.assert_unchanged(|| {
         desk.post("/tickets/assign", items(0)).send().refuses("body");
@@ -127,7 +127,7 @@ fn an_item_of_the_wrong_shape_is_named() {
     if REV_A {
         return;
     }
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     desk.assert_unchanged(|| {
         for (body, field) in [
             (json!({"ticketId": "t-free", "assigneeUserId": BO}), "body"),

@@ -2,13 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::{StoreServer, stamp, values_of, without};
+use super::{WriteFixture, stamp, values_of, without};
 use crate::fixture::{ANN, BO, GHOST, NAMELESS, SHUT, STRANGER, at, line, message, ticket, with};
 
 /// Closes a fresh ticket with the properties of `more`. Asserts that the ticket then has these field values.
 #[track_caller]
 fn leaves(more: Value, values: Value) {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     let mut body = json!({"ticketId": "t-free"});
     if let (Value::Object(body), Value::Object(more)) = (&mut body, more) {
         body.extend(more);
@@ -20,7 +20,7 @@ fn leaves(more: Value, values: Value) {
 
 #[test]
 fn a_ticket_closes_and_keeps_the_rest() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     let before = desk.ticket("t-set");
     let after = desk.close(json!({"ticketId": "t-set"})).ok();
     let closed = stamp(&after, "closedAt");
@@ -38,7 +38,7 @@ fn a_ticket_closes_and_keeps_the_rest() {
 
 #[test]
 fn everything_given_is_recorded_at_once() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     let body = json!({
         "ticketId": "t-free", "handledBy": BO, "isConverted": true, "totalRevenue": 1250.5, "currency": "USD",
         "ticketFields": {"f-text": "done", "f-multi": ["b"], "f-when": "2025-03-02T16:00:00+07:00", "f-int": 2},
@@ -68,7 +68,7 @@ fn revenue_takes_the_stores_currency_unless_it_names_one() {
 #[test]
 fn revenue_is_kept_exactly() {
     for amount in [json!(0.1), json!(0.0001), json!(12_345_678_901.234_5), json!(999_999_999_999_999_i64), json!(1e3), json!(19.99)] {
-        let desk = StoreServer::open();
+        let desk = WriteFixture::open();
         let ticket = desk.close(json!({"ticketId": "t-free", "totalRevenue": amount})).ok();
         assert_eq!(ticket["ticketFields"]["salesRevenue"].as_f64(), amount.as_f64(), "{amount}");
     }
@@ -76,7 +76,7 @@ fn revenue_is_kept_exactly() {
 
 #[test]
 fn what_a_close_refuses_changes_nothing() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     desk.assert_unchanged(|| {
         for (more, field) in [
             (json!({"totalRevenue": -1}), "body.totalRevenue"),
@@ -130,7 +130,7 @@ fn what_a_close_refuses_changes_nothing() {
 
 #[test]
 fn closing_again_changes_nothing() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     let shut = desk.ticket("t-shut");
     desk.assert_unchanged(|| desk.close(json!({"ticketId": "t-shut"})).is(shut));
     let body = json!({"ticketId": "t-free", "handledBy": ANN, "isConverted": true, "totalRevenue": 5.0, "ticketFields": {"f-text": "x"}});
@@ -140,7 +140,7 @@ fn closing_again_changes_nothing() {
 
 #[test]
 fn a_closed_ticket_records_values_and_keeps_its_closing_time() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     let before = desk.ticket("t-shut");
     let after = desk.close(json!({"ticketId": "t-shut", "handledBy": NAMELESS, "ticketFields": {"f-text": "late"}})).ok();
     let mut expected = without(before, &["updatedAt"]);
@@ -154,7 +154,7 @@ fn a_closed_ticket_records_values_and_keeps_its_closing_time() {
 
 #[test]
 fn a_snoozed_or_spam_ticket_closes() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     for id in ["t-asleep", "t-spam"] {
         assert_eq!(desk.close(json!({"ticketId": id})).ok()["isOpen"], false);
     }
@@ -162,7 +162,7 @@ fn a_snoozed_or_spam_ticket_closes() {
 
 #[test]
 fn a_close_that_changes_a_value_updates_the_timestamp_of_the_fields() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     let same = desk.close(json!({"ticketId": "t-set", "ticketFields": {"f-text": "before", "f-int": 3.0}})).ok();
     assert_eq!(same["ticketFieldsUpdatedAt"], at("03-02T09:30"));
     let changed = desk.close(json!({"ticketId": "t-set", "ticketFields": {"f-text": "after", "f-int": 3}})).ok();
@@ -174,13 +174,13 @@ fn a_close_that_changes_a_value_updates_the_timestamp_of_the_fields() {
 
 #[test]
 fn the_user_who_handled_it_is_found_whatever_the_case_of_the_id() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     assert_eq!(desk.close(json!({"ticketId": "t-free", "handledBy": BO.to_uppercase()})).ok()["handledBy"], BO);
 }
 
 #[test]
 fn revenue_is_not_rounded() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     let close = |amount: &str| {
         let body = format!("{{\"ticketId\":\"t-free\",\"totalRevenue\":{amount}}}");
         desk.post("/tickets/close", Value::Null).bytes(body).send()
@@ -203,7 +203,7 @@ fn revenue_is_not_rounded() {
 fn a_closed_ticket_is_sorted_by_the_last_message_of_its_window() {
     let ahead = json!({"id": "m-99", "conversationId": "conv-ahead", "direction": "inbound", "sentAt": "2099-01-01T00:00:00Z",
         "createdAt": "2099-01-01T00:00:00Z", "text": "x"});
-    let desk = StoreServer::with(&[("desk", [crate::fixture::desk(), vec![line("message", ahead)]].concat())]);
+    let desk = WriteFixture::with(&[("desk", [crate::fixture::desk(), vec![line("message", ahead)]].concat())]);
     let first = |statuses: Value| desk.post("/tickets/list", json!({"statuses": statuses})).send().ids().remove(0);
     assert_eq!(first(json!(["open", "closed"])), "t-ahead");
     desk.close(json!({"ticketId": "t-ahead"})).ok();
@@ -222,7 +222,7 @@ fn a_message_that_moves_to_the_older_of_two_tickets_no_longer_sorts_the_other() 
         lines.push(line("ticket", with(ticket(id, talk, &at(opened)), shut.clone())));
     }
     lines.push(line("message", message("m-2", "conv-free", "inbound", &at("03-04T00:00"), "to both")));
-    let desk = StoreServer::with(&[("desk", lines)]);
+    let desk = WriteFixture::with(&[("desk", lines)]);
     let closed = || desk.post("/tickets/list", json!({"statuses": ["closed"]})).send().ids();
     assert_eq!(closed(), ["t-later", "t-between", "t-shut"]);
     desk.close(json!({"ticketId": "t-free"})).ok();

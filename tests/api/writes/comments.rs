@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{StoreServer, acknowledged, stamp};
+use super::{WriteFixture, acknowledged, stamp};
 use crate::{
     REV_A,
     client::Api,
@@ -11,7 +11,7 @@ use crate::{
 
 #[test]
 fn a_comment_is_added_and_changes_nothing_else() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     let (conversation, ticket) = (desk.conversation("conv-free"), desk.ticket("t-free"));
     let text = format!("  Ask <@<{BO}>:Bo@> and <@<{BO}>:Bo@>\n\"ไทย\" <b>\u{202e} ");
     desk.comment("conv-free", &text).is(acknowledged());
@@ -33,7 +33,7 @@ fn a_comment_is_added_and_changes_nothing_else() {
 
 #[test]
 fn comments_come_back_newest_first_and_may_repeat() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     for text in ["one", "two", "two", "three"] {
         desk.comment("conv-bare", text).ok();
     }
@@ -43,7 +43,7 @@ fn comments_come_back_newest_first_and_may_repeat() {
 
 #[test]
 fn the_author_is_the_user_of_the_key_or_else_the_oldest_owner() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     for user in [BO, NAMELESS] {
         let arguments = ["key", "create", "--store", "desk", "--name", "Own", "--scopes", "messages:write", "--user", user];
         let api: Api = desk.api.with_key(&desk.server.database.run(&arguments));
@@ -58,7 +58,7 @@ fn the_author_is_the_user_of_the_key_or_else_the_oldest_owner() {
 fn a_store_without_an_owner_needs_a_key_with_a_user() {
     let mut lines = lines();
     lines.retain(|line| line["record"]["roleId"] != "role-owner");
-    let desk = StoreServer::with(&[("desk", lines)]);
+    let desk = WriteFixture::with(&[("desk", lines)]);
     desk.assert_unchanged(|| desk.comment("conv-free", "x").fails(400));
     let arguments = ["key", "create", "--store", "desk", "--name", "Own", "--scopes", "messages:write", "--user", BO];
     let api = desk.api.with_key(&desk.server.database.run(&arguments));
@@ -67,7 +67,7 @@ fn a_store_without_an_owner_needs_a_key_with_a_user() {
 
 #[test]
 fn only_the_older_revision_accepts_an_empty_comment() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     if REV_A {
         desk.comment("conv-free", "").is(acknowledged());
         assert_eq!(desk.comments("conv-free")[0]["noteData"]["text"], "");
@@ -78,7 +78,7 @@ fn only_the_older_revision_accepts_an_empty_comment() {
 
 #[test]
 fn any_conversation_takes_a_comment_and_an_unknown_one_is_not_found() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     for id in ["conv-shut", "conv-spam", "conv-bare", "conv-ann"] {
         desk.comment(id, "x").is(acknowledged());
         assert_eq!(desk.comments(id).len(), 1);
@@ -88,7 +88,7 @@ fn any_conversation_takes_a_comment_and_an_unknown_one_is_not_found() {
 
 #[test]
 fn a_body_of_the_wrong_shape_is_refused() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     desk.assert_unchanged(|| {
         for (body, field) in [
             (json!({"text": "x"}), "body.conversationId"),

@@ -2,14 +2,14 @@
 
 use serde_json::{Value, json};
 
-use super::{StoreServer, acknowledged, stamp, values_of, without};
+use super::{WriteFixture, acknowledged, stamp, values_of, without};
 use crate::fixture::at;
 
 const STAMPS: [&str; 2] = ["updatedAt", "customFieldsUpdatedAt"];
 
 #[test]
 fn a_value_is_set_and_the_rest_stays() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     let before = desk.contact("con-mia");
     desk.set_contact_at("con-mia", "c-text", json!("after"), &at("01-20T00:00")).is(acknowledged());
     let after = desk.contact("con-mia");
@@ -23,7 +23,7 @@ fn a_value_is_set_and_the_rest_stays() {
 
 #[test]
 fn the_first_custom_field_is_guarded_by_the_timestamp_of_the_contact() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     let before = desk.contact("con-new");
     assert!(before.get("customFieldsUpdatedAt").is_none(), "{before}");
     desk.assert_unchanged(|| {
@@ -41,7 +41,7 @@ fn the_first_custom_field_is_guarded_by_the_timestamp_of_the_contact() {
 
 #[test]
 fn another_timestamp_than_the_stored_one_is_a_conflict() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     desk.assert_unchanged(|| {
         // A stale timestamp, two that are ahead, and the timestamp of the contact although the fields have one.
         for wrong in [at("01-19T23:59:59.999"), at("01-20T00:00:00.001"), "2099-01-01T00:00:00Z".into(), at("02-01T00:00")] {
@@ -55,7 +55,7 @@ fn another_timestamp_than_the_stored_one_is_a_conflict() {
 
 #[test]
 fn timestamps_increase_strictly() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     let mut last = at("01-20T00:00");
     for n in 0..12 {
         desk.set_contact_at("con-mia", "c-int", json!(100 + n), &last).is(acknowledged());
@@ -69,7 +69,7 @@ fn timestamps_increase_strictly() {
 
 #[test]
 fn setting_the_stored_value_changes_nothing() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     desk.assert_unchanged(|| {
         for (field, value) in
             [("c-text", json!("before")), ("c-int", json!(3)), ("c-int", json!(3.0)), ("c-notes", Value::Null), ("c-multi", json!([]))]
@@ -82,7 +82,7 @@ fn setting_the_stored_value_changes_nothing() {
 
 #[test]
 fn null_unsets_and_so_does_an_empty_list() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     desk.set_contact("con-mia", "c-multi", json!(["a", "b"])).ok();
     desk.set_contact("con-mia", "c-text", Value::Null).is(acknowledged());
     assert_eq!(desk.contact("con-mia")["customFields"], json!({"c-int": 3, "c-multi": ["a", "b"]}));
@@ -93,7 +93,7 @@ fn null_unsets_and_so_does_an_empty_list() {
 
 #[test]
 fn missing_records_and_inactive_fields_are_reported() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     desk.assert_unchanged(|| {
         let now = at("01-20T00:00");
         desk.set_contact_at("nobody", "c-text", json!("x"), &now).fails(404);
@@ -109,7 +109,7 @@ fn missing_records_and_inactive_fields_are_reported() {
 
 #[test]
 fn a_body_of_the_wrong_shape_is_refused() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     let good = json!({"contactId": "con-mia", "contactFieldId": "c-text", "value": "x", "updatedAt": at("01-20T00:00")});
     desk.assert_unchanged(|| {
         for member in ["contactId", "contactFieldId", "value", "updatedAt"] {

@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::{StoreServer, stamp, without};
+use super::{WriteFixture, stamp, without};
 
 /// Asserts that a contact is created from this body; returns it.
 #[track_caller]
-fn made(desk: &StoreServer, body: Value) -> Value {
+fn made(desk: &WriteFixture, body: Value) -> Value {
     let contact = desk.post("/contacts", body).send().ok();
     let id = contact["id"].as_str().unwrap_or_else(|| panic!("no id in {contact}"));
     assert_eq!(desk.contact(id), contact);
@@ -19,7 +19,7 @@ fn named(name: &str) -> Value {
 
 #[test]
 fn a_contact_comes_back_whole() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     let body = json!({"firstName": "Ada", "lastName": "Lovelace", "email": "Ada@Example.com", "phone": "+441234567890"});
     let contact = made(&desk, body);
     let now = stamp(&contact, "createdAt");
@@ -42,7 +42,7 @@ fn a_contact_comes_back_whole() {
 
 #[test]
 fn a_first_name_is_enough() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     let contact = made(&desk, named("สมชาย"));
     assert_eq!((&contact["fullName"], &contact["firstName"]), (&json!("สมชาย"), &json!("สมชาย")));
     for absent in ["lastName", "email", "phone", "secondaryEmails", "secondaryPhones", "addresses", "note", "customFieldsUpdatedAt"] {
@@ -54,7 +54,7 @@ fn a_first_name_is_enough() {
 
 #[test]
 fn the_timestamp_of_a_new_contact_allows_its_first_field() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     let contact = made(&desk, named("Ada"));
     let id = contact["id"].as_str().unwrap_or_default();
     desk.set_contact_at(id, "c-text", json!("x"), &stamp(&contact, "updatedAt")).ok();
@@ -63,7 +63,7 @@ fn the_timestamp_of_a_new_contact_allows_its_first_field() {
 
 #[test]
 fn lengths_are_counted_in_characters() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     for letter in ["ไ", "𝕏", "a"] {
         let contact = made(&desk, json!({"firstName": letter.repeat(50), "lastName": letter.repeat(50)}));
         assert_eq!(contact["fullName"].as_str().map(|name| name.chars().count()), Some(101));
@@ -83,7 +83,7 @@ fn lengths_are_counted_in_characters() {
 
 #[test]
 fn an_invalid_contact_is_refused() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     desk.assert_unchanged(|| {
         for blank in ["", " ", "\t\n", "\u{3000}", "\u{a0} "] {
             desk.post("/contacts", named(blank)).send().refuses("body.firstName");
@@ -139,7 +139,7 @@ fn an_invalid_contact_is_refused() {
 
 #[test]
 fn a_primary_email_or_phone_belongs_to_one_contact() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     desk.assert_unchanged(|| {
         for email in ["Mia@Example.com", "mia@example.com", "MIA@EXAMPLE.COM"] {
             desk.post("/contacts", json!({"firstName": "Mia", "email": email})).send().fails(409);

@@ -2,14 +2,14 @@
 
 use serde_json::{Value, json};
 
-use super::{StoreServer, acknowledged, races::gapless};
+use super::{WriteFixture, acknowledged, races::gapless};
 use crate::{
     fixture::channels,
     harness::{SIMULATED, Server},
 };
 
 /// Returns the texts of the messages with a `message.sent` event, in the order of these events.
-fn told(desk: &StoreServer) -> Vec<String> {
+fn told(desk: &WriteFixture) -> Vec<String> {
     let text = |event: &Value| {
         assert_eq!(event["type"], "message.sent");
         let message = &event["data"]["message"];
@@ -19,13 +19,13 @@ fn told(desk: &StoreServer) -> Vec<String> {
 }
 
 /// Makes pending retries due now.
-fn hurry(desk: &StoreServer) {
+fn hurry(desk: &WriteFixture) {
     desk.server.database.sql("UPDATE outbound SET due_at = 1 WHERE claim IS NULL");
 }
 
 #[test]
 fn an_event_reports_a_message_once_its_channel_has_it() {
-    let desk = StoreServer::simulated();
+    let desk = WriteFixture::simulated();
     desk.text("conv-line", "simulate:delay=1000").is(acknowledged());
     desk.text("conv-web", "at once").is(acknowledged());
     assert_eq!(told(&desk), ["at once"]);
@@ -42,7 +42,7 @@ fn an_event_reports_a_message_once_its_channel_has_it() {
 
 #[test]
 fn failures_are_retried_and_refusals_are_not() {
-    let desk = StoreServer::simulated();
+    let desk = WriteFixture::simulated();
     for (conversation, text) in [
         ("conv-line", "simulate:fail=2 first"),
         ("conv-line", "second"),
@@ -88,20 +88,20 @@ fn an_account_that_hangs_delays_no_other() {
         talk["record"]["referenceId"] = json!(format!("ref-{n}"));
         lines.push(talk);
     }
-    let desk = StoreServer::with_settings(&[("shop", lines)], SIMULATED);
+    let desk = WriteFixture::with_settings(&[("shop", lines)], SIMULATED);
     for n in 0..40 {
         desk.text(&format!("conv-{n}"), "simulate:delay=25000").is(acknowledged());
     }
-    let held = |desk: &StoreServer| desk.server.database.ask("SELECT message_id FROM outbound WHERE claim IS NOT NULL").len();
+    let held = |desk: &WriteFixture| desk.server.database.ask("SELECT message_id FROM outbound WHERE claim IS NOT NULL").len();
     assert_eq!(held(&desk), 16, "at most 16 messages of an account are tried at a time");
     desk.text("conv-ig", "not held up").is(acknowledged());
     desk.until("another account's message is sent", || told(&desk) == ["not held up"]);
     // The same test again, with all messages stored before the server starts.
-    let StoreServer { server, key, .. } = desk;
+    let WriteFixture { server, key, .. } = desk;
     let database = server.kill();
     database.sql("UPDATE outbound SET due_at = 1, claim = NULL");
     let server = Server::start_with(database, SIMULATED);
-    let desk = StoreServer { api: server.api_of(&key), server, key };
+    let desk = WriteFixture { api: server.api_of(&key), server, key };
     desk.text("conv-ig", "nor now").is(acknowledged());
     desk.until("another account's message is sent", || told(&desk) == ["not held up", "nor now"]);
     assert_eq!(held(&desk), 16);
@@ -111,15 +111,15 @@ fn an_account_that_hangs_delays_no_other() {
 
 #[test]
 fn a_message_of_a_killed_server_is_sent_by_the_next_one() {
-    let desk = StoreServer::simulated();
+    let desk = WriteFixture::simulated();
     desk.text("conv-line", "simulate:delay=700").is(acknowledged());
     desk.text("conv-line", "behind it").is(acknowledged());
-    let claimed = |desk: &StoreServer| desk.server.database.ask("SELECT claim FROM outbound WHERE claim IS NOT NULL").len();
+    let claimed = |desk: &WriteFixture| desk.server.database.ask("SELECT claim FROM outbound WHERE claim IS NOT NULL").len();
     desk.until("the first is tried", || claimed(&desk) == 1);
-    let StoreServer { server, key, .. } = desk;
+    let WriteFixture { server, key, .. } = desk;
     let database = server.kill();
     let server = Server::start_with(database, SIMULATED);
-    let desk = StoreServer { api: server.api_of(&key), server, key };
+    let desk = WriteFixture { api: server.api_of(&key), server, key };
     // While a lease lasts, no other worker takes the delivery.
     assert_eq!((claimed(&desk), told(&desk).len()), (1, 0));
     assert!(desk.undelivered()[0]["nextAttemptAt"].as_str() > desk.undelivered()[0]["sentAt"].as_str());
@@ -131,7 +131,7 @@ fn a_message_of_a_killed_server_is_sent_by_the_next_one() {
 
 #[test]
 fn two_processes_share_the_work() {
-    let desk = StoreServer::simulated();
+    let desk = WriteFixture::simulated();
     let other = desk.server.beside(SIMULATED);
     let mut second = desk.api.clone();
     second.address.clone_from(&other.address);

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{StoreServer, without};
+use super::{WriteFixture, without};
 use crate::{
     REV_A,
     contract::is_timestamp,
@@ -11,7 +11,7 @@ use crate::{
 
 /// Asserts the rules for all events of a store: form, order and author.
 #[track_caller]
-fn well_formed(desk: &StoreServer, events: &[Value]) {
+fn well_formed(desk: &WriteFixture, events: &[Value]) {
     for (n, event) in (1..).zip(events) {
         let mut members: Vec<_> = event.as_object().map(|event| event.keys().map(String::as_str).collect()).unwrap_or_default();
         members.retain(|member| *member != "previous");
@@ -32,7 +32,7 @@ fn well_formed(desk: &StoreServer, events: &[Value]) {
 
 /// Asserts that there is one event, of this kind; returns it.
 #[track_caller]
-fn only(desk: &StoreServer, kind: &str) -> Value {
+fn only(desk: &WriteFixture, kind: &str) -> Value {
     let events = desk.events();
     well_formed(desk, &events);
     let [event] = &events[..] else { panic!("one event: {events:#?}") };
@@ -43,12 +43,12 @@ fn only(desk: &StoreServer, kind: &str) -> Value {
 #[test]
 fn a_store_without_changes_has_no_events() {
     // An import causes no events.
-    assert_eq!(StoreServer::open().events(), Vec::<Value>::new());
+    assert_eq!(WriteFixture::open().events(), Vec::<Value>::new());
 }
 
 #[test]
 fn the_event_of_a_ticket_field_has_both_values() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     let ticket = desk.set("t-set", "f-int", json!(4)).ok();
     let data = only(&desk, "ticket.ticket_field_updated");
     assert_eq!(data, json!({"ticket": ticket, "ticketFieldId": "f-int", "oldValue": 3, "newValue": 4}));
@@ -56,7 +56,7 @@ fn the_event_of_a_ticket_field_has_both_values() {
 
 #[test]
 fn the_event_of_a_value_that_is_first_set_or_unset_has_one_value() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     let first = desk.set("t-free", "f-multi", json!(["b", "a"])).ok();
     let last = desk.patch("/tickets/field-values", json!({"ticketId": "t-free", "ticketFieldId": "f-multi", "newValue": null}));
     // Records that are expanded in the response are not in the event.
@@ -72,7 +72,7 @@ fn the_event_of_a_value_that_is_first_set_or_unset_has_one_value() {
 
 #[test]
 fn a_close_causes_an_event_per_changed_value_and_then_its_own() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     let body = json!({
         "ticketId": "t-set", "handledBy": BO, "isConverted": true, "totalRevenue": 10,
         "ticketFields": {"f-text": "after", "f-int": 3, "f-notes": "new", "f-multi": []},
@@ -107,7 +107,7 @@ fn a_close_causes_an_event_per_changed_value_and_then_its_own() {
 
 #[test]
 fn a_ticket_closes_once() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     for _ in 0..3 {
         desk.close(json!({"ticketId": "t-free"})).ok();
     }
@@ -123,7 +123,7 @@ fn each_reassigned_ticket_causes_an_event_in_order() {
     if REV_A {
         return;
     }
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     let answer = desk.assign(&[("t-asleep", BO), ("t-set", ANN), ("t-free", BO)]);
     desk.assign(&[("t-free", BO), ("t-set", ANN)]).ok();
     let events = desk.events();
@@ -137,7 +137,7 @@ fn each_reassigned_ticket_causes_an_event_in_order() {
 
 #[test]
 fn each_added_or_removed_label_causes_an_event() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     desk.label("conv-free", &["lab-c", "lab-a", "lab-0"], &["lab-b", "lab-9"]).ok();
     let events = desk.events();
     well_formed(&desk, &events);
@@ -155,7 +155,7 @@ fn each_added_or_removed_label_causes_an_event() {
 
 #[test]
 fn the_event_of_a_contact_field_has_both_values() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     desk.set_contact("con-mia", "c-text", json!("after")).ok();
     let data = only(&desk, "contact.contact_field_updated");
     let contact = desk.contact("con-mia");
@@ -164,7 +164,7 @@ fn the_event_of_a_contact_field_has_both_values() {
 
 #[test]
 fn new_contacts_reads_and_comments_cause_no_event() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     desk.post("/contacts", json!({"firstName": "Ada"})).send().ok();
     desk.read("conv-free").ok();
     desk.comment("conv-free", "x").ok();
@@ -173,7 +173,7 @@ fn new_contacts_reads_and_comments_cause_no_event() {
 
 #[test]
 fn each_message_that_its_channel_accepted_causes_an_event() {
-    let desk = StoreServer::simulated();
+    let desk = WriteFixture::simulated();
     desk.text("conv-line", "to a ticket").ok();
     desk.text("conv-shut", "to none").ok();
     desk.text("conv-fb", "simulate:refuse").ok();
@@ -207,7 +207,7 @@ fn each_message_that_its_channel_accepted_causes_an_event() {
 
 #[test]
 fn sequences_have_no_gaps_and_after_skips_earlier_events() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     for n in 0..4 {
         desk.set("t-free", "f-int", json!(n)).ok();
         desk.set("t-free", "f-int", json!("refused")).fails(400);

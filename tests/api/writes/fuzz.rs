@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::{
-    StoreServer,
+    WriteFixture,
     shapes::{WRITES, is_served},
 };
 use crate::{
@@ -132,7 +132,7 @@ fn body(dice: &mut SeededRandom, path: &str) -> Value {
 
 #[test]
 fn nearly_valid_writes_get_documented_answers_and_leave_a_sound_store() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     let mut dice = SeededRandom(0x5eed_2025_0002);
     let mut taken = 0;
     for (path, method) in WRITES.into_iter().filter(|(path, _)| is_served(path)) {

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{
-    StoreServer, acknowledged,
+    WriteFixture, acknowledged,
     shapes::{WRITES, is_served},
 };
 use crate::{
@@ -25,7 +25,7 @@ fn replayed(first: &Answer, again: &Answer) {
 }
 
 /// Returns a request to every operation that changes something.
-fn calls(desk: &StoreServer) -> Vec<Call> {
+fn calls(desk: &WriteFixture) -> Vec<Call> {
     let mut calls = vec![
         desk.patch("/tickets/field-values", json!({"ticketId": "t-free", "ticketFieldId": "f-text", "newValue": "x"})),
         desk.post("/tickets/close", json!({"ticketId": "t-set", "ticketFields": {"f-text": "closed"}})),
@@ -59,7 +59,7 @@ fn calls(desk: &StoreServer) -> Vec<Call> {
 
 #[test]
 fn every_write_is_executed_once_and_its_answer_is_repeated() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     // One key for all operations: a key is scoped to its operation.
     let first: Vec<_> = calls(&desk).into_iter().map(|call| keyed(call, "once")).collect();
     desk.assert_unchanged(|| {
@@ -74,7 +74,7 @@ fn every_write_is_executed_once_and_its_answer_is_repeated() {
 
 #[test]
 fn the_first_answer_is_repeated_whatever_happened_since() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     let call = || desk.patch("/tickets/field-values", json!({"ticketId": "t-free", "ticketFieldId": "f-text", "newValue": "x"}));
     let first = keyed(call(), "k");
     desk.set("t-free", "f-text", json!("y")).ok();
@@ -84,7 +84,7 @@ fn the_first_answer_is_repeated_whatever_happened_since() {
 
 #[test]
 fn another_body_under_the_same_key_is_a_conflict() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     let comment = |text: &str| desk.post("/messages/internal-comments", json!({"conversationId": "conv-free", "text": text}));
     keyed(comment("one"), "k").is(acknowledged());
     desk.assert_unchanged(|| {
@@ -99,7 +99,7 @@ fn another_body_under_the_same_key_is_a_conflict() {
 
 #[test]
 fn idempotency_keys_are_scoped_to_an_operation_and_a_store() {
-    let desk = StoreServer::with(&[("desk", lines()), ("copy", lines())]);
+    let desk = WriteFixture::with(&[("desk", lines()), ("copy", lines())]);
     let body = json!({"conversationId": "conv-free", "text": "x"});
     let first = keyed(desk.post("/messages/internal-comments", body.clone()), "k");
     let read = keyed(desk.post("/conversations/mark-read", json!({"conversationId": "conv-free"})), "k");
@@ -118,7 +118,7 @@ fn idempotency_keys_are_scoped_to_an_operation_and_a_store() {
 
 #[test]
 fn a_failure_is_not_stored() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     let set = |ticket: &str, value: Value| {
         let body = json!({"ticketId": ticket, "ticketFieldId": "f-int", "newValue": value});
         keyed(desk.patch("/tickets/field-values", body), "k")
@@ -136,7 +136,7 @@ fn a_failure_is_not_stored() {
 
 #[test]
 fn a_write_without_the_header_is_executed_again() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     for _ in 0..2 {
         let answer = desk.comment("conv-free", "x");
         assert_eq!(answer.header("idempotency-replayed"), None);
@@ -146,7 +146,7 @@ fn a_write_without_the_header_is_executed_again() {
 
 #[test]
 fn a_key_without_its_scope_learns_nothing_from_a_replay() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     let body = json!({"conversationId": "conv-free", "text": "x"});
     keyed(desk.post("/messages/internal-comments", body.clone()), "k").ok();
     let reader = desk.server.api("desk", &["messages:read", "contacts:write"]);
@@ -155,7 +155,7 @@ fn a_key_without_its_scope_learns_nothing_from_a_replay() {
 
 #[test]
 fn the_header_is_documented_on_every_write() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     let document = desk.api.anonymous().raw("GET", "/openapi.json").exchange().body();
     for (path, method) in WRITES {
         let node = &document["paths"][path].get(method).or_else(|| document["paths"][format!("/v1{path}")].get(method)).cloned();

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{StoreServer, acknowledged, refuses_in};
+use super::{WriteFixture, acknowledged, refuses_in};
 use crate::{
     REV_A,
     fixture::{ANN, BO, STRANGER, at, desk as lines, two},
@@ -10,7 +10,7 @@ use crate::{
 
 #[test]
 fn the_ids_of_another_store_are_not_found() {
-    let desk = StoreServer::with(&[("desk", lines()), ("two", two())]);
+    let desk = WriteFixture::with(&[("desk", lines()), ("two", two())]);
     let other = desk.snapshot("two");
     desk.assert_unchanged(|| {
         desk.set("t-two", "f-text", json!("x")).fails(404);
@@ -40,7 +40,7 @@ fn the_ids_of_another_store_are_not_found() {
 
 #[test]
 fn a_shared_id_is_written_in_the_callers_store_alone() {
-    let desk = StoreServer::with(&[("desk", lines()), ("copy", lines())]);
+    let desk = WriteFixture::with(&[("desk", lines()), ("copy", lines())]);
     let (mine, other) = (desk.snapshot("desk"), desk.snapshot("copy"));
     desk.set("t-set", "f-text", json!("x")).ok();
     desk.close(json!({"ticketId": "t-set", "handledBy": ANN, "totalRevenue": 5})).ok();

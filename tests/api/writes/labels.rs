@@ -2,14 +2,14 @@
 
 use serde_json::{Value, json};
 
-use super::{StoreServer, acknowledged, refuses_in, stamp, without};
+use super::{WriteFixture, acknowledged, refuses_in, stamp, without};
 use crate::{REV_A, fixture::at};
 
 const TEN: [&str; 10] = ["lab-0", "lab-1", "lab-2", "lab-3", "lab-4", "lab-5", "lab-6", "lab-7", "lab-8", "lab-9"];
 
 /// Returns the labels of a conversation, sorted.
 #[track_caller]
-fn labels(desk: &StoreServer, conversation: &str) -> Vec<String> {
+fn labels(desk: &WriteFixture, conversation: &str) -> Vec<String> {
     let ids = desk.conversation(conversation)["labelIds"].clone();
     let mut ids: Vec<String> = serde_json::from_value(ids).unwrap_or_default();
     ids.sort_unstable();
@@ -18,7 +18,7 @@ fn labels(desk: &StoreServer, conversation: &str) -> Vec<String> {
 
 #[test]
 fn labels_are_added_and_removed() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     let before = desk.conversation("conv-free");
     desk.label("conv-free", &["lab-c"], &["lab-a"]).is(acknowledged());
     assert_eq!(labels(&desk, "conv-free"), ["lab-b", "lab-c"]);
@@ -30,7 +30,7 @@ fn labels_are_added_and_removed() {
 
 #[test]
 fn a_present_label_added_or_an_absent_one_removed_changes_nothing() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     desk.assert_unchanged(|| {
         desk.label("conv-free", &["lab-a"], &[]).is(acknowledged());
         desk.label("conv-free", &["lab-a", "lab-b"], &["lab-c", "lab-0"]).is(acknowledged());
@@ -43,7 +43,7 @@ fn a_present_label_added_or_an_absent_one_removed_changes_nothing() {
 
 #[test]
 fn a_conversation_without_an_open_ticket_takes_labels() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     for id in ["conv-bare", "conv-shut", "conv-spam"] {
         desk.label(id, &["lab-a"], &[]).is(acknowledged());
         assert_eq!(labels(&desk, id), ["lab-a"]);
@@ -52,7 +52,7 @@ fn a_conversation_without_an_open_ticket_takes_labels() {
 
 #[test]
 fn at_most_ten_labels_are_added_and_ten_removed() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     let eleven = [&TEN[..], &["lab-c"]].concat();
     desk.assert_unchanged(|| {
         desk.label("conv-free", &eleven, &[]).refuses("body.addLabels");
@@ -66,7 +66,7 @@ fn at_most_ten_labels_are_added_and_ten_removed() {
 
 #[test]
 fn the_newer_revision_requires_labels_to_add() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     if REV_A {
         desk.label("conv-free", &[], &["lab-a"]).is(acknowledged());
         assert_eq!(labels(&desk, "conv-free"), ["lab-b"]);
@@ -87,7 +87,7 @@ fn the_newer_revision_requires_labels_to_add() {
 
 #[test]
 fn a_request_without_labels_is_refused() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     desk.assert_unchanged(|| {
         for body in [
             json!({"conversationId": "conv-free"}),
@@ -101,7 +101,7 @@ fn a_request_without_labels_is_refused() {
 
 #[test]
 fn an_unknown_label_is_refused_in_the_newer_revision_and_ignored_in_the_older() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     if REV_A {
         desk.assert_unchanged(|| {
             desk.label("conv-free", &["nothing"], &[]).is(acknowledged());
@@ -120,7 +120,7 @@ fn an_unknown_label_is_refused_in_the_newer_revision_and_ignored_in_the_older() 
 
 #[test]
 fn a_label_is_not_added_and_removed_at_once() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     desk.assert_unchanged(|| {
         for label in ["lab-a", "lab-c"] {
             refuses_in(&desk.label("conv-free", &["lab-1", label], &[label]), "body.");
@@ -130,7 +130,7 @@ fn a_label_is_not_added_and_removed_at_once() {
 
 #[test]
 fn an_unknown_conversation_is_not_found() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     desk.label("nobody", &["lab-a"], &[]).fails(404);
     // The record is checked before its references.
     desk.label("nobody", &["nothing"], &[]).fails(404);
@@ -138,7 +138,7 @@ fn an_unknown_conversation_is_not_found() {
 
 #[test]
 fn a_body_of_the_wrong_shape_is_refused() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     desk.assert_unchanged(|| {
         for (body, field) in [
             (json!({"addLabels": ["lab-c"]}), "body.conversationId"),

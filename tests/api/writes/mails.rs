@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{StoreServer, acknowledged, outbound, sends::untouched, without};
+use super::{WriteFixture, acknowledged, outbound, sends::untouched, without};
 use crate::{
     REV_A,
     client::Answer,
@@ -12,16 +12,16 @@ use crate::{
 /// The simulator fails every attempt to send a message with this text, so the message stays undelivered.
 const WAITING: &str = "simulate:down";
 
-fn new(desk: &StoreServer, more: Value) -> Answer {
+fn new(desk: &WriteFixture, more: Value) -> Answer {
     send(desk, "/messages/email/new", json!({"accountId": "acc-mail", "to": [{"email": "eva@example.com"}], "text": "Hi"}), more)
 }
 
-fn reply(desk: &StoreServer, more: Value) -> Answer {
+fn reply(desk: &WriteFixture, more: Value) -> Answer {
     send(desk, "/messages/email", json!({"conversationId": "conv-mail", "to": [{"email": "eva@example.com"}], "text": "Hi"}), more)
 }
 
 /// Sends a request with these properties changed; null removes a property.
-fn send(desk: &StoreServer, path: &str, mut body: Value, more: Value) -> Answer {
+fn send(desk: &WriteFixture, path: &str, mut body: Value, more: Value) -> Answer {
     for (name, value) in more.as_object().into_iter().flatten() {
         match value {
             Value::Null => body = without(body, &[name]),
@@ -40,8 +40,8 @@ fn an_e_mail_of_the_wrong_shape_is_refused() {
     if REV_A {
         return;
     }
-    let desk = StoreServer::channels();
-    let both: [fn(&StoreServer, Value) -> Answer; 2] = [new, reply];
+    let desk = WriteFixture::channels();
+    let both: [fn(&WriteFixture, Value) -> Answer; 2] = [new, reply];
     untouched(&desk, || {
         for (more, field) in [
             (json!({"to": null}), "body.to"),
@@ -124,7 +124,7 @@ fn an_e_mail_begins_a_conversation_each_time() {
     if REV_A {
         return;
     }
-    let desk = StoreServer::simulated();
+    let desk = WriteFixture::simulated();
     let tickets = desk.post("/tickets/list", json!({"statuses": ["open", "closed"]})).query("pageSize", 100).send().ids();
     let body = json!({
         "to": [{"email": "Eva.Stone@Example.com", "name": "Eva Stone"}, {"email": "mia@example.com"}],
@@ -189,7 +189,7 @@ fn a_reply_goes_to_its_recipients_in_the_thread() {
     if REV_A {
         return;
     }
-    let desk = StoreServer::simulated();
+    let desk = WriteFixture::simulated();
     let replies = [
         ("conv-mail", json!({})),
         ("conv-mail", json!({"subject": "Another"})),
@@ -222,7 +222,7 @@ fn the_accounts_and_threads_of_another_store_are_not_found() {
     if REV_A {
         return;
     }
-    let desk = StoreServer::with(&[("shop", channels()), ("two", two())]);
+    let desk = WriteFixture::with(&[("shop", channels()), ("two", two())]);
     let other = desk.snapshot("two");
     untouched(&desk, || {
         new(&desk, json!({"accountId": "acc-two"})).fails(404);

@@ -2,11 +2,11 @@
 
 use serde_json::json;
 
-use super::{StoreServer, acknowledged, without};
+use super::{WriteFixture, acknowledged, without};
 
 #[test]
 fn the_unread_count_is_cleared_and_stays_cleared() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     let before = desk.conversation("conv-free");
     assert_eq!(before["unreadMsgCnt"], 3);
     desk.read("conv-free").is(acknowledged());
@@ -19,7 +19,7 @@ fn the_unread_count_is_cleared_and_stays_cleared() {
 
 #[test]
 fn a_snoozed_or_spam_ticket_is_open_too() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     for id in ["conv-asleep", "conv-spam"] {
         desk.read(id).is(acknowledged());
         assert_eq!(desk.conversation(id)["unreadMsgCnt"], 0);
@@ -28,7 +28,7 @@ fn a_snoozed_or_spam_ticket_is_open_too() {
 
 #[test]
 fn a_conversation_without_an_open_ticket_is_not_found() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     desk.assert_unchanged(|| {
         for id in ["conv-shut", "conv-bare", "nobody"] {
             desk.read(id).fails(404);
@@ -41,7 +41,7 @@ fn a_conversation_without_an_open_ticket_is_not_found() {
 
 #[test]
 fn a_body_of_the_wrong_shape_is_refused() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     desk.assert_unchanged(|| {
         for (body, field) in [
             (json!({}), "body.conversationId"),

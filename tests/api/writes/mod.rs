@@ -1,4 +1,4 @@
-//! Tests of the operations that change something. Each test has a separate server and store ([`StoreServer`]). To show that nothing
+//! Tests of the operations that change something. Each test has a separate server and store ([`WriteFixture`]). To show that nothing
 //! changed, a test compares the store's export and its events, which contain everything.
 
 mod assign;
@@ -43,13 +43,13 @@ use crate::{
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A store to write to, and a caller with all scopes.
-pub struct StoreServer {
+pub struct WriteFixture {
     pub server: Server,
     pub key: Key,
     pub api: Api,
 }
 
-impl StoreServer {
+impl WriteFixture {
     pub fn open() -> Self {
         Self::with(&[("desk", desk())])
     }

@@ -5,7 +5,7 @@ use std::{sync::Barrier, thread};
 
 use serde_json::{Value, json};
 
-use super::{StoreServer, acknowledged, stamp};
+use super::{WriteFixture, acknowledged, stamp};
 use crate::{
     client::Answer,
     fixture::{at, conversation, line, ticket, with},
@@ -45,7 +45,7 @@ pub fn gapless(events: &[Value]) {
 
 #[test]
 fn of_writes_with_the_same_timestamp_one_sets_a_ticket_field() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     for round in 0..3 {
         let before = stamp(&desk.ticket("t-set"), "ticketFieldsUpdatedAt");
         let winner = one_wins(race(32, |n| desk.set_at("t-set", "f-int", json!(100 * (round + 1) + n), &before))).ok();
@@ -59,7 +59,7 @@ fn of_writes_with_the_same_timestamp_one_sets_a_ticket_field() {
 
 #[test]
 fn of_writes_with_the_same_timestamp_one_sets_a_contact_field() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     one_wins(race(20, |n| desk.set_contact_at("con-mia", "c-int", json!(100 + n), &at("01-20T00:00")))).is(acknowledged());
     // This contact never had a custom field, so the timestamp of the contact is checked.
     one_wins(race(20, |n| desk.set_contact_at("con-new", "c-int", json!(100 + n), &at("02-01T00:00")))).is(acknowledged());
@@ -68,7 +68,7 @@ fn of_writes_with_the_same_timestamp_one_sets_a_contact_field() {
 
 #[test]
 fn writes_without_a_timestamp_all_happen_one_after_the_other() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     let answers = race(24, |n| desk.set("t-set", "f-int", json!(100 + n)));
     let mut stamps: Vec<_> = answers.iter().map(|answer| stamp(&answer.ok(), "ticketFieldsUpdatedAt")).collect();
     stamps.sort_unstable();
@@ -91,7 +91,7 @@ fn writes_without_a_timestamp_all_happen_one_after_the_other() {
 
 #[test]
 fn writes_to_different_fields_do_not_undo_each_other() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     let fields = [
         ("f-text", json!("t")),
         ("f-notes", json!("n")),
@@ -116,7 +116,7 @@ fn writes_to_different_fields_do_not_undo_each_other() {
 
 #[test]
 fn writes_to_a_ticket_and_to_its_conversation_do_not_deadlock() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     for round in 0..7 {
         let answers = race(16, |n| match n % 4 {
             // Changes the ticket, because no other caller sends this value. Such a write updates the ticket's row twice.
@@ -144,7 +144,7 @@ fn closing_the_older_of_two_tickets_does_not_deadlock() {
         lines.push(line("ticket", with(ticket(&format!("a-{n}"), &talk, &at("03-02T00:00")), shut)));
         lines.push(line("conversation", talk));
     }
-    let desk = StoreServer::with(&[("desk", lines)]);
+    let desk = WriteFixture::with(&[("desk", lines)]);
     for n in 0..12 {
         let answers = race(4, |caller| match caller {
             0 => desk.close(json!({"ticketId": format!("z-{n}")})),
@@ -156,7 +156,7 @@ fn closing_the_older_of_two_tickets_does_not_deadlock() {
 
 #[test]
 fn of_equal_contacts_one_is_created() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     let email = |n: usize| if n.is_multiple_of(2) { "ada@example.com" } else { "ADA@Example.COM" };
     let winner = one_wins(race(20, |n| desk.post("/contacts", json!({"firstName": format!("Ada {n}"), "email": email(n)})).send())).ok();
     let by_phone = |n| desk.post("/contacts", json!({"firstName": format!("Bob {n}"), "phone": "+4412345678"})).send();
@@ -168,7 +168,7 @@ fn of_equal_contacts_one_is_created() {
 
 #[test]
 fn a_ticket_that_many_callers_close_closes_once() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     let answers = race(12, |_| desk.close(json!({"ticketId": "t-free", "isConverted": true})));
     let first = answers[0].ok();
     answers.iter().for_each(|answer| answer.is(first.clone()));
@@ -177,7 +177,7 @@ fn a_ticket_that_many_callers_close_closes_once() {
 
 #[test]
 fn concurrent_requests_with_one_idempotency_key_write_once() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     let answers = race(16, |_| {
         let body = json!({"conversationId": "conv-free", "text": "once"});
         desk.post("/messages/internal-comments", body).header("idempotency-key", "k").send()
@@ -198,7 +198,7 @@ fn concurrent_requests_with_one_idempotency_key_write_once() {
 
 #[test]
 fn of_different_bodies_under_one_idempotency_key_one_is_written() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     one_wins(race(12, |n| {
         let body = json!({"conversationId": "conv-free", "text": format!("from {n}")});
         desk.post("/messages/internal-comments", body).header("idempotency-key", "k").send()

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::StoreServer;
+use super::WriteFixture;
 use crate::{
     REV_A,
     fixture::{ANN, conversation, desk, line, with},
@@ -74,7 +74,7 @@ fn inbound() -> Vec<Value> {
 }
 
 /// Sends every kind of write, with input that is just within the limits.
-fn write_everything(desk: &StoreServer) {
+fn write_everything(desk: &WriteFixture) {
     for (field, value) in [
         ("f-text", json!("")),
         ("f-notes", json!("\u{1}\u{2028}\u{feff} ")),
@@ -130,7 +130,7 @@ fn write_everything(desk: &StoreServer) {
 }
 
 /// Returns the id of the conversation with this reference.
-fn thread(desk: &StoreServer, account: &str, reference: &str) -> String {
+fn thread(desk: &WriteFixture, account: &str, reference: &str) -> String {
     let export = desk.server.database.run(&["export", "--store", "desk"]);
     let conversations = export.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()).map(|line| line["record"].clone());
     let found = conversations.into_iter().find(|one| one["accountId"] == account && one["referenceId"] == reference);
@@ -139,7 +139,7 @@ fn thread(desk: &StoreServer, account: &str, reference: &str) -> String {
 
 #[test]
 fn written_and_received_records_import_to_the_same_bytes() {
-    let desk = StoreServer::with(&[("desk", [desk(), more_channels()].concat())]);
+    let desk = WriteFixture::with(&[("desk", [desk(), more_channels()].concat())]);
     let folder = tempfile::tempdir().expect("a directory for temporary files");
     let file = |name: &str, text: &str| {
         let path = folder.path().join(name);
@@ -163,7 +163,7 @@ fn written_and_received_records_import_to_the_same_bytes() {
 
 #[test]
 fn a_message_that_an_import_would_refuse_is_not_received() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     let folder = tempfile::tempdir().expect("a directory for temporary files");
     let path = folder.path().join("message");
     for (more, field) in [(json!({"images": ["a\0b"]}), "images[0]"), (json!({"text": "a\0b"}), "text")] {

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{
-    StoreServer, acknowledged, outbound,
+    WriteFixture, acknowledged, outbound,
     races::{gapless, race},
     stamp, without,
 };
@@ -11,7 +11,7 @@ use crate::{REV_A, client::Call};
 
 /// Runs an action that must leave everything unchanged, including what an export does not contain.
 #[track_caller]
-pub fn untouched<T>(desk: &StoreServer, act: impl FnOnce() -> T) -> T {
+pub fn untouched<T>(desk: &WriteFixture, act: impl FnOnce() -> T) -> T {
     let derived = || {
         let tickets = desk.post("/tickets/list", json!({"statuses": ["open", "closed"]})).query("pageSize", 50).send().ok();
         (desk.conversations_of("con-mia").ok(), desk.conversations_of("con-bare").ok(), tickets)
@@ -23,7 +23,7 @@ pub fn untouched<T>(desk: &StoreServer, act: impl FnOnce() -> T) -> T {
 }
 
 /// Returns a valid request to every operation that sends.
-fn good(desk: &StoreServer) -> Vec<Call> {
+fn good(desk: &WriteFixture) -> Vec<Call> {
     let mut calls = vec![desk.post("/messages", json!({"conversationId": "conv-web", "text": "Hi"}))];
     if !REV_A {
         let to = json!([{"email": "eva@example.com"}]);
@@ -41,7 +41,7 @@ fn good(desk: &StoreServer) -> Vec<Call> {
 }
 
 /// Returns the tickets whose contact waits for a reply.
-fn waiting(desk: &StoreServer) -> Vec<String> {
+fn waiting(desk: &WriteFixture) -> Vec<String> {
     let mut ids =
         desk.post("/tickets/list", json!({"advancedFilters": {"waitingForReply": {"value": 0}}})).query("pageSize", 50).send().ids();
     ids.sort_unstable();
@@ -50,7 +50,7 @@ fn waiting(desk: &StoreServer) -> Vec<String> {
 
 #[test]
 fn a_text_is_shown_and_counted_and_causes_an_event() {
-    let desk = StoreServer::channels();
+    let desk = WriteFixture::channels();
     let (conversation, ticket) = (desk.conversation("conv-web"), desk.ticket("t-web"));
     assert!(waiting(&desk).contains(&"t-web".to_owned()));
     let text = format!("  Hello\n\t\"ไทย\" <b>\u{202e} {} ", "x".repeat(120));
@@ -86,8 +86,8 @@ fn a_text_is_shown_and_counted_and_causes_an_event() {
 
 #[test]
 fn a_text_moves_no_ticket_to_another_state() {
-    let desk = StoreServer::channels();
-    let all = |desk: &StoreServer| {
+    let desk = WriteFixture::channels();
+    let all = |desk: &WriteFixture| {
         let listed = desk.post("/tickets/list", json!({"statuses": ["open", "closed"]})).query("pageSize", 50).send();
         let mut ids = listed.ids();
         ids.sort_unstable();
@@ -112,7 +112,7 @@ fn a_text_moves_no_ticket_to_another_state() {
 
 #[test]
 fn the_messaging_window_of_a_channel_is_enforced() {
-    let desk = StoreServer::channels();
+    let desk = WriteFixture::channels();
     untouched(&desk, || {
         for id in ["conv-wa-late", "conv-wa-never"] {
             let answer = desk.text(id, "Hi");
@@ -159,7 +159,7 @@ fn the_messaging_window_of_a_channel_is_enforced() {
 
 #[test]
 fn the_newer_revision_limits_the_length_of_a_text() {
-    let desk = StoreServer::channels();
+    let desk = WriteFixture::channels();
     if REV_A {
         for text in ["", "  ", &"𝕏".repeat(5000)] {
             desk.text("conv-web", text).is(acknowledged());
@@ -186,7 +186,7 @@ fn the_newer_revision_limits_the_length_of_a_text() {
 
 #[test]
 fn a_text_of_the_wrong_shape_is_refused() {
-    let desk = StoreServer::channels();
+    let desk = WriteFixture::channels();
     untouched(&desk, || {
         for (body, field) in [
             (json!({"text": "x"}), "body.conversationId"),
@@ -211,7 +211,7 @@ fn a_text_of_the_wrong_shape_is_refused() {
 
 #[test]
 fn a_text_in_an_e_mail_thread_is_a_plain_reply() {
-    let desk = StoreServer::simulated();
+    let desk = WriteFixture::simulated();
     let text = "simulate:down Thanks";
     untouched(&desk, || desk.text("conv-mail-lost", text).refuses("body.conversationId"));
     for id in ["conv-mail", "conv-mail-re", "conv-mail-plain", "conv-mail-sly"] {
@@ -279,7 +279,7 @@ fn the_older_revision_lacks_the_operations_for_mails_and_templates() {
     if !REV_A {
         return;
     }
-    let desk = StoreServer::channels();
+    let desk = WriteFixture::channels();
     for path in ["/messages/email/new", "/messages/email", "/messages/template", "/messages/template/phone"] {
         desk.post(path, json!({})).send().fails(404);
     }
@@ -287,8 +287,8 @@ fn the_older_revision_lacks_the_operations_for_mails_and_templates() {
 
 #[test]
 fn a_send_with_an_idempotency_key_happens_once() {
-    let desk = StoreServer::channels();
-    let counts = |desk: &StoreServer| desk.server.database.ask("SELECT id FROM messages WHERE inbound = FALSE").len();
+    let desk = WriteFixture::channels();
+    let counts = |desk: &WriteFixture| desk.server.database.ask("SELECT id FROM messages WHERE inbound = FALSE").len();
     let before = counts(&desk);
     for call in good(&desk) {
         let first = call.clone().header("idempotency-key", "k").send();
@@ -322,7 +322,7 @@ fn a_send_with_an_idempotency_key_happens_once() {
 
 #[test]
 fn parallel_sends_are_all_counted_and_the_newest_is_shown() {
-    let desk = StoreServer::channels();
+    let desk = WriteFixture::channels();
     race(32, |n| desk.text("conv-web", &format!("number {n}"))).iter().for_each(|answer| answer.is(acknowledged()));
     let (conversation, messages) = (desk.conversation("conv-web"), desk.messages("conv-web"));
     assert_eq!((&conversation["allMsgCnt"], &conversation["unreadMsgCnt"]), (&json!(34), &json!(3)));

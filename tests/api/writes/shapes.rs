@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{StoreServer, without};
+use super::{WriteFixture, without};
 use crate::{REV_A, client::Call, fixture::BO};
 
 /// The operations that change something: path, and method as the document writes it.
@@ -37,7 +37,7 @@ fn writes() -> impl Iterator<Item = (&'static str, String)> {
 
 #[test]
 fn a_missing_or_malformed_body_is_refused() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     let call = |path: &str, method: &str| -> Call { desk.api.call(method, path) };
     desk.assert_unchanged(|| {
         for (path, method) in writes() {
@@ -57,7 +57,7 @@ fn a_missing_or_malformed_body_is_refused() {
 
 #[test]
 fn a_body_without_a_content_type_is_tolerated() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     let body = json!({"conversationId": "conv-free", "text": "x"}).to_string();
     desk.api.call("POST", "/messages/internal-comments").bytes(body.clone()).send().ok();
     desk.api.call("POST", "/messages/internal-comments").bytes(body).chunked().send().ok();
@@ -66,7 +66,7 @@ fn a_body_without_a_content_type_is_tolerated() {
 
 #[test]
 fn another_method_is_not_allowed() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     for (path, method) in writes() {
         let other = if method == "PATCH" { "PUT" } else { "DELETE" };
         let answer = desk.api.call(other, path).send();
@@ -79,7 +79,7 @@ fn another_method_is_not_allowed() {
 
 #[test]
 fn a_ticket_field_update_of_the_wrong_shape_is_refused() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     let good = json!({"ticketId": "t-free", "ticketFieldId": "f-text", "newValue": "x"});
     desk.assert_unchanged(|| {
         for member in ["ticketId", "ticketFieldId", "newValue"] {
@@ -111,7 +111,7 @@ fn a_ticket_field_update_of_the_wrong_shape_is_refused() {
 
 #[test]
 fn a_write_that_only_acknowledges_expands_nothing() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     desk.assert_unchanged(|| {
         for (path, body) in [
             ("/messages/internal-comments", json!({"conversationId": "conv-free", "text": "x"})),
@@ -125,7 +125,7 @@ fn a_write_that_only_acknowledges_expands_nothing() {
 
 #[test]
 fn a_write_requires_a_key_with_its_scope() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     for (path, method) in writes() {
         desk.api.anonymous().call(&method, path).send().fails(401);
         desk.server.api("desk", &["users:read"]).call(&method, path).send().fails(403);

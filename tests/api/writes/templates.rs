@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{StoreServer, acknowledged, outbound, races::race, sends::untouched};
+use super::{WriteFixture, acknowledged, outbound, races::race, sends::untouched};
 use crate::{
     REV_A,
     client::Answer,
@@ -11,16 +11,16 @@ use crate::{
 
 const NEW: &str = "+66844444444";
 
-fn reply(desk: &StoreServer, conversation: &str, template: &str, variables: Value) -> Answer {
+fn reply(desk: &WriteFixture, conversation: &str, template: &str, variables: Value) -> Answer {
     send(desk, "/messages/template", json!({"conversationId": conversation, "templateId": template}), variables)
 }
 
-fn phone(desk: &StoreServer, account: &str, phone: &str, template: &str, variables: Value) -> Answer {
+fn phone(desk: &WriteFixture, account: &str, phone: &str, template: &str, variables: Value) -> Answer {
     send(desk, "/messages/template/phone", json!({"accountId": account, "phoneNumber": phone, "templateId": template}), variables)
 }
 
 /// Sends a template. If `variables` is null, the request has no variables.
-fn send(desk: &StoreServer, path: &str, mut body: Value, variables: Value) -> Answer {
+fn send(desk: &WriteFixture, path: &str, mut body: Value, variables: Value) -> Answer {
     if !variables.is_null() {
         body["variables"] = variables;
     }
@@ -32,7 +32,7 @@ fn a_template_of_the_wrong_shape_is_refused() {
     if REV_A {
         return;
     }
-    let desk = StoreServer::channels();
+    let desk = WriteFixture::channels();
     untouched(&desk, || {
         for to_phone in [false, true] {
             let send = |template: &str, variables| match to_phone {
@@ -107,7 +107,7 @@ fn a_template_is_sent_whenever_the_contact_last_wrote() {
     if REV_A {
         return;
     }
-    let desk = StoreServer::channels();
+    let desk = WriteFixture::channels();
     for id in ["conv-wa", "conv-wa-late", "conv-wa-never"] {
         reply(&desk, id, "tpl-pair", json!(["น้อง {{2}}", " \n"])).is(acknowledged());
         let shown = desk.newest(id);
@@ -128,7 +128,7 @@ fn the_payload_of_a_template_has_its_variables() {
     if REV_A {
         return;
     }
-    let desk = StoreServer::channels();
+    let desk = WriteFixture::channels();
     reply(&desk, "conv-wa", "tpl-pair", json!(["a", "b"])).is(acknowledged());
     let id = desk.newest("conv-wa")["id"].clone();
     let exported = super::parsed(&desk.server.database.run(&["export", "--store", "shop"]));
@@ -142,7 +142,7 @@ fn a_phone_has_one_thread_on_an_account() {
     if REV_A {
         return;
     }
-    let desk = StoreServer::channels();
+    let desk = WriteFixture::channels();
     // First the thread of this phone exists already.
     phone(&desk, "acc-wa", MIA, "tpl-APPROVED", Value::Null).is(acknowledged());
     assert_eq!(desk.conversation("conv-wa")["allMsgCnt"], 3);
@@ -171,7 +171,7 @@ fn a_template_to_a_phone_continues_the_thread_of_its_bare_digits() {
     if REV_A {
         return;
     }
-    let desk = StoreServer::channels();
+    let desk = WriteFixture::channels();
     let folder = tempfile::tempdir().expect("a directory for temporary files");
     let path = folder.path().join("message");
     let digits = NEW.trim_start_matches('+');
@@ -196,7 +196,7 @@ fn a_template_to_a_phone_goes_there_whatever_the_reference_of_its_conversation()
             line["asStored"] = json!(true);
         }
     }
-    let desk = StoreServer::with_settings(&[("shop", lines)], &[]);
+    let desk = WriteFixture::with_settings(&[("shop", lines)], &[]);
     desk.server.database.run(&["bridge", "set", "--store", "shop", "--account", "acc-wb", "--url", "https://bridge.invalid/"]);
     phone(&desk, "acc-wb", MIA, "tpl-other", json!(["x"])).is(acknowledged());
     desk.text("conv-wb", "a reply").is(acknowledged());
@@ -211,7 +211,7 @@ fn concurrent_templates_to_a_new_phone_share_one_thread() {
     if REV_A {
         return;
     }
-    let desk = StoreServer::channels();
+    let desk = WriteFixture::channels();
     race(20, |n| phone(&desk, "acc-wa", NEW, "tpl-pair", json!([format!("{n}"), "x"]))).iter().for_each(|answer| answer.is(acknowledged()));
     let contact = desk.only_contact(NEW)["id"].clone();
     let talks = desk.conversations_of(contact.as_str().unwrap_or_default());
@@ -225,7 +225,7 @@ fn concurrent_templates_to_a_new_phone_share_one_thread() {
     answers.iter().for_each(|answer| answer.is(acknowledged()));
     let contact = desk.only_contact("+66866666666")["id"].clone();
     assert_eq!(desk.conversations_of(contact.as_str().unwrap_or_default()).ok()[0]["allMsgCnt"], 20);
-    // E-mails create one thread each, and one contact.
+    // Each e-mail creates a thread of its own; together they create only one contact.
     let mail = |n: usize| json!({"accountId": "acc-mail", "to": [{"email": if n.is_multiple_of(2) { "New@example.com" } else { "new@EXAMPLE.com" }}], "text": "x"});
     race(20, |n| desk.post("/messages/email/new", mail(n)).send()).iter().for_each(|answer| answer.is(acknowledged()));
     let contact = desk.only_contact("new@example.com")["id"].clone();

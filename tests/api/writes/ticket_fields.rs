@@ -3,14 +3,14 @@
 
 use serde_json::{Value, json};
 
-use super::{StoreServer, stamp, values_of, without};
+use super::{WriteFixture, stamp, values_of, without};
 use crate::fixture::{BO, at};
 
 const STAMPS: [&str; 2] = ["updatedAt", "ticketFieldsUpdatedAt"];
 
 #[test]
 fn a_first_value_comes_back_in_the_whole_ticket() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     let before = desk.ticket("t-free");
     assert_eq!((values_of(&before, "ticketFields"), before.get("ticketFieldsUpdatedAt")), (json!({}), None));
     let after = desk.set("t-free", "f-text", json!("hello")).ok();
@@ -24,7 +24,7 @@ fn a_first_value_comes_back_in_the_whole_ticket() {
 
 #[test]
 fn the_answer_is_exactly_the_ticket() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     let after = desk.set_at("t-set", "f-text", json!("after"), &at("03-02T09:30")).ok();
     let (updated, fields_updated, number) = (stamp(&after, "updatedAt"), stamp(&after, "ticketFieldsUpdatedAt"), &after["ticketNumber"]);
     assert_eq!(
@@ -40,7 +40,7 @@ fn the_answer_is_exactly_the_ticket() {
 
 #[test]
 fn related_records_are_expanded() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     let body = json!({"ticketId": "t-set", "ticketFieldId": "f-text", "newValue": "x"});
     let call = desk.patch("/tickets/field-values", body.clone());
     let ticket = call.clone().query("expand", "account,assignee").query("expand", "conversation").send().ok();
@@ -59,7 +59,7 @@ fn related_records_are_expanded() {
 
 #[test]
 fn a_closed_or_spam_or_snoozed_ticket_accepts_values() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     for id in ["t-shut", "t-spam", "t-asleep"] {
         let before = desk.ticket(id);
         let after = desk.set(id, "f-text", json!("late")).ok();
@@ -70,7 +70,7 @@ fn a_closed_or_spam_or_snoozed_ticket_accepts_values() {
 
 #[test]
 fn null_unsets_and_leaves_the_other_values() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     let after = desk.set("t-set", "f-text", Value::Null).ok();
     assert_eq!(after["ticketFields"], json!({"f-int": 3, "f-when": at("03-02T09:00"), "f-multi": ["a", "b"], "aiCsat": "good"}));
     desk.set("t-set", "f-multi", json!([])).ok();
@@ -85,7 +85,7 @@ fn null_unsets_and_leaves_the_other_values() {
 
 #[test]
 fn setting_the_stored_value_changes_nothing() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     let before = desk.ticket("t-set");
     desk.assert_unchanged(|| {
         for (field, value) in [
@@ -107,7 +107,7 @@ fn setting_the_stored_value_changes_nothing() {
 
 #[test]
 fn timestamps_increase_strictly_and_each_allows_the_next_write() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     let mut last = at("03-02T09:30");
     for n in 10..30 {
         let ticket = desk.set_at("t-set", "f-int", json!(n), &last).ok();
@@ -121,7 +121,7 @@ fn timestamps_increase_strictly_and_each_allows_the_next_write() {
 
 #[test]
 fn a_timestamp_in_the_future_increases_by_one_millisecond() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     let ticket = desk.set("t-ahead", "f-int", json!(2)).ok();
     assert_eq!(ticket["ticketFieldsUpdatedAt"], "2099-01-01T00:00:00.001Z");
     let ticket = desk.set_at("t-ahead", "f-int", json!(3), "2099-01-01T00:00:00.001Z").ok();
@@ -130,13 +130,13 @@ fn a_timestamp_in_the_future_increases_by_one_millisecond() {
 
 #[test]
 fn a_timestamp_is_compared_as_an_instant() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     desk.set_at("t-set", "f-text", json!("after"), "2025-03-02T16:30:00+07:00").ok();
 }
 
 #[test]
 fn another_timestamp_than_the_stored_one_is_a_conflict() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     let before = desk.ticket("t-set");
     desk.assert_unchanged(|| {
         for wrong in [at("03-02T09:29:59.999"), at("03-02T09:30:00.001"), "2099-01-01T00:00:00Z".into(), "1970-01-01T00:00:00Z".into()] {
@@ -154,14 +154,14 @@ fn another_timestamp_than_the_stored_one_is_a_conflict() {
 
 #[test]
 fn a_write_without_a_timestamp_is_unconditional() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     desk.set("t-set", "f-text", json!("one")).ok();
     assert_eq!(desk.set("t-set", "f-text", json!("two")).ok()["ticketFields"]["f-text"], "two");
 }
 
 #[test]
 fn missing_records_are_not_found() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     desk.assert_unchanged(|| {
         desk.set("nobody", "f-text", json!("x")).fails(404);
         desk.set("NOT a uuid!", "f-text", json!("x")).fails(404);
@@ -174,7 +174,7 @@ fn missing_records_are_not_found() {
 
 #[test]
 fn checks_run_in_a_fixed_order() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     desk.assert_unchanged(|| {
         // The order of checks: form of the body, then record, then value, then timestamp.
         desk.patch("/tickets/field-values", json!({"ticketId": "nobody", "ticketFieldId": "nothing"})).send().refuses("body.newValue");
@@ -186,7 +186,7 @@ fn checks_run_in_a_fixed_order() {
 
 #[test]
 fn system_keys_and_inactive_fields_are_read_only() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     desk.assert_unchanged(|| {
         for (key, value) in [
             ("isConverted", json!(true)),
@@ -206,7 +206,7 @@ fn system_keys_and_inactive_fields_are_read_only() {
 
 #[test]
 fn a_hidden_field_accepts_a_value() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     assert_eq!(desk.set("t-free", "f-hidden", json!("x")).ok()["ticketFields"], json!({"f-hidden": "x"}));
     // The field is required, too, and may still be unset.
     desk.set("t-free", "f-hidden", Value::Null).ok();

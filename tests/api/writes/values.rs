@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{StoreServer, values_of};
+use super::{WriteFixture, values_of};
 
 /// Returns cases: a field, a value that is sent, and the value that is then stored.
 fn accepted() -> Vec<(&'static str, Value, Value)> {
@@ -107,7 +107,7 @@ fn refused() -> Vec<(&'static str, Value)> {
 
 #[test]
 fn a_ticket_field_stores_values_that_fit() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     let more = [
         ("dec", json!(1.25), json!(1.25)),
         ("dec", json!(-0.001), json!(-0.001)),
@@ -125,7 +125,7 @@ fn a_ticket_field_stores_values_that_fit() {
 
 #[test]
 fn an_integer_sent_with_a_fraction_of_zero_is_that_integer() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     for (field, sent, stored) in [("int", json!(4.0), 4), ("int", json!(-0.0), 0), ("num", json!(3.0), 3)] {
         let ticket = desk.set("t-free", &format!("f-{field}"), sent).ok();
         assert_eq!(ticket["ticketFields"][format!("f-{field}")].as_f64(), Some(f64::from(stored)));
@@ -136,7 +136,7 @@ fn an_integer_sent_with_a_fraction_of_zero_is_that_integer() {
 /// An integer is shown as `4`, since a parser that expects an integer does not accept `4.0`.
 #[test]
 fn an_integer_is_shown_without_a_fraction() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     assert_eq!(desk.set("t-free", "f-int", json!(4.0)).ok()["ticketFields"], json!({"f-int": 4}));
     desk.set_contact("con-new", "c-int", json!(4.0)).ok();
     assert_eq!(desk.contact("con-new")["customFields"], json!({"c-int": 4}));
@@ -144,7 +144,7 @@ fn an_integer_is_shown_without_a_fraction() {
 
 #[test]
 fn a_ticket_field_refuses_values_that_do_not_fit() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     let more = [
         ("dec", json!("1.5")),
         ("dec", json!([1.5])),
@@ -169,7 +169,7 @@ fn a_ticket_field_refuses_values_that_do_not_fit() {
 
 #[test]
 fn closing_checks_values_against_the_same_definitions() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     for (field, sent, stored) in accepted() {
         let id = format!("f-{field}");
         let ticket = desk.close(json!({"ticketId": "t-shut", "ticketFields": {&id: sent.clone()}})).ok();
@@ -187,7 +187,7 @@ fn closing_checks_values_against_the_same_definitions() {
 
 #[test]
 fn a_contact_field_stores_values_that_fit() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     for (field, sent, stored) in accepted() {
         let id = format!("c-{field}");
         desk.set_contact("con-new", &id, sent.clone()).is(super::acknowledged());
@@ -197,7 +197,7 @@ fn a_contact_field_stores_values_that_fit() {
 
 #[test]
 fn a_contact_field_refuses_values_that_do_not_fit() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     desk.assert_unchanged(|| {
         for (field, value) in refused() {
             desk.set_contact("con-mia", &format!("c-{field}"), value).refuses("body.value");
@@ -207,7 +207,7 @@ fn a_contact_field_refuses_values_that_do_not_fit() {
 
 #[test]
 fn a_field_without_a_limit_has_a_default_limit() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     let values = |count: u32| Value::from_iter(0..count);
     desk.set("t-free", "f-many", values(100)).ok();
     desk.set("t-free", "f-many", values(101)).refuses("body.newValue");
@@ -224,7 +224,7 @@ fn a_text_that_fits_no_index_is_stored_filtered_and_imported() {
         Some(char::from(b'a' + (*state >> 33) as u8 % 26))
     };
     let long: String = std::iter::repeat(()).scan(1, |state, ()| digit(state)).take(20_000).collect();
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     desk.set("t-free", "f-notes", json!(long)).ok();
     desk.close(json!({"ticketId": "t-shut", "ticketFields": {"f-notes": format!("{long}2")}})).ok();
     for (operator, value, found) in [
@@ -240,12 +240,12 @@ fn a_text_that_fits_no_index_is_stored_filtered_and_imported() {
     }
     let lines = desk.server.database.run(&["export", "--store", "desk"]);
     let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap_or_default()).collect();
-    assert_eq!(StoreServer::with(&[("copy", lines)]).ticket("t-free")["ticketFields"]["f-notes"], long);
+    assert_eq!(WriteFixture::with(&[("copy", lines)]).ticket("t-free")["ticketFields"]["f-notes"], long);
 }
 
 #[test]
 fn a_number_that_cannot_be_stored_as_it_was_sent_is_refused() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     desk.assert_unchanged(|| {
         for number in ["0.10000000000000000001", "1234567890123.45678", "-1e-400", "9007199254740990.5", "3.00000000000000000001"] {
             let body = format!(r#"{{"ticketId":"t-free","ticketFieldId":"f-dec","newValue":{number}}}"#);
@@ -261,7 +261,7 @@ fn a_number_that_cannot_be_stored_as_it_was_sent_is_refused() {
 
 #[test]
 fn a_number_is_stored_as_it_was_sent() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     let set = |number: &str| {
         let body = format!("{{\"ticketId\":\"t-free\",\"ticketFieldId\":\"f-dec\",\"newValue\":{number}}}");
         desk.patch("/tickets/field-values", Value::Null).bytes(body).send()

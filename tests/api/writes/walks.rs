@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::StoreServer;
+use super::WriteFixture;
 use crate::{
     client::{Answer, Call},
     pages::{next, walk},
@@ -26,7 +26,7 @@ fn walk_while(list: &Call, mut between: impl FnMut(&Answer)) -> Vec<String> {
 
 #[test]
 fn tickets_that_get_messages_meanwhile_come_once() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     let list = desk.post("/tickets/list", json!({}));
     let whole = walk(&list, 50);
     let rows = list.clone().query("pageSize", 50).send().ok();
@@ -44,7 +44,7 @@ fn tickets_that_get_messages_meanwhile_come_once() {
 
 #[test]
 fn contacts_that_change_or_come_meanwhile_come_once_or_not() {
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     let list = desk.post("/contacts/list", json!({}));
     let whole = walk(&list, 50);
     let last = whole.last().unwrap();
@@ -63,7 +63,7 @@ fn a_total_is_of_the_moment_of_the_first_page() {
     if !crate::REV_A {
         return;
     }
-    let desk = StoreServer::open();
+    let desk = WriteFixture::open();
     for filters in [json!({}), json!({"updatedAfter": "2000-01-01T00:00:00Z"})] {
         let list = desk.post("/contacts/list", filters);
         let mut totals = vec![];

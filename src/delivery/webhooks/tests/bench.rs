@@ -12,7 +12,7 @@ use crate::{
         ids::{StoreId, WebhookId},
         settings::{Editor, StoreLimits},
         targets::Targets,
-        webhooks::{Attempted, EndpointAnswer, LogDirection, LoggedAttempt, Replay, SECRET_BYTES, SigningSecret, Webhook},
+        webhooks::{AttemptLogPage, Attempted, EndpointAnswer, LoggedAttempt, Replay, SECRET_BYTES, SigningSecret, Webhook},
     },
     service::{Renderer, Service, WriteContext, conversation_writes::LabelUpdate, ticket_states::Escalation, webhooks::WebhookSettings},
     store::{
@@ -34,7 +34,7 @@ impl Renderer for Brief {
     }
 }
 
-/// A store on a database of its own, since claims read all stores.
+/// A store on a database of its own, since a worker claims the due items of all stores in a database.
 pub(super) struct Bench {
     pub(super) fixture: Fixture,
     pub(super) clock: Arc<MovableClock>,
@@ -147,8 +147,8 @@ impl Bench {
         self.worker_over(SigningHttpClient::new(timeout, targets).unwrap(), targets)
     }
 
-    pub(super) fn worker_over(&self, poster: SigningHttpClient, targets: Targets) -> Worker<WebhookQueue> {
-        Worker::new(WebhookQueue::over(poster, self.service.clone(), targets))
+    pub(super) fn worker_over(&self, http_client: SigningHttpClient, targets: Targets) -> Worker<WebhookQueue> {
+        Worker::new(WebhookQueue::over(http_client, self.service.clone(), targets))
     }
 
     /// Returns the milliseconds until the next attempt is due.
@@ -165,7 +165,7 @@ impl Bench {
     }
 
     pub(super) async fn log(&self, id: &WebhookId) -> Vec<LoggedAttempt> {
-        self.service.attempts(self.store(), id, LogDirection::After(0), 500).await.unwrap()
+        self.service.attempts(self.store(), id, AttemptLogPage::After(0), 500).await.unwrap()
     }
 
     pub(super) async fn outcomes(&self, id: &WebhookId) -> Vec<String> {

@@ -17,7 +17,7 @@ use crate::{
         ids::StoreId,
         settings::Editor,
         targets::Targets,
-        webhooks::{EndpointAnswer, LogDirection, Replay},
+        webhooks::{AttemptLogPage, EndpointAnswer, Replay},
     },
     service::{
         Error, Service, stores,
@@ -65,8 +65,8 @@ async fn a_subscription_deleted_during_an_attempt_leaves_nothing() {
     let claimed = bench.claim().await.remove(0);
     bench.service.delete_webhook(&bench.editor(), &id).await.unwrap();
     bench.service.settle_delivery(&claimed, bench.attempted(EndpointAnswer::Status(200, None)), 0.5).await.unwrap();
-    assert!(bench.fixture.db.attempts(bench.store(), &id, LogDirection::After(0), 10).await.unwrap().is_empty());
-    assert!(matches!(bench.service.attempts(bench.store(), &id, LogDirection::After(0), 10).await, Err(Error::NotFound { .. })));
+    assert!(bench.fixture.db.attempts(bench.store(), &id, AttemptLogPage::After(0), 10).await.unwrap().is_empty());
+    assert!(matches!(bench.service.attempts(bench.store(), &id, AttemptLogPage::After(0), 10).await, Err(Error::NotFound { .. })));
 }
 
 #[tokio::test]

@@ -201,8 +201,8 @@ async fn nothing_connects_to_a_private_address() {
     }
     assert!(hooks.len() >= 100);
     bench.event().await;
-    let poster = SigningHttpClient::naming(SHORT, Targets::Public, names).unwrap();
-    bench.worker_over(poster, Targets::Public).drain().await.unwrap();
+    let http_client = SigningHttpClient::naming(SHORT, Targets::Public, names).unwrap();
+    bench.worker_over(http_client, Targets::Public).drain().await.unwrap();
     for (id, url) in &hooks {
         let (status, reason) = ended(&bench, id).await;
         assert!(status.is_none() && reason.contains(REASON), "{url}: {status:?} {reason}");

@@ -25,7 +25,7 @@ use crate::{
     domain::{
         ids::WebhookId,
         targets::Targets,
-        webhooks::{LogDirection, LoggedAttempt, PATIENCE_MILLIS, PAUSES, Replay},
+        webhooks::{AttemptLogPage, LoggedAttempt, PATIENCE_MILLIS, PAUSES, Replay},
     },
     store::{Db, fixture::setting},
 };
@@ -153,7 +153,7 @@ impl Subscriber {
         let mut log: HashMap<String, Vec<LoggedAttempt>> = HashMap::new();
         let mut after = 0;
         loop {
-            let page = bench.service.attempts(bench.store(), &self.id, LogDirection::After(after), 500).await.unwrap();
+            let page = bench.service.attempts(bench.store(), &self.id, AttemptLogPage::After(after), 500).await.unwrap();
             let Some(last) = page.last() else { break };
             after = last.position;
             for one in page {

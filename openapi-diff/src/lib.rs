@@ -6,7 +6,8 @@
 //! - `compare` starts the comparison, and `differ` holds its state. `operations`, `parameters`, `security`, `servers`, `responses`,
 //!   `headers` and `media_types` compare the parts of an operation.
 //! - `schema` compares two schemas. `objects`, `keywords`, `choices`, `pairing`, `discriminators`, `applicators` and `applicability` are
-//!   its parts. `classification` and `semantics` compare the values that two schemas accept (validity, schema containment, counter-examples).
+//!   its parts. `classification` and `semantics` compare the values that two schemas accept (validity, schema containment,
+//!   counter-examples).
 //! - `rules` is the table of rules and classes. `report` holds the changes. `migration_notes` adds notes on them from a file. `gate`
 //!   applies the decisions of a team.
 //! - `conformance` checks a response against a document. `replay` compares the responses of two servers.

@@ -42,8 +42,8 @@ const WRITTEN: &str = "counterpart";
 const END_OF_STORE: char = '\0';
 /// A term that every record has. Its document frequency is the number of records of a store.
 pub const ALL_RECORDS_TERM: &str = "\u{3}";
-/// `OFTEN` is the first character of a frequency term (see [`frequency_term`]). `TIMES` separates its term from its frequency. No term of a text
-/// contains either character.
+/// `OFTEN` is the first character of a frequency term (see [`frequency_term`]). `TIMES` separates its term from its frequency. No term of a
+/// text contains either character.
 const OFTEN: char = '\u{5}';
 const TIMES: char = '\0';
 /// Separators in the text that [`join_terms`] returns: `PLACE` follows the position of a term, `END` follows the term.
@@ -118,8 +118,8 @@ fn frequency_term(term: &str, times: u32) -> String {
     format!("{OFTEN}{term}{TIMES}{}", char::from_u32(times.min(MAX_TERM_FREQUENCY)).unwrap_or(TIMES))
 }
 
-/// Returns the common prefix of the frequency terms (see [`frequency_term`]): of `term` alone if `whole`, otherwise of all terms that begin with
-/// `term`.
+/// Returns the common prefix of the frequency terms (see [`frequency_term`]): of `term` alone if `whole`, otherwise of all terms that begin
+/// with `term`.
 pub fn frequency_prefix(term: &str, whole: bool) -> String {
     if whole { format!("{OFTEN}{term}{TIMES}") } else { format!("{OFTEN}{term}") }
 }

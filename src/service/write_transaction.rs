@@ -1,9 +1,9 @@
 //! Write transaction shared by all use-cases: row changes, domain events (transactional outbox) and the idempotent response
 //! commit together.
 //!
-//! A use-case begins with [`Service::begin`], changes rows through [`WriteTransaction`], notes the changes for events (`EventChange`), and ends with
-//! [`WriteTransaction::finish`], which renders and records the events, stores the response under an idempotency key, and commits all
-//! of it at once (decisions, sections 6.13 and 8).
+//! A use-case begins with [`Service::begin`], changes rows through [`WriteTransaction`], notes the changes for events (`EventChange`), and
+//! ends with [`WriteTransaction::finish`], which renders and records the events, stores the response under an idempotency key, and commits
+//! all of it at once (decisions, sections 6.13 and 8).
 
 use std::{
     collections::HashSet,

@@ -1,8 +1,8 @@
 //! Fair scheduling between stores: limits how many expensive reads of one store run at the same time.
 //!
 //! An SQL statement is unbounded if the keys in its condition do not limit the number of rows that it reads. Only a few unbounded
-//! statements of one store run at a time (`store::db::StatementLimit`); further ones wait in order of arrival. So a request of another store waits
-//! for those few statements at most, however many connections the first store opens.
+//! statements of one store run at a time (`store::db::StatementLimit`); further ones wait in order of arrival. So a request of another
+//! store waits for those few statements at most, however many connections the first store opens.
 //!
 //! A request whose response may be long first waits for the store's only permit for such requests, since a long response is in memory
 //! twice: as rows, and as JSON. Such a request shares neither a thread of the runtime (`Context::beside`) nor a database connection with

@@ -101,8 +101,8 @@ impl Db {
     }
 }
 
-/// Returns the statement that counts the rows of a whole list. Fences (see [`SUBQUERY_FENCE`](crate::store::sql::SUBQUERY_FENCE)) are left out: they
-/// help only statements that end after one page.
+/// Returns the statement that counts the rows of a whole list. Fences (see [`SUBQUERY_FENCE`](crate::store::sql::SUBQUERY_FENCE)) are left
+/// out: they help only statements that end after one page.
 pub(in crate::store) fn count_sql(table: &str, mut conditions: Sql) -> Sql {
     conditions.unbounded();
     conditions.fences.clear();

@@ -44,8 +44,8 @@ pub(in crate::store) enum DrivingCondition<'a> {
 /// If at most this number of tickets fulfils a condition, the statement reads them by the index of the condition instead of reading the
 /// list in order.
 const FEW_ON_SQLITE: i64 = 200;
-/// [`FEW_ON_SQLITE`] on PostgreSQL. Reading the list in order costs more per ticket there, since the index has no Bloom filters, and each row
-/// has to be fetched.
+/// [`FEW_ON_SQLITE`] on PostgreSQL. Reading the list in order costs more per ticket there, since the index has no Bloom filters, and each
+/// row has to be fetched.
 const FEW_ON_POSTGRES: i64 = 1000;
 
 /// The cost of looking up a ticket by its id, as a multiple of the cost of skipping it while the list is read in order. To skip a ticket,

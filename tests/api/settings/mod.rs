@@ -1,5 +1,6 @@
-//! Tests of the settings API: access to it, and everything that can be changed there. Each test has a separate server ([`SettingsFixture`]).
-//! Every response goes through the same check as responses of the contract, against the document of the settings API.
+//! Tests of the settings API: access to it, and everything that can be changed there. Each test has a separate server
+//! ([`SettingsFixture`]). Every response goes through the same check as responses of the contract, against the document of the settings
+//! API.
 
 mod access;
 mod audit;

@@ -1,4 +1,5 @@
-//! The command line as a new user meets it: creating a store, and the error messages for mistakes.
+//! Tests of the command line as a new user sees it: creating a store, error messages for mistakes, the demo, completions and manual pages,
+//! and health checks.
 
 use std::{
     io::{BufRead, BufReader},
@@ -42,7 +43,7 @@ impl Folder {
     }
 }
 
-/// Asserts that a command succeeded or failed. Returns its output, or its error message.
+/// Asserts that a command succeeded, or that it failed, as `succeeds` says. Returns its output or its error message.
 #[track_caller]
 fn text(output: Output, succeeds: bool, arguments: &[&str]) -> String {
     let (printed, complaint) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
@@ -111,7 +112,7 @@ fn a_command_that_only_reads_creates_no_database() {
         assert!(complaint.contains("there is no database `counterpart.db`"), "{arguments:?}: {complaint}");
     }
     assert_eq!(folder.files(), 0);
-    // A URL may contain a percent-encoded path.
+    // The path in a database URL may be percent-encoded.
     let url = ["--database-url", "sqlite://my%20shop.db"];
     folder.ok(&[&["store", "create", "--id", "shop", "--name", "Shop"][..], &url].concat());
     assert!(folder.path().join("my shop.db").exists());
@@ -193,7 +194,8 @@ fn an_option_without_effect_is_refused() {
     assert_eq!(folder.files(), 0);
 }
 
-/// Runs the demo until it has printed its address. Returns its API key, and the status of a request with this key.
+/// Starts `counterpart demo`, sends a request with the printed API key, and stops the demo. Returns the API key and the status of the
+/// response.
 fn demo(folder: &Folder, arguments: &[&str]) -> (String, String) {
     let mut child =
         folder.command(&[&["demo", "--listen", "127.0.0.1:0"], arguments].concat()).stdout(std::process::Stdio::piped()).spawn().unwrap();
@@ -223,14 +225,15 @@ fn a_demo_is_stored_with_keep() {
     demo(&folder, &["--keep", "shop.db"]);
     let keys = folder.ok(&[&database[..], &["key", "list", "--store", "demo"]].concat());
     assert_eq!(keys.matches("\"demo\"").count(), 2, "one key at a time beside one's own: {keys}");
-    // An unusual file name is accepted.
+    // The file name may contain characters that have a meaning in URLs.
     let (_, status) = demo(&folder, &["--keep", "50% of? #1.db"]);
     assert!(status == "200" && folder.path().join("50% of? #1.db").exists());
-    // A demo database whose process was killed before it had stored its records.
+    // The file has a demo store without records, as a demo leaves it that was killed before it had stored its records. The next demo fills
+    // it.
     folder.ok(&["--database-url", "sqlite://half.db", "store", "create", "--id", "demo", "--name", "Demo shop"]);
     let (_, status) = demo(&folder, &["--keep", "half.db"]);
     assert_eq!(status, "200");
-    // A database with another store is left alone.
+    // `demo` refuses a database that has another store.
     folder.ok(&["store", "create", "--id", "mine", "--name", "Mine"]);
     let complaint = folder.fails(&["demo", "--listen", "127.0.0.1:0", "--keep", "counterpart.db"]);
     assert!(complaint.contains("holds other stores"), "{complaint}");
@@ -257,7 +260,7 @@ fn a_health_check_succeeds_only_for_a_ready_server() {
     let asked = |address: &str, succeeds| {
         let arguments = health(address);
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-        // The command runs with the environment of the server.
+        // `health` may run with the environment of the server, so it must accept environment variables that concern only `serve`.
         text(folder.command(&arguments).env("COUNTERPART_SIMULATE_CHANNELS", "true").output().unwrap(), succeeds, &arguments)
     };
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -277,7 +280,7 @@ fn a_health_check_succeeds_only_for_a_ready_server() {
     BufReader::new(server.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
     let address = line.trim().trim_start_matches("listening on http://").to_owned();
     assert_eq!(asked(&address, true).trim(), r#"{"status":"ready"}"#);
-    // Moves the database away, and waits until the cached result of the readiness check expires.
+    // Renames the database file, so that the server is no longer ready. Waits until the cached result of the readiness check expires.
     std::fs::rename(folder.path().join("counterpart.db"), folder.path().join("other.db")).unwrap();
     std::thread::sleep(std::time::Duration::from_millis(1500));
     assert!(asked(&address, false).contains("not ready"), "{address}");

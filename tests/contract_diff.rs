@@ -1,5 +1,5 @@
-//! Tests of `counterpart contract diff` through the binary, of the committed comparisons, and of the compatibility promise: no committed
-//! document breaks clients of the released one, unless a note says why.
+//! Tests of the command `counterpart contract diff`, and of the committed comparisons of OpenAPI documents. Also tests the compatibility
+//! promise: no committed document breaks clients of its released version, unless a note says why.
 
 use std::{
     collections::BTreeMap,
@@ -38,14 +38,15 @@ fn printed(output: &Output) -> String {
 
 const A_TO_B: [&str; 4] = ["rev-a.json", "rev-b.json", "--notes", "a-to-b.notes.json"];
 
-/// The committed comparisons: the older document, the newer one, and the beginning of the names of the comparison's files.
+/// The committed comparisons. Each has the older document, the newer document, and the name of the comparison's files without their
+/// extensions.
 const COMMITTED: [[&str; 3]; 3] = [
     ["rev-a.json", "rev-b.json", "a-to-b"],
     ["rev-b.json", "rev-a.json", "b-to-a"],
     ["events-rev-a.json", "events-rev-b.json", "events-a-to-b"],
 ];
 
-/// The comparisons that the pages of changes render from JSON.
+/// The comparisons that are also committed as JSON, from which the documentation pages about changes are rendered.
 const RENDERED: [&str; 2] = ["a-to-b", "events-a-to-b"];
 
 fn notes(name: &str) -> Notes {
@@ -74,7 +75,7 @@ fn the_committed_comparisons_are_what_the_binary_prints() {
     }
 }
 
-/// `features.md` has a table of the differences that no OpenAPI document shows. Its rows must equal the notes file.
+/// `features.md` has a table of the differences that no OpenAPI document shows. Its rows must equal the entries of the notes file.
 #[test]
 fn differences_that_no_document_shows_are_in_the_notes_and_in_features_md() {
     let features = read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("features.md"));
@@ -125,7 +126,7 @@ fn the_json_report_matches_its_schema() {
         let report: Value = serde_json::from_str(&printed(&output)).unwrap();
         let faults: Vec<_> = validator.iter_errors(&report).map(|fault| format!("{fault} at {}", fault.instance_path)).collect();
         assert!(faults.is_empty(), "{faults:#?}");
-        // The report can also be parsed again.
+        // The JSON can be parsed as a [`Report`] again.
         let read: Report = serde_json::from_value(report).unwrap();
         assert!(!read.changes.is_empty());
     }
@@ -206,7 +207,8 @@ fn every_format_goes_to_a_file_too() {
     }
 }
 
-/// A git repository with a document whose next version removes an operation; the binary is on its path.
+/// A git repository with a committed OpenAPI document, and an uncommitted change that removes an operation. Its scripts find the
+/// `counterpart` binary on the path.
 struct Repository {
     folder: tempfile::TempDir,
 }
@@ -240,7 +242,7 @@ impl Repository {
         printed(&output)
     }
 
-    /// Approves the breaking change.
+    /// Approves the breaking change: writes its fingerprint to `contract/approved.json`.
     fn approve(&self) {
         let report = printed(&self.try_run("counterpart contract diff git:HEAD:openapi.json openapi.json --format json"));
         let report: Report = serde_json::from_str(&report).unwrap();
@@ -271,7 +273,7 @@ fn the_workflow_of_the_examples_fails_until_the_change_is_approved() {
     assert!(printed(&output).starts_with("::error file=openapi.json,title=operation-removed ("), "{}", printed(&output));
     repository.approve();
     assert!(repository.run(step).starts_with("::notice file=openapi.json"));
-    // After the change is merged, its approval has to be removed.
+    // Once the change is merged, its approval matches no change. The workflow fails until the approval is removed.
     repository.run("git add -A && git commit -qm second && git update-ref refs/remotes/origin/main HEAD");
     let output = repository.try_run(step);
     let error = String::from_utf8_lossy(&output.stderr);
@@ -304,7 +306,7 @@ fn documents_come_from_revisions_and_urls_with_the_files_that_they_refer_to() {
         printed(&output)
     };
     assert!(typed("git:HEAD:api/openapi.json", "api/openapi.json").contains("is integer, was string"));
-    // Starts a server that responds to each request with a file of the folder.
+    // Starts an HTTP server that responds to each request with a file of the repository.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let root = repository.folder.path().to_owned();
@@ -320,7 +322,8 @@ fn documents_come_from_revisions_and_urls_with_the_files_that_they_refer_to() {
     });
     let url = format!("http://{address}/api/openapi.json");
     assert!(typed("git:HEAD:api/openapi.json", &url).contains("is integer, was string"));
-    // A server URL at the document's own address is equal to the relative URL in a file.
+    // A relative server URL in a file is equal to the absolute server URL in a downloaded document, if the absolute URL is on the host of
+    // the download.
     let with_server = |url: &str| document.replacen('{', &format!("{{\"servers\": [{{\"url\": \"{url}\"}}], "), 1);
     repository.write("api/relative.json", &with_server("/v1"));
     for (server, same) in [(format!("http://{address}/v1"), true), (format!("http://{address}0/v1"), false)] {
@@ -328,7 +331,7 @@ fn documents_come_from_revisions_and_urls_with_the_files_that_they_refer_to() {
         let report = printed(&repository.try_run(&format!("counterpart contract diff api/relative.json http://{address}/api/served.json")));
         assert_eq!(report.contains("server"), !same, "{report}");
     }
-    // A reference to a missing file, or to one outside of the folder, counts as an unknown change.
+    // A reference to a missing file, or to a file outside of the document's folder, is reported as an unknown change.
     for reference in ["schemas/none.json", "../contract/approved.json"] {
         repository.write("api/openapi.json", &document.replace("schemas/pet.json", reference));
         let output = repository.try_run("counterpart contract diff api/openapi.json api/openapi.json --fail-on unknown");

@@ -1,4 +1,4 @@
-//! Import, export and keys through the binary, as an operator uses them: always on SQLite, and on PostgreSQL if
+//! Tests of the commands for import, export and API keys, with the built binary: always on SQLite, and on PostgreSQL if
 //! `COUNTERPART_TEST_POSTGRES` names a server on which databases may be created.
 
 use std::{
@@ -9,13 +9,13 @@ use std::{
 
 use tempfile::TempDir;
 
-/// A separate database and a folder for files.
+/// The database of a test, and a folder for its files.
 struct World {
     folder: TempDir,
     url: String,
 }
 
-/// Runs a test on every available database.
+/// Runs a test on a SQLite database, and on a PostgreSQL database if one is available.
 fn everywhere(test: impl Fn(&World)) {
     let folder = tempfile::tempdir().unwrap();
     let url = format!("sqlite://{}", folder.path().join("test.db").display());
@@ -66,13 +66,13 @@ impl World {
         child.wait_with_output().unwrap()
     }
 
-    /// Imports and expects it to succeed.
+    /// Imports lines into a store, and asserts that the import succeeds.
     fn load(&self, store: &str, lines: &str) {
         let output = self.import(store, lines);
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
 
-    /// Imports, expects a failure, and returns its message.
+    /// Imports lines into a store, and asserts that the import fails. Returns the error message.
     fn refused(&self, store: &str, lines: &str) -> String {
         let output = self.import(store, lines);
         let said = String::from_utf8(output.stderr).unwrap();
@@ -84,8 +84,8 @@ impl World {
         self.ok(&["export", "--store", store])
     }
 
-    /// Checks on SQLite that the indexes match their tables, since an import may build some indexes at its end. Returns the names of all
-    /// tables, indexes and triggers, and on PostgreSQL an empty list.
+    /// On SQLite, asserts that the indexes match their tables, since an import may build some indexes at its end. Returns the names and
+    /// definitions of all tables, indexes and triggers. On PostgreSQL, returns an empty list.
     fn sound_schema(&self) -> Vec<String> {
         let Some(file) = self.url.strip_prefix("sqlite://") else { return Vec::new() };
         let connection = rusqlite::Connection::open(file).unwrap();
@@ -127,7 +127,7 @@ fn a_text_beyond_the_limit_is_accepted_only_from_an_export() {
         world.load("s", &line(&"x".repeat(MOST)));
         let said = world.refused("s", &line(&"ก".repeat(MOST / 3 + 1)));
         assert!(said.contains("comment.text: is 65538 bytes long in UTF-8; the most is 65536"), "{said}");
-        // A record from a build older than the limit.
+        // A record with `asStored` may exceed the limit: a build that is older than the limit may have stored it.
         let marked = line(&"x".repeat(MOST + 1)).replacen("{", "{\"asStored\":true,", 1);
         world.load("s", &marked);
         let exported = world.export("s");
@@ -135,7 +135,7 @@ fn a_text_beyond_the_limit_is_accepted_only_from_an_export() {
         world.store("again");
         world.load("again", &exported);
         assert!(world.export("again") == exported, "an export imports to the same bytes");
-        // A line in the form of exports from an older build.
+        // Exports of older builds flag such a record with `oversized` instead of `asStored`.
         world.load("again", &exported.replace("asStored", "oversized"));
     });
 }
@@ -170,7 +170,7 @@ fn each_text_without_a_limit_in_the_contract_has_a_default_limit() {
     });
 }
 
-/// A small store with a record of each kind.
+/// The import lines of a small store with a record of each kind.
 const SAMPLE: &str = r##"{"kind":"role","record":{"id":"owner","name":"Owner","kind":"owner"}}
 {"kind":"user","record":{"id":"s1","userId":"00000000-0000-4000-8000-00000000000A","name":"Mali","email":"mali@example.com","roleId":"owner"}}
 {"kind":"user","record":{"id":"s2","email":"new@example.com"}}
@@ -213,7 +213,7 @@ fn an_export_imports_to_the_same_bytes_in_any_order() {
     });
 }
 
-/// Imports values that writes now refuse. An export of an older store may still contain them.
+/// A store may still contain values that were stored before the rule that now refuses them. An import accepts such values.
 #[test]
 fn values_older_than_their_rule_import_again() {
     let sample = SAMPLE
@@ -264,7 +264,7 @@ fn an_upsert_replaces_and_unique_values_can_move_between_records() {
         let said = world.refused("one", &contact("c", r#","email":"b@X.io""#));
         assert!(said.contains("line 1: contact.email: `b@x.io` belongs to the contact `a` already"), "{said}");
 
-        // An import may close the open ticket of a conversation and open the next one, whichever line comes first.
+        // An import may close the open ticket of a conversation and open the next ticket, in any order of the two lines.
         world.load("one", SAMPLE);
         let ticket = |rest: &str| format!("{{\"kind\":\"ticket\",\"record\":{{\"conversationId\":\"v1\",{rest}}}}}\n");
         let next = ticket(r#""id":"k3","isOpen":true,"openedAt":"2026-01-05T00:00:00Z""#);
@@ -278,7 +278,8 @@ fn an_upsert_replaces_and_unique_values_can_move_between_records() {
 }
 
 /// The first import has more records than the database, so on SQLite the indexes are built at the end of the import. The next imports have
-/// no more records than the database. The last one imports into a new database again, with each record before the records it refers to.
+/// no more records than the database. The last import goes into a new database again, with the lines in reverse order: each record comes
+/// before the records that it refers to.
 #[test]
 fn imports_into_small_and_large_databases_give_the_same_result() {
     let text = "text ".repeat(400);
@@ -410,7 +411,7 @@ fn several_faults_are_reported_together() {
         let found: Vec<_> = places.iter().filter_map(|place| said.find(place)).collect();
         assert!(found.len() == places.len() && found.is_sorted() && !said.contains("the first"), "{said}");
 
-        // Lines that are not UTF-8 do not hide the errors of other lines.
+        // The errors of lines that are not UTF-8 are reported together with the errors of other lines.
         let wrong = [b"\xff\n", SAMPLE.replacen("#ff0000", "#f00", 1).as_bytes(), b"\n\xff"].concat();
         let path = world.folder.path().join("wrong.ndjson");
         std::fs::write(&path, wrong).unwrap();
@@ -418,13 +419,13 @@ fn several_faults_are_reported_together() {
         assert!(said.contains("line 1: is not UTF-8") && said.contains("line 8: label.color: "), "{said}");
         assert_eq!(said.matches("is not UTF-8").count(), 2, "{said}");
 
-        // A label and its duplicate cause errors on 25 lines.
+        // The file has the same label 26 times, which causes errors on 25 lines. Only the first 20 errors are printed.
         let label = |id: &str| format!("{{\"kind\":\"label\",\"record\":{{\"id\":\"{id}\",\"label\":\"L\",\"color\":\"#000000\"}}}}\n");
         let said = world.refused("one", &label("l").repeat(26));
         assert_eq!(said.matches("label.id: `l` stands on line 1 already").count(), 20, "{said}");
         assert!(said.contains("line 21: ") && !said.contains("line 22: ") && said.contains("these are the first 20 faults"), "{said}");
 
-        // References to missing records, which only the database can detect.
+        // Only the database can detect references to missing records. These errors are reported with their lines, too.
         let conversation = |contact: &str| {
             format!(
                 "{{\"kind\":\"conversation\",\"record\":{{\"id\":\"{contact}\",\"channel\":\"line\",\"accountId\":\"none\",\"contactId\":\"{contact}\",\
@@ -579,7 +580,7 @@ fn a_killed_import_leaves_nothing() {
     });
 }
 
-/// A received message locks first the conversation, then the ticket. An import must lock them in the same order.
+/// A transaction that receives a message locks first the conversation, then the ticket. An import must lock these rows in the same order.
 #[test]
 fn an_import_and_a_received_message_do_not_deadlock() {
     use sqlx::{Connection, Executor};

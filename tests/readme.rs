@@ -1,4 +1,5 @@
-//! Runs the commands of the README as printed, and checks the links of the documents.
+//! Tests of the documentation: runs the commands of the README's section "A store of your own" as printed, and checks that the links in
+//! README.md, docs and other documents lead to files.
 
 #[allow(dead_code, reason = "the tests of the settings page use the rest")]
 #[path = "page/browser.rs"]
@@ -26,7 +27,7 @@ use sha2::Sha256;
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
-/// A running server, which is killed at the end of the test.
+/// A running server, which is killed when this value is dropped.
 struct Served(Child);
 
 impl Drop for Served {
@@ -36,7 +37,7 @@ impl Drop for Served {
     }
 }
 
-/// A delivery: its headers and its body.
+/// A received webhook delivery: its headers and its body.
 type Delivery = (HashMap<String, String>, String);
 
 /// Starts a webhook endpoint that accepts deliveries until the process ends. Returns its address, and a channel with the deliveries.
@@ -66,7 +67,7 @@ fn endpoint() -> (String, Receiver<Delivery>) {
     (url, deliveries)
 }
 
-/// Whether a delivery is signed according to Standard Webhooks.
+/// Whether the signature of a delivery was created with this secret, according to Standard Webhooks.
 fn is_signed((headers, body): &Delivery, secret: &str) -> bool {
     let key = BASE64.decode(secret.strip_prefix("whsec_").unwrap()).unwrap();
     let mut mac = Hmac::<Sha256>::new_from_slice(&key).unwrap();
@@ -78,20 +79,20 @@ fn is_signed((headers, body): &Delivery, secret: &str) -> bool {
 fn the_commands_of_a_store_of_your_own_work_as_printed() {
     let readme = fs::read_to_string(Path::new(ROOT).join("README.md")).unwrap();
     let folder = tempfile::tempdir().unwrap();
-    // Provides `counterpart` on the path, as an installation would.
+    // Puts a link to the binary into a folder on the path, so that the commands find `counterpart` as after an installation.
     let programs = folder.path().join("bin");
     fs::create_dir(&programs).unwrap();
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_counterpart"), programs.join("counterpart")).unwrap();
     let work = folder.path().join("work");
     fs::create_dir(&work).unwrap();
-    // A free port is used, since another program may listen on the default port.
+    // The server uses a free port, since another program may listen on the default port.
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let shell = |commands: &str| {
         let path = std::env::join_paths([&programs, Path::new("/usr/bin"), Path::new("/bin")]).unwrap();
         let mut shell = Command::new("bash");
         shell.args(["-euo", "pipefail", "-c", commands]).current_dir(&work).env("PATH", path);
         shell.env_remove("DATABASE_URL").env("COUNTERPART_LISTEN", format!("127.0.0.1:{port}"));
-        // Webhooks may deliver to a private address, since the endpoint is on this machine.
+        // Permits webhook deliveries to this machine, where the test's endpoint is.
         shell.env("COUNTERPART_ALLOW_PRIVATE_TARGETS", "true");
         shell
     };
@@ -126,7 +127,7 @@ fn the_commands_of_a_store_of_your_own_work_as_printed() {
         assert!(all.contains(expected), "the output lacks `{expected}`:\n{all}");
     }
 
-    // The next message of the customer reaches the endpoint.
+    // Receives another message of the customer. Its event must reach the webhook endpoint.
     let blocks = blocks(&readme, "A store of your own");
     let receive = blocks.iter().find(|block| block.contains("message receive")).unwrap();
     ok(&receive.replace("\"m-1\"", "\"m-2\""));
@@ -149,7 +150,7 @@ fn every_link_of_the_documents_leads_to_a_file() {
     files.extend(root.join("docs").read_dir().unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_file()));
     for file in files {
         let text = fs::read_to_string(&file).unwrap();
-        // The fence of a code block is on a separate line.
+        // Every fence of a code block (three backticks) must be on a line of its own, with nothing but the language after it.
         for fence in text.lines().filter(|line| line.contains("```")) {
             let language = fence.trim_start().strip_prefix("```");
             assert!(language.is_some_and(|name| name.bytes().all(|byte| byte.is_ascii_alphanumeric())), "{}: {fence}", file.display());

@@ -1,8 +1,8 @@
-//! Materialised counts of tickets and contacts per store, so that a list has its total without counting.
+//! Counters of tickets and contacts per store (materialised totals), so that the total of a list is read and not counted.
 //!
-//! Triggers maintain them, so every writer is covered: requests, imports, and manual changes by an operator. On SQLite each
-//! total is one row. On PostgreSQL each change adds a row, and the server folds the rows periodically: writers that share
-//! one row would wait for each other's commits. The total is the sum in both cases.
+//! Triggers maintain the counters, so every writer is covered: requests, imports, and manual changes by an operator. On SQLite each total
+//! is one row. On PostgreSQL each change adds a row, the total is the sum of its rows, and the server periodically replaces these rows by
+//! one. If all writers updated one row, they would wait for each other's commits.
 
 use sea_orm_migration::{prelude::*, sea_orm::DbBackend};
 

@@ -30,7 +30,7 @@ ALTER TABLE grants ADD COLUMN sent_to TEXT
 ",
         )
         .await?;
-        // This ignores the case of ASCII letters only, on both databases.
+        // `LOWER` ignores the case of ASCII letters only: on SQLite always, on PostgreSQL with the collation "C".
         let email = if manager.get_database_backend() == DbBackend::Sqlite { "email" } else { "email COLLATE \"C\"" };
         run_all(manager, vec![format!("CREATE INDEX users_by_email ON users (LOWER({email}))")]).await
     }

@@ -1,25 +1,28 @@
-//! Cheaper messages: fewer index entries, and on PostgreSQL triggers that cost next to nothing until a feed of changes is first read.
+//! Cheaper writes of messages: fewer index entries, and on PostgreSQL triggers that cost next to nothing until a feed of changes is first
+//! read.
 //!
 //! On SQLite:
 //!
-//! - The former places of rows lose the index by store and list, which cost more than the rest of a move. A page behind a cursor reads all
-//!   moves since its walk began, those of other stores and lists, too: some 0.1 microseconds for each.
+//! - The table `former_places` loses its index by store and list. Each time a row changed its sort position (a move), maintaining this
+//!   index cost more than the other writes of the move. Without it, a page after a cursor reads all moves since the client's first page,
+//!   also the moves in other stores and lists.
 //!
 //! On PostgreSQL:
 //!
-//! - The former positions of rows have an index with half the columns in place of their primary key, which nothing needs: a transaction
-//!   writes one for each row, and they are found by the store and the transaction. Logical replication identifies a deleted one by all its
-//!   columns.
-//! - The index of a contact's conversations no longer has the time that each message changes, as on SQLite since `m0012_threads`. So
-//!   a message's update of its conversation touches no index, if the row's page has room (a HOT update). The price is the same as there: a
-//!   page of a contact with thousands of conversations sorts them.
-//! - The triggers that record changes of large tables are called for each row, and are disabled until a feed of changes is first activated
-//!   in this database. The activation enables them, table by table, each in a transaction of its own; so it waits for the writers of one
-//!   table at a time. A process of an earlier version does not do so: for it, a trigger on `change_feeds` enables those that are still
-//!   disabled.
+//! - An index with half the columns replaces the primary key of `former_places`, which nothing needs: a transaction writes at most one
+//!   entry for each row, and entries are found by the store and the transaction. Logical replication then identifies a deleted entry by all
+//!   its columns.
+//! - The index of a contact's conversations no longer contains the sort key, which each message changes. On SQLite it lost the sort key in
+//!   `m0012_threads`. Now a message's update of its conversation changes no index, if the page of the row has room for the new version (a
+//!   HOT update). In return, a page of a contact with thousands of conversations sorts them, as on SQLite.
+//! - The triggers that record changes of large tables run for each row, and are disabled until a feed of changes is first activated in this
+//!   database. The activation enables them table by table, each table in a transaction of its own, so that it waits for the writers of only
+//!   one table at a time. A process of an earlier version activates a feed without enabling the triggers. For this case, a trigger on
+//!   `change_feeds` enables the triggers that are still disabled.
 //!
-//! On PostgreSQL writers of conversations wait while the index is built, and readers for a moment at the end. A concurrent request may fail
-//! with a retryable error, as in `m0021_record_changes`. A process of an earlier version goes on beside it.
+//! While the migration builds the index of conversations on PostgreSQL, writers of conversations wait; at the end readers wait for a
+//! moment, too. A concurrent request may fail with a retryable error, as in `m0021_record_changes`. A process of an earlier version can
+//! keep running at the same time as a new process.
 
 use sea_orm_migration::{prelude::*, sea_orm::DbBackend};
 
@@ -37,19 +40,19 @@ impl MigrationName for Migration {
     }
 }
 
-/// The tables that grow with each message or ticket. Each has one row for a record, with its id in `id`.
+/// The tables that grow with each message or ticket. Each has one row for each record, with the record's id in the column `id`.
 const LARGE: [&str; 5] = ["contacts", "conversations", "tickets", "messages", "comments"];
 
 fn large() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
     RECORDS.into_iter().filter(|(table, ..)| LARGE.contains(table))
 }
 
-/// Builds the new index beside the old one, so that readers go on meanwhile.
+/// Returns the statement that builds the new index next to the old index. Readers do not wait for it.
 fn built(columns: &str) -> String {
     format!("CREATE INDEX conversations_by_contact_new ON conversations ({columns})")
 }
 
-/// Puts the new index in the place of the old one.
+/// Returns the statements that drop the old index and give its name to the new index.
 fn exchanged() -> [String; 2] {
     ["DROP INDEX conversations_by_contact", "ALTER INDEX conversations_by_contact_new RENAME TO conversations_by_contact"]
         .map(str::to_owned)
@@ -68,13 +71,13 @@ fn up_on_postgres() -> Vec<String> {
         ]
         .map(str::to_owned),
     );
-    // Room for the next version of a row on its page.
+    // Leaves room on each page for new versions of its rows, so that an update can be a HOT update.
     statements.push("ALTER TABLE conversations SET (fillfactor = 90)".to_owned());
     statements
         .extend(LISTS.into_iter().map(|(table, place)| moved_on_postgres(table, place, "(date_part('epoch', now()) * 1000)::bigint")));
     statements.extend(
         [
-            // The owner of the tables may be another role than that of the server.
+            // `SECURITY DEFINER`: only the owner of the tables may enable their triggers, and the server may have another role.
             "CREATE FUNCTION record_changes_of(recorded text) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS \
              $$BEGIN \
              IF EXISTS (SELECT 1 FROM pg_trigger WHERE tgrelid = recorded::regclass AND tgname = recorded || '_recorded_on_insert' \

@@ -37,7 +37,7 @@ fn about(key: &str) -> &'static [&'static str] {
     }
 }
 
-/// The two schemas whose keywords are compared.
+/// Decides which keywords of two schemas are compared, from the types that the schemas accept.
 pub(super) struct Applicability<'o> {
     old: &'o Object,
     new: &'o Object,
@@ -54,7 +54,7 @@ impl<'o> Applicability<'o> {
     fn takes(&self, key: &str) -> [bool; 2] {
         let types = match (about(key), text(self.old, "format").or(text(self.new, "format"))) {
             (_, Some(format)) if key == "format" => {
-                // A format that changes from numbers to strings applies to both.
+                // If the format changes from numbers to strings, `format` counts as a keyword for all types.
                 let other = text(self.new, "format").unwrap_or(format);
                 match (NUMERIC.contains(&format), NUMERIC.contains(&other)) {
                     (true, true) => &NUMBERS[..],
@@ -78,8 +78,8 @@ impl<'o> Applicability<'o> {
         self.takes(key) == [true, true]
     }
 
-    /// Accounts for the keywords that are not compared. If one schema accepts values that a keyword applies to, the change of the type,
-    /// found after `from`, covers that keyword. If neither does, the keyword is reported as restated.
+    /// Reports the differing keywords that are not compared. If one schema accepts values that a keyword applies to, the finding about the
+    /// changed type (after position `from`) covers that keyword. If neither schema does, the keyword is reported as restated.
     pub fn account(&self, differ: &mut Differ, at: &super::differ::Location, from: usize) {
         let differs = |key: &&str| match (self.old.get(*key), self.new.get(*key)) {
             (Some(old), Some(new)) => !differ.identical(old, new),

@@ -37,7 +37,7 @@ pub(super) const APPLICATORS: [&str; 14] = [
     "definitions",
 ];
 
-/// Keywords that take effect together. The first one has to be present.
+/// Groups of keywords that take effect together. Without the first keyword of its group, a keyword has no effect.
 const GROUPS: [&[&str]; 6] = [
     &["not"],
     &["if", "then", "else"],
@@ -48,8 +48,8 @@ const GROUPS: [&[&str]; 6] = [
 ];
 
 impl<'a> Differ<'a> {
-    /// Compares the parts of an `allOf` that could not be merged. Parts with the same first keyword are paired: equal parts first, then by
-    /// position.
+    /// Compares the parts of an `allOf` that could not be merged. A part of the old schema is paired with a part of the new schema that has
+    /// the same first keyword: equal parts first, then the remaining parts in their order.
     pub(super) fn compare_unmerged_parts(&mut self, at: &Location, old: &Resolved<'a>, new: &Resolved<'a>, below: &mut Subschemas<'_, 'a>) {
         let (before, after) = (old.member("allOf"), new.member("allOf"));
         let list = |value: &Option<Cow<Value>>| value.as_deref().is_none_or(Value::is_array);
@@ -142,7 +142,7 @@ impl<'a> Differ<'a> {
         if [&one, &other].iter().all(|object| narrows_nothing(object, first)) {
             return self.report_detail(&rules::RESTATED, at, &differing.join(", "));
         }
-        // The other keywords determine which values are unevaluated, so the whole schemas are compared.
+        // Other keywords determine which properties or items are unevaluated, so for these keywords the whole schemas are compared.
         let whole = first.starts_with("unevaluated") || first == "additionalItems";
         let [before, after] = [&one, &other].map(|object| if whole { Value::Object(object.clone()) } else { only(Some(object), group) });
         let decision = self.decision(at, pair, before, after);
@@ -201,7 +201,7 @@ fn narrows_nothing(object: &Object, first: &str) -> bool {
     let Some(schema) = object.get(first) else { return true };
     match first {
         "if" => !object.contains_key("then") && !object.contains_key("else"),
-        // Next to `items` or `additionalProperties`, no value is unevaluated.
+        // Next to `items`, no item is unevaluated; next to `additionalProperties`, no property is.
         "unevaluatedItems" if object.contains_key("items") => true,
         "unevaluatedProperties" if object.contains_key("additionalProperties") => true,
         // `not` and `contains` restrict values even if their subschema accepts every value.

@@ -1,7 +1,7 @@
-//! `oneOf` and `anyOf`: compares the variants of two choices.
+//! Compares choices, which are schemas with `oneOf` or `anyOf`, variant by variant.
 //!
-//! `pairing` pairs the variants. If only one document has a choice, the schema of the other document is compared as a list of one variant.
-//! A variant without a partner is compatible if a variant of the other document accepts all its values.
+//! The module `pairing` pairs the variants. If only one document has a choice, the schema of the other document is compared as a list of
+//! one variant. A variant that is added or removed is a compatible change if a variant of the other document accepts all its values.
 
 use std::{borrow::Cow, collections::BTreeSet};
 
@@ -21,7 +21,7 @@ use super::{
     values::{Object, empty, is_annotation, items, members, step},
 };
 
-/// Limit on the variants of one list: beyond it, nested choices are no longer expanded.
+/// The number of variants in one list beyond which nested choices (`oneOf`, `anyOf`) are no longer expanded into it.
 const NESTED: usize = 200;
 
 pub(super) type Variants<'a> = Vec<Cow<'a, Value>>;
@@ -106,8 +106,8 @@ fn variants<'a>(list: &Option<Cow<'a, Value>>) -> Variants<'a> {
     (0..items(list.as_deref()).len()).filter_map(|position| element(list, position)).collect()
 }
 
-/// Returns the variants of a schema that consists of one choice, and the keyword that lists them. `nullable` next to the choice adds null
-/// as a variant; `type` next to the choice applies to each variant. None for any other schema.
+/// Returns the variants of a schema that consists of one choice, and the keyword that lists them (`oneOf` or `anyOf`). `nullable` next to
+/// the choice adds null as a variant; `type` next to the choice applies to each variant. None for any other schema.
 fn choice<'a>(side: &DocumentIndex<'a>, flat: &Resolved<'a>) -> Option<(&'static str, Variants<'a>)> {
     let object = flat.object()?;
     let key = ["oneOf", "anyOf"].into_iter().find(|key| object.contains_key(*key))?;
@@ -133,8 +133,8 @@ fn choice<'a>(side: &DocumentIndex<'a>, flat: &Resolved<'a>) -> Option<(&'static
     Some((key, all))
 }
 
-/// Returns a schema without a choice as a list of variants: the schema itself, or one schema for each of its types. None for a schema with
-/// a choice or `allOf`, and for a schema that says nothing of its types, properties or values.
+/// Returns a schema without a choice (`oneOf`, `anyOf`) as a list of variants: the schema itself, or one schema for each of its types. None
+/// for a schema with a choice or `allOf`, and for a schema that restricts neither its types nor its properties nor its values.
 fn as_choice<'a>(side: &DocumentIndex<'a>, flat: &Resolved<'a>, written: Option<Cow<'a, Value>>) -> Option<Variants<'a>> {
     let object = flat.object().filter(|object| !["oneOf", "anyOf", "allOf"].iter().any(|key| object.contains_key(*key)))?;
     let split = by_type(side, object);
@@ -175,7 +175,8 @@ pub(super) fn written<'a>(schema: &Cow<'a, Value>) -> Option<Cow<'a, Value>> {
     }
 }
 
-/// Compares a choice with a schema that is no choice. For any other pair of schemas, returns false without comparing them.
+/// Compares a choice (`oneOf`, `anyOf`) with a schema that is no choice, and returns true. For any other pair of schemas, returns false
+/// without comparing them.
 pub(super) fn compare_with_one<'a>(
     differ: &mut Differ<'a>,
     at: &Location,
@@ -217,7 +218,8 @@ pub(super) fn compare_with_one<'a>(
     true
 }
 
-/// Compares the variants of two lists. Variants that belong together have the same label.
+/// Pairs the variants of two lists, queues each pair for comparison and reports the variants without a partner. The label of a pair is part
+/// of its location.
 fn listed<'a>(
     differ: &mut Differ<'a>,
     at: &Location,
@@ -259,7 +261,7 @@ fn unmatched_variant<'a>(
     let variant = SideSchema::new(which, variant.clone());
     let other = SideSchema::new(if is_new { DocumentRole::Old } else { DocumentRole::New }, Cow::Borrowed(empty()));
     let semantics = differ.semantics(place.direction).illustrating();
-    // A discriminator distinguishes variants by name.
+    // With a discriminator, values select a variant by its name, so another variant cannot stand in for this variant.
     if !named && differ.semantics(place.direction).strict().fits_any(&variant, others, &other) {
         return differ.report_either(is_new, &rules::VARIANT_LISTED, &rules::VARIANT_UNLISTED, place, Some(key));
     }

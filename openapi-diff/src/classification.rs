@@ -15,9 +15,9 @@ use super::{
     values::Object,
 };
 
-/// The number of instances that are tried to refute one containment.
+/// The number of random instances that are tried to refute that one schema includes another.
 const SAMPLES: usize = 60;
-/// The number of instances that are tried for the witnesses of one pair of schemas.
+/// The number of random instances that are tried to find the witnesses for one pair of schemas.
 const WITNESS_SAMPLES: usize = 48;
 /// The maximum number of pairs of schemas whose witnesses are cached.
 const KEPT: usize = 50_000;
@@ -31,7 +31,7 @@ pub(super) struct Pair<'p, 'a> {
 /// Values that a schema accepts and another one refuses, with the keywords that refuse them.
 pub(super) type Witnesses = Rc<Vec<(RefusingKeywords, Value)>>;
 
-/// How the set of values that a keyword accepts changed.
+/// The result of comparing the values that a changed keyword accepts before and after the change.
 pub(super) struct Classification {
     /// Whether all values of the old schema are accepted by the new keyword.
     pub kept: Inclusion,
@@ -55,7 +55,8 @@ impl Classification {
         }
     }
 
-    /// The witness of a breaking change in a direction.
+    /// Returns the witness (counter-example) that shows that the change breaks values sent in this direction. None if there is no such
+    /// value.
     pub fn witness(&self, direction: Direction) -> Option<&Value> {
         match (direction, &self.kept, &self.known) {
             (Direction::Request, Inclusion::Refuted(value), _) | (Direction::Response, _, Inclusion::Refuted(value)) => Some(value),
@@ -65,7 +66,7 @@ impl Classification {
 }
 
 impl<'a> Differ<'a> {
-    /// Compares the values that two schemas accept, when only some of their keywords (`before`, `after`) change.
+    /// Compares the values that two schemas accept, of which only the keywords in `before` and `after` differ.
     pub(super) fn decision(&self, at: &Location, pair: &Pair<'_, 'a>, before: Value, after: Value) -> Classification {
         let [before, after] =
             [(DocumentRole::Old, before), (DocumentRole::New, after)].map(|(which, value)| SideSchema::new(which, Cow::Owned(value)));
@@ -79,7 +80,7 @@ impl<'a> Differ<'a> {
         }
     }
 
-    /// Reports a change of a keyword with the rule of a decision.
+    /// Reports a change of a keyword under the rule that the classification `decision` gives.
     pub(super) fn report_decision(&mut self, at: &Location, detail: &str, values: [Option<&Value>; 2], decision: &Classification) {
         let rule = decision.rule();
         let [old, new] = if *rule == rules::RESTATED { [None, None] } else { values };
@@ -87,7 +88,8 @@ impl<'a> Differ<'a> {
         self.add_witness(decision.witness(at.direction));
     }
 
-    /// Revises the findings about a group of keywords, from position `from` on, by the values that both schemas accept.
+    /// Revises the findings about a group of keywords, which begin at position `from` of the findings. Compares the values that both
+    /// schemas accept, and replaces the findings if this comparison shows another effect.
     pub(super) fn reclassify_findings(
         &mut self,
         at: &Location,
@@ -124,7 +126,8 @@ impl<'a> Differ<'a> {
         }
     }
 
-    /// Adds a witness to each breaking finding about a pair of schemas, from position `from` on, unless the finding has one.
+    /// Adds a witness to each breaking finding about a pair of schemas that has none yet. `from` is the position of the first of these
+    /// findings.
     pub(super) fn add_witnesses(&mut self, at: &Location, pair: &Pair<'_, 'a>, from: usize) {
         let wanted = |finding: &Finding| {
             finding.witness.is_none()
@@ -175,7 +178,7 @@ impl<'a> Differ<'a> {
 }
 
 impl RefusalCause {
-    /// Whether this blame explains the refusal of a value.
+    /// Whether this cause explains why a schema refuses a value. `refusals` names the keywords that refuse it.
     fn explains(&self, refusals: &RefusingKeywords, value: &Value) -> bool {
         match self {
             Self::Nothing => false,
@@ -188,7 +191,7 @@ impl RefusalCause {
     }
 }
 
-/// Rules whose findings are replaced by a decision about the accepted values.
+/// Rules that only state that a keyword changed. Their findings are replaced by a classification of the accepted values.
 static UNDECIDED: [&Rule; 2] = [&rules::PATTERN_CHANGED, &rules::LIMIT_CHANGED];
 
 /// Rules that concern only the values that a keyword accepts.

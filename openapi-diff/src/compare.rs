@@ -51,7 +51,7 @@ fn document(differ: &mut Differ) {
     differ.rest(&whole, old, new, &ROOT);
 }
 
-/// Compares the components that no operation uses. The others are compared where they are used.
+/// Compares the components that no operation uses. A component that an operation uses is compared where it is used.
 fn components(differ: &mut Differ) {
     let whole = Location::document("");
     let (old, new) = (differ.old.root(), differ.new.root());
@@ -100,7 +100,8 @@ fn unfollowed(differ: &mut Differ) {
     }
 }
 
-/// The faults of one document, such as a broken reference, as notices. Faults are not differences.
+/// Returns the faults of one document, such as a broken reference, as notices for the report. A fault is no difference between the
+/// documents.
 fn notices(which: &str, side: &DocumentIndex) -> Vec<String> {
     let mut notices: Vec<_> = side.document.notices.iter().map(|notice| format!("{which}: {notice}")).collect();
     let root = side.root();

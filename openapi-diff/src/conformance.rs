@@ -35,7 +35,7 @@ impl Document {
         found.first().map(|(template, _)| format!("{} {template}", method.to_uppercase()))
     }
 
-    /// Returns an operation by its name, such as `GET /pets/{id}`.
+    /// Returns the operation object with a name such as `GET /pets/{id}`.
     pub(super) fn described(&self, operation: &str) -> Option<&Object> {
         let (method, path) = operation.split_once(' ')?;
         self.root.get("paths")?.get(path)?.get(method.to_lowercase())?.as_object()
@@ -75,7 +75,7 @@ impl Document {
 fn body_faults(side: &DocumentIndex, schema: &Value, body: &Value) -> Vec<String> {
     let (arena, unchanged) = (Arena::new(), HashSet::new());
     let memory = CheckCaches::new(&arena);
-    // A checker needs an old and a new document. The same document is passed as both, so that references resolve to the same values.
+    // A `SchemaChecker` takes an old and a new document. Here there is only one document, so it is passed as both.
     let checker = Checker { semantics: SchemaChecker::new([side, side], &unchanged, Direction::Response, &memory) };
     let mut faults = Vec::new();
     checker.check(&SideSchema::new(DocumentRole::New, Cow::Borrowed(schema)), body, "body", &mut faults);

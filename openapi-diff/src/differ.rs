@@ -28,9 +28,9 @@ pub(super) struct Location {
     pub direction: Direction,
     /// Whether the value has to be present, in the old and in the new document.
     pub required: [bool; 2],
-    /// Whether values are written as plain text, as in a query.
+    /// Whether the values at this location are written as plain text, as in a query.
     pub text: bool,
-    /// Whether values may be written as XML.
+    /// Whether the values at this location may be written as XML.
     pub xml: bool,
     /// Whether other schemas restrict the same value too, as the parts of an `allOf` do. Then an instance of this schema alone proves
     /// nothing, because another part may refuse it.
@@ -55,8 +55,8 @@ impl Location {
         Self { operation: label.into(), ..Self::document(part) }
     }
 
-    /// Returns this location with `name` appended to its part, such as `response 200 header etag`. Call it before [`Self::step`]: the part
-    /// precedes the path.
+    /// Returns this location with `name` appended to its `part`, such as `response 200 header etag`. Call it before [`Self::step`], which
+    /// appends to the path, because the part precedes the path.
     pub fn part(&self, name: &str) -> Self {
         let part = if self.part.is_empty() { name.into() } else { format!("{} {name}", self.part).into() };
         Self { part, required: [false; 2], ..self.clone() }
@@ -105,9 +105,9 @@ pub(super) struct Finding {
     pub detail: Option<String>,
     pub old: Option<Value>,
     pub new: Option<Value>,
-    /// Other keywords that differ. This finding covers them, so they get no finding of their own.
+    /// Other keywords that differ, too. This finding covers them, so they get no finding of their own.
     pub covers: BTreeSet<String>,
-    /// The part of a schema that refuses the values that this finding breaks. It selects the witness.
+    /// The cause for which values are refused because of this change. A value that is refused for this cause becomes the witness.
     pub blame: RefusalCause,
     /// The witness, an example of the change: a value that was accepted before and is refused now, or that was not sent before and may be
     /// sent now.
@@ -141,7 +141,7 @@ static EXTENSION: PresenceRules =
 pub(super) static INFO: PresenceRules =
     PresenceRules { added: &rules::INFO_ADDED, removed: &rules::INFO_REMOVED, changed: &rules::INFO_CHANGED };
 
-/// The state of a comparison in progress. Both documents are treated alike, so that a comparison in the other direction finds the mirror of
+/// The state of a comparison in progress. The comparison treats both documents alike: with the documents exchanged, it finds the mirror of
 /// each change.
 pub(super) struct Differ<'a> {
     pub old: DocumentIndex<'a>,
@@ -188,7 +188,7 @@ impl<'a> Differ<'a> {
         }
     }
 
-    /// Adds a witness to the last finding, if that finding is breaking.
+    /// Sets the witness of the last finding, if that finding is breaking.
     pub fn add_witness(&mut self, witness: Option<&Value>) {
         let breaking = |finding: &&mut Finding| !finding.at.partial && finding.rule.class(finding.at.direction) == rules::Class::Breaking;
         if let Some(finding) = self.found.last_mut().filter(breaking) {
@@ -196,7 +196,7 @@ impl<'a> Differ<'a> {
         }
     }
 
-    /// Sets the blame of each finding from position `from` on that has no blame yet.
+    /// Sets the cause (`blame`) of each finding from position `from` on that has no cause yet.
     pub fn blame(&mut self, from: usize, blame: &RefusalCause) {
         self.found[from..]
             .iter_mut()
@@ -255,7 +255,7 @@ impl<'a> Differ<'a> {
     pub fn report_presence(&mut self, trio: &'static PresenceRules, at: &Location, key: &str, old: Option<&Value>, new: Option<&Value>) {
         let rule = match (old, new) {
             (None, None) => return,
-            // Equal text has another meaning if a reference in it leads to something else.
+            // Even if both values are equal, their meaning differs if a reference in them leads to different targets.
             (Some(old), Some(new))
                 if same(old, new) && self.old.references(old).iter().all(|reference| self.unchanged.contains(reference)) =>
             {
@@ -273,7 +273,7 @@ impl<'a> Differ<'a> {
         self.report_presence(if key.starts_with("x-") { &EXTENSION } else { &KEYWORD }, at, key, old, new);
     }
 
-    /// Reports all keywords except the known ones, which are compared elsewhere.
+    /// Reports the differences of all keywords except the `known` ones, which are compared elsewhere.
     pub fn rest(&mut self, at: &Location, old: &Object, new: &Object, known: &[&str]) {
         for key in keys(old, new) {
             if !known.contains(&key) && !is_annotation(key) {
@@ -290,7 +290,7 @@ impl<'a> Differ<'a> {
     fn all_unchanged(&self, value: &Value) -> bool {
         match value {
             Value::Object(object) => {
-                // A discriminator refers to schemas by name.
+                // A discriminator refers to schemas by name without `$ref`, so a schema with a discriminator never counts as unchanged.
                 !object.contains_key("discriminator")
                     && reference(value).is_none_or(|reference| self.unchanged.contains(reference))
                     && object.values().all(|member| self.all_unchanged(member))

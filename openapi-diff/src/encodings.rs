@@ -13,7 +13,7 @@ use super::{
     values::{Object, canonical, empty, flag, keys, members, text, without_annotations},
 };
 
-/// How the bodies of a media type use encoding objects.
+/// How a request body of a media type uses encoding objects.
 #[derive(Clone, Copy, PartialEq)]
 enum Use {
     Form,
@@ -56,7 +56,7 @@ pub(super) fn encodings<'a>(differ: &mut Differ<'a>, at: &Location, media_type: 
     }
 }
 
-/// Compares the media types that a part may have.
+/// Compares the media types that a part of a multipart body may have.
 fn content_types(differ: &mut Differ, at: &Location, encodings: [&Object; 2], implied: [&'static str; 2]) {
     if encodings.iter().any(|encoding| encoding.get("contentType").is_some_and(|kinds| !kinds.is_string())) {
         return differ.report_keyword(at, "contentType", encodings[0].get("contentType"), encodings[1].get("contentType"));
@@ -73,7 +73,7 @@ fn content_types(differ: &mut Differ, at: &Location, encodings: [&Object; 2], im
     after.difference(&before).for_each(|kind| differ.report_detail(&rules::PART_TYPE_ADDED, at, kind));
 }
 
-/// Returns the default media type of a part without `contentType`, which depends on the type of its property.
+/// Returns the default media type of a part of a multipart body without `contentType`. It depends on the type of the property.
 fn implied_type(side: &DocumentIndex, media: &Object, name: &str) -> &'static str {
     let schema = media.get("schema").unwrap_or(empty());
     let schema = resolve(side, Cow::Owned(schema.clone()));
@@ -94,7 +94,7 @@ fn implied_type(side: &DocumentIndex, media: &Object, name: &str) -> &'static st
     "application/octet-stream"
 }
 
-/// Compares how a part is serialised as a form parameter.
+/// Compares the keywords for how a property of a body is serialised as a form parameter: `style`, `explode` and `allowReserved`.
 fn written(differ: &mut Differ, at: &Location, encodings: [&Object; 2], form: Use) {
     const KEYS: [&str; 3] = ["style", "explode", "allowReserved"];
     // In a multipart body these keywords take effect only if at least one of them is given.

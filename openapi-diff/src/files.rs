@@ -6,7 +6,7 @@ use super::read::{Document, NOTICES, parsed};
 
 /// The maximum number of files that one document may consist of.
 const FILES: usize = 1_000;
-/// The maximum total size of these files, in bytes.
+/// The maximum total size of the files of one document, in bytes.
 const BYTES: usize = 128 * 1024 * 1024;
 
 /// Loads the files that a document refers to, directly or through other files. A file that cannot be read becomes a notice.

@@ -18,7 +18,7 @@ fn line(change: &Change) -> String {
 }
 
 impl Report {
-    /// The report as SARIF 2.1.0. `file` is the path of the new document.
+    /// Returns the report as SARIF 2.1.0. `file` is the path of the new document.
     pub fn sarif(&self, file: &str) -> String {
         let rules: BTreeMap<&str, &str> = self.changes.iter().map(|change| (change.rule.id, change.rule.says)).collect();
         let rules: Vec<_> = rules.into_iter().map(|(id, says)| json!({ "id": id, "shortDescription": { "text": says } })).collect();
@@ -32,8 +32,8 @@ impl Report {
         format!("{log:#}\n")
     }
 
-    /// The report as JUnit XML: a test case for each change. It fails if the change is of the class `mildest` or a more severe one and is
-    /// not approved.
+    /// Returns the report as JUnit XML, with a test case for each change. A test case fails if its change is not approved and is of the
+    /// class `mildest` or a more severe one.
     pub fn junit(&self, mildest: Class) -> String {
         let failures = self.failing(mildest).count();
         let mut out = format!(
@@ -58,7 +58,7 @@ impl Report {
         out
     }
 
-    /// The report as annotations of a GitHub Actions run, without compatible changes.
+    /// Returns the report as annotations of a GitHub Actions run, without compatible changes. `file` is the path of the new document.
     pub fn github(&self, file: &str) -> String {
         let mut out = String::new();
         for change in self.changes.iter().filter(|change| change.class != Class::Compatible) {

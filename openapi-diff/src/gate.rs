@@ -1,8 +1,8 @@
 //! Gate for CI: applies the decisions of a team to a report. The decisions approve changes, set the severity of rules and ignore kinds of
 //! changes. A removal is compatible if the removed part was deprecated and its sunset has passed.
 //!
-//! An approval names a fingerprint, a reason and, if it should end, a date. An approval that no change needs is a problem, so
-//! that a list of approvals does not outlive its changes. The caller passes today's date: the crate reads no clock.
+//! An approval names a fingerprint, a reason and, if it should end, a date. An approval that matches no change is reported as a problem. So
+//! a list of approvals does not outlive its changes. The caller passes today's date: the crate reads no clock.
 
 use std::collections::BTreeMap;
 
@@ -52,7 +52,7 @@ pub struct Gate {
     pub approvals: Approvals,
     pub severities: Severities,
     pub ignored: Vec<Ignored>,
-    /// Only operations whose path matches count; changes of the document as a whole count too.
+    /// If set, only the changes of operations whose path matches are kept, and the changes of the document as a whole.
     pub path: Option<Regex>,
     /// Today's date, such as `2026-11-26`.
     pub today: String,
@@ -70,7 +70,7 @@ const GENERATED_CODE: [&str; 8] = [
     "type-name-changed",
 ];
 
-/// Rules about removed parts. Such a change is compatible from the sunset of the part on.
+/// Rules about removed parts. If the removed part was deprecated, the change is compatible from the sunset of that part on.
 const REMOVALS: [&str; 11] = [
     "operation-removed",
     "webhook-removed",
@@ -86,7 +86,7 @@ const REMOVALS: [&str; 11] = [
 ];
 
 impl Severities {
-    /// The names in the file that are not identifiers of rules.
+    /// Returns the names in the file that are not identifiers of rules.
     pub fn unknown(&self) -> Vec<&str> {
         self.rules.keys().map(String::as_str).filter(|id| Rule::of(id).is_none()).collect()
     }

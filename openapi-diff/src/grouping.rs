@@ -1,12 +1,12 @@
-//! Groups the changes of a report for display: changes that are the same in many places come first, each shown once; then the changes of
-//! each operation.
+//! Groups the changes of a report for display. Changes that are the same at many locations come first, each shown once; then the other
+//! changes, by operation.
 //!
-//! Used by `print` and `html`. Each change is either shown under its operation or covered by one entry at the front of the report. Each
+//! Used by `print` and `html`. Each change is either shown under its operation or covered by an entry at the front of the report. Each
 //! operation refers to the entries that affect it, with the statuses of the affected responses.
 //!
-//! The same change in responses with different statuses counts as one change, since one schema usually describes them. An entry covers at
-//! least two operations and at least three places. If an entry covers every response, the operations do not refer to it. New operations are
-//! one list, and removed operations another.
+//! The same change in responses with different statuses counts as one change, because one schema usually describes these responses. An
+//! entry covers at least two operations and at least three locations. If an entry covers every response of the documents, the operations do
+//! not refer to it. New operations are shown as one list, removed operations as another.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +17,7 @@ use super::{
     values::canonical,
 };
 
-/// The minimum number of places with the same change for an entry at the front of the report.
+/// The minimum number of locations with the same change for which the change is shown at the front of the report.
 const MANY: usize = 3;
 
 pub(super) struct Grouping<'r> {
@@ -27,13 +27,13 @@ pub(super) struct Grouping<'r> {
     pub removed: Vec<&'r Change>,
     /// First the document as a whole, then the operations with breaking changes, then the other operations.
     pub operations: Vec<OperationGroup<'r>>,
-    /// The number of changes by class. A change at the front counts once.
+    /// The number of changes by class. A change that is shown at the front of the report counts once.
     pub distinct: Summary,
     /// The texts of the notes: first the notes on behaviour, then the notes on changes in the order in which the changes are shown.
     pub notes: Vec<&'r str>,
 }
 
-/// Changes that affect the same operations.
+/// Entries at the front of the report whose changes affect the same operations.
 pub(super) struct SharedChanges<'r> {
     pub title: String,
     /// Whether every response has the changes. Then no operation refers to them.
@@ -43,7 +43,7 @@ pub(super) struct SharedChanges<'r> {
     pub entries: Vec<SharedChange<'r>>,
 }
 
-/// A change that is the same in many places.
+/// An entry at the front of the report: a change that is the same at many locations.
 pub(super) struct SharedChange<'r> {
     /// The label, such as `a`. Operations refer to the entry by this label.
     pub label: String,
@@ -53,7 +53,7 @@ pub(super) struct SharedChange<'r> {
     pub change: &'r Change,
 }
 
-/// An operation, references to the entries at the front that affect it, and the changes that are shown under it.
+/// An operation, its references to entries at the front of the report, and the changes that are shown under it.
 pub(super) struct OperationGroup<'r> {
     pub heading: String,
     /// The `operationId` in the new document, or in the old document if the operation or its `operationId` was removed.
@@ -62,7 +62,7 @@ pub(super) struct OperationGroup<'r> {
     pub changes: Vec<&'r Change>,
 }
 
-/// A reference from an operation to an entry at the front.
+/// A reference from an operation to an entry at the front of the report.
 pub(super) struct Mention {
     pub label: String,
     pub class: Class,
@@ -71,7 +71,7 @@ pub(super) struct Mention {
 }
 
 impl OperationGroup<'_> {
-    /// Whether the operation has a change of a class, shown under it or at the front.
+    /// Whether the operation has a change of a class, shown under it or at the front of the report.
     pub fn has(&self, class: Class) -> bool {
         self.of_class(class).next().is_some() || self.common.iter().any(|mention| mention.class == class)
     }
@@ -81,7 +81,7 @@ impl OperationGroup<'_> {
     }
 }
 
-/// Splits a place into the status of a response, if there is one, and the rest.
+/// Splits the location of a change into the status of its response, if it is in a response, and the remaining location.
 fn split(place: &str) -> (Option<&str>, &str) {
     match place.strip_prefix("response ") {
         Some(rest) => (Some(rest.split(' ').next().unwrap_or_default()), rest.split_once(' ').map_or("", |(_, rest)| rest)),
@@ -89,7 +89,7 @@ fn split(place: &str) -> (Option<&str>, &str) {
     }
 }
 
-/// Equal changes in several places.
+/// Equal changes at several locations.
 struct SameChange<'r> {
     changes: Vec<&'r Change>,
     operations: BTreeSet<&'r str>,
@@ -126,7 +126,7 @@ fn gathered(changes: &[Change]) -> Vec<SameChange<'_>> {
     all.into_values().filter(|same| same.changes.len() >= MANY && same.operations.len() > 1).collect()
 }
 
-/// Returns the label of an entry by its number: `a` to `z`, then `aa`, `ab` and so on.
+/// Returns the label of the entry with a number: `a` to `z`, then `aa`, `ab` and so on.
 fn label(mut number: usize) -> String {
     let mut label = String::new();
     loop {
@@ -150,8 +150,8 @@ impl Report {
         let places = |all: &[SameChange]| all.iter().map(|same| same.changes.len()).max();
         let worst = |all: &[SameChange]| all.iter().map(|same| same.changes[0].class).min();
         extents.sort_by_key(|(_, all)| (worst(all), std::cmp::Reverse(places(all))));
-        // For each fingerprint: the label of its entry, and whether the entry covers several statuses. None if the entry covers every
-        // response.
+        // `entered` holds, for the fingerprint of each change at the front, the label of its entry and whether the entry covers several
+        // statuses. None if the entry covers every response.
         let (mut common, mut entered, mut count) = (Vec::new(), BTreeMap::new(), 0);
         for ((everywhere, operations), mut all) in extents {
             all.sort_by_key(|same| (same.changes[0].class, split(&same.changes[0].place).1));
@@ -170,7 +170,7 @@ impl Report {
                 };
                 entries.push(SharedChange { label, place, places: same.changes.len(), change: same.changes[0] });
             }
-            // A list of all operations would be too long.
+            // If every operation has the change, the number of operations is shown, because a list of their names would be too long.
             let (title, reached) = match operations.len() {
                 count if everywhere => ("In every answer".to_owned(), format!("{} answers of {count} operations", self.shared.answers)),
                 count if count == self.shared.operations => ("In every operation".to_owned(), format!("{count} operations")),
@@ -259,7 +259,7 @@ mod tests {
         diff(&document(old), &document(new))
     }
 
-    /// The number of changes that are shown, those at the front counted at each of their places.
+    /// Returns the number of changes that are shown. A change at the front counts once for each location.
     fn shown(report: &Report) -> usize {
         let grouping = report.grouping();
         grouping.common.iter().flat_map(|extent| &extent.entries).map(|entry| entry.places).sum::<usize>()

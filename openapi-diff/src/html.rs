@@ -1,7 +1,8 @@
-//! Renders a report as one self-contained HTML page with both directions and a filter by class.
+//! Renders a report as one self-contained HTML page with a filter by class. The page shows the changes from the old document to the new one
+//! and the changes back, and the reader switches between these directions.
 //!
-//! Each direction begins with a table of the operations that changed, then says what to do. The switch of the direction and the filters are
-//! form controls, and the style sheet hides what they exclude. The page works with keyboards and screen readers, and under a content
+//! Each direction begins with a table of the operations that changed, then says what to do about the changes. The switch and the filters
+//! are form controls, and the style sheet hides what they exclude. The page works with keyboards and screen readers, and under a content
 //! security policy that forbids all scripts.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -210,7 +211,8 @@ impl ReportDirection<'_> {
         }
     }
 
-    /// Renders the changes of a class that an operation has, after links to the entries at the front that affect the operation.
+    /// Renders the changes of a class that are shown under an operation, after links to the entries at the front of the report that affect
+    /// the operation.
     fn of_operation(&self, group: &OperationGroup<'_>, class: Class) -> Markup {
         let common: Vec<_> = group.common.iter().filter(|mention| mention.class == class).collect();
         let name = class_name(class);
@@ -229,7 +231,8 @@ impl ReportDirection<'_> {
         }
     }
 
-    /// Renders a change. `end` is shown after the change: its rule, with the fingerprint or the number of places.
+    /// Renders a change. `end` is rendered after the change: the rule of the change, with its fingerprint or with the number of its
+    /// locations.
     fn item(&self, change: &Change, place: &str, end: &Markup) -> Markup {
         let name = class_name(change.class);
         let says = Some(described(change)).filter(|about| !about.is_empty()).unwrap_or_else(|| change.says.clone());
@@ -269,7 +272,7 @@ fn text(text: &str) -> String {
     text.chars().map(|letter| if letter.is_control() { '\u{fffd}' } else { letter }).collect()
 }
 
-/// Renders the code spans of a text. A text with an unpaired backtick has none.
+/// Renders a text, with the parts between backticks as code spans. A text with an unpaired backtick is rendered as it is.
 fn spans(value: &str) -> Markup {
     let parts: Vec<_> = value.split('`').collect();
     if parts.len() % 2 == 0 {

@@ -16,7 +16,7 @@ use super::{
 
 type Compare = fn(&mut Differ, &Location, &Object, &Object);
 
-/// Keywords that take effect together.
+/// A group of keywords that take effect together, and the function that compares them.
 pub(super) struct KeywordGroup {
     pub keys: &'static [&'static str],
     fits: fn(&Value) -> bool,
@@ -55,7 +55,8 @@ fn is_limit(value: &Value) -> bool {
     value.is_number() || value.is_boolean()
 }
 
-/// Accepts every value, because `const` and `default` may have any value. `AllowedValues` treats an `enum` that is no list as odd.
+/// Accepts every value, because `const` and `default` may have any value. An `enum` that is no list is not refused here: it becomes
+/// [`AllowedValues::Odd`].
 fn any(_: &Value) -> bool {
     true
 }
@@ -100,7 +101,7 @@ pub(super) fn shaped(differ: &mut Differ, at: &Location, key: &str, old: &Object
     false
 }
 
-/// The types that a schema names, except `null`. None if it names no type.
+/// Returns the types that a schema names, except `null`. None if it names no type.
 pub(super) fn named_types(schema: &Object) -> Option<BTreeSet<&str>> {
     let named = schema.get("type")?;
     let all: BTreeSet<_> = named.as_str().into_iter().chain(items(Some(named)).iter().filter_map(Value::as_str)).collect();
@@ -113,8 +114,8 @@ pub(super) fn takes_null(side: &DocumentIndex, schema: &Object) -> bool {
     !side.document.is_3_1() && flag(schema, "nullable") || listed.iter().any(|name| name == "null") && listed.len() > 1
 }
 
-/// Reports whether null became allowed or refused. A schema without a type accepts null anyway. Next to a choice, `nullable` is read as
-/// authors mean it: it allows null.
+/// Reports whether null became allowed or refused. A schema without a type accepts null anyway. OpenAPI 3.0 does not define `nullable` next
+/// to `oneOf` or `anyOf`; it is taken to allow null, as authors mean it.
 fn null(differ: &mut Differ, at: &Location, old: &Object, new: &Object) {
     let typed = |schema: &Object| schema.contains_key("type");
     let varied = |schema: &Object| schema.contains_key("oneOf") || schema.contains_key("anyOf");
@@ -152,7 +153,7 @@ pub(super) fn types_exclude(differ: &mut Differ, at: &Location, old: &Object, ne
     let from = differ.found.len();
     differ.report_values(rule, at, Some(&spelled(Some(&before), false)), Some(&spelled(Some(&after), false)));
     null(differ, at, old, new);
-    // As plain text, the same value may be of both types, so the finding gets no blame and no witness is searched.
+    // As plain text, the same value may be of both types. So no cause is set, and no witness is searched for.
     if !at.text {
         differ.blame(from, &RefusalCause::Keywords(vec!["type".to_owned(), "nullable".to_owned()]));
     }
@@ -169,7 +170,7 @@ fn is_free_text(types: &BTreeSet<&str>, schema: &Object) -> bool {
     types.contains("string") && free
 }
 
-/// Returns types in words, with `null` appended if `null` is set.
+/// Returns the names of types in words, such as `string or null`. `null` is appended if the parameter `null` is set.
 fn spelled(types: Option<&BTreeSet<&str>>, null: bool) -> Value {
     let null = null.then_some("null");
     types.map_or_else(|| "of any type".to_owned(), |types| types.iter().copied().chain(null).collect::<Vec<_>>().join(" or ")).into()
@@ -254,8 +255,8 @@ fn default(differ: &mut Differ, at: &Location, old: &Object, new: &Object) {
     differ.report_values(rule, at, old.get("default"), new.get("default"));
 }
 
-/// Reports a limit that became stricter (`stricter` is true), became looser, or changed in a way that is neither (None). An absent limit is
-/// unlimited.
+/// Reports a changed limit. `stricter` is true if the limit became stricter, false if it became looser, and None if it is neither. An
+/// absent limit is unlimited.
 fn limit(differ: &mut Differ, at: &Location, key: &str, values: (Option<&Value>, Option<&Value>), stricter: Option<bool>) {
     let rule: &'static Rule = match stricter {
         Some(true) => &rules::LIMIT_TIGHTENED,
@@ -293,7 +294,8 @@ fn at_most(differ: &mut Differ, at: &Location, key: &str, old: &Object, new: &Ob
 /// bound.
 fn bound(differ: &mut Differ, at: &Location, key: &'static str, old: &Object, new: &Object) {
     let lower = key == "minimum";
-    // Orders bounds by strictness: a higher lower bound is stricter, and so is an exclusive one.
+    // Orders bounds by strictness: a higher lower bound and a lower upper bound are stricter, and so is an exclusive bound at the same
+    // number.
     let strictness = |one: &(&Value, bool), other: &(&Value, bool)| {
         let ordering = order(one.0, other.0);
         (if lower { ordering } else { ordering.reverse() }).then(one.1.cmp(&other.1))
@@ -373,11 +375,11 @@ impl<'v> AllowedValues<'v> {
         let is_boolean = text(schema, "type") == Some("boolean");
         match (schema.get("enum"), schema.get("const"), schema.get("x-extensible-enum")) {
             (None, None, None) => Self::Any,
-            // A list of both booleans allows each boolean.
+            // For a boolean, a list of true and false allows every value.
             (Some(Value::Array(values)), None, _) if is_boolean && [true, false].iter().all(|flag| values.contains(&(*flag).into())) => {
                 Self::Any
             }
-            // An open list next to a closed list permits no further value.
+            // An open list (`x-extensible-enum`) next to an `enum` permits no further value.
             (Some(Value::Array(values)), None, _) => Self::Closed(values),
             (None, Some(value), _) => Self::Closed(std::slice::from_ref(value)),
             (None, None, Some(Value::Array(values))) => Self::Open(values),

@@ -12,10 +12,10 @@ use super::{
     values::{Object, flag, members},
 };
 
-/// Values by their normalised key, each with the key as the document writes it.
+/// Values of a section such as `content` by a normalised form of their key, each with the key as the document writes it.
 pub(super) type Named<'a> = BTreeMap<String, (String, &'a Value)>;
 
-/// Adds a value under its key. A repeated key gets a number.
+/// Adds a value under its normalised key. If the key is already present, a number is appended to it.
 pub(super) fn name<'a>(named: &mut Named<'a>, key: String, written: &str, value: &'a Value) {
     let (mut unique, mut count) = (key.clone(), 1);
     while named.contains_key(&unique) {
@@ -58,7 +58,7 @@ pub(super) fn content<'a>(differ: &mut Differ<'a>, at: &Location, old: &'a Objec
     let (before, after) = (types(before), types(after));
     let all: BTreeSet<_> = before.keys().chain(after.keys()).collect();
     for key in all {
-        // The most common media type is left out of the location.
+        // The location of the most common media type does not name it.
         let place = if key == "application/json" { at.clone() } else { at.part(&format!("({key})")) };
         match (before.get(key), after.get(key)) {
             (Some((one, was)), Some((other, is))) => {
@@ -80,7 +80,7 @@ pub(super) fn content<'a>(differ: &mut Differ<'a>, at: &Location, old: &'a Objec
     }
 }
 
-/// Returns the listed range, such as `image/*` or `*/*`, that covers an unlisted media type.
+/// Returns the range in `types`, such as `image/*` or `*/*`, that covers a media type which `types` does not list.
 fn covering_type<'n, 'a>(types: &'n Named<'a>, key: &str) -> Option<(&'n str, &'a Value)> {
     let (kind, _) = key.split_once('/')?;
     let ranges = [format!("{kind}/*"), "*/*".to_owned()];

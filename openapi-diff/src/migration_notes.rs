@@ -36,7 +36,7 @@ pub struct Notes {
 pub struct NoteMismatches {
     /// Breaking changes without a note.
     pub missing: Vec<Change>,
-    /// Fingerprints in the notes that no change has, or that two notes name.
+    /// Fingerprints that the notes name and that no change has, or that two notes name.
     pub orphaned: Vec<String>,
 }
 

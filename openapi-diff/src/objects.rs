@@ -135,7 +135,7 @@ impl<'a> Differ<'a> {
         names.extend([one, other].into_iter().flat_map(|object| items(object.get("required"))).filter_map(Value::as_str));
         for name in names {
             let at = at.step(&step(name));
-            // `additionalProperties` applies to a property that is not listed.
+            // For a property that a document does not list, the schema in `additionalProperties` applies.
             let others = |flat: &Resolved<'a>, object: &Object| match AdditionalProperties::of(object) {
                 AdditionalProperties::Schema => flat.member("additionalProperties"),
                 AdditionalProperties::Allowed if depends_on(object, name) => Some(Cow::Borrowed(empty())),
@@ -181,7 +181,7 @@ impl<'a> Differ<'a> {
                 self.report_either(!there, declared, undeclared, &at, None);
                 self.blame(from, &RefusalCause::Surplus(name.to_owned()));
             }
-            // A hidden property (never sent in this direction) is not required in its document.
+            // A hidden property is one that is never sent in this direction. Its document does not require it.
             let [expected, expects] =
                 [(needed, hidden[0]), (needs, hidden[1])].map(|(is, hidden)| is && (all_hidden || hidden != Some(true)));
             let from = self.found.len();
@@ -197,7 +197,8 @@ impl<'a> Differ<'a> {
         }
     }
 
-    /// Whether a property is never sent in this direction. None if there is no property.
+    /// Whether a property is never sent in this direction: `readOnly` in a request, `writeOnly` in a response. None if there is no
+    /// property.
     fn unseen(&self, is_old: bool, property: &Option<Cow<'a, Value>>, direction: Direction) -> Option<bool> {
         let key = match direction {
             Direction::Request => "readOnly",

@@ -154,8 +154,8 @@ fn methods(item: &Object) -> Vec<&str> {
 
 fn path_item<'a>(differ: &mut Differ<'a>, kind: &OperationKind, old: &'a Value, new: &'a Value, one: &'a str, other: &'a str) {
     let both = if differ.identical(old, new) {
-        // Equal paths can still differ: in the security and the servers of the document, or if the path parameters have other
-        // names.
+        // Equal path items can still differ in effect: if the security or the servers of the documents differ, or if the path parameters
+        // have other names.
         let all = one == other && ["security", "servers"].iter().all(|key| differ.old.root().get(*key) == differ.new.root().get(*key));
         let (Ok(old), Ok(new), false) = (differ.old.follow(old), differ.new.follow(new), all) else { return };
         Some((members(old), members(new)))
@@ -188,7 +188,8 @@ fn path_item<'a>(differ: &mut Differ<'a>, kind: &OperationKind, old: &'a Value, 
         operation(differ, &kind.at(method), kind.sends, &was, &is);
     }
     if common == 0 {
-        // The operations that both documents have include these in their own comparison. There is no such operation here.
+        // `parameters` and `servers` of a path are compared as part of each operation that both documents have. Here there is no such
+        // operation.
         for key in ["parameters", "servers"] {
             differ.report_keyword(&kind.at(""), key, old.get(key), new.get(key));
         }
@@ -214,7 +215,7 @@ fn operation<'a>(differ: &mut Differ<'a>, at: &Location, sends: Direction, old: 
         let general = (differ.old.root().get("servers"), differ.new.root().get("servers"));
         compare_servers(differ, &at.part("servers"), was.or(general.0), is.or(general.1));
     }
-    // Both operations have their own servers, so those of the path have no effect; their difference is reported here.
+    // If both operations have their own servers, the servers of the path have no effect, so no other comparison reports their difference.
     if before.contains_key("servers") && after.contains_key("servers") {
         differ.report_keyword(&at.part("path"), "servers", old.path.get("servers"), new.path.get("servers"));
     }

@@ -26,12 +26,12 @@ pub(super) struct Pairing<'p, 'a> {
     pub direction: Direction,
     pub before: &'p Variants<'a>,
     pub after: &'p Variants<'a>,
-    /// Names of references that both lists hold.
+    /// The names of the references that occur in both lists.
     pub both: BTreeSet<String>,
     pub discriminators: [Option<&'p Value>; 2],
 }
 
-/// A label, and the positions of its variants in the old and the new list. A variant without a partner has one position.
+/// The label of a pair of variants, and their positions in the old and in the new list. A variant without a partner has only one position.
 pub(super) type VariantMatch = (String, Option<usize>, Option<usize>);
 
 impl<'a> Pairing<'_, 'a> {
@@ -83,7 +83,8 @@ impl<'a> Pairing<'_, 'a> {
             take(&mut pairs, &mut left, &mut right, &|one, other| self.equivalent(one, other).then(|| same(one, other)));
             self.by_inclusion(&mut pairs, &mut left, &mut right, &called);
         }
-        // A remaining variant with a name is labelled by that name. Variants without a name are paired by type, in the order of the lists.
+        // A variant that is still unpaired and has a name gets that name as its label. Unpaired variants without a name are paired by type,
+        // in the order of the lists.
         let mut lonely: BTreeMap<String, [Vec<usize>; 2]> = BTreeMap::new();
         for (side, positions, list, document) in [(0, &left, self.before, &self.differ.old), (1, &right, self.after, &self.differ.new)] {
             for position in positions {

@@ -1,4 +1,4 @@
-//! Compares parameters of operations, and what parameters and headers have in common.
+//! Compares the parameters of operations, and the keywords that parameters share with headers, such as `style` and `schema`.
 
 use std::{borrow::Cow, collections::BTreeSet};
 
@@ -65,7 +65,7 @@ pub(super) fn compare_parameters<'a>(differ: &mut Differ<'a>, at: &Location, old
     }
     let ((mut before, replaced), (mut after, replaces)) = (parameters(differ, true, old), parameters(differ, false, new));
     if replaced != replaces {
-        // Parameters of the path that the operation replaces have no effect.
+        // Parameters of the path item that the operation replaces have no effect.
         differ.report_detail(&rules::RESTATED, &at.part("path"), "parameters");
     }
     unfollowed(differ, at, true, &mut after, &mut before);
@@ -108,7 +108,7 @@ pub(super) fn compare_parameters<'a>(differ: &mut Differ<'a>, at: &Location, old
 /// Headers that OpenAPI describes elsewhere. OpenAPI ignores parameters with these names.
 const IGNORED: [&str; 3] = ["header accept", "header content-type", "header authorization"];
 
-/// Returns the name of a parameter in a location, such as `query parameter limit`.
+/// Returns how a location names a parameter, such as `query parameter limit`.
 fn called(key: &str, was: Option<&(String, &Value)>, is: Option<&(String, &Value)>) -> String {
     let (place, rest) = key.split_once(' ').unwrap_or((key, ""));
     match (was, is) {
@@ -119,8 +119,8 @@ fn called(key: &str, was: Option<&(String, &Value)>, is: Option<&(String, &Value
     }
 }
 
-/// Reports references to parameters that are broken in one document. If the other document follows the same reference to a parameter, the
-/// change is reported at that parameter.
+/// Reports each reference to a parameter that only one document cannot follow. If the other document has the same reference, the change is
+/// reported at the location of the parameter that this reference leads to.
 fn unfollowed<'a>(differ: &mut Differ<'a>, at: &Location, is_new: bool, own: &mut Named<'a>, other: &mut Named<'a>) {
     let broken = |(key, (_, value)): (&String, &(String, &'a Value))| {
         Some((key.clone(), reference(value).filter(|_| key.starts_with("parameter "))?))
@@ -150,7 +150,7 @@ fn parameter<'a>(differ: &mut Differ<'a>, at: &Location, old: &'a Value, new: &'
     differ.rest(at, old, new, &PARAMETER);
 }
 
-/// Compares `required` and `deprecated`. A value that is no boolean is reported as an unknown change.
+/// Compares the keywords `required` and `deprecated`. If one of them is no boolean, the difference is reported as an unknown change.
 pub(super) fn flags(
     differ: &mut Differ,
     at: &Location,
@@ -169,7 +169,7 @@ pub(super) fn flags(
     }
 }
 
-/// Compares the serialisation of a parameter or a header.
+/// Compares how a parameter or a header is serialised: its `style`, `explode` and `allowReserved`.
 pub(super) fn written(differ: &mut Differ, at: &Location, old: &Object, new: &Object, place: &str) {
     const KEYS: [&str; 3] = ["style", "explode", "allowReserved"];
     // `explode` has no effect on a plain value, and only one form of `deepObject` is defined.
@@ -227,7 +227,7 @@ pub(super) fn value<'a>(differ: &mut Differ<'a>, at: &Location, old: &'a Object,
     let (before, after) = (old.get("schema"), new.get("schema"));
     let at = &at.as_text();
     if let (Some(was), Some(is)) = (before, after) {
-        // A single value is written like a list of one value, if lists are not written with commas.
+        // Unless lists are written with commas, a single value is written like a list of one value.
         let lists = [(&differ.old, old, was), (&differ.new, new, is)].map(|(side, parameter, schema)| list(side, parameter, schema, place));
         let scalars = [(&differ.old, old), (&differ.new, new)].map(|(side, parameter)| plain(side, parameter));
         match lists {

@@ -15,14 +15,14 @@ pub(super) const CLASSES: [Class; 3] = [Class::Breaking, Class::Unknown, Class::
 /// The heading of differences in behaviour that no document shows.
 pub(super) const UNSHOWN: &str = "Changes of behaviour that no document shows";
 
-/// The headings of operations that only one of the documents has.
+/// The headings of the lists of operations that only one of the documents has.
 pub(super) const REMOVED: &str = "Removed operations";
 pub(super) const ADDED: &str = "New operations";
 
 /// The heading of new features that no change shows.
 pub(super) const NEWS: &str = "What else is new";
 
-/// The name of a class.
+/// Returns the name of a class as reports show it.
 pub(super) fn class_name(class: Class) -> &'static str {
     match class {
         Class::Breaking => "breaking",
@@ -40,7 +40,7 @@ pub(super) fn summed(summary: Summary) -> String {
     format!("{all} change{}: {}", if all == 1 { "" } else { "s" }, classed(summary))
 }
 
-/// Returns the first line of a report for people: a change that is the same in many places counts once.
+/// Returns the first line of a report for people. A change that is the same at many locations counts once.
 pub(super) fn summed_once(distinct: Summary, all: Summary) -> String {
     if distinct == all {
         return summed(all);
@@ -53,7 +53,7 @@ fn classed(Summary { breaking, unknown, compatible }: Summary) -> String {
     format!("{breaking} breaking, {unknown} unknown, {compatible} compatible")
 }
 
-/// Returns what an added or removed operation does, and the scope that it needs.
+/// Returns the summary of an added or removed operation and the scope that the operation needs. Empty if they are unknown.
 pub(super) fn described(change: &Change) -> String {
     let Some(about) = &change.about else { return String::new() };
     let scope = about.scope.as_ref().map(|scope| format!("scope `{scope}`"));
@@ -66,7 +66,7 @@ pub(super) fn plain(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
 
-/// The heading of an operation.
+/// Returns the heading for an operation: its name and, if it has one, its `operationId`. None stands for the document as a whole.
 pub(super) fn heading(operation: Option<&str>, changes: &[&Change]) -> String {
     let id = changes.iter().find_map(|change| change.operation_id.as_deref());
     match (operation, id) {
@@ -82,7 +82,7 @@ fn marks(change: &Change) -> String {
 }
 
 impl Report {
-    /// The report as text.
+    /// Returns the report as text.
     pub fn text(&self) -> String {
         let grouping = self.grouping();
         let mut out = format!("{} -> {}\n", titled(&self.old), titled(&self.new));
@@ -154,7 +154,7 @@ impl Report {
         out
     }
 
-    /// The report as Markdown, notes first.
+    /// Returns the report as Markdown, with the migration notes before the changes.
     pub fn markdown(&self) -> String {
         let grouping = self.grouping();
         let (old, new) = (marked(&titled(&self.old)), marked(&titled(&self.new)));
@@ -233,7 +233,8 @@ impl Report {
 }
 
 impl OperationGroup<'_> {
-    /// Returns the labels of the entries of a class at the front that affect this operation. None if there are none.
+    /// Returns the labels of the entries at the front of the report that affect this operation and have the given class. None if there are
+    /// none.
     fn see_above(&self, class: Class) -> Option<String> {
         let one = |mention: &Mention| match mention.statuses.is_empty() {
             true => mention.label.clone(),
@@ -257,7 +258,7 @@ fn marked(text: &str) -> String {
         }
         out.push(c);
     }
-    // Inside a code span a backslash is visible.
+    // Inside a code span a backslash is visible, so the escapes there are removed.
     let parts: Vec<_> = out.split('`').collect();
     if parts.len() % 2 == 0 {
         return out.replace('`', "\\`");
@@ -268,7 +269,7 @@ fn marked(text: &str) -> String {
     parts.iter().enumerate().map(unescaped).collect::<Vec<_>>().join("`")
 }
 
-/// A code span.
+/// Returns a text as a Markdown code span.
 fn code(text: &str) -> String {
     let text = plain(text);
     if text.contains('`') { format!("`` {text} ``") } else { format!("`{text}`") }

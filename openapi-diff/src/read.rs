@@ -123,7 +123,7 @@ pub(super) fn parsed(text: &str) -> Result<(Value, Vec<String>), Unreadable> {
     Ok((root, notices.into_inner()))
 }
 
-/// YAML 1.2 with merge keys. The limits bound what aliases and merge keys may expand to.
+/// Returns the options for YAML 1.2 with merge keys. The budget limits how much aliases and merge keys may expand to.
 fn yaml_options() -> serde_saphyr::Options {
     serde_saphyr::options! {
         budget: serde_saphyr::budget! {
@@ -145,7 +145,8 @@ fn is_version(version: &str, known: &str) -> bool {
     version.strip_prefix(known).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
-/// Reads one value. If the parser can return the text of a value, lists and objects deeper than [`DEPTH`] are replaced by a hash.
+/// Reads one value of a document. If the parser can return the text of a value, lists and objects deeper than [`DEPTH`] are replaced by a
+/// hash of their text.
 struct Bounded<'a> {
     depth: usize,
     /// Whether the parser can return the text of a value. Only the JSON parser can.

@@ -1,4 +1,4 @@
-//! Resolves `$ref` references, and finds those that lead to equal values in both documents.
+//! Resolves `$ref` references, and finds the references that lead to equal values in both documents.
 
 use std::{
     borrow::Cow,
@@ -19,7 +19,8 @@ pub(super) const MAX_REFERENCE_CHAIN: usize = 100;
 #[derive(Debug)]
 pub(super) struct DocumentIndex<'a> {
     pub document: &'a Document,
-    /// Subtypes: for the reference to a base schema, the references to the schemas that extend it by `allOf`.
+    /// The subtypes of base schemas. The key is the reference to a base schema, the value the references to the schemas that extend it by
+    /// `allOf`.
     children: HashMap<&'a str, Vec<String>>,
     /// Anchors by name: the JSON pointer and the value of the schema that has the `$anchor`.
     anchors: HashMap<&'a str, (String, &'a Value)>,
@@ -114,8 +115,8 @@ impl<'a> DocumentIndex<'a> {
         !reference.starts_with('#') && self.target(reference).is_none()
     }
 
-    /// Converts a reference by anchor or by `$id` into a reference by JSON pointer. None if the name is unknown, or if the schema with the
-    /// `$id` is not in `components/schemas`.
+    /// Converts a reference by anchor or by `$id` into a reference by JSON pointer. None if no schema has the anchor or the `$id`, or if
+    /// the schema with the `$id` is not in `components/schemas`.
     fn pointer(&self, reference: &str) -> Option<String> {
         if let Some(anchor) = reference.strip_prefix('#') {
             return self.anchors.get(anchor).map(|(pointer, _)| format!("#{pointer}"));
@@ -169,7 +170,8 @@ impl<'a> DocumentIndex<'a> {
         variants
     }
 
-    /// Collects every reference within a value, including the references of discriminators. `own` is the reference that leads to the value.
+    /// Collects every reference within a value, including the references of discriminators. `own` is the reference that leads to the value:
+    /// it selects the subtypes that a discriminator in the value refers to.
     fn within(&self, value: &Value, own: &str, found: &mut BTreeSet<String>) {
         match value {
             Value::Object(object) => {
@@ -192,7 +194,7 @@ impl<'a> DocumentIndex<'a> {
         found
     }
 
-    /// Every reference of the document and of its files.
+    /// Returns every reference of the document and of its files.
     pub fn all_references(&self) -> &BTreeSet<String> {
         &self.all
     }

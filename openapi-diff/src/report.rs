@@ -1,7 +1,7 @@
 //! The data of a report, which `print` and `html` format: changes in a fixed order, with stable fingerprints.
 //!
 //! A fingerprint is a hash of the operation, the location, the direction, the rule and the details of a change. Wording, order, class and
-//! names of path parameters are not part of the hash, so notes and approvals still match their change after an edit of these.
+//! names of path parameters are not part of the hash. So notes and approvals still match their change after one of these is edited.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -17,7 +17,7 @@ use super::{
     values::{canonical, empty, hex, members, sha256},
 };
 
-/// A change.
+/// A change from the old document to the new document.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Change {
@@ -28,7 +28,7 @@ pub struct Change {
     pub operation: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operation_id: Option<String>,
-    /// The name and identifier of the operation in the mirrored report, if they differ.
+    /// The name and `operationId` of the operation in the other document, for [`Report::mirrored`]. Absent if they are the same there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub back: Option<OperationName>,
     /// The location of the change within its operation, such as `response 200 /data/[]/id`.
@@ -54,18 +54,18 @@ pub struct Change {
     /// The sunset day (`x-sunset`) of the removed part, if that part was deprecated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sunset: Option<String>,
-    /// The reason of the approval, if the change is approved.
+    /// The reason that the team gave for the approval, if the change is approved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approved: Option<String>,
     /// What an integrator should do about the change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// What an operation does that was added or removed: its `summary`, and its `x-required-scope`.
+    /// For an added or removed operation: its `summary` and its `x-required-scope`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub about: Option<About>,
 }
 
-/// What an operation does, in the words of its document.
+/// The description of an operation: its `summary` and its `x-required-scope`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct About {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -83,7 +83,7 @@ fn rule_of<'de, D: Deserializer<'de>>(deserializer: D) -> Result<&'static Rule, 
     Rule::of(&id).ok_or_else(|| serde::de::Error::custom(format!("no such rule: {id}")))
 }
 
-/// The name and the identifier of an operation.
+/// The name of an operation, such as `GET /pets`, and its `operationId`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OperationName {
@@ -129,7 +129,7 @@ impl Summary {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shared {
     pub operations: usize,
-    /// The responses of those operations.
+    /// The responses that both documents have, of those operations.
     pub answers: usize,
 }
 
@@ -140,7 +140,7 @@ pub struct UndocumentedDifference {
     pub key: String,
     pub old: String,
     pub new: String,
-    /// What an integrator should do about it.
+    /// What an integrator should do about the difference.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
@@ -152,7 +152,7 @@ pub struct Report {
     pub new: Title,
     pub summary: Summary,
     pub shared: Shared,
-    /// Faults of the documents.
+    /// Faults of the documents, such as broken references.
     pub notices: Vec<String>,
     /// New features that no entry of `changes` shows, from the file of migration notes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -226,7 +226,8 @@ impl Report {
         });
         let mut seen = HashMap::new();
         for change in &mut changes {
-            // A fingerprint has sixteen hexadecimal digits. Changes with the same hash are unlikely, and get a number.
+            // A fingerprint has sixteen hexadecimal digits. If several changes have the same hash, a number is appended from the second
+            // change on.
             let hash = hex(&sha256(&identity(change)))[..16].to_owned();
             let count = seen.entry(hash.clone()).and_modify(|count| *count += 1).or_insert(1);
             change.fingerprint = if *count == 1 { hash } else { format!("{hash}-{count}") };
@@ -242,7 +243,7 @@ impl Report {
             class: change.rule.mirror.class(change.direction),
             old: change.new,
             new: change.old,
-            // A witness holds for one direction only.
+            // A witness shows a change in one direction only.
             witness: None,
             sunset: None,
             approved: None,
@@ -281,7 +282,7 @@ impl Report {
         self.changes.iter().filter(move |change| change.class == class)
     }
 
-    /// The report as JSON, as `openapi/contract-diff.schema.json` describes it.
+    /// Returns the report as JSON, in the format that `openapi/contract-diff.schema.json` describes.
     pub fn json(&self) -> String {
         let mut text = serde_json::to_string_pretty(self).unwrap_or_default();
         text.push('\n');
@@ -289,7 +290,7 @@ impl Report {
     }
 }
 
-/// Returns the summary and the scope of an operation of `paths`.
+/// Returns the summary and the required scope of an operation under `paths`. None for other operations, such as webhooks.
 fn about(document: &Document, label: &str) -> Option<About> {
     let operation = document.described(label)?;
     let text = |key: &str| operation.get(key).and_then(Value::as_str).map(str::to_owned);
@@ -322,7 +323,7 @@ pub(super) fn unnamed(path: &str) -> String {
     plain
 }
 
-/// Returns a location with the position of a path parameter in place of its name.
+/// Returns a location. In the location of a path parameter, the position of the parameter replaces its name.
 fn unnamed_place(operation: &str, place: &str) -> String {
     const PARAMETER: &str = "path parameter ";
     let unnamed = place.strip_prefix(PARAMETER).and_then(|rest| {
@@ -332,7 +333,8 @@ fn unnamed_place(operation: &str, place: &str) -> String {
     unnamed.unwrap_or_else(|| place.to_owned())
 }
 
-/// `operationId`s by the name of the operation, with and without the names of path parameters.
+/// Returns each `operationId` by the name of its operation. The operation is listed under its name with and without the names of path
+/// parameters.
 fn operation_ids(document: &Document) -> HashMap<String, String> {
     let mut ids = HashMap::new();
     for section in ["paths", "webhooks"] {

@@ -1,7 +1,7 @@
 //! Resolves a schema: follows its references and merges its `allOf` into one object.
 //!
-//! So moving a property into a base schema is no change, and a change in a base schema is found where the schema is used. If two parts have
-//! the same keyword and one keyword cannot express both, the second one stays under `allOf` and is compared there.
+//! So moving a property into a base schema is no change, and a change in a base schema is found where the schema is used. If two parts of
+//! an `allOf` have the same keyword and one value cannot express both, the second keyword stays under `allOf` and is compared there.
 
 use std::{
     borrow::Cow,
@@ -24,13 +24,14 @@ pub(super) struct Resolved<'a> {
     pub names: BTreeSet<String>,
     /// The broken references, joined by `and`.
     pub broken: Option<String>,
-    /// The keywords next to a `$ref`, which OpenAPI 3.0 ignores: for each keyword, the list of its values.
+    /// The keywords next to a `$ref`, which OpenAPI 3.0 ignores. The value of each keyword is the list of its values at all references that
+    /// were followed.
     pub beside: Object,
     /// The references that led to the whole schema, and not to a part of its `allOf`.
     pub outer: Vec<String>,
     /// Whether the schema itself has a discriminator, and does not inherit it by `allOf`.
     pub discriminates: bool,
-    /// Whether parts were left out because there are more than [`PARTS`].
+    /// Whether parts of an `allOf` were left out because the schema has more than [`PARTS`] references and parts.
     pub cut: bool,
 }
 
@@ -151,8 +152,8 @@ impl<'a> Resolution<'_, 'a> {
         Cow::Owned(Value::Object(self.merged(&[&own, &found])))
     }
 
-    /// Renames `unevaluatedItems` to `items` and `unevaluatedProperties` to `additionalProperties` where both mean the same: the schema
-    /// lacks the other keyword, and no subschema evaluates values.
+    /// Renames `unevaluatedItems` to `items` and `unevaluatedProperties` to `additionalProperties` where the renamed keyword has the same
+    /// effect: the schema does not have the keyword of the new name, and no subschema evaluates items or properties.
     fn evaluated(&self, schema: Cow<'a, Value>) -> Cow<'a, Value> {
         if !self.side.document.is_3_1() {
             return schema;
@@ -172,8 +173,9 @@ impl<'a> Resolution<'_, 'a> {
         Cow::Owned(schema)
     }
 
-    /// Does the same as [`Self::evaluated`] for a part of a schema. A part that still has `unevaluated*` stays a separate schema under
-    /// `allOf`, because values that another part evaluates are unevaluated in this part.
+    /// Does the same as [`Self::evaluated`] for a part of an `allOf`. A part that still has `unevaluated*` afterwards stays a separate
+    /// schema under `allOf`: merging would change its effect, because properties and items that only another part evaluates are unevaluated
+    /// in this part.
     fn evaluated_part(&self, part: Cow<'a, Value>) -> Cow<'a, Value> {
         let part = self.evaluated(part);
         let open = self.side.document.is_3_1() && UNEVALUATED.iter().any(|(key, _)| part.get(*key).is_some());
@@ -184,7 +186,7 @@ impl<'a> Resolution<'_, 'a> {
         merged(parts, !self.side.document.is_3_1())
     }
 
-    /// Turns a choice between null and one schema into that schema with null as a type. None for other choices.
+    /// Turns a choice (`oneOf`, `anyOf`) between null and one schema into that schema with null as a type. None for other choices.
     fn or_null(&mut self, schema: &Value, followed: &mut Vec<String>, outermost: bool) -> Option<Value> {
         let is_null = |variant: &Value| {
             let mut said = members(variant).iter().filter(|(key, _)| !is_annotation(key));
@@ -221,8 +223,8 @@ impl<'a> Resolution<'_, 'a> {
         None
     }
 
-    /// Turns a choice between listed values and any value of their type into an open list (`x-extensible-enum`). None for other choices.
-    /// The listed values may be in a schema that is referred to.
+    /// Turns an `anyOf` of a list of values and of any value of the same type into an open list (`x-extensible-enum`). None for other
+    /// schemas. The list may be in a schema that the `anyOf` refers to.
     fn open_list(&mut self, schema: &Value) -> Option<Value> {
         let mut rest = members(schema).clone();
         let variants = rest.remove("anyOf")?;
@@ -257,8 +259,8 @@ impl<'a> Resolution<'_, 'a> {
         for part in items(parts.as_ref()) {
             let Some(left) = self.left.checked_sub(1) else { break };
             self.left = left;
-            // Two parts may refer to the same schema; that is no loop, so each part begins with the references that were followed before
-            // the `allOf`.
+            // Two parts may refer to the same schema without a loop. So the search for loops in each part begins with the references that
+            // were followed before the `allOf`.
             let mut behind = before.clone();
             let part = self.flatten(Cow::Owned(part.clone()), &mut behind, outermost);
             all.push(self.evaluated_part(part));
@@ -269,16 +271,17 @@ impl<'a> Resolution<'_, 'a> {
     }
 }
 
-/// The keywords for unevaluated values, each with the keyword for values that no other keyword declares.
+/// `unevaluatedItems` and `unevaluatedProperties`, each with the keyword for items or properties that no other keyword declares.
 const UNEVALUATED: [(&str, &str); 2] = [("unevaluatedItems", "items"), ("unevaluatedProperties", "additionalProperties")];
 
-/// Whether a subschema may evaluate values, so that `key`, a keyword for unevaluated values, does not apply to them.
+/// Whether a subschema may evaluate items or properties. Then `key`, which is one of the keywords in [`UNEVALUATED`], does not apply to
+/// these.
 pub(super) fn evaluates(schema: &Value, key: &str) -> bool {
     let own = if key == "unevaluatedItems" { "contains" } else { "dependentSchemas" };
     ["oneOf", "anyOf", "allOf", "if", "$dynamicRef", own].iter().any(|key| schema.get(*key).is_some())
 }
 
-/// Turns a choice of one schema into an `allOf`. None for other choices and for a choice with a discriminator.
+/// Turns a choice (`oneOf`, `anyOf`) of only one schema into an `allOf`. None for other schemas, and for a choice with a discriminator.
 fn single(schema: &Value) -> Option<Value> {
     let key = ["oneOf", "anyOf"].into_iter().find(|key| items(schema.get(*key)).len() == 1)?;
     if schema.get("discriminator").is_some() {
@@ -291,7 +294,7 @@ fn single(schema: &Value) -> Option<Value> {
     Some(Value::Object(rest))
 }
 
-/// Turns a choice of single values into an enumeration. None for other choices.
+/// Turns a choice (`oneOf`, `anyOf`) of single values into an enumeration. None for other schemas.
 fn enumerated(schema: &Value) -> Option<Value> {
     let key = ["oneOf", "anyOf"].into_iter().find(|key| !items(schema.get(*key)).is_empty())?;
     let mut rest = members(schema).clone();
@@ -364,7 +367,7 @@ fn merged(parts: &[&Value], nullable_counts: bool) -> Object {
         let objects = || parts.iter().filter_map(|part| part.as_object());
         let typed = || objects().filter(|part| part.contains_key("type"));
         let every = typed().next().is_some() && typed().all(|part| flag(part, "nullable"));
-        // By the specification, `nullable` without a type has no effect; around a reference it is meant to allow null.
+        // By the specification, `nullable` without a type has no effect. Authors write it next to a reference to allow null.
         let around = objects().any(|part| !part.contains_key("type") && flag(part, "nullable"));
         all.insert("nullable".to_owned(), (every || around).into());
         if every && around {
@@ -377,7 +380,8 @@ fn merged(parts: &[&Value], nullable_counts: bool) -> Object {
     all
 }
 
-/// Adds the properties of a part. The `additionalProperties` of another part apply to those properties that the other part does not list.
+/// Adds the properties of a part of an `allOf`. A property that another part does not list also has to satisfy the `additionalProperties`
+/// of that part.
 fn properties(parts: &[&Value], part: &Object, listed: &Object, all: &mut Object) {
     let mut own = listed.clone();
     for other in parts.iter().filter_map(|other| other.as_object()).filter(|other| !std::ptr::eq(*other, part)) {
@@ -397,12 +401,12 @@ fn properties(parts: &[&Value], part: &Object, listed: &Object, all: &mut Object
     }
 }
 
-/// Replaces `known` by an `allOf` of both schemas.
+/// Replaces the schema `known` by an `allOf` of `known` and `other`.
 fn both(known: &mut Value, other: &Value) {
     *known = serde_json::json!({ "allOf": [known.take(), other] });
 }
 
-/// Merges `other` into `known`, the value of the same keyword. Returns false if one keyword cannot express both.
+/// Merges `other` into `known`; they are two values of the keyword `key`. Returns false if one value cannot express both.
 fn combine(key: &str, known: &mut Value, other: &Value) -> bool {
     match (key, &mut *known, other) {
         ("properties" | "patternProperties", Value::Object(known), Value::Object(other)) => {

@@ -61,7 +61,7 @@ pub(super) fn status(written: &str) -> String {
     if written != "default" && is_status(written) { written.to_uppercase() } else { written.to_owned() }
 }
 
-/// The number of responses that both operations describe.
+/// Counts the responses that both operations describe.
 pub(super) fn shared_answers(old: &Object, new: &Object) -> usize {
     let [before, after] = [old, new].map(|operation| members(operation.get("responses").unwrap_or(empty())));
     let listed = |responses: &Object, key: &str| responses.keys().any(|listed| status(listed) == key) || covering(responses, key).is_some();
@@ -91,11 +91,11 @@ pub(super) fn covering<'a>(responses: &'a Object, key: &str) -> Option<(&'a str,
     listed.or_else(default).map(|(cover, response)| (cover.as_str(), response))
 }
 
-/// The rule for a response that only one document describes.
+/// Returns the rule for a response that only one document describes.
 fn answer(key: &str, is_new: bool, other: &Object) -> &'static rules::Rule {
     let parts = key.ends_with("XX") && is_success(key) && other.keys().any(|listed| is_status(listed) && listed[..1] == key[..1]);
     match (key, is_new) {
-        // The other document lists some statuses of the range.
+        // For a range such as `2XX` of which the other document lists some statuses.
         (_, true) if parts => &rules::RANGE_ADDED,
         (_, false) if parts => &rules::RANGE_REMOVED,
         ("default", true) => &rules::DEFAULT_ANSWER_ADDED,

@@ -108,7 +108,7 @@ rules! {
     FLOW_REMOVED              "flow-removed"              FLOW_ADDED                B B "the flow {detail} is no longer offered"
     OFFER_ADDED               "flow-scope-added"          OFFER_REMOVED             C C "the scope {detail} is offered"
     OFFER_REMOVED             "flow-scope-removed"        OFFER_ADDED               B B "the scope {detail} is no longer offered"
-    // Components that no operation leads to.
+    // Components that no operation uses.
     UNUSED_ADDED              "unused-component-added"    UNUSED_REMOVED            C C "a component that nothing uses is new"
     UNUSED_REMOVED            "unused-component-removed"  UNUSED_ADDED              C C "a component that nothing used is gone"
     UNUSED_CHANGED            "unused-component-changed"  UNUSED_CHANGED            C C "a component that nothing uses changed"
@@ -126,7 +126,7 @@ rules! {
     OPERATION_TAGS_REORDERED  "operation-tags-reordered"  OPERATION_TAGS_REORDERED  U U "tags stand in another order; some generators group methods by the first"
     DEPRECATED                "deprecated"                UNDEPRECATED              C C "deprecated"
     UNDEPRECATED              "undeprecated"              DEPRECATED                C C "no longer deprecated"
-    // Requests stay the same, but generated clients use the name of a parameter.
+    // If a path parameter is renamed, requests stay the same, but generated clients use its name.
     PATH_PARAMETER_RENAMED    "path-parameter-renamed"    PATH_PARAMETER_RENAMED    B B "the path parameter is {new}, was {old}; the same on the wire, another name in generated clients"
     WEBHOOK_ADDED             "webhook-added"             WEBHOOK_REMOVED           C C "the webhook is new"
     WEBHOOK_REMOVED           "webhook-removed"           WEBHOOK_ADDED             B B "the webhook is gone"
@@ -179,7 +179,7 @@ rules! {
     MEDIA_TYPE_UNLISTED       "media-type-unlisted"        MEDIA_TYPE_LISTED          C C "no longer described by itself but by {detail}"
     PART_TYPE_ADDED           "part-media-type-added"      PART_TYPE_REMOVED          C B "the part may be {detail}"
     PART_TYPE_REMOVED         "part-media-type-removed"    PART_TYPE_ADDED            B C "the part can no longer be {detail}"
-    // Clients do not handle an additional success. They handle an additional failure by its range, 4xx or 5xx.
+    // Clients do not expect an additional success status. They handle an additional failure status by its range, 4xx or 5xx.
     SUCCESS_ADDED             "response-success-added"     SUCCESS_REMOVED            C B "the answer is new"
     SUCCESS_REMOVED           "response-success-removed"   SUCCESS_ADDED              B B "the answer is gone"
     RANGE_ADDED               "response-range-added"       RANGE_REMOVED              C B "all other successes of this range may be answered too"
@@ -250,8 +250,8 @@ rules! {
     FORBIDDEN                 "value-forbidden"            PERMITTED                  B C "no value is allowed any longer"
     PERMITTED                 "value-permitted"            FORBIDDEN                  C B "values are allowed, none was"
 
-    // Objects. The rules `closed-…` are for an object that refuses undeclared properties (`additionalProperties: false`). There a new
-    // property breaks responses, since the old document excluded it.
+    // Objects. The rules `closed-…` are for an object that refuses undeclared properties (`additionalProperties: false`). In such an
+    // object, a new property breaks responses, because the old document excluded it.
     PROPERTY_ADDED            "property-optional-added"    PROPERTY_REMOVED           C C "an optional property is new"
     PROPERTY_REMOVED          "property-optional-removed"  PROPERTY_ADDED             B B "the property is gone"
     REQUIRED_PROPERTY_ADDED   "property-required-added"    REQUIRED_PROPERTY_REMOVED  B C "a required property is new"
@@ -273,7 +273,7 @@ rules! {
     OTHERS_RESTRICTED         "additional-properties-restricted"   OTHERS_UNRESTRICTED B C "other properties must fit a schema"
     OTHERS_UNRESTRICTED       "additional-properties-unrestricted" OTHERS_RESTRICTED   C B "other properties need no longer fit a schema"
 
-    // Compositions.
+    // Compositions: the variants and the discriminators of `oneOf` and `anyOf`.
     VARIANT_ADDED             "variant-added"              VARIANT_REMOVED            C B "a variant is new in `{detail}`"
     VARIANT_REMOVED           "variant-removed"            VARIANT_ADDED              B C "a variant is gone from `{detail}`"
     VARIANT_LISTED            "variant-listed"             VARIANT_UNLISTED           C C "a variant is new in `{detail}`; another variant accepted its values before"

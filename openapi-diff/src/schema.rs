@@ -1,7 +1,7 @@
 //! Compares two schemas, breadth first. A change is reported at each location where the schema is used.
 //!
 //! A pair of references that already occurs on the path to a schema is not followed again, so recursion ends. If a body uses schemas at too
-//! many places, each pair of schemas is reported at its first place only. So each change is reported at least once, and the work is
+//! many locations, each pair of schemas is reported at its first location only. So each change is reported at least once, and the work is
 //! bounded.
 
 use std::{
@@ -26,12 +26,12 @@ use super::{
     values::{Object, both_same, canonical, empty, is_annotation, items, keys, members, without_annotations},
 };
 
-/// The maximum number of schemas of one body that are compared at each place. If a body has more, it is compared again, and each pair is
-/// reported only once.
+/// The maximum number of pairs of schemas of one body that are compared at every location. If a body has more, it is compared again, and
+/// each pair is reported only once.
 const EVERYWHERE: usize = 3_000;
-/// The maximum number of schemas of one body that are compared if each pair is reported only once.
+/// The maximum number of pairs of schemas of one body that are compared if each pair is reported only once.
 const ONCE: usize = 20_000;
-/// The nesting of references after which each pair is reported only once.
+/// The nesting depth of references beyond which a body is compared again, and each pair of schemas is reported only once.
 const DEEP: usize = 64;
 
 /// Two schemas to compare.
@@ -51,13 +51,13 @@ struct Link {
     before: ReferencePath,
 }
 
-/// How a body is compared. `once` is set if each pair is to be reported only once; it holds the pairs that were already compared.
+/// How a body is compared. If each pair of schemas is to be reported only once, `once` holds the pairs that were already compared.
 struct Mode {
     once: Option<HashSet<String>>,
     left: usize,
 }
 
-/// The queue for subschemas.
+/// Adds subschemas to the queue of pairs of schemas that are still to be compared.
 pub(super) struct Subschemas<'q, 'a> {
     queue: &'q mut VecDeque<SchemaPairTask<'a>>,
     reference_path: &'q ReferencePath,
@@ -71,7 +71,7 @@ impl<'a> Subschemas<'_, 'a> {
     }
 }
 
-/// Keywords that separate functions compare.
+/// Keywords that are not compared as plain keywords, because a separate function compares each of them.
 const OWN: [&str; 13] = [
     "dependentRequired",
     "allOf",
@@ -139,7 +139,8 @@ impl<'a> Differ<'a> {
         true
     }
 
-    /// Reports a change of which any value is a witness.
+    /// Reports that a schema which refuses every value took the place of another schema, or the reverse. Any value that the other schema
+    /// accepts is a witness.
     fn report_any(&mut self, rule: &'static rules::Rule, at: &Location) {
         let from = self.found.len();
         self.report(rule, at);
@@ -187,7 +188,7 @@ impl<'a> Differ<'a> {
         let from = self.found.len();
         let excluded = keywords::types_exclude(self, at, one, other);
         let reach = Applicability::new(one, other, excluded);
-        // Types that exclude each other are already reported.
+        // If the schemas have no type in common, that is already reported.
         for group in GROUPS.iter().filter(|group| reach.compares(group.keys[0]) && !(excluded && group.keys[0] == "type")) {
             let from = self.found.len();
             group.compare(self, at, one, other);
@@ -218,7 +219,7 @@ impl<'a> Differ<'a> {
                 false => self.report_detail(&rules::RESTATED, at, "xml"),
             }
         }
-        // Names of schemas, which take effect where a reference leads to them.
+        // A name of a schema takes effect only where a reference leads to the schema, so a changed name by itself has no effect.
         for key in NAMING.into_iter().filter(|key| !both_same(one.get(*key), other.get(*key))) {
             self.report_detail(&rules::RESTATED, at, key);
         }
@@ -247,7 +248,8 @@ impl<'a> Differ<'a> {
     }
 }
 
-/// A key for a pair of schemas that consist of references. Only such pairs can be recursive.
+/// Returns a key for a pair of schemas of which each has `$ref`, `allOf`, `oneOf` or `anyOf`. None for other pairs, because only such pairs
+/// can be recursive.
 fn named(task: &SchemaPairTask) -> Option<String> {
     let name = |schema: &Value| match reference(schema) {
         Some(reference) if members(schema).len() == 1 => Some(reference.to_owned()),
@@ -257,7 +259,8 @@ fn named(task: &SchemaPairTask) -> Option<String> {
     Some(format!("{:?} {} {}", task.at.direction, name(&task.old)?, name(&task.new)?))
 }
 
-/// Adds a pair to the path of references. None if the pair was compared before.
+/// Adds a pair of references to the path. None if the pair is already on the path, or if each pair is compared only once and this pair was
+/// compared before.
 fn entered(reference_path: ReferencePath, pair: Option<String>, once: &mut Option<HashSet<String>>) -> Option<ReferencePath> {
     let Some(pair) = pair else { return Some(reference_path) };
     if let Some(once) = once {

@@ -14,7 +14,8 @@ use super::{
 /// A security requirement: the security schemes, all of which are needed, and the scopes of each.
 type Requirement = BTreeMap<String, BTreeSet<String>>;
 
-/// The alternative requirements of an operation. An operation is open if it has no requirement, or an empty one.
+/// The alternative security requirements of an operation. `open` is set if no credentials are needed: there is no requirement, or an empty
+/// one.
 struct Requirements {
     ways: Vec<Requirement>,
     open: bool,
@@ -63,7 +64,7 @@ pub(super) fn compare<'a>(differ: &mut Differ<'a>, at: &Location, old: &'a Objec
     }
     let from = differ.found.len();
     let (was, is) = (Requirements::of(before), Requirements::of(after));
-    // If credentials were not needed before, one change covers all new requirements.
+    // If one document asks for no credentials at all, one change covers all requirements of the other document.
     let mut gone = if is.open && is.ways.is_empty() { Vec::new() } else { was.ways.clone() };
     let mut come = if was.open && was.ways.is_empty() { Vec::new() } else { is.ways.clone() };
     match (was.open, is.open) {
@@ -75,13 +76,13 @@ pub(super) fn compare<'a>(differ: &mut Differ<'a>, at: &Location, old: &'a Objec
     for (one, other) in take_pairs(&mut gone, &mut come, |one, other| one.keys().eq(other.keys())) {
         for (scheme, scopes) in &one {
             let now = other.get(scheme).cloned().unwrap_or_default();
-            // Several schemes may have the same scope.
+            // If the requirement has several schemes, the location names the scheme, because several schemes may have the same scope.
             let at = if one.len() > 1 { &at.part(scheme) } else { at };
             scopes.difference(&now).for_each(|scope| differ.report_detail(&rules::SCOPE_REMOVED, at, scope));
             now.difference(scopes).for_each(|scope| differ.report_detail(&rules::SCOPE_ADDED, at, scope));
         }
     }
-    // A requirement with fewer schemes still accepts clients that send all of them.
+    // A requirement with fewer schemes still accepts clients that send the credentials of more schemes.
     let fewer = |more: &Requirement, less: &Requirement| {
         let known = |(scheme, scopes): (&String, &BTreeSet<String>)| more.get(scheme).is_some_and(|known| scopes.is_subset(known));
         less.len() < more.len() && less.iter().all(known)
@@ -117,7 +118,7 @@ fn effective<'a>(side: &DocumentIndex<'a>, operation: &'a Object) -> Option<&'a 
     operation.get("security").or_else(|| side.root().get("security"))
 }
 
-/// Removes the matching pairs from both lists, and returns them.
+/// Removes the pairs for which `belong` is true from both lists, and returns them.
 fn take_pairs(
     old: &mut Vec<Requirement>,
     new: &mut Vec<Requirement>,
@@ -168,7 +169,7 @@ pub(super) fn schemes<'a>(differ: &mut Differ<'a>, old: &'a Object, new: &'a Obj
         let Some((one, other)) = differ.objects(&at, one, other) else { continue };
         const DEFINING: [&str; 5] = ["type", "in", "name", "scheme", "openIdConnectUrl"];
         for key in DEFINING {
-            // Names of headers and HTTP schemes are case-insensitive.
+            // Header names and HTTP authentication schemes are case-insensitive.
             let folded = |object: &Object| {
                 let value = object.get(key)?.as_str()?;
                 let header = object.get("in").is_some_and(|place| place == "header");

@@ -22,7 +22,7 @@ pub(super) fn compare_servers(differ: &mut Differ, at: &Location, old: Option<&V
             let address = text(members(server), "url").map_or_else(|| canonical(server), str::to_owned);
             name(&mut named, address.clone(), &address, server);
         }
-        // If no server is listed, clients use the address of the document.
+        // If no server is listed, clients use the host from which the document was loaded (`/`).
         if named.is_empty() {
             name(&mut named, "/".to_owned(), "/", empty());
         }
@@ -48,7 +48,7 @@ pub(super) fn compare_servers(differ: &mut Differ, at: &Location, old: Option<&V
         all
     };
     if differ.found.len() == from && sorted(old) == sorted(new) && !old.zip(new).is_some_and(|(old, new)| same(old, new)) {
-        // Tools use the first server, so a new order is reported.
+        // Tools use the first server of the list, so a new order is reported.
         differ.report_detail(&rules::RESTATED, at, "servers");
     }
 }

@@ -13,7 +13,7 @@ pub(super) type Object = Map<String, Value>;
 
 static EMPTY: LazyLock<Value> = LazyLock::new(|| Value::Object(Object::new()));
 
-/// An empty object. As a schema it accepts everything.
+/// Returns an empty object. As a schema it accepts everything.
 pub(super) fn empty() -> &'static Value {
     &EMPTY
 }
@@ -39,7 +39,7 @@ pub(super) fn text<'a>(object: &'a Object, key: &str) -> Option<&'a str> {
     object.get(key).and_then(Value::as_str)
 }
 
-/// Whether a flag is set.
+/// Whether an object has the property `key` with the value true.
 pub(super) fn flag(object: &Object, key: &str) -> bool {
     object.get(key).and_then(Value::as_bool).unwrap_or_default()
 }
@@ -53,7 +53,7 @@ pub(super) fn order(one: &Value, other: &Value) -> Ordering {
     }
 }
 
-/// Returns the keys of both objects, sorted, each once.
+/// Returns the keys of both objects, sorted and without duplicates.
 pub(super) fn keys<'a>(old: &'a Object, new: &'a Object) -> BTreeSet<&'a str> {
     old.keys().chain(new.keys()).map(String::as_str).collect()
 }
@@ -77,7 +77,7 @@ pub(super) fn both_same(old: Option<&Value>, new: Option<&Value>) -> bool {
     }
 }
 
-/// Returns a canonical form of a JSON value. Equal values have equal texts.
+/// Returns the canonical JSON text of a value. Equal values have equal texts.
 pub(super) fn canonical(value: &Value) -> String {
     match value {
         Value::Number(number) => match number.as_f64().filter(|_| number.is_f64()) {
@@ -112,7 +112,7 @@ pub(super) fn hex(bytes: &[u8]) -> String {
 
 /// Returns a value without its annotations, which are removed at any depth.
 pub(super) fn without_annotations(value: &Value) -> Value {
-    /// Keywords whose objects have free names as keys. Such a name is kept even if it equals an annotation.
+    /// Keywords whose objects have names chosen by the author as keys. Such a name is kept even if it equals that of an annotation.
     const NAMES: [&str; 13] = [
         "properties",
         "patternProperties",

@@ -37,7 +37,7 @@ pub struct BridgeConnectors {
     targets: Targets,
 }
 
-/// The bridge of one account.
+/// The connector that sends messages to the bridge of one account.
 pub struct BridgeConnector {
     bridges: BridgeConnectors,
     endpoint: BridgeEndpoint,
@@ -128,7 +128,7 @@ fn accepted(answer: &Map<String, Value>) -> Result<Accepted, String> {
     Ok(Accepted { external_id: Some(external_id), reference_id: name("referenceId")? })
 }
 
-/// The request body: the same in both API revisions. Absent properties are left out.
+/// The body of a request to a bridge: the same in both API revisions. Absent properties are left out.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct MessageOrder<'a> {

@@ -42,11 +42,11 @@ pub struct SigningHttpClient {
     client: Client,
     /// A client without a connection pool: each request opens a new connection.
     unpooled: Client,
-    /// Covers the whole response.
+    /// The time-out of a request. It covers the whole response.
     timeout: Duration,
 }
 
-/// A response. Its body is what arrived within the time-out.
+/// The response of an endpoint. Its body is what arrived within the time-out.
 pub struct EndpointResponse {
     pub status: u16,
     /// The pause that `Retry-After` asks for, in milliseconds.
@@ -171,7 +171,7 @@ fn parse_retry_after(text: &str, now: Timestamp) -> Option<i64> {
     Some(pause.clamp(0, LONGEST_ASKED))
 }
 
-/// Returns the root cause of an error. Without the URL, which may contain a secret.
+/// Returns the root cause of an error as text, without the URL, which may contain a secret.
 fn reason(error: &reqwest::Error, timeout: Duration) -> String {
     if error.is_timeout() {
         return format!("no answer within {} seconds", timeout.as_secs());

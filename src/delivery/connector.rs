@@ -48,7 +48,7 @@ pub enum FailureClass {
 #[error("{reason}")]
 pub struct SendFailure {
     pub class: FailureClass,
-    /// Shown to the operator.
+    /// The reason of the failure, as it is shown to the operator.
     pub reason: String,
 }
 

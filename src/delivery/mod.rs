@@ -7,7 +7,7 @@
 //!   HTTP endpoint of the store's choice. [`simulator`]: a fake connector for development, the demo and tests.
 //! - [`webhooks`]: the event queue and its signed requests; it makes attempts, and decides no retries.
 //! - [`sign_in_mails`]: e-mails with links to the settings page, which need no queue in the database.
-//! - [`client`]: the HTTP client of both. [`guard`]: its SSRF guard.
+//! - [`client`]: the HTTP client for requests to bridges and webhooks. [`guard`]: its SSRF guard.
 
 pub mod bridge;
 mod client;

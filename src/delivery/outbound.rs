@@ -1,6 +1,6 @@
 //! Worker of the outbound message queue (outbox): sends each queued message to its channel. `service::outbound` decides the retries.
 //!
-//! Each attempt is settled in a separate transaction, so a message counts as sent only after its channel has accepted it.
+//! The outcome of each attempt is recorded in a separate transaction, so a message counts as sent only after its channel has accepted it.
 //! Messages of one conversation are sent in order, one at a time; conversations are sent in parallel.
 
 #[cfg(test)]
@@ -26,8 +26,8 @@ use crate::{
     },
 };
 
-/// The time-out of an attempt: half of its lease, so that the outcome is recorded before another worker can claim the
-/// message.
+/// The time-out of an attempt to send a message. It is half of the lease of the attempt, so that the outcome is recorded before another
+/// worker can claim the message.
 const TIMEOUT: Duration = Duration::from_millis(LEASE_MILLIS as u64 / 2);
 
 /// The message queue.

@@ -32,10 +32,10 @@ use crate::{
 /// How long the SMTP server may take for one message.
 const SMTP_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The interval at which an idle task reports.
+/// The interval at which the idle task reports to the supervisor that it is alive.
 const BEAT: Duration = Duration::from_secs(10);
 
-/// The SMTP server that takes the messages, and what they contain.
+/// Composes the e-mails with sign-in links, and sends them over an SMTP server.
 #[derive(Clone, Debug)]
 pub struct Mailer {
     transport: AsyncSmtpTransport<Tokio1Executor>,

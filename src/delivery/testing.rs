@@ -76,11 +76,11 @@ impl ReceivedRequest {
 
 #[derive(Clone, Debug)]
 pub enum ScriptedReply {
-    /// A status line and headers.
+    /// A complete response with this status line and headers.
     Says(String),
-    /// A status line with headers, and a body.
+    /// A complete response with this status line and headers, and this body.
     Answers(String, String),
-    /// A status line and headers after a delay, during which no other attempt of the same event may arrive.
+    /// A response with this status line and headers after a delay, during which no other attempt of the same event may arrive.
     Slowly(&'static str),
     Hang,
     Reset,
@@ -150,7 +150,7 @@ impl TestServer {
     }
 }
 
-/// Responds, and keeps the connection open.
+/// Sends a response with this status line and headers, and keeps the connection open.
 async fn say(stream: &mut TcpStream, status: &str) {
     // A 204 has no content.
     let content = if status.starts_with("204") { "" } else { "ok" };

@@ -31,10 +31,10 @@ use crate::{
 /// pause, every write could cause such a transaction, and other writers would wait for it.
 const EVENT_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// The time-out of an endpoint.
+/// The time-out of a request to an endpoint.
 const TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Reasons are cut to this many characters.
+/// The reasons of failed attempts are cut to this many characters.
 const MAX_REASON_CHARS: usize = 500;
 
 /// The event queue.
@@ -57,7 +57,7 @@ impl WebhookQueue {
 
     /// Makes the queue over an HTTP client. `http_client` must have been built for these targets.
     fn over(http_client: SigningHttpClient, service: Service, targets: Targets) -> Self {
-        // During an advance, the clock of a sandbox stops at many instants, and the pauses at all of them would add up.
+        // When the clock of a sandbox is put forward, it stops at many instants, and a pause at each of them would add up.
         let gather = if service.clocks_and_ids().sandbox.is_some() { Duration::ZERO } else { EVENT_POLL_INTERVAL };
         Self { service, http_client, targets, looked: Arc::default(), gather, on_outcome: uncounted() }
     }

@@ -1,5 +1,5 @@
 //! Queue worker, shared by the message queue and the event queue: claims due items under a lease, attempts them
-//! concurrently, and settles each attempt.
+//! concurrently, and records the outcome of each attempt.
 //!
 //! Each item has a destination ([`Queue::Place`]), which is an account or a webhook endpoint. Each destination has at most
 //! [`MAX_ATTEMPTS_PER_DESTINATION`] attempts at a time (bulkhead), so a destination that hangs delays only its own items. When a process
@@ -28,13 +28,13 @@ use crate::{
     supervisor::TaskReporter,
 };
 
-/// The limit of concurrent attempts.
+/// The limit of concurrent attempts of one worker.
 const MAX: usize = 512;
 
 /// The limit of concurrent attempts per destination (account or endpoint).
 pub const MAX_ATTEMPTS_PER_DESTINATION: usize = 16;
 
-/// Poll interval, for items that another process queued.
+/// The interval at which the worker polls the queue for items of other processes. It is notified of the items of its own process.
 pub(super) const QUEUE_POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Pause after a database error.
@@ -72,7 +72,8 @@ pub struct Worker<Q: Queue> {
     pub(super) attempts: JoinSet<()>,
     places: HashMap<Id, Q::Place>,
     busy: HashMap<Q::Place, usize>,
-    /// Present in a sandbox: the channel of orders to drain the queue.
+    /// Present in a sandbox: the channel of drain orders. A drain order tells the worker to make all due attempts while
+    /// the clock is stopped.
     orders: Option<DrainOrders>,
     /// Present while the worker follows orders: the number of attempts per store that ended since the last order.
     ended_attempts: Option<Attempts>,
@@ -135,7 +136,7 @@ impl<Q: Queue> Worker<Q> {
         let mut order = first;
         while let DrainOrder::Drain { until, done } = order {
             let drained = self.drain_until(Some(until), reporter).await;
-            // The send fails if the advance has already ended, which is no error.
+            // The send fails if the request that advances the clock has already ended, which is no error.
             _ = done.send(drained.map(|()| self.ended_attempts.replace(Attempts::new()).unwrap_or_default()));
             order = loop {
                 reporter.beat();

@@ -6,13 +6,13 @@ use super::time::Timestamp;
 
 /// The source of the current time.
 pub trait Clock: Send + Sync + 'static {
-    /// The current instant, in whole milliseconds.
+    /// Returns the current instant, in whole milliseconds.
     fn now(&self) -> Timestamp;
 }
 
 /// The source of new ids.
 pub trait Ids: Send + Sync + 'static {
-    /// A fresh id: a UUIDv7 in its hyphenated form.
+    /// Generates an id: a UUIDv7 in its hyphenated form.
     fn fresh(&self) -> String;
 }
 
@@ -109,12 +109,12 @@ pub struct ClocksAndIds {
     /// The clock for everything except the uses of the field `real`.
     pub clock: Arc<dyn Clock>,
     pub ids: Arc<dyn Ids>,
-    /// The clock with real time, which people and other machines use too: it decides how long links, sessions and tokens of the settings
-    /// API are valid, and stamps the signatures of requests. It differs from `clock` in a sandbox only.
+    /// The clock that shows real time, as people and other machines know it. It decides how long links, sessions and tokens of the settings
+    /// API are valid, and gives the time in the signatures of requests. It differs from `clock` in a sandbox only.
     pub real: Arc<dyn Clock>,
-    /// Present in a sandbox: its clock, the same as `clock`.
+    /// Present in a sandbox: the clock of the sandbox, which is the same clock as in the field `clock`.
     pub sandbox: Option<Arc<SandboxClock>>,
-    /// Whether retries keep exactly to their schedule. Otherwise the pauses have jitter, which keeps retries apart.
+    /// Whether retries keep exactly to their schedule. If not, the pauses between attempts have jitter, which keeps retries apart.
     pub has_even_pauses: bool,
 }
 
@@ -124,7 +124,7 @@ impl ClocksAndIds {
         Self::of(Arc::new(SystemClock), Arc::new(RandomIds))
     }
 
-    /// Returns these, with `clock` as the real clock too: there is no sandbox.
+    /// Returns handles to this clock and this id generator, without a sandbox: `clock` is also the real clock.
     pub fn of(clock: Arc<dyn Clock>, ids: Arc<dyn Ids>) -> Self {
         Self { real: clock.clone(), clock, ids, sandbox: None, has_even_pauses: false }
     }

@@ -1,4 +1,4 @@
-//! Contacts: section 2.6 of the contract.
+//! The contact record, the filters of the contact list, and the checks of phone numbers and e-mail addresses (section 2.6 of the contract).
 
 use std::borrow::Cow;
 
@@ -14,7 +14,7 @@ pub struct Contact {
     pub first_name: String,
     pub last_name: Option<String>,
     pub email: Option<String>,
-    /// E.164.
+    /// In E.164 form, such as `+66800000001`.
     pub phone: Option<String>,
     pub secondary_phones: Option<Vec<String>>,
     pub secondary_emails: Option<Vec<String>>,

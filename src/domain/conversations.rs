@@ -1,4 +1,4 @@
-//! Conversations: section 2.5 of the contract.
+//! The conversation record with its counters, and the forms in which other records refer to it (section 2.5 of the contract).
 
 use super::{
     ids::{AccountId, ContactId, ConversationId, LabelId},
@@ -22,7 +22,7 @@ pub struct Conversation {
     pub email_subject: Option<String>,
     pub last_inbound_at: Option<Timestamp>,
     pub last_message: Option<LastMessage>,
-    /// The sort key of lists: the time of the newest message, or of the creation.
+    /// The sort key of conversation lists: the time of the newest message, or of the creation if there is no message.
     pub sort_at: Timestamp,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
@@ -31,7 +31,7 @@ pub struct Conversation {
 /// The newest message of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LastMessage {
-    /// The first [`SNIPPET_CHARS`] characters of the text, white space folded.
+    /// The first [`SNIPPET_CHARS`] characters of the text, each run of white space as one space.
     pub snippet: String,
     pub sent_by_recipient: bool,
     pub sent_at: Timestamp,

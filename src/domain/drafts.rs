@@ -69,7 +69,7 @@ pub struct Draft {
     pub send: Send,
     /// The conversation that the message goes to, if it existed when the draft was made.
     pub conversation_id: Option<ConversationId>,
-    /// The account that the request names.
+    /// The account that the request for the draft names.
     pub account_id: Option<AccountId>,
     /// The newest inbound message of the conversation when the draft was made.
     pub seen_message_id: Option<MessageId>,
@@ -88,7 +88,7 @@ pub struct Draft {
 #[derive(Clone, Debug)]
 pub struct Release {
     pub draft_id: DraftId,
-    /// The message as it was read. If the draft was edited after that, it is not released.
+    /// The message as the releasing user read it. If the draft was edited afterwards, it is not released.
     pub send: Send,
     /// The newest inbound message that the releasing user read, if it is newer than the draft.
     pub confirmed_message_id: Option<MessageId>,

@@ -51,19 +51,19 @@ impl<'de> Deserialize<'de> for Entries {
     }
 }
 
-/// Deserialises entries whose numbers are kept as they were sent. A number that would change is an error.
+/// Deserialises a JSON object whose numbers are kept as they were sent. A number that would change is an error.
 pub fn exact<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Entries, D::Error> {
     entries_of::<ExactJson, D>(deserializer)
 }
 
-/// [`exact`] for an optional property.
+/// Deserialises an optional JSON object as [`exact`] does.
 pub fn exact_if_any<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Entries>, D::Error> {
     #[derive(Deserialize)]
     struct ExactEntries(#[serde(deserialize_with = "exact")] Entries);
     Ok(Option::<ExactEntries>::deserialize(deserializer)?.map(|ExactEntries(entries)| entries))
 }
 
-/// Deserialises entries; each value is read as a `V`.
+/// Deserialises a JSON object; the value of each of its properties is read as a `V`.
 fn entries_of<'de, V: Deserialize<'de> + Into<Value>, D: Deserializer<'de>>(deserializer: D) -> Result<Entries, D::Error> {
     struct Visitor<V>(PhantomData<V>);
     impl<'de, V: Deserialize<'de> + Into<Value>> de::Visitor<'de> for Visitor<V> {
@@ -127,7 +127,7 @@ mod tests {
         let started = std::time::Instant::now();
         let entries: Entries = serde_json::from_str(&format!("{{{}}}", members.join(","))).unwrap();
         assert_eq!(entries.0.len(), 100_000);
-        // A quadratic algorithm takes minutes.
+        // A quadratic algorithm would take minutes.
         assert!(started.elapsed().as_secs() < 10, "{:?}", started.elapsed());
     }
 }

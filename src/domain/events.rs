@@ -1,4 +1,5 @@
-//! Domain events: section 6 of the contract; decisions, section 8. Their serialised form belongs to the API revision.
+//! Domain events: what changed, who changed it, and the kind of each event (section 6 of the contract; decisions, section 8). The API
+//! revision defines their serialised form.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, value::RawValue};

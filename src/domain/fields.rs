@@ -71,7 +71,7 @@ pub const SHOW_OPERATORS: [&str; 10] = [
     "not_in",
 ];
 
-/// The limit of values of a multi-valued ticket field whose definition has none.
+/// The limit of values of a multi-valued ticket field whose definition has no limit.
 pub const MAX_VALUES: i64 = 100;
 
 /// The limit of values of a multi-valued contact field (section 8).
@@ -85,7 +85,7 @@ impl Field {
         self.validate_up_to(MAX_VALUES, value)
     }
 
-    /// [`Field::validate`] with a limit of values for definitions without one.
+    /// Checks a value as [`Field::validate`] does. `most` is the limit of values for a definition that has no limit of its own.
     pub fn validate_up_to(&self, most: i64, value: Value) -> Result<Option<Value>, ValueError> {
         let kind = self.kind();
         let value = match value {
@@ -200,11 +200,11 @@ pub enum ScalarKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FieldKind {
     pub scalar: ScalarKind,
-    /// Whether the value is an array of such values.
+    /// Whether the field's value is an array of values of the type `scalar`.
     pub multi: bool,
 }
 
-/// The reason why a value does not fit.
+/// The reason why a value does not fit its field.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct ValueError(Cow<'static, str>);
@@ -445,7 +445,7 @@ mod tests {
         let started = std::time::Instant::now();
         assert!(field.validate((0..100_000).collect()).unwrap().is_some());
         assert!(field.validate((1..100_001).collect()).is_err());
-        // A quadratic algorithm takes minutes.
+        // A quadratic algorithm would take minutes.
         assert!(started.elapsed().as_secs() < 10, "{:?}", started.elapsed());
     }
 

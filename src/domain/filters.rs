@@ -22,7 +22,7 @@ pub struct TicketFilter {
     pub is_follow_up: Option<bool>,
     pub is_spam: bool,
     pub labels: Option<LabelFilter>,
-    /// In the order of the request, since errors name the index.
+    /// In the order of the request, since an error names the index of its filter.
     pub fields: Vec<FieldFilter>,
     pub waiting_minutes: Option<i64>,
     pub opened_at: Option<OpenedAt>,

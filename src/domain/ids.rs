@@ -51,7 +51,7 @@ macro_rules! ids {
 }
 
 ids! {
-    /// A store: the tenant that every key, record and query belongs to.
+    /// A store: the tenant that every API key, record and query belongs to.
     StoreId,
     TicketId,
     /// A ticket or contact field definition, or one of the system keys of a ticket.
@@ -76,7 +76,7 @@ ids! {
     DraftId,
     /// A recorded event, or a test event.
     EventId,
-    /// A link, session or token: the hash of its secret.
+    /// A credential of the settings API (a login link, session or token): the id is the hash of its secret.
     CredentialId,
 }
 

@@ -1,4 +1,4 @@
-//! API keys: sections 3.2 and 5 of the contract; decisions, section 7.
+//! API keys: their record, their secret with its hash, and their expiry (sections 3.2 and 5 of the contract; decisions, section 7).
 
 use std::fmt;
 
@@ -34,7 +34,7 @@ pub struct ApiKey {
     pub last_four: String,
     pub created_at: Timestamp,
     pub expires_at: Timestamp,
-    /// The time of the last request with one of its secrets.
+    /// The time of the last request with one of the key's secrets.
     pub last_used_at: Option<Timestamp>,
 }
 
@@ -58,7 +58,7 @@ impl ApiKey {
 /// form hides it.
 pub struct Secret(String);
 
-/// The prefix of every key's secret.
+/// The prefix of every secret of an API key.
 pub const PREFIX: &str = "cp_";
 const RANDOM_CHARS: usize = 40;
 const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
@@ -102,7 +102,7 @@ impl fmt::Debug for Secret {
 pub struct SecretHash(String);
 
 impl SecretHash {
-    /// The hash of a presented secret.
+    /// Computes the hash of a secret that a client presents.
     pub fn of(secret: &str) -> Self {
         Self(hexadecimal(&Sha256::digest(secret.as_bytes())))
     }
@@ -111,13 +111,13 @@ impl SecretHash {
         &self.0
     }
 
-    /// The id of the credential with this secret.
+    /// Returns the id of the credential with this secret: the hash.
     pub fn credential_id(&self) -> CredentialId {
         self.0.as_str().into()
     }
 }
 
-/// Bytes as lower-case hexadecimal digits.
+/// Returns the bytes as lower-case hexadecimal digits.
 pub fn hexadecimal(bytes: &[u8]) -> String {
     const HEX: &[u8; 16] = b"0123456789abcdef";
     let mut digits = String::with_capacity(2 * bytes.len());
@@ -127,7 +127,7 @@ pub fn hexadecimal(bytes: &[u8]) -> String {
     digits
 }
 
-/// Returns the expiry of a key created or rotated at `from`: six calendar months later, clamped to the month's end.
+/// Returns the expiry of an API key that is created or rotated at `from`: six calendar months later, clamped to the month's end.
 pub fn expiry(from: Timestamp) -> Timestamp {
     DateTime::<Utc>::from_timestamp_millis(from.millis())
         .and_then(|at| at.checked_add_months(Months::new(6)))

@@ -19,21 +19,21 @@ pub struct RuleViolation {
 }
 
 impl Comment {
-    /// Returns the first broken rule; `None` if the record breaks no rule.
+    /// Returns the violation of the first later rule that the record breaks; `None` if it breaks none.
     pub fn breach(&self) -> Option<RuleViolation> {
         text_breach("text", self.text.len())
     }
 }
 
 impl Ticket {
-    /// Returns the first broken rule; `None` if the record breaks no rule.
+    /// Returns the violation of the first later rule that the record breaks; `None` if it breaks none.
     pub fn breach(&self) -> Option<RuleViolation> {
         values_breach("ticketFields", &self.ticket_fields)
     }
 }
 
 impl Contact {
-    /// Returns the first broken rule; `None` if the record breaks no rule.
+    /// Returns the violation of the first later rule that the record breaks; `None` if it breaks none.
     pub fn breach(&self) -> Option<RuleViolation> {
         let note = self.note.as_ref().and_then(|note| text_breach("note", note.len()));
         let addresses = self.addresses.iter().flatten().enumerate();
@@ -43,7 +43,8 @@ impl Contact {
 }
 
 impl Account {
-    /// Returns the first broken rule: each property of `metadata` that the contract lists must have the type that it states.
+    /// Returns the first broken rule. The rules: each property of `metadata` that the contract lists must have the type that the contract
+    /// states.
     pub fn breach(&self) -> Option<RuleViolation> {
         let metadata: Entries = serde_json::from_str(self.metadata.as_ref()?.get()).ok()?;
         let wrong = |name: &str, fits: fn(&Value) -> bool| metadata.get(name).is_some_and(|value| !fits(value));

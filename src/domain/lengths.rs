@@ -6,12 +6,12 @@ use serde_json::Value;
 /// as a request body.
 pub const MAX_TEXT_BYTES: usize = 64 * 1024;
 
-/// The reason, if a text of this length is too long.
+/// Returns the reason for a refusal if a text of this length is too long.
 pub fn too_long(bytes: usize) -> Option<String> {
     (bytes > MAX_TEXT_BYTES).then(|| format!("is {bytes} bytes long in UTF-8; the most is {MAX_TEXT_BYTES}"))
 }
 
-/// The total length of all texts in a JSON value.
+/// Returns the total length of all texts in a JSON value, in bytes.
 pub fn bytes_of_texts(value: &Value) -> usize {
     match value {
         Value::String(text) => text.len(),

@@ -16,7 +16,8 @@ pub struct Message {
     /// True when the contact sent it.
     pub inbound: bool,
     pub sent_at: Timestamp,
-    /// The sort key of lists, which tickets and counters use too: `sent_at`, or else the time of receipt ([`received_order`]).
+    /// The sort key of message lists, which tickets and counters use too: `sent_at`, or the time of receipt if `sent_at` is too far in the
+    /// future ([`received_order`]).
     pub sort_at: Timestamp,
     pub text: Option<String>,
     /// Image URLs.
@@ -42,7 +43,7 @@ pub fn received_order(sent_at: Timestamp, received_at: Timestamp) -> Timestamp {
 }
 
 impl Message {
-    /// The channel payload: the stored one, or else one built from text and images (decisions, section 7). JSON text.
+    /// Returns the channel payload as JSON text: the stored payload, or else a payload built from text and images (decisions, section 7).
     pub fn shown_payload(&self) -> Option<String> {
         if self.payload.is_some() {
             return self.payload.clone();

@@ -21,7 +21,7 @@ use super::{
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OutboxEntry {
     pub store_id: StoreId,
-    /// The same on every attempt: the idempotency key for a channel.
+    /// The same on every attempt to send: the idempotency key for a channel.
     pub message_id: MessageId,
     pub conversation_id: ConversationId,
     pub account_id: AccountId,
@@ -65,9 +65,9 @@ pub struct Email {
     pub subject: Option<String>,
     pub text: Option<String>,
     pub html: Option<String>,
-    /// The message to which this one replies.
+    /// The Message-ID of the message to which this e-mail replies.
     pub in_reply_to: Option<String>,
-    /// The thread's messages, oldest first.
+    /// The Message-IDs of the thread's messages, oldest first.
     pub references: Vec<String>,
 }
 
@@ -77,14 +77,14 @@ pub struct TemplateMessage {
     pub id: TemplateId,
     pub name: String,
     pub language: String,
-    /// In the order of the placeholders.
+    /// The values of the placeholders, in the order of the placeholders.
     pub variables: Vec<String>,
     /// The body as the contact sees it.
     pub text: String,
 }
 
 impl Content {
-    /// The text of the message.
+    /// Returns the text of the message; `None` if it is empty.
     pub fn text(&self) -> Option<&str> {
         let text = match self {
             Self::Text(text) => Some(text.as_str()),

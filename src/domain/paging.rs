@@ -30,7 +30,7 @@ pub struct Rank {
 }
 
 impl Position {
-    /// A position in a list ordered by an instant.
+    /// Makes the cursor after a row of a list that is sorted by an instant and an id.
     pub fn new(at: Timestamp, id: &str) -> Self {
         Self { at: at.millis(), id: id.to_owned(), rank: None, as_of: None }
     }

@@ -2,13 +2,14 @@
 
 use super::contacts::is_e164;
 
-/// The servers of WhatsApp JIDs that contain a person's phone number. JIDs of groups, lists and hidden ids (`lid`) contain none.
+/// The servers of those JIDs (WhatsApp addresses `USER@SERVER`) that contain a person's phone number. JIDs of groups, lists and hidden ids
+/// (`lid`) contain none.
 const PERSONAL: [&str; 2] = ["s.whatsapp.net", "c.us"];
 
 /// Schemes in front of a number, in URIs and in the addresses of some providers.
 const SCHEMES: [&str; 2] = ["tel:", "whatsapp:"];
 
-/// The least number of digits of a complete number, if nothing marks it as international.
+/// The least number of digits of a complete phone number, if it has no mark of an international number, such as `+`.
 const BARE_DIGITS: usize = 7;
 
 /// Returns the number in E.164, if the text marks it as international: `+66 81-234-5678`, `0066…`, `tel:+66…`, a JID.
@@ -48,7 +49,7 @@ fn plus(digits: &str) -> Option<String> {
     Some(format!("+{digits}")).filter(|phone| is_e164(phone))
 }
 
-/// The user part of a JID, without agent and device: `66812345678` of `66812345678.0:12`.
+/// Returns the user part of a JID, without agent and device: `66812345678` of `66812345678.0:12`.
 fn user_of(jid: &str) -> Option<&str> {
     let end = jid.find(['.', '_', ':']).unwrap_or(jid.len());
     let (user, parts) = jid.split_at(end);

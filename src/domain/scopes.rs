@@ -1,17 +1,17 @@
-//! Scopes of API keys: section 5 of the contract.
+//! Scopes: the permissions of API keys (section 5 of the contract).
 
 use std::{fmt, str::FromStr};
 
 macro_rules! scopes {
     ($($variant:ident = $name:literal),* $(,)?) => {
-        /// A permission of a key.
+        /// A permission of an API key.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Scope {
             $($variant,)*
         }
 
         impl Scope {
-            /// Every scope, in the order of key listings.
+            /// Every scope, in the order in which lists of API keys show them.
             pub const ALL: &'static [Scope] = &[$(Scope::$variant),*];
 
             pub const fn name(self) -> &'static str {

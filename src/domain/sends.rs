@@ -70,7 +70,7 @@ pub enum Send {
 }
 
 impl Send {
-    /// Returns the operationId of the contract's operation.
+    /// Returns the operationId of the contract's operation that sends this message.
     pub const fn operation(&self) -> &'static str {
         match self {
             Self::Text { .. } => "sendTextMessage",
@@ -81,7 +81,7 @@ impl Send {
         }
     }
 
-    /// The conversation that the request names.
+    /// Returns the conversation that the request names.
     pub const fn conversation_id(&self) -> Option<&ConversationId> {
         match self {
             Self::Text { conversation_id, .. } | Self::EmailReply { conversation_id, .. } | Self::TemplateReply { conversation_id, .. } => {
@@ -91,7 +91,7 @@ impl Send {
         }
     }
 
-    /// The account that the request names.
+    /// Returns the account that the request names.
     pub const fn account_id(&self) -> Option<&AccountId> {
         match self {
             Self::EmailNew { account_id, .. } | Self::TemplateToPhone { account_id, .. } => Some(account_id),
@@ -99,7 +99,7 @@ impl Send {
         }
     }
 
-    /// The phone number that the request names.
+    /// Returns the phone number that the request names.
     pub fn phone_number(&self) -> Option<&str> {
         match self {
             Self::TemplateToPhone { phone_number, .. } => Some(phone_number),

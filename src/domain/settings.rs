@@ -35,7 +35,7 @@ pub enum CredentialKind {
     Token,
 }
 
-/// The prefix of every credential's secret.
+/// The prefix of the secret of every credential of the settings API.
 pub const CREDENTIAL_PREFIX: &str = "cps_";
 
 /// Returns the URL of the settings page with a link's secret in the fragment, which browsers do not send to servers.
@@ -62,9 +62,9 @@ pub struct ListedCredential {
     pub can: GrantSet,
     pub created_at: Timestamp,
     pub expires_at: Timestamp,
-    /// Absent: not sent by e-mail.
+    /// The e-mail address that a link was sent to. Absent: not sent by e-mail.
     pub sent_to: Option<String>,
-    /// Whether its user is an owner of the store.
+    /// Whether the user of the credential is an owner of the store.
     pub is_owners: bool,
 }
 
@@ -126,7 +126,7 @@ impl CredentialKind {
 
     pub const ALL: [Self; 3] = [Self::Link, Self::Session, Self::Token];
 
-    /// Returns the lifetime in milliseconds.
+    /// Returns the lifetime of a credential of this kind, in milliseconds.
     pub const fn lifetime(self) -> i64 {
         match self {
             Self::Link => 15 * MINUTE,

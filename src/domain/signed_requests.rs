@@ -27,10 +27,10 @@ const MAX_SIGNATURES: usize = 16;
 #[derive(Clone, Debug)]
 pub struct RequestSignature {
     id: String,
-    /// As it was sent: the signature covers this text.
+    /// The time of the request as it was sent: the signature covers this text.
     time: String,
     seconds: i64,
-    /// HMAC-SHA256, version `v1`.
+    /// The signatures (HMAC-SHA256, version `v1`).
     macs: Vec<Vec<u8>>,
 }
 
@@ -44,7 +44,7 @@ pub struct AcceptedSignature {
 }
 
 impl RequestSignature {
-    /// Reads the headers. An error names the header that is wrong.
+    /// Reads the signature from the headers of a request. An error names the header that is wrong.
     pub fn read(id: Option<&str>, time: Option<&str>, signature: Option<&str>) -> Result<Self, String> {
         let missing = |name: &str| format!("`{name}` is missing; a signed request has `{ID}`, `{TIME}` and `{SIGNATURE}`");
         let id = id.ok_or_else(|| missing(ID))?;

@@ -61,7 +61,7 @@ pub fn is_public(address: IpAddr) -> bool {
     !NETWORKS.iter().any(|network| network.contains(&address))
 }
 
-/// The permitted targets.
+/// The targets to which the server may deliver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Targets {
     /// Public addresses only.
@@ -123,7 +123,7 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// Hosts of URLs that are literal addresses and not public.
+    /// Hosts of URLs that are literal IP addresses, in various notations, and not globally reachable.
     pub(crate) const SPELT_OUT: [&str; 65] = [
         "127.0.0.1",
         "127.1",

@@ -41,7 +41,7 @@ pub struct Role {
     pub kind: Option<RoleKind>,
 }
 
-/// The role kinds, by their permissions on settings.
+/// The kinds of roles. A kind determines what users with the role may do in the settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RoleKind {
     Owner,
@@ -52,7 +52,7 @@ pub enum RoleKind {
 impl RoleKind {
     pub const ALL: [Self; 3] = [Self::Owner, Self::Admin, Self::Agent];
 
-    /// The value of `kind` of a role.
+    /// Returns the name of the kind, which is the value of a role's property `kind`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Owner => "owner",
@@ -61,7 +61,7 @@ impl RoleKind {
         }
     }
 
-    /// The name of a role that is created for this kind.
+    /// Returns the name that a role gets when it is created for this kind.
     pub const fn title(self) -> &'static str {
         match self {
             Self::Owner => "Owner",

@@ -1,4 +1,4 @@
-//! Tickets: sections 2.2 and 3.1 of the contract.
+//! The ticket record, the range of its messages, and the check of its revenue (sections 2.2 and 3.1 of the contract).
 
 use super::{
     ids::{AccountId, ContactId, ConversationId, TicketId, UserId},
@@ -11,7 +11,7 @@ use super::{
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ticket {
     pub id: TicketId,
-    /// Human-readable.
+    /// The ticket number that people see.
     pub number: String,
     pub is_open: bool,
     pub is_spam: bool,
@@ -30,7 +30,7 @@ pub struct Ticket {
     /// A JSON object of field values and system keys, as text.
     pub fields: String,
     pub fields_updated_at: Option<Timestamp>,
-    /// The sort key of lists: the time of the newest message in the ticket's window ([`TicketWindow`]), or else `opened_at`.
+    /// The sort key of ticket lists: the time of the newest message in the ticket's window ([`TicketWindow`]), or else `opened_at`.
     pub sort_at: Timestamp,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,

@@ -1,5 +1,5 @@
-//! Timestamps in whole milliseconds, UTC: `2026-01-31T09:05:00.123Z` (decisions, section 2), and the bounds that they are
-//! compared with.
+//! Timestamps in whole milliseconds, UTC: `2026-01-31T09:05:00.123Z` (decisions, section 2), and the bounds with which filters compare
+//! them.
 
 use std::{borrow::Cow, fmt, str::FromStr};
 
@@ -56,7 +56,8 @@ impl JsonSchema for Timestamp {
 impl FromStr for Timestamp {
     type Err = TimestampError;
 
-    /// Any offset is accepted; digits beyond the millisecond are cut off. An instant for comparisons is read as a [`Bound`] instead.
+    /// Parses a date-time. Any offset from UTC is accepted; digits beyond the millisecond are cut off. An instant for comparisons is read
+    /// as a [`Bound`] instead.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         Ok(Self(text.parse::<Bound>()?.floor))
     }
@@ -73,27 +74,27 @@ pub struct Bound {
 }
 
 impl Bound {
-    /// The least timestamp for which `timestamp >= bound`.
+    /// Returns the least timestamp for which `timestamp >= bound`.
     pub fn at_or_after(self) -> Timestamp {
         self.ceiling()
     }
 
-    /// The timestamp `t` for which `timestamp < t` is equivalent to `timestamp < bound`.
+    /// Returns the timestamp `t` for which `timestamp < t` is equivalent to `timestamp < bound`.
     pub fn before(self) -> Timestamp {
         self.ceiling()
     }
 
-    /// The timestamp `t` for which `timestamp > t` is equivalent to `timestamp > bound`.
+    /// Returns the timestamp `t` for which `timestamp > t` is equivalent to `timestamp > bound`.
     pub fn after(self) -> Timestamp {
         Timestamp(self.floor)
     }
 
-    /// The greatest timestamp for which `timestamp <= bound`.
+    /// Returns the greatest timestamp for which `timestamp <= bound`.
     pub fn at_or_before(self) -> Timestamp {
         Timestamp(self.floor)
     }
 
-    /// The bound, rounded up. It may be the first millisecond of the year 10000, which no timestamp reaches.
+    /// Returns the bound, rounded up to a millisecond. It may be the first millisecond of the year 10000, which no timestamp reaches.
     fn ceiling(self) -> Timestamp {
         Timestamp(self.floor + i64::from(self.rest > 0))
     }
@@ -130,7 +131,7 @@ impl<'de> Deserialize<'de> for Bound {
 }
 
 impl Timestamp {
-    /// RFC 3339 in UTC with milliseconds: the only output format.
+    /// Writes the timestamp as RFC 3339 in UTC with milliseconds, the only output format.
     fn written(self) -> [u8; 24] {
         let at = DateTime::<Utc>::from_timestamp_millis(self.0.clamp(*RANGE.start(), *RANGE.end())).unwrap_or_default();
         let mut text = *b"0000-00-00T00:00:00.000Z";

@@ -21,7 +21,7 @@ pub struct UndeliveredMessage {
     pub state: Delivery,
     /// Why the last attempt did not succeed; absent before the first failed attempt.
     pub reason: Option<String>,
-    /// Absent: unknown.
+    /// The number of attempts to send the message. Absent: unknown.
     pub attempts: Option<i64>,
     /// Pending: when the next attempt is due. During an attempt: when the attempt is repeated, if its outcome is not known by then.
     pub due_at: Option<Timestamp>,

@@ -1,4 +1,5 @@
-//! Property tests of field values and records.
+//! Property tests of field values and records. They check that an accepted value is already in its stored form, that values of another
+//! type are refused, and that an import and an export keep each record unchanged.
 
 use proptest::{collection::vec, option, prelude::*, test_runner::Config};
 use serde_json::{Value, json};
@@ -12,7 +13,7 @@ use super::{
 
 const MAX_INTEGER: i64 = 9_007_199_254_740_991;
 
-/// Few cases, so that the test suite stays quick, and no file of failures next to the sources.
+/// Returns the settings of a property test: few cases, so that the test suite stays quick, and no file of failures next to the sources.
 fn config(cases: u32) -> Config {
     Config { cases, failure_persistence: None, ..Config::default() }
 }
@@ -32,7 +33,7 @@ fn field(display_type: &str, data_type: &str, max_items: Option<i64>, options: O
     }
 }
 
-/// A field of any kind, without options.
+/// Generates a field of any kind, without options.
 fn any_field() -> impl Strategy<Value = Field> {
     let kinds: Vec<(&str, &str)> =
         TICKET_DISPLAY_TYPES.iter().flat_map(|(display, data)| data.iter().map(move |data| (*display, *data))).collect();
@@ -54,7 +55,7 @@ fn date_time() -> impl Strategy<Value = String> {
     )
 }
 
-/// Generates values for that type. Most are valid; some exceed a limit.
+/// Generates values of that scalar type. Most are valid; some exceed a limit.
 fn nearly(scalar: ScalarKind) -> BoxedStrategy<Value> {
     match scalar {
         ScalarKind::Text => any::<String>().prop_map(Value::from).boxed(),
@@ -80,7 +81,7 @@ fn nearly(scalar: ScalarKind) -> BoxedStrategy<Value> {
     }
 }
 
-/// Any JSON.
+/// Generates any JSON value.
 fn json_value() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -97,7 +98,7 @@ fn json_value() -> impl Strategy<Value = Value> {
     })
 }
 
-/// A field with a value that may fit it.
+/// Generates a field with a value that may fit it.
 fn field_and_value() -> impl Strategy<Value = (Field, Value)> {
     any_field().prop_flat_map(|field| {
         let kind = field.kind();
@@ -183,7 +184,7 @@ proptest! {
             let field = field(display, data, None, None);
             let expected = exact.then(|| Value::from(number));
             prop_assert_eq!(field.validate(Value::from(number)).ok().flatten(), expected.clone(), "{}", display);
-            // With a decimal point it is the same number.
+            // Sent with a decimal point, the number gives the same stored value.
             if exact {
                 prop_assert_eq!(field.validate(Value::from(number as f64)).ok().flatten(), expected, "{}", display);
             }
@@ -273,7 +274,7 @@ fn texts() -> BoxedStrategy<Value> {
     vec(any::<String>(), 0..3).prop_map(Value::from).boxed()
 }
 
-/// At least one field value: an empty object is left out of exports.
+/// Generates an object with at least one field value: an export leaves out an empty object.
 fn values() -> BoxedStrategy<Value> {
     vec(("[a-z]{1,3}", json_value()), 1..3).prop_map(|pairs| Value::Object(pairs.into_iter().collect())).boxed()
 }

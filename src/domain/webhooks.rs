@@ -33,9 +33,9 @@ pub const TEST_KIND: &str = "webhook.test";
 pub struct Webhook {
     pub id: WebhookId,
     pub url: String,
-    /// Empty: all kinds.
+    /// The kinds of events that are delivered. Empty: all kinds.
     pub kinds: Vec<String>,
-    /// Set: only events of this account.
+    /// If present, only events of this account are delivered.
     pub account_id: Option<AccountId>,
     pub enabled: bool,
     /// Why the subscription was disabled.
@@ -107,7 +107,7 @@ const SECOND: i64 = 1000;
 const MINUTE: i64 = 60 * SECOND;
 const HOUR: i64 = 60 * MINUTE;
 
-/// Backoff schedule: the pause after each failed attempt, counted from its end, in milliseconds.
+/// Backoff schedule: the pause after each failed attempt, in milliseconds, counted from the end of the attempt.
 pub const PAUSES: [i64; 9] = [5 * SECOND, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 5 * HOUR, 10 * HOUR, 14 * HOUR, 20 * HOUR, 24 * HOUR];
 
 /// After this time without a success, in milliseconds, a failing endpoint is disabled.
@@ -118,7 +118,7 @@ pub fn next_attempt(attempts: i64, ended: Timestamp, asked: Option<i64>, jitter:
     retry::next_attempt(&PAUSES, attempts, ended, asked, jitter)
 }
 
-/// The outcome of an attempt.
+/// An attempt that has ended: its times, and how the endpoint responded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attempted {
     pub started_at: Timestamp,
@@ -151,7 +151,7 @@ impl EndpointAnswer {
     }
 }
 
-/// An attempt as the log of attempts shows it.
+/// An attempt to deliver an event, as the log of attempts shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoggedAttempt {
     pub position: i64,
@@ -161,7 +161,7 @@ pub struct LoggedAttempt {
     pub url: String,
     pub attempt: i64,
     pub started_at: Timestamp,
-    /// Milliseconds.
+    /// The duration of the attempt, in milliseconds.
     pub took: i64,
     pub status: Option<i64>,
     pub reason: Option<String>,

@@ -1,9 +1,9 @@
 //! The JSON of events that webhooks and the event feed deliver (contract, section 6; our decisions, section 8). `data` contains the changed
 //! record as the read operation of the compiled revision returns it.
 //!
-//! An event is serialized inside the transaction of its change, before its number is known. When the number is known, `sequence` is
-//! inserted at the beginning, and the other bytes stay as they were written. [`openapi_document`] describes the types of this file to
-//! subscribers.
+//! An event is serialized inside the transaction of its change, before its sequence number is known. When the number is known, it is
+//! inserted as `sequence` at the beginning, and the other bytes stay as they were written. [`openapi_document`] describes the types of this
+//! file to subscribers.
 
 pub mod openapi_document;
 
@@ -212,7 +212,7 @@ fn any(value: Option<&Value>) -> Option<Any> {
     value.cloned().map(Any)
 }
 
-/// Makes `data` of an event.
+/// Makes the property `data` of an event from the change that the event reports.
 fn data(fact: &EventChange) -> StoredJson<AnyObject> {
     let assigned = |of: &StoredTicket, previous: Option<&UserId>| {
         text(&AssignmentData { ticket: ticket(of), previous_assignee_user_id: previous.map(|id| id.as_str().to_owned()) })
@@ -277,12 +277,12 @@ impl Renderer for WireEvents {
             timestamp: event.at,
             api_revision: revision::NAME.to_owned(),
             store_id: store.as_str().to_owned(),
-            // The number is not known yet, and this field is not serialized.
+            // The sequence number is not known yet, and this field is not serialized.
             sequence: 0,
             actor: Actor { r#type: kind.to_owned().into(), id: id.map(str::to_owned) },
             data: data(&event.fact),
         };
-        // This cannot fail for plain data with string keys.
+        // Serialization cannot fail for plain data with string keys.
         serde_json::to_vec(&event).unwrap_or_default()
     }
 }

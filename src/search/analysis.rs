@@ -7,7 +7,8 @@
 //!   segmentation would need a dictionary;
 //! - emoji and other symbols, without skin tone;
 //! - 4-grams of the digits of a number, across the separators of phone numbers;
-//! - short prefixes of words, and single graphemes: too many words share these for a prefix query to visit each word.
+//! - short prefixes of words, and single graphemes, as terms of their own. Very many words begin with each of them, so a prefix query
+//!   could not visit each such word.
 //!
 //! Called by `query` and `record_terms`. Guarantees: a term's position counts graphemes and words, with a gap wherever two
 //! neighbours must not count as adjacent; no term is longer than [`TERM_MAX`] bytes, whatever the text.
@@ -27,7 +28,7 @@ pub const DIGITS: char = '\u{2}';
 /// First character of the term of a short prefix or of a single grapheme. Such terms do not count towards the length of a
 /// text.
 pub const SHORT: char = '\u{4}';
-/// Separates the properties of a record: terms on its two sides are never adjacent.
+/// Separates the texts of a record in the analysed text: a term before it and a term after it never count as adjacent.
 pub const BREAK: char = '\u{1e}';
 
 /// The length of a digit n-gram.
@@ -64,7 +65,7 @@ pub struct Piece {
     pub to: usize,
 }
 
-/// Normalises a text for comparison.
+/// Normalises a text for comparison: folds case, Unicode form and diacritics.
 pub fn fold(text: &str) -> String {
     let folded = text::fold(text);
     if folded.is_ascii() {
@@ -202,7 +203,7 @@ fn cut(text: &str, chars: usize) -> &str {
     text.char_indices().nth(chars).map_or(text, |(at, _)| &text[..at])
 }
 
-/// The graphemes of a run, each cut to the length that is indexed.
+/// Returns the graphemes of a run (a text without spaces between words), each cut to the length that is indexed.
 pub fn graphemes(run: &str) -> impl Iterator<Item = &str> {
     run.graphemes(true).map(|grapheme| cut(grapheme, GRAPHEME_CHARS))
 }
@@ -224,7 +225,7 @@ pub struct Number {
     pub to: usize,
 }
 
-/// The numbers of a folded text that have at least [`DIGIT_RUN`] digits. Up to two of the usual separators of phone numbers
+/// Returns the numbers of a folded text that have at least [`DIGIT_RUN`] digits. Up to two of the usual separators of phone numbers
 /// are permitted between two digits.
 pub fn numbers(folded: &str) -> Vec<Number> {
     let bytes = folded.as_bytes();
@@ -317,7 +318,7 @@ pub fn analyse(text: &str, mut term: impl FnMut(&str, u32)) {
     }
 }
 
-/// Whether a number is a word of its own.
+/// Returns whether a number is a word of its own: no letter, digit or combining mark of a word adjoins it.
 pub fn stands_alone(folded: &str, number: &Number) -> bool {
     let part_of_word = |c: char| !is_unspaced(c) && (c.is_alphanumeric() || is_mark(c));
     !folded[..number.from].chars().next_back().is_some_and(part_of_word) && !folded[number.to..].chars().next().is_some_and(part_of_word)

@@ -21,7 +21,7 @@ const HIGH: &str = "id_high";
 const LOW: &str = "id_low";
 const LONG: &str = "id_long";
 
-/// The storage form of an id.
+/// The values of the column that states in which storage form the id of a document is.
 const UUID: u64 = 0;
 const SHORT: u64 = 1;
 const DICTIONARY: u64 = 2;
@@ -64,7 +64,7 @@ fn number(packed: &[u8]) -> Option<(u64, u128)> {
     }
 }
 
-/// The id columns of the schema.
+/// The columns of the index schema that together store the id of a document.
 #[derive(Clone, Copy, Debug)]
 pub struct IdFields {
     form: Field,

@@ -38,7 +38,7 @@ const BUILDING: usize = 60_000_000;
 const WRITER_MEMORY_AFTER_BUILD: usize = 15_000_000;
 
 const WRITTEN: &str = "counterpart";
-/// Separates the store id from the term. No id contains this character.
+/// Separates the store id, with which each term of the index begins, from the term itself. No id contains this character.
 const END_OF_STORE: char = '\0';
 /// A term that every record has. Its document frequency is the number of records of a store.
 pub const ALL_RECORDS_TERM: &str = "\u{3}";
@@ -55,7 +55,7 @@ const END: char = '\u{1f}';
 pub struct IndexFields {
     messages: Field,
     contacts: Field,
-    /// The [`RecordKey`]: the document of a record is deleted and replaced by it.
+    /// The [`RecordKey`], by which the document of a record is found when it is deleted or replaced.
     key: Field,
     standing: Field,
     id: IdFields,
@@ -243,7 +243,7 @@ impl Index {
         self.add_with(record, &Terms::of(&text(&record.texts)))
     }
 
-    /// [`Self::add`] with terms that were computed before.
+    /// Adds a record as [`Self::add`] does, with its terms, which were computed before.
     pub fn add_with(&self, record: &Searchable, terms: &Terms) -> Result<(), TantivyError> {
         let mut document = TantivyDocument::new();
         document.add_text(self.fields.text(record.noun), join_terms(&record.store, terms));

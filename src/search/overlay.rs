@@ -1,12 +1,13 @@
 //! In-memory overlay of the index (memtable): records that changed since the last index commit.
 //!
 //! Called by `search_service`, for each search and by its background worker. The change log lists the commits of all processes. Each search
-//! first reads its new entries, so the search sees every write that was acknowledged before. Concurrent searches share one read (single
-//! flight). When very many entries are new, as after an import, only the worker reads them, in parts. A search then does not read the log
-//! and waits for at most one part.
+//! first reads the new entries of the log, so the search sees every write that was acknowledged before. Concurrent searches share one read
+//! of the log (single flight). When very many entries are new, as after an import, only the worker reads them, in parts. A search then does
+//! not read the log and waits for at most one part.
 //!
-//! Commits of this process are visible even then, since `store` also passes them to the overlay in memory. It passes an inserted message
-//! with its content. The overlay therefore does not read the message from the database, nor search the index for an older state of it.
+//! While only the worker reads the log, searches still see the commits of this process: `store` also passes these to the overlay in memory.
+//! It passes an inserted message with its content. The overlay therefore does not read the message from the database,
+//! nor search the index for an older state of the message.
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
@@ -50,7 +51,7 @@ const OVERLAY_MAX_BYTES: usize = 64 * 1024 * 1024;
 /// once; a larger number of changes is written directly to the disk.
 pub const PLACES: i64 = 500;
 pub const PART: usize = 500;
-/// The limit of records whose texts one SQL statement reads. It is small, since a text may be a megabyte long.
+/// The limit of records whose texts one SQL statement reads. The limit is small, since a text may be a megabyte long.
 pub const READ_AT_ONCE: usize = 100;
 /// Up to this many bytes of text are analysed on the caller's thread. More text is analysed on another thread, where it delays no
 /// request.
@@ -66,7 +67,7 @@ pub struct SearchOverlay {
     /// The index with its overlay; `None` while the index is built.
     pub view: RwLock<Option<Arc<IndexSnapshot>>>,
     pub followed: Queue<ChangeLogProgress>,
-    /// How many searches have requested a read of the log.
+    /// How many searches have requested a read of the change log; also the number of the newest request.
     asked: AtomicU64,
     /// Wakes the worker when the overlay is full.
     pub wake: Notify,
@@ -168,7 +169,8 @@ impl SearchOverlay {
             } else if one.kind == RETITLED {
                 let messages = in_time(self.db.conversation_messages(&one.store, &one.id)).await?;
                 ids.entry((one.store.clone(), SearchableKind::Message)).or_default().extend(messages);
-                // Some of these messages may be inserts that are not in `own` yet. The new epoch makes the overlay read those again.
+                // Some of these messages may be inserts that are not in `own` yet. A new epoch begins, so `distrust_inserts` makes the
+                // overlay read such messages from the database.
                 self.db.end_own_epoch();
             }
         }
@@ -201,7 +203,7 @@ impl SearchOverlay {
         self.view.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Puts records into the overlay.
+    /// Puts the new states of records into the overlay.
     pub async fn put_into_overlay(&self, changes: Vec<RecordChange>) -> Result<()> {
         if changes.is_empty() {
             return Ok(());
@@ -240,7 +242,7 @@ fn analysed(changes: Vec<RecordChange>) -> Vec<(RecordKey, OverlayRecord)> {
 }
 
 impl ChangeLogProgress {
-    /// Resets the state: continues from this position in the change log.
+    /// Resets the progress: the change log is read from this position on.
     pub fn go_on_from(&mut self, mark: LogPosition) {
         *self = Self { mark, ..Self::default() };
     }
@@ -249,10 +251,11 @@ impl ChangeLogProgress {
         self.newest = newest(self.newest, logged);
     }
 
-    /// Drops the content of each insert in `own` whose record may already be in the overlay or the index: such a record must not be added
-    /// as a new one, so its current state is read from the database. It may be there for two reasons. The log was read past the insert, or
-    /// a later change of this process was applied (`position <= newest`). Or all messages of its conversation were read again (another
-    /// epoch).
+    /// Drops the content of each insert in `own` whose record may already be in the overlay or the index. Such a record must not be added
+    /// as a new record, so its current state is read from the database. The record may be there for two reasons. First, the log was read
+    /// past the insert, or a later change of this process was applied (`position <= newest`). Second, after the insert, the index build
+    /// read all records, or all messages of the conversation were read again: in both cases a new epoch began
+    /// (see `own_epoch`).
     fn distrust_inserts(&mut self, epoch: u64) {
         for one in &mut self.own {
             one.inserted.take_if(|inserted| one.position <= self.newest || inserted.epoch != epoch);

@@ -20,7 +20,7 @@ use super::{
     score::MAX_TERM_FREQUENCY,
 };
 
-/// The posting-list iterators of one condition in one segment.
+/// The posting-list iterators of one condition of a search in one segment of the index.
 pub struct ConditionIterators {
     pub walk: PostingIterator,
     /// Iterators over the candidates for which [`PostingIterator::bound`] is above one. The key is that bound.
@@ -50,7 +50,8 @@ pub struct PostingBlocks {
 pub struct Phrase {
     /// The rarest term of the phrase: its documents are the candidates.
     lead: PostingBlocks,
-    /// Terms that together cover all positions of the phrase, the rarest first. The number is the distance to the last term.
+    /// Terms that together cover all positions of the phrase, the rarest first. The number is the distance of the term to the last term of
+    /// the phrase.
     parts: Vec<(u32, SegmentPostings)>,
     starts: Vec<u32>,
     others: Vec<u32>,
@@ -99,7 +100,7 @@ impl PostingOpener<'_> {
                 let (infos, last) = self.range(beginning, beginning, self.budget)?;
                 self.budget = self.budget.saturating_sub(infos.len());
                 let walks = infos.iter().map(|(_, info)| self.list(info)).collect::<tantivy::Result<_>>()?;
-                // The posting lists by frequency of the same words.
+                // For the same words: their posting lists by frequency (see `FrequencyLists`).
                 let often = self.range(&frequency_prefix(beginning, false), &frequency_prefix(&last, true), usize::MAX)?.0;
                 (Union::of(walks), if infos.is_empty() { vec![] } else { often })
             }

@@ -32,25 +32,25 @@ static SATURATION: LazyLock<[[u16; 256]; MAX_TERM_FREQUENCY as usize + 1]> = Laz
     table
 });
 
-/// The BM25 saturation of a term frequency in a text of this length: never higher in a longer text, never lower for a
+/// Returns the BM25 saturation of a term frequency in a text of this length. It is never higher in a longer text, and never lower for a
 /// higher frequency.
 pub fn saturation(frequency: u32, length: u8) -> u32 {
     SATURATION[frequency.min(MAX_TERM_FREQUENCY) as usize][usize::from(length)].into()
 }
 
-/// The length norm: a number of terms in the lossy form that the index stores.
+/// Returns the length norm of a text with this number of terms: the number in the lossy form that the index stores.
 pub fn length(terms: u32) -> u8 {
     FieldNormReader::fieldnorm_to_id(terms)
 }
 
-/// The weight (inverse document frequency) of a condition that `having` of `all` records fulfil.
+/// Returns the weight (inverse document frequency) of a condition that `having` of `all` records fulfil.
 pub fn weight(having: u64, all: u64) -> u8 {
     let having = having.min(all) as f64;
     let rarity = 1.0 + (all as f64 - having + 0.5) / (having + 0.5);
     (COARSE * rarity.log2()).round().clamp(1.0, 255.0) as u8
 }
 
-/// The score as shown to clients.
+/// Converts a score to the number that clients get.
 pub fn shown(score: u32) -> f64 {
     f64::from(score) / (FINE * COARSE)
 }

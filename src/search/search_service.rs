@@ -38,14 +38,14 @@ use crate::{
 const POLL: Duration = Duration::from_millis(200);
 /// The longest time that changes stay only in memory.
 const COMMIT_AFTER: Duration = Duration::from_secs(1);
-/// Documents per commit while very many changes are pending.
+/// The number of documents per index commit while very many changes are pending.
 const BULK: usize = 50_000;
 /// How long a search waits for an index that is being built: long enough for a small database.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// The interval after which an idle index commits its position in the change log. The log is pruned over time, and an index whose position
 /// was pruned cannot continue from the log.
 const REMARK: Duration = Duration::from_secs(3600);
-/// How long a rebuilt index must run without a failure to count as working, if there is no commit in that time.
+/// How long a rebuilt index must run without a failure to count as working. A commit proves it earlier.
 const PROVEN: Duration = Duration::from_secs(60);
 const UNKNOWN: &str =
     "either the database was restored to an older state, or it was not followed for so long that its change log was pruned";
@@ -168,7 +168,8 @@ impl SearchService {
         followed
     }
 
-    /// Rebuilds the index in the first folder and returns the number of records. For a process that does nothing else.
+    /// Rebuilds the index in the first folder of the index directory, and returns the number of records. Called by `counterpart reindex`,
+    /// whose process does nothing else.
     pub async fn reindex(db: &Db, parent: &Path, database: &str, progress: Option<Progress>) -> Result<u64> {
         let folder = Folder::claim(parent, database, true)?;
         let (_, _, records) = build(db, &folder, database, progress).await?;
@@ -183,7 +184,8 @@ fn progress(reporter: &TaskReporter) -> Progress {
 }
 
 impl SearchState {
-    /// Closes the view: searches are refused until an index is open and up to date again.
+    /// Closes the view (the snapshot of index and overlay that searches use): searches are refused until an index is open and up to date
+    /// again.
     fn close_view(&self) {
         self.ready.send_replace(false);
         *self.front.view.write().unwrap_or_else(PoisonError::into_inner) = None;
@@ -221,7 +223,7 @@ impl SearchState {
         Ok(unpanicked(|| view.search_if_small(search))?)
     }
 
-    /// Returns the view. An error while there is no view, or while it is not up to date yet.
+    /// Returns the view for a search. Returns an error while there is no view, or while it is not up to date yet.
     fn complete<'a>(&self, view: &'a Option<Arc<IndexSnapshot>>) -> Result<&'a IndexSnapshot> {
         view.as_deref().filter(|_| *self.ready.borrow()).ok_or(Error::Building)
     }
@@ -259,7 +261,7 @@ struct IndexWorker {
     /// The position in the change log and the time of the last commit. After a crash the index continues from that position.
     committed: LogPosition,
     committed_at: Instant,
-    /// Uncommitted documents in the index.
+    /// The number of uncommitted documents in the index.
     bulk: usize,
     /// Since when the overlay has had records to commit.
     since: Option<Instant>,

@@ -52,7 +52,7 @@ pub struct Search {
     pub noun: SearchableKind,
     pub text: String,
     pub order: SortOrder,
-    /// Unix milliseconds: at or after `from`, before `before`.
+    /// Only records with an instant at or after `from` and before `before`, both in Unix milliseconds.
     pub from: Option<i64>,
     pub before: Option<i64>,
     pub page: PageRequest,
@@ -94,7 +94,7 @@ pub struct IndexSnapshot {
     fields: IndexFields,
     /// The records of the overlay, by key.
     pub fresh: HashMap<RecordKey, Arc<OverlayRecord>>,
-    /// Documents of the index that a record in `fresh` replaces: segment and document.
+    /// The documents of the index that a record in `fresh` replaces: segment number and document id.
     pub stale: HashSet<(usize, DocId)>,
 }
 
@@ -112,11 +112,11 @@ struct Limits {
     fresh: usize,
     /// The number of words that prefixes expand to.
     words: usize,
-    /// `candidates`: of the rarest condition; each costs a step in the posting lists of all other conditions. `lists`: the sum of the
-    /// candidates of all conditions.
+    /// `candidates`: the number of candidates of the rarest condition. Each candidate costs a step in the posting lists of all other
+    /// conditions. `lists`: the sum of the numbers of candidates of all conditions.
     candidates: u64,
     lists: u64,
-    /// Whether a search beyond a limit is evaluated in part. Otherwise it is not evaluated.
+    /// Whether a search that exceeds a limit is evaluated up to the limit. If not, such a search is not evaluated at all.
     partly: bool,
 }
 
@@ -148,12 +148,12 @@ impl IndexSnapshot {
         Ok(self.search_within(WIDE, search)?.unwrap_or_default())
     }
 
-    /// [`Self::search`] within the limits of a cheap search; `None` if it may exceed them.
+    /// Searches as [`Self::search`] does, if the search is within the limits of a cheap search; otherwise returns `None`.
     pub fn search_if_small(&self, search: &Search) -> Result<Option<HitPage>, TantivyError> {
         self.search_within(SMALL, search)
     }
 
-    /// [`Self::search`], but `None` if a prefix expands to very many words.
+    /// Searches as [`Self::search`] does, but returns `None` if a prefix expands to very many words.
     pub fn search_if_usual(&self, search: &Search) -> Result<Option<HitPage>, TantivyError> {
         self.search_within(USUAL, search)
     }
@@ -210,7 +210,7 @@ impl IndexSnapshot {
         Ok(candidates.iter().map(|having| score::weight(*having, all)).collect())
     }
 
-    /// Finds the documents of a record in the index: segment and document.
+    /// Finds the documents of a record in the index. Returns the segment number and the document id of each.
     pub fn documents(&self, key: RecordKey) -> Result<Vec<(usize, DocId)>, TantivyError> {
         let term = self.fields.key(key);
         let mut found = Vec::new();

@@ -96,7 +96,7 @@ impl Db {
         self.row_by_id(store, id.as_str()).await
     }
 
-    /// Every account of the store, oldest first.
+    /// Returns every account of the store, oldest first.
     pub async fn every_account(&self, store: &StoreId) -> Result<Vec<Account>> {
         let query = accounts::Entity::find()
             .filter(accounts::Column::StoreId.eq(store))
@@ -105,7 +105,7 @@ impl Db {
         self.select(query, |cells| Ok(model::<accounts::Entity>(cells)?.into())).await
     }
 
-    /// A page of the accounts that are not disconnected, oldest first.
+    /// Returns a page of the accounts that are not disconnected, oldest first.
     pub async fn active_accounts(&self, store: &StoreId, channel: Option<&Channel>, page: &PageRequest) -> Result<Page<Account>> {
         let mut sql = Sql::of(store, "store_id = $1");
         sql.push(" AND status <> ").text(DISCONNECTED);
@@ -115,7 +115,7 @@ impl Db {
         self.page(sql, page).await
     }
 
-    /// The first [`MAX_TEMPLATES`] templates of an account by name.
+    /// Returns the first [`MAX_TEMPLATES`] templates of an account, in the order of names.
     pub async fn templates(&self, store: &StoreId, account: &AccountId, filter: &TemplateFilter) -> Result<Vec<Template>> {
         let contains = filter.search.as_ref().map(|search| self.contains(templates::Column::SearchText, fold(search)));
         let query = templates::Entity::find()
@@ -131,13 +131,13 @@ impl Db {
         self.scan(query, |cells| Ok(model::<templates::Entity>(cells)?.into())).await
     }
 
-    /// References to the accounts with these ids, by id. An account that does not exist is left out.
+    /// Returns references to the accounts with these ids, by id. An account that does not exist is left out.
     pub async fn account_refs(&self, store: &StoreId, ids: Vec<&AccountId>) -> Result<HashMap<String, ChannelRef>> {
         let ids = ids.into_iter().map(AccountId::as_str).collect();
         self.channel_refs(store, ("id, name, channel", "accounts"), ids).await
     }
 
-    /// References to the conversations with these ids, by id. A conversation that does not exist is left out.
+    /// Returns references to the conversations with these ids, by id. A conversation that does not exist is left out.
     pub async fn conversation_refs(&self, store: &StoreId, ids: Vec<&ConversationId>) -> Result<HashMap<String, ChannelRef>> {
         let ids = ids.into_iter().map(ConversationId::as_str).collect();
         self.channel_refs(store, ("id, display_name, channel", "conversations"), ids).await

@@ -23,16 +23,16 @@ use crate::{
     },
 };
 
-/// Secrets of the server, by name.
+/// The table of the server's own secrets, each with a name.
 pub(in crate::store) const SECRETS: SecretTable = SecretTable { table: "server_secrets", owner: "name", value: "value", store: None };
 
 const fn secret_row_of_server(name: &str) -> SecretRow<'_> {
     SecretRow { table: SECRETS.table, store: "", owner: name }
 }
 
-/// The statement that finds callers by the hashes of their secrets. It also finds callers whose secret or key has expired. The text ends
-/// before the list of hashes, which the caller appends. It is plain SQL and not built from entities, since nearly every request runs it.
-/// `$newest`: with a standby, the column for the newest transaction that changed the caller's store; otherwise empty.
+/// The statement that finds callers by the hashes of their secrets. It also finds callers whose secret or key has expired. The SQL ends
+/// before the list of hashes, which the batched look-up appends. It is plain SQL and not built from entities, since nearly every request
+/// runs it. `$newest`: with a standby, the column for the newest transaction that changed the caller's store; otherwise empty.
 macro_rules! callers {
     ($newest:literal) => {
         concat!(

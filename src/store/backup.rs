@@ -30,7 +30,7 @@ pub use copy::Progress;
 
 const PARTIAL: &str = ".partial";
 
-/// Why there is no back-up, or no restored database.
+/// The reason why a back-up or a restore failed.
 #[derive(Debug, thiserror::Error)]
 pub enum BackupError {
     #[error("`{}` {reason}", .path.display())]
@@ -41,7 +41,7 @@ pub enum BackupError {
 
 type Result<T> = std::result::Result<T, BackupError>;
 
-/// What a restore did.
+/// The result of a restore.
 #[derive(Debug)]
 pub struct Restored {
     /// The path where the former database is kept.
@@ -131,7 +131,7 @@ fn restore_locked(
     Ok(Restored { former })
 }
 
-/// The path of a file with symbolic links resolved: SQLite's WAL lies next to the file itself, not next to a link to it.
+/// Returns the path of a file with symbolic links resolved: SQLite's WAL lies next to the file itself, not next to a link to it.
 fn resolved(path: &Path) -> PathBuf {
     fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }
@@ -155,7 +155,8 @@ fn lock(database: &Path) -> Result<File> {
     }
 }
 
-/// Gives a copy the mode and the owner of the file that it will replace. Does nothing if that file is empty, as one made for the lock is.
+/// Gives a copy the mode and the owner of the file that it will replace. Does nothing if that file is empty: then it was made only for the
+/// lock.
 fn own_as(copy: &Path, former: &Metadata) -> Result<()> {
     let made = fs::metadata(copy).map_err(|error| io_error(copy, &error))?;
     if former.len() == 0 {
@@ -169,8 +170,9 @@ fn own_as(copy: &Path, former: &Metadata) -> Result<()> {
     Ok(())
 }
 
-/// Makes hard links to the database and its WAL under a second name, which remain after the restore, and returns that name. It contains
-/// the time of the copy, so that a repeated restore uses the same name. `None` if there is no database to keep.
+/// Keeps the database and its WAL after a restore: makes hard links to them under a second name, and returns that name. The name contains
+/// the time at which the restore copied the back-up, so that a restore that is continued uses the same name. `None` if there is no database
+/// to keep.
 fn keep_former(database: &Path, restoring: &Path) -> Result<Option<PathBuf>> {
     if !fs::metadata(database).is_ok_and(|found| found.len() > 0) {
         return Ok(None);
@@ -203,7 +205,7 @@ fn refuse_unsound(copy: &Path) -> store::Result<()> {
     refuse_newer(&applied)
 }
 
-/// The error for a file that could not be copied.
+/// Returns the error for a file that could not be copied.
 fn uncopied(path: &Path, error: Error) -> BackupError {
     match error {
         Error::Unusable(reason) => backup_error(path, format!("cannot be used: {reason}")),

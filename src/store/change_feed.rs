@@ -31,7 +31,7 @@ const UNNUMBERED: &str = "SELECT 1 FROM record_changes WHERE sequence IS NULL LI
 /// The most entries that are numbered, or deleted, in one transaction.
 const BATCH: i64 = 500;
 
-/// The most entries that one statement reads, also when it returns only those of some kinds of records.
+/// The greatest number of entries that one statement searches for entries of the requested kinds of records.
 const MAX_SCANNED: i64 = 10_000;
 
 /// How long entries are kept, and after how long without a reader a feed becomes inactive.
@@ -44,7 +44,7 @@ const READ_TIME_PRECISION: Duration = Duration::from_secs(3600);
 /// transaction ids, so that the feed does not count as ready, also for processes of an earlier version.
 pub(in crate::store) const ACTIVATION_PENDING: i64 = i64::MAX;
 
-/// A store's feed.
+/// The state of a store's feed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChangeFeed {
     /// Whether changes are recorded.
@@ -81,7 +81,7 @@ pub struct FeedPage {
 }
 
 impl Db {
-    /// The state of a store's feed, if it was ever activated.
+    /// Returns the state of a store's feed, if it was ever activated.
     pub async fn change_feed(&self, store: &StoreId) -> Result<Option<ChangeFeed>> {
         let is_ready = match self.backend() {
             DbBackend::Sqlite => "TRUE",
@@ -103,7 +103,8 @@ impl Db {
         let tables: Vec<String> = self.all(Sql::fixed(disabled), |cells| cells.take()).await?;
         for table in tables {
             let tx = self.begin().await?;
-            // Other writers of the table wait behind this lock.
+            // While this transaction waits for its lock on the table, other writers of the table wait, too. So it waits two seconds at
+            // most.
             tx.run(&Sql::fixed("SET LOCAL lock_timeout = '2s'")).await?;
             let mut sql = Sql::fixed("SELECT record_changes_of(");
             sql.text(&table).push(")");
@@ -113,8 +114,8 @@ impl Db {
         Ok(())
     }
 
-    /// Activates the feed of a store: its changes are recorded from now on. If the feed was inactive before, [`Export::changes_after`] no
-    /// longer accepts the numbers of that time, since changes after them were not recorded.
+    /// Activates the feed of a store: its changes are recorded from now on. If the feed was inactive before, [`Export::changes_after`]
+    /// refuses all earlier sequence numbers from now on, since changes that followed them were not recorded.
     pub async fn activate_feed(&self, store: &StoreId, now: Timestamp) -> Result<()> {
         if self.backend() == DbBackend::Postgres {
             self.enable_change_triggers().await?;
@@ -134,8 +135,8 @@ impl Db {
 
     /// On PostgreSQL, stores the id of a transaction that begins after the activation of a feed has committed. Transactions with a greater
     /// id see the activation. A transaction with a smaller id may have changed a record without recording the change, so the feed is ready
-    /// only once all of those have ended. The id of the activating transaction is not enough: other transactions get greater ids before it
-    /// commits.
+    /// only once all transactions with smaller ids have ended. The id of the activating transaction is not enough: other transactions get
+    /// greater ids before it commits.
     pub async fn note_feed_activation(&self, store: &StoreId) -> Result<()> {
         if self.backend() == DbBackend::Sqlite {
             return Ok(());
@@ -206,7 +207,7 @@ impl Db {
         Ok(forgotten)
     }
 
-    /// The sequence number of the last entry in the next batch to delete. `None` if no entry is old enough.
+    /// Returns the sequence number of the last entry in the next batch to delete. `None` if no entry is old enough.
     async fn end_of_old(&self, store: &StoreId, before: i64) -> Result<Option<i64>> {
         let mut sql = Sql::of(
             store,
@@ -220,8 +221,8 @@ impl Db {
 
     async fn forget_through(&self, store: &StoreId, end: i64) -> Result<u64> {
         let tx = self.begin().await?;
-        // `forgotten` and the deletion are in one transaction, so that every snapshot shows both or neither. `forgotten` never decreases,
-        // in whichever order two processes store it.
+        // `forgotten` and the deletion are in one transaction, so that every snapshot shows both changes or neither. `forgotten` never
+        // decreases, in whichever order two processes store it.
         let mut mark = Sql::of(store, "UPDATE change_feeds SET forgotten = ");
         mark.integer(end).push(" WHERE store_id = $1 AND forgotten < ").integer(end);
         tx.run(&mark).await?;
@@ -303,7 +304,7 @@ fn number(positions: &[i64], now: Timestamp) -> Sql {
     sql
 }
 
-/// The statement that updates the greatest sequence number of each feed whose entries were numbered.
+/// Returns the statement that updates the greatest sequence number of each feed whose entries were numbered.
 fn count(positions: &[i64]) -> Sql {
     let mut sql = Sql::fixed(
         "UPDATE change_feeds SET last_sequence = (SELECT MAX(m.sequence) FROM record_changes m \
@@ -357,9 +358,31 @@ mod tests {
         db.note_feed_activation(&store).await.unwrap();
         assert!(!is_ready().await, "a transaction still runs that has changed a record and recorded nothing");
         missing.commit().await.unwrap();
-        // PostgreSQL also counts transactions in the server's other databases, which tests that run at the same time have.
+        // The feed becomes ready when all earlier transactions have ended, also those in other databases of the server, which other tests
+        // use at the same time.
         while !is_ready().await {
             tokio::time::sleep(std::time::Duration::from_millis(10)).await;
         }
+    }
+
+    /// On SQLite no trigger can be disabled.
+    #[tokio::test]
+    async fn triggers_that_record_changes_are_disabled_until_a_feed_is_activated() {
+        let by_this_version = Fixture::alone().await;
+        if by_this_version.is_sqlite() {
+            return;
+        }
+        let disabled = async |fixture: &Fixture| {
+            let count = "SELECT COUNT(*) FROM pg_trigger WHERE tgname LIKE '%\\_recorded\\_on\\_%' AND tgenabled = 'D'";
+            fixture.db.first(Sql::fixed(count), |cells| cells.take::<i64>()).await.unwrap()
+        };
+        assert_eq!(disabled(&by_this_version).await, Some(15));
+        by_this_version.db.activate_feed(&by_this_version.store, Timestamp::from_millis(1)).await.unwrap();
+        assert_eq!(disabled(&by_this_version).await, Some(0));
+        let by_an_earlier_version = Fixture::alone().await;
+        let activation = "INSERT INTO change_feeds (store_id, active, activated_by, last_sequence, forgotten, used_at) \
+                          SELECT id, TRUE, 0, 0, 0, 0 FROM stores";
+        by_an_earlier_version.execute(activation).await.unwrap();
+        assert_eq!(disabled(&by_an_earlier_version).await, Some(0));
     }
 }

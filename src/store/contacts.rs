@@ -1,4 +1,4 @@
-//! Contacts: one by id, and the list.
+//! Queries of contacts: look-ups by id, and pages of the list.
 
 use crate::{
     domain::{
@@ -60,12 +60,12 @@ impl Db {
         self.row_by_id(store, id.as_str()).await
     }
 
-    /// The contacts among `ids` that exist, in any order.
+    /// Returns the contacts among `ids` that exist, in any order.
     pub async fn contacts_by_id(&self, store: &StoreId, ids: &[&str]) -> Result<Vec<Contact>> {
         self.rows_by_id(store, ids).await
     }
 
-    /// A page of contacts, most recently updated first. Ignores `filter.search`.
+    /// Returns a page of contacts, most recently updated first. Ignores `filter.search`.
     pub async fn contacts(&self, store: &StoreId, filter: &ContactFilter, page: &PageRequest) -> Result<Page<Contact>> {
         let mut conditions = Sql::of(store, "store_id = $1");
         if let Some(from) = filter.updated_after {

@@ -104,7 +104,7 @@ impl Db {
         self.row_by_id(store, id.as_str()).await
     }
 
-    /// A page of a contact's conversations, most recent last message first.
+    /// Returns a page of a contact's conversations, sorted by their last message, the newest first.
     pub async fn conversations_of_contact(&self, store: &StoreId, contact: &ContactId, page: &PageRequest) -> Result<Page<Conversation>> {
         let conditions = Self::conversations_of(store, contact);
         let counted = count_sql(Conversation::TABLE, conditions.clone());
@@ -112,15 +112,15 @@ impl Db {
         self.walk_counting(MovingList { source: Conversation::TABLE.into(), conditions, moved }, page, counted).await
     }
 
-    /// The condition that selects a contact's conversations. No index has them in the order of the list, since each message would change
-    /// that index, so a page reads and sorts all conversations of the contact.
+    /// Returns the condition that selects a contact's conversations. No index has them in the order of the list, since each message would
+    /// change that index. So a page reads and sorts all conversations of the contact.
     pub(super) fn conversations_of(store: &StoreId, contact: &ContactId) -> Sql {
         let mut sql = Sql::of(store, "store_id = $1");
         sql.push(" AND contact_id = ").text(contact.as_str()).unbounded();
         sql
     }
 
-    /// References to a conversation and its account, as the conversation's messages and comments show them.
+    /// Returns references to a conversation and its account, as the conversation's messages and comments show them.
     pub async fn thread(&self, store: &StoreId, id: &ConversationId) -> Result<Option<Thread>> {
         let mut sql = Sql::of(
             store,

@@ -1,11 +1,11 @@
 //! The database handle [`Db`]: connection pools, opening and closing.
 //!
 //! SQLite: WAL mode, `synchronous=FULL`, one writer at a time. A write transaction begins with BEGIN IMMEDIATE: a deferred transaction that
-//! reads and then writes would fail if another one wrote between, whatever the busy time-out. All writes of a server go through
-//! `sqlite::group_commit`; an import and a migration have their own connections. Connections for reads are `query_only`: a SeaORM pool for
-//! rare reads, and `sqlite::reader_pool` for requests. Each connection prepares a statement only once, because SQLite's query planner
-//! stability guarantee is on; without it SQLite prepares a statement with a bound `LIMIT` again for each new value. The drawback: SQLite
-//! never chooses a partial index by a bound value, so a condition for which a partial index is meant is a literal.
+//! reads and then writes would fail if another transaction wrote in between, however long the busy time-out is. All writes of a server go
+//! through `sqlite::group_commit`; an import and a migration have their own connections. Connections for reads are `query_only`: a SeaORM
+//! pool for rare reads, and `sqlite::reader_pool` for requests. Each connection prepares a statement only once, because SQLite's query
+//! planner stability guarantee is on; without it SQLite prepares a statement with a bound `LIMIT` again for each new value. The drawback:
+//! SQLite never chooses a partial index by a bound value, so a condition for which a partial index is meant is a literal.
 //!
 //! PostgreSQL: a limited number of connections for reads (`postgres::pipelined_clients`), a pool of the same size for writes
 //! (`postgres::pool`), and a small SeaORM pool. Since reads have their own connections, a read within a write never waits for another write
@@ -48,7 +48,8 @@ use crate::store::{
     tickets::broad_conditions::BroadConditions,
 };
 
-/// The size of the SeaORM pool on PostgreSQL. It serves rare reads: stores, keys, the audit log, secrets of the server at its start.
+/// The size of the SeaORM pool on PostgreSQL. It serves rare reads: stores, API keys, the audit log, and, at start, the server's own
+/// secrets.
 const SEAORM_CONNECTIONS: u32 = 2;
 
 /// The length of SQLite's WAL, in pages, above which a checkpoint copies it into the file. It is long (64 MB at the usual page size): a
@@ -88,7 +89,7 @@ pub struct Db {
     on_statement: Option<OnStatement>,
     secret_keys: SecretKeys,
     replica: Option<Arc<Replica>>,
-    /// Whether statements that only read run on the replica.
+    /// Whether statements that only read run on the standby.
     on_replica: bool,
     /// The limit on concurrent statements of one store. `None`: no limit.
     share: Option<StatementLimit>,
@@ -139,9 +140,9 @@ impl Db {
             (address, read, Some(file), Reads::Sqlite(readers), Writes::Sqlite(writer))
         } else if url.starts_with("postgres:") || url.starts_with("postgresql:") {
             let options = postgres_options(url)?;
-            // A generic plan for each statement of a write: it finds its rows by unique keys, so that the values do not matter to the plan.
-            // By default PostgreSQL would plan the update of a ticket again for each message of a long conversation, at a noticeable cost.
-            // The statements of imports keep the default.
+            // Each statement of a write gets a generic plan: it finds its rows by unique keys, so the bound values do not matter to the
+            // plan. By default PostgreSQL would plan the update of a ticket again for each message of a long conversation, at a noticeable
+            // cost. The statements of imports keep the default.
             let planned_once = options.clone().options([("plan_cache_mode", "force_generic_plan")]);
             let server = Arc::new(Server::of(&options));
             // Connects once first, since an error of SeaORM's pool does not contain the reason why a server cannot be reached.
@@ -198,7 +199,7 @@ impl Db {
         self.replica.is_some()
     }
 
-    /// Whether the standby shows everything up to this transaction.
+    /// Returns whether the standby shows everything up to this transaction.
     pub async fn replica_shows(&self, newest: Transaction) -> bool {
         match &self.replica {
             Some(replica) => replica.shows(newest).await,
@@ -206,13 +207,13 @@ impl Db {
         }
     }
 
-    /// The same database, whose reads run on the standby. A read that fails there runs on the primary.
+    /// Returns a handle to the same database whose reads run on the standby. A read that fails there runs on the primary.
     #[must_use]
     pub fn on_replica(&self) -> Self {
         Self { on_replica: true, ..self.clone() }
     }
 
-    /// The same database, whose read statements respect the limit of a store.
+    /// Returns a handle to the same database whose read statements observe this limit on the concurrent statements of a store.
     #[must_use]
     pub fn within(&self, share: StatementLimit) -> Self {
         Self { share: Some(share), ..self.clone() }
@@ -222,19 +223,19 @@ impl Db {
         self.share.as_ref()
     }
 
-    /// The same database without the `on_statement` callback, so that its statements are not counted.
+    /// Returns a handle to the same database without the `on_statement` callback, so that its statements are not counted.
     #[must_use]
     pub(in crate::store) fn uncounted(&self) -> Self {
         Self { on_statement: None, ..self.clone() }
     }
 
-    /// The same database, whose reads run on the primary.
+    /// Returns a handle to the same database whose reads run on the primary.
     #[must_use]
     pub fn on_primary(&self) -> Self {
         Self { on_replica: false, ..self.clone() }
     }
 
-    /// The standby, if the reads of this handle run on it.
+    /// Returns the standby, if the reads of this handle run on it.
     pub(in crate::store) fn replica(&self) -> Option<&Replica> {
         self.replica.as_deref().filter(|_| self.on_replica)
     }
@@ -247,13 +248,13 @@ impl Db {
         &self.writes
     }
 
-    /// When a read of this process last failed because of the disk or of missing permissions.
+    /// Returns the record of when a read of this process last failed because of the disk or of missing permissions.
     pub(in crate::store) fn last_read_failure(&self) -> &LastFailure {
         &self.last_read_failure
     }
 
-    /// The number of pooled connections of this process to PostgreSQL. Connections outside of the pools, such as that of an export, are not
-    /// counted. `None` on SQLite.
+    /// Returns the number of pooled connections of this process to PostgreSQL. Connections outside of the pools, such as that of an export,
+    /// are not counted. `None` on SQLite.
     pub fn postgres_connections(&self) -> Option<u64> {
         let (Reads::Postgres(reads), Writes::Postgres(writes)) = (&self.reads, &self.writes) else { return None };
         let replica = self.replica.as_ref().map_or(0, |replica| replica.connections());
@@ -261,22 +262,22 @@ impl Db {
         Some(reads.connections() + writes.connections() + replica + u64::from(pooled))
     }
 
-    /// The entries that this process has written to the change log and that its search index has not fetched yet.
+    /// Returns the queue of the entries that this process has written to the change log and that its search index has not fetched yet.
     pub(in crate::store) fn own(&self) -> &Arc<OwnChangeQueue> {
         &self.own
     }
 
-    /// The cache of filter conditions that many tickets fulfilled when they were last counted.
+    /// Returns the cache of filter conditions that many tickets fulfilled when they were last counted.
     pub(in crate::store) fn broad(&self) -> &BroadConditions {
         &self.broad
     }
 
-    /// The look-ups by key that wait to be batched.
+    /// Returns the batcher of look-ups by key, in which look-ups wait until one statement runs them.
     pub(in crate::store) fn pending_lookups(&self) -> &Arc<KeyLookupBatcher> {
         &self.gathered
     }
 
-    /// The callback that counts statements. The caller has to call it for each statement that does not run through SeaORM.
+    /// Returns the callback that counts statements. The caller has to call it for each statement that does not run through SeaORM.
     pub(in crate::store) fn on_statement(&self) -> Option<&OnStatement> {
         self.on_statement.as_ref()
     }
@@ -287,7 +288,7 @@ impl Db {
         self.address.connect().await
     }
 
-    /// The path of a SQLite database.
+    /// Returns the path of the database file on SQLite.
     pub(in crate::store) fn sqlite_file(&self) -> Option<&Path> {
         match &self.address {
             DatabaseAddress::Sqlite(options) => Some(options.get_filename()),
@@ -303,12 +304,12 @@ impl Db {
         }
     }
 
-    /// The file of a SQLite database.
+    /// Returns the database file on SQLite.
     pub(in crate::store) fn file(&self) -> Option<&FileIdentity> {
         self.file.as_deref()
     }
 
-    /// The SeaORM pool for reads. On SQLite its connections refuse writes.
+    /// Returns the SeaORM pool for reads. On SQLite its connections refuse writes.
     pub fn read(&self) -> &DatabaseConnection {
         &self.read
     }
@@ -317,7 +318,7 @@ impl Db {
         self.read.get_database_backend()
     }
 
-    /// Closes every connection. On SQLite this runs a checkpoint, after waiting for the end of one that is in progress.
+    /// Closes every connection. On SQLite this runs a checkpoint; it first waits for the end of a checkpoint that is in progress.
     pub async fn close(self) -> Result<()> {
         match &self.reads {
             Reads::Sqlite(readers) => readers.close().await,
@@ -386,7 +387,7 @@ fn unreadable(error: sqlx::Error) -> Error {
     Error::Unavailable(format!("the database URL cannot be read: {error}"))
 }
 
-/// The error for a SQLite file that cannot be opened, with the reason. SQLite's own message does not contain the reason.
+/// Returns the error for a SQLite file that cannot be opened, with the reason. SQLite's own message does not contain the reason.
 fn unopened(file: &Path, error: sqlx::Error) -> Error {
     let sqlx::Error::Database(inner) = &error else { return error.into() };
     let is = |number: &str| inner.code().is_some_and(|code| code == number);
@@ -448,7 +449,7 @@ fn postgres_options(url: &str) -> Result<PgConnectOptions> {
     Ok(options.statement_cache_capacity(256).options(settings).disable_statement_logging())
 }
 
-/// The options of a connection through the relay, if there is one.
+/// Returns options for a connection that goes through the relay, if there is one.
 fn through(relay: Option<&Relay>, options: PgConnectOptions) -> PgConnectOptions {
     match relay {
         Some(relay) => relay.through(options),
@@ -461,7 +462,7 @@ async fn open_postgres(options: PgConnectOptions, connections: u32) -> Result<Da
         .max_connections(connections)
         .acquire_timeout(WRITE_WAIT)
         // Tests a connection before use: these connections are often idle, and a read must not fail because the server was restarted since
-        // the last one.
+        // the last read.
         .test_before_acquire(true)
         .connect_with(options)
         .await?;

@@ -1,4 +1,4 @@
-//! Database errors, classified in one place.
+//! The error type of the store. It classifies the errors of all database drivers by what a caller can do about them.
 
 use std::{error::Error as _, io::ErrorKind};
 
@@ -67,7 +67,7 @@ impl From<tokio_postgres::Error> for Error {
 
 impl From<rusqlite::Error> for Error {
     fn from(error: rusqlite::Error) -> Self {
-        // The extended codes of a unique index, of a primary key and of a foreign key.
+        // SQLite's extended result codes for a violated unique index, primary key and foreign key.
         match error.sqlite_error().map(|error| error.extended_code) {
             Some(2067 | 1555) => return Self::Unique(error.to_string()),
             Some(787) => return Self::ForeignKey(error.to_string()),
@@ -80,23 +80,23 @@ impl From<rusqlite::Error> for Error {
     }
 }
 
-/// Whether a prepared statement no longer fits the schema, or no longer exists on the server.
+/// Returns whether the error means that a prepared statement no longer fits the schema, or no longer exists on the server.
 pub(in crate::store) fn is_outdated(error: &tokio_postgres::Error) -> bool {
     let Some(error) = error.as_db_error() else { return false };
     match error.code().code() {
-        // `feature_not_supported` has many causes. Only this routine reports a cached plan whose result type changed.
+        // PostgreSQL's `feature_not_supported`, which has many causes. Only this routine reports a cached plan whose result type changed.
         "0A000" => error.routine() == Some("RevalidateCachedQuery"),
         code => code == "26000",
     }
 }
 
-/// Whether a connection was lost, so that the statement may succeed on another connection.
+/// Returns whether the error means that the connection was lost; the statement may then succeed on another connection.
 pub(super) fn is_lost(error: &tokio_postgres::Error) -> bool {
     let ends = |severity| matches!(severity, Severity::Fatal | Severity::Panic);
     error.is_closed() || error.as_db_error().is_some_and(|error| error.parsed_severity().is_some_and(ends))
 }
 
-/// Whether a server that refused a connection is still starting, or has as many connections as it accepts.
+/// Returns whether the server refused a connection because it is still starting or has as many connections as it accepts.
 pub(super) fn is_not_accepting_yet(error: &tokio_postgres::Error) -> bool {
     match error.code() {
         Some(code) => [SqlState::TOO_MANY_CONNECTIONS, SqlState::CANNOT_CONNECT_NOW].contains(code),
@@ -104,14 +104,14 @@ pub(super) fn is_not_accepting_yet(error: &tokio_postgres::Error) -> bool {
     }
 }
 
-/// The network error because of which a server could not be reached. The driver reports a value that it cannot encode as an I/O error of
-/// kind `InvalidInput`, which is not a network error.
+/// Returns the network error because of which a server could not be reached. The driver reports a value that it cannot encode as an I/O
+/// error of kind `InvalidInput`, which is not a network error.
 fn of_the_network(error: &tokio_postgres::Error) -> Option<ErrorKind> {
     let kind = error.source()?.downcast_ref::<std::io::Error>()?.kind();
     (kind != ErrorKind::InvalidInput).then_some(kind)
 }
 
-/// The text of an error with its cause. The driver's `Display` shows only the kind of the error.
+/// Returns the text of an error with its cause. The driver's `Display` shows only the kind of the error.
 pub(super) fn reason(error: &tokio_postgres::Error) -> String {
     match (error.as_db_error(), error.source()) {
         (Some(inner), _) => format!("{} ({})", inner.message(), inner.code().code()),
@@ -120,7 +120,7 @@ pub(super) fn reason(error: &tokio_postgres::Error) -> String {
     }
 }
 
-/// The error of sqlx that SeaORM passes on.
+/// Returns the error of sqlx that an error of SeaORM contains.
 fn sqlx_error(error: &DbErr) -> Option<&sqlx::Error> {
     match error {
         DbErr::Exec(RuntimeErr::SqlxError(inner))
@@ -131,7 +131,7 @@ fn sqlx_error(error: &DbErr) -> Option<&sqlx::Error> {
 }
 
 impl Error {
-    /// A copy of the error for another caller, if it is about the database as a whole and not about one statement.
+    /// Returns a copy of the error, to be reported to another caller, if it is about the database as a whole and not about one statement.
     pub(super) fn of_the_database(&self) -> Option<Self> {
         match self {
             Self::Busy => Some(Self::Busy),
@@ -161,7 +161,7 @@ impl Error {
         }
     }
 
-    /// The error for an SQLSTATE code of PostgreSQL. `None` for codes that are not classified.
+    /// Returns the error for an SQLSTATE code of PostgreSQL. `None` for codes that are not classified.
     fn of_code(code: &str, message: &str) -> Option<Self> {
         match code {
             "23505" => Some(Self::Unique(message.to_owned())),
@@ -186,7 +186,8 @@ impl Error {
         }
     }
 
-    /// The error for a primary result code of SQLite (https://www.sqlite.org/rescode.html). `None` for codes that are not classified.
+    /// Returns the error for a primary result code of SQLite (https://www.sqlite.org/rescode.html). `None` for codes that are not
+    /// classified.
     fn of_sqlite(code: i32, message: &str) -> Option<Self> {
         use libsqlite3_sys as sqlite;
         match code {
@@ -200,7 +201,7 @@ impl Error {
             | sqlite::SQLITE_PROTOCOL
             | sqlite::SQLITE_NOLFS => Some(Self::Failing(message.to_owned())),
             sqlite::SQLITE_CORRUPT | sqlite::SQLITE_NOTADB => Some(Self::Unusable(message.to_owned())),
-            // The general code. Only the message distinguishes a missing table or column from a mistake in a statement.
+            // SQLite's general error code. Only the message distinguishes a missing table or column from a mistake in a statement.
             sqlite::SQLITE_ERROR
                 if ["no such table", "no such column", "has no column named"].iter().any(|text| message.contains(text)) =>
             {

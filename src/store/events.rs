@@ -11,7 +11,7 @@ use crate::{
     store::{Db, Result, postgres::advisory_locks::AdvisoryLock, sql::Sql},
 };
 
-/// A condition, to be appended to others: the webhook `w` subscribes to the event `e`, by its account and its kind.
+/// SQL of a condition, to be appended to other conditions: the webhook `w` subscribes to the event `e`, by its account and its kind.
 pub(super) const SUBSCRIPTION_MATCHES: &str = " AND (w.account_id IS NULL OR w.account_id = e.account_id) \
      AND (NOT EXISTS (SELECT 1 FROM webhook_kinds k WHERE k.store_id = w.store_id AND k.webhook_id = w.id) \
           OR EXISTS (SELECT 1 FROM webhook_kinds k WHERE k.store_id = w.store_id AND k.webhook_id = w.id AND k.kind = e.type))";
@@ -21,7 +21,7 @@ const UNNUMBERED: &str = "SELECT 1 FROM events WHERE sequence IS NULL LIMIT 1";
 /// The most events that are numbered in one transaction.
 const BATCH: i64 = 500;
 
-/// The most events that one statement searches for those of some kinds.
+/// The greatest number of events that one statement searches for events of the requested kinds.
 const MAX_SCANNED: i64 = 10_000;
 
 /// A recorded event with its number.
@@ -52,15 +52,15 @@ impl Db {
         Ok(())
     }
 
-    /// At most `limit` events after a sequence number, in the order of numbers.
+    /// Returns at most `limit` events after a sequence number, in the order of numbers.
     pub async fn events_after(&self, store: &StoreId, after: i64, limit: i64) -> Result<Vec<Recorded>> {
         let mut sql = Sql::of(store, "SELECT sequence, body FROM events WHERE store_id = $1 AND sequence IS NOT NULL AND sequence > ");
         sql.integer(after).push(" ORDER BY sequence").limit(limit);
         self.all(sql, |cells| Ok(Recorded { sequence: cells.take()?, body: cells.bytes()? })).await
     }
 
-    /// At most `limit` events of these kinds after a sequence number, in the order of numbers. Also returns the sequence number up to which
-    /// all events were searched, after which the next page begins.
+    /// Returns at most `limit` events of these kinds after a sequence number, in the order of numbers. Also returns the sequence number up
+    /// to which all events were searched, after which the next page begins.
     pub async fn events_of_kinds(&self, store: &StoreId, after: i64, kinds: &[&str], limit: i64) -> Result<(Vec<Recorded>, i64)> {
         let last = Sql::of(store, "SELECT COALESCE(MAX(sequence), 0) FROM events WHERE store_id = $1 AND sequence IS NOT NULL");
         let last = self.first(last, |cells| cells.take::<i64>()).await?.unwrap_or(0);

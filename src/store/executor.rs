@@ -60,8 +60,8 @@ impl Db {
                 Box::pin(self.rows_within(share, lines, &sql, &mut decoded)).await.and(decoded.rows)
             }
         };
-        // Records only `Failing`: one damaged page is no reason to refuse all requests. `prove_usable` finds damage that concerns all
-        // requests.
+        // Records only `Failing`, not `Unusable`: one damaged page is no reason to refuse all requests. `prove_usable` finds damage that
+        // concerns all requests.
         outcome.inspect_err(|error| {
             if matches!(error, Error::Failing(_)) {
                 self.last_read_failure().note(error);
@@ -69,7 +69,7 @@ impl Db {
         })
     }
 
-    /// [`Self::each_row`] after waiting for a permit of the store, if there is a limit.
+    /// Waits for a permit of the store, if there is a limit on its statements, and then runs [`Self::each_row`].
     async fn rows_within(
         &self,
         share: Option<&Arc<Semaphore>>,
@@ -78,15 +78,15 @@ impl Db {
         to: &mut dyn RowSink,
     ) -> Result<()> {
         let _permit = match share {
-            // Nothing closes this semaphore.
+            // `acquire` fails only on a closed semaphore, and nothing closes this one.
             Some(share) => share.acquire().await.ok(),
             None => None,
         };
         self.each_row(lines, sql, to).await
     }
 
-    /// Runs a statement on PostgreSQL and passes its rows to `to`. Runs it on the standby first if this handle reads there; on the primary
-    /// if the standby fails.
+    /// Runs a statement on PostgreSQL and passes its rows to `to`. Runs it on the standby first if this handle reads there, and on the
+    /// primary if the standby fails.
     pub(in crate::store) async fn each_row(&self, lines: &PipelinedConnections, sql: &Sql, to: &mut dyn RowSink) -> Result<()> {
         self.count_statement();
         let has_answered = match self.replica() {
@@ -102,7 +102,7 @@ impl Db {
         }
     }
 
-    /// The first row of a statement.
+    /// Runs a read statement and returns its first row, decoded.
     pub(in crate::store) async fn first<T, D>(&self, sql: Sql, decode: D) -> Result<Option<T>>
     where
         T: Send + 'static,
@@ -111,7 +111,7 @@ impl Db {
         Ok(self.all(sql, decode).await?.into_iter().next())
     }
 
-    /// A condition: `column` contains `needle` at any position. No character of `needle` is a wildcard.
+    /// Returns the condition that `column` contains `needle` at any position. No character of `needle` is a wildcard.
     pub(in crate::store) fn contains(&self, column: impl ColumnTrait, needle: String) -> Expr {
         let find = if self.backend() == DbBackend::Sqlite { "instr" } else { "strpos" };
         Expr::from(Func::cust(find).arg(Expr::col(column.as_column_ref())).arg(needle)).gt(0_i64)

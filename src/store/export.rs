@@ -72,17 +72,17 @@ enum Which<'a> {
 }
 
 impl Export {
-    /// At most `size` records of a kind in the order of their ids, after the id `after`.
+    /// Returns at most `size` records of a kind in the order of their ids, after the id `after`.
     pub async fn page(&self, kind: RecordKind, after: Option<&str>, size: u64) -> Result<Vec<Record>> {
         self.records(kind, Which::Page { after, size }).await
     }
 
-    /// The records of a kind with these ids, in the order of ids. Records that do not exist are left out.
+    /// Returns the records of a kind with these ids, in the order of ids. Records that do not exist are left out.
     pub async fn named(&self, kind: RecordKind, ids: &[String]) -> Result<Vec<Record>> {
         self.records(kind, Which::Named(ids)).await
     }
 
-    /// The transaction in which all reads of the export run.
+    /// Returns the transaction in which all reads of the export run.
     pub(in crate::store) fn snapshot(&self) -> &DatabaseTransaction {
         &self.tx
     }
@@ -165,7 +165,7 @@ fn at(millis: Option<i64>) -> Option<Timestamp> {
     millis.map(Timestamp::from_millis)
 }
 
-/// Stored JSON, kept to the byte.
+/// Converts stored JSON to a `RawValue`, which keeps it byte for byte.
 fn raw(text: Option<String>) -> Result<Option<Box<RawValue>>> {
     text.map(|text| RawValue::from_string(text).map_err(|error| Error::Damaged(error.to_string()))).transpose()
 }

@@ -77,7 +77,7 @@ impl Db {
         self.select(query, model::<ticket_fields::Entity>).await?.into_iter().map(ticket_field).collect()
     }
 
-    /// The kinds of the fields with these ids, by id. A field that does not exist is left out.
+    /// Returns the kinds of the ticket fields with these ids, by id. A field that does not exist is left out.
     pub async fn kinds_of_ticket_fields(&self, store: &StoreId, ids: Vec<&FieldId>) -> Result<HashMap<FieldId, FieldKind>> {
         let mut found = HashMap::new();
         for ids in batches(ids.into_iter().map(FieldId::as_str)) {
@@ -89,9 +89,9 @@ impl Db {
         Ok(found)
     }
 
-    /// The fields among `ids` whose values must match a regular expression.
+    /// Returns the fields among `ids` whose values must match a regular expression.
     pub async fn fields_with_pattern(&self, store: &StoreId, noun: FieldOwner, ids: Vec<&FieldId>) -> Result<Vec<Field>> {
-        /// Reads, from a table of definitions, those among some ids that have a regular expression.
+        /// Reads, from a table of field definitions, the fields among some ids that have a regular expression.
         macro_rules! with_pattern {
             ($table:ident, $ids:expr) => {{
                 let query = $table::Entity::find()

@@ -475,7 +475,8 @@ impl Fixture {
         let told = tickets().await;
         self.execute(&format!("{DERIVE_TICKETS} WHERE store_id = '{}'", self.store)).await.unwrap();
         assert_eq!(told, tickets().await);
-        // With a window function and not with a self-join of outbox entries, for which PostgreSQL without statistics takes minutes.
+        // Counts outbox entries that are queued after an entry with a newer message. Uses a window function: without statistics PostgreSQL
+        // would take minutes for a self-join of outbox entries.
         let overtaken = sql("SELECT COUNT(*) FROM (SELECT m.sent_at, MAX(m.sent_at) OVER (ORDER BY o.position \
              ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS latest_before FROM outbound o \
              JOIN messages m ON m.store_id = o.store_id AND m.id = o.message_id WHERE o.store_id = $1 AND o.conversation_id = $2) parcels \
@@ -484,7 +485,7 @@ impl Fixture {
         rows
     }
 
-    /// The number of rows of this store in a table.
+    /// Returns the number of rows of this store in a table.
     pub async fn rows_of(&self, table: &str) -> i64 {
         let count = Sql::of(&self.store, &format!("SELECT COUNT(*) FROM {table} WHERE store_id = $1"));
         self.db.first(count, |cells| cells.take()).await.unwrap().unwrap_or_default()
@@ -505,7 +506,7 @@ impl Fixture {
     }
 }
 
-/// A request for the first page of `size` rows, with the total.
+/// Returns a request for the first page of `size` rows, with the total.
 pub(crate) fn first(size: u32) -> PageRequest {
     PageRequest { size, after: None, count: true }
 }

@@ -25,7 +25,7 @@ impl Db {
         let now: Option<i64> = self.first(Sql::fixed(&format!("SELECT {clock}")), |cells| cells.take()).await?;
         let before = now.unwrap_or(0).saturating_sub(KEPT);
         if self.backend() == DbBackend::Sqlite {
-            // On SQLite `left_by` increases with time over all stores, so that one pass covers them.
+            // On SQLite `left_by` increases with time over all stores, so that one pass covers all stores.
             return self.prune_positions(Condition::all(), before).await;
         }
         let stores: Vec<String> = stores::Entity::find().select_only().column(stores::Column::Id).into_tuple().all(self.read()).await?;
@@ -38,7 +38,7 @@ impl Db {
 
     /// Deletes all former positions if their transaction ids come from another PostgreSQL server, as in a database that was restored from a
     /// dump: later transactions of this server may get the same ids. A client that began its pagination on the other server may then see
-    /// rows twice or miss rows. If the database names no server yet, all its transaction ids come from this server.
+    /// rows twice or miss rows. If the table `transaction_numbers` names no server yet, all transaction ids come from this server.
     pub async fn discard_foreign_positions(&self) -> Result<()> {
         if self.backend() == DbBackend::Sqlite {
             return Ok(());
@@ -64,8 +64,8 @@ impl Db {
         tx.commit().await
     }
 
-    /// Deletes the former positions that are older than `before`, of one store or of all. The oldest are first in the index, so the first
-    /// one that is kept ends the search.
+    /// Deletes the former positions that rows left before `before`, of one store or of all stores. Returns their number. The index lists
+    /// the positions in the order in which rows left them, so the first position that is kept ends the search.
     async fn prune_positions(&self, of_stores: Condition, before: i64) -> Result<u64> {
         let mut forgotten = 0;
         loop {

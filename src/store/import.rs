@@ -111,7 +111,7 @@ pub struct Import {
     transaction: i64,
     /// Kinds of which the store had records before this import.
     held: Vec<RecordKind>,
-    /// The creation time that the next record without one gets, by kind.
+    /// For each kind of record: the creation time that the next record without a creation time gets.
     ages: HashMap<RecordKind, i64>,
     known: RecentIds,
     /// Whether `messages.account_id` has to be set from the conversations at the end.
@@ -203,7 +203,7 @@ impl Import {
         self.backend == DbBackend::Postgres && self.held(RecordKind::Conversation)
     }
 
-    /// Adds these conversations to those that the import will change, together with their tickets.
+    /// Adds these conversations to the conversations that the import will change. It will change their tickets, too.
     pub async fn reach(&mut self, conversations: &[String]) -> Result<()> {
         self.touch(conversations.iter().map(String::as_str)).await
     }
@@ -215,8 +215,9 @@ impl Import {
     }
 
     /// Locks the rows that the import will change: the store's users and accounts, if the import contains some (`brings`), then the
-    /// conversations of [`Import::reach`], then their tickets. Every other writer locks in this order, too, which prevents deadlocks; the
-    /// order of the lines would not. Since writers of messages wait for these locks, the message counts stay complete.
+    /// conversations of [`Import::reach`], then their tickets. Every other writer locks in this order, too, which prevents deadlocks;
+    /// locking in the order of the file's lines would not. Since writers of messages wait for these locks, the message counts stay
+    /// complete.
     pub async fn lock_affected(&self, brings: impl Fn(RecordKind) -> bool) -> Result<()> {
         self.run("ANALYZE import_touched", []).await?;
         for (kind, sql) in [
@@ -278,7 +279,7 @@ impl Import {
         self.way.rollback().await
     }
 
-    /// Runs a statement whose placeholders `?` are bound to `values` in order.
+    /// Runs a statement whose parameters `?` are bound to `values` in order.
     async fn run(&self, sql: &str, values: impl IntoIterator<Item = Value>) -> Result<()> {
         self.way.run(sql, &[], vec![values.into_iter().collect()], &[]).await
     }
@@ -302,7 +303,7 @@ impl Import {
     }
 }
 
-/// The table that holds the records of a kind.
+/// Returns the name of the table that holds the records of a kind.
 const fn table(kind: RecordKind) -> &'static str {
     match kind {
         RecordKind::Role => "roles",
@@ -321,12 +322,12 @@ const fn table(kind: RecordKind) -> &'static str {
     }
 }
 
-/// A list of placeholders, such as `?,?`.
+/// Returns the SQL for a list of parameters, such as `?,?`.
 fn list(values: usize) -> String {
     vec!["?"; values].join(",")
 }
 
-/// Replaces each placeholder `?` by PostgreSQL's `$1`, `$2`, ….
+/// Replaces each parameter `?` by PostgreSQL's `$1`, `$2`, ….
 fn numbered(sql: &str) -> String {
     let mut out = String::with_capacity(sql.len() + 64);
     for (number, part) in sql.split('?').enumerate() {

@@ -1,4 +1,4 @@
-//! Statements for receiving an inbound message, which run in a write transaction ([`Write`]).
+//! Statements that store an inbound message with its conversation and ticket. They run in a write transaction ([`Write`]).
 
 use sea_orm::{
     ActiveValue::{NotSet, Set},
@@ -34,7 +34,7 @@ pub struct ReceivedMessage {
 }
 
 impl Write {
-    /// The number of hours within which an inbound message reopens a closed ticket, as the store sets it.
+    /// Returns the number of hours within which an inbound message reopens a closed ticket, as the store sets it.
     pub async fn reopen_window_hours(&self) -> Result<Option<i64>> {
         let query = stores::Entity::find_by_id(self.store().as_str()).select_only().column(stores::Column::ReopenWindowHours);
         Ok(self.select(query, |cells| cells.take()).await?.pop())
@@ -55,7 +55,7 @@ impl Write {
         Ok(former.await?.pop())
     }
 
-    /// The conversation's ticket that was open at that time.
+    /// Returns the conversation's ticket that was open at the time `at`.
     pub async fn ticket_at(&self, conversation: &ConversationId, at: Timestamp) -> Result<Option<TicketId>> {
         let query = tickets::Entity::find()
             .select_only()
@@ -94,8 +94,9 @@ impl Write {
         self.first(sql, Conversation::decode).await
     }
 
-    /// Finds the contact with this primary e-mail address, or else with this primary phone, and locks it. The conversation that is inserted
-    /// for the contact later would wait for the same lock, but would by then hold the lock on the counter of tickets, too.
+    /// Finds the contact with this primary e-mail address, or else with this primary phone, and locks it. The INSERT of a conversation for
+    /// the contact, later in the transaction, needs the same lock. Without the lock here, the INSERT would wait for it while the
+    /// transaction already holds the lock on the counter of tickets.
     pub async fn contact_known_by(&self, email: Option<&str>, phone: Option<&str>) -> Result<Option<Contact>> {
         for (column, value) in [("email_key", email.map(str::to_lowercase)), ("phone", phone.map(str::to_owned))] {
             let Some(value) = value else { continue };
@@ -159,7 +160,7 @@ impl Write {
         })
     }
 
-    /// The newest message of a conversation.
+    /// Returns the newest message of a conversation.
     pub async fn newest_message(&self, conversation: &ConversationId) -> Result<Option<Message>> {
         let mut sql = self.sql("SELECT ");
         sql.push(Message::COLUMNS).push(" FROM messages WHERE store_id = $1 AND conversation_id = ").text(conversation.as_str());
@@ -251,8 +252,8 @@ impl Write {
         self.run(sql).await?;
         self.ticket(id).await
     }
-    /// Computes the sort position again of closed tickets to which a new message may belong: those that closed at `sort_at`, the time of
-    /// the message, or later.
+    /// Computes the sort positions again of the conversation's closed tickets to which a new message may belong: tickets that closed at
+    /// `sort_at`, the time of the message, or later.
     pub async fn refresh_closed_tickets(&self, conversation: &ConversationId, sort_at: Timestamp) -> Result<()> {
         let mut sql = self.sql(DERIVE_TICKETS);
         sql.push(" WHERE store_id = $1 AND conversation_id = ").text(conversation.as_str());

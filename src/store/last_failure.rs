@@ -1,4 +1,5 @@
-//! Health state: when a statement last failed because the database could not do its work. The handle, its readers and its writers share it.
+//! Health state: when a statement last failed because the database could not do its work. The database handle, its connections for reads
+//! and those for writes share it.
 
 use std::{
     sync::{Arc, Mutex},

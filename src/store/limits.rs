@@ -1,4 +1,4 @@
-//! Limits that both drivers share.
+//! The time-out of writers, which the SQLite driver and the PostgreSQL driver share.
 
 use std::time::Duration;
 

@@ -82,7 +82,7 @@ impl Db {
         self.page(message_conditions(store, window, page), page).await
     }
 
-    /// The messages among `ids` that exist, in any order.
+    /// Returns the messages among `ids` that exist, in any order.
     pub async fn messages_by_id(&self, store: &StoreId, ids: &[&str]) -> Result<Vec<Message>> {
         self.rows_by_id(store, ids).await
     }

@@ -75,7 +75,7 @@ impl Db {
         Ok(connection.close().await?)
     }
 
-    /// Every migration's name, oldest first, and whether it was applied.
+    /// Returns every migration's name, oldest first, and whether it was applied.
     pub async fn migrations(&self) -> Result<Vec<(String, bool)>> {
         let connection = self.connect().await?;
         let all = Migrator::get_migration_with_status(&connection).await?;
@@ -84,7 +84,7 @@ impl Db {
     }
 }
 
-/// Whether the database is a sandbox. The table `sandbox` must exist.
+/// Returns whether the database is a sandbox. The table `sandbox` must exist.
 async fn is_marked(connection: &impl ConnectionTrait) -> Result<bool> {
     Ok(sandbox::Entity::find_by_id(SANDBOX_ROW_ID).one(connection).await?.is_some())
 }
@@ -99,13 +99,13 @@ async fn refuse_ordinary(connection: &impl ConnectionTrait, applied: &[String]) 
     Err(Error::Unusable(format!("it is no sandbox, and a database becomes one only when it is made; {what_helps}")))
 }
 
-/// The migrations of this version.
+/// Returns the names of the migrations of this version of the program.
 fn known() -> impl Iterator<Item = String> {
     Migrator::migrations().into_iter().map(|migration| migration.name().to_owned())
 }
 
-/// The names of the applied migrations, oldest first. Fails on a SQLite file with the tables of another program, and on a schema that a
-/// newer version of this program created.
+/// Returns the names of the applied migrations, oldest first. Fails on a SQLite file with the tables of another program, and on a schema
+/// that a newer version of this program created.
 async fn applied(connection: &impl ConnectionTrait) -> Result<Vec<String>> {
     let backend = connection.get_database_backend();
     let first_table = match backend {

@@ -12,7 +12,7 @@
 //! | basics | `error`, `lock`, `limits`, `last_failure`, `sql` (SQL and its values), `rows` (cells of a result), `entity` (every table) |
 //! | drivers | `sqlite` (connection, reader pool, group commit, checkpoint, back-up), `postgres` (connection, pool, pipelined connections, batched look-ups, transaction, TLS, standby) |
 //! | database | `db` (open, close), `migrate`, `executor` (runs a read), `transaction` (runs a write), `write_health` |
-//! | statements | `statement`: from entities, pages, look-ups by key |
+//! | statements | `statement`: builds statements from entities, for pages of lists, and for look-ups by key |
 //! | record types | all other modules: one file or folder for each record type, with its reads and writes |
 //!
 //! # Glossary
@@ -24,9 +24,9 @@
 //! - **Writer lock** (`WriterLockGuard`): the lock of the only writer of a SQLite file, with the connection for writes.
 //! - **WAL**, **checkpoint**: SQLite's write-ahead log, and copying its pages into the file.
 //! - **Pipelining**: sending statements to PostgreSQL without waiting for earlier results. A **flight** is one pipelined batch.
-//! - **Lend**, **lent**: check a connection out of its pool; a connection that is checked out.
 //! - **Batched look-up** (`LookupBatcher`): look-ups of rows by key that wait at the same time share one statement.
-//! - **Reach** (`RowBound`): what limits the rows that a statement reads: keys, how soon it finds the wanted rows, or nothing.
+//! - **Reach** (`RowBound`): what limits the number of rows that a statement reads: the keys in its conditions, how soon it finds enough
+//!   rows that match, or nothing.
 //! - **Statement limit** (`StatementLimit`): the number of long statements of one store that may run at the same time.
 //! - **Keyset page**: a page that begins after the sort values of a row, not at an offset.
 //! - **Place**, **position** (of a row): the sort position of a row in a list: the instant that the list is sorted by, and the id.
@@ -44,7 +44,7 @@
 //! - **Change log** (`changes`): a row for each changed record, which the search index follows.
 //! - **Log position**, mark ([`LogPosition`](change_log::log::LogPosition)): a position in the change log: how far a reader of the log has
 //!   come.
-//! - **Own changes** (`OwnChangeQueue`): the entries of the change log that this process wrote, kept in memory for its search index.
+//! - **Own changes** (`OwnChangeQueue`): the entries of the change log that this process wrote, queued in memory for its search index.
 //! - **Epoch** (`own_epoch`): a counter that the search index increments after it has read records that the log did not name.
 //! - **Witness**: a fingerprint of the database in a log position; it shows that the database is not a restored one.
 //! - **Change feed** (`record_changes`): the log of changed records of all kinds, which copies of a store follow.
@@ -54,10 +54,10 @@
 //! - **Claim**, **lease**: a worker's reservation of an outbox entry, and the time at which it ends by itself.
 //! - **Idempotency key**: a client's name for a write; the response is stored and sent again when the client repeats the request.
 //! - **Hold**: lock a row until the end of the transaction (`FOR NO KEY UPDATE`); SQLite's single writer holds all rows.
-//! - **Adopt** (`discard_foreign_positions`): replace or delete transaction ids that another PostgreSQL server wrote, after a dump was
-//!   restored.
+//! - **Foreign** (`discard_foreign_positions`): of a transaction id, written by another PostgreSQL server. Such ids are found after a dump
+//!   was restored; they are replaced or deleted.
 //! - **Window** (`TicketWindow`): the messages of a conversation that belong to one ticket, from the former ticket's close to its own.
-//! - **Park** (`PLACEHOLDER_PREFIX`): in an import, replace a value of a unique column by a placeholder until the new record is written.
+//! - **Placeholder** (`PLACEHOLDER_PREFIX`): in an import, a text that a column holds until the record with its final value is written.
 //! - **Touched**, **reached**: in an import, conversations whose derived columns are computed again at the end.
 //! - **Relay** (`Relay`): a local proxy through which sqlx connects to a PostgreSQL server whose certificate it cannot read.
 //!
@@ -70,7 +70,7 @@
 //! - **Add a write**: an `impl Write` in the file of the record type: `insert` or `update` with the columns that are set, or `execute` with
 //!   `Entity::update_many()` or `delete_many()`. First lock the rows that decide what is written, in the order that `transaction::write`
 //!   states.
-//! - **Add a table**: a migration; an entity, which the macro in `entity/mod.rs` lists; the deletion of its rows with their store.
+//! - **Add a table**: a migration; an entity, which the macro in `entity/mod.rs` lists.
 
 mod accounts;
 pub mod api_key_auth;

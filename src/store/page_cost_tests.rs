@@ -104,8 +104,9 @@ async fn a_deep_page_looks_at_as_much_as_the_first() {
     }
 }
 
-/// Bloom filter bits of rare numbers: as long as no ticket has such a number, a filter lets no ticket through because of a bit that another
-/// number shares. Once a ticket has the number, the filter finds it.
+/// On SQLite the Bloom pre-filter of a range of numbers tests the bits of negative and large numbers only if some ticket has such a number.
+/// Here these bits are set in all tickets, as by other numbers that share them. They let no ticket pass before a ticket has such a number,
+/// and that ticket is found.
 #[tokio::test]
 async fn numbers_that_no_ticket_has_let_nothing_through() {
     let fixture = shop().await;
@@ -176,7 +177,7 @@ async fn what_few_tickets_have_is_where_their_list_starts() {
         let rows = db.tickets(store, &filter, shown, &[], NOW, &page).await.unwrap().rows;
         assert_eq!(rows.len(), found, "{filter:?}");
         let start = db.start(store, &filter, shown, &[], db.few_tickets()).await.unwrap();
-        // On PostgreSQL no index is chosen for a filter by assignee: its own statistics are enough.
+        // For a filter by assignee the store chooses no driving index on PostgreSQL: the statistics of its planner are enough.
         let starts = starts && (sqlite || filter.labels.is_some());
         assert_eq!(start.is_some(), starts, "{filter:?}");
         let mut conditions = db.ticket_conditions(store, &filter, shown, NOW);
@@ -277,7 +278,8 @@ async fn a_total_looks_at_no_more_than_its_list() {
         [200_000, 5_000_000].map(|listed| db.few_tickets_for_total(listed)),
         if postgres { [16_000, 256_000] } else { [3_200, 51_200] }
     );
-    // First the list as it is. Then as if the list were much longer, so that the tickets that fulfil a condition count as few.
+    // First counts the list as it is. Then counts it as if the list were much longer, so that the tickets that fulfil a condition count as
+    // few.
     let rows = TICKETS as u64;
     for (listed, starts, most) in [(5_000, false, [8 * rows, rows + 200]), (200_000, true, [7 * rows, 4 * rows / 5])] {
         let start = match starts {
@@ -291,8 +293,8 @@ async fn a_total_looks_at_no_more_than_its_list() {
         let query_cost = db.query_cost(sql).await;
         assert!(query_cost < most[usize::from(postgres)], "{query_cost} where {listed} are listed");
     }
-    // PostgreSQL looks field values up row by row only if two Bloom filters narrow the list, here those of a label and of a text.
-    // Otherwise it joins them.
+    // PostgreSQL looks field values up row by row only if two Bloom filters narrow the list, here those of a label and of a text. Otherwise
+    // it joins the list with the field values.
     let north = field("region", Test::AnyOf(vec![Comparable::Text("north".to_owned())]));
     let below = field("score", Test::Below(50.0));
     for (filter, tests, fenced) in [

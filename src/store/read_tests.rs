@@ -234,7 +234,8 @@ fn noise(length: usize) -> String {
 async fn a_long_text_is_found_by_all_of_it() {
     let fixture = Fixture::new().await;
     let long = noise(20_000);
-    // An index holds only the first 200 characters. These texts agree in them, differ in the last of them, or are about as long.
+    // An index holds only the first 200 characters. These texts agree in these characters, differ in the last of them, or are one character
+    // shorter.
     let values = [long.clone(), format!("{long}x"), long[..200].to_owned(), format!("{}É", &long[..199]), long[..199].to_owned()];
     for (i, value) in values.iter().enumerate() {
         let id = (i + 1).to_string();

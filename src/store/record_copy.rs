@@ -14,7 +14,7 @@ use crate::{
     },
 };
 
-/// The most rows of one statement.
+/// The most rows of one INSERT.
 const ROWS: usize = 200;
 
 /// How far the copy of a store has followed the change feed.
@@ -29,7 +29,8 @@ pub struct CopyPosition {
 }
 
 impl CopyPosition {
-    /// A later position, to be stored in place of this one: it has the same version, which [`Db::apply_to_copy`] compares.
+    /// Returns a later position, to be stored in place of this one. It has the same version, which [`Db::apply_to_copy`] compares with the
+    /// stored version.
     #[must_use]
     pub fn moved(&self, sequence: i64, walk: Option<(RecordKind, Option<String>)>) -> Self {
         Self { sequence, walk, version: self.version }
@@ -67,12 +68,12 @@ impl Db {
         tx.commit().await
     }
 
-    /// The stores of which this database has a copy.
+    /// Returns the stores of which this database has a copy.
     pub async fn copied_stores(&self) -> Result<Vec<StoreId>> {
         self.all(Sql::fixed("SELECT store_id FROM counterpart_copies ORDER BY store_id"), |cells| cells.id()).await
     }
 
-    /// The position of the copy of a store. `None` if there is no copy of it.
+    /// Returns the position of the copy of a store. `None` if there is no copy of it.
     pub async fn copy_position(&self, store: &StoreId) -> Result<Option<CopyPosition>> {
         let sql = Sql::of(store, "SELECT sequence, walked_kind, walked_id, version FROM counterpart_copies WHERE store_id = $1");
         self.first(sql, |cells| {
@@ -98,8 +99,8 @@ impl Db {
         tx.commit().await
     }
 
-    /// Writes a page of records to the copy and stores the new position, in one transaction. `false`: another process has changed the
-    /// position since it was read, and nothing was written.
+    /// Writes a page of records to the copy and stores the new position, in one transaction. Returns `false` if another process has changed
+    /// the position since it was read; then nothing was written.
     pub async fn apply_to_copy(&self, store: &StoreId, page: &[CopiedRecord], position: &CopyPosition) -> Result<bool> {
         let tx = self.begin().await?;
         let (kind, id) = position.walk.as_ref().map_or((None, None), |(kind, id)| (Some(kind.name()), id.as_deref()));
@@ -128,7 +129,7 @@ impl Db {
         Ok(true)
     }
 
-    /// At most `limit` records of a kind after an id, in the order of ids, as in an export.
+    /// Returns at most `limit` records of a kind after an id, in the order of ids, as in an export.
     pub async fn copied_records(&self, store: &StoreId, kind: RecordKind, after: Option<&str>, limit: i64) -> Result<Vec<CopiedRecord>> {
         let mut sql = Sql::of(store, "SELECT id, record, as_stored FROM counterpart_records WHERE store_id = $1 AND kind = ");
         sql.text(kind.name()).push(" AND id > ").text(after.unwrap_or_default()).push(" ORDER BY id").limit(limit);

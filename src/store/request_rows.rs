@@ -1,4 +1,4 @@
-//! Statements of requests that change records, which run in a write transaction ([`Write`]).
+//! Statements for requests that change tickets, conversations, contacts or comments. They run in a write transaction ([`Write`]).
 
 use sea_orm::{
     ActiveValue::{NotSet, Set},
@@ -36,7 +36,7 @@ use crate::{
 
 impl Write {
     /// Reads an account and locks it until the end of the transaction. Transactions that change records of the account lock it first, so
-    /// that a later one sees the changes of an earlier one.
+    /// that a later transaction sees the changes of an earlier one.
     pub async fn locked_account(&self, id: &AccountId) -> Result<Option<Account>> {
         self.locked("accounts", id.as_str()).await
     }
@@ -75,7 +75,8 @@ impl Write {
         })
         .await?;
         if ticket.closed_at.is_some_and(|closed_at| closed_at < ticket.sort_at) {
-            // The newest message is dated after the ticket's close, so it no longer counts for the ticket's sort position.
+            // The ticket's newest message is dated after the ticket's close. So it no longer belongs to the ticket, and the sort position
+            // is computed again.
             let mut sql = self.sql(DERIVE_TICKETS);
             sql.push(" WHERE store_id = $1 AND id = ").text(ticket.id.as_str());
             self.run(sql).await?;
@@ -149,7 +150,7 @@ impl Write {
         Ok(())
     }
 
-    /// The store's currency.
+    /// Returns the store's currency.
     pub async fn currency(&self) -> Result<Option<String>> {
         let query = stores::Entity::find_by_id(self.store().as_str()).select_only().column(stores::Column::Currency);
         Ok(self.select(query, |cells| cells.take()).await?.pop())
@@ -166,8 +167,8 @@ impl Write {
         self.select_shared(query, |cells| cells.id()).await
     }
 
-    /// Locks the accounts of these tickets against changes, also of the users that they list. Must be called before the tickets are locked:
-    /// a write that revokes a user's access locks the account first and then the tickets.
+    /// Locks the accounts of these tickets against changes, including changes of the users that an account lists as allowed. Must be called
+    /// before the tickets are locked: a write that revokes a user's access locks the account first and then the tickets.
     pub async fn lock_accounts_shared(&self, tickets: &[&TicketId]) -> Result<()> {
         // Not needed on SQLite, which has one writer at a time.
         if !self.on_postgres() {
@@ -188,7 +189,7 @@ impl Write {
         Ok(())
     }
 
-    /// The user who has been an owner of the store the longest.
+    /// Returns the user who has been an owner of the store the longest.
     pub async fn oldest_owner(&self) -> Result<Option<UserId>> {
         let query = users::Entity::find()
             .select_only()
@@ -202,7 +203,7 @@ impl Write {
         Ok(self.select(query, |cells| cells.id()).await?.pop())
     }
 
-    /// The users that each of these accounts lists as allowed. An account that lists none is open to all users.
+    /// Returns the users that each of these accounts lists as allowed. An account that lists no user is open to all users.
     pub async fn account_users(&self, accounts: &[&AccountId]) -> Result<Vec<(AccountId, UserId)>> {
         let query = account_users::Entity::find()
             .filter(account_users::Column::StoreId.eq(self.store()))
@@ -288,7 +289,7 @@ impl Write {
         Ok(())
     }
 
-    /// The ids and texts of the labels among `ids` that exist.
+    /// Returns the ids and texts of the labels among `ids` that exist.
     pub async fn label_texts(&self, ids: &[&LabelId]) -> Result<Vec<(LabelId, String)>> {
         let query = labels::Entity::find()
             .select_only()

@@ -79,7 +79,7 @@ impl Db {
         Ok(ServerLock { _lock: lock })
     }
 
-    /// By how many milliseconds the clock of the sandbox is ahead of real time. `None` if the database is no sandbox.
+    /// Returns by how many milliseconds the clock of the sandbox is ahead of real time. `None` if the database is no sandbox.
     pub async fn sandbox_ahead(&self) -> Result<Option<i64>> {
         Ok(sandbox::Entity::find_by_id(SANDBOX_ROW_ID).one(self.read()).await?.map(|row| row.ahead))
     }
@@ -100,7 +100,7 @@ impl Db {
         Err(Error::Unusable("another server has moved the clock of this sandbox; run one server, and start it again".to_owned()))
     }
 
-    /// The first instant after `at` at which an event is to be delivered or a message is to be sent, in any store.
+    /// Returns the first instant after `at` at which an event is to be delivered or a message is to be sent, in any store.
     pub async fn next_due_after(&self, at: Timestamp) -> Result<Option<Timestamp>> {
         let delivery =
             deliveries::Entity::find().select_only().expr(deliveries::Column::DueAt.min()).filter(deliveries::Column::DueAt.gt(at));
@@ -112,7 +112,7 @@ impl Db {
         Ok(delivery.into_iter().chain(outbox_entry).min())
     }
 
-    /// Counts what became due after `from` and up to `until`.
+    /// Counts the records of a store that became due after `from` and up to `until`.
     pub async fn count_due(&self, store: &StoreId, from: Timestamp, until: Timestamp) -> Result<DueCounts> {
         let woken = Condition::all().add(tickets::Column::StoreId.eq(store)).add(tickets::Column::IsOpen.eq(true)).add(within(
             tickets::Column::SnoozedUntil,

@@ -23,7 +23,7 @@ const MESSAGES: (&str, &str) = (
 const CONTACTS: (&str, &str) = ("id, updated_at, full_name, email, phone, secondary_emails, secondary_phones, note", "contacts");
 
 impl Db {
-    /// The records among `ids` that exist.
+    /// Returns the records of this kind among `ids` that exist.
     pub async fn searchables(&self, store: &StoreId, noun: SearchableKind, ids: &[&str]) -> Result<Vec<Searchable>> {
         let mut found = Vec::with_capacity(ids.len());
         for batch in batches(ids.iter().copied()) {
@@ -33,7 +33,7 @@ impl Db {
         Ok(found)
     }
 
-    /// At most `limit` records of a store after an id, in the order of ids.
+    /// Returns at most `limit` records of this kind after an id, in the order of ids.
     pub async fn searchables_after(&self, store: &StoreId, noun: SearchableKind, after: &str, limit: usize) -> Result<Vec<Searchable>> {
         let (columns, table) = parts(noun);
         let mut sql = Sql::of(store, "SELECT ");
@@ -66,7 +66,7 @@ impl Db {
         self.all(sql, |cells| cells.take()).await
     }
 
-    /// The number of searchable records of all stores.
+    /// Returns the number of searchable records of all stores.
     pub async fn count_searchables(&self) -> Result<u64> {
         let mut sql = Sql::fixed("SELECT (SELECT COUNT(*) FROM messages) + (SELECT COUNT(*) FROM contacts)");
         sql.of_a_table();

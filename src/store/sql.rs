@@ -96,14 +96,14 @@ impl Sql {
         sql
     }
 
-    /// Complete SQL. Its parameters `$1`, `$2`, … are bound in this order with [`Sql::with`].
+    /// Makes a statement from complete SQL. Its parameters `$1`, `$2`, … are bound in this order with [`Sql::with`].
     pub fn fixed(text: &str) -> Self {
         let mut whole = String::with_capacity(TEXT_CAPACITY.max(text.len()));
         whole.push_str(text);
         Self { text: whole, values: Vec::with_capacity(8), reach: RowBound::Keys, locks_rows: false, fences: Vec::new() }
     }
 
-    /// Binds the next parameter of complete SQL.
+    /// Binds the next parameter of a statement that was made with [`Sql::fixed`].
     pub fn with(mut self, value: Param) -> Self {
         self.values.push(value);
         self
@@ -155,7 +155,7 @@ impl Sql {
         self
     }
 
-    /// The SQL with each [`SUBQUERY_FENCE`] and [`NO_INDEX_PREFIX`] inserted.
+    /// Returns the SQL with each [`SUBQUERY_FENCE`] and [`NO_INDEX_PREFIX`] inserted.
     pub(in crate::store) fn fenced(&self) -> String {
         let mut text = self.text.clone();
         for (at, fence) in self.fences.iter().rev() {
@@ -177,12 +177,12 @@ impl Sql {
         self.reach
     }
 
-    /// The SQL for SQLite, whose values are bound by position: `?2` instead of `$2`, which SQLite would take for a name.
+    /// Returns the SQL for SQLite, which gets `?2` instead of `$2`: values are bound by number, and SQLite would take `$2` for a name.
     pub fn for_sqlite(&self) -> String {
         self.text.replace('$', "?")
     }
 
-    /// The SQL for PostgreSQL.
+    /// Returns the SQL for PostgreSQL.
     pub fn as_str(&self) -> &str {
         &self.text
     }
@@ -222,12 +222,12 @@ impl Sql {
         self.bind(Param::Number(value))
     }
 
-    /// Appends a list of texts in parentheses. There must be at least one.
+    /// Appends a list of texts in parentheses. There must be at least one text.
     pub fn texts<'a>(&mut self, values: impl IntoIterator<Item = &'a str>) -> &mut Self {
         self.list(values.into_iter().map(text_value).collect())
     }
 
-    /// Appends a list of integers in parentheses. There must be at least one.
+    /// Appends a list of integers in parentheses. There must be at least one integer.
     pub fn integers(&mut self, values: &[i64]) -> &mut Self {
         self.list(values.iter().copied().map(Param::Integer).collect())
     }
@@ -235,7 +235,7 @@ impl Sql {
     /// Appends ` AND ` and an upper bound on the sort column of a descending list. If the page has a cursor, a `+` keeps the bound from
     /// being used with the index: SQLite uses only one upper bound with an index, and it must be that of the cursor, or a deep page would
     /// read the list from its beginning. If the cursor is from another list and is above the bound, the page also reads the rows between
-    /// them.
+    /// the cursor and the bound.
     pub fn and_below(&mut self, page: &PageRequest, test: &str, bound: Timestamp) -> &mut Self {
         if page.after.as_ref().is_some_and(|after| bound.millis() < after.at) {
             self.unbounded();
@@ -244,7 +244,7 @@ impl Sql {
     }
 
     /// Appends a condition: `tested`, a column or an indexed expression on it, equals one of `values`. There must be at least one value,
-    /// and all must have the same type. If the column is between the least and the greatest value, it is compared with one value after the
+    /// and all must have the same type. A row whose column is between the least and the greatest value is compared with one value after the
     /// other. No index is used. On SQLite only.
     pub fn one_by_one(&mut self, tested: &str, mut values: Vec<Param>) -> &mut Self {
         // Sorted here, after `text_value` may have replaced U+0000: that can change the order.
@@ -262,7 +262,7 @@ impl Sql {
         self.push(" END")
     }
 
-    /// Appends a list of values in parentheses. There must be at least one.
+    /// Appends a list of values in parentheses. There must be at least one value.
     pub fn list(&mut self, values: Vec<Param>) -> &mut Self {
         self.push("(");
         for (i, value) in filled(values).into_iter().enumerate() {
@@ -295,7 +295,8 @@ pub(in crate::store) fn text_value(text: &str) -> Param {
     Param::Text(without_nul(text).into_owned())
 }
 
-/// Replaces U+0000, which PostgreSQL refuses in a text, by a random text. No stored text contains either, so that the result matches none.
+/// Replaces U+0000, which PostgreSQL refuses in a text, by a random text. No stored text contains U+0000 or the random text, so the result
+/// matches no stored text.
 pub(in crate::store) fn without_nul(text: &str) -> Cow<'_, str> {
     /// The replacement. It is random, so that no stored text contains it.
     static UNMATCHABLE: LazyLock<String> = LazyLock::new(|| RandomIds.fresh());

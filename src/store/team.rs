@@ -59,7 +59,7 @@ impl PagedRow for Label {
     }
 }
 
-/// A subquery for a column of a user's role. It is NULL if the store has no such role.
+/// Returns a subquery for a column of a user's role. Its value is NULL if the store has no such role.
 fn role(column: roles::Column) -> SelectStatement {
     let mut query = Query::select();
     query
@@ -70,7 +70,7 @@ fn role(column: roles::Column) -> SelectStatement {
     query
 }
 
-/// A subquery for the kind of a user's role.
+/// Returns a subquery for the kind of a user's role.
 pub(in crate::store) fn role_kind() -> SelectStatement {
     role(roles::Column::Kind)
 }
@@ -89,7 +89,7 @@ impl From<users::Model> for User {
 }
 
 impl Db {
-    /// All users, or only the user with this `userId`, oldest first. Each comes with its role, if the store has that role.
+    /// Returns all users, or only the user with this `userId`, oldest first. Each comes with its role, if the store has that role.
     pub async fn users(&self, store: &StoreId, user: Option<&UserId>) -> Result<Vec<(User, Option<Role>)>> {
         let query = users::Entity::find()
             .expr(role(roles::Column::Id))
@@ -109,13 +109,13 @@ impl Db {
         .await
     }
 
-    /// The id of the store's first role of this kind, in the order of ids.
+    /// Returns the id of the store's first role of this kind, in the order of ids.
     pub async fn role_of_kind(&self, store: &StoreId, kind: RoleKind) -> Result<Option<RoleId>> {
         let of_kind = roles::Entity::find().filter(roles::Column::StoreId.eq(store.as_str())).filter(roles::Column::Kind.eq(kind.name()));
         Ok(of_kind.order_by_asc(roles::Column::Id).one(self.read()).await?.map(|row| row.id.into()))
     }
 
-    /// The users with these `userId`s that the store has, in any order.
+    /// Returns the users with these `userId`s that the store has, in any order.
     pub async fn users_by_id(&self, store: &StoreId, ids: Vec<&UserId>) -> Result<Vec<User>> {
         let mut users = Vec::new();
         for ids in batches(ids.into_iter().map(UserId::as_str)) {
@@ -125,7 +125,7 @@ impl Db {
         Ok(users)
     }
 
-    /// A page of all teams, or of the teams with this member, oldest first.
+    /// Returns a page of all teams, or of the teams with this member, oldest first.
     pub async fn teams(&self, store: &StoreId, user: Option<&UserId>, page: &PageRequest) -> Result<Page<Team>> {
         let mut sql = Sql::of(store, "store_id = $1");
         if let Some(user) = user {
@@ -135,7 +135,7 @@ impl Db {
         self.page(sql, page).await
     }
 
-    /// The members of these teams, by team, in the team's order. Each comes with its user, if the store has that user.
+    /// Returns the members of these teams, by team, in the team's order. Each comes with its user, if the store has that user.
     pub async fn team_members(&self, store: &StoreId, teams: Vec<&TeamId>) -> Result<HashMap<TeamId, Vec<(UserId, Option<User>)>>> {
         let mut members: HashMap<TeamId, Vec<(UserId, Option<User>)>> = HashMap::new();
         for ids in batches(teams.into_iter().map(TeamId::as_str)) {
@@ -165,7 +165,7 @@ impl Db {
         Ok(members)
     }
 
-    /// A page of labels, most recently updated first. `search` must be folded (see [`fold`](crate::domain::text::fold)).
+    /// Returns a page of labels, most recently updated first. `search` must be folded (see [`fold`](crate::domain::text::fold)).
     pub async fn labels(&self, store: &StoreId, search: Option<&str>, page: &PageRequest) -> Result<Page<Label>> {
         let mut sql = Sql::of(store, "store_id = $1");
         if let Some(search) = search {

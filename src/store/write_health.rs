@@ -25,7 +25,7 @@ use crate::{
 /// The id of the only row of the table `write_probes`.
 const ROW: i64 = 1;
 
-/// A statement for SQLite that fails if a table or a column is missing. It reads no rows.
+/// Returns a statement for SQLite that fails if a table or a column is missing. It reads no rows.
 fn look_at_every_table() -> String {
     let mut all = Query::select();
     for (table, columns) in tables(DbBackend::Sqlite) {
@@ -36,7 +36,8 @@ fn look_at_every_table() -> String {
     all.to_string(SqliteQueryBuilder)
 }
 
-/// A statement for PostgreSQL that returns a missing column. It reads the system catalogue and not the tables, since a table may be locked.
+/// Returns a statement for PostgreSQL that finds a missing column. It reads the system catalogue and not the tables, since a table may be
+/// locked.
 fn find_missing_column() -> String {
     let wanted: Vec<String> = tables(DbBackend::Postgres)
         .into_iter()
@@ -49,7 +50,7 @@ fn find_missing_column() -> String {
     )
 }
 
-/// The tables that the database must have, and their columns.
+/// Returns the tables that the database must have, and their columns.
 fn tables(backend: DbBackend) -> Vec<(&'static str, Vec<&'static str>)> {
     for_each_entity!(columns, backend).into_iter().filter(|(_, columns)| !columns.is_empty()).collect()
 }
@@ -60,7 +61,7 @@ fn columns<E: EntityTrait>(backend: DbBackend) -> (&'static str, Vec<&'static st
 }
 
 impl Db {
-    /// Whether a statement of this process failed, within the last `time`, because the database could not do its work.
+    /// Returns whether a statement of this process failed, within the last `time`, because the database could not do its work.
     pub fn failed_within(&self, time: Duration) -> bool {
         let last_write = match self.writes() {
             Writes::Sqlite(writer) => writer.last_failure(),
@@ -69,8 +70,8 @@ impl Db {
         last_write.is_within(time) || self.last_read_failure().is_within(time)
     }
 
-    /// How often the disk refused to sync the SQLite file after a checkpoint copied pages of the WAL into it. After the first refusal the
-    /// WAL grows until a restart.
+    /// Returns how often the disk refused to sync the SQLite file after a checkpoint copied pages of the WAL into it. After the first
+    /// refusal the WAL grows until a restart.
     pub fn refused_log_copies(&self) -> u64 {
         match self.writes() {
             Writes::Sqlite(writer) => writer.refused_copies(),
@@ -78,8 +79,8 @@ impl Db {
         }
     }
 
-    /// Checks that every table and column exists, then commits a small write. Both use the connections that requests use. Returns once the
-    /// write is durable.
+    /// Checks that every table and column exists, then commits a small write. The check and the write use the connections that requests
+    /// use. Returns once the write is durable.
     pub async fn prove_usable(&self, now: Timestamp) -> Result<()> {
         if self.backend() == DbBackend::Sqlite {
             self.first(Sql::fixed(&look_at_every_table()), |_| Ok(())).await?;
@@ -96,7 +97,8 @@ impl Db {
         tx.commit().await
     }
 
-    /// Whether the database has only one writer at a time over all processes, so that a write may have to wait for others. True on SQLite.
+    /// Returns whether the database has only one writer at a time over all processes, so that a write may have to wait for others. True on
+    /// SQLite.
     pub fn is_one_writer(&self) -> bool {
         self.backend() == DbBackend::Sqlite
     }

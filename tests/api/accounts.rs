@@ -1,4 +1,4 @@
-//! GET /accounts, which only the newer revision has.
+//! Tests of GET /accounts, which only the newer revision has: the order of the accounts, and the filter by channel.
 
 use serde_json::json;
 

@@ -1,5 +1,5 @@
-//! The commands `backup` and `restore`: back-ups of a SQLite file while a server writes, and restores after the server was killed. On
-//! PostgreSQL both commands are refused.
+//! Tests of the commands `backup` and `restore`: back-ups of a SQLite file while a server writes, and restores after the server was killed.
+//! On PostgreSQL `backup` and `restore` are refused.
 
 use std::{
     collections::BTreeSet,
@@ -21,7 +21,8 @@ use crate::{
     writes::parsed,
 };
 
-/// The names of the contacts that the writers create: all requested ones, and the acknowledged ones.
+/// The names of the contacts that the writers ask the server to create: `asked` has every name that was sent, `acknowledged` the names
+/// whose request succeeded.
 #[derive(Default)]
 struct Made {
     asked: Mutex<BTreeSet<String>>,
@@ -33,7 +34,7 @@ fn now(names: &Mutex<BTreeSet<String>>) -> BTreeSet<String> {
 }
 
 impl Made {
-    /// Sends messages, each from a new contact, until `stop` is set or the server is killed.
+    /// Delivers inbound messages to the server, each from a new contact, until `stop` is set or the server is killed.
     fn write(&self, server: &Api, token: &str, writer: &str, stop: &AtomicBool) {
         for n in 0.. {
             // The name ends in a letter, so that no name is a prefix of another.
@@ -58,7 +59,7 @@ impl Made {
     }
 }
 
-/// Returns the names of the contacts in the store.
+/// Returns the names of all contacts of store `desk`, according to an export.
 fn contacts(database: &Database) -> BTreeSet<String> {
     let records = parsed(&database.run(&["export", "--store", "desk"]));
     let contacts = records.into_iter().filter(|line| line["kind"] == "contact");
@@ -75,8 +76,9 @@ fn database() -> Option<Database> {
     database.postgres.is_none().then_some(database)
 }
 
-/// Backs up a database under load and kills the server. Starts another server that continues to write, kills it too, and restores the
-/// back-up.
+/// Backs up a database while four writers use its server, and kills the server. Starts another server on the database, sends it more writes
+/// and kills it too. Then restores the back-up, and asserts that it has every write that was acknowledged before the back-up and none of
+/// the later writes.
 fn drill(round: usize) {
     let Some(database) = database() else { return };
     let token = database.run(&["settings", "token", "--store", "desk", "--user", ANN]);
@@ -158,7 +160,7 @@ fn a_write_ahead_log_of_another_file_is_refused() {
     let database = server.kill();
     let (path, log) = (file(&database), format!("{}-wal", file(&database)));
     let whole = std::fs::read(&log).expect("the killed server left a log");
-    // Copies the back-up over the database by hand, without `restore`.
+    // Copies the back-up over the database file by hand, without `restore`.
     std::fs::copy(&backup, &path).expect("it is copied");
     for command in [&["export", "--store", "desk"][..], &["backup", "other.db"], &["migrate", "up"]] {
         let said = database.fails(command);
@@ -219,7 +221,7 @@ fn an_interrupted_restore_is_reported_and_can_be_repeated() {
         let said = database.fails(command);
         assert!(said.contains(&format!("run `counterpart restore {restoring}`")) || said.contains("No such file"), "{command:?}: {said}");
     }
-    // Simulates a kill in the middle of a restore that had already saved the former database.
+    // Simulates a restore that was killed after it had saved the former database under another name.
     let copied = std::fs::metadata(&restoring).and_then(|found| found.modified()).expect("a time");
     let copied = chrono::DateTime::<chrono::Utc>::from(copied).format("%Y-%m-%dT%H-%M-%S.000Z").to_string();
     let kept = format!("{path}.before-{copied}");
@@ -230,7 +232,7 @@ fn an_interrupted_restore_is_reported_and_can_be_repeated() {
     assert_eq!(beside(&database, ".before-"), [Path::new(&kept).file_name().unwrap_or_default().to_string_lossy()]);
 }
 
-/// Returns the names of the files in the database's folder that contain `part`.
+/// Returns the names that contain `part`, of the files in the database's folder.
 fn beside(database: &Database, part: &str) -> Vec<String> {
     let entries = std::fs::read_dir(database.folder()).expect("the folder").filter_map(Result::ok);
     entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).filter(|name| name.contains(part)).collect()
@@ -258,7 +260,7 @@ fn a_restore_keeps_mode_and_links_and_creates_a_missing_database() {
     assert_eq!(former.len(), 1, "{former:?}");
     let said = database.fails(&["restore", &path]);
     assert!(said.contains("is the database itself"), "{said}");
-    // A failed restore to a path without a database creates no file there.
+    // A restore fails because its back-up is not a database. It creates no file at the path of the new database.
     let nothing = format!("sqlite://{}", at("nothing.db"));
     std::fs::write(at("text"), "no database").expect("written");
     database.fails_with(&[("DATABASE_URL", &nothing)], &["restore", &at("text")]);

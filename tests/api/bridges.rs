@@ -1,4 +1,5 @@
-//! Bridges: the commands that manage them, and what a running server delivers to them.
+//! Tests of bridges, the HTTP endpoints to which a server posts the outbound messages of a channel account: the commands that manage
+//! bridges, and the deliveries of a running server.
 
 use std::sync::atomic::Ordering;
 
@@ -46,14 +47,15 @@ fn listed(database: &Database) -> Vec<Value> {
     printed.lines().map(parsed).collect()
 }
 
-/// Starts a server on the store of the tests that send, with a bridge for one of its accounts. Returns both, with the bridge's secret.
+/// Starts a server on the store of the tests that send, and sets a bridge for one of its accounts. Returns the server's fixture and the
+/// bridge's secret.
 fn bridged(account: &str, url: &str, settings: Settings<'_>) -> (WriteFixture, String) {
     let desk = WriteFixture::with_settings(&[("shop", channels())], settings);
     let secret = set(&desk.server.database, account, url, &[]);
     (desk, secret)
 }
 
-/// Returns the texts of the messages with a `message.sent` event.
+/// Asserts that all events are of type `message.sent`. Returns the texts of their messages.
 fn told(desk: &WriteFixture) -> Vec<Value> {
     let text = |event: Value| {
         assert_eq!(event["type"], "message.sent");
@@ -63,7 +65,7 @@ fn told(desk: &WriteFixture) -> Vec<Value> {
     desk.events().into_iter().map(text).collect()
 }
 
-/// Returns the id that the channel gave a message, according to an export.
+/// Returns the id that the bridge returned for a message, according to an export.
 fn external_id(desk: &WriteFixture, message: &str) -> Value {
     let export = desk.server.database.run(&["export", "--store", "shop"]);
     let found = export.lines().map(parsed).find(|line| line["kind"] == "message" && line["record"]["id"] == message);
@@ -85,7 +87,7 @@ fn bridges_are_managed_by_commands() {
     assert_eq!(bare, shown[0]);
     assert_eq!(made["createdAt"], made["updatedAt"]);
 
-    // Setting the same address again changes nothing; another address keeps the secret.
+    // Setting the bridge's present address again changes nothing. Setting another address keeps the secret.
     assert_eq!(set(&database, "acc-wa", URL, &[]), "");
     assert_eq!(listed(&database), shown);
     let moved = parsed(&set(&database, "acc-wa", "https://example.org/", &["--json"]));
@@ -94,7 +96,7 @@ fn bridges_are_managed_by_commands() {
     shown[1] = moved;
     assert_eq!(listed(&database), shown);
 
-    // An import that replaces the account keeps its bridge. Another store's account of the same id has no bridge.
+    // An import that replaces the account keeps its bridge. The account with the same id in another store has no bridge.
     let account = json!({"id": "acc-wa", "channel": "whatsapp", "name": "Another name", "status": "degraded", "userIds": [ANN]});
     let file = tempfile::NamedTempFile::new().expect("a temporary file");
     std::fs::write(file.path(), line("account", account).to_string()).expect("the file is written");
@@ -166,7 +168,7 @@ fn a_message_goes_over_the_bridge_of_its_account() {
     let endpoint = Endpoint::replying(named);
     let (desk, first) = bridged("acc-line", &endpoint.url(), PRIVATE);
     let second = desk.server.database.run(&of("rotate", "acc-line"));
-    // Contents that the simulator would refuse.
+    // The simulated channel would refuse this text. The bridge gets the message instead.
     let text = "สวัสดี \u{1F600} simulate:refuse";
     desk.text("conv-line", text).is(acknowledged());
     desk.text("conv-fb", "to another account").is(acknowledged());
@@ -275,7 +277,7 @@ fn a_message_of_a_killed_server_is_sent_again_with_the_same_id() {
     until("it is tried", || endpoint.seen().len() == 1);
     let WriteFixture { server, key, .. } = desk;
     let database = server.kill();
-    // Simulates an expired lease.
+    // Makes the lease of the killed server expire, so that the next server sends the message.
     database.sql("UPDATE outbound SET due_at = 1");
     endpoint.answers(None);
     let server = Server::start_with(database, BARE);

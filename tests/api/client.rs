@@ -1,5 +1,5 @@
-//! A small blocking HTTP client without a connection pool and without redirects. It sends requests exactly as a test builds them: headers
-//! may repeat and queries may be malformed, which HTTP libraries prevent.
+//! A small blocking HTTP client without a connection pool and without redirects. It sends requests exactly as a test builds them. HTTP
+//! client libraries prevent repeated headers and malformed queries, which some tests need.
 
 use std::{
     fmt::Write as _,
@@ -15,7 +15,7 @@ use crate::contract;
 /// The time-out of a response.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// One caller: a server, a key and the store that the key belongs to.
+/// A caller of the API: the address of a server, an API key, and the store that the key belongs to.
 #[derive(Clone, Debug)]
 pub struct Api {
     pub address: String,
@@ -24,17 +24,17 @@ pub struct Api {
 }
 
 impl Api {
-    /// Returns the same server without a key.
+    /// Returns a caller of the same server that sends no API key.
     pub fn anonymous(&self) -> Self {
         Self { key: None, ..self.clone() }
     }
 
-    /// Returns the same server and store with another key.
+    /// Returns a caller of the same server and store with another API key.
     pub fn with_key(&self, secret: &str) -> Self {
         Self { key: Some(secret.to_owned()), ..self.clone() }
     }
 
-    /// Returns a request to a path of the contract, given without `/v1`.
+    /// Returns a request to an operation of the contract. `path` is without the prefix `/v1`.
     pub fn call(&self, method: &str, path: &str) -> Call {
         self.raw(method, &format!("/v1{path}"))
     }
@@ -47,7 +47,7 @@ impl Api {
         self.call("POST", path).json(body)
     }
 
-    /// Returns a request to a path outside of the contract.
+    /// Returns a request to the whole path `path`, which may be outside of the contract.
     pub fn raw(&self, method: &str, path: &str) -> Call {
         let mut call = Call {
             api: self.clone(),
@@ -72,7 +72,7 @@ pub struct Call {
     pub method: String,
     /// The whole path, with its prefix.
     pub path: String,
-    /// Pieces of the query, encoded as they are sent.
+    /// The parts of the query string between the `&`, in the encoding in which they are sent.
     pub query: Vec<String>,
     pub headers: Vec<(String, String)>,
     pub body: Option<Vec<u8>>,
@@ -85,7 +85,7 @@ impl Call {
         self
     }
 
-    /// Adds a piece of the query, unchanged.
+    /// Adds `text` to the query string without encoding it.
     pub fn raw_query(mut self, text: &str) -> Self {
         self.query.push(text.to_owned());
         self
@@ -100,13 +100,13 @@ impl Call {
         self.header("content-type", "application/json").bytes(body.to_string().into_bytes())
     }
 
-    /// Sets a body without a content type.
+    /// Sets the body, and sets no content type.
     pub fn bytes(mut self, body: impl Into<Vec<u8>>) -> Self {
         self.body = Some(body.into());
         self
     }
 
-    /// Returns the request with a space appended to its body: other bytes with the same meaning.
+    /// Appends a space to the body: the JSON means the same, but the bytes differ. Returns the request.
     pub fn reworded(mut self) -> Self {
         self.body.iter_mut().for_each(|body| body.push(b' '));
         self
@@ -131,7 +131,8 @@ impl Call {
         text
     }
 
-    /// Sends the request. Asserts that request and response match the OpenAPI document, and that the response has the common envelope.
+    /// Sends the request. Asserts that request and response match the OpenAPI document, and that the response has the envelope of section
+    /// 2.1.
     #[track_caller]
     pub fn send(self) -> Answer {
         let answer = self.exchange();
@@ -139,7 +140,7 @@ impl Call {
         answer
     }
 
-    /// Sends the request. Asserts that request and response match the OpenAPI document, and nothing else.
+    /// Sends the request. Asserts that request and response match the OpenAPI document. Unlike [`Self::send`], does not check the envelope.
     #[track_caller]
     pub fn exchange(&self) -> Answer {
         match self.attempt() {
@@ -170,7 +171,8 @@ impl Call {
         head.push_str("\r\n");
         stream.write_all(head.as_bytes())?;
         if let Some(body) = &self.body {
-            // A server may respond to a body that is too large before it has read it. Then the response counts, not the write error.
+            // A server may respond to a body that is too large before it has read the body. Writing then fails, but the response can still
+            // be read. So write errors are ignored.
             let _ = if self.chunked {
                 let mut framed = format!("{:x}\r\n", body.len()).into_bytes();
                 framed.extend_from_slice(body);
@@ -204,7 +206,7 @@ pub struct Answer {
     pub headers: Vec<(String, String)>,
     /// The body, decompressed if it has a content encoding.
     pub text: String,
-    /// The bytes of the body as they arrived.
+    /// The number of bytes of the body as it arrived, before decompression.
     pub length: usize,
 }
 
@@ -251,7 +253,7 @@ impl Answer {
         self.body()["data"].clone()
     }
 
-    /// Asserts that `data` is exactly this.
+    /// Asserts that the response is a success whose `data` equals `expected`.
     #[track_caller]
     pub fn is(&self, expected: Value) {
         let found = self.ok();
@@ -264,7 +266,7 @@ impl Answer {
         );
     }
 
-    /// Returns the ids of a list, in its order.
+    /// Returns the ids of the records in the response, which must be a list, in the order of the list.
     #[track_caller]
     pub fn ids(&self) -> Vec<String> {
         let data = self.ok();
@@ -272,13 +274,13 @@ impl Answer {
         rows.iter().map(|row| row["id"].as_str().unwrap_or_default().to_owned()).collect()
     }
 
-    /// Asserts that the list holds exactly these ids, in this order.
+    /// Asserts that the response is a list of the records with exactly these ids, in this order.
     #[track_caller]
     pub fn lists(&self, expected: &[&str]) {
         assert_eq!(self.ids(), expected, "{}", self.request);
     }
 
-    /// Returns the record of a list that has this id.
+    /// Returns the record with this id from the response, which must be a list.
     #[track_caller]
     pub fn row(&self, id: &str) -> Value {
         let data = self.ok();
@@ -286,28 +288,28 @@ impl Answer {
         rows.iter().find(|row| row["id"] == id).cloned().unwrap_or_else(|| panic!("no {id} in the list\n{}", self.described()))
     }
 
-    /// Asserts a failure with this status; returns its message.
+    /// Asserts that the response has this status. Returns its error message.
     #[track_caller]
     pub fn fails(&self, status: u16) -> String {
         assert_eq!(self.status, status, "{}", self.described());
         self.body()["error"]["message"].as_str().unwrap_or_default().to_owned()
     }
 
-    /// Asserts a 400 whose message begins with this field in backticks.
+    /// Asserts that the response is a 400 whose error message begins with this property path in backticks.
     #[track_caller]
     pub fn refuses(&self, field: &str) {
         let message = self.fails(400);
         assert!(message.starts_with(&format!("`{field}`")), "the message should begin with `{field}`\n{}", self.described());
     }
 
-    /// Asserts a 404 whose message begins with this field in backticks.
+    /// Asserts that the response is a 404 whose error message begins with this property path in backticks.
     #[track_caller]
     pub fn misses(&self, field: &str) {
         let message = self.fails(404);
         assert!(message.starts_with(&format!("`{field}`: ")), "the message should begin with `{field}`\n{}", self.described());
     }
 
-    /// Asserts the refusal of an `expand` value.
+    /// Asserts that the response is a 400 that refuses a value of `expand`.
     #[track_caller]
     pub fn refuses_expand(&self) {
         let message = self.fails(400);

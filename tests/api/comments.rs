@@ -1,4 +1,4 @@
-//! GET /messages/internal-comments.
+//! Tests of GET /messages/internal-comments: the properties of a comment, the order of the list, and missing or unknown conversations.
 
 use serde_json::json;
 

@@ -1,17 +1,18 @@
-//! GET /contacts and POST /contacts/list.
+//! Tests of GET /contacts and POST /contacts/list: the properties of a contact, search, and the filters by time of update.
 
 use serde_json::{Value, json};
 
 use crate::{client::Answer, fixture::at, harness::one};
 
-/// Every contact, most recently updated first.
+/// The ids of all contacts of store `one`, most recently updated first.
 const ALL: [&str; 8] = ["con-tie-c", "con-tie-b", "con-tie-a", "con-busy", "con-min", "con-wide", "con-thai", "con-mia"];
 
 fn list(body: Value) -> Answer {
     one().post("/contacts/list", body).send()
 }
 
-/// Asserts the results of a search in any order: the order of relevance differs between the revisions.
+/// Asserts that a search finds exactly these contacts, in any order: revision A lists the newest contact first, revision B the most
+/// relevant one.
 #[track_caller]
 fn finds(search: &str, expected: &[&str]) {
     let answer = list(json!({"search": search}));
@@ -129,7 +130,7 @@ fn updates_are_bounded_below_inclusively_and_above_exclusively() {
 
 #[test]
 fn bounds_finer_than_a_millisecond_are_exact() {
-    // Instants that are less than a millisecond after the contact's own timestamp.
+    // Each bound is less than a millisecond after the timestamp of a contact.
     for finer in ["0001", "000001", "000000001", "000000000001"] {
         let behind = |day: &str| json!(at(&format!("{day}T00:00:00.{finer}")));
         list(json!({"updatedAfter": behind("05-05")})).lists(&ALL[..3]);

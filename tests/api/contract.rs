@@ -1,9 +1,10 @@
-//! Contract tests: check every request and response of the suite against the published OpenAPI documents. A response must match the
-//! document's schema for its operation and status. A request that succeeds must be one that the document allows. Every response must have
-//! the envelope of section 2.1, unless a test expects otherwise.
+//! Contract checks: compare every request and response of the suite with the published OpenAPI documents. A response must match the
+//! document's schema for its operation and status. A request that succeeds must be valid according to the document. Every response must
+//! have the envelope of section 2.1, unless a test expects otherwise.
 //!
-//! [`examples`] checks the examples of a document against it; [`property_paths`] names the properties of a document by path; [`seen`]
-//! records which of them occurred in a run; [`request`] checks requests against the document, and [`event_contract`] events.
+//! [`examples`] checks the examples of a document against its schemas. [`property_paths`] names the properties of a document by path.
+//! [`seen`] records which properties, responses and parameters occurred in a run. [`request`] checks requests against the document, and
+//! [`event_contract`] checks events.
 
 #[path = "contract/event_contract.rs"]
 pub mod event_contract;
@@ -35,15 +36,16 @@ const SETTINGS: &str = "/settings/v1";
 /// The revision of the contract, as it appears in file names.
 pub const REVISION: &str = if REV_A { "rev-a" } else { "rev-b" };
 
-/// The document as a server of this test run publishes it.
+/// An OpenAPI document, and the checks of requests and responses against it.
 pub struct Contract {
     pub document: Value,
-    /// The name of the document in the records of [`seen`].
+    /// The name of the document in the files that [`seen`] writes.
     name: &'static str,
     /// The path prefix of the document's operations.
     prefix: &'static str,
     operations: Vec<Operation>,
-    /// The component schemas in the dialect of the validator, for responses and for requests.
+    /// The component schemas converted into JSON Schema: first those for responses, which accept only listed properties, then those for
+    /// requests.
     components: [Value; 2],
     validators: Mutex<HashMap<String, Arc<Validator>>>,
 }
@@ -57,13 +59,13 @@ pub struct Operation {
     pub node: Value,
 }
 
-/// Returns the document of the contract, read once from the server of the first caller.
+/// Returns the checks against the OpenAPI document of the contract. The document is read once, from the server of the first caller.
 pub fn contract(api: &Api) -> &'static Contract {
     static CONTRACT: OnceLock<Contract> = OnceLock::new();
     CONTRACT.get_or_init(|| Contract::new(api.anonymous().raw("GET", "/openapi.json").exchange().body()))
 }
 
-/// Returns the document of the settings API, read once from the server of the first caller.
+/// Returns the checks against the OpenAPI document of the settings API. The document is read once, from the server of the first caller.
 pub fn settings(api: &Api) -> &'static Contract {
     static CONTRACT: OnceLock<Contract> = OnceLock::new();
     CONTRACT.get_or_init(|| Contract::of_settings(api.anonymous().raw("GET", "/settings/openapi.json").exchange().body()))
@@ -78,7 +80,7 @@ impl Contract {
         Self::under(SETTINGS, "settings", document)
     }
 
-    /// Creates the checks for a document with this `name`, for paths under `prefix`.
+    /// Creates the checks against a document with this `name`, for requests to paths that begin with `prefix`.
     pub fn under(prefix: &'static str, name: &'static str, document: Value) -> Self {
         let components = [true, false].map(|closed| {
             let mut components = document["components"].clone();
@@ -112,7 +114,7 @@ impl Contract {
         self.operations.iter().find(|operation| operation.method == method && operation.path == path)
     }
 
-    /// Returns the document's entry for a response with this status.
+    /// Returns what the document says about the operation's response with this status. Panics if the document does not list the status.
     #[track_caller]
     fn response<'a>(&'a self, operation: &'a Operation, status: u16) -> &'a Value {
         let response = operation.node["responses"].get(status.to_string());
@@ -166,7 +168,7 @@ impl Contract {
         }
     }
 
-    /// Checks a response against its entry in the document.
+    /// Checks the headers and the body of a response against what the document says about the operation's response with this status.
     #[track_caller]
     fn conforms(&self, operation: &Operation, call: &Call, answer: &Answer) {
         let response = self.response(operation, answer.status);
@@ -268,7 +270,7 @@ fn translate(schema: &mut Value, closed: bool) {
     }
 }
 
-/// Returns the document that describes a path, if there is one.
+/// Returns the checks against the document that describes a path: the settings API or the contract. `None` for all other paths.
 fn document_of(api: &Api, path: &str) -> Option<&'static Contract> {
     let below = |prefix: &str| path.strip_prefix(prefix).is_some_and(|rest| rest.starts_with('/'));
     if below(SETTINGS) { Some(settings(api)) } else { below("/v1").then(|| contract(api)) }
@@ -309,7 +311,8 @@ pub fn check(call: &Call, answer: &Answer) {
     assert_eq!(body["requestId"], request_id, "requestId and x-request-id\n{}", context());
     let received_at = if in_settings { is_timestamp } else { is_received_at };
     assert!(body["requestReceivedAt"].as_str().is_some_and(received_at), "requestReceivedAt\n{}", context());
-    // A caller that opens a session belongs to no store yet, except when its role is refused.
+    // A caller that opens a session or asks for a link belongs to no store yet, so `storeId` is empty. A session that is refused because of
+    // the user's role may name the store.
     let stranger = operation.is_some_and(|operation| operation.id == "sendLink" || (operation.id == "openSession" && answer.status != 200));
     let known = operation.is_some() && ![401, 405].contains(&answer.status) && !(stranger && body["storeId"] == "");
     assert_eq!(body["storeId"], if known { api.store.as_str() } else { "" }, "storeId\n{}", context());
@@ -317,13 +320,13 @@ pub fn check(call: &Call, answer: &Answer) {
         assert_eq!(body["error"]["statusCode"], answer.status, "statusCode\n{}", context());
         assert!(body["error"]["message"].as_str().is_some_and(|text| !text.is_empty()), "message\n{}", context());
     }
-    // The feed shows events as they were recorded, nulls included.
+    // The event feed shows events as they were recorded. They may contain null.
     if let Some(place) = null_in(&body["data"]).filter(|_| path != "/settings/v1/events") {
         panic!("{place} is null; an absent property is left out\n{}", context());
     }
 }
 
-/// Whether a text is a time of arrival in the revision's format.
+/// Whether a text has the revision's format of `requestReceivedAt`: a timestamp in revision A, milliseconds since 1970 in revision B.
 fn is_received_at(text: &str) -> bool {
     if REV_A { is_timestamp(text) } else { text.len() == 13 && text.bytes().all(|byte| byte.is_ascii_digit()) }
 }
@@ -335,7 +338,8 @@ pub fn is_timestamp(text: &str) -> bool {
         && text.bytes().zip(FORM).all(|(found, form)| if *form == b'0' { found.is_ascii_digit() } else { found == *form })
 }
 
-/// Returns the name of the first property that is null, except inside free-form values of the store, which may contain null.
+/// Returns the name of the first property that is null. Skips `metadata`, `components` and `value`: their content is free-form JSON of the
+/// store, which may contain null.
 fn null_in(value: &Value) -> Option<String> {
     match value {
         Value::Array(items) => items.iter().find_map(null_in),

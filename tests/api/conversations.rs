@@ -1,4 +1,4 @@
-//! GET /conversations.
+//! Tests of GET /conversations: the properties of a conversation, the order of a contact's conversations, and unknown ids.
 
 use serde_json::json;
 
@@ -58,7 +58,7 @@ fn one_conversation_is_a_page_of_one() {
 
 #[test]
 fn the_conversations_of_a_contact_come_by_their_last_message() {
-    // The conversation without messages is sorted by its creation.
+    // `conv-quiet` has no messages, so it is sorted by its time of creation.
     of_contact("con-mia").send().lists(&["conv-quiet", "conv-spam", "conv-mail", "conv-main"]);
     of_contact("con-busy").send().lists(&[
         "conv-tie-6",

@@ -1,13 +1,15 @@
 //! Coverage of the published OpenAPI documents: the share of their parts that occurred in a whole run of the suite. `tests/all.sh` gives
-//! each run a folder, `COUNTERPART_SEEN`. The tests record there which parts of the documents occurred ([`crate::contract`]). Afterwards
-//! `tests/all.sh` runs the test of this file, which adds up the records.
+//! each run a folder, `COUNTERPART_SEEN`. The tests record in this folder which parts of the documents occurred
+//! ([`crate::contract::seen`]). Afterwards `tests/all.sh` runs the test of this file, which compares the recorded parts with the parts of
+//! the documents. The kinds of parts are:
 //!
-//! - Operations: those that responded to a valid request with a documented success. Every operation must occur.
-//! - Answers: responses, as pairs of an operation and a documented status code.
-//! - Properties: those of the component schemas of responses (and of schemas within an operation), whichever operation they occurred in. A
-//!   property of two schemas counts twice.
-//! - Inputs: parameters and the properties of body schemas, in requests that succeeded.
-//! - Headers: those of responses and of deliveries. They are reported but not required: some occur only in a race.
+//! - Operations: an operation occurred if it responded to a valid request with a documented success. Every operation must occur.
+//! - Answers: the documented responses, each a pair of an operation and a status code.
+//! - Properties: the properties of response schemas. A property of a component schema counts once, in whichever operation it occurred. A
+//!   property that two schemas have counts twice.
+//! - Inputs: the parameters and the properties of request bodies. An input occurred if a request that succeeded contained it.
+//! - Headers: the headers of responses and of webhook deliveries. Headers that did not occur are reported, but do not fail the test: some
+//!   headers are sent only in a race.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -24,7 +26,7 @@ use crate::{
 /// The minimum coverage of responses, properties and inputs, in per cent.
 const MIN_COVERAGE: usize = 95;
 
-/// The parts of a document, by their kind.
+/// The parts of a document, grouped by kind ("operations", "answers", …), in the form in which the tests record them.
 type Promised = BTreeMap<&'static str, BTreeSet<String>>;
 
 fn documented_parts(contract: &Contract) -> Promised {
@@ -55,7 +57,8 @@ fn documented_parts(contract: &Contract) -> Promised {
     all
 }
 
-/// Returns the parts of the document of events. The resources in the events belong to the contract and are counted there.
+/// Returns the parts of the OpenAPI document of the events. The schemas of the records within events are also in the contract's document,
+/// where their properties are counted, so they are left out here.
 fn promised_events(contract: &Contract) -> Promised {
     let mut all = Promised::new();
     let resources = contract.document["components"]["schemas"].as_object().into_iter().flatten();
@@ -74,7 +77,7 @@ fn promised_events(contract: &Contract) -> Promised {
     all
 }
 
-/// Returns the lines that the processes of a run recorded.
+/// Returns the lines of all files in the folder of a run whose extension is `kind`.
 fn lines(kind: &str) -> Vec<String> {
     let folder = std::env::var_os("COUNTERPART_SEEN").expect("COUNTERPART_SEEN names the folder of a run");
     let files = std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", PathBuf::from(&folder).display()));

@@ -1,4 +1,4 @@
-//! The published document and its committed copies.
+//! Tests of the published OpenAPI documents: they equal the committed copies in `openapi/`, and are complete and consistent.
 
 use std::{collections::HashSet, path::PathBuf, process::Command};
 
@@ -10,7 +10,7 @@ use crate::{
     harness::{ALL_SCOPES, one},
 };
 
-/// One line of the committed list of routes.
+/// One line of the committed list of routes: an operation and the scope that it needs.
 #[derive(Clone, Debug)]
 pub struct Route {
     pub method: String,
@@ -23,7 +23,7 @@ fn committed(extension: &str) -> String {
     kept(&format!("{REVISION}.{extension}"))
 }
 
-/// Returns a committed document, by the name of its file.
+/// Returns the text of the file `name` in the folder `openapi`.
 pub fn kept(name: &str) -> String {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("openapi").join(name);
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
@@ -95,7 +95,7 @@ fn events_have_a_separate_document() {
     assert!(served.text == committed, "the served document differs from the committed one");
     let yaml = printed(&["--events", "--format", "yaml"]);
     assert!(yaml.contains("openapi: \"3.1.0\"") && yaml.contains("ticket.opened:"), "{yaml}");
-    // Keywords of OpenAPI 3.0 that a reader of 3.1 would ignore.
+    // The document is OpenAPI 3.1. It must not have these keywords of OpenAPI 3.0, which 3.1 does not define.
     for word in ["\"nullable\"", "\"exclusiveMinimum\": true", "\"exclusiveMaximum\": true", "\"example\":"] {
         assert!(!committed.contains(word), "{word}");
     }
@@ -183,7 +183,8 @@ fn every_operation_has_examples_that_its_schemas_allow() {
 
 #[test]
 fn no_object_of_the_document_names_a_key_twice() {
-    // A JSON parser keeps the last of two equal keys. So the document, parsed and written again, must have as many keys as before.
+    // A JSON parser keeps the last of two equal keys. So if an object had a key twice, the document would have fewer keys after it is
+    // parsed and written again.
     let text = committed("json");
     let read: Value = serde_json::from_str(&text).expect("the committed document is JSON");
     let keys = |text: &str| text.matches("\":").count();
@@ -288,7 +289,8 @@ fn inputs_are_described_as_they_are_validated() {
     assert_eq!((&revenue["type"], &revenue["minimum"]), (&"number".into(), &0.into()));
     let fields = schemas["TicketClosing"]["properties"]["ticketFields"]["description"].as_str().unwrap_or_default();
     assert!(fields.contains("`null` is refused"), "{fields}");
-    // `TicketFilters` is left out: a filter accepts an unknown id of any length, which matches nothing.
+    // Every id in an input schema has a documented maximum length. `TicketFilters` is left out: a filter accepts an id of any length, and
+    // an unknown id matches nothing.
     for (name, schema) in schemas.as_object().into_iter().flatten().filter(|(name, _)| name.as_str() != "TicketFilters") {
         let closed = schema["additionalProperties"] == false;
         for (property, schema) in schema["properties"].as_object().into_iter().flatten().filter(|_| closed) {

@@ -1,4 +1,4 @@
-//! HTTP features of documents and responses: ETags, compression, server addresses, and CORS.
+//! Tests of the HTTP features of published documents and of responses: ETags, gzip compression, the server address in a document, and CORS.
 
 use serde_json::json;
 
@@ -132,7 +132,7 @@ fn pages_of_a_configured_origin_may_call_the_contract() {
     assert!(preflight.header("access-control-allow-headers").is_some_and(|names| names.contains("x-api-key")));
     assert_eq!(preflight.header("access-control-allow-credentials"), None, "no cookie goes along");
 
-    // A page of an allowed origin can read failures, too.
+    // Browser pages of an allowed origin can read error responses, too.
     for (call, status) in [(api.get("/labels").query("searchTerm", "any"), 200), (api.anonymous().get("/labels"), 401)] {
         let answer = call.header("origin", "http://localhost:3000").exchange();
         assert_eq!((answer.status, answer.header("access-control-allow-origin")), (status, Some("http://localhost:3000")));
@@ -142,7 +142,8 @@ fn pages_of_a_configured_origin_may_call_the_contract() {
         let refused = asked(path, origin);
         assert_eq!((refused.status, refused.header("access-control-allow-origin")), (405, None), "{path} {origin}");
     }
-    // A request from another origin succeeds as usual, but its page cannot read the response.
+    // A request from another origin succeeds as usual. The response has no `access-control-allow-origin`, so the browser does not let the
+    // page read it.
     let other = api.get("/labels").query("searchTerm", "any").header("origin", "https://evil.example.com").exchange();
     assert_eq!((other.status, other.header("access-control-allow-origin"), other.header("vary")), (200, None, Some("origin")));
     // CORS is off by default.

@@ -1,5 +1,5 @@
-//! Early responses: responses that are sent before the request body has arrived. The connection stays usable, or the response announces
-//! that it closes.
+//! Tests of early responses, which a server sends before the request body has arrived. Either the connection can be used for further
+//! requests, or the response announces that the server closes the connection.
 
 use std::{
     io::{ErrorKind, Read, Write},
@@ -12,10 +12,10 @@ use serde_json::json;
 
 use crate::{harness::world, settings::SettingsFixture};
 
-/// The delay between the head of a request and its body.
+/// The pause between sending the head of a request and sending its body.
 const BODY_DELAY: Duration = Duration::from_millis(20);
 
-/// A persistent connection.
+/// A persistent HTTP/1.1 connection, on which a test writes the bytes of several requests itself.
 struct PersistentConnection(TcpStream);
 
 /// The status of a response, and whether the server closes the connection after it.
@@ -36,7 +36,7 @@ impl PersistentConnection {
         self.0.write_all(bytes).expect("the server reads");
     }
 
-    /// Reads the next response that is not a 1xx. `None`: the connection ended.
+    /// Reads the next response. Returns `None` if the server closed the connection instead.
     fn answer(&mut self) -> Option<ResponseOutcome> {
         let mut bytes = Vec::new();
         let head = loop {
@@ -59,14 +59,15 @@ impl PersistentConnection {
         Some(ResponseOutcome { status, closes: header("connection:") == Some("close") })
     }
 
-    /// Sends a further request on the connection. Returns whether it is answered.
+    /// Sends another request on the connection. Returns whether the response is a 200 after which the connection stays open.
     fn goes_on(&mut self) -> bool {
         let get = format!("GET /v1/teams HTTP/1.1\r\nhost: x\r\nx-api-key: {}\r\n\r\n", world().one.key.as_deref().unwrap_or_default());
         self.0.write_all(get.as_bytes()).is_ok() && self.answer() == Some(ResponseOutcome { status: 200, closes: false })
     }
 }
 
-/// Returns the heads of requests that are refused before their bodies arrive, with the status of the response.
+/// Returns the heads (request line and headers) of requests that the server refuses before their bodies arrive, each with the status of the
+/// response.
 fn early() -> Vec<(String, u16)> {
     let unscoped = world().server.api("one", &["teams:read"]).key.unwrap_or_default();
     let head = |line: &str, key: &str| format!("{line} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\nx-api-key: {key}\r\n");
@@ -128,7 +129,7 @@ fn an_answer_that_ends_its_connection_announces_that_and_can_be_read() {
     for (head, status) in early() {
         let mut connection = PersistentConnection::open();
         connection.send(format!("{head}content-length: {ENDLESS}\r\n\r\n").as_bytes());
-        // Body bytes that are sent before the response is read do not destroy the response.
+        // The client sends body bytes before it reads the response. The response must still arrive.
         connection.send(&vec![b' '; 1024 * 1024]);
         assert_eq!(connection.answer(), Some(ResponseOutcome { status, closes: true }), "{head}");
         drop(connection);

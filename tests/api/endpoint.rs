@@ -1,4 +1,5 @@
-//! Test endpoint: receives the deliveries of a server on this machine, and checks their signatures according to Standard Webhooks.
+//! Test endpoint: an HTTP server that receives the deliveries to webhooks and bridges, and checks their signatures according to Standard
+//! Webhooks.
 
 use std::{
     collections::HashMap,
@@ -21,7 +22,7 @@ use crate::{contract::event_contract, harness::Settings};
 /// How long a test waits for a delivery.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Settings of a server that delivers to endpoints on this machine and simulates channels.
+/// Settings of a server that may deliver to endpoints on this machine and simulates every channel.
 pub const PRIVATE: Settings<'static> = &[("COUNTERPART_SIMULATE_CHANNELS", "true"), ("COUNTERPART_ALLOW_PRIVATE_TARGETS", "true")];
 
 /// A request that an endpoint received.
@@ -36,7 +37,7 @@ impl ReceivedDelivery {
         &self.headers["webhook-id"]
     }
 
-    /// Whether one of the signatures was created with this secret, according to Standard Webhooks.
+    /// Whether one of the signatures in the header `webhook-signature` was created with this secret, according to Standard Webhooks.
     pub fn is_signed_by(&self, secret: &str) -> bool {
         let key = BASE64.decode(secret.strip_prefix("whsec_").expect("a secret's form")).expect("a secret's form");
         let mut mac = Hmac::<Sha256>::new_from_slice(&key).expect("any length");
@@ -46,7 +47,7 @@ impl ReceivedDelivery {
     }
 }
 
-/// The status line and the body of a response.
+/// Makes the response to a delivery: its status line and its body.
 pub type Reply = fn(&ReceivedDelivery) -> (&'static str, String);
 
 /// A local endpoint that responds with 200, unless the test sets another response or delays responses.
@@ -55,10 +56,10 @@ pub struct Endpoint {
     pub port: u16,
     pub connections: Arc<AtomicUsize>,
     seen: Arc<Mutex<Vec<ReceivedDelivery>>>,
-    /// The number of responses that may still be sent. `None`: no limit.
+    /// The number of responses that the endpoint may still send. At 0 it receives deliveries but does not respond. `None`: no limit.
     answers: Arc<(Mutex<Option<usize>>, Condvar)>,
     reply: Arc<Mutex<Reply>>,
-    /// The faults of deliveries that do not match the document of events.
+    /// The errors of deliveries that do not match the OpenAPI document of the events.
     faults: Arc<Mutex<Vec<String>>>,
 }
 
@@ -77,7 +78,7 @@ impl Endpoint {
             reply: Arc::new(Mutex::new(reply)),
             faults: Arc::default(),
         };
-        // A host name of this machine may resolve to its IPv6 address.
+        // The endpoint also listens on the IPv6 loopback address, to which `localhost` may resolve.
         let six = TcpListener::bind(("::1", endpoint.port)).ok();
         for listener in [Some(listener), six].into_iter().flatten() {
             let server = endpoint.clone();
@@ -123,7 +124,7 @@ impl Endpoint {
         stream.write_all(answer.as_bytes()).ok()
     }
 
-    /// Allows this many more responses. `None`: no limit.
+    /// Lets the endpoint send this many more responses. `None`: no limit.
     pub fn answers(&self, most: Option<usize>) {
         *self.answers.0.lock().expect("not poisoned") = most;
         self.answers.1.notify_all();
@@ -138,7 +139,7 @@ impl Endpoint {
         self.seen.lock().expect("not poisoned").clone()
     }
 
-    /// Returns how often each event was delivered.
+    /// Returns the number of deliveries of each event, by the id of the event.
     pub fn times(&self) -> HashMap<String, usize> {
         let mut times = HashMap::new();
         for seen in self.seen() {

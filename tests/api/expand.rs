@@ -1,4 +1,5 @@
-//! `expand` (section 4.5): what it replaces, what it adds, what it leaves alone and what it refuses.
+//! Tests of the parameter `expand` (section 4.5): which ids it replaces by objects, which objects it adds, which ids stay, and which values
+//! are refused.
 
 use serde_json::{Value, json};
 
@@ -36,7 +37,7 @@ fn expandable() -> Vec<(Call, &'static [&'static str])> {
     ]
 }
 
-/// Operations that are not in the contract's table of `expand`.
+/// Returns requests to operations that the contract's table of `expand` does not list.
 fn unexpandable() -> Vec<Call> {
     let mut calls = vec![
         one().get("/contacts").query("contactId", "con-mia"),

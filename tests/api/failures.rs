@@ -1,4 +1,5 @@
-//! Internal failures: every operation responds as documented, and does not reveal the cause.
+//! Tests of failures that every operation must report as documented: a damaged or unreachable database, unusable bodies, and rate limits.
+//! An error message does not reveal internal details.
 
 use serde_json::json;
 
@@ -8,7 +9,7 @@ use crate::{
     settings::SettingsFixture,
 };
 
-/// Returns each operation of the contract and of the settings API, and a request to it with a credential and nothing else.
+/// Returns each operation of the contract and of the settings API, with a request that has a credential but neither parameters nor a body.
 fn everything(plane: &SettingsFixture) -> Vec<(contract::Operation, Call)> {
     let contract = contract::contract(&plane.desk.api).operations().into_iter();
     let contract = contract.map(|operation| (plane.desk.api.call(&operation.method, &operation.path), operation));
@@ -20,7 +21,7 @@ fn everything(plane: &SettingsFixture) -> Vec<(contract::Operation, Call)> {
     contract.chain(settings).map(|(call, operation)| (operation, call)).collect()
 }
 
-/// Returns the requests that need the database: all except `sendLink`, which only adds to a queue.
+/// Returns the requests of [`everything`] that need the database: all except `sendLink`, which only adds an e-mail to a queue in memory.
 fn on_the_database(plane: &SettingsFixture) -> impl Iterator<Item = Call> {
     everything(plane).into_iter().filter(|(operation, _)| operation.id != "sendLink").map(|(_, call)| call)
 }
@@ -45,7 +46,7 @@ fn every_operation_reports_a_database_without_its_tables() {
         answer.fails(503);
         assert!(answer.header("retry-after").is_some(), "{}", answer.described());
     }
-    // A statement that fails for a reason that the server does not know.
+    // Replaces the tables by views whose queries fail with an error that the server does not expect.
     let fails = if plane.desk.server.database.postgres.is_some() { "1 / 0 = 0" } else { "json_extract('{', '$.a') = 1" };
     for table in ["api_keys", "grants"] {
         plane.desk.server.database.sql(&format!("CREATE VIEW {table} AS SELECT * FROM lost_{table} WHERE {fails}"));
@@ -62,7 +63,8 @@ fn every_operation_reports_a_database_without_its_tables() {
     plane.get("/keys").send().ok();
 }
 
-/// An embedded database cannot refuse connections. The tests of imports cover the responses while it is busy.
+/// On SQLite this test does nothing, since an embedded database cannot refuse connections. The tests of imports cover the responses while a
+/// SQLite database is busy.
 #[test]
 fn every_operation_reports_a_database_that_refuses_connections() {
     let plane = SettingsFixture::open();
@@ -99,7 +101,7 @@ fn every_operation_answers_429_above_the_rate_limit() {
     let plane = SettingsFixture::with(&[("COUNTERPART_RATE_LIMIT", "1/s")]);
     for operation in contract::contract(&plane.desk.api).operations() {
         let call = plane.desk.api.call(&operation.method, &operation.path);
-        // One request succeeds, and the next reaches the limit within the same second.
+        // The limit is one request a second. One of several requests in a row exceeds it.
         let refused = (0..8).map(|_| call.exchange()).find(|answer| answer.status == 429);
         let refused = refused.unwrap_or_else(|| panic!("no limit: {call:?}"));
         assert!(refused.header("retry-after").is_some(), "{}", refused.described());

@@ -1,7 +1,7 @@
-//! Fair scheduling between stores: each store may run only a few unbounded statements at a time, so that the statements of another store do
-//! not have to wait for them. A statement is unbounded if the keys in its condition do not limit the number of rows that it reads.
+//! Tests of fair scheduling between stores: each store may run only a few unbounded statements at a time, so that statements of other
+//! stores still get a connection. A statement is unbounded if no indexed condition limits the number of rows that it reads.
 //!
-//! This is tested on PostgreSQL only, where a table can be locked so that readers wait.
+//! The test runs on PostgreSQL only, where a table can be locked so that readers wait.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -17,16 +17,15 @@ use crate::{
     harness::{ALL_SCOPES, Server},
 };
 
-/// Returns a filter that matches nothing. No key limits the rows that its statement reads, so the statement counts towards the share of its
-/// store.
+/// Returns a filter of the ticket list that matches nothing. Its statement is unbounded, so it counts towards the limit of its store.
 fn filter() -> serde_json::Value {
     json!({"assigneeUserIds": [STRANGER]})
 }
 
-/// The number of requests of one store that wait for the table. The server has six connections for lists.
+/// The number of concurrent list requests of store `one`. The server has six database connections for lists.
 const REQUESTS: usize = 8;
 
-/// The number of these requests that run at a time.
+/// The number of these requests whose statements may run at the same time.
 const SHARE: usize = 3;
 
 #[test]
@@ -36,8 +35,8 @@ fn a_stores_lists_leave_connections_for_another_stores() {
         return;
     }
     let (one, two) = (server.api("one", &ALL_SCOPES), server.api("two", &ALL_SCOPES));
-    // Until a store has had its first response, the server expects slow statements and runs one request of the store at a time. So the test
-    // first sends one request.
+    // Before the first response to a store, the server assumes that its statements are slow and runs only one at a time. So the test first
+    // sends one request.
     one.post("/tickets/list", filter()).send().ok();
     let mut psql = Command::new("psql")
         .args(["--no-psqlrc", "--quiet", &server.database.url])
@@ -66,7 +65,7 @@ fn a_stores_lists_leave_connections_for_another_stores() {
         assert!(Instant::now() < until, "{} requests wait for the table", waiting());
         thread::sleep(Duration::from_millis(10));
     }
-    // If further requests could run, they would reach the table during this pause.
+    // If the server ran more than `SHARE` requests, their statements would wait for the table lock by the end of this pause.
     thread::sleep(Duration::from_millis(300));
     assert_eq!(waiting(), SHARE);
     two.get("/labels").query("searchTerm", "any").send().ok();

@@ -1,5 +1,5 @@
-//! Fuzz tests with a fixed seed: hundreds of malformed requests, the same in every run. Each gets a documented status. None causes an
-//! internal failure, and the server keeps running.
+//! Fuzz tests with a fixed seed: hundreds of malformed requests, the same in every run. Every request gets a documented status, no request
+//! causes an internal failure, and the server keeps running.
 
 use serde_json::{Value, json};
 
@@ -28,7 +28,7 @@ impl SeededRandom {
     }
 }
 
-/// Query parameters of all operations, and some that no operation has.
+/// The names of query parameters from which requests are built: those of all operations, and some that no operation has.
 const PARAMETERS: [&str; 16] = [
     "ticketId",
     "conversationId",
@@ -48,7 +48,7 @@ const PARAMETERS: [&str; 16] = [
     "query",
 ];
 
-/// Pieces of a query, encoded as they are sent.
+/// The values of query parameters from which requests are built, in the encoding in which they are sent.
 const VALUES: [&str; 34] = [
     "",
     "0",
@@ -86,7 +86,7 @@ const VALUES: [&str; 34] = [
     "[]",
 ];
 
-/// Property names of all bodies, and some that no body has.
+/// The property names from which bodies are built: those of all request bodies, and some that no body has.
 const PROPERTIES: [&str; 22] = [
     "statuses",
     "conversationId",
@@ -161,7 +161,7 @@ fn object(dice: &mut SeededRandom, depth: usize) -> Value {
     (0..dice.roll(5)).map(|_| (dice.pick(&PROPERTIES).to_owned(), value(dice, depth))).collect()
 }
 
-/// Returns a body: often JSON with the outline of a valid body, at times broken JSON.
+/// Returns a random request body: often JSON with the outline of a valid body, sometimes broken JSON.
 fn body(dice: &mut SeededRandom) -> Vec<u8> {
     let mut bytes = match dice.roll(4) {
         0 => value(dice, 4),

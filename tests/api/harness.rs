@@ -1,5 +1,5 @@
-//! Test harness: starts the servers under test. Each is the built binary on a separate database: a SQLite file, or a fresh PostgreSQL
-//! database when `COUNTERPART_TEST_POSTGRES` names a server.
+//! Test harness: starts the servers under test. Each server is the built binary on a separate database: a SQLite file, or a new PostgreSQL
+//! database if `COUNTERPART_TEST_POSTGRES` names a PostgreSQL server.
 
 use std::{
     collections::HashMap,
@@ -20,7 +20,7 @@ use crate::{client::Api, contract::event_contract, fixture};
 
 pub const BINARY: &str = env!("CARGO_BIN_EXE_counterpart");
 
-/// Every scope there is.
+/// Every scope that an API key can have.
 pub const ALL_SCOPES: [&str; 16] = [
     "tickets:read",
     "tickets:write",
@@ -43,21 +43,21 @@ pub const ALL_SCOPES: [&str; 16] = [
 /// A database that is removed when this value is dropped.
 pub struct Database {
     pub url: String,
-    /// The binary that uses it.
+    /// The path of the `counterpart` binary that runs on this database.
     binary: String,
     home: tempfile::TempDir,
-    /// The address of the PostgreSQL server itself, and the database's name there.
+    /// On PostgreSQL: the address of the PostgreSQL server, and the name of this database on it.
     pub postgres: Option<(String, String)>,
 }
 
 impl Database {
-    /// Creates a database with the schema and no data.
+    /// Creates a migrated database without data.
     pub fn fresh() -> Self {
         Self::with(&[])
     }
 
-    /// Creates a database with these stores: a copy of a template database, which is migrated and filled once, since many tests need the
-    /// same stores.
+    /// Creates a database with these stores, given as ids with import lines. Many tests need the same stores. So the function migrates and
+    /// fills one template database for each set of stores, and copies it.
     pub fn with(stores: &[(&str, Vec<Value>)]) -> Self {
         static TEMPLATES: OnceLock<Mutex<HashMap<String, Arc<OnceLock<Template>>>>> = OnceLock::new();
         let content = stores.iter().map(|(id, lines)| format!("{id}: {}\n", Value::from(lines.clone()))).collect();
@@ -65,7 +65,7 @@ impl Database {
         let template = template.get_or_init(|| Template::new(stores));
         let Some((admin, original)) = &template.database.postgres else { return template.database.copied(BINARY) };
         let name = free_name();
-        // Faster than the default strategy, which writes every page of the copy to the WAL.
+        // `file_copy` is faster than the default strategy, which writes every page of the copy to the WAL.
         execute(admin, &format!("create database {name} template {original} strategy file_copy"));
         Self::on(admin, name)
     }
@@ -78,18 +78,18 @@ impl Database {
         database
     }
 
-    /// Returns the database of a SQLite file that this binary will create.
+    /// Returns a SQLite database in a new folder. The file does not exist yet: the first command of this binary creates it.
     pub fn of(binary: &str) -> Self {
         let home = tempfile::tempdir().expect("a directory for temporary files");
         let url = format!("sqlite://{}", home.path().join("counterpart.db").display());
         Self { url, binary: binary.to_owned(), home, postgres: None }
     }
 
-    /// Copies a SQLite file that no process has open, for another binary.
+    /// Copies a SQLite file that no process has open. Returns the copy, on which another binary runs.
     #[allow(dead_code, reason = "not every test binary copies")]
     pub fn copied(&self, binary: &str) -> Self {
         let copy = Self::of(binary);
-        // A binary from before the encryption of secrets has created no key file.
+        // A binary that is older than the encryption of secrets has created no key file.
         for name in ["counterpart.db", "counterpart.db.key"].iter().filter(|name| self.home.path().join(name).exists()) {
             std::fs::copy(self.home.path().join(name), copy.home.path().join(name)).expect("the file is copied");
         }
@@ -102,7 +102,7 @@ impl Database {
         self.run_with(&[], arguments)
     }
 
-    /// Like [`Self::run`], with settings in the environment.
+    /// Like [`Self::run`], with additional environment variables.
     #[track_caller]
     pub fn run_with(&self, settings: Settings<'_>, arguments: &[&str]) -> String {
         let output = self.outcome(settings, arguments);
@@ -120,7 +120,7 @@ impl Database {
         self.fails_with(&[], arguments)
     }
 
-    /// Like [`Self::fails`], with settings in the environment.
+    /// Like [`Self::fails`], with additional environment variables.
     #[track_caller]
     pub fn fails_with(&self, settings: Settings<'_>, arguments: &[&str]) -> String {
         let output = self.outcome(settings, arguments);
@@ -131,7 +131,8 @@ impl Database {
     fn outcome(&self, settings: Settings<'_>, arguments: &[&str]) -> std::process::Output {
         self.command()
             .args(arguments)
-            // Permits deliveries to this machine, where the endpoints of tests are. For servers this is set when they start.
+            // Permits deliveries to this machine, where the endpoints of tests are. Servers get this setting only from the tests that need
+            // it.
             .env("COUNTERPART_ALLOW_PRIVATE_TARGETS", "true")
             .envs(settings.iter().copied())
             .stdin(Stdio::null())
@@ -139,9 +140,9 @@ impl Database {
             .unwrap_or_else(|error| panic!("{} does not start: {error}", self.binary))
     }
 
-    /// Returns the program on this database, without arguments.
+    /// Returns a command that runs the binary on this database, still without arguments.
     pub fn command(&self) -> Command {
-        // Runs the program with a umask of 0: its files must be readable only by their owner, whatever the umask of the environment.
+        // Runs the program with a umask of 0, since the program itself must make its files readable only by their owner.
         let mut command = Command::new("sh");
         command
             .args(["-c", "umask 0 && exec \"$@\"", "sh", &self.binary])
@@ -166,7 +167,7 @@ impl Database {
         self.run(&["import", "--store", id, &file.to_string_lossy()]);
     }
 
-    /// Creates an API key; returns its id and its secret.
+    /// Creates an API key with the command `key create`. Returns its store, id and secret.
     #[track_caller]
     pub fn key(&self, store: &str, scopes: &[&str]) -> Key {
         let printed = self.run(&["key", "create", "--store", store, "--name", "Test", "--scopes", &scopes.join(","), "--json"]);
@@ -175,13 +176,13 @@ impl Database {
         Key { store: store.to_owned(), id: text("id"), secret: text("secret") }
     }
 
-    /// Returns the folder with the SQLite file, its key and the log of its servers.
+    /// Returns the folder with the SQLite file, the key file of its encrypted secrets, and the log of its servers.
     #[allow(dead_code, reason = "not every test binary looks there")]
     pub fn folder(&self) -> &std::path::Path {
         self.home.path()
     }
 
-    /// Returns the folder in which its servers keep their search indexes.
+    /// Returns the folder in which the servers on this database keep their search indexes.
     pub fn index_folder(&self) -> PathBuf {
         self.home.path().join("index")
     }
@@ -190,19 +191,19 @@ impl Database {
         self.home.path().join("index2").display().to_string()
     }
 
-    /// Returns the address of this database on the standby.
+    /// Returns the address of this database on the standby that `COUNTERPART_TEST_STANDBY` names, if it is set.
     fn standby(&self) -> Option<String> {
         let (_, name) = self.postgres.as_ref()?;
         let standby = std::env::var_os("COUNTERPART_TEST_STANDBY")?;
         Some(on_database(&standby.to_string_lossy(), name))
     }
 
-    /// Changes the database directly, for states that otherwise need time to pass.
+    /// Executes a statement on the database directly, for states that the API reaches only after some time or not at all.
     pub fn sql(&self, statement: &str) {
         execute(&self.url, statement);
     }
 
-    /// Makes PostgreSQL refuse connections to the database, or accept them again; `false` on SQLite.
+    /// Makes PostgreSQL refuse connections to the database, or accept them again. On SQLite, does nothing and returns false.
     pub fn lets_in(&self, everybody: bool) -> bool {
         let Some((admin, name)) = &self.postgres else { return false };
         execute(admin, &format!("alter database {name} with allow_connections {everybody}"));
@@ -212,7 +213,8 @@ impl Database {
         true
     }
 
-    /// Runs a query. Returns its first column, which must be text. Used for values that no API response contains.
+    /// Runs a query on the database. Returns the first column of its rows, which must be text. Used for values that no API response
+    /// contains.
     pub fn ask(&self, query: &str) -> Vec<String> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         let found = runtime.block_on(async {
@@ -233,8 +235,8 @@ impl Drop for Database {
     }
 }
 
-/// A database that tests copy. The value is in a static, which is not dropped when the test process ends. So a shell waits for that end and
-/// removes the database.
+/// A database that tests copy. The value is in a static variable, which Rust does not drop when the test process ends. So a shell waits
+/// until the process ends and then removes the database.
 struct Template {
     database: Database,
     _shell: Child,
@@ -270,13 +272,13 @@ impl Template {
     }
 }
 
-/// Returns a name that no database of the PostgreSQL server has.
+/// Returns a new name for a PostgreSQL database, made of the process id and a counter.
 fn free_name() -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     format!("counterpart_{}_{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// Executes a statement on a database.
+/// Connects to a database and executes a statement.
 fn execute(url: &str, statement: &str) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async {
@@ -286,7 +288,7 @@ fn execute(url: &str, statement: &str) {
     });
 }
 
-/// Returns the address of another database on the server of `url`.
+/// Returns the address of the database `name` on the server of `url`.
 fn on_database(url: &str, name: &str) -> String {
     let (address, options) = url.split_once('?').map_or((url, None), |(address, options)| (address, Some(options)));
     let start = address.find("://").map_or(0, |at| at + 3);
@@ -294,7 +296,7 @@ fn on_database(url: &str, name: &str) -> String {
     format!("{server}/{name}{}", options.map(|options| format!("?{options}")).unwrap_or_default())
 }
 
-/// The parts of a key that its creator sees.
+/// An API key: its store, its id and its secret.
 #[derive(Clone, Debug)]
 pub struct Key {
     pub store: String,
@@ -302,8 +304,8 @@ pub struct Key {
     pub secret: String,
 }
 
-/// A running server. The server stops when this value is dropped, and also when the test process ends in any way: a shell, the warden, runs
-/// between the two processes and stops the server by its process id once the standard input of the warden closes.
+/// A running server. The server stops when this value is dropped, and also when the test process ends in any way: a shell, the "warden",
+/// starts the server. The warden stops the server once its own standard input closes, which happens when the test process ends.
 pub struct Server {
     // Fields are dropped in their order: the process must end before its database is removed.
     process: Process,
@@ -314,7 +316,7 @@ pub struct Server {
     pub address: String,
 }
 
-/// Settings of a server other than its database, passed as environment variables.
+/// Environment variables with the settings of a server, except the address of its database.
 pub type Settings<'a> = &'a [(&'a str, &'a str)];
 
 /// Settings that simulate every channel.
@@ -325,7 +327,7 @@ pub struct Process {
     pid: String,
     warden: Child,
     leash: Option<ChildStdin>,
-    /// The line that the warden gets at the end: `keep`, unless it should remove the server's data.
+    /// The line that is written to the warden's standard input at the end: `keep`, or empty if the warden should remove the server's data.
     order: &'static [u8],
     _stdout: BufReader<ChildStdout>,
 }
@@ -364,7 +366,7 @@ impl Server {
         Self { address: in_turns([process.address.clone(), second.address.clone()]), process, second: Some(second), database }
     }
 
-    /// Returns the log of the server so far.
+    /// Returns what the servers on this database have logged so far.
     #[allow(dead_code, reason = "not every test binary reads it")]
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.database.folder().join("server.log")).expect("the log")
@@ -375,7 +377,7 @@ impl Server {
         Process::start(&self.database, settings, b"keep\n")
     }
 
-    /// Kills the process with SIGKILL. Returns its database.
+    /// Kills the server with SIGKILL. Returns its database.
     #[allow(dead_code, reason = "not every test binary kills")]
     pub fn kill(mut self) -> Database {
         self.process.order = b"keep\n";
@@ -392,7 +394,7 @@ impl Server {
         Self::start(Database::with(stores))
     }
 
-    /// Creates an API key with these scopes. Returns a caller with it.
+    /// Creates an API key with these scopes. Returns a caller that uses the key.
     #[track_caller]
     pub fn api(&self, store: &str, scopes: &[&str]) -> Api {
         self.api_of(&self.database.key(store, scopes))
@@ -403,13 +405,14 @@ impl Server {
     }
 }
 
-/// Starts a proxy that distributes connections to these servers in turn. Returns its address.
+/// Starts a proxy that forwards connections to the two servers alternately. Returns the proxy's address.
 fn in_turns(addresses: [String; 2]) -> String {
     let proxy = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = proxy.local_addr().expect("an address").to_string();
     std::thread::spawn(move || {
         for (caller, address) in proxy.incoming().flatten().zip(addresses.iter().cycle()) {
-            // A killed server accepts nothing; its caller's connection ends, as it would without a proxy.
+            // A killed server accepts no connection. The proxy then closes the caller's connection, as the caller would see it without a
+            // proxy.
             let Ok(server) = TcpStream::connect(address) else { continue };
             for (from, to) in [(&caller, &server), (&server, &caller)] {
                 let (mut from, mut to) = (from.try_clone().expect("a socket"), to.try_clone().expect("a socket"));
@@ -483,7 +486,7 @@ impl Drop for Process {
     }
 }
 
-/// The server that all tests that only read share, and a caller for each of its two stores.
+/// The server that all read-only tests share, and a caller for each of its two stores.
 pub struct World {
     pub server: Server,
     pub one: Api,
@@ -499,7 +502,7 @@ pub fn world() -> &'static World {
     })
 }
 
-/// Returns the caller of store `one` on the shared server, which most tests use.
+/// Returns the caller of store `one` on the shared server. Most tests use this caller.
 pub fn one() -> &'static Api {
     &world().one
 }

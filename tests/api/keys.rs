@@ -1,11 +1,12 @@
-//! Authentication by API key (sections 3.2 and 5): a change of a key takes effect in a running server at once.
+//! Tests of authentication by API key (sections 3.2 and 5): which keys are refused, and that a change of a key takes effect in a running
+//! server at once.
 
 use crate::{
     client::Api,
     harness::{ALL_SCOPES, Key, Server, one, world},
 };
 
-/// Asserts the status of a request with this API key.
+/// Sends a request with this API key. Asserts the status of the response.
 #[track_caller]
 fn answers(api: &Api, secret: &str, status: u16) {
     let answer = api.with_key(secret).get("/labels").send();
@@ -17,7 +18,7 @@ fn manage(server: &Server, action: &str, key: &Key, more: &[&str]) -> String {
     server.database.run(&arguments)
 }
 
-/// Creates a key on the shared server. Each test creates a separate key and changes it.
+/// Creates an API key on the shared server, for a test that changes the key. Returns the server, the key and a caller that uses the key.
 fn fresh() -> (&'static Server, Key, Api) {
     let server = &world().server;
     let key = server.database.key("one", &["labels:read"]);

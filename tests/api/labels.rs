@@ -1,10 +1,10 @@
-//! GET /labels.
+//! Tests of GET /labels: the order of the list, and the search by name.
 
 use serde_json::json;
 
 use crate::{client::Answer, harness::one};
 
-/// Every label, most recently updated first.
+/// The ids of all labels of store `one`, most recently updated first.
 const ALL: [&str; 7] = ["lab-percent", "lab-tie-b", "lab-tie-a", "lab-viet", "lab-wide", "lab-late", "lab-vip"];
 
 fn search(term: &str) -> Answer {

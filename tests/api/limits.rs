@@ -1,4 +1,5 @@
-//! Limits that are not in the contract: lengths of texts, requests per second, webhooks and keys of a store.
+//! Tests of limits that are not in the contract: lengths of texts, requests per second, the numbers of webhooks and keys of a store, and
+//! the size of unread responses.
 
 use std::time::{Duration, Instant};
 
@@ -15,7 +16,7 @@ use crate::{
 const KIB: usize = 1024;
 const MOST: usize = 64 * KIB;
 
-/// Returns a text of this many bytes, and a third as many characters.
+/// Returns a text of this many bytes, mostly of Thai letters with three bytes each.
 fn thai(bytes: usize) -> String {
     "ก".repeat(bytes / 3) + &"x".repeat(bytes % 3)
 }
@@ -60,7 +61,7 @@ fn a_text_that_is_sent_has_a_limit_where_the_contract_gives_none() {
     mail(json!({"subject": thai(MOST), "text": thai(500 * KIB), "html": thai(300 * KIB)})).ok();
     mail(json!({"subject": thai(MOST + 1)})).refuses("body.subject");
     mail(json!({"cc": [{"email": "a@example.com", "name": thai(MOST + 1)}]})).refuses("body.cc[0].name");
-    // The template uses the first value twice.
+    // The template `tpl-pair` contains its first variable twice, so the message has more than twice this many bytes.
     let template = |bytes: usize| {
         let variables = json!([thai(bytes), "x"]);
         desk.post("/messages/template", json!({"conversationId": "conv-wa", "templateId": "tpl-pair", "variables": variables})).send()
@@ -70,7 +71,7 @@ fn a_text_that_is_sent_has_a_limit_where_the_contract_gives_none() {
     template(1000 * KIB).refuses("body.variables");
 }
 
-/// A pattern that is slow on a long text: an unanchored search for words that almost occur in the text.
+/// A regular expression that is slow on a long text: the search is not anchored, and many parts of the text almost match.
 const SLOW: &str = r"(\w{1,50}[\w ]{1,50}){1,2}!$";
 
 #[test]
@@ -94,7 +95,8 @@ fn a_slow_pattern_keeps_no_other_write_waiting() {
     assert!(worst < Duration::from_secs(1), "a comment took {worst:?}");
 }
 
-/// Repeats a request at most this many times. Returns the error message of the first 429.
+/// Repeats a request until it gets a 429, at most `attempts` times. Checks the rate limit headers of this response. Returns its error
+/// message.
 #[track_caller]
 fn limited(attempts: usize, ask: impl Fn() -> Answer) -> String {
     let refused = (0..attempts).map(|_| ask()).find(|answer| answer.status == 429);
@@ -126,14 +128,14 @@ fn a_429_names_the_limit_that_was_reached() {
     let unknown = desk.api.with_key("cp_nobody");
     let message = limited(40, || unknown.get("/labels").exchange());
     assert!(message.contains("the address of this request") && message.contains("2 refused keys"), "{message}");
-    // Refused keys do not count against a valid key.
+    // Requests with unknown keys from the same address do not reduce the rate limit of a valid key.
     beside.get("/labels").send().ok();
 }
 
 #[test]
 fn unknown_tokens_are_limited_by_their_address() {
     let plane = SettingsFixture::with(&[("COUNTERPART_RATE_LIMIT", "1/s")]);
-    // Left out is `sendLink`, which has separate limits.
+    // `sendLink` is left out, since it has separate limits.
     for operation in crate::contract::settings(&plane.api).operations().into_iter().filter(|operation| operation.id != "sendLink") {
         let message = limited(20, || {
             let call = plane.call_as("cps_nobody", &operation.method, &operation.path);
@@ -151,7 +153,7 @@ fn a_store_has_at_most_the_configured_numbers_of_webhooks_and_keys() {
     let key = || plane.post("/keys", json!({"name": "x", "scopes": ["labels:read"]}));
     let first = hook().ok()["webhook"]["id"].clone();
     hook().ok();
-    // The store had one key before.
+    // The store already had one key, so two more keys reach its limit of three.
     key().ok();
     key().ok();
     let before = plane.changes();
@@ -194,7 +196,7 @@ fn an_admin_cannot_act_for_an_owner() {
     assert!(message.starts_with("`body.userId` names an owner"), "{message}");
     assert_eq!(plane.changes(), before);
     assert_eq!(key(json!(crate::fixture::BO)).ok()["key"]["userId"], crate::fixture::BO);
-    // A key without a user would act for the oldest owner.
+    // A key without a user acts for the oldest owner. So a key that an admin creates without a user gets the admin as its user.
     let own = key(Value::Null).ok();
     assert_eq!(own["key"]["userId"], DEE);
     let api = plane.desk.api.with_key(own["secret"].as_str().unwrap_or_default());
@@ -204,12 +206,12 @@ fn an_admin_cannot_act_for_an_owner() {
     plane.call("DELETE", "/users").query("id", "seat-cat").send().ok();
 }
 
-/// The largest page of the revision, and how many such pages of long comments a key may have in transmission at once.
+/// The largest page size of the revision, and the number of such pages of long comments that the server sends at the same time for one key.
 const LARGEST_PAGE: usize = if REV_A { 50 } else { 100 };
 const PAGES_UNDER_WAY: usize = if REV_A { 10 } else { 5 };
 
-/// Opens connections, requests a page of long comments on each, and reads only the first bytes of each response. Returns the connections
-/// with the status of each.
+/// Opens connections, requests a page of long comments on each, and reads only the first bytes of each response. Returns the connections,
+/// each with the status line of its response.
 fn unread_responses(api: &crate::client::Api, connections: usize) -> Vec<(std::net::TcpStream, String)> {
     use std::io::{Read, Write};
     let key = api.key.as_deref().unwrap_or_default();
@@ -232,7 +234,7 @@ fn unread_answers_count_against_their_key() {
     (0..100).for_each(|_| {
         desk.comment("conv-free", &text).ok();
     });
-    // A hundred comments are six and a half MB, and each unread response counts as in transmission in full.
+    // A hundred comments are six and a half MB. A response that the client has not read counts in full against the limit of its key.
     let sockets = unread_responses(&desk.api, 12);
     let (sent, refused): (Vec<_>, Vec<_>) = sockets.iter().map(|(_, status)| status.as_str()).partition(|status| *status == "HTTP/1.1 200");
     assert_eq!((sent.len(), refused), (PAGES_UNDER_WAY, vec!["HTTP/1.1 429"; 12 - PAGES_UNDER_WAY]));
@@ -243,10 +245,10 @@ fn unread_answers_count_against_their_key() {
     let message = refused.fails(429);
     assert!(message.starts_with("`x-api-key` has reached the limit of 32 MiB of answers"), "{message}");
     assert_eq!(refused.header("retry-after"), Some("1"));
-    // Another key of the same store has no response in transmission.
+    // Another key of the same store has no unread responses, so its request succeeds.
     let beside = desk.server.api("desk", &ALL_SCOPES);
     assert_eq!(page(&beside).ids().len(), LARGEST_PAGE);
-    // A write gets its response even then, because the write has already happened.
+    // A write with the first key gets its response in spite of the limit, because the write has already happened.
     desk.comment("conv-free", "one more").ok();
     drop(sockets);
     desk.until("the key is admitted again", || page(&desk.api).status == 200);

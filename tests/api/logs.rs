@@ -1,4 +1,4 @@
-//! Request logs: a server logs enough to find a request, but neither secrets nor texts that users and contacts wrote.
+//! Tests of the request log: a server logs enough to find a request, but neither secrets nor texts that users and contacts wrote.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,8 @@ use crate::{
 
 const TEXT: &str = "a text of a customer";
 
-/// Sends requests to a server that logs them; returns the log and the id of the key.
+/// Sends requests to a server with these log settings. Asserts that the log has no secrets and texts. Returns the log and the id of the API
+/// key.
 fn logged(settings: Settings<'_>) -> (String, String) {
     let server = Server::start_with(Database::with(&[("desk", desk())]), settings);
     let key = server.database.key("desk", &ALL_SCOPES);
@@ -19,7 +20,7 @@ fn logged(settings: Settings<'_>) -> (String, String) {
     api.post("/messages/internal-comments", body).header("x-request-id", "complaint-7").send().ok();
     api.get("/conversations").query("contactId", TEXT).header("x-request-id", "complaint-8").send();
     api.anonymous().get("/users").header("x-request-id", "complaint-9").send().fails(401);
-    // A separate thread writes the lines.
+    // A separate thread of the server writes the log, so lines can appear after the response.
     until("the last request is logged", || server.log().contains("complaint-9"));
     let log = server.log();
     assert!(!log.contains(TEXT) && !log.contains("a%20text") && !log.contains("a+text"), "{log}");
@@ -71,7 +72,8 @@ fn slow_statements_are_logged_without_their_values() {
         assert_eq!((&line["level"], line["milliseconds"].is_u64()), (&json!("WARN"), true), "{line}");
     }
     assert_eq!(slow("60000"), [] as [Value; 0]);
-    // Slow statements through SeaORM are logged even if no other line is, and with the id of the request.
+    // At the default log level, requests are not logged, but slow statements are. A statement that SeaORM runs is logged with the id of its
+    // request.
     let settings = [("COUNTERPART_LOG_FORMAT", "json"), ("COUNTERPART_SLOW_STATEMENT", "0")];
     let server = Server::start_with(Database::with(&[("desk", desk())]), &settings);
     let token = server.database.run(&["settings", "token", "--store", "desk", "--user", ANN]);

@@ -1,15 +1,16 @@
 //! End-to-end tests of the contract against the built binary: one suite for both revisions and both databases.
 //!
-//! - [`client`] speaks HTTP; every response goes through [`contract`], which checks it against the published document.
-//! - [`coverage`] reports how much of the documents occurred in a run.
-//! - [`harness`] starts and stops servers; [`endpoint`] receives their deliveries; [`fixture`] is the data; [`pages`] reads lists page by
-//!   page.
-//! - [`writes`] has the tests of the operations that change something, each on a separate server. The other modules test the reads, one
-//!   module per kind of record or rule, most of them on one server whose data never changes. [`settings`] has the tests of the settings
-//!   API, which has a separate document.
-//! - [`tools`] has the tests of the assistant tools.
+//! - [`client`] sends HTTP requests; [`contract`] checks every request and response against the published document.
+//! - [`coverage`] reports the share of the documents that occurred in a run.
+//! - [`harness`] starts and stops servers; [`endpoint`] receives the deliveries of servers; [`fixture`] has the data of the stores;
+//!   [`pages`] reads lists page by page.
+//! - [`writes`] has the tests of the operations that change something, each on a separate server. [`settings`] has the tests of the
+//!   settings API, which has a separate document. [`tools`] has the tests of the assistant tools (MCP).
+//! - The other modules test the operations that read, one module per kind of record or rule. Most of them share one server whose data never
+//!   changes.
 //!
-//! `COUNTERPART_TEST_POSTGRES` names a PostgreSQL server to run on; without it every server has its own SQLite file.
+//! `COUNTERPART_TEST_POSTGRES` names a PostgreSQL server on which the servers get their databases. Without it, every server has its own
+//! SQLite file.
 
 /// Whether the binary under test was built for revision A, the older one. Where the revisions differ, the tests branch on this value.
 const REV_A: bool = cfg!(feature = "rev-a");

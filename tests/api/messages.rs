@@ -1,4 +1,4 @@
-//! GET /messages.
+//! Tests of GET /messages: the properties of a message, the order of the list, and the messages that belong to a ticket.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use crate::{
     harness::one,
 };
 
-/// The messages of `conv-main`, newest first; the two newest have equal sort instants.
+/// The ids of the messages of `conv-main`, newest first. The two newest messages have equal sort times.
 const MAIN: [&str; 8] = ["m-8", "m-7", "m-6", "m-5", "m-4", "m-3", "m-2", "m-1"];
 
 pub fn messages() -> Call {

@@ -1,4 +1,4 @@
-//! Prometheus metrics: the results of deliveries, the lengths of queues, the search index, connections, and the process.
+//! Tests of the Prometheus metrics: the results of deliveries, the lengths of queues, the search index, connections, and the process.
 
 use serde_json::json;
 
@@ -15,7 +15,7 @@ fn page(api: &Api) -> String {
     page.text
 }
 
-/// Returns the value of a metric with its labels, if it is there.
+/// Returns the value of a metric on the page, or `None` if the page does not have it. `name` includes the labels of the metric.
 fn value(page: &str, name: &str) -> Option<f64> {
     let named = |line: &&str| line.split_once(' ').is_some_and(|(start, _)| start == name || start == format!("{name}{{}}"));
     page.lines().find(named)?.rsplit_once(' ')?.1.parse().ok()
@@ -26,7 +26,7 @@ fn metrics_show_failing_deliveries() {
     let database = Database::with(&[("shop", channels())]);
     let endpoint = Endpoint::replying(|_| ("500 Internal Server Error", String::new()));
     database.run(&["webhook", "create", "--store", "shop", "--url", &endpoint.url()]);
-    // No channel is simulated, so LINE messages cannot be sent.
+    // The settings without the simulated channels: LINE messages cannot be sent.
     let server = Server::start_with(database, &PRIVATE[1..]);
     let api = server.api("shop", &ALL_SCOPES);
     let before = page(&api);
@@ -70,7 +70,7 @@ fn metrics_show_failing_deliveries() {
     endpoint.replies(|_| ("200 OK", String::new()));
     api.post("/messages", json!({"conversationId": "conv-web", "text": "b"})).send().ok();
     counted("counterpart_delivery_attempts_total{queue=\"webhooks\",outcome=\"delivered\"}", 1.0);
-    // Metrics that cannot be read are left out.
+    // Metrics whose values cannot be read from the database are left out of the page.
     if server.database.lets_in(false) {
         until("the gauges are gone", || value(&page(&api), "counterpart_delivery_waiting{queue=\"webhooks\"}").is_none());
         assert!(value(&page(&api), "counterpart_db_gauges_unread_total").is_some_and(|times| times >= 1.0));

@@ -1,8 +1,8 @@
-//! Cursor pagination: reads a list page by page to its end.
+//! Client of cursor pagination: reads a list page by page to its end.
 
 use crate::client::{Answer, Call};
 
-/// Returns every page of a list, in order. If `size` is absent, the default page size is used.
+/// Reads a list to its end. Returns the response with each page, in order. If `size` is absent, the default page size is used.
 #[track_caller]
 pub fn pages(first: &Call, size: Option<usize>) -> Vec<Answer> {
     let sized = || size.map_or_else(|| first.clone(), |size| first.clone().query("pageSize", size));
@@ -20,7 +20,7 @@ pub fn walk(first: &Call, size: usize) -> Vec<String> {
     pages(first, Some(size)).iter().flat_map(Answer::ids).collect()
 }
 
-/// Returns the cursor of the next page.
+/// Returns the cursor of the next page, or `None` if this page is the last one.
 pub fn next(answer: &Answer) -> Option<String> {
     answer.header("x-pagination-next-cursor").map(str::to_owned)
 }

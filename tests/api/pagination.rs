@@ -1,4 +1,4 @@
-//! Cursor pagination (section 4.4) on every paginated operation.
+//! Tests of cursor pagination (section 4.4) on every paginated operation: complete pages, page sizes, and valid and invalid cursors.
 
 use serde_json::json;
 
@@ -137,7 +137,8 @@ fn an_empty_cursor_is_the_first_page() {
     for list in lists() {
         let first = list.call.clone().query("pageSize", 2).send();
         let answer = list.call.clone().query("pageSize", 2).raw_query("cursor=").send();
-        // The two cursors are not compared: each contains the time at which its page was read.
+        // The cursors of the two first pages differ, because each contains the time at which its page was read. So the test compares the
+        // second pages that the cursors lead to.
         let second =
             |answer: &Answer| list.call.clone().query("pageSize", 2).query("cursor", next(answer).expect("a second page")).send().ids();
         assert_eq!((answer.ids(), second(&answer)), (first.ids(), second(&first)), "{}", list.name);
@@ -199,7 +200,8 @@ fn a_cursor_of_another_store_is_refused() {
     of(&world().two).query("cursor", cursor).send().refuses("cursor");
 }
 
-/// Asserts the response to a cursor when filters or page size have changed since the cursor was created.
+/// Sends a request whose cursor was created with other filters or another page size. Asserts that revision A accepts the cursor and
+/// revision B refuses it.
 #[track_caller]
 fn meets_a_changed_request(call: Call) {
     let answer = call.send();

@@ -1,4 +1,5 @@
-//! PostgreSQL databases with unusual settings or an unusual encoding.
+//! Tests of PostgreSQL databases with unusual settings: writes succeed under every default isolation level, and encodings other than UTF-8
+//! are refused.
 
 use serde_json::json;
 
@@ -8,7 +9,7 @@ use crate::{
     writes::races::race,
 };
 
-/// Callers that write to one conversation at the same instant.
+/// The number of callers that write to one conversation at the same time.
 const CALLERS: usize = 24;
 
 #[test]

@@ -1,4 +1,4 @@
-//! HTTP around the operations: the order of checks, headers, methods, paths and bodies (decisions, section 3).
+//! Tests of the HTTP behaviour that all operations share: the order of checks, headers, methods, paths and bodies (decisions, section 3).
 
 use std::io::Write;
 
@@ -15,7 +15,7 @@ use crate::{
 
 const MIB: usize = 1024 * 1024;
 
-/// Returns a caller whose key lacks the scope of tickets.
+/// Returns a caller whose API key has only the scope `teams:read`.
 fn unscoped() -> crate::client::Api {
     world().server.api("one", &["teams:read"])
 }
@@ -123,7 +123,7 @@ fn a_missing_record_is_named_by_its_member() {
     post("/messages/template", json!({"conversationId": "nobody", "templateId": "x"})).misses("body.conversationId");
     let phone = |account: &str| json!({"accountId": account, "phoneNumber": "+66812345678", "templateId": "nobody"});
     post("/messages/template/phone", phone("nobody")).misses("body.accountId");
-    // A long id is not echoed in full.
+    // An error message does not repeat a long id in full.
     let message = get("/tickets", &[("ticketId", &"x".repeat(5000))]).fails(404);
     assert!(message.len() < 200, "{message}");
 }
@@ -173,7 +173,8 @@ fn a_body_may_begin_with_a_byte_order_mark_and_be_compressed_with_gzip() {
         packer.write_all(bytes).expect("to memory");
         packer.finish().expect("to memory")
     };
-    // The bytes of such bodies are not the JSON that the document describes, so `attempt` sends them without a check against it.
+    // The check against the OpenAPI document would parse these bodies as JSON, which fails because of the byte order mark or the
+    // compression. So `attempt` sends them without this check.
     list().bytes("\u{feff}{}").attempt().expect("an answer").lists(&OPEN);
     list().header("content-encoding", "gzip").bytes(packed(b"{}")).attempt().expect("an answer").lists(&OPEN);
     list().header("content-encoding", "GZIP").bytes(packed("\u{feff}{}".as_bytes())).attempt().expect("an answer").lists(&OPEN);
@@ -183,7 +184,7 @@ fn a_body_may_begin_with_a_byte_order_mark_and_be_compressed_with_gzip() {
     list().header("content-encoding", "gzip").bytes(packed(&long)).attempt().expect("an answer").lists(&OPEN);
     long.push(b' ');
     list().header("content-encoding", "gzip").bytes(packed(&long)).send().fails(413);
-    // A hundred mebibytes, compressed to a hundred kibibytes.
+    // A body of a hundred mebibytes, which gzip compresses to a hundred kibibytes.
     list().header("content-encoding", "gzip").bytes(packed(&vec![b' '; 100 * MIB])).send().fails(413);
     list().header("content-encoding", "gzip").bytes("{}").send().refuses("body");
     let cut = packed(b"{}");
@@ -252,7 +253,7 @@ fn failures_carry_the_request_id_too() {
     }
 }
 
-/// Tests the contract check of the suite itself: for a path without an operation, the check accepts no other statuses than 404 and 405.
+/// Tests the suite's own check of responses: for a path without an operation, it accepts only the statuses 404 and 405.
 #[test]
 fn the_contract_check_expects_404_or_405_for_a_path_without_an_operation() {
     for call in [one().get("/nothing"), one().call("PUT", "/tickets"), one().raw("GET", "/settings/v1/nothing")] {

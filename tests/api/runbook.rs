@@ -1,4 +1,4 @@
-//! The runbook (docs/runbook.md): its commands, run as printed, lead from a complaint to its cause.
+//! Tests of the runbook (docs/runbook.md): runs its commands as printed, and checks that their output shows the cause of a complaint.
 
 use std::process::Command;
 
@@ -12,13 +12,14 @@ use crate::{
 
 const PAGE: &str = include_str!("../../docs/runbook.md");
 
-/// Returns the shell commands of a section.
+/// Returns the blocks of shell commands in a section of the runbook.
 fn commands(section: &str) -> Vec<&'static str> {
     let body = PAGE.split("\n## ").find(|part| part.starts_with(section)).expect("the section");
     body.split("```sh\n").skip(1).filter_map(|rest| rest.split("```").next()).collect()
 }
 
-/// Runs shell commands for a server, with the placeholders for ids replaced. Returns their output.
+/// Runs shell commands on the machine and the database of a server, with the placeholders for ids replaced. Returns the output of the
+/// commands.
 fn run(server: &Server, commands: &str, ids: &[(&str, &str)]) -> String {
     let mut script = commands.replace("127.0.0.1:8080", &server.address);
     for (name, id) in ids {
@@ -58,7 +59,7 @@ fn a_complaint_leads_to_its_cause_in_three_steps() {
         api.post("/messages", body).header("x-request-id", request).send().ok();
     };
     let steps = commands("\"My message never reached the customer\"");
-    // The first case: from the request to the message.
+    // Runs the first command of the section. It finds the log lines of a request, one of which names the message.
     let message_of = |request: &str| -> String {
         let ids = [("REQUEST-ID", request)];
         until("the request is logged", || server.log().contains(&format!("\"request_id\":\"{request}\",\"operation\"")));
@@ -75,7 +76,7 @@ fn a_complaint_leads_to_its_cause_in_three_steps() {
     assert_eq!((cause.len(), &cause[0]["reason"]), (1, &json!("the bridge answered 422: the number is blocked")), "{cause:?}");
     until("it is counted", || run(&server, steps[2], &[]).contains("outcome=\"given_up\"} 1"));
 
-    // The widget channel accepts messages at once, but the event does not reach the webhook.
+    // The second complaint: a message through the widget channel is sent at once, but its event does not reach the webhook.
     send("conv-web", "complaint-2");
     let message = message_of("complaint-2");
     let ids = [("MESSAGE-ID", message.as_str()), ("WEBHOOK-ID", hook["id"].as_str().expect("an id"))];

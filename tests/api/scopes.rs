@@ -1,4 +1,4 @@
-//! Every operation of the committed list of routes requires its scope and no other.
+//! Tests of the scopes of API keys: every operation of the committed list of routes requires its own scope and no other.
 
 use serde_json::json;
 
@@ -30,7 +30,7 @@ const READS: [(&str, &str, &str, &str, bool); 16] = [
     ("GET", "/accounts/whatsapp-templates", "listWhatsappTemplates", "accounts:read", true),
 ];
 
-/// The write operations, in the same form.
+/// The write operations of the contract, in the form of [`READS`].
 const WRITES: [(&str, &str, &str, &str, bool); 13] = [
     ("PATCH", "/tickets/field-values", "updateTicketField", "tickets:write", false),
     ("POST", "/tickets/close", "closeTicket", "tickets:write", false),
@@ -47,7 +47,7 @@ const WRITES: [(&str, &str, &str, &str, bool); 13] = [
     ("POST", "/messages/template/phone", "sendTemplateToPhone", "messages:write", true),
 ];
 
-/// Returns a request to an operation that succeeds at least once on the data of store `one`.
+/// Returns a valid request to an operation, which succeeds at least once on the data of store `one`.
 pub fn good_request(api: &Api, operation: &str) -> Call {
     match operation {
         "getTicket" => api.get("/tickets").query("ticketId", "t-first"),
@@ -112,7 +112,7 @@ fn an_operation_accepts_a_key_that_has_only_its_scope() {
     let mut scopes: Vec<_> = routes().into_iter().map(|route| route.scope).collect();
     scopes.sort_unstable();
     scopes.dedup();
-    // A separate server, since some of the requests change something.
+    // Some of the requests are writes, so they go to a separate server.
     let server = Server::with(&[("one", fixture::one())]);
     for scope in scopes {
         let api = server.api("one", &[&scope]);
@@ -128,13 +128,13 @@ fn an_operation_refuses_a_key_with_every_scope_but_its_own() {
     scopes.sort_unstable();
     scopes.dedup();
     for scope in scopes {
-        // A write scope grants the read scope of the same kind of record, so it is removed as well.
+        // A write scope includes the read scope of the same kind of record. So the key also lacks the write scope.
         let write = scope.replace(":read", ":write");
         let others: Vec<_> = ALL_SCOPES.into_iter().filter(|other| *other != scope && *other != write).collect();
         let api = world().server.api("one", &others);
         for route in routes().iter().filter(|route| route.scope == scope) {
             good_request(&api, &route.operation).send().fails(403);
-            // The key without the scope is refused before anything else of the request is checked.
+            // This request has no parameters and no body. It is refused with 403, since the scope is checked first.
             api.call(&route.method, &route.path).send().fails(403);
         }
     }

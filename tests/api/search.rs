@@ -1,5 +1,5 @@
-//! Full-text search: GET /messages/search and GET /contacts/search, which only the newer revision has, and the order of POST /contacts/list
-//! with `search` in both.
+//! Tests of full-text search: GET /messages/search and GET /contacts/search, which only the newer revision has, and POST /contacts/list
+//! with `search` in both revisions.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ use crate::{
     pages::{next, pages, walk},
 };
 
-/// Returns conversations in several scripts, one of them by e-mail, and contacts.
+/// Returns the import lines of a store with contacts and messages in several scripts, and an e-mail conversation.
 fn shop() -> Vec<Value> {
     let talk = |id: &str, account: &str, channel: &str| {
         json!({
@@ -225,7 +225,7 @@ fn a_write_is_found_at_once_and_in_its_newest_state() {
             assert_eq!(messages(&api, &format!("พัสดุ{number}แล้ว")).ids().len(), 1, "{number}");
         }
     }
-    // A second process writes; a third process reads.
+    // An import, which is a separate process, writes a contact. The two servers on the database must find it.
     let lines = [line(
         "contact",
         json!({"id": "con-late", "fullName": "Latecomer", "firstName": "Latecomer", "createdAt": at("04-01T00:00"), "updatedAt": at("04-01T00:00")}),

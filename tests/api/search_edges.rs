@@ -1,4 +1,5 @@
-//! Edge cases of full-text search: odd queries, each kind of write that changes the results, and reading pages while data arrives.
+//! Tests of edge cases of full-text search: odd queries, each kind of write that changes the results, and reading the pages of a search
+//! while messages arrive.
 
 use std::collections::HashSet;
 
@@ -64,8 +65,8 @@ fn listed(api: &Api, search: &str) -> Vec<String> {
     walk(&api.post("/contacts/list", json!({"search": search})), 10)
 }
 
-/// Asserts that a search succeeds within a second. It takes up to a second until an import by another process appears, if its records
-/// include conversations.
+/// Repeats a search until it finds what it should. Asserts that this takes at most a second. If another process imports conversations, the
+/// server finds them with a delay of up to a second.
 fn soon(finds: impl Fn() -> bool) {
     let found = (0..50).any(|_| {
         std::thread::sleep(std::time::Duration::from_millis(20));
@@ -77,7 +78,8 @@ fn soon(finds: impl Fn() -> bool) {
 #[test]
 fn odd_queries_are_answered() {
     let (server, api) = server();
-    // In Latin letters diacritics are ignored, however many there are; the parameter takes 150 characters.
+    // Each query finds `kim`: punctuation and control characters are ignored, and so are diacritics on Latin letters. A letter may have any
+    // number of diacritics, as long as the whole query has at most 150 characters.
     for query in ["\"kim\"", "kim*", "-kim", "ki", "k", "KIM", "kim\u{301}", "kim\u{0}", "kim\u{fffe}", "(kim", "kim) --", "'kim"] {
         assert_eq!(listed(&api, query), ["kim"], "{query:?}");
         if !REV_A {
@@ -188,7 +190,7 @@ fn pages_hold_each_existing_row_once_while_messages_arrive() {
         seen.extend(answer.ids());
         let Some(cursor) = next(&answer) else { break };
         assert!(number < 100, "the list has no last page");
-        // Matches that rank above all earlier ones, and below them.
+        // Adds a message that ranks above all earlier results of the search, and one that ranks below them.
         for text in ["ladle ladle ladle", "a rather long text in which a ladle is one thing among many others that are in it"] {
             api.post("/messages", json!({"conversationId": "talk", "text": text})).send().ok();
         }

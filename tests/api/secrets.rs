@@ -1,5 +1,5 @@
-//! Encryption at rest: the stored secrets of webhooks, bridges and the server are encrypted with a key that is stored outside the database.
-//! Also tests the modes of the files that a process creates.
+//! Tests of encryption at rest: the stored secrets of webhooks, bridges and the server are encrypted with a key that is stored outside the
+//! database. Also tests the permissions of the files that a process creates.
 
 use std::{
     fs,
@@ -24,7 +24,8 @@ fn shop() -> Database {
     Database::with(&[("shop", channels())])
 }
 
-/// Waits until the log has these words. A thread of the server writes the log, so a line can come after what it reports.
+/// Waits until the server's log has these words. A separate thread of the server writes the log, so a line can appear after the event that
+/// it reports.
 #[track_caller]
 fn logs(server: &Server, words: &[&str]) {
     until(&format!("{words:?} are logged"), || words.iter().all(|word| server.log().contains(word)));
@@ -39,7 +40,7 @@ fn hook(database: &Database, key: &str, url: &str) -> (String, String) {
     (text("id"), text("secret"))
 }
 
-/// Returns the bytes of the stored secrets of a table in hexadecimal, and the ids of their keys.
+/// Returns the secrets in a table: the stored bytes in hexadecimal, each with the id of the key that encrypts them.
 fn stored(database: &Database, table: &str) -> Vec<(String, String)> {
     let value = if table == "server_secrets" { "value" } else { "secret" };
     let hex = if database.postgres.is_some() { format!("encode({value}, 'hex')") } else { format!("lower(hex({value}))") };
@@ -52,7 +53,7 @@ fn hex(secret: &str) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Replaces an encrypted secret by the plain one.
+/// Replaces the encrypted secret of the webhook by the unencrypted `secret`.
 fn make_plain(database: &Database, secret: &str) {
     let bytes = if database.postgres.is_some() { format!("'\\x{}'::bytea", hex(secret)) } else { format!("X'{}'", hex(secret)) };
     database.sql(&format!("UPDATE webhook_secrets SET secret = {bytes}, key_id = NULL"));
@@ -106,11 +107,12 @@ fn a_wrong_key_affects_only_deliveries_with_secrets_that_it_cannot_decrypt() {
     let (id, secret) = hook(&database, KEY, &endpoint.url());
     let bridge = ["bridge", "set", "--store", "shop", "--account", "acc-wa", "--url", &endpoint.url()].map(str::to_owned);
     database.run_with(&[(SETTING, KEY)], &bridge.iter().map(String::as_str).collect::<Vec<_>>());
-    // The server's own secrets are encrypted with the first key, too.
+    // Starts a server with the first key, so that the server's own secrets are encrypted with this key, too.
     let database = Server::start_with(database, &[(SETTING, KEY)]).kill();
     let server = Server::start_with(database, &[PRIVATE, &[(SETTING, OTHER)]].concat());
     let (database, api) = (&server.database, server.api("shop", &ALL_SCOPES));
-    // Everything else still works, including cursors and writes.
+    // The server now has another key, so it cannot decrypt the stored secrets. Requests that need none of them still succeed, including
+    // pagination and writes.
     let first = api.post("/tickets/list", json!({"statuses": ["open", "closed"]})).query("pageSize", 1).send();
     let cursor = first.header("x-pagination-next-cursor").expect("a further page").to_owned();
     api.post("/tickets/list", json!({"statuses": ["open", "closed"]})).query("pageSize", 1).query("cursor", &cursor).send().ok();
@@ -134,7 +136,7 @@ fn a_wrong_key_affects_only_deliveries_with_secrets_that_it_cannot_decrypt() {
     assert!(listed.contains("\"readable\":false"), "{listed}");
     let complaint = database.fails_with(&[(SETTING, OTHER)], &["secrets", "rotate"]);
     assert!(complaint.contains("4 secrets stay as they are"), "{complaint}");
-    // An endpoint works again with a new secret, or once the key is back.
+    // The server gets the first key again, in addition to the new one. It can sign deliveries again.
     let server = Server::start_with(server.kill(), &[PRIVATE, &[(SETTING, &format!("{OTHER} {KEY}"))]].concat());
     let again = ["webhook", "replay", "--store", "shop", "--id", &id, "--missing", "--since", "2020-01-01T00:00:00Z"];
     server.database.run_with(&[(SETTING, KEY)], &again);
@@ -172,7 +174,7 @@ fn secrets_are_reencrypted_while_a_server_runs() {
     let after = stored(&server.database, "webhook_secrets");
     assert!(printed.contains(&format!("encrypted 3 secrets with the key {}", after[0].1)), "{printed}");
     assert_ne!(before[0].1, after[0].1);
-    // The server uses the key that was added.
+    // The running server signs with a secret that is encrypted with the new key, which it has read from the file.
     fs::write(&file, format!("{OTHER}\n")).expect("a key file");
     server.database.run_with(&keyed, &["webhook", "test", "--store", "shop", "--id", &id]);
     until("the event came", || !endpoint.seen().is_empty());
@@ -184,7 +186,7 @@ fn secrets_are_reencrypted_while_a_server_runs() {
 fn a_sqlite_file_without_a_configured_key_has_a_key_file_beside_it() {
     let (database, endpoint) = (shop(), Endpoint::open());
     if database.postgres.is_some() {
-        // Without a key, secrets are stored unencrypted, and the server says so when it starts.
+        // On PostgreSQL without a configured key, secrets are stored unencrypted. The server logs this when it starts.
         let made = database.run(&["webhook", "create", "--store", "shop", "--url", &endpoint.url()]);
         let server = Server::start(database);
         assert_eq!(stored(&server.database, "webhook_secrets"), [(hex(&made), String::new())]);
@@ -220,7 +222,7 @@ fn an_invalid_key_is_refused_at_the_start() {
     assert!(complaint.contains("`/nowhere/keys` cannot be read"), "{complaint}");
 }
 
-/// Adds all files and folders below a folder to `found`.
+/// Adds the paths of all files and folders below a folder to `found`.
 fn below(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).expect("a folder").flatten() {
         found.push(entry.path());
@@ -230,7 +232,7 @@ fn below(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The server and the commands of these tests run with a umask of 0.
+/// The test harness starts the server and the commands with a umask of 0, so the program itself must restrict the access.
 #[test]
 fn created_files_are_accessible_only_to_their_owner() {
     let database = shop();
@@ -249,7 +251,7 @@ fn created_files_are_accessible_only_to_their_owner() {
     assert_eq!(found.iter().filter(open).collect::<Vec<_>>(), [] as [&PathBuf; 0]);
 }
 
-/// Returns the numbers of readable and of unreadable secrets, according to `secrets list`.
+/// Returns the number of secrets that can be decrypted and the number of those that cannot, according to `secrets list`.
 fn counted(database: &Database) -> [u64; 2] {
     let listed = database.run(&["secrets", "list"]);
     let mut counts = [0, 0];
@@ -326,7 +328,8 @@ fn a_lost_key_of_a_sqlite_file_leaves_everything_else_working() {
     let (database, api) = (&server.database, server.api("shop", &ALL_SCOPES));
     api.post("/messages", json!({"conversationId": "conv-line", "text": "hello"})).send().ok();
     logs(&server, &["a key that this server does not have"]);
-    // The webhook signs again once it has a new secret, or once its key is back.
+    // With a new secret, deliveries to the webhook are signed again. Once the lost key is back in the file, they are signed with the former
+    // secret, too.
     let fresh = database.run(&["webhook", "rotate", "--store", "shop", "--id", id]);
     database.run(&["webhook", "test", "--store", "shop", "--id", id]);
     until("the event came", || endpoint.seen().iter().any(|seen| seen.is_signed_by(fresh.trim())));
@@ -363,7 +366,7 @@ fn nothing_of_a_plain_secret_stays_in_a_sqlite_file() {
     }
     let create = || database.run(&["webhook", "create", "--store", "shop", "--url", "https://example.com/"]);
     let secret = (0..25).map(|_| create()).next_back().expect("25 of them");
-    // All webhooks get the same secret, unencrypted, as a build from before the encryption stored it.
+    // Gives every webhook the same unencrypted secret, as a build without encryption would have stored it.
     database.sql("DELETE FROM webhook_secrets; VACUUM");
     let rows = "webhooks, (VALUES (1), (2), (3), (4), (5), (6), (7), (8))";
     let plain = format!("SELECT store_id, id, X'{}' FROM {rows} ORDER BY random()", hex(&secret));
@@ -371,7 +374,7 @@ fn nothing_of_a_plain_secret_stays_in_a_sqlite_file() {
     let bytes = BASE64.decode(secret.trim().trim_start_matches("whsec_")).expect("a secret");
     let file = database.folder().join("counterpart.db");
     let holds = || {
-        // A checkpoint, which the last process to stop also runs: copies the WAL into the database file.
+        // Runs a checkpoint, which copies the WAL into the database file. Otherwise the last process that closes the database runs it.
         database.sql("PRAGMA wal_checkpoint(TRUNCATE)");
         fs::read(&file).expect("a database").windows(bytes.len()).any(|window| window == bytes)
     };

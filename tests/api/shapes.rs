@@ -1,4 +1,5 @@
-//! Bodies of the wrong JSON shape: shapes that serde would accept, and shapes for which serde's own error message would not be enough.
+//! Tests of request bodies of the wrong JSON shape: shapes that serde would accept, and shapes for which serde's own error message would
+//! not be enough.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Read replica (`--read-url`): failures of the standby. `tests/standby.sh` runs the whole suite with reads from a standby.
+//! Test of an unusable read replica (`--read-url`). `tests/standby.sh` runs the whole suite with reads from a working standby.
 
 use serde_json::json;
 
@@ -7,7 +7,7 @@ use crate::{
     harness::{ALL_SCOPES, Database, Server},
 };
 
-/// An address without a server.
+/// The address of a PostgreSQL server that does not exist.
 const UNREACHABLE_URL: &str = "postgres://postgres@127.0.0.1:1/nothing";
 
 #[test]
@@ -18,7 +18,8 @@ fn sqlite_refuses_a_standby_and_postgres_works_without_an_unusable_one() {
         assert!(complaint.contains("`--read-url` needs a PostgreSQL database"), "{complaint}");
         return;
     }
-    // The primary database is not a standby, even if `--read-url` names it.
+    // `--read-url` names an unreachable server, or the primary itself, which is not a standby. In both cases the server reads from the
+    // primary.
     for url in [UNREACHABLE_URL.to_owned(), database.url.clone()] {
         let server = Server::start_with(Database::with(&[("one", fixture::one())]), &[("COUNTERPART_READ_URL", &url)]);
         let api = server.api("one", &ALL_SCOPES);

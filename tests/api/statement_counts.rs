@@ -1,4 +1,4 @@
-//! Number of SQL statements: a page costs a fixed number, whatever the number of rows and the expanded values.
+//! Tests of the number of SQL statements of a request: it does not depend on the number of rows of a page, even with `expand`.
 
 use serde_json::json;
 
@@ -9,10 +9,10 @@ use crate::{
     harness::{ALL_SCOPES, Database, Server},
 };
 
-/// The number of rows to page through: one more than the largest page here, so that every page has a next one.
+/// The number of rows in each list: one more than the largest page of these tests, so that every page has a next page.
 const ROWS: usize = 21;
 
-/// Returns the number of statements that the server has run.
+/// Returns the number of SQL statements that the server has run so far, according to its metrics.
 fn statements(api: &Api) -> u64 {
     let page = api.anonymous().raw("GET", "/metrics").exchange();
     let counts = page.text.lines().filter(|line| line.starts_with("counterpart_db_statements_total"));
@@ -21,8 +21,8 @@ fn statements(api: &Api) -> u64 {
     counts.iter().sum::<f64>() as u64
 }
 
-/// Returns the number of statements of a page: the minimum of several measurements, since the server looks for deliveries now and then,
-/// which adds statements.
+/// Returns the number of SQL statements that the server runs for a page of this size. Measures several times and returns the minimum, since
+/// the server's background polling for deliveries adds statements.
 fn cost(api: &Api, call: Call, size: usize) -> u64 {
     let once = || {
         let before = statements(api);
@@ -67,7 +67,7 @@ fn repeated_imports_leave_few_rows_per_total() {
     let database = Database::fresh();
     database.store("many", &many(2));
     for _ in 0..12 {
-        // Each value replaces something that is in the records.
+        // Every import replaces the same records.
         database.import("many", &many(2));
     }
     let parts = database.ask("SELECT CAST(COUNT(*) AS TEXT) FROM totals GROUP BY store_id, name");

@@ -1,4 +1,4 @@
-//! GET /teams.
+//! Tests of GET /teams: the order of the list, the filter by user, and expanded members.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! GET /accounts/whatsapp-templates, which only the newer revision has.
+//! Tests of GET /accounts/whatsapp-templates, which only the newer revision has: the order, the search and the filters of the list.
 
 use serde_json::json;
 

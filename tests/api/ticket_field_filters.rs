@@ -1,16 +1,17 @@
-//! `advancedFilters.ticketFields` of POST /tickets/list, on the four tickets of the lab account.
+//! Tests of the filters on field values: `advancedFilters.ticketFields` of POST /tickets/list, on the four tickets `t-f1` to `t-f4` of the
+//! account `acc-lab`.
 
 use serde_json::{Value, json};
 
 use crate::{client::Answer, fixture::lab_fields, harness::one, tickets::list};
 
-/// Lists the tickets of the lab account that match these filters.
+/// Lists the tickets of the account `acc-lab` that match these filters on field values.
 #[track_caller]
 fn lab(filters: Value) -> Answer {
     list(json!({"accountIds": ["acc-lab"], "advancedFilters": {"ticketFields": filters}}))
 }
 
-/// Asserts that one filter matches exactly these tickets, given by their number.
+/// Asserts that a filter with this field, operator and operand matches exactly these tickets: 1 stands for `t-f1`.
 #[track_caller]
 fn finds(field: &str, operator: &str, operand: Value, expected: &[u8]) {
     let mut filter = json!({"ticketFieldId": field, "operator": operator});
@@ -141,7 +142,8 @@ fn instants_finer_than_a_millisecond_neither_miss_nor_add_tickets() {
         finds("f-when", "greater_than", json!("2025-01-10T09:59:59.9999Z"), &[1, 2]);
         finds("f-when", "between", json!({"min": behind(10), "max": behind(11)}), &[2]);
         finds("f-when", "between", json!({"min": behind(10), "max": "2025-01-10T10:00:00.0002Z"}), &[]);
-        // `equal` compares the form in which a value is stored, which drops these digits.
+        // `equal` compares with the stored form of a value. Times are stored in milliseconds, so `equal` ignores the digits below a
+        // millisecond.
         finds("f-when", "equal", behind(10), &[1]);
     }
     let reversed = json!({"min": "2025-01-10T10:00:00.0002Z", "max": "2025-01-10T10:00:00.0001Z"});
@@ -229,7 +231,8 @@ fn an_operator_that_does_not_fit_the_field_is_refused() {
         unfit.sort_unstable();
         unfit.dedup();
         for operator in unfit {
-            // The operand is right for the operator, so that only the pairing of field and operator is wrong.
+            // The operand has the form that the operator needs, so that the request is refused only because the operator does not fit the
+            // field.
             let mut filter = json!({"ticketFieldId": field, "operator": operator});
             match operator {
                 "between" => (filter["min"], filter["max"]) = (value.clone(), value.clone()),

@@ -1,4 +1,4 @@
-//! GET /tickets/fields and GET /contacts/fields: complete lists in display order, without pagination.
+//! Tests of GET /tickets/fields and GET /contacts/fields: the complete lists in display order, without pagination.
 
 use serde_json::json;
 

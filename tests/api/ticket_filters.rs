@@ -1,4 +1,4 @@
-//! The filters of POST /tickets/list, except those on field values.
+//! Tests of the filters of POST /tickets/list, except the filters on field values.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! GET /tickets, and the response of POST /tickets/list without filters.
+//! Tests of GET /tickets, and of POST /tickets/list without filters: the properties of a ticket, and the tickets that are listed.
 
 use serde_json::{Value, json};
 
@@ -8,13 +8,13 @@ use crate::{
     harness::one,
 };
 
-/// The open, unsnoozed tickets that are no spam, newest message first.
+/// The ids of the tickets of store `one` that are open, not snoozed and not spam, in the order of the list: newest message first.
 pub const OPEN: [&str; 16] = [
     "t-wait", "t-tie-6", "t-tie-5", "t-tie-4", "t-tie-3", "t-tie-2", "t-tie-1", "t-f1", "t-f2", "t-f3", "t-f4", "t-gone", "t-drunk",
     "t-quiet", "t-woke", "t-third",
 ];
 
-/// The three tickets of one conversation, newest first.
+/// The ids of the three tickets of `conv-main`, newest first.
 pub const HISTORY: [&str; 3] = ["t-third", "t-second", "t-first"];
 
 pub fn ticket(api: &Api, id: &str) -> Answer {
@@ -118,7 +118,7 @@ fn a_zero_length_body_is_an_empty_filter() {
 
 #[test]
 fn comments_do_not_move_a_ticket_up_the_list() {
-    // t-quiet has a comment that is newer than any message of the tickets around it.
+    // `t-quiet` has a comment that is newer than the messages of `t-drunk`, and still comes after `t-drunk`.
     let ids = list(json!({"accountIds": ["acc-line", "acc-drunk"]})).ids();
     assert_eq!(ids, ["t-drunk", "t-quiet", "t-third"]);
 }

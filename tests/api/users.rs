@@ -1,4 +1,4 @@
-//! GET /users.
+//! Tests of GET /users: the list, the look-up of one user, and the expanded role.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Webhooks: the commands that manage them, and what a running server delivers to them (section 6).
+//! Tests of webhooks (section 6): the commands that manage them, and the deliveries of a running server.
 
 use std::sync::atomic::Ordering;
 
@@ -30,7 +30,7 @@ fn lines(printed: &str) -> Vec<Value> {
     printed.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("not JSON: {line}: {error}"))).collect()
 }
 
-/// Creates a webhook; returns it with its secret.
+/// Creates a webhook with the command `webhook create`. Returns the printed webhook, which includes its secret.
 #[track_caller]
 fn create(database: &Database, url: &str, more: &[&str]) -> Value {
     let arguments = [&["webhook", "create", "--store", "shop", "--url", url, "--json"], more].concat();
@@ -232,7 +232,8 @@ fn events_are_delivered_as_they_are_printed() {
         let arguments = [&of("replay", &hook)[..], &["--event", "nobody"], dry];
         assert!(database.fails(&arguments.concat()).contains("no event with id `nobody`"));
     }
-    // A replay delivers the same bytes. Then a test event follows, which no other endpoint gets.
+    // A replay delivers an event again, with the same bytes. After that, the command `test` sends an event to one webhook, which the other
+    // webhooks do not get.
     assert_eq!(run(database, "replay", &hook, &["--event", one.id(), "--dry-run"]), "1");
     assert_eq!(run(database, "replay", &hook, &["--event", one.id()]), "1");
     until("it came again", || all.times().get(one.id()) == Some(&2));
@@ -290,7 +291,7 @@ fn after_a_kill_only_what_was_in_flight_is_sent_again() {
     assert_eq!((before.len(), endpoint.seen().len()), (26, 26), "16 at a time");
     let early = delivered(&server.database);
     let database = server.kill();
-    // Simulates expired leases.
+    // Makes the leases of the killed server expire, so that the next server sends the deliveries.
     database.sql("UPDATE deliveries SET due_at = 1 WHERE due_at IS NOT NULL");
     endpoint.answers(None);
     let server = Server::start_with(database, PRIVATE);

@@ -1,11 +1,12 @@
-//! Architecture tests: check which top-level modules of the sources may import which, and where certain names are allowed.
+//! Architecture tests: read the source files, and check which top-level modules import which others, and where names such as `sqlx::` or
+//! `env::var` may occur.
 
 mod module_layers;
 mod names;
 
 use std::path::{Path, PathBuf};
 
-/// The top-level modules, each with the modules that it may import from.
+/// The top-level modules, each with the other top-level modules that it may import from.
 const MAY_IMPORT: [(&str, &[&str]); 14] = [
     ("domain", &[]),
     ("config", &["domain"]),
@@ -39,7 +40,7 @@ const MAY_IMPORT: [(&str, &[&str]); 14] = [
     ),
 ];
 
-/// A line of code: its file, the file's top-level module (room), and the code without comments.
+/// A line of a source file. `room` is the top-level module that the file belongs to, `code` the line without comments.
 struct Line {
     path: PathBuf,
     number: usize,
@@ -64,7 +65,7 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Returns every line of code below a folder of the project.
+/// Returns every line of the Rust files below a folder of the project.
 fn lines(folder: &str) -> Vec<Line> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut paths = Vec::new();
@@ -84,7 +85,7 @@ fn lines(folder: &str) -> Vec<Line> {
     lines
 }
 
-/// Returns the top-level modules that a line names after `crate::` (or after the crate's name, which the binary uses).
+/// Returns the top-level modules that the line `lines[at]` names after `crate::`.
 fn rooms_named(lines: &[Line], at: usize) -> Vec<String> {
     let code = &lines[at].code;
     let mut named = Vec::new();
@@ -100,7 +101,8 @@ fn rooms_named(lines: &[Line], at: usize) -> Vec<String> {
     named
 }
 
-/// Returns the first name of each path inside the braces of `crate::{…}`, which may span several lines.
+/// Returns the first name of each path inside the braces of `crate::{…}`. The braces begin at column `start` of a line and may span several
+/// lines.
 fn group(lines: &[Line], at: usize, start: usize) -> Vec<String> {
     let file = &lines[at].path;
     let mut text = lines[at].code[start..].to_owned();
@@ -159,7 +161,7 @@ fn only_the_store_knows_the_database() {
 
 #[test]
 fn the_domain_is_pure() {
-    // Addresses of `std::net` are plain data; its sockets and name look-ups are not.
+    // The domain may use the IP address types of `std::net`, which are plain data, but not its sockets and name look-ups.
     let names =
         ["poem", "tokio", "std::env", "std::fs", "TcpStream", "TcpListener", "UdpSocket", "ToSocketAddrs", "SystemTime::now", "reqwest"];
     none("the domain reaches outside", lines("src").iter().filter(|line| line.room == "domain" && contains(line, &names)).map(Line::at));
@@ -171,7 +173,7 @@ fn the_comparison_of_documents_stands_alone() {
     none("the comparison reaches outside", lines("openapi-diff/src").iter().filter(|line| contains(line, &names)).map(Line::at));
 }
 
-/// poem and poem-openapi depend on the unmaintained YAML library. No other package may depend on it.
+/// The crates poem and poem-openapi depend on an unmaintained YAML crate. No other crate in Cargo.lock may depend on it.
 #[test]
 fn the_unmaintained_yaml_library_comes_with_poem_alone() {
     let lock = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.lock")).unwrap();
@@ -215,7 +217,7 @@ fn the_revision_is_chosen_in_one_file() {
 #[test]
 fn the_environment_is_read_in_one_file() {
     let names = ["env::var", "env::vars", "env::set_var"];
-    // The fixture reads settings of the test suite, not of the program.
+    // The test fixture is exempt, since it reads settings of the test suite, not of the program.
     let free = |line: &Line| line.room == "config" || line.path == Path::new("src/store/fixture.rs");
     none("the environment", lines("src").iter().filter(|line| !free(line) && contains(line, &names)).map(Line::at));
 }

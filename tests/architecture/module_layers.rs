@@ -1,22 +1,21 @@
-//! Layers inside the top-level modules that have many files, `store` and `http`: imports go from higher to lower layers, and there are no
-//! circular imports.
+//! Tests of the layers inside the two top-level modules with many files, `store` and `http`: a module imports only from its own layer and
+//! from lower layers, and there are no circular imports.
 
 use std::path::{Path, PathBuf};
 
 use super::{files, none};
 
-/// A top-level module with layers.
+/// A top-level module of the sources whose modules are divided into layers.
 struct Room {
     name: &'static str,
-    /// Its layers by module, lowest first. A module imports from its own layer and from lower ones. Modules that no layer names are above
-    /// all layers.
+    /// The layers, lowest first. Each layer is a list of module names. Modules that no layer lists are above all layers.
     layers: &'static [&'static [&'static str]],
-    /// Names that its `mod.rs` re-exports, and the module that each comes from.
+    /// The names that the `mod.rs` of the top-level module re-exports, each with the module that defines it.
     passed_on: &'static [(&'static str, &'static str)],
 }
 
-/// The layers of the store, lowest first: basics, database drivers, services for the modules of record types (a service imports no module
-/// of a record type), statements. The modules of record types are above all layers.
+/// The layers of the module `store`, lowest first: basics, database drivers, services that the modules of record types use, statements. The
+/// modules of record types (tickets, messages, …) are in no list, so they are above all layers.
 const STORE: Room = Room {
     name: "store",
     layers: &[
@@ -45,7 +44,8 @@ const HTTP: Room = Room {
     passed_on: &[],
 };
 
-/// Returns the modules of a top-level module, each with its imports from the same top-level module. Test modules are left out.
+/// Returns the modules inside a top-level module, each with the modules that it imports from the same top-level module. Test modules are
+/// left out.
 fn imports_within(room: &Room) -> Vec<(String, Vec<String>)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(room.name);
     let mut paths = Vec::new();
@@ -69,7 +69,7 @@ fn imports_within(room: &Room) -> Vec<(String, Vec<String>)> {
         for named in paths_within(room, &code, &own) {
             let first = named.split("::").next().unwrap_or_default();
             let named = room.passed_on.iter().find(|(name, _)| *name == first).map_or(named.clone(), |(_, from)| (*from).to_owned());
-            // Finds the imported module: the longest module name with which the path begins.
+            // The path may end with a type or a function. The imported module is the longest module name with which the path begins.
             let within = modules.iter().filter(|module| named == **module || named.starts_with(&format!("{module}::")));
             found.extend(within.max_by_key(|module| module.len()).filter(|module| **module != own && !module.is_empty()).cloned());
         }
@@ -80,7 +80,8 @@ fn imports_within(room: &Room) -> Vec<(String, Vec<String>)> {
     imports.collect()
 }
 
-/// Returns every path below a top-level module that occurs in the code, in `use` trees and elsewhere.
+/// Returns every path to something in the top-level module that occurs in the code of its module `own`, in `use` declarations and
+/// elsewhere.
 fn paths_within(room: &Room, code: &str, own: &str) -> Vec<String> {
     let mut paths = Vec::new();
     let from_root = format!("crate::{}::", room.name);
@@ -110,7 +111,7 @@ fn paths_within(room: &Room, code: &str, own: &str) -> Vec<String> {
     paths.into_iter().filter_map(absolute).collect()
 }
 
-/// Adds the paths of a `use` tree to `paths`.
+/// Adds the single paths of a `use` tree such as `a::{b, c::d}` to `paths`.
 fn expand(tree: &str, prefix: &str, paths: &mut Vec<String>) {
     let Some((head, rest)) = tree.split_once('{') else {
         let path = tree.split(" as ").next().unwrap_or_default().trim();
@@ -134,7 +135,7 @@ fn expand(tree: &str, prefix: &str, paths: &mut Vec<String>) {
     }
 }
 
-/// Returns the imports of a module from a higher layer.
+/// Returns the violations of the layers: each import by a module from a layer above its own.
 fn upwards(room: &Room) -> Vec<String> {
     let named: Vec<(usize, &str)> =
         (0..).zip(room.layers).flat_map(|(rank, modules)| modules.iter().map(move |module| (rank, *module))).collect();
@@ -149,7 +150,7 @@ fn upwards(room: &Room) -> Vec<String> {
     pairs.filter(|(module, other)| layer(module) < layer(other)).map(|(module, other)| format!("{module} imports {other}")).collect()
 }
 
-/// Returns the modules that import themselves indirectly.
+/// Returns the modules that import themselves through other modules.
 fn circles(room: &Room) -> Vec<String> {
     let imports = imports_within(room);
     assert!(imports.iter().map(|(_, imported)| imported.len()).sum::<usize>() > 50, "the imports of {} were not read", room.name);

@@ -1,10 +1,11 @@
-//! Naming rule: no two files of `src` define different types of the same name.
+//! Test of a naming rule: no two files of `src` define types of the same name, except for the names listed here.
 
 use std::collections::BTreeMap;
 
 use super::{lines, none};
 
-/// Names that several files define for the same thing: a kind of record that has a type in each layer or revision, and idioms.
+/// The type names that several files may define, each group with its reason: record types that have a type in each layer or revision, and
+/// names that are idiomatic in Rust or SeaORM.
 const SHARED_NAMES: [(&str, &[&str]); 4] = [
     (
         "a record type of the domain, and its form in responses, events or imports",
@@ -35,7 +36,7 @@ const SHARED_NAMES: [(&str, &[&str]); 4] = [
     ("the error of a room, and the names that SeaORM asks for", &["Error", "Model", "Relation", "Result"]),
 ];
 
-/// Returns the type that a line of code defines. Associated types and types inside functions are named only within their item.
+/// Returns the name of the type that a line of code defines. Indented `type` lines are left out: they define associated types.
 fn defined(code: &str) -> Option<&str> {
     let mut words = code.split_whitespace().skip_while(|word| word.starts_with("pub") || (word.ends_with(')') && code.starts_with("pub(")));
     let keyword = words.next()?;

@@ -1,8 +1,9 @@
 //! Crash test of the event feed and of `counterpart copy`: under load, SIGKILL ends the server and the copying process again and again. A
-//! client that resumes the event feed gets each event exactly once. The copy is equal to an export, byte for byte.
+//! client that continues reading the event feed after each kill must get each event exactly once. The copy must be equal to an export, byte
+//! for byte.
 //!
-//! `COUNTERPART_CRASH_CYCLES` sets how often the server is killed, `COUNTERPART_FEED_WRITES` the minimum number of writes. The long run is
-//! `COUNTERPART_FEED_WRITES=100000 cargo test --test crash feeds -- --nocapture`.
+//! `COUNTERPART_CRASH_CYCLES` sets the minimum number of kills, `COUNTERPART_FEED_WRITES` the minimum number of writes. The command for a
+//! long run is `COUNTERPART_FEED_WRITES=100000 cargo test --test crash feeds -- --nocapture`.
 
 use std::{
     fs,
@@ -24,10 +25,10 @@ use crate::{
     model, seed, setting,
 };
 
-/// The number of kills, unless `COUNTERPART_CRASH_CYCLES` sets it.
+/// The minimum number of kills, unless `COUNTERPART_CRASH_CYCLES` sets it.
 const CYCLES: u64 = 4;
 
-/// A client of the feed of events, which keeps the last sequence number that it received.
+/// A client of the event feed, which remembers the sequence number of the last event that it received.
 struct Reader {
     token: String,
     after: i64,
@@ -46,7 +47,7 @@ impl Reader {
         }
     }
 
-    /// Checks that a page continues after the last event without a gap, and advances the position.
+    /// Asserts that the events of a page follow the last received event without a gap. Advances the position.
     fn take(&mut self, page: &Value) {
         for event in page.as_array().into_iter().flatten() {
             assert_eq!(event["sequence"], self.after + 1, "{event}");
@@ -80,7 +81,7 @@ fn write(api: &Api, number: usize, cycle: u64, mut dice: SeededRandom, killing: 
     }
 }
 
-/// Starts a copying process, which follows the change feed until it is killed.
+/// Starts `counterpart copy`, which follows the change feed and updates the copy until it is killed.
 fn follow(database: &Database, to: &str, url: &str, token: &str) -> Child {
     let mut command = database.command();
     command.args(["copy", "--to", to, "--url", url]).env("COUNTERPART_TOKEN", token).stdin(Stdio::null()).stderr(Stdio::null());
@@ -142,7 +143,7 @@ fn feeds_and_copies_lose_nothing_when_server_and_reader_are_killed() {
         server.database.import(STORE, &[role]);
         let removal = server.api_of(&key).anonymous().raw("DELETE", "/settings/v1/users").query("id", "seat-passing");
         removal.header("authorization", &format!("Bearer {token}")).exchange().ok();
-        // After the first cycles, a long run compares only every tenth time, since a large export takes long.
+        // A large export takes long. So after the minimum number of cycles, a long run compares the copy only in every tenth cycle.
         if cycle <= cycles || cycle % 10 == 0 {
             kill(copy);
             compare(&server.database, &to, &url, &token);

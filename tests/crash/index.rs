@@ -1,6 +1,6 @@
-//! Crash tests of the search index. The process is killed while the index is built and while records arrive. Between two processes the
-//! index is deleted, cut short or overwritten; once the index is deleted while a process runs. Each time a search must find exactly the
-//! rows that a scan of the list finds.
+//! Crash tests of the search index. The process is killed while the index is built and while records arrive. Between the end of one process
+//! and the start of the next, the index is deleted, or a file of it is truncated or overwritten. At the end the index is deleted while a
+//! process runs. Each time a search must find exactly the contacts whose names contain the words, according to the complete contact list.
 
 use std::{
     collections::BTreeSet,
@@ -23,11 +23,12 @@ use crate::{
     seed, setting,
 };
 
-/// The number of kills, unless `COUNTERPART_CRASH_CYCLES` sets it.
+/// The number of cycles, each with a kill under load, unless `COUNTERPART_CRASH_CYCLES` sets it.
 const CYCLES: u64 = 4;
 const CONTACTS: usize = 2000;
 const WRITERS: usize = 4;
-/// Each word is in about every third name, and a search for a part of it finds it too.
+/// The words in the names of the contacts: each name has one of them. `PARTS` are the words and parts of them, which a search must also
+/// find.
 const WORDS: [&str; 3] = ["silver", "สินค้าชำรุด", "订单号"];
 const PARTS: [&str; 6] = ["silver", "silv", "สินค้าชำรุด", "ค้าชำ", "订单号", "单号"];
 
@@ -41,7 +42,7 @@ fn lines() -> Vec<Value> {
     (0..CONTACTS).map(contact).collect()
 }
 
-/// The damage to the index while no process runs.
+/// A kind of damage that the test does to the index while no process runs.
 #[derive(Clone, Copy, Debug)]
 enum IndexDamage {
     Nothing,
@@ -81,7 +82,7 @@ impl IndexDamage {
     }
 }
 
-/// Returns all rows of a list. Retries a search that is refused because the index is being built.
+/// Reads all pages of a list. Returns the rows. Retries requests that are refused because the index is being built.
 fn rows(first: &Call) -> Vec<Value> {
     let start = Instant::now();
     let (mut rows, mut call) = (Vec::new(), first.clone());
@@ -98,7 +99,7 @@ fn rows(first: &Call) -> Vec<Value> {
     }
 }
 
-/// Compares searches with a scan of the list.
+/// Reads the complete contact list. Asserts for each of [`PARTS`] that a search finds exactly the contacts whose names contain it.
 fn compare(api: &Api, what: &str) {
     let size = if REV_A { 50 } else { 100 };
     let list = |body: Value| rows(&api.post("/contacts/list", body).query("pageSize", size));
@@ -114,7 +115,7 @@ fn compare(api: &Api, what: &str) {
     }
 }
 
-/// Creates contacts until the server is killed or `stop` is set.
+/// Creates contacts one after the other until the server is killed or `stop` is set.
 fn write(api: &Api, writer: usize, cycle: u64, stop: &AtomicBool, answered: &AtomicUsize) {
     for serial in 0.. {
         if stop.load(Ordering::SeqCst) {
@@ -143,7 +144,8 @@ fn a_search_finds_what_a_scan_finds_after_damage_to_the_index() {
         let mut dice = SeededRandom::new(seed, cycle, 100);
         let spoil = [IndexDamage::Delete, IndexDamage::Nothing, IndexDamage::Truncate, IndexDamage::Overwrite][cycle as usize % 4];
         spoil.carry_out(&folder, &mut dice);
-        // The kill comes at a random time between the start of the index build, or the first writes, and some commits later.
+        // In half of the cycles the kill may come while the index is being built. In the other cycles it comes after the first write. A
+        // random delay is added in each cycle.
         let arrived = answered.load(Ordering::Relaxed) + (cycle + cycle / 4) as usize % 2;
         let delay = Duration::from_millis([dice.roll(300), dice.roll(3000)][dice.roll(2)] as u64);
         let server = Server::start(database);
@@ -166,7 +168,7 @@ fn a_search_finds_what_a_scan_finds_after_damage_to_the_index() {
             delay.as_millis(),
             answered.load(Ordering::Relaxed)
         );
-        // Damages what the killed process left.
+        // In half of the cycles, truncates a file of the index that the killed process left.
         if dice.roll(2) == 0 {
             IndexDamage::Truncate.carry_out(&folder, &mut dice);
         }
@@ -179,7 +181,7 @@ fn a_search_finds_what_a_scan_finds_after_damage_to_the_index() {
     let server = Server::start(database);
     let (api, stop) = (server.api_of(&key), AtomicBool::new(false));
     compare(&api, "before the index of the running process is deleted");
-    // The folder is moved in one step, since the server may be adding files to it.
+    // The server may be adding files to the folder, so the folder is renamed first, and then deleted.
     let aside = folder.with_extension("deleted");
     fs::rename(&folder, &aside).expect("the index is there");
     fs::remove_dir_all(&aside).expect("no process adds files to the moved folder");

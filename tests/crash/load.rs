@@ -1,4 +1,4 @@
-//! Load generator: each writer sends writes until the server is killed, and logs them.
+//! Load generator: writers that send writes until the server is killed, and log each write with its outcome.
 
 use std::{
     io::{ErrorKind, Read, Write as _},
@@ -31,7 +31,7 @@ pub enum Operation {
     Send,
 }
 
-/// The operations of the writers, with their relative frequency; 0 means never.
+/// The operations from which the writers choose, each with its relative frequency; 0 means never.
 pub const OPERATIONS: [(Operation, usize); 7] = [
     (Operation::SetField, 6),
     (Operation::Comment, 6),
@@ -42,14 +42,14 @@ pub const OPERATIONS: [(Operation, usize); 7] = [
     (Operation::Send, 6),
 ];
 
-/// The number of labels. A conversation has one label at a time; a write replaces it by the next label.
+/// The number of labels that the writers use. A conversation has one of them at a time; a write replaces it by the next label.
 pub const LABELS: usize = 5;
 
 /// One write, and what is known of its outcome.
 #[derive(Clone, Debug)]
 pub struct Write {
     pub operation: Operation,
-    /// A value that is unique among the writes of the run; for labels, the label that is added.
+    /// A value in the body that is unique among the writes of the run. For [`Operation::Labels`], the id of the label that is added.
     pub value: String,
     pub body: Value,
     pub key: Option<String>,
@@ -82,7 +82,7 @@ impl SeededRandom {
     pub fn new(seed: u64, cycle: u64, who: usize) -> Self {
         let mixed = seed ^ (cycle << 8 | who as u64).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let mut dice = Self(mixed.max(1));
-        // The first numbers of neighbouring seeds are similar.
+        // Similar seeds produce similar first numbers, so these are skipped.
         for _ in 0..8 {
             dice.roll(2);
         }
@@ -112,24 +112,24 @@ impl SeededRandom {
     }
 }
 
-/// A server under load, with what its writers share.
+/// A server under load, and the values that its writers share.
 pub struct Load<'a> {
     pub api: &'a Api,
     pub url: &'a str,
     pub cycle: u64,
-    /// Set just before the kill: from then on connections may break.
+    /// Set just before the server is killed. From then on, broken connections are not errors.
     pub killing: &'a AtomicBool,
     pub answered: &'a AtomicUsize,
 }
 
 impl Load<'_> {
-    /// Sends writes to one conversation, one after the other, until the server is killed. At most the last write has an unknown outcome, or
-    /// the last few writes if they are inbound messages.
+    /// Sends writes to one conversation, one after the other, until the server is killed. Returns the writes. At most the last write has an
+    /// unknown outcome, or the last few writes if they are inbound messages, which are sent together.
     pub fn write(&self, number: usize, talk: &ConversationModel, mut dice: SeededRandom) -> Vec<Write> {
         let (mut ticket, mut label) = (talk.ticket.clone(), talk.label);
         let mut log: Vec<Write> = Vec::new();
         loop {
-            // The writers begin with different operations, so that even a short run contains each operation.
+            // Consecutive writers begin with different operations, so that even a short run contains each operation.
             let operation = if log.is_empty() { first_operation(number) } else { dice.operation() };
             if operation == Operation::Receive {
                 let count = 1 + dice.roll(3);
@@ -185,8 +185,8 @@ impl Load<'_> {
         Write { operation, value: unique, body, key: None, answer: None, sent: true }
     }
 
-    /// Receives inbound messages with a separate process. If that process is killed, another process gets the messages without a response.
-    /// Returns false if the server was killed before all messages had a response.
+    /// Passes inbound messages to the command `message receive`, which may be killed at a random time. In that case, runs the command again
+    /// for the messages that have no response. Returns false if the server was killed before all messages had a response.
     fn receive(&self, writes: &mut [Write], dice: &mut SeededRandom) -> bool {
         let doomed = dice.once_in(2);
         let mut fuse = dice.once_in(3).then(|| Duration::from_millis(5 + dice.roll(80) as u64));
@@ -207,7 +207,7 @@ impl Load<'_> {
         }
     }
 
-    /// Reads new events with `counterpart events` again and again, until the server is killed.
+    /// Appends new events to `events`, which it reads with the command `counterpart events` again and again until the server is killed.
     pub fn read_events(&self, events: &mut Vec<String>, mut dice: SeededRandom) {
         while !self.killing.load(Ordering::SeqCst) {
             let doomed = dice.once_in(2);
@@ -219,8 +219,9 @@ impl Load<'_> {
     }
 }
 
-/// Sends writes again: those with an idempotency key and an unknown outcome, the last answered write with such a key, and inbound messages
-/// without a response. Returns the writes that took effect only now.
+/// Sends writes of a log again: the writes with an idempotency key and an unknown outcome, the last write with an idempotency key that had
+/// a response, and the inbound messages without a response. Asserts that writes which had taken effect before are recognised. Returns the
+/// writes that took effect only now.
 pub fn repeat(api: &Api, url: &str, log: &[Write], happened: &[bool], repeated: &mut usize) -> Vec<Write> {
     let last = log.iter().rposition(|write| write.key.is_some() && write.answer.is_some());
     let mut now = Vec::new();
@@ -246,7 +247,8 @@ pub fn repeat(api: &Api, url: &str, log: &[Write], happened: &[bool], repeated: 
     now
 }
 
-/// Returns the first operation of a writer. Consecutive writers get different operations; operations that never occur are left out.
+/// Returns the operation with which a writer begins. Consecutive writers get different operations. Operations with a frequency of 0 are
+/// left out.
 fn first_operation(number: usize) -> Operation {
     let offered: Vec<_> = OPERATIONS.iter().filter(|(_, weight)| *weight > 0).collect();
     offered[number % offered.len()].0
@@ -267,7 +269,7 @@ fn inbound(talk: &ConversationModel, value: &str) -> Write {
     Write { operation: Operation::Receive, value: value.to_owned(), body, key: None, answer: None, sent: true }
 }
 
-/// Runs `message receive` until it ends or is killed. Returns the responses that it printed.
+/// Runs `message receive` until it ends or `kill` returns true. Returns the responses that it printed.
 fn receive(url: &str, writes: &[Write], kill: impl Fn() -> bool) -> Vec<Value> {
     let lines: String = writes.iter().map(|write| format!("{}\n", write.body)).collect();
     let printed = run(url, &["message", "receive", "--store", STORE], &lines, kill);
@@ -280,7 +282,7 @@ fn run(url: &str, arguments: &[&str], input: &str, kill: impl Fn() -> bool) -> S
     let mut command = Command::new(BINARY);
     command.args(arguments).env("DATABASE_URL", url).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap_or_else(|error| panic!("{BINARY} does not start: {error}"));
-    // Reads the output in a thread: a page of events is larger than a pipe's buffer.
+    // A thread reads the output while the command runs, since a page of events is larger than a pipe's buffer.
     let mut stdout = child.stdout.take().expect("a pipe");
     let reader = thread::spawn(move || {
         let mut printed = String::new();
@@ -305,12 +307,12 @@ fn run(url: &str, arguments: &[&str], input: &str, kill: impl Fn() -> bool) -> S
     reader.join().unwrap_or_default()
 }
 
-/// Returns the output up to the last line end: a killed process may stop in the middle of a line.
+/// Returns the output up to the last line break, since a killed process may have stopped in the middle of a line.
 fn whole_lines(printed: &str) -> &str {
     printed.rfind('\n').map_or("", |end| &printed[..=end])
 }
 
-/// Appends printed events. Asserts that their sequence numbers continue without a gap.
+/// Appends the printed events to `events`. Asserts that their sequence numbers continue without a gap.
 pub fn take_events(printed: &str, events: &mut Vec<String>) {
     for line in printed.lines() {
         let next = format!("{{\"sequence\":{},", events.len() + 1);

@@ -1,11 +1,12 @@
 //! Crash tests: SIGKILL ends a server under load, again and again on one database. Each time the database must contain every acknowledged
-//! write and no part of an unfinished one, and every event must belong to a change that is in the database.
+//! write and no part of an unfinished write. Every event must belong to a change that is in the database.
 //!
-//! - [`feed`] tests the event feed and `counterpart copy` in the same way, [`index`] the search index.
-//! - [`load`] runs the writers until the connection breaks; [`model`] holds the state that the database must then have.
-//! - `COUNTERPART_CRASH_CYCLES=100 cargo test --test crash -- --nocapture` is the long run; without it the cycles are few.
-//! - A failure shows the seed; `COUNTERPART_CRASH_SEED` repeats the same choices, though not the same timing.
-//! - `COUNTERPART_TEST_POSTGRES` names a PostgreSQL server to run on, which keeps running while its client is killed.
+//! - [`feed`] has the crash test of the event feed and of `counterpart copy`, [`index`] the crash test of the search index.
+//! - [`load`] generates the load: concurrent writers, until the connection breaks. [`model`] is the state that the database must then have.
+//! - `COUNTERPART_CRASH_CYCLES=100 cargo test --test crash -- --nocapture` is a long run of 100 kills; the default is a few kills.
+//! - The output shows the random seed. `COUNTERPART_CRASH_SEED` sets the seed, to repeat the same random choices, though not the same
+//!   timing.
+//! - `COUNTERPART_TEST_POSTGRES` names a PostgreSQL server to run on. Only the server under test is killed; PostgreSQL keeps running.
 
 /// Whether the binary under test was built for revision A.
 const REV_A: bool = cfg!(feature = "rev-a");
@@ -44,9 +45,9 @@ use serde_json::{Value, json};
 /// The number of concurrent writers.
 const WRITERS: usize = 16;
 
-/// The default number of kills.
+/// The minimum number of kills, unless `COUNTERPART_CRASH_CYCLES` sets it.
 const CYCLES: u64 = 4;
-/// The largest number of kills. The run continues up to it until each operation was answered.
+/// The maximum number of kills. The run continues until the server has responded to each kind of operation, but ends after this number.
 const MOST_CYCLES: u64 = 40;
 
 /// The store that the writers use.
@@ -58,7 +59,7 @@ const PAGE: usize = 15;
 /// The maximum time from the start of a server to its first response.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// SQL queries that must find no rows. A row is a violation of an invariant that no API response shows.
+/// SQL queries that check invariants which no API response shows. Each row that a query finds is a violation.
 const NONE: [&str; 6] = [
     "SELECT c.id FROM conversations c WHERE message_count <> (SELECT COUNT(*) FROM messages m WHERE m.conversation_id = c.id)",
     "SELECT conversation_id FROM tickets WHERE is_open GROUP BY conversation_id HAVING COUNT(*) > 1",
@@ -69,7 +70,7 @@ const NONE: [&str; 6] = [
     "SELECT t.id FROM tickets t JOIN conversations c ON c.id = t.conversation_id WHERE t.label_marks <> c.label_marks",
 ];
 
-/// The counts of one or more kills.
+/// The numbers of writes by their outcome, in one or more kills.
 #[derive(Debug, Default)]
 struct KillCounts {
     answered: usize,
@@ -96,7 +97,7 @@ struct StoreUnderLoad {
     key: Key,
     talks: Vec<ConversationModel>,
     contacts: HashSet<String>,
-    /// Every event read so far, in its printed form.
+    /// Every event read so far, as `counterpart events` printed it.
     events: Vec<String>,
 }
 
@@ -116,13 +117,15 @@ fn a_killed_server_loses_nothing_that_it_answered_and_leaves_nothing_half_done()
     let chosen: HashSet<_> = OPERATIONS.iter().filter(|(_, weight)| *weight > 0).map(|(operation, _)| *operation).collect();
     let mut tally = KillCounts::default();
     for cycle in 0..MOST_CYCLES.max(cycles) {
-        // The run ends once every operation had a response: on a slow machine few writes have one between two kills.
+        // The run ends once the server has responded to each kind of operation. On a slow machine this may take more cycles, since few
+        // writes get a response between two kills.
         if cycle >= cycles && tally.operations == chosen {
             break;
         }
         let mut dice = SeededRandom::new(seed, cycle, WRITERS);
         let delay = Duration::from_millis(50 + dice.roll(551) as u64);
-        // Alternates the reopen window, so that both new tickets and reopened ones occur.
+        // An inbound message reopens a ticket that was closed within the store's reopen window. The test alternates the window between 24
+        // hours and none, so that tickets are reopened in some cycles and newly opened in others.
         let reopens = cycle % 2 == 0;
         let hours = if reopens { "24" } else { "0" };
         server.database.run(&["store", "edit", "--id", STORE, "--reopen-window-hours", hours]);
@@ -146,7 +149,7 @@ fn a_killed_server_loses_nothing_that_it_answered_and_leaves_nothing_half_done()
     assert!(read.lines().eq(world.events.iter().map(String::as_str)), "events differ from when they were first read");
 
     println!("in all: {tally:?}");
-    // Checks that the run tested what it is for.
+    // Checks that the run contained the cases that it should test.
     assert_eq!(tally.operations, chosen, "the operations that were answered at least once");
     assert!(tally.lost > 0, "no kill cut a write off");
     assert!(tally.repeated > 0, "no write was sent again");
@@ -184,7 +187,8 @@ impl StoreUnderLoad {
         (server, logs)
     }
 
-    /// Compares the content of the database with the logs of the writers, and repeats the writes that may be repeated.
+    /// Asserts that the database matches the logs of the writers. Then sends some writes again, which must not take effect twice. Returns
+    /// the counts of the kill.
     fn inspect(&mut self, server: &Server, logs: &[Vec<Write>], reopens: bool) -> KillCounts {
         let api = server.api_of(&self.key);
         let happened = self.settle(server, logs, reopens);
@@ -218,7 +222,8 @@ impl StoreUnderLoad {
         tally
     }
 
-    /// Returns for each write whether it took effect. Panics if a write with a response did not, or if the database has any other change.
+    /// Reads the new events, comments and contacts, and assigns them to the writes. Returns for each write whether it took effect. Panics
+    /// if a write with a response did not take effect, or if the database has a change that no write explains.
     fn settle(&mut self, server: &Server, logs: &[Vec<Write>], reopens: bool) -> Vec<Vec<bool>> {
         let api = server.api_of(&self.key);
         load::take_events(&server.database.run(&["events", "--store", STORE, "--after", &self.events.len().to_string()]), &mut self.events);
@@ -235,7 +240,7 @@ impl StoreUnderLoad {
         self.talks.iter_mut().zip(logs).zip(found).map(|((talk, log), found)| talk.settle(log, found, reopens)).collect()
     }
 
-    /// Compares the API's responses with the model: only new rows, or everything.
+    /// Asserts that the API's responses match the models. Compares all rows if `everything` is true, otherwise only the new rows.
     fn compare(&mut self, server: &Server, everything: bool) {
         let api = server.api_of(&self.key);
         if everything {
@@ -246,7 +251,7 @@ impl StoreUnderLoad {
     }
 }
 
-/// Returns the store of the tests that write, with a conversation and an open ticket for each writer.
+/// Returns the import lines of the store: those of the tests that write, and a conversation with an open ticket for each writer.
 fn lines() -> Vec<Value> {
     let made = fixture::at("03-01T08:00");
     let line = |kind: &str, record: Value| json!({"kind": kind, "record": record});
@@ -272,7 +277,7 @@ fn lines() -> Vec<Value> {
     lines
 }
 
-/// Returns the new rows of a list: those before the first row whose id is in `known`. New rows come first.
+/// Reads a list, in which new rows come first, up to the first row whose id is in `known`. Returns the rows before it.
 fn news(first: &Call, known: &HashSet<String>) -> Vec<Value> {
     let first = first.clone().query("pageSize", PAGE);
     let (mut rows, mut call) = (Vec::new(), first.clone());
@@ -293,7 +298,7 @@ fn id(row: &Value) -> String {
     row["id"].as_str().unwrap_or_else(|| panic!("no id in {row}")).to_owned()
 }
 
-/// Runs a query on the database. Returns its first column, which must be text. Used for values that no API response contains.
+/// Runs a query on the database. Returns the first column of its rows, which must be text. Used for values that no API response contains.
 fn ask(database: &Database, query: &str) -> Vec<String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let found = runtime.block_on(async {
@@ -310,7 +315,7 @@ fn joined<T>(outcome: thread::Result<T>) -> T {
     outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// Returns the seed of the run's choices, which a failure shows.
+/// Returns the seed of the run's random choices, from `COUNTERPART_CRASH_SEED` or random. Prints it, so that a failed run can be repeated.
 fn seed() -> u64 {
     let seed = setting("COUNTERPART_CRASH_SEED").unwrap_or_else(|| RandomState::new().build_hasher().finish());
     println!("COUNTERPART_CRASH_SEED={seed}");
@@ -322,8 +327,9 @@ fn setting(name: &str) -> Option<u64> {
     Some(text.to_str().and_then(|text| text.parse().ok()).unwrap_or_else(|| panic!("{name} is no number: {}", text.display())))
 }
 
-/// The sessions of killed processes on PostgreSQL. PostgreSQL notices late that a client was killed. Until then it still executes the
-/// client's statements, including a commit.
+/// The PostgreSQL sessions of killed processes. PostgreSQL notices with a delay that a client was killed. Until then it still executes the
+/// client's statements, including a commit. So the test waits for the end of these sessions. `.0` is the time of the kill, or empty on
+/// SQLite.
 struct KilledSessions(String);
 
 impl KilledSessions {

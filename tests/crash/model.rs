@@ -1,7 +1,8 @@
-//! Model of the expected state of one conversation: its tickets, messages and comments after its writes.
+//! Model for the crash tests: the state that a conversation must have (tickets, field values, messages, labels and comments) after the
+//! writes of its writer.
 //!
-//! Each conversation has one writer, which sends one write after the other. So the conversation's events are those of its writes, in their
-//! order. Any deviation is a lost write, a partial write, or a write without a request.
+//! Each conversation has one writer, which sends one write after the other. So the conversation's events are the events of these writes, in
+//! the same order. Any deviation means that a write was lost, was stored in part, or was stored without a request.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
@@ -20,7 +21,7 @@ pub struct ConversationModel {
     /// The id of the latest ticket.
     pub ticket: String,
     pub label: usize,
-    /// The number of events that are already assigned to writes.
+    /// The number of events of the conversation that were already assigned to writes.
     pub events: usize,
     name: String,
     open: bool,
@@ -28,13 +29,13 @@ pub struct ConversationModel {
     tickets: HashSet<String>,
     /// The texts of the messages, by id.
     messages: HashMap<String, String>,
-    /// The ids of the messages that the API showed.
+    /// The ids of the messages that were already compared with the API's responses.
     shown: HashSet<String>,
     received: usize,
     comments: HashSet<String>,
 }
 
-/// The rows and events that are new since the last comparison.
+/// The events, comments and contacts of one writer that are new since the last comparison.
 #[derive(Debug, Default)]
 pub struct Found {
     pub events: VecDeque<Value>,
@@ -50,13 +51,13 @@ pub fn ticket(number: usize) -> String {
     format!("job-{number}")
 }
 
-/// Returns the conversation of an event.
+/// Returns the id of the conversation that an event belongs to.
 pub fn conversation_of(event: &Value) -> &str {
     let data = &event["data"];
     data["conversationId"].as_str().or_else(|| data["ticket"]["conversationId"].as_str()).unwrap_or_default()
 }
 
-/// Returns the parts of an event that the model can predict from the write.
+/// Returns the parts of an event that the model can predict from a write. They are compared with the actual event.
 fn predictable_part(event: &Value) -> Value {
     let (kind, data) = (&event["type"], &event["data"]);
     let ticket = &data["ticket"];
@@ -102,7 +103,8 @@ impl ConversationModel {
         }
     }
 
-    /// Returns the new comments of this conversation, and those of `contacts` that its writer created. Events are left empty.
+    /// Returns the new comments of this conversation, and the contacts among `contacts` that its writer created. The caller adds the
+    /// events.
     pub fn find(&mut self, api: &Api, contacts: &[Value]) -> Found {
         let comments = news(&of_conversation(api, "/messages/internal-comments", &self.conversation), &self.comments);
         self.comments.extend(comments.iter().map(id));
@@ -114,7 +116,8 @@ impl ConversationModel {
         }
     }
 
-    /// Returns for each write of the log whether it took effect. Panics if a write with a response did not, or if there are other changes.
+    /// Assigns the new events, comments and contacts to the writes of the log. Returns for each write whether it took effect. Panics if a
+    /// write with a response did not take effect, or if there is a change that no write explains.
     pub fn settle(&mut self, log: &[Write], mut found: Found, reopens: bool) -> Vec<bool> {
         let mut happened = Vec::new();
         for write in log {
@@ -143,12 +146,13 @@ impl ConversationModel {
         happened
     }
 
-    /// Removes the events of a write from `events` and applies the write to the model, if they come next. Returns whether they did.
+    /// Checks whether the next events are those that the write causes. If so, removes them from `events`, applies the write to the model
+    /// and returns true.
     fn follow(&mut self, write: &Write, events: &mut VecDeque<Value>, reopens: bool) -> bool {
         let (ticket, value) = (self.ticket.as_str(), write.value.as_str());
         let field = if write.operation == Operation::Close { "f-notes" } else { "f-text" };
         let set = json!(["ticket.ticket_field_updated", ticket, field, self.fields.get(field), value, value]);
-        // The server chose the id of a new ticket, so the expected id is taken from the event.
+        // If the write opens a new ticket, the server chose the ticket's id. So the expected id is taken from the event.
         let latest = match events.front() {
             Some(event) if !self.open && !reopens => event["data"]["ticketId"].clone(),
             _ => json!(ticket),
@@ -198,7 +202,8 @@ impl ConversationModel {
         true
     }
 
-    /// Compares the API's responses with this state: only new messages, or everything.
+    /// Asserts that the API's responses match the model. Compares all messages and comments if `everything` is true, otherwise only the new
+    /// messages.
     pub fn compare(&mut self, api: &Api, everything: bool) {
         if everything {
             let comments = news(&of_conversation(api, "/messages/internal-comments", &self.conversation), &HashSet::new());
@@ -232,7 +237,7 @@ impl ConversationModel {
     }
 }
 
-/// Removes one text from a list.
+/// Removes one occurrence of a text from a list. Returns whether the list had it.
 fn take(texts: &mut Vec<String>, text: &str) -> bool {
     let Some(at) = texts.iter().position(|found| found == text) else { return false };
     texts.swap_remove(at);

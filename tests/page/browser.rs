@@ -1,5 +1,6 @@
 //! WebDriver client: drives a headless Chromium through chromedriver. Each command is one HTTP request with a JSON body to this machine.
-//! The client is hand-written, since the crates for WebDriver depend on some twenty further crates, among them a second ICU.
+//! The client is hand-written, since the existing WebDriver crates depend on some twenty further crates, among them a second version of the
+//! ICU crates.
 //!
 //! The client polls each condition until it holds, for at most [`PATIENCE`]; no test sleeps for a guessed time.
 
@@ -21,7 +22,7 @@ pub const ENTER: &str = "\u{e007}";
 pub const ESCAPE: &str = "\u{e00c}";
 pub const SPACE: &str = " ";
 
-/// The key under which the protocol names an element.
+/// The JSON property in which the WebDriver protocol returns the id of a page element.
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 
 /// The script that starts chromedriver, passes on its output, and kills chromedriver once standard input closes. Standard input closes when
@@ -50,9 +51,9 @@ const FLAGS: [&str; 10] = [
 
 /// One browser window with a separate profile. It closes when this value is dropped.
 pub struct Browser {
-    /// The address on which chromedriver listens.
+    /// The address and port on which chromedriver listens.
     driver: String,
-    /// The path that every command begins with.
+    /// The path of the WebDriver session, with which the path of every command begins.
     session: String,
     warden: Child,
     leash: Option<ChildStdin>,
@@ -72,7 +73,7 @@ impl Browser {
             );
         }
         let profile = tempfile::tempdir().expect("a directory for temporary files");
-        // chromedriver picks a port that is free on IPv4, and ends if another process uses the same port on IPv6.
+        // chromedriver picks a port that is free on IPv4. It ends if another process uses the same port on IPv6. So the start is repeated.
         let (driver, warden, leash) = (0..STARTS).find_map(|_| Self::start()).expect("chromedriver prints its port");
         let mut browser = Self { driver, session: "/session".to_owned(), warden, leash, _profile: profile };
         let profile = format!("--user-data-dir={}", browser._profile.path().display());
@@ -86,7 +87,8 @@ impl Browser {
         browser
     }
 
-    /// Starts chromedriver; `None` if it ends before it prints its port.
+    /// Starts chromedriver. Returns its address, the shell that runs it, and the shell's standard input. Returns `None` if chromedriver
+    /// ends before it prints its port.
     fn start() -> Option<(String, Child, Option<ChildStdin>)> {
         let mut warden = Command::new("sh")
             .args(["-c", WARDEN])
@@ -103,12 +105,12 @@ impl Browser {
             warden.wait().expect("the shell ends");
             return None;
         };
-        // chromedriver continues to print, and would block on a full pipe.
+        // chromedriver continues to print. A thread reads its output, since chromedriver would block once the pipe is full.
         thread::spawn(move || lines.for_each(drop));
         Some((format!("127.0.0.1:{}", port.trim_end_matches('.')), warden, leash))
     }
 
-    /// Runs one command; returns its result or an error message.
+    /// Sends one WebDriver command. Returns its result or an error message.
     fn command(&self, method: &str, path: &str, body: Option<&Value>) -> Result<Value, String> {
         let path = format!("{}{path}", self.session);
         let answer = exchange(&self.driver, method, &path, body).map_err(|error| format!("{method} {path}: {error}"))?;
@@ -127,7 +129,7 @@ impl Browser {
         self.try_post(path, body).unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// Repeats a step until it succeeds, for at most [`PATIENCE`].
+    /// Repeats a step until it succeeds. Panics if it does not succeed within [`PATIENCE`]. Returns the result of the step.
     #[track_caller]
     fn patiently<T>(&self, what: &str, step: impl Fn() -> Result<T, String>) -> T {
         let deadline = Instant::now() + PATIENCE;
@@ -154,7 +156,7 @@ impl Browser {
         self.post("/refresh", json!({}));
     }
 
-    /// Runs JavaScript code in the page; returns its result, or the value of the promise that it returns.
+    /// Runs JavaScript code in the page. Returns its result; if the result is a promise, returns the value of the promise.
     #[track_caller]
     pub fn script(&self, script: &str) -> Value {
         self.post("/execute/sync", json!({"script": script, "args": []}))
@@ -169,7 +171,7 @@ impl Browser {
         });
     }
 
-    /// Returns the visible element that an XPath finds; an error if there is no such element or more than one.
+    /// Returns the id of the only visible element that an XPath finds. Returns an error if there is no such element or more than one.
     fn element(&self, xpath: &str) -> Result<String, String> {
         let found = self.try_post("/elements", json!({"using": "xpath", "value": xpath}))?;
         let ids: Vec<&str> = found.as_array().into_iter().flatten().filter_map(|element| element[ELEMENT].as_str()).collect();
@@ -189,13 +191,13 @@ impl Browser {
         self.patiently("click", || self.try_post(&format!("/element/{}/click", self.element(xpath)?), json!({})));
     }
 
-    /// Presses the button with this text.
+    /// Clicks the button with this text.
     #[track_caller]
     pub fn press(&self, button: &str) {
         self.click(&format!("//button[normalize-space()='{button}']"));
     }
 
-    /// Replaces the text of an input.
+    /// Replaces the text of an input element by typing.
     #[track_caller]
     pub fn fill(&self, xpath: &str, text: &str) {
         self.patiently("fill", || {
@@ -205,7 +207,7 @@ impl Browser {
         });
     }
 
-    /// Chooses the entry of a list that begins with this text, by typing the text.
+    /// Chooses an option of a select element by typing the text with which the option begins.
     #[track_caller]
     pub fn choose(&self, xpath: &str, text: &str) {
         self.patiently("choose", || self.try_post(&format!("/element/{}/value", self.element(xpath)?), json!({"text": text})));
@@ -248,7 +250,7 @@ impl Browser {
         });
     }
 
-    /// Presses keys one after the other, in the element that has the focus.
+    /// Presses keys one after the other. The element that has the focus receives them.
     #[track_caller]
     pub fn strike(&self, keys: &str) {
         let strokes: Vec<Value> =
@@ -258,7 +260,7 @@ impl Browser {
 
     #[track_caller]
     pub fn resize(&self, width: u32, height: u32) {
-        // A window cannot be as narrow as a phone, but the emulated screen can.
+        // A browser window cannot be as narrow as a phone, so the screen of a phone is emulated.
         let size = json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false});
         self.post("/goog/cdp/execute", json!({"cmd": "Emulation.setDeviceMetricsOverride", "params": size}));
     }
@@ -281,13 +283,13 @@ impl Browser {
         self.post("/se/log", json!({"type": kind})).as_array().cloned().unwrap_or_default()
     }
 
-    /// Returns the entries of the console since the last call, at all levels.
+    /// Returns the messages in the browser's console since the last call, of all log levels.
     #[track_caller]
     pub fn console(&self) -> Vec<String> {
         self.log("browser").iter().map(|entry| entry["message"].as_str().unwrap_or_default().to_owned()).collect()
     }
 
-    /// Returns the addresses of the requests since the last call.
+    /// Returns the URLs of the requests that the browser sent since the last call.
     #[track_caller]
     pub fn requests(&self) -> Vec<String> {
         let told = self.log("performance").into_iter().filter_map(|entry| serde_json::from_str(entry["message"].as_str()?).ok());
@@ -297,8 +299,8 @@ impl Browser {
     }
 }
 
-/// Sends one request to chromedriver. The response is read by its length, since chromedriver announces that it closes the connection, but
-/// leaves it open.
+/// Sends one request to chromedriver. Returns the JSON of the response. Chromedriver announces that it closes the connection, but leaves it
+/// open, so the response is read by its content length.
 fn exchange(address: &str, method: &str, path: &str, body: Option<&Value>) -> std::io::Result<Value> {
     let body = body.map(Value::to_string).unwrap_or_default();
     let mut stream = TcpStream::connect(address)?;

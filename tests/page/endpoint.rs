@@ -13,13 +13,13 @@ use std::{
 
 use crate::contract::event_contract;
 
-/// Accepts deliveries until the process ends.
+/// A webhook endpoint, which accepts deliveries until the process ends.
 #[derive(Clone)]
 pub struct Endpoint {
     pub url: String,
     status: Arc<AtomicU16>,
     taken: Arc<AtomicUsize>,
-    /// The errors of deliveries that do not match the published document of events.
+    /// The errors of deliveries that do not match the published OpenAPI document of the events.
     faults: Arc<Mutex<Vec<String>>>,
 }
 
@@ -43,7 +43,7 @@ impl Endpoint {
         self.status.store(status, Ordering::SeqCst);
     }
 
-    /// Returns the number of deliveries.
+    /// Asserts that all deliveries matched the document of the events. Returns the number of deliveries so far.
     pub fn taken(&self) -> usize {
         assert_eq!(*self.faults.lock().expect("not poisoned"), [""; 0]);
         self.taken.load(Ordering::SeqCst)

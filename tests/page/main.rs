@@ -1,9 +1,10 @@
 //! End-to-end tests of the settings page, with the built binary and a real browser.
 //!
-//! - [`browser`] drives Chromium; [`endpoint`] receives the deliveries of a webhook. Servers and data are those of the API suite.
-//! - Every visit ends with a check of the browser's logs: the console has only the failed requests that the test expects, and the page sent
+//! - [`browser`] drives Chromium; [`endpoint`] receives the deliveries of a webhook. The servers and the test data come from the modules of
+//!   the API tests (`tests/api`).
+//! - Most tests end with a check of the browser's logs: the console has only the failed requests that the test expects, and the page sent
 //!   requests only to the server.
-//! - Needs `chromium` and `chromedriver`, and fails without them. `COUNTERPART_TEST_POSTGRES` names a PostgreSQL server to run on.
+//! - The tests need `chromium` and `chromedriver`, and fail without them. `COUNTERPART_TEST_POSTGRES` names a PostgreSQL server to run on.
 
 /// Whether the binary under test was built for revision A.
 const REV_A: bool = cfg!(feature = "rev-a");
@@ -36,14 +37,14 @@ use harness::{Database, Server, Settings};
 
 const STORE: &str = "desk";
 
-/// The XPath of the open dialog.
+/// The XPath of the dialog that is open.
 const DIALOG: &str = "//dialog[@open]";
 
 const NAME: &str = "//dialog[@open]//input[@name='name']";
 const ADDRESS: &str = "//dialog[@open]//input[@name='url']";
 const SECRET: &str = "//code[@id='secret']";
 
-/// A browser and the server that it visits.
+/// A browser and the server whose pages it opens.
 struct BrowserSession {
     browser: Browser,
     server: Server,
@@ -63,18 +64,18 @@ impl BrowserSession {
         Self::with(&[("COUNTERPART_ALLOW_PRIVATE_TARGETS", "true")])
     }
 
-    /// Like [`Self::begin`], with these settings of the server.
+    /// Like [`Self::begin`], but starts the server with these settings.
     fn with(settings: Settings<'_>) -> Self {
         let database = Database::with(&[(STORE, desk())]);
         let server = Server::start_with(database, settings);
         let browser = Browser::open();
-        // A new window sends requests by itself. Their log entries are discarded here.
+        // A new browser window sends requests by itself. Reading the log discards their entries.
         browser.go("about:blank");
         browser.requests();
         Self { browser, server }
     }
 
-    /// Opens the page as the store's owner.
+    /// Starts a server and a browser, and opens the settings page as the store's owner.
     #[track_caller]
     fn of_owner() -> Self {
         let visit = Self::begin();
@@ -92,14 +93,14 @@ impl BrowserSession {
         self.server.database.run(&["settings", "link", "--store", STORE, "--user", user, "--public-url", &base])
     }
 
-    /// Returns the status of a request with this API key.
+    /// Sends a GET request with this API key. Returns the status of the response.
     #[track_caller]
     fn status(&self, secret: &str, path: &str) -> u16 {
         let api = Api { address: self.server.address.clone(), key: Some(secret.to_owned()), store: STORE.to_owned() };
         api.get(path).send().status
     }
 
-    /// Returns the displayed secret, and closes its dialog.
+    /// Reads the secret in the dialog and closes the dialog. Returns the secret.
     #[track_caller]
     fn take_secret(&self) -> String {
         let secret = self.text(SECRET);
@@ -110,7 +111,7 @@ impl BrowserSession {
         secret
     }
 
-    /// Waits until the log shows this number of attempts.
+    /// Waits until the delivery log on the page shows this number of attempts.
     #[track_caller]
     fn attempts(&self, count: usize) {
         self.until("the log grows", &format!("document.querySelectorAll('#deliveries tbody tr').length === {count}"));
@@ -134,8 +135,8 @@ impl BrowserSession {
         let others: Vec<_> = requests.iter().filter(|url| !url.starts_with(&own)).collect();
         assert!(others.is_empty(), "requests to other hosts: {others:?}");
 
-        // `autofocus` in a closed dialog takes effect when the dialog opens. If the page already has the focus, the browser logs this
-        // remark.
+        // The browser logs this message if an element with `autofocus` is in a dialog and another element already has the focus. The
+        // message is ignored.
         let remark = "Autofocus processing was blocked";
         let console: Vec<String> = self.console().into_iter().filter(|line| !line.contains(remark)).collect();
         let expected: Vec<String> = refusals
@@ -192,7 +193,8 @@ fn a_link_opens_one_session_which_signing_out_ends() {
 
     visit.go("about:blank");
     visit.go(&link);
-    // The link was used already. Opening it again reports this, and still shows the settings of the open session.
+    // The link was already used. If it is opened again, the page shows a message about this, and still shows the settings, because the
+    // session is open.
     visit.sees("//h2[.='API keys']");
     visit.reads("//*[@id='message']", "used already");
 
@@ -210,7 +212,7 @@ fn a_link_opens_one_session_which_signing_out_ends() {
     visit.reads("//*[@id='gate-message']", "You are signed out.");
     assert_eq!(ask(), 401);
 
-    // A link is opened in a window that already shows the page. Then a command ends the session.
+    // Opens a link in a window that already shows the settings page. Then ends the session with a command.
     visit.script(&format!("location.href = '{}'", visit.link(ANN)));
     visit.sees("//h2[.='API keys']");
     visit.server.database.run(&["settings", "revoke", "--store", STORE, "--user", ANN]);
@@ -255,7 +257,7 @@ fn the_documentation_works_under_its_content_security_policy() {
         ("/docs", "//*[@id='listLabels']//summary[b='200']", "//*[@id='listLabels']//details[@open]//code[.='x-request-id']"),
         ("/settings/docs", "//*[@id='listKeys']//summary[b='401']", "//*[@id='listKeys']//details[@open]//pre"),
         ("/docs/guides/paging", "//label[.='Python']", "//pre[@data-language='python']"),
-        // The page keeps the chosen programming language.
+        // This page shows the programming language that was chosen on the previous page.
         ("/docs/guides/errors", "//button[.='Copy']", "//pre[@data-language='python']"),
         ("/docs/changes", "//label[.//input[@id='back']]", "//main[contains(@class, 'back')]"),
     ];
@@ -507,7 +509,7 @@ fn long_logs_are_read_in_pages_and_nothing_is_wider_than_a_phone() {
     visit.press("Older");
     visit.attempts(60);
     visit.misses("//button[.='Older']");
-    // The next refresh adds new entries and keeps the older ones.
+    // The page refreshes the delivery log by itself. A refresh adds new entries and keeps the rows of the older entries.
     visit.script(&format!("document.querySelector('#deliveries tbody tr').dataset.seen = 1; window.hook = {hook}"));
     visit.script(
         "const body = JSON.stringify({ webhookId: window.hook });

@@ -1,11 +1,13 @@
-//! The tabs of drafts, accounts, team and sessions on the settings page, sign-in links by e-mail, and the page's languages.
+//! Tests of the settings page in a browser: the tabs of drafts, accounts, team and sessions, sign-in links by e-mail, and the languages of
+//! the page.
 
 use serde_json::json;
 
 use super::{ADDRESS, ANN, BO, BrowserSession, DIALOG, REV_A, STORE, badge, box_of, button};
 
-/// One draft of an assistant is edited and sent. Another draft is older than a message of the contact, so it is sent only after the page
-/// showed this message. A third draft is discarded. The account has no bridge, so the sent messages fail; one is sent again.
+/// Handles three drafts of an assistant. `d-2` was made before a message of the contact, so the first "Send" only shows this message, and
+/// the second one sends the draft. `d-1` is edited and sent. `d-3` is discarded. The account has no bridge, so the sent messages fail, and
+/// one of them is sent again.
 #[test]
 fn drafts_are_reviewed_beside_their_conversation() {
     let visit = BrowserSession::begin();
@@ -109,7 +111,7 @@ fn sessions_tokens_and_links_are_listed_and_ended() {
     visit.end(&[]);
 }
 
-/// A user without a session asks for a link by e-mail, with the keyboard alone.
+/// A user without a session uses only the keyboard to ask for a sign-in link by e-mail.
 #[test]
 fn a_link_by_e_mail_is_asked_for_at_the_gate() {
     let plain = BrowserSession::begin();
@@ -135,7 +137,7 @@ fn a_link_by_e_mail_is_asked_for_at_the_gate() {
     visit.end(&[("/settings/v1/session", 401), ("/settings/v1/session/link", 400), ("/settings/v1/session/link", 429)]);
 }
 
-/// The page is in the language that the reader chose, also after it is opened again.
+/// After the user chose Thai, the page is in Thai. It is still in Thai after it was loaded again.
 #[test]
 fn the_page_is_read_in_thai() {
     let visit = BrowserSession::of_owner();

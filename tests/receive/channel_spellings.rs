@@ -7,7 +7,7 @@ use super::{World, everywhere, known, message, parsed, with};
 
 const PHONE: &str = "+66812345678";
 
-/// Spellings of [`PHONE`] in references of WhatsApp.
+/// The spellings of [`PHONE`] that occur in the `referenceId` of WhatsApp conversations.
 const SPELLINGS: [&str; 10] = [
     "66812345678",
     "66812345678@s.whatsapp.net",
@@ -34,13 +34,14 @@ fn a_whatsapp_thread_is_one_however_its_phone_is_spelled() {
         let (conversations, contacts) = (world.records("conversation"), world.records("contact"));
         assert_eq!((conversations.len(), &conversations[0]["referenceId"]), (1, &json!(PHONE)));
         assert_eq!((contacts.len(), &contacts[0]["phone"]), (1, &json!(PHONE)));
-        // On other channels, references are not normalised, even if they look like phone numbers.
+        // On LINE, a reference is not normalised, even if it looks like a phone number.
         assert_eq!(world.one(message("li", "66812345678", "x")).get("ignored"), None);
         assert!(world.records("conversation").iter().any(|conversation| conversation["referenceId"] == "66812345678"));
     });
 }
 
-/// The stored references are in the form of older builds, which did not normalise them.
+/// Older builds did not normalise the references of conversations. The test stores references in their form, and receives messages with the
+/// same phone number.
 #[test]
 fn a_whatsapp_thread_with_another_spelling_of_its_phone_continues() {
     everywhere(|world| {
@@ -48,14 +49,15 @@ fn a_whatsapp_thread_with_another_spelling_of_its_phone_continues() {
             let first = world.one(message("wa", former, &numbered(n)));
             world.sql(&format!("UPDATE conversations SET reference_id = '{former}'"));
             world.sql("UPDATE contacts SET phone = NULL");
-            // A reference that contains a device number is found only by the same spelling.
+            // A stored reference with a device number (`:3`) is found only if the message has exactly the same reference.
             let spelled = if former.contains(':') { [*former, *former] } else { [PHONE, *former] };
             for (again, reference) in spelled.iter().enumerate() {
                 let answer = world.one(message("wa", reference, &format!("x{n}-{again}")));
                 assert_eq!(answer["conversationId"], first["conversationId"], "{former} {reference}");
             }
         }
-        // An existing thread continues even if a new thread with this reference would be refused.
+        // The reference of a WhatsApp group is refused in a message that would start a new conversation. An existing conversation with such
+        // a reference still gets messages.
         let first = world.one(message("wa", PHONE, "y1"));
         let id = first["conversationId"].as_str().unwrap();
         world.sql(&format!("UPDATE conversations SET reference_id = '1203630@g.us' WHERE id = '{id}'"));
@@ -84,13 +86,13 @@ fn an_import_normalises_the_references_of_whatsapp_threads() {
         let called = ["+66811111101", "+66811111102", "+66811111103", "+66811111104", "+66811111105"];
         assert_eq!(references(world), called);
         assert_eq!(world.one(message("wa", "66811111102", "x1"))["conversationId"], "w1");
-        // Imports the same records again, over the existing ones.
+        // Imports the same records again. They replace the existing records, and the references stay normalised.
         world.import(&records);
         assert_eq!(references(world), called);
         for (reference, reason) in [
             ("not a phone", "conversation.referenceId: must be a phone number on WhatsApp"),
             ("120363041234567890@g.us", "conversation.referenceId: must be a phone number on WhatsApp"),
-            // Another conversation has this phone.
+            // The conversation `w0` already has this phone number as its reference.
             ("66811111101", "conversation.referenceId"),
         ] {
             let said = world.import_refused(&[whatsapp("w9", reference)]);
@@ -100,8 +102,8 @@ fn an_import_normalises_the_references_of_whatsapp_threads() {
     });
 }
 
-/// A store that is older than the normalisation of phone numbers has references in other spellings, and several for one number. Its export
-/// flags them with `asStored`.
+/// A store that is older than the normalisation of phone numbers may have references in any spelling, and several conversations for one
+/// number. Its export flags these conversations with `asStored`, so that an import accepts them unchanged.
 #[test]
 fn an_export_of_other_references_is_imported() {
     everywhere(|world| {
@@ -147,7 +149,7 @@ fn a_folded_subject_is_unfolded_and_a_blank_one_is_omitted() {
             assert_eq!(world.record("conversation", &json!("v")).get("emailSubject"), kept.map(|kept| json!(kept)).as_ref(), "{subject:?}");
             let own = &world.record("message", &json!("m"))["payload"]["email"];
             assert_eq!(own.get("subject"), kept.map(|kept| json!(kept)).as_ref(), "{subject:?}");
-            // A subject from a build that stored subjects unchanged.
+            // A record with `asStored` may contain a folded or blank subject, as older builds stored it. The import keeps it unchanged.
             for record in &mut records {
                 record["asStored"] = json!(true);
             }
@@ -199,7 +201,7 @@ fn a_message_is_accepted_without_its_unusable_parts() {
         }
         assert!(world.records("contact").iter().any(|contact| contact["phone"] == "+66811111111"));
         assert_eq!(world.records("message").len(), 9);
-        // On WhatsApp the phone number comes from the thread's reference.
+        // On WhatsApp, the contact gets the phone number in the conversation's reference, even if the one in the message is unusable.
         let answer = world.one(with(message("wa", PHONE, "y"), json!({"contact": {"firstName": "A", "phone": "081"}})));
         assert_eq!(told(&answer), ["contact.phone"]);
         let conversation = world.record("conversation", &answer["conversationId"]);
@@ -218,19 +220,19 @@ fn a_message_from_the_future_is_stored_and_sorted_by_its_time_of_receipt() {
         let sorted = |world: &World| -> Vec<i64> {
             world.derived().split(' ').filter_map(|word| word.parse().ok()).filter(|number| *number > 1_000).collect()
         };
-        // The newest message keeps its sentAt. Everything else uses the time of receipt: the time of the last inbound message, both sort
-        // orders, and the start of the wait for a reply.
+        // The conversation's time of the newest message is the message's `sentAt`. The other derived times are the time of receipt: the
+        // last inbound message, the sort times of conversation and ticket, and the start of the wait for a reply.
         let expected = [received, at(&json!(FUTURE)), received, received, received];
         assert_eq!(sorted(world), expected);
         let export = world.ok(&["export", "--store", "s"], "");
         world.import(&parsed(&export));
         assert_eq!(world.ok(&["export", "--store", "s"], ""), export);
         assert_eq!(sorted(world), expected, "an import derives the same values");
-        // The next message becomes the newest one.
+        // A message that is received later becomes the newest message of the conversation, although its `sentAt` is earlier.
         let next = world.one(with(message("li", "t", "x2"), json!({"text": "now"})));
         assert_eq!(next["ticketId"], first["ticketId"]);
         assert!(world.derived().contains(" now "), "{}", world.derived());
-        // An imported message without a time of receipt counts as received at the time of the import.
+        // An imported message without `createdAt`, the time of receipt, gets the time of the import.
         let imported =
             json!({"id": "late", "conversationId": first["conversationId"], "direction": "inbound", "sentAt": FUTURE, "text": "y"});
         world.import(&[json!({"kind": "message", "record": imported})]);

@@ -17,7 +17,8 @@ struct World {
     url: String,
 }
 
-/// Runs a test on every available database, in a store `s` with a WhatsApp, a LINE and an e-mail account.
+/// Runs a test on a SQLite database, and on a PostgreSQL database if one is available. The database has a store `s` with a WhatsApp, a LINE
+/// and an e-mail account.
 fn everywhere(test: impl Fn(&World)) {
     let folder = tempfile::tempdir().unwrap();
     let url = format!("sqlite://{}", folder.path().join("test.db").display());
@@ -69,7 +70,7 @@ impl World {
         self.ok(&["import", "--store", "s", "-"], &lines);
     }
 
-    /// Imports records, which must fail; returns the error message.
+    /// Imports records, and asserts that the import fails. Returns the error message.
     fn import_refused(&self, records: &[Value]) -> String {
         let lines: String = records.iter().map(|record| format!("{record}\n")).collect();
         let output = self.run(&["import", "--store", "s", "-"], &lines);
@@ -77,7 +78,7 @@ impl World {
         String::from_utf8_lossy(&output.stderr).into_owned()
     }
 
-    /// Runs `message receive` with these messages; returns the printed lines.
+    /// Passes messages to the command `message receive`. Returns its responses, one for each message.
     fn receive(&self, messages: &[Value]) -> Vec<Value> {
         let lines: String = messages.iter().map(|message| format!("{message}\n")).collect();
         parsed(&self.ok(&["message", "receive", "--store", "s"], &lines))
@@ -91,13 +92,14 @@ impl World {
         parsed(&self.ok(&["events", "--store", "s"], ""))
     }
 
-    /// Returns the records of a kind in an export.
+    /// Exports the store. Returns the records of this kind.
     fn records(&self, kind: &str) -> Vec<Value> {
         let export = parsed(&self.ok(&["export", "--store", "s"], ""));
         export.into_iter().filter(|line| line["kind"] == kind).map(|line| line["record"].clone()).collect()
     }
 
-    /// Returns the derived columns of the only conversation and of its only ticket. An export does not contain them.
+    /// Returns derived columns of the store's only conversation and of its only ticket, which an export does not contain: counts, times and
+    /// the text of the newest message, separated by spaces.
     fn derived(&self) -> String {
         use sqlx::Connection;
         const SQL: &str = "SELECT c.message_count || ' ' || c.last_inbound_at || ' ' || c.last_message_at || ' ' || c.last_message_snippet \
@@ -128,7 +130,8 @@ impl World {
         });
     }
 
-    /// Returns the tickets, latest sort time first, each with the day of the month of its sort time.
+    /// Returns the tickets in the order of their sort times, latest first. Each is its id and the day of the month of its sort time, such
+    /// as `k3 20`.
     fn order(&self) -> Vec<String> {
         use sqlx::Connection;
         const SQL: &str = "SELECT id, sort_at FROM tickets ORDER BY sort_at DESC";
@@ -185,7 +188,8 @@ fn with(mut message: Value, more: Value) -> Value {
     message
 }
 
-/// Returns import records: a contact, its LINE thread `t`, and the given tickets.
+/// Returns import records: a contact, a LINE conversation of the contact with the reference `t` and the properties `conversation`, and the
+/// given tickets.
 fn known(conversation: Value, tickets: &[Value]) -> Vec<Value> {
     let at = "2026-01-01T00:00:00Z";
     let contact = json!({"id": "c", "fullName": "Mali S", "firstName": "Mali", "email": "Mali@example.com", "phone": "+66800000001", "createdAt": at, "updatedAt": at});
@@ -197,7 +201,7 @@ fn known(conversation: Value, tickets: &[Value]) -> Vec<Value> {
     records
 }
 
-/// Returns a ticket of the conversation of [`known`], closed this many hours ago.
+/// Returns a ticket for [`known`] that was closed this many hours ago.
 fn closed(hours: u64) -> Value {
     let ago = |hours: u64| {
         #[expect(clippy::disallowed_methods, reason = "the program that is tested has the machine's clock")]
@@ -292,7 +296,7 @@ fn a_known_thread_keeps_its_ticket_and_counts() {
         let derived = world.derived();
         assert_eq!(derived, format!("3 {0} {0} the newest {0} {0} {1}", at(12), at(10)));
 
-        // An import derives the same values again.
+        // An import of the exported records derives the same values again.
         world.import(&parsed(&before));
         assert_eq!(world.ok(&["export", "--store", "s"], ""), before);
         assert_eq!(world.derived(), derived);
@@ -344,7 +348,8 @@ fn a_closed_ticket_reopens_within_the_window() {
     }
 }
 
-/// A message changes the time by which its ticket is sorted: the time of the newest message that belongs to the ticket.
+/// A ticket is sorted by the time of the newest message that belongs to it. The test receives messages with different times, and checks the
+/// sort times of three tickets.
 #[test]
 fn a_message_sorts_the_ticket_that_it_belongs_to() {
     everywhere(|world| {
@@ -355,7 +360,8 @@ fn a_message_sorts_the_ticket_that_it_belongs_to() {
         world.import(&known(json!({}), &[former("k1", 2, 5), former("k2", 10, 15), open]));
         assert_eq!(world.order(), ["k3 20", "k2 10", "k1 2"]);
         for (external, sent, order) in [
-            // A message between two tickets belongs to the later one. The sort time of this ticket is then before its opening.
+            // A message that was sent between the close of one ticket and the opening of the next belongs to the later ticket. The sort
+            // time of that ticket is then before its opening.
             ("x1", 8, ["k3 20", "k2 8", "k1 2"]),
             ("x2", 14, ["k3 20", "k2 14", "k1 2"]),
             ("x3", 12, ["k3 20", "k2 14", "k1 2"]),
@@ -457,7 +463,7 @@ fn eight_concurrent_messages_create_one_thread_and_one_ticket() {
     });
 }
 
-/// On SQLite only, since a SQLite database has at most one writer at a time.
+/// Reading events must not need the write lock. The test runs on SQLite only, which permits only one writer at a time.
 #[test]
 fn numbered_events_are_printed_while_another_process_writes() {
     use sqlx::{Connection, Executor};

@@ -1,4 +1,5 @@
-//! Runs the README's replay between two demo servers, as printed.
+//! Runs the commands of the README's section "From revision A to B" as printed: they start a demo server of each revision and replay
+//! requests to both.
 
 use std::{
     fs,
@@ -11,7 +12,7 @@ use std::{
 
 use super::{binaries, markdown::blocks, read};
 
-/// A shell with its children, which are stopped at the end of the test.
+/// A shell, whose process group is stopped when this value is dropped.
 struct Running(Child);
 
 impl Drop for Running {

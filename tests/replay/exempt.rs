@@ -1,5 +1,5 @@
-//! Exemptions (`exempt.jsonl`): documented differences that need not occur. A row exempts the differences by one rule whose path in the
-//! document ends as one of the row's places.
+//! Exemptions of the replay test: documented differences that need not occur in the responses. Each line of `exempt.jsonl` exempts the
+//! differences of one rule whose path in the OpenAPI document ends with one of the line's `places`.
 
 use std::collections::BTreeSet;
 
@@ -13,14 +13,14 @@ struct Exempt {
     reason: String,
 }
 
-/// Returns the differences of `unseen` that are not exempt, and the rows of the file that exempt nothing.
+/// Returns the differences in `unseen` that are not exempt. Also returns the places in the file that exempt nothing in `unseen`.
 pub fn apply(seen: &BTreeSet<String>, unseen: &BTreeSet<String>) -> (BTreeSet<String>, Vec<String>) {
     let (mut missing, mut stale) = (unseen.clone(), Vec::new());
     for line in super::read("tests/replay/exempt.jsonl").lines().filter(|line| !line.trim().is_empty()) {
         let row: Exempt = serde_json::from_str(line).unwrap_or_else(|error| panic!("exempt.jsonl: {error}\n{line}"));
         assert!(!row.reason.is_empty(), "no reason: {line}");
         for place in &row.places {
-            // A key is `METHOD PATH: RULE PLACE DETAIL`.
+            // The key of a difference is `METHOD PATH: RULE PLACE DETAIL`.
             let fits = |key: &String| {
                 let change = key.split_once(": ").and_then(|(_, change)| change.strip_prefix(&row.rule)?.strip_prefix(' '));
                 change.is_some_and(|change| change.ends_with(place.as_str()) || change.contains(&format!("{place} ")))

@@ -1,10 +1,11 @@
-//! Generates lines of a request corpus: requests to each operation that both OpenAPI documents have.
+//! Generates requests for the replay test, as lines of a corpus: requests to each operation that the OpenAPI documents of both revisions
+//! have.
 
 use serde_json::{Value, json};
 
 use super::read;
 
-/// Returns the operations that both documents have, and whether each takes a body.
+/// Returns the operations that both documents have, as `METHOD PATH`, and whether each takes a body.
 fn shared() -> Vec<(String, bool)> {
     let [older, newer]: [Value; 2] =
         ["rev-a", "rev-b"].map(|name| serde_json::from_str(&read(&format!("openapi/{name}.json"))).expect("a document"));
@@ -23,7 +24,8 @@ fn lines(requests: impl IntoIterator<Item = Value>) -> String {
     requests.into_iter().map(|request| format!("{request}\n")).collect()
 }
 
-/// Returns requests that every operation must refuse: without a key, with a key that lacks the scope, and with an unusable query or body.
+/// Returns requests to each operation that it must refuse: without an API key, with a key that lacks the scope, and with an unusable query
+/// or body.
 pub fn refused() -> String {
     lines(shared().into_iter().flat_map(|(call, has_body)| {
         let other = if call == "GET /labels" { "reads-teams" } else { "reads-labels" };

@@ -1,13 +1,16 @@
-//! Replay test: sends one corpus of requests to a server of each revision, with `counterpart contract replay`. Both servers have the same
-//! data. Every difference between the responses must be documented in the comparison of the OpenAPI documents or in
-//! `openapi/a-to-b.notes.json`, and each documented difference must occur.
+//! Replay test: `counterpart contract replay` sends the same corpus of requests to a server of revision A and to a server of revision B,
+//! which have the same data. Every difference between the responses must be documented in the comparison of the OpenAPI documents or in
+//! `openapi/a-to-b.notes.json`. Each documented difference must occur, unless [`exempt`] lists it.
 //!
-//! - The requests are the lines of `corpus.jsonl`, the documents' examples, and [`generated`] requests that every operation must refuse.
-//!   At the end the databases are damaged, and every request must fail. [`renamed`] compares values that the revisions name differently.
-//! - The store is imported once, by the newer revision, and its file is copied: ids and keys are the same on both sides.
-//! - Needs two binaries, `COUNTERPART_REV_A` and `COUNTERPART_REV_B`: `tests/all.sh` builds them and runs this.
+//! - The requests are the lines of `corpus.jsonl`, the examples of the OpenAPI documents, and [`generated`] requests that every operation
+//!   must refuse. [`renamed`] compares values that the revisions name differently. At the end the test damages the databases, and one
+//!   request to each operation must fail.
+//! - The stores are imported once, by the newer revision. Each server gets a copy of the database file, so ids and API keys are the same on
+//!   both.
+//! - The environment variables `COUNTERPART_REV_A` and `COUNTERPART_REV_B` name a binary of each revision. `tests/all.sh` builds the
+//!   binaries and runs this test.
 
-/// Whether this test was built for revision A. Shared modules need the constant; the replay does not depend on it.
+/// Whether this test was built for revision A. The modules shared with `tests/api` need the constant. The replay does not depend on it.
 const REV_A: bool = cfg!(feature = "rev-a");
 
 #[path = "../api/client.rs"]
@@ -44,25 +47,26 @@ use client::Api;
 use fixture::{at, line};
 use harness::{ALL_SCOPES, Database, Server};
 
-/// The id of the store for the examples of the documents.
+/// The id of the store for the examples of the OpenAPI documents.
 const DEMO: &str = "demo";
 
-/// Returns a file of the repository.
+/// Returns the text of a file of the repository.
 fn read(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Returns the binaries of the older and of the newer revision.
+/// Returns the paths of the binaries of the older and of the newer revision.
 fn binaries() -> [String; 2] {
     #[expect(clippy::disallowed_methods, reason = "a test's own switch")]
     ["COUNTERPART_REV_A", "COUNTERPART_REV_B"].map(|name| std::env::var(name).unwrap_or_else(|_| panic!("{name} names no binary")))
 }
 
-/// Returns the stores and their content: one to read, one to write to, one to send from, and one for the examples.
+/// Returns the ids of the stores with their import lines: a store for read requests, one for writes, one for sends, and one for the
+/// examples of the documents.
 fn stores() -> Vec<(&'static str, Vec<Value>)> {
     let mut lines = fixture::one();
-    // Records that the API suite does not need: a field and a comment of the channel that only the newer revision has.
+    // Adds records that the API tests do not need: a field and a comment of the channel that only the newer revision has.
     let field = json!({
         "id": "f-drunk", "name": "Lullaby", "displayType": "text", "dataType": "string", "sortOrder": 99, "isRequired": false,
         "active": true, "accountIds": ["acc-drunk"], "createdAt": at("01-01T00:00"), "updatedAt": at("01-01T00:00"),
@@ -75,14 +79,15 @@ fn stores() -> Vec<(&'static str, Vec<Value>)> {
     vec![("reads", lines.clone()), ("writes", lines), ("shop", fixture::channels()), (DEMO, demo)]
 }
 
-/// A server of each revision on a copy of the same database, and the API keys by name. The key with the name of a store has every scope.
+/// A server of each revision, on a copy of the same database. `keys` has the API keys by name: the key with the name of a store has every
+/// scope.
 struct ReplayServers {
     servers: [Server; 2],
     keys: BTreeMap<String, String>,
     folder: PathBuf,
 }
 
-/// What `contract replay` reports as JSON.
+/// The JSON report of `contract replay`.
 #[derive(Deserialize)]
 struct Report {
     requests: usize,

@@ -1,14 +1,14 @@
-//! Comparison of message properties that the revisions name differently: the older revision has them in `payload`, the newer one among the
-//! other properties.
+//! Comparison of message properties that the revisions name differently. For example, the older revision has the text in `payload.text`,
+//! the newer one in `text`.
 
 use serde_json::{Value, json};
 
 use super::ReplayServers;
 
-/// Conversations whose messages have every property.
+/// The ids of conversations whose messages together have every property.
 const CONVERSATIONS: [&str; 4] = ["conv-main", "conv-mail", "conv-wa", "conv-drunk"];
 
-/// Compares the messages of both servers. Returns a description of each property whose two values do not mean the same.
+/// Reads the messages from both servers. Returns a description of each property whose values in the two revisions do not mean the same.
 pub fn faults(sides: &ReplayServers) -> Vec<String> {
     let mut found = Vec::new();
     for conversation in CONVERSATIONS {

@@ -66,7 +66,7 @@ class Movers:
         i = random_.randrange(self.rows) if random_.random() < 0.5 else random_.randrange(min(self.rows, 500))
         if what < 0.7:
             status, _, answer = client.call("POST", "/v1/messages", {"conversationId": f"c{i}", "text": "x"})
-        elif what < 0.9:
+        elif what < 0.98:
             status, _, answer = client.call("GET", f"/v1/contacts?contactId=k{i}")
             contact = answer["data"]
             stamp = contact.get("customFieldsUpdatedAt", contact["updatedAt"])

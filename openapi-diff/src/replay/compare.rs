@@ -45,7 +45,7 @@ impl fmt::Display for Difference {
     }
 }
 
-/// Which values count as equal.
+/// Settings for which values of the two servers count as equal although they differ.
 #[derive(Debug, Clone)]
 pub struct Comparison {
     /// The present time, in Unix milliseconds. A time within an hour of it counts as recent: the server generated it, so it may differ.
@@ -57,12 +57,12 @@ pub struct Comparison {
     pub chance: Vec<Regex>,
 }
 
-/// Headers of the HTTP connection and transfer, which are not compared.
+/// Response headers about the HTTP connection and transfer, which are not compared.
 const OF_THE_EXCHANGE: [&str; 4] = ["date", "content-length", "connection", "transfer-encoding"];
-/// Headers whose value is generated for each response: only the presence of a value is compared.
+/// Response headers whose value is generated for each response. Only whether the value is present is compared.
 const BY_CHANCE: [&str; 2] = ["x-request-id", "x-pagination-next-cursor"];
 
-/// Placeholders for a recent time, one per format.
+/// Placeholders for a recent time in a response, one for each format of a time.
 pub(super) const RECENT_TIME: &str = "a recent time";
 pub(super) const RECENT_MILLISECONDS: &str = "recent milliseconds";
 
@@ -93,10 +93,10 @@ fn is_uuid_v7(text: &str) -> bool {
 }
 
 impl Comparison {
-    /// Returns the differences between two responses, each once.
+    /// Returns the differences between two responses. Equal differences, for example of several items of a list, are returned once.
     pub(super) fn differences(&self, [old, new]: &[Answer; 2]) -> Vec<Difference> {
         if old.status != new.status {
-            // If the status differs, all other differences follow from that.
+            // If the status differs, only the status is reported, because all other differences follow from it.
             return vec![Difference { place: "status".to_owned(), sides: [self.summary(old), self.summary(new)] }];
         }
         let mut found = Vec::new();
@@ -186,8 +186,8 @@ impl Comparison {
                 let place = if ["", "/data"].contains(&place) { "rows" } else { place };
                 found.push(Difference { place: place.to_owned(), sides: [json!(first), json!(second)] });
             }
-            // Records with the same id are compared wherever they are in their lists. One placeholder replaces all ids that a server
-            // generated, so records with such ids are compared in the order of their lists.
+            // A record is compared with the record of the same id, at whatever position of the other list it is. All ids that a server
+            // generated have the same placeholder, so records with such ids are compared in the order of their lists.
             let mut rest: Vec<_> = second.iter().zip(two).collect();
             for (key, value) in first.iter().zip(one) {
                 if let Some(at) = rest.iter().position(|(other, _)| *other == key) {
@@ -205,7 +205,7 @@ impl Comparison {
     }
 }
 
-/// Returns the compared headers by name, each with all its values.
+/// Returns the headers that are compared, by name, each with all its values.
 fn headers(answer: &Answer) -> BTreeMap<String, Value> {
     let mut all: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for (name, value) in &answer.headers {

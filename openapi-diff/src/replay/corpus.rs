@@ -1,12 +1,14 @@
-//! The requests of a replay: the lines of a corpus, and the examples of two documents.
+//! Parses and builds the requests of a replay. They come from the lines of a corpus file and from the examples of two documents.
 //!
-//! A line is a JSON object. `call` is METHOD, path and query, as the documents write paths. `body` is sent as JSON, or `text` as it is.
-//! `headers` are added. `key` names the key of the caller, and `anonymous` sends none. `pages` is the number of further pages to
-//! request; `then` is their query if it differs from the first. With `fails`, both servers must fail (status 500 or above).
+//! A line is a JSON object. `call` is METHOD, path and query; the path is written as in the documents. `body` is a JSON body, `text` a body
+//! that is sent as it is. `headers` are added to the request. `key` names the API key to send, and `anonymous` sends none. `pages` is the
+//! number of further pages to request; `then` is the query of these pages if it differs from that of the first page. With `fails`, both
+//! servers must fail (status 500 or above).
 //!
 //! `because` explains the locations at which the responses differ: `{PLACE: {"by": [KEY], "pairs": [[OLD, NEW]]}}`. KEY is the key of a
-//! note, or the rule and the place of a change. The pairs are all values of the old and the new server at this location; null means no
-//! value. A status is paired with the reason of a failure, or with the ids of a success.
+//! difference in the migration notes, or the rule and the location of a change. `pairs` lists all differing values of the old and the new
+//! server at this location; null stands for no value. At the location `status`, a value is the status with the message of the failure or
+//! with the ids of the success.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -20,17 +22,17 @@ use crate::{
     values::{Object, empty, items, members, text},
 };
 
-/// The key with which a request is sent.
+/// The API key with which a request is sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Caller {
     #[default]
     Default,
     Named(String),
-    /// No key.
+    /// The request is sent without an API key.
     Anonymous,
 }
 
-/// Why the responses differ at a location, and the values of both servers there.
+/// Why the responses differ at a location (`by`), and the differing values of both servers at this location (`pairs`).
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cause {
@@ -41,7 +43,7 @@ pub struct Cause {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Request {
     pub method: String,
-    /// As the documents write it, without the prefix of the server.
+    /// The path as the documents write it, without the path of the server.
     pub path: String,
     pub query: String,
     pub headers: Vec<(String, String)>,
@@ -77,7 +79,7 @@ struct Line {
     fails: bool,
 }
 
-/// A line that is no request.
+/// The error for a line of a corpus that is no request.
 #[derive(Debug, thiserror::Error)]
 #[error("line {line} {reason}")]
 pub struct BadLine {
@@ -126,7 +128,7 @@ impl Request {
         self
     }
 
-    /// Returns the request for a further page.
+    /// Returns the request for the page that begins at a cursor.
     #[must_use]
     pub fn page(&self, cursor: &str) -> Self {
         let query = self.then.clone().unwrap_or_else(|| self.query.clone());
@@ -136,8 +138,8 @@ impl Request {
         Self { query, because, ..self.clone() }
     }
 
-    /// Returns the same request without an expected difference: for its repetition, and for the first page if `because` explains the later
-    /// pages.
+    /// Returns the same request without `because`, so that no difference is expected. Used for a repetition of the request, and for the
+    /// first page if `because` explains the later pages.
     #[must_use]
     pub fn unexplained(&self) -> Self {
         Self { because: BTreeMap::new(), ..self.clone() }
@@ -162,8 +164,8 @@ impl fmt::Display for Request {
     }
 }
 
-/// Returns the example requests of two documents. An example that both documents show is returned once. Operations that only the new
-/// document has come last, when no later request depends on their effects.
+/// Returns the example requests of two documents. An example that both documents show is returned once. The requests of operations that
+/// only the new document has come last, so that no later request depends on their effects.
 pub fn examples(old: &Document, new: &Document) -> Vec<Request> {
     let known = |document: &Document, operation: &str| document.described(operation).is_some();
     let mut requests: Vec<Request> = Vec::new();
@@ -227,7 +229,7 @@ pub enum Credential {
 }
 
 impl Document {
-    /// Returns the first security scheme that takes a key in a header. None if the document has no such scheme.
+    /// Returns how to send the API key: by the first security scheme that takes it in a header. None if the document has no such scheme.
     pub fn credential(&self) -> Option<Credential> {
         let side = DocumentIndex::new(self);
         let schemes = members(self.root.pointer("/components/securitySchemes").unwrap_or(empty()));

@@ -16,11 +16,11 @@ use crate::{Change, Document, Report};
 pub(super) struct Documented<'d> {
     pub documents: [&'d Document; 2],
     changes: Vec<Change>,
-    /// Keys of the notes.
+    /// The keys of the differences in behaviour that only the migration notes list.
     unshown: BTreeSet<String>,
 }
 
-/// Returns the key of a change: `METHOD PATH: RULE PLACE DETAIL`. The detail distinguishes several changes at one place.
+/// Returns the key of a change: `METHOD PATH: RULE PLACE DETAIL`. The detail distinguishes several changes at one location.
 fn key(change: &Change) -> String {
     let operation = change.operation.as_deref().unwrap_or_default();
     let detail = change.detail.as_deref().map(|detail| format!(" {detail}")).unwrap_or_default();
@@ -43,7 +43,7 @@ impl<'d> Documented<'d> {
         self.changes.iter().filter(move |change| change.operation.is_some() && names.contains(&change.operation))
     }
 
-    /// Returns the keys that a cause names, if all of them are documented.
+    /// Returns the keys of the documented differences that a cause cites. Fails if the cause cites a difference that is not documented.
     pub fn named(&self, request: &Request, cause: &Cause) -> Result<Vec<String>, String> {
         let mut keys = Vec::new();
         for cited in &cause.by {
@@ -61,12 +61,12 @@ impl<'d> Documented<'d> {
     }
 
     /// Returns the keys of the changes that explain a difference by themselves, so that the request needs no `because` for it. A change
-    /// explains only the difference that it states: a removed or added property or header, a time of about now in another format, or a new
+    /// explains only the difference that it states: a removed or added property or header, a recent time in another format, or a new
     /// operation.
     pub fn explain(&self, request: &Request, answers: &[Answer; 2], difference: &Difference) -> Option<Vec<String>> {
         let keys: Vec<_> = if difference.place == "status" {
             let [old, new] = answers.each_ref().map(|answer| answer.status);
-            // The operation must succeed and find something on the new server.
+            // A new operation explains that only the new server succeeds, unless its response is an empty list.
             let works = [404, 405].contains(&old) && new == 200 && difference.sides[1][1] != json!([]);
             self.of(request).filter(|change| works && change.rule.id == "operation-added").map(key).collect()
         } else {
@@ -98,8 +98,9 @@ impl<'d> Documented<'d> {
         if listed { code } else { "default".to_owned() }
     }
 
-    /// Returns the keys of values that only the new document lists and that the new server's response contains. The old server returns such
-    /// values too, so that no difference shows them.
+    /// Returns the keys of the changes that added a value to an open list (`x-extensible-enum`), if the new server's response contains that
+    /// value. The old server returns the same value although its document does not list it, so no difference between the responses shows
+    /// such a change.
     pub fn values_shown(&self, request: &Request, answers: &[Answer; 2]) -> Vec<String> {
         let body = answers[1].body();
         let prefix = format!("response {} /", self.code(request, answers));
@@ -112,7 +113,7 @@ impl<'d> Documented<'d> {
     }
 }
 
-/// Whether a value contains the value `wanted` at a path; `[]` stands for any item.
+/// Whether `value` contains the value `wanted` at a path; the step `[]` stands for any item of a list.
 fn holds(value: &Value, path: &[&str], wanted: &Value) -> bool {
     match path {
         [] => value == wanted,

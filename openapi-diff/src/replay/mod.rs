@@ -23,10 +23,10 @@ use documented::Documented;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Unexplained {
-    /// The method, path and query, the key and the beginning of the body.
+    /// The method, the path and query, the name of the API key, and the beginning of the body.
     pub request: String,
     pub faults: Vec<String>,
-    /// The status and the beginning of the body, of the old and of the new server.
+    /// The response of the old and of the new server: the status and the beginning of the body.
     pub answers: [String; 2],
 }
 
@@ -36,10 +36,10 @@ pub struct Unexplained {
 pub struct Replayed {
     pub requests: usize,
     pub unexplained: Vec<Unexplained>,
-    /// The keys of the documented differences that occurred: `METHOD PATH: RULE PLACE DETAIL` for a change between the documents, and the
-    /// key in the migration notes for a difference in behaviour.
+    /// The keys of the documented differences that occurred. The key of a change between the documents is `METHOD PATH: RULE PLACE DETAIL`;
+    /// a difference in behaviour has the key that the migration notes give it.
     pub seen: BTreeSet<String>,
-    /// Documented differences that no response showed.
+    /// The keys of documented differences that no response showed.
     pub unseen: BTreeSet<String>,
 }
 

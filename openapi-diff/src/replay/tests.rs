@@ -109,7 +109,7 @@ fn a_difference_is_documented_by_a_change_by_a_note_or_not_at_all() {
     assert_eq!(replayed(r#"{"call": "GET /pets"}"#, std::slice::from_ref(&turned)).unexplained.len(), 1);
     let found = replayed(&because(json!([[["a", "b"], ["b", "a"]]])), std::slice::from_ref(&turned));
     assert!(found.unexplained.is_empty() && found.seen.contains("order"), "{}", found.text());
-    // The line explains only the values that it names, and a difference that it names must occur.
+    // `because` explains only the values that it names, and each difference that it names must occur.
     assert_eq!(replayed(&because(json!([[["a"], ["b"]]])), std::slice::from_ref(&turned)).unexplained.len(), 1);
     assert_eq!(replayed(&because(json!([[["a", "b"], ["b", "a"]]])), &[gone]).unexplained.len(), 1);
 }
@@ -153,7 +153,8 @@ fn lines_that_are_no_requests_are_named_by_their_number() {
 fn examples_come_from_both_documents() {
     let [old, new] = documents();
     let requests: Vec<_> = examples(&old, &new).iter().map(ToString::to_string).collect();
-    // The old document's request to /pets needs no parameter; the new one's parameter is required and has no example.
+    // In the old document, `GET /pets` needs no parameter. In the new document it requires a parameter without an example, so only the old
+    // document gives a request.
     assert_eq!(requests, ["GET /pets", "GET /toys?of=a+pet"]);
     assert_eq!((old.credential(), old.server_path()), (None, ""));
     let secured = |server: &str, scheme: Value| {

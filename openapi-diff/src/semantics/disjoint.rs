@@ -71,7 +71,7 @@ impl<'a> SchemaChecker<'_, 'a> {
             if (0..items(parts.as_deref()).len()).any(apart) {
                 return true;
             }
-            // `not` refuses exactly the other schema.
+            // If one schema has `not` with exactly the other schema, no value is valid under both.
             if resolved.member("not").is_some_and(|refused| self.is_same(&schema.with(Some(refused)), against)) {
                 return true;
             }

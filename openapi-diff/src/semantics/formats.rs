@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 
 use super::instances::SeededRandom;
 
-/// Returns whether a value has a format. None if that is undecided. A format applies to values of one type only.
+/// Returns whether a value conforms to a format. None if that is undecided. Null, booleans, lists and objects conform to each format,
+/// because formats apply to strings and numbers only.
 pub(super) fn has_format(format: &str, value: &Value) -> Option<bool> {
     match (format, value) {
         ("int32", Value::Number(number)) => Some(number.as_f64().is_some_and(|number| number.abs() < 2_147_483_648.0)),
@@ -41,7 +42,7 @@ fn is_date(text: &str) -> bool {
         && number(8, 10).is_some_and(|day| (1..=31).contains(&day))
 }
 
-/// Generates a value of a format, if the format is listed.
+/// Generates a value of a format. None for a format that is not listed here.
 pub(super) fn example(format: &str, dice: &mut SeededRandom) -> Option<Value> {
     let number = dice.roll(28) + 1;
     Some(match format {

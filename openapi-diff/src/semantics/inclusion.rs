@@ -26,7 +26,8 @@ impl<'a> SchemaChecker<'_, 'a> {
         if self.is_same(sub, sup) {
             return true;
         }
-        // Two recursive schemas: the pair may be assumed while it is being proven, since instances are finite.
+        // If both schemas are references, containment of the pair is assumed while it is being proven, so that recursion ends. The
+        // assumption is sound because instances are finite.
         let pair = match (reference(&sub.value), reference(&sup.value)) {
             (Some(one), Some(other)) if members(&sub.value).len() == 1 && members(&sup.value).len() == 1 => {
                 let pair = [(sub.which, one.to_owned()), (sup.which, other.to_owned())];
@@ -83,7 +84,7 @@ impl<'a> SchemaChecker<'_, 'a> {
             let accepted = |value: &&Value| self.validity(sub, value, depth) != Validity::Invalid;
             let null = self.accepts_null_beside(sub.which, &sub_object).then_some(&Value::Null);
             let mut values = values.iter().chain(null).filter(accepted).peekable();
-            // A list without a valid value is a mistake, and proves nothing.
+            // If the schema accepts none of its own listed values, the list is a mistake and proves nothing.
             return values.peek().is_some() && values.all(|value| self.validity(sup, value, depth) == Validity::Valid);
         }
         if self.same_choice(sub, one, sup, other, depth) {
@@ -102,7 +103,7 @@ impl<'a> SchemaChecker<'_, 'a> {
         scope.types() && sup_object.keys().all(|key| scope.keyword(key)) && scope.properties()
     }
 
-    /// Whether null is accepted although an enumeration does not list it.
+    /// Whether a schema accepts null because of `nullable`, although its enumeration does not list null.
     fn accepts_null_beside(&self, which: DocumentRole, schema: &Object) -> bool {
         !self.side(which).document.is_3_1() && flag(schema, "nullable")
     }
@@ -117,7 +118,8 @@ impl<'a> SchemaChecker<'_, 'a> {
         self.types(which, schema).unwrap_or_else(|| TYPES.iter().map(|name| (*name).to_owned()).collect())
     }
 
-    /// Whether two choices have the same variants in any order. Then the same number of variants accepts a value in both choices.
+    /// Whether two choices (`oneOf`, `anyOf`) have equivalent variants in any order. Then the same number of variants accepts a value in
+    /// both choices.
     fn same_choice(
         &self,
         sub: &SideSchema<'a>,
@@ -157,7 +159,7 @@ impl<'a> SchemaChecker<'_, 'a> {
     }
 }
 
-/// A schema restricted to one type.
+/// Returns a schema restricted to one type.
 fn typed<'a>(schema: &SideSchema<'a>, object: &Object, name: &str) -> SideSchema<'a> {
     let mut one = object.clone();
     one.insert("type".to_owned(), name.into());
@@ -165,7 +167,8 @@ fn typed<'a>(schema: &SideSchema<'a>, object: &Object, name: &str) -> SideSchema
     SideSchema::new(schema.which, Cow::Owned(Value::Object(one)))
 }
 
-/// Two schemas whose keywords are compared: whether `sup` includes `sub`. `sub` is neither a list of values nor a choice.
+/// Proves keyword by keyword that `sup` includes `sub`. `sub` has neither a list of values (`enum`, `const`) nor a choice (`oneOf`,
+/// `anyOf`).
 pub(super) struct KeywordContainment<'c, 'd, 'a> {
     pub semantics: &'c SchemaChecker<'d, 'a>,
     pub sub: &'c SideSchema<'a>,
@@ -198,7 +201,7 @@ impl<'a> KeywordContainment<'_, '_, 'a> {
         let (was, is) = (self.sub_object.get(key), self.sup_object.get(key));
         let stricter = |ordering: fn(std::cmp::Ordering) -> bool| was.zip(is).is_some_and(|(was, is)| ordering(order(was, is)));
         match key {
-            // The methods `types` and `properties` compare these.
+            // The methods `types` and `properties` compare these keywords.
             "type" | "properties" | "required" | "additionalProperties" | "patternProperties" => true,
             "exclusiveMinimum" | "exclusiveMaximum" if is.is_some_and(Value::is_boolean) => true,
             "minimum" | "exclusiveMinimum" => !self.can_be("number") || self.bound("minimum", "exclusiveMinimum", true),
@@ -284,7 +287,8 @@ impl<'a> KeywordContainment<'_, '_, 'a> {
         )
     }
 
-    /// Whether the list of `sup` contains all values of the types of `sub`. Only booleans and null are few enough to be listed in full.
+    /// Whether the `enum` or `const` of `sup` contains all values of the types of `sub`. Only booleans and null are few enough to be listed
+    /// in full.
     fn list(&self) -> bool {
         let types = self.semantics.accepted(self.sub.which, self.sub_object);
         let small = types.iter().all(|name| name == "boolean" || name == "null");

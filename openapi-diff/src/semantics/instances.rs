@@ -15,7 +15,7 @@ use super::{
     validity::is_of,
 };
 
-/// The nesting depth from which optional parts are left out.
+/// The nesting depth of a generated value from which optional parts are left out.
 const DEEP: usize = 6;
 /// The maximum length of generated lists and strings.
 const LONG: usize = 300;
@@ -27,7 +27,7 @@ const HINTS: usize = 20;
 pub(in super::super) struct SeededRandom(pub u64);
 
 impl SeededRandom {
-    /// A number below `sides`, which is at least 1.
+    /// Returns a random number below `sides`, which is at least 1.
     pub fn roll(&mut self, sides: usize) -> usize {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
@@ -41,7 +41,7 @@ pub(in super::super) struct Instances<'s, 'd, 'a> {
     dice: SeededRandom,
     /// Values that the schemas name, such as the values of `enum`. Two schemas often differ in such values.
     hints: Vec<Value>,
-    /// The number of attempts so far. Each of the first attempts uses the hint of its number.
+    /// The number of attempts so far. While there are hints left, an attempt tries the hint at this position instead of a random value.
     count: usize,
 }
 
@@ -50,7 +50,7 @@ impl<'s, 'd, 'a> Instances<'s, 'd, 'a> {
         Self { semantics, dice: SeededRandom(0x5EED), hints: Vec::new(), count: 0 }
     }
 
-    /// A generator with another seed, for other instances.
+    /// Creates a generator with another seed, which generates other instances.
     #[cfg(test)]
     pub fn with_seed(semantics: &'s SchemaChecker<'d, 'a>, seed: u64) -> Self {
         Self { dice: SeededRandom(seed), ..Self::new(semantics) }
@@ -272,7 +272,7 @@ impl<'s, 'd, 'a> Instances<'s, 'd, 'a> {
         let count = |key: &str| object.get(key).and_then(Value::as_u64).and_then(|count| usize::try_from(count).ok());
         let required: Vec<&str> = items(object.get("required")).iter().filter_map(Value::as_str).collect();
         let mut made = Object::new();
-        // 0: no optional property, 1: all of them, else a random half.
+        // Decides how many optional properties are generated. 0: none, 1: all, 2 and 3: a random half.
         let share = self.dice.roll(4);
         for name in members_of(&listed).keys() {
             let wanted = required.contains(&name.as_str()) || depth < DEEP && (share == 1 || share > 1 && self.dice.roll(2) == 0);

@@ -3,9 +3,9 @@
 //!
 //! The comparison uses this module where keywords alone do not decide a change: choices, negations, conditions, patterns.
 //!
-//! Two conventions go beyond JSON Schema. `readOnly` properties count as absent from requests, `writeOnly` ones from responses. An instance
-//! of one of two compared schemas holds no property that only the other schema declares: a new optional property of an open object
-//! therefore excludes no instance.
+//! Two conventions go beyond JSON Schema. `readOnly` properties count as absent from requests, `writeOnly` properties as absent from
+//! responses. An instance of one of two compared schemas holds no property that only the other schema declares. Therefore a new optional
+//! property of an open object excludes no instance.
 
 mod disjoint;
 mod formats;
@@ -41,7 +41,7 @@ use super::{
     values::{Object, empty, flag, is_annotation, items, members},
 };
 
-/// The maximum nesting depth of schemas. Beyond it a check is undecided.
+/// The maximum nesting depth of schemas in a check. Beyond this depth the result is undecided.
 const DEPTH: usize = 40;
 /// The maximum number of steps of all checks of one comparison together.
 const COMPARISON_STEPS: usize = 10_000_000;
@@ -49,7 +49,7 @@ const COMPARISON_STEPS: usize = 10_000_000;
 const WITNESS_STEPS: usize = 2_500_000;
 /// The maximum number of steps of one check.
 const CHECK_STEPS: usize = 20_000;
-/// The maximum number of schemas in each cache.
+/// The maximum number of schemas in each cache of a comparison.
 const KEPT: usize = 20_000;
 
 /// One of the two documents.
@@ -68,7 +68,7 @@ pub(super) struct SideSchema<'a> {
     resolved: OnceCell<Rc<Resolved<'a>>>,
 }
 
-/// The arena of the schemas that a comparison built, such as merged ones. The schemas live as long as the arena.
+/// The arena that owns the schemas that a comparison built, such as merged schemas. The schemas live as long as the arena.
 pub(super) type Arena = FrozenVec<Box<Value>>;
 
 /// The result of a check for schema containment: whether each instance of one schema is valid under another one.
@@ -83,14 +83,15 @@ pub(super) enum Inclusion {
 /// State that all checks of a comparison share: the remaining steps, and caches of resolved schemas.
 pub(super) struct CheckCaches<'a> {
     work: Cell<usize>,
-    /// The remaining steps for searches for witnesses. A search does not affect the class of a change.
+    /// The remaining steps for searches for witnesses. They are counted separately, because a search for a witness does not affect the
+    /// class of a change.
     illustration: Cell<usize>,
     arena: &'a Arena,
     resolved: RefCell<HashMap<(DocumentRole, usize), Rc<Resolved<'a>>>>,
     pieces: RefCell<HashMap<(DocumentRole, usize), Pieces<'a>>>,
 }
 
-/// The variants of a choice. None for a schema without a choice.
+/// The variants of a choice (`oneOf`, `anyOf`). None for a schema without a choice.
 type Pieces<'a> = Option<Rc<Vec<SideSchema<'a>>>>;
 
 impl<'a> CheckCaches<'a> {
@@ -139,9 +140,9 @@ pub(super) struct SchemaChecker<'d, 'a> {
     /// Whether containment of objects is strict: an open schema that does not declare a property does not include a schema that declares
     /// it.
     strict: bool,
-    /// Whether a value counts as valid under a format that this crate does not check. Otherwise it is undecided.
+    /// Whether a value counts as valid under a format that this crate does not check. Otherwise the validity of such a value is undecided.
     trusting: Cell<bool>,
-    /// Pairs of references whose containment is being proven. A recursive proof assumes them.
+    /// Pairs of references whose containment is being proven. If a proof reaches the same pair again, containment of that pair is assumed.
     assumed: RefCell<Vec<[(DocumentRole, String); 2]>>,
 }
 
@@ -223,7 +224,7 @@ impl<'d, 'a> SchemaChecker<'d, 'a> {
     }
 
     fn refutation(&self, sub: &SideSchema<'a>, sup: &SideSchema<'a>, samples: usize) -> Option<Value> {
-        // The search has all steps of a check, however many steps the failed proof used.
+        // The search for a witness may use all steps of a check, however many steps the failed proof used.
         self.left.set(CHECK_STEPS);
         let mut instances = Instances::new(self).with_hints(&[sub, sup]);
         let found = (0..samples).filter_map(|_| instances.valid(sub).filter(|value| self.validity(sup, value, 0) == Validity::Invalid));
@@ -256,7 +257,8 @@ impl<'d, 'a> SchemaChecker<'d, 'a> {
         Some(types)
     }
 
-    /// Returns the variants of a choice, each merged with the keywords next to the choice. None for a schema without a choice.
+    /// Returns the variants of a choice (`oneOf`, `anyOf`), each merged with the keywords next to the choice. None for a schema without a
+    /// choice.
     fn pieces(&self, schema: &SideSchema<'a>, resolved: &Resolved<'a>) -> Pieces<'a> {
         let Cow::Borrowed(value) = resolved.schema else { return self.split(schema, resolved).map(Rc::new) };
         let address = (schema.which, std::ptr::from_ref(value).addr());
@@ -293,7 +295,7 @@ impl<'d, 'a> SchemaChecker<'d, 'a> {
                 SideSchema::new(schema.which, value)
             })
             .collect();
-        // Authors write `nullable` next to a choice to accept null.
+        // Authors write `nullable` next to `oneOf` or `anyOf` to accept null.
         if nullable {
             pieces.push(SideSchema::new(schema.which, Cow::Owned(json!({ "type": "null" }))));
         }

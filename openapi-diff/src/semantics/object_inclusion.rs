@@ -17,7 +17,7 @@ use super::{
 };
 
 impl<'a> KeywordContainment<'_, '_, 'a> {
-    /// Whether `sub` is a closed object and all its names are valid under the `propertyNames` of `sup`.
+    /// Whether `sub` is a closed object whose declared property names are all valid under the `propertyNames` of `sup`.
     pub fn names(&self) -> bool {
         let listed = self.one.member("properties");
         let names = self.sup.with(self.other.member("propertyNames"));
@@ -105,7 +105,7 @@ impl<'a> KeywordContainment<'_, '_, 'a> {
             (AdditionalProperties::Schema, AdditionalProperties::Schema) => self.fits(more.clone(), most.clone()),
             _ => false,
         };
-        // Patterns are compared by their text.
+        // Regular expressions in `patternProperties` match only if their text is equal.
         let by_pattern = match (&patterns.0, &patterns.1) {
             (None, None) => true,
             (None, Some(_)) => matches!(one, AdditionalProperties::Refused) && members_of(&was).is_empty(),

@@ -9,9 +9,9 @@ use super::{
     Instances, SchemaChecker, SideSchema, Validity,
 };
 
-/// The number of instances that are tried to find one overlap.
+/// The number of random instances that are tried to find a value that two variants accept.
 const SAMPLES: usize = 60;
-/// The maximum number of variants of a choice that are compared pair by pair.
+/// The maximum number of variants that are compared pair by pair. With more variants, the result is undecided.
 const VARIANTS: usize = 80;
 
 /// Whether a `oneOf` refuses instances of another schema because more than one variant accepts them.
@@ -24,7 +24,8 @@ pub(in super::super) enum Overlap {
 
 impl<'a> SchemaChecker<'_, 'a> {
     /// Checks whether `target` refuses instances of `promise` because more than one variant of `target` accepts them. `promise` is the
-    /// schema whose values are sent, and `target` has to accept them. A discriminator selects one variant, so there is no overlap then.
+    /// schema whose values are sent, and `target` has to accept them. If `target` has a discriminator, it selects one variant, so there is
+    /// no overlap.
     pub fn overlap(&self, promise: &SideSchema<'a>, target: &SideSchema<'a>) -> Overlap {
         let (source, resolved) = (self.resolved(promise), self.resolved(target));
         let list = resolved.member("oneOf");
@@ -81,7 +82,7 @@ impl<'a> SchemaChecker<'_, 'a> {
         Overlap::Undecided
     }
 
-    /// Whether at most one of several schemas accepts each value.
+    /// Whether each value is valid under at most one of several schemas. False if there is no proof.
     pub fn exclusive(&self, variants: &[SideSchema<'a>]) -> bool {
         variants.len() <= VARIANTS
             && (0..variants.len()).all(|one| (one + 1..variants.len()).all(|other| self.disjoint(&variants[one], &variants[other], 0)))

@@ -41,7 +41,8 @@ impl Validity {
 /// The keywords that refuse a value. For a missing property `NAME` the entry is `required NAME`.
 pub(in super::super) type RefusingKeywords = BTreeSet<String>;
 
-/// The accumulated result of the keywords of a schema. `refusals` is None if the refusing keywords are not needed.
+/// The result of applying the keywords of a schema to a value, collected keyword by keyword. `refusals` is None if the caller does not need
+/// the refusing keywords.
 struct Verdict {
     worst: Validity,
     refusals: Option<RefusingKeywords>,
@@ -66,7 +67,7 @@ impl<'a> SchemaChecker<'_, 'a> {
         self.verdict(schema, value, depth, None).worst
     }
 
-    /// The keywords at the top of a schema that refuse a value. Empty if the value is valid or undecided.
+    /// Returns the keywords at the top level of a schema that refuse a value. Empty if the value is valid or undecided.
     pub fn refusals(&self, schema: &SideSchema<'a>, value: &Value) -> RefusingKeywords {
         let verdict = self.verdict(schema, value, 0, Some(RefusingKeywords::new()));
         verdict.refusals.filter(|_| verdict.worst == Invalid).unwrap_or_default()
@@ -94,7 +95,7 @@ impl<'a> SchemaChecker<'_, 'a> {
     }
 }
 
-/// A schema whose keywords are applied to a value.
+/// Applies the keywords of a schema to a value.
 struct AppliedSchema<'c, 'd, 'a> {
     semantics: &'c SchemaChecker<'d, 'a>,
     schema: &'c SideSchema<'a>,
@@ -120,7 +121,7 @@ impl<'a> AppliedSchema<'_, '_, 'a> {
             let known = types.iter().all(|name| KNOWN.contains(&name.as_str()));
             verdict.add("type", if of_type || known { Validity::of(of_type) } else { Undecided });
         }
-        // In OpenAPI 3.0 `nullable` accepts null around a choice or a reference, too.
+        // In OpenAPI 3.0, `nullable` accepts null also next to a choice (`oneOf`, `anyOf`) or a reference.
         let nullable = !self.semantics.side(self.schema.which).document.is_3_1() && flag(self.object, "nullable");
         if value.is_null() && nullable {
             let listed = self.object.get("enum").is_none_or(|values| items(Some(values)).contains(&Value::Null));
@@ -294,8 +295,8 @@ impl<'a> AppliedSchema<'_, '_, 'a> {
         }
     }
 
-    /// Returns the result for values that no keyword other than `key` evaluates. Invalid values count as undecided if a subschema may
-    /// evaluate them.
+    /// Returns the result for items or properties that no keyword other than `key` evaluates; `key` is `unevaluatedItems` or
+    /// `unevaluatedProperties`. An invalid result becomes undecided if a subschema may evaluate the items or properties.
     fn unevaluated<'v>(&self, key: &str, values: impl Iterator<Item = &'v Value>) -> Validity {
         let perhaps = evaluates(&self.resolved.schema, key);
         let schema = self.member(key);
@@ -340,7 +341,7 @@ impl<'a> AppliedSchema<'_, '_, 'a> {
     }
 }
 
-/// Returns the result for a value of a type that a keyword does not apply to: valid for a known keyword, else undecided.
+/// Returns the validity of a value of a type that a keyword does not apply to: valid for a known keyword, else undecided.
 fn if_known(key: &str) -> Validity {
     const KNOWN: [&str; 29] = [
         "minimum",
@@ -396,7 +397,7 @@ fn multiple_of(value: &Value, step: &Value) -> Validity {
     }
     let steps = value / step;
     let distance = (steps - steps.round()).abs();
-    // Between the two thresholds, a rounding error may be the cause of the distance.
+    // A distance between the two thresholds may be a rounding error.
     if distance < 1e-12 {
         Valid
     } else if distance > 1e-6 {
@@ -406,7 +407,7 @@ fn multiple_of(value: &Value, step: &Value) -> Validity {
     }
 }
 
-/// Whether a value is of a type that a schema names.
+/// Whether a value is of the type with this name, such as `integer`.
 pub(in super::super) fn is_of(value: &Value, name: &str) -> bool {
     match value {
         Value::Null => name == "null",
@@ -418,8 +419,8 @@ pub(in super::super) fn is_of(value: &Value, name: &str) -> bool {
     }
 }
 
-/// Whether `dependentRequired` requires a property if another one is present. Instances may hold such a property although it is not
-/// declared.
+/// Whether `dependentRequired` requires a property if another property is present. Instances may hold the required property although it is
+/// not declared.
 pub(in super::super) fn depends_on(schema: &Object, name: &str) -> bool {
     let dependent = schema.get("dependentRequired").map(members);
     dependent.is_some_and(|dependent| dependent.values().any(|names| items(Some(names)).iter().any(|needed| needed == name)))

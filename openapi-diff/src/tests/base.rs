@@ -1,4 +1,4 @@
-//! Test fixture: a small document with most parts of OpenAPI.
+//! Test fixture: a small OpenAPI document with most features of OpenAPI, which other tests edit.
 
 use serde_json::{Value, json};
 
@@ -133,7 +133,7 @@ pub fn base() -> Value {
     })
 }
 
-/// The same document with features that OpenAPI 3.1 adds to 3.0.
+/// Returns the document of `base` with features that OpenAPI 3.1 adds to 3.0.
 pub fn base_3_1() -> Value {
     let mut document = base();
     document["openapi"] = "3.1.0".into();

@@ -1,12 +1,12 @@
-//! Pairs of schemas that a comparison of keywords alone gets wrong: overlapping variants, equivalent schemas, contradictions, values that
-//! are written as text. Each test covers several pairs of one kind.
+//! Tests the class of changes that a comparison of keywords alone gets wrong: overlapping variants, equivalent schemas, contradictions, and
+//! values that are written as text. Each test covers several pairs of an old and a new schema.
 
 use serde_json::{Value, json};
 
 use super::compared;
 use crate::{Document, Report, Summary, diff};
 
-/// The expected result of a pair.
+/// The expected result of comparing a pair of schemas.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Verdict {
     Breaking,
@@ -48,12 +48,12 @@ fn document(version: &str, request: bool, schema: &Value) -> Value {
     json!({ "openapi": version, "info": {}, "paths": { "/s": { "post": operation } }, "components": { "schemas": components() } })
 }
 
-/// Compares two documents that differ in the schema of a body.
+/// Compares two documents that differ in the schema of a request body or of a response body.
 fn body(version: &str, request: bool, old: &Value, new: &Value) -> Report {
     compared(&document(version, request, old), &document(version, request, new))
 }
 
-/// Asserts the verdicts of all pairs, and that each breaking change of a schema has a witness. Fails with a list of all faults.
+/// Asserts the expected result of each pair of schemas, and that each breaking pair has a witness. Fails with a list of all faults.
 fn hold(pairs: Vec<(&str, bool, Value, Value, Verdict)>) {
     let mut faults = Vec::new();
     for (version, request, old, new, expected) in pairs {
@@ -104,7 +104,7 @@ fn variants_that_overlap_refuse_values() {
             Compatible,
         ),
         ("3.1.0", true, one(&[named("Cat")]), one(&[named("Cat"), named("Dog")]), Compatible),
-        // A variant is loosened.
+        // A constraint of one variant is loosened.
         ("3.0.3", true, one(&[object("id", true), object("email", true)]), one(&[object("id", true), object("email", false)]), Breaking),
         ("3.0.3", true, one(&[text(5), json!({ "type": "integer" })]), one(&[text(5), json!({})]), Breaking),
         (
@@ -114,7 +114,7 @@ fn variants_that_overlap_refuse_values() {
             one(&[json!({ "type": "integer", "maximum": 4 }), json!({ "type": "integer", "minimum": 4 })]),
             Breaking,
         ),
-        // A schema is wrapped.
+        // A schema is replaced by a `oneOf`.
         ("3.0.3", true, pair.clone(), one(&[half("foo"), half("bar")]), Breaking),
         ("3.0.3", true, object("a", true), one(&[object("a", true), object("b", true)]), Compatible),
         // The mirrored cases, in responses.
@@ -130,7 +130,7 @@ fn variants_that_overlap_refuse_values() {
             Compatible,
         ),
         ("3.0.3", false, one(&[json!({ "type": "string" }), text(5)]), any(&[json!({ "type": "string" }), text(5)]), Breaking),
-        // A pattern that is not understood.
+        // A pattern with look-around, which the checker does not understand.
         (
             "3.0.3",
             true,
@@ -232,7 +232,7 @@ fn keywords_are_decided_by_the_values_that_they_accept() {
             Compatible,
         ),
         ("3.1.0", false, object(json!({})), object(json!({ "dependentRequired": { "a": ["b"] } })), Compatible),
-        // A property that another one depends on may be present although it is not declared.
+        // A property that `dependentRequired` requires may be present although it is not declared.
         (
             "3.1.0",
             true,
@@ -312,12 +312,12 @@ fn unevaluated_values_are_undeclared_ones_unless_a_subschema_evaluates_them() {
         ("3.1.0", false, object(json!({}), text()), object(json!({ "d": { "enum": ["a"] } }), text()), Compatible),
         ("3.1.0", true, object(json!({}), json!(false)), json!({ "type": "object", "additionalProperties": false }), Compatible),
         ("3.1.0", true, condition(&[], text()), condition(&["new"], text()), Breaking),
-        // In a part of an `allOf`, values of the other parts are unevaluated.
+        // In one part of an `allOf`, properties that only another part declares are unevaluated.
         ("3.1.0", true, part(json!({})), part(json!({ "b": text() })), Compatible),
     ]);
 }
 
-/// An operation with one query parameter.
+/// Returns an operation with one query parameter.
 fn query(parameter: &Value) -> Value {
     let mut parameter = parameter.clone();
     parameter["name"] = "p".into();
@@ -408,7 +408,7 @@ fn numbers_of_yaml_keep_their_kind() {
     );
 }
 
-/// Reads a document with a reference, and the files in its folder.
+/// Returns a document whose response schema is a reference, loaded with the files in its folder.
 fn with_files(reference: &str, files: &[(&str, &str)]) -> Document {
     let text = json!({ "openapi": "3.0.3", "info": {}, "paths": { "/a": { "get": { "responses": { "200": { "content": {
         "application/json": { "schema": { "$ref": reference } }

@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 
 use super::compared;
 
-/// A field, two values of it, and the other keywords of its schema.
+/// A field of a schema, two values of the field, and the other keywords of the schema.
 type Field = (&'static str, Value, Value, Value);
 
-/// Returns the keywords of a schema in three lists: of both versions of OpenAPI, of 3.0 alone, of 3.1 alone.
+/// Returns the keywords of a schema in three lists: those that both versions of OpenAPI have, those of 3.0 alone, those of 3.1 alone.
 fn keywords() -> [Vec<Field>; 3] {
     let none = || json!({});
     let object = || json!({ "type": "object" });
@@ -105,7 +105,7 @@ fn keywords() -> [Vec<Field>; 3] {
     [both, old, new]
 }
 
-/// The fields of other objects: the pointer of the object, the field, and two values.
+/// Returns the fields of objects that are no schemas: the pointer of the object, the field, and two values of the field.
 fn fields() -> Vec<(&'static str, &'static str, Value, Value)> {
     const GET: &str = "/paths/~1a/get";
     const PARAMETER: &str = "/paths/~1a/get/parameters/0";
@@ -274,14 +274,14 @@ fn with(mut value: Value, field: &str, content: Option<&Value>) -> Value {
     value
 }
 
-/// For each field: the number of changes, and how many of them are unknown.
+/// Counts, for each field, the changes that were tried and the unknown ones among them.
 #[derive(Default)]
 struct Tally(BTreeMap<String, (usize, usize)>);
 
 impl Tally {
     fn add(&mut self, field: &str, old: &Value, new: &Value) {
         let report = compared(old, new);
-        // A change of a field counts as unknown if its most severe class is unknown.
+        // A tried change counts as unknown if no reported change is breaking and at least one is unknown.
         let unknown = report.summary.breaking == 0 && report.summary.unknown > 0;
         let entry = self.0.entry(field.to_owned()).or_default();
         entry.0 += 1;

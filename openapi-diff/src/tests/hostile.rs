@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 use super::{base, committed, compared, document, lines, properties::hold_mirrored};
 use crate::{Document, Report, Unreadable, diff, semantics::SeededRandom};
 
-/// Returns the changes except those about references that were not loaded, which even equal documents have.
+/// Returns the changes of a report as lines. References that were not loaded are left out, because they are reported even for equal
+/// documents.
 fn followed(report: &Report) -> Vec<String> {
     lines(report).into_iter().filter(|line| !line.contains("reference-not-followed")).collect()
 }
@@ -50,7 +51,7 @@ fn oddity(dice: &mut SeededRandom) -> Value {
     }
 }
 
-/// Edits a document in one to four random places.
+/// Makes one to four random edits in a document.
 fn mutate(document: &mut Value, dice: &mut SeededRandom) {
     for _ in 0..=dice.roll(4) {
         let kind = dice.roll(4);
@@ -68,7 +69,7 @@ fn mutate(document: &mut Value, dice: &mut SeededRandom) {
             (_, place) => *place = oddity(dice),
         }
     }
-    // A document needs its version.
+    // A document without a version of OpenAPI would be refused.
     if !document.is_object() {
         *document = json!({});
     }
@@ -84,7 +85,7 @@ fn random_mutations_cause_no_crash_and_each_change_has_a_mirror() {
         let mut new = old.clone();
         mutate(&mut new.root, &mut dice);
         let there = diff(old, &new);
-        // The full check is slow, so it runs for each twentieth mutation.
+        // The comparisons in the other direction and with itself are slow, so they run for each twentieth mutation.
         if round % 20 == 0 {
             hold_mirrored(&there, &diff(&new, old));
             assert_eq!(followed(&diff(&new, &new)), Vec::<String>::new(), "round {round}");

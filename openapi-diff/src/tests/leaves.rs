@@ -56,7 +56,7 @@ fn silent(whole: &Value, below: &str, checked: &mut usize) -> Vec<String> {
         let kept = leaf.clone();
         *leaf = changed(&kept);
         *checked += 1;
-        // A document needs `openapi`.
+        // An edit of `openapi`, the version, would make the document invalid, so it is not checked.
         if pointer != "/openapi" && diff(&whole, &mutated).changes.is_empty() {
             silent.push(format!("{pointer}: {kept}"));
         }
@@ -65,7 +65,7 @@ fn silent(whole: &Value, below: &str, checked: &mut usize) -> Vec<String> {
     silent
 }
 
-/// Returns the document with one operation and the components that the operation needs.
+/// Returns a document that contains only one operation of the document `whole` and the components that the operation needs.
 fn with_one_operation(whole: &Value, path: &str, method: &str) -> Value {
     let item = json!({ (method): whole["paths"][path][method] });
     let mut small = whole.clone();

@@ -1,4 +1,4 @@
-//! Tests of the comparison.
+//! Tests of the comparison of two documents, and helper functions that these tests share.
 
 mod base;
 mod classes;
@@ -32,7 +32,7 @@ fn lines(report: &Report) -> Vec<String> {
     report.changes.iter().map(line).collect()
 }
 
-/// The two committed documents of the contract.
+/// Returns the OpenAPI documents of revisions A and B of the API, which are committed in the repository.
 fn committed() -> [Value; 2] {
     [include_str!("../../../openapi/rev-a.json"), include_str!("../../../openapi/rev-b.json")]
         .map(|text| serde_json::from_str(text).expect("the committed document is JSON"))

@@ -1,4 +1,4 @@
-//! Mutation tests: single changes of a small document, with the expected report in both directions.
+//! Mutation tests: each makes one edit in a small document, and checks the report of the comparison in both directions.
 
 mod choices;
 mod contents;
@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::{compared, line};
 use crate::Class::{self, Breaking as B, Compatible as C, Unknown as U};
 
-/// An edit of the base document.
+/// An edit of the base document, with the JSON pointer of the value that it sets, removes or renames.
 enum Done {
     Put(&'static str, Value),
     Gone(&'static str),
@@ -57,7 +57,7 @@ impl Done {
 /// An edit, the expected lines of the report, and the class of the first line in each direction.
 type Mutant = (Done, &'static [&'static str], Class, Class);
 
-/// Asserts that each edit gives the expected report in both directions. Fails with a list of all faults.
+/// Asserts that each edit gives the expected report, and its mirror in the other direction. Fails with a list of all faults.
 fn hold(base: &Value, mutants: Vec<Mutant>) {
     let mut faults = Vec::new();
     for (number, (done, expected, there, back)) in mutants.iter().enumerate() {

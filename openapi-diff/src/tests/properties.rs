@@ -1,4 +1,5 @@
-//! Invariants of each comparison: no change between equal documents, mirrors, stable and unique fingerprints.
+//! Tests the invariants of each comparison: equal documents have no change, each change has a mirror in the other direction, and
+//! fingerprints are stable and unique.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -7,7 +8,7 @@ use serde_json::json;
 use super::{Change, Report, base, committed, compared, lines};
 use crate::report::unnamed;
 
-/// Counts the changes of a report by a key that has no fingerprint, class or wording. With `mirrored`, the key is that of the expected
+/// Counts the changes of a report by a key that leaves out fingerprint, class and wording. With `mirrored`, the key is that of the expected
 /// change in the other direction: it has the mirror rule, and the old and the new value are exchanged.
 fn counted(report: &Report, mirrored: bool) -> BTreeMap<String, usize> {
     let mut counted = BTreeMap::new();
@@ -75,7 +76,7 @@ fn a_fingerprint_is_stable_when_other_parts_change() {
     };
     let before = of(&compared(&old, &new));
     assert_eq!(before.len(), 3);
-    // Other changes, and another order.
+    // The new document gets other changes, and its lists another order.
     new["paths"]["/cats"] = json!({ "get": { "responses": {} } });
     new["paths"]["/pets"]["get"]["parameters"].as_array_mut().expect("a list").reverse();
     new["components"]["schemas"]["Pet"]["allOf"].as_array_mut().expect("a list").reverse();

@@ -201,7 +201,7 @@ fn validator(schema: &Value) -> jsonschema::Validator {
     jsonschema::draft202012::new(&whole).expect("a schema that compiles")
 }
 
-/// The counts of a run.
+/// The numbers of pairs, changes, instances and witnesses in a run of the test.
 #[derive(Debug, Default)]
 struct Found {
     pairs: usize,

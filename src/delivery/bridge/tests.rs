@@ -43,7 +43,7 @@ impl Renderer for Kinds {
     }
 }
 
-/// A store on a database of its own, since a worker claims the due messages of all stores in a database.
+/// The test fixture: a store on a database of its own, since a worker claims the due messages of all stores in a database.
 struct Bench {
     fixture: Fixture,
     hands: Arc<MovableClock>,
@@ -58,7 +58,8 @@ impl Bench {
         Self { fixture, hands, service }
     }
 
-    /// Creates a bench whose account has a bridge to a local endpoint that sends this reply.
+    /// Creates the fixture with an account whose bridge is a local endpoint that sends this reply. Returns the fixture, the endpoint, and
+    /// the signing secret of the bridge.
     async fn bridged(reply: ScriptedReply) -> (Self, Local, SigningSecret) {
         let (bench, local) = (Self::new().await, Local::new(reply).await);
         let secret = bench.bridge(ACCOUNT, &local.url).await.unwrap();
@@ -206,7 +207,7 @@ async fn every_attempt_has_the_message_id_as_its_idempotency_key() {
         assert!((expected * 8 / 10..=expected * 12 / 10).contains(pause), "{pauses:?}");
     }
     let seen = local.seen();
-    // The second attempt was repeated immediately on another connection.
+    // Attempt 2 has two requests: its first connection ended without a response, so it was repeated immediately on another connection.
     let attempts = [1, 2, 2, 3, 4, 5, 6];
     assert_eq!((pauses.len(), seen.len()), (5, attempts.len()));
     for (seen, attempt) in seen.iter().zip(attempts) {

@@ -32,7 +32,7 @@ use crate::{
 
 mod retries;
 
-/// Serialises only the kind of an event.
+/// Serialises events for the tests: only the kind of each event.
 struct Kinds;
 
 impl Renderer for Kinds {
@@ -41,7 +41,7 @@ impl Renderer for Kinds {
     }
 }
 
-/// A store on a database of its own, since a worker claims the due items of all stores in a database.
+/// The test fixture: a store on a database of its own, since a worker claims the due messages of all stores in a database.
 struct Bench {
     fixture: Fixture,
     clock: Arc<MovableClock>,
@@ -80,7 +80,7 @@ impl Bench {
         Outbound::new(Messages::new(self.service.clone(), Connectors::every(connector), Targets::Public).unwrap())
     }
 
-    /// Returns the state, reason and attempts of each message that its channel has not accepted.
+    /// Returns the state, the failure reason and the number of attempts of each message that its channel has not accepted.
     async fn undelivered(&self) -> Vec<(String, Option<String>, Option<i64>)> {
         let all = self.service.all_undelivered(&self.fixture.store).await.unwrap();
         all.into_iter().map(|one| (one.state.as_str().to_owned(), one.reason, one.attempts)).collect()
@@ -92,7 +92,7 @@ impl Bench {
     }
 }
 
-/// Makes attempts until none is due.
+/// Makes attempts to send messages until no attempt is due.
 async fn round(worker: &mut Outbound) {
     loop {
         worker.begin_due().await.unwrap();
@@ -269,7 +269,7 @@ async fn the_channels_own_reference_id_is_kept_if_no_other_thread_has_it() {
     };
     let mut worker = bench.worker(Channel::new(names));
     bench.text("c0", "new name").await;
-    // The channel returns a reference id that another thread has.
+    // The channel returns the reference id of another thread.
     bench.text("c1", "new name").await;
     round(&mut worker).await;
     let mut threads = Vec::new();
@@ -327,7 +327,7 @@ async fn a_hanging_account_delays_only_its_own_messages() {
     assert_eq!(bench.events().await, 1, "the other account's message is sent");
     assert_eq!(worker.begin_due().await.unwrap(), QUEUE_POLL_INTERVAL, "messages that cannot be claimed do not cause a busy loop");
     assert_eq!(worker.attempts.len(), MAX_ATTEMPTS_PER_DESTINATION);
-    // Three attempts end: the worker uses their slots for other messages.
+    // Three attempts end, so the worker sends other messages in their slots.
     for go in channel.waiting.lock().unwrap().drain(..3) {
         _ = go.send(());
     }

@@ -168,7 +168,7 @@ fn public(document: &mut Value) {
     }
 }
 
-/// Removes properties that have their default value.
+/// Removes properties whose value is the default, such as `required: false`.
 fn defaults(object: &mut Map<String, Value>) {
     for (name, default) in [("deprecated", false), ("explode", true), ("required", false)] {
         if object.get(name) == Some(&Value::Bool(default)) {

@@ -20,7 +20,7 @@ pub fn share(document: &mut Value) {
 type ComponentPlace<'d> = (String, &'d mut Value);
 
 /// Replaces equal values in the document by references to one component. If different values have the same name, the one with the most uses
-/// becomes the component, and the others stay where they are.
+/// becomes the component, and the other values stay in their operations.
 fn hoist(
     document: &mut Value,
     section: &str,
@@ -72,8 +72,8 @@ fn parameters(document: &mut Value) -> Vec<ComponentPlace<'_>> {
     parameters.map(|parameter| (parameter["name"].as_str().unwrap_or_default().to_owned(), parameter)).collect()
 }
 
-/// Returns the error responses that are the same in most operations. Responses with another status have different examples in each
-/// operation.
+/// Returns the error responses that are the same in most operations. Responses with the status 400, 403 or 404 are left out, since their
+/// examples differ from operation to operation.
 fn failures(document: &mut Value) -> Vec<ComponentPlace<'_>> {
     let alike = responses(document).filter(|(status, _)| !["200", "400", "403", "404"].contains(&status.as_str()));
     alike.map(|(status, response)| (status.clone(), response)).collect()
@@ -116,8 +116,8 @@ mod tests {
         );
         assert_eq!(operation["responses"]["400"], json!({ "description": "c" }));
         assert_eq!(operation["responses"]["429"], json!({ "$ref": "#/components/responses/TooManyRequests" }));
-        // Both the optional and the required header occur several times. They have the same name, so that only one can be a component: the
-        // required one, which occurs more often. The optional one stays where it is.
+        // The header `Retry-After` occurs several times as optional and several times as required. Both definitions have the same name, so
+        // only one can become a component: the required header, which occurs more often. The optional header stays in its response.
         assert_eq!(operation["responses"]["409"]["headers"]["Retry-After"], json!({ "required": false }));
         assert_eq!(document["components"]["parameters"], json!({ "Cursor": cursor }));
         assert_eq!(

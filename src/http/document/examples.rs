@@ -30,7 +30,7 @@ pub const STORE: &str = "demo";
 
 const REQUEST_ID: &str = "019e8232-6000-7000-8000-000000000000";
 
-/// The examples of one document.
+/// The examples of one OpenAPI document.
 #[derive(Debug, Clone)]
 pub struct Examples {
     pub requests: Vec<ExampleRequest>,
@@ -63,7 +63,7 @@ pub struct ExampleRequest {
     pub body: Option<Value>,
 }
 
-/// A request that is refused. Parts that it leaves out are the same as in the operation's [`ExampleRequest`].
+/// A request that is refused. Properties that it leaves out are the same as in the operation's [`ExampleRequest`].
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RefusedRequest {
@@ -105,7 +105,7 @@ pub fn contract() -> Examples {
     Examples::read(files, revision::RULES.received_at)
 }
 
-/// Returns an event of each kind that the compiled revision causes, and the test event of an endpoint.
+/// Returns the recorded example events by kind: one of each kind that the compiled revision causes, and the test event of an endpoint.
 pub fn events() -> BTreeMap<String, Value> {
     parsed(revision::EVENTS)
 }

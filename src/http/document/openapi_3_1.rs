@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value, json};
 
-/// Converts a document.
+/// Converts a document of OpenAPI 3.0 to OpenAPI 3.1, in place.
 pub fn convert(document: &mut Value) {
     document["openapi"] = "3.1.0".into();
     for schema in document.pointer_mut("/components/schemas").and_then(Value::as_object_mut).into_iter().flat_map(Map::values_mut) {

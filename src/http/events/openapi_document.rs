@@ -28,7 +28,7 @@ struct TestData {
     webhook_id: String,
 }
 
-/// What the document says about one kind of event.
+/// The description of one kind of event in the OpenAPI document.
 struct EventDescription {
     kind: &'static str,
     summary: &'static str,
@@ -42,7 +42,7 @@ fn of<T: Type>(registry: &mut Registry) -> Value {
 }
 
 fn plain(value: &impl Serialize) -> Value {
-    // This cannot fail for plain data with string keys.
+    // Serialization cannot fail for plain data with string keys.
     serde_json::to_value(value).unwrap_or_default()
 }
 
@@ -255,7 +255,7 @@ fn drop_unused(document: &mut Value) {
     }
 }
 
-/// Returns the name of the schema of a kind: `MessageReceived` for `message.received`.
+/// Returns the name of the schema of a kind of event: `MessageReceived` for `message.received`.
 fn title(kind: &str) -> String {
     let words = kind.split(['.', '_']);
     words.map(|word| word[..1].to_uppercase() + &word[1..]).collect()

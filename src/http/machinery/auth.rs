@@ -52,7 +52,8 @@ impl AuthenticatedRequest {
         let turn = self.state.turns.take(self.store(), self.scope).await?;
         let service = self.reads().within(turn.share());
         self.context.begin(turn).await;
-        // While the request waited, the unsent responses of its key may have reached their limit.
+        // While the request waited for the permit, the unsent responses of its API key may have reached their limit. So the limit is
+        // checked again.
         if let Some(recipient) = self.context.recipient() {
             self.state.under_way.admit(recipient)?;
         }
@@ -64,7 +65,7 @@ impl AuthenticatedRequest {
     }
 }
 
-/// A scope as a type, which the signature of an operation names.
+/// A scope as a type. The signature of an operation names the type of the scope that the operation requires.
 pub trait Requires: Send + Sync + 'static {
     const SCOPE: Scope;
     /// The security requirement of an operation as the generator writes it: `ApiKey:<scope>`.
@@ -102,7 +103,7 @@ requires! {
     MessagesWrite = "messages:write",
 }
 
-/// A request whose key is valid and has the scope `S`.
+/// A request whose API key is valid and has the scope `S`.
 #[derive(Debug)]
 pub struct Authorised<S>(AuthenticatedRequest, PhantomData<S>);
 

@@ -50,13 +50,14 @@ impl<T: types::Type + DeserializeOwned + 'static, const EMPTY_IS_OBJECT: bool> B
         read(self.bytes(), EMPTY_IS_OBJECT).map(|(read, _)| read)
     }
 
-    /// [`Self::parse`] for an inbound message. Channels cut names and texts after a number of UTF-16 units: a half surrogate pair becomes
-    /// U+FFFD. U+0000 is accepted here, since the service handles it.
+    /// [`Self::parse`] for an inbound message. Channels cut long names and texts after a number of UTF-16 units, which may leave half of a
+    /// surrogate pair: that half becomes U+FFFD. U+0000 is accepted here, since the service handles it.
     pub fn parse_inbound(&self) -> Result<T, ApiError> {
         read(&whole_characters(self.bytes()), true).map(|(read, _)| read)
     }
 
-    /// Reads some properties of an inbound message before the whole message is parsed. Returns `None` if the body does not have them.
+    /// Parses only the properties of an inbound message that `P` names, before the whole message is parsed. Returns `None` if the body does
+    /// not have them.
     pub fn inbound_part<P: DeserializeOwned>(&self) -> Option<P> {
         serde_json::from_slice(&whole_characters(self.bytes())).ok()
     }
@@ -74,7 +75,7 @@ impl<T: types::Type + DeserializeOwned + 'static, const EMPTY_IS_OBJECT: bool> B
 }
 
 impl<T: types::Type + DeserializeOwned + 'static> FilterBody<T> {
-    /// Parses the body as `T`. Also returns its canonical JSON, which has no null properties and to which a cursor is bound.
+    /// Parses the body as `T`. Also returns its canonical JSON, which has no null properties. A cursor of the list is bound to this JSON.
     pub fn filters(&self) -> Result<(T, String), ApiError> {
         fn strip(value: &mut Value) {
             match value {

@@ -119,7 +119,7 @@ pub struct TimedStream<S> {
     stream: S,
     awaits: IoPhase,
     due: Instant,
-    /// Fires at `due` or earlier.
+    /// The timer of the time limit. It fires at `due` or earlier; if it fires earlier, it is reset.
     alarm: Pin<Box<Sleep>>,
     _counted: ConnectionGuard,
 }
@@ -153,7 +153,7 @@ impl<S> TimedStream<S> {
         }
     }
 
-    /// Returns whether the time limit has passed. If not, the task is woken when it passes.
+    /// Returns whether the time limit of what the connection waits for has passed. If it has not, the task is woken when it passes.
     fn is_overdue(&mut self, context: &mut Context<'_>) -> bool {
         while self.alarm.as_mut().poll(context).is_ready() {
             if self.due <= Instant::now() {
@@ -196,7 +196,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for TimedStream<S> {
         let result = Pin::new(&mut self.stream).poll_read(context, buffer);
         let late = match &result {
             Poll::Pending => self.is_overdue(context),
-            // The limit applies even while bytes keep arriving.
+            // The time limit of a request applies even while its bytes keep arriving.
             Poll::Ready(_) => self.awaits == IoPhase::Rest && self.due <= Instant::now(),
         };
         if late {
@@ -396,7 +396,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_server_closes_what_is_overdue() {
         let request = "GET / HTTP/1.1\r\nhost: localhost\r\n\r\n";
-        // The start of a second request is not recognised as a request if it arrives in the same read as the first one.
+        // The start of a second request is not recognised as a request if it arrives in the same read as the first one. So the limit of
+        // idle connections applies to it.
         let two = format!("{request}GET");
         for (sent, answers, closed) in [("", 0, IDLE), ("GET / HT", 0, LIMIT), (request, 1, IDLE), (&two, 1, IDLE)] {
             let (mut client, server) = duplex(1 << 16);

@@ -37,12 +37,13 @@ struct ContextState {
     received_at_form: ReceivedAt,
     caller: OnceLock<Authenticated>,
     turn: OnceLock<StorePermit>,
-    /// Whether the request may wait (`long_poll`), and for how many milliseconds it has waited.
+    /// Whether the request may wait (`long_poll`).
     may_wait: AtomicBool,
+    /// For how many milliseconds the request has waited (`long_poll`).
     waited: AtomicU64,
 }
 
-/// The result of authentication.
+/// What authentication found out about a request.
 #[derive(Debug)]
 struct Authenticated {
     recipient: Recipient,
@@ -90,7 +91,7 @@ impl Context {
         self.0.received_at
     }
 
-    /// `requestReceivedAt` in the format of the requested API (contract or settings API).
+    /// Returns `requestReceivedAt` of the envelope, in the format of the requested API (contract or settings API).
     pub fn received_at_text(&self) -> String {
         match self.0.received_at_form {
             ReceivedAt::Timestamp => self.0.received_at.to_string(),
@@ -165,19 +166,19 @@ impl Context {
         Duration::from_millis(self.0.waited.load(Ordering::Relaxed))
     }
 
-    /// Records the length of the response.
+    /// Reports the length of the response to the permit, if the request has one.
     pub fn answered(&self, bytes: usize) {
         if let Some(turn) = self.0.turn.get() {
             turn.answered(bytes);
         }
     }
 
-    /// Whether the request only reads.
+    /// Returns whether the request only reads. Its response may then be refused, since the client can repeat the request.
     pub fn is_repeatable(&self) -> bool {
         self.0.caller.get().is_some_and(|known| known.repeatable)
     }
 
-    /// Returns the store of the caller; `""` if no store is known.
+    /// Returns the id of the caller's store; `""` if no store is known.
     pub fn store_id(&self) -> &str {
         match self.recipient() {
             Some(Recipient::Key(store, _) | Recipient::Manager(store, _) | Recipient::Bridge(store, _)) => store.as_str(),
@@ -193,7 +194,7 @@ pub fn is_secure(request: &poem::Request) -> bool {
     proto.is_some_and(|proto| proto.trim().eq_ignore_ascii_case("https"))
 }
 
-/// Returns whether an `Origin` is that of this server: the scheme and the host under which the request reached it.
+/// Returns whether the value of an `Origin` header names this server: the scheme and the host under which the request reached it.
 pub fn is_own_origin(request: &poem::Request, origin: &str) -> bool {
     let (host, scheme) = (request.header("host").unwrap_or_default(), if is_secure(request) { "https" } else { "http" });
     !host.is_empty() && origin.eq_ignore_ascii_case(&format!("{scheme}://{host}"))

@@ -61,7 +61,7 @@ pub fn preflight(methods: &str) -> Response {
     response
 }
 
-/// Whether a request is a preflight request.
+/// Returns whether a request is a preflight request.
 pub fn is_preflight(method: &Method, headers: &HeaderMap) -> bool {
     method == Method::OPTIONS && headers.contains_key(header::ACCESS_CONTROL_REQUEST_METHOD)
 }

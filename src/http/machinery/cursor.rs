@@ -4,8 +4,8 @@
 //! contains the total, which therefore stays the same on all pages of a list.
 //!
 //! In a list whose rows change their sort position, a cursor also contains the snapshot at which the first page was read (as-of cursor).
-//! The database keeps for [`LIFETIME`] what it needs to show the order of that snapshot; then the cursor is refused. Other cursors do not
-//! expire.
+//! The database keeps for [`LIFETIME`] what it needs to show the order of that snapshot; after that time the cursor is refused. Other
+//! cursors do not expire.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use hmac::{Hmac, KeyInit, Mac};
@@ -17,7 +17,7 @@ use crate::domain::{
     time::Timestamp,
 };
 
-/// The version of the binary layout. Cursors with another version are refused.
+/// The version of the binary layout of cursors. Cursors with another version are refused.
 const VERSION: u8 = 4;
 const CODE_BYTES: usize = 16;
 const HEAD_BYTES: usize = 1 + 4 * 8;
@@ -26,7 +26,7 @@ const HEAD_BYTES: usize = 1 + 4 * 8;
 pub const LIFETIME: i64 = 7 * 24 * 60 * 60 * 1000;
 const NO_TOTAL: u64 = u64::MAX;
 
-/// Seals and opens cursors with one key, which is the same in every process on a database.
+/// Seals and opens cursors with one secret key, which is the same in every process on a database.
 #[derive(Clone)]
 pub struct Seal(Hmac<Sha256>);
 
@@ -53,7 +53,7 @@ impl Cursor {
     }
 }
 
-/// A hash of filters and page size.
+/// The hash of the filters and the page size to which a cursor is bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Binding(u64);
 
@@ -87,7 +87,7 @@ impl Seal {
         bytes.extend_from_slice(&cursor.binding.0.to_be_bytes());
         bytes.extend_from_slice(&cursor.total.unwrap_or(NO_TOTAL).to_be_bytes());
         bytes.extend_from_slice(&cursor.position.at.to_be_bytes());
-        // 0 without an as-of snapshot, so that equal positions have equal cursors.
+        // The time is 0 in a cursor without an as-of snapshot, so that equal positions have equal cursors.
         let began = if cursor.position.as_of.is_some() { cursor.began.millis() } else { 0 };
         bytes.extend_from_slice(&began.to_be_bytes());
         let rank = cursor.position.rank.as_ref().map(|rank| [&rank.score.to_be_bytes(), rank.weights.as_slice()].concat());
@@ -131,14 +131,14 @@ impl Seal {
     }
 }
 
-/// Appends an optional part: its length plus one, then its bytes. A part that is absent has the length field 0.
+/// Appends an optional part of a cursor: its length plus one, then its bytes. A part that is absent has the length field 0.
 fn push_part(bytes: &mut Vec<u8>, part: Option<&[u8]>) {
     let length = part.map_or(0, |part| u32::try_from(part.len()).unwrap_or(u32::MAX).saturating_add(1));
     bytes.extend_from_slice(&length.to_be_bytes());
     bytes.extend_from_slice(part.unwrap_or_default());
 }
 
-/// Splits off the optional part at the beginning. Returns the part, and the bytes after it.
+/// Splits off an optional part that [`push_part`] wrote, from the beginning of the bytes. Returns the part, and the bytes after it.
 fn part(bytes: &[u8]) -> Option<(Option<&[u8]>, &[u8])> {
     let (length, rest) = bytes.split_first_chunk()?;
     match u32::from_be_bytes(*length).checked_sub(1) {

@@ -27,7 +27,8 @@ const LIMIT: usize = 4 * super::body::LIMIT;
 /// The longest time in which the remaining body is read.
 const DISCARD_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The request body that the operation reads. When it is dropped, its stream is moved into the slot, unless the stream was read to its end.
+/// The request body that the operation reads. When it is dropped before its stream was read to the end, the stream is moved into `slot`,
+/// from which [`UnreadBody`] takes it.
 struct BodyWatch<S: Unpin> {
     stream: Option<S>,
     slot: Slot<S>,
@@ -80,8 +81,8 @@ pub fn watch(request: &mut Request) -> Option<UnreadBody<impl Stream<Item = io::
     Some(UnreadBody { slot, closes })
 }
 
-/// Returns whether a response before the end of the body may close the connection: the body exceeds the limit, or the client may not send
-/// the body at all (`Expect: 100-continue`).
+/// Returns whether the connection may be closed if the response is sent before the end of the body: the body exceeds the limit, or the
+/// client may not send the body at all (`Expect: 100-continue`).
 fn ends_the_connection(headers: &HeaderMap) -> bool {
     let declared = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()).and_then(|text| text.parse::<usize>().ok());
     declared.is_some_and(|length| length > LIMIT) || headers.contains_key(header::EXPECT)

@@ -156,12 +156,12 @@ impl ErrorEnvelope {
     }
 }
 
-/// The error responses that an operation documents. There is no `default`: a generated client knows each of them, and the tests find a
-/// response with any other status.
+/// The error responses that the OpenAPI document lists for an operation. There is no `default` response. So a generated client knows every
+/// error status, and the tests detect a response with a status that is not listed.
 pub trait Documented: Send + Sync + 'static {
     /// The error statuses in addition to those of [`Credential::everywhere`].
     const STATUSES: &'static [u16];
-    /// The description of the 409, if the operation has one.
+    /// The description of the 409 response; empty if the operation has none.
     const CONFLICT: &'static str;
     /// The credential that identifies the caller.
     const CREDENTIAL: Credential = Credential::ApiKey;
@@ -210,43 +210,43 @@ macro_rules! key_conflict {
 }
 
 documented! {
-    /// A read that names no record: lists and catalogs.
+    /// The errors of a read that names no record: lists and catalogs.
     Listing = &[400, 401, 403], "";
-    /// A read that names a record.
+    /// The errors of a read that names a record.
     Lookup = &[400, 401, 403, 404], "";
-    /// A write that names a record.
+    /// The errors of a write that names a record.
     Change = &[400, 401, 403, 404, 409, 413, 415], key_conflict!();
-    /// A write that names the version (stamp) of the record that it is based on.
+    /// The errors of a write that names the version (stamp) of the record that it is based on.
     StampedChange = &[400, 401, 403, 404, 409, 413, 415], key_conflict!("The record changed since it was read.");
-    /// A write that creates a contact.
+    /// The errors of a write that creates a contact.
     ContactMaking = &[400, 401, 403, 409, 413, 415], key_conflict!("Another contact of the store has the same primary e-mail or phone.");
-    /// A list whose filters are in the request body.
+    /// The errors of a list whose filters are in the request body.
     FilteredListing = &[400, 401, 403, 413, 415], "";
-    /// A settings operation whose only input is the caller's credential.
+    /// The errors of a settings operation whose only input is the caller's credential.
     SettingsCatalog = &[401, 403], "", Session;
-    /// A read of the settings that names no record.
+    /// The errors of a read of the settings that names no record.
     SettingsListing = &[400, 401, 403], "", Session;
-    /// A read of a feed whose entries are kept for a limited time.
+    /// The errors of a read of a feed whose entries are kept for a limited time.
     SettingsFeed = &[400, 401, 403, 410], "", Session;
-    /// A read of the settings, or a removal, that names a record.
+    /// The errors of a read of the settings, or of a removal, that names a record.
     SettingsLookup = &[400, 401, 403, 404], "", Session;
-    /// A change of settings that creates a record.
+    /// The errors of a change of settings that creates a record.
     SettingsCreation = &[400, 401, 403, 413, 415], "", Session;
-    /// A request for sign-in links by e-mail.
+    /// The errors of a request for sign-in links by e-mail.
     SettingsMail = &[400, 403, 409, 413, 415], "The server sends no e-mail.", Session;
-    /// The receipt of a message from a bridge.
+    /// The errors of the receipt of a message from a bridge.
     SettingsReceipt = &[400, 401, 403, 409, 413, 415], "The signed request was accepted before: `webhook-id` and `webhook-timestamp` are the same.", Signature;
-    /// A change of settings that creates a record of which a store may have only a limited number.
+    /// The errors of a change of settings that creates a record of which a store may have only a limited number.
     SettingsAddition = &[400, 401, 403, 409, 413, 415], "The store has the largest permitted number of such records; `error.message` says how many.", Session;
-    /// A change of settings that names a record, whatever its state.
+    /// The errors of a change of settings that names a record, whatever its state.
     SettingsEdit = &[400, 401, 403, 404, 413, 415], "", Session;
-    /// A change of settings that is refused in some states of a record.
+    /// The errors of a change of settings that is refused in some states of a record.
     SettingsChange = &[400, 401, 403, 404, 409, 413, 415], "The record is in a state that does not allow the change; `error.message` says which.", Session;
-    /// A removal that is refused in some states of a record.
+    /// The errors of a removal that is refused in some states of a record.
     SettingsRemoval = &[400, 401, 403, 404, 409], "The record is in a state that does not allow the change; `error.message` says which.", Session;
-    /// An advance of a sandbox's clock.
+    /// The errors of an advance of a sandbox's clock.
     SettingsAdvance = &[400, 401, 403, 409, 413, 415], "The server serves no sandbox, or its clock is being advanced already; `error.message` says which.", Session;
-    /// A change of a ticket or conversation in the settings API, which can be repeated with an idempotency key.
+    /// The errors of a change of a ticket or conversation in the settings API, which can be repeated with an idempotency key.
     SettingsAction = &[400, 401, 403, 404, 409, 413, 415], key_conflict!(), Session;
 }
 
@@ -314,7 +314,7 @@ impl<D: Documented> ApiResponse for Failure<D> {
     }
 }
 
-/// The names of the headers of draft-ietf-httpapi-ratelimit-headers.
+/// The names of the rate limit headers, as draft-ietf-httpapi-ratelimit-headers defines them.
 pub const RATE_LIMIT: &str = "RateLimit";
 pub const RATE_LIMIT_POLICY: &str = "RateLimit-Policy";
 

@@ -1,5 +1,6 @@
-//! The query parameter `expand`, which adds related records to a response (contract, section 4.5). Values are comma-separated or repeated,
-//! exact and case-sensitive; an unknown value has a fixed error message.
+//! The query parameter `expand`, which adds related records to a response (contract, section 4.5). Its values are separated by commas, or
+//! the parameter is repeated. They are compared exactly, including upper and lower case. An unknown value is refused with a fixed error
+//! message.
 
 use poem::{RequestBody, http::StatusCode};
 use poem_openapi::registry::{MetaSchema, MetaSchemaRef, Registry};
@@ -10,7 +11,7 @@ use crate::domain::{
     tickets::TicketExpand,
 };
 
-/// The values that an operation's `expand` accepts.
+/// A type for the values of `expand` that an operation accepts. It holds which of them a request selects.
 pub trait Expandable: Default + Send + 'static {
     /// The name of the schema of the values in the OpenAPI document.
     const NAME: &'static str;

@@ -26,13 +26,13 @@ use crate::{
     service::StatementLimit,
 };
 
-/// Responses of this many bytes or more are long.
+/// The length in bytes from which on a response counts as long.
 const LONG: usize = 1024 * 1024;
 
 /// For how long after a long response the next responses are expected to be long, too.
 const LONG_RESPONSE_MEMORY: Duration = Duration::from_secs(30);
 
-/// The permits of this process, by store.
+/// Gives the requests of this process their permits, separately for each store.
 #[derive(Debug)]
 pub struct FairScheduler {
     /// The number of unbounded statements of one store that run at a time.
@@ -44,7 +44,7 @@ pub struct FairScheduler {
 struct StoreFairness {
     share: Arc<Semaphore>,
     alone: Arc<Semaphore>,
-    /// For each scope that has had a response: until when its responses may be long; `None` if none was long.
+    /// For each scope of which a request has succeeded: the time until which its responses may be long; `None` if no response was long.
     long: Mutex<HashMap<Scope, Option<Instant>>>,
 }
 
@@ -58,12 +58,13 @@ pub struct StorePermit {
 }
 
 impl FairScheduler {
-    /// `share`: the number of unbounded statements of each store that run at a time.
+    /// Makes the scheduler. `share`: the number of unbounded statements of each store that run at a time.
     pub fn new(share: usize) -> Self {
         Self { share: share.max(1), stores: Mutex::default() }
     }
 
-    /// Returns the permit of a request. If the response may be long, waits until no other such request of the store runs.
+    /// Returns the permit of a request. If the response may be long, first waits until no other request of the store with such a response
+    /// runs.
     pub async fn take(&self, store: &StoreId, scope: Scope) -> Result<StorePermit, ApiError> {
         let store = self.store(store);
         let alone = if store.may_be_long(scope) {
@@ -92,17 +93,17 @@ impl StoreFairness {
 }
 
 impl StorePermit {
-    /// Returns whether the response may be long, so that the request runs alone.
+    /// Returns whether the response may be long. The request then holds the store's only permit for long responses.
     pub fn is_alone(&self) -> bool {
         self.alone.is_some()
     }
 
-    /// Returns the limit within which the statements of the request run.
+    /// Returns the limit on the store's unbounded statements, under which the statements of the request run.
     pub fn share(&self) -> StatementLimit {
         StatementLimit { permits: self.store.share.clone(), all: self.is_alone() }
     }
 
-    /// Records the length of the response.
+    /// Records the length of the response, which decides whether the next responses of the same store and scope may be long.
     pub fn answered(&self, bytes: usize) {
         let mut long = lock(&self.store.long);
         if bytes >= LONG {
@@ -113,7 +114,7 @@ impl StorePermit {
     }
 }
 
-/// Locks a map. A poisoned map is still valid.
+/// Locks a map. A map whose mutex is poisoned is still valid.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -19,7 +19,7 @@ use crate::{
 #[derive(Debug)]
 pub struct IdempotencyKey(Option<String>);
 
-/// The name of the header.
+/// The name of the header that carries the idempotency key.
 pub const IDEMPOTENCY_KEY: &str = "idempotency-key";
 
 pub const MAX_KEY_CHARS: usize = 255;
@@ -77,7 +77,8 @@ impl AuthenticatedRequest {
     }
 }
 
-/// Returns what identifies repetitions of a write and renders the stored response; `None` if the request has no idempotency key.
+/// Returns the data by which a repetition of a write is recognised, with the function that renders the response to store; `None` if the
+/// request has no idempotency key.
 pub fn once<'a, V, W, T, const E: bool>(
     operation: &'static str,
     key: &'a IdempotencyKey,
@@ -97,7 +98,7 @@ where
 }
 
 fn render<V: Clone, W: From<V> + Serialize>(answer: &V) -> Vec<u8> {
-    // This cannot fail for plain data with string keys. An empty text would be sent as `null`.
+    // Serialization cannot fail for plain data with string keys. If it failed, the repeated request would get `null` as `data`.
     serde_json::to_vec(&W::from(answer.clone())).unwrap_or_default()
 }
 

@@ -17,10 +17,10 @@ use poem_openapi::{
 };
 use serde_json::Value;
 
-/// A value that does not match its schema: its path within the body, and the reason.
+/// The error about a JSON value that does not match its schema: the path of the value, and the reason.
 #[derive(Debug, PartialEq, Eq)]
 pub struct SchemaViolation {
-    /// The path of the value. It begins with `.` or `[`, or is empty for the body itself.
+    /// The path of the value within the body. It begins with `.` or `[`; it is empty if the value is the body itself.
     pub place: String,
     pub reason: String,
 }
@@ -41,7 +41,7 @@ fn plan<T: types::Type + 'static>() -> &'static Plan {
     plan
 }
 
-/// Checks a value against the schema of `T`.
+/// Checks a value against the OpenAPI schema of `T`. An error names the first value that does not match.
 pub fn check<T: types::Type + 'static>(value: &Value) -> Result<(), SchemaViolation> {
     let (schema, registry) = plan::<T>();
     walk(registry, schema, value, &mut String::new())
@@ -107,7 +107,8 @@ fn object(
     Ok(())
 }
 
-/// Calls `inner` with one step appended to the path, and removes the step after a success.
+/// Appends one step (a property name or an array index) to the path `place`, and calls `inner` with the longer path. Removes the step again
+/// if `inner` succeeds.
 fn step(
     place: &mut String,
     name: Arguments<'_>,

@@ -5,7 +5,8 @@
 //! metrics, and a waiting request has a longer time limit than other requests (`middleware`). A caller has a limited number of waiting
 //! requests.
 //!
-//! The query is repeated at an interval, since other processes write as well. After a commit of this process it is repeated earlier.
+//! While a request waits, its query is repeated at an interval, since other processes may write to the same database. After a commit of
+//! this process the query is repeated earlier.
 
 use std::{
     collections::HashMap,
@@ -68,7 +69,7 @@ impl Drop for WaitingRequest {
     }
 }
 
-/// Locks the map. A poisoned map only holds numbers, so it is still valid.
+/// Locks the map of waiting requests by caller. A poisoned map only holds numbers, so it is still valid.
 fn lock(all: &Mutex<HashMap<Recipient, usize>>) -> MutexGuard<'_, HashMap<Recipient, usize>> {
     all.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -113,8 +114,8 @@ pub struct LongPoll<'a> {
 }
 
 impl LongPoll<'_> {
-    /// Waits until the query is to be repeated. To be called after a query that returned no records. `false`: the waiting time is over, or
-    /// the server stops.
+    /// Waits until the query is to be repeated. To be called after a query that returned no records. Returns `false` if no further query is
+    /// to be made, because the waiting time is over or the server stops.
     pub async fn look_again(&mut self) -> Result<bool, ApiError> {
         if Instant::now() >= self.end || *self.stopping.borrow() {
             return Ok(false);

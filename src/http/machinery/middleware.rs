@@ -37,7 +37,7 @@ use super::{
 };
 use crate::domain::rules::ReceivedAt;
 
-/// The longest time that a request may take, including its body.
+/// The longest time that a request may take, including the receipt of its body.
 const REQUEST_LIMIT: Duration = Duration::from_secs(30);
 
 /// The additional time limit of a request that waits (`long_poll`). With it the request still ends before its connection does
@@ -163,7 +163,7 @@ async fn limited<T>(context: &Context, served: impl Future<Output = T>) -> Resul
     }
 }
 
-/// Writes the log line of a request, with its path. Queries and bodies are not logged, since they contain what people wrote.
+/// Writes the log line of a request, with its path. Query strings and bodies are not logged, since they contain what people wrote.
 fn log(context: &Context, operation: &str, path: &str, status: StatusCode, took: Duration, idempotency_key: Option<&str>) {
     let (request_id, status, milliseconds) = (context.request_id(), status.as_u16(), took.as_secs_f64() * 1000.0);
     let (store, key, user, bridge) = match context.recipient() {
@@ -196,7 +196,8 @@ impl Middleware {
     /// (`unsent_responses`). If they exceed a limit, the response is dropped and an error response is returned.
     async fn counted(&self, context: &Context, path: &str, gzip: bool, mut response: Response) -> Response {
         let (Some(recipient), Some(Long)) = (context.recipient(), response.data()) else {
-            // An error response says nothing about the length of successful responses.
+            // A short response is recorded with the length 0. An error response is not recorded, since it says nothing about the length of
+            // successful responses.
             if response.status().is_success() {
                 context.answered(0);
             }

@@ -40,7 +40,7 @@ pub struct PageStep {
 
 impl PageStep {
     /// Checks the cursor of a list whose filters are parameters of the URL, and returns the requested page. `filters` is their canonical
-    /// text; a cursor is valid only with the same text.
+    /// text, to which the cursor is bound (see [`OpenedCursor::step`]).
     pub fn step(
         request: &AuthenticatedRequest,
         operation: &'static str,
@@ -62,7 +62,7 @@ impl PageStep {
         }
     }
 
-    /// Makes the response with the records of a page.
+    /// Makes the response: the records of a page, and the pagination headers.
     pub fn reply<T, U>(self, request: &AuthenticatedRequest, page: Page<U>) -> Reply<Paged<T>>
     where
         T: Type + Serialize + From<U> + 'static,
@@ -147,7 +147,7 @@ impl<T: Type + 'static> ReplyShape for Paged<T> {
     }
 }
 
-/// The pagination headers of the compiled revision, for the OpenAPI document.
+/// Describes the pagination headers of the compiled revision for the OpenAPI document.
 fn headers() -> Vec<MetaHeader> {
     let integer = || MetaSchema::new("integer");
     let mut headers = vec![

@@ -1,8 +1,8 @@
-//! Rate limits: of a key, of all keys of a store together, and of the refused authentications from one address. They are off unless
-//! `--rate-limit` sets them (our decisions, section 3).
+//! Rate limits: of the requests of an API key, of the requests of all keys of a store together, and of the refused authentications from one
+//! IP address. They are off unless `--rate-limit` sets them (our decisions, section 3).
 //!
-//! A refused key belongs to no store, so it counts against its address. Valid keys from the same address are not limited by it, since the
-//! address may be that of a proxy.
+//! A request with an invalid key belongs to no store, so it counts against the address that it comes from. Requests with valid keys from
+//! the same address are not refused because of this limit, since the address may be that of a proxy.
 
 use std::{
     collections::HashMap,
@@ -22,7 +22,7 @@ use crate::domain::{
 /// The default limit of all keys of a store together, as a multiple of one key's limit.
 const STORE_LIMIT_FACTOR: u32 = 4;
 
-/// The key, store or address that a request counts against.
+/// The API key, store or IP address that a request counts against.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum RateLimitSubject {
     Key(StoreId, KeyId),
@@ -44,14 +44,14 @@ pub struct RateLimit {
 #[derive(Debug)]
 struct RateLimitState {
     until: HashMap<RateLimitSubject, i64>,
-    /// The number of entries at which idle entries are removed.
+    /// When `until` has this many entries, idle entries are removed: those whose time has passed.
     full: usize,
 }
 
-/// The smallest number of entries at which idle entries are removed.
+/// The smallest value of `full` in [`RateLimitState`].
 const MIN_ENTRIES_TO_SWEEP: usize = 4096;
 
-/// A limit that was reached.
+/// The error of a request that exceeds a rate limit.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Exceeded {
     what: RateLimitScope,
@@ -118,7 +118,8 @@ impl RateLimit {
         self.pay([key, store], now)
     }
 
-    /// Counts one refused credential against its address. Callers without a network address (Unix sockets) are not limited.
+    /// Counts one refused credential (API key, session or token) against the address that it came from. Callers without a network address
+    /// (Unix sockets) are not limited.
     pub fn take_refused(&self, from: &RemoteAddr, now: Timestamp) -> Result<(), Exceeded> {
         match &from.0 {
             Addr::SocketAddr(address) => {

@@ -128,7 +128,8 @@ impl<T: Type + 'static> ReplyShape for All<T> {
     }
 }
 
-/// A successful response whose document is `S`: its serialized envelope, and its own headers.
+/// A successful response: its serialized envelope, and the headers in addition to `x-request-id`. `S` describes the response in the OpenAPI
+/// document.
 #[derive(Debug)]
 pub struct Reply<S> {
     bytes: Vec<u8>,
@@ -149,7 +150,7 @@ impl<T: Type + Serialize + 'static> Reply<All<T>> {
     }
 }
 
-/// Returns `data` that was stored for repetitions of a write, as JSON that is copied unchanged.
+/// Converts the stored `data` of the response to an earlier write to JSON that is copied unchanged into the envelope.
 fn kept(data: Vec<u8>) -> Box<RawValue> {
     String::from_utf8(data).ok().and_then(|text| RawValue::from_string(text).ok()).unwrap_or_default()
 }

@@ -1,10 +1,11 @@
-//! The data that the middleware attaches to each request, for the extractors.
+//! The data that the middleware attaches to each request and that extractors read: the shared state, the context and the query string.
 
 use std::sync::Arc;
 
 use super::{context::Context, error::ApiError, query_string::QueryString, shared_state::SharedState};
 
-/// The data of a request for the extractors. It is one value, since each further value would cost an allocation and a look-up.
+/// The data that extractors read from a request. It is attached as one value, since each further attached value would cost an allocation
+/// and a look-up.
 #[derive(Clone)]
 pub struct RequestData {
     pub state: Arc<SharedState>,
@@ -13,7 +14,7 @@ pub struct RequestData {
 }
 
 impl RequestData {
-    /// Returns the data of a request. Fails if the request did not pass through `middleware`.
+    /// Returns the data that the middleware attached to a request. Fails if the request did not pass through `middleware`.
     pub fn of(request: &poem::Request) -> Result<&Self, ApiError> {
         request.data().ok_or_else(ApiError::internal)
     }

@@ -26,10 +26,10 @@ const REQUESTS_OF_ADDRESS: u32 = 3;
 /// The limit of requests of one client. It is higher than the limit of an e-mail address, since a client may be a whole office.
 const REQUESTS_OF_CLIENT: u32 = 60;
 
-/// The largest number of waiting requests. Each request takes as long as the SMTP server does.
+/// The largest number of requests that wait in the queue. Each request takes as long as the SMTP server does.
 const WAITING: usize = 100;
 
-/// The largest number of counters. Beyond it, the counters that were used least are removed.
+/// The largest number of counters of requests. Beyond it, the counters that were used least are removed.
 const COUNTERS: u64 = 100_000;
 
 /// The e-mail address or the client whose requests are counted.
@@ -47,7 +47,7 @@ pub struct SignInRequests {
 }
 
 impl SignInRequests {
-    /// Also returns the receiver of the queue, from which the addresses are taken.
+    /// Makes the queue and the counters. Also returns the receiver of the queue, from which the e-mail addresses are taken.
     pub fn new() -> (Self, mpsc::Receiver<String>) {
         let (queue, requests) = mpsc::channel(WAITING);
         (Self { queue, counters: Cache::builder().max_capacity(COUNTERS).time_to_live(WINDOW).build() }, requests)
@@ -69,8 +69,8 @@ impl SignInRequests {
             REQUESTS_OF_ADDRESS,
             "`body.email` was given in too many requests",
         )?;
-        // With a full queue the response is the same. A refusal would show that earlier requests caused messages, and so that users have
-        // those addresses.
+        // If the queue is full, the request is dropped, but the response is the same. A refusal would show that earlier requests caused
+        // e-mails, and so that users have the addresses in those requests.
         if self.queue.try_send(address).is_err() {
             tracing::error!(waiting = WAITING, "a request for a link by e-mail is dropped: too many wait for the SMTP server");
         }

@@ -27,15 +27,16 @@ use super::{context::Recipient, error::ApiError};
 
 const MIB: usize = 1024 * 1024;
 
-/// The limits of unsent bytes: of each recipient, and of all recipients together.
+/// The largest number of unsent bytes of one caller (recipient).
 const EACH: usize = 32 * MIB;
+/// The largest number of unsent bytes of all callers together.
 const ALL: usize = 256 * MIB;
 
 /// Responses up to this length are not counted: the operating system's buffer of a connection accepts them whole. Longer responses are
 /// handed over in slices of this length.
 pub const SLICE: usize = 64 * 1024;
 
-/// The value of `Retry-After`, in seconds.
+/// The value of the header `Retry-After` in a refusal, in seconds.
 const PAUSE: u32 = 1;
 
 /// Counts the bytes of unsent responses in this process.
@@ -47,11 +48,11 @@ struct UnsentState {
     each: usize,
     all: usize,
     held: Mutex<HashMap<Recipient, usize>>,
-    /// The sum of `held`. It changes only while `held` is locked.
+    /// The sum of all numbers in `held`. It changes only while `held` is locked.
     total: AtomicUsize,
 }
 
-/// A limit that was reached.
+/// The error of a refused request: the limit of unsent bytes that was reached, and its size.
 #[derive(Debug, PartialEq, Eq)]
 pub struct UnsentBytesExceeded {
     limit: ReachedLimit,
@@ -98,7 +99,7 @@ impl UnsentResponses {
         Self(Arc::new(UnsentState { each, all, held: Mutex::default(), total: AtomicUsize::new(0) }))
     }
 
-    /// Refuses a request if the unsent responses have reached a limit of the recipient or of all recipients.
+    /// Refuses a request if the unsent bytes have reached the limit of its caller (the recipient of the response) or that of all callers.
     pub fn admit(&self, recipient: &Recipient) -> Result<(), UnsentBytesExceeded> {
         if self.0.total.load(Ordering::Relaxed) == 0 {
             return Ok(());
@@ -106,7 +107,8 @@ impl UnsentResponses {
         self.0.room(self.0.held().get(recipient).copied().unwrap_or(0), 1, recipient)
     }
 
-    /// Counts the bytes of a response until the last of them is released, and returns them. `sure`: no limit applies.
+    /// Counts the bytes of a response as unsent, or refuses the response if they exceed a limit. Returns a buffer with the same bytes; they
+    /// are counted until the last slice of it is dropped. `sure`: the response is sent even if it exceeds a limit.
     pub fn count(&self, recipient: &Recipient, bytes: Bytes, sure: bool) -> Result<Bytes, UnsentBytesExceeded> {
         let mut held = self.0.held();
         let before = held.get(recipient).copied().unwrap_or(0);
@@ -120,12 +122,13 @@ impl UnsentResponses {
 }
 
 impl UnsentState {
-    /// Locks the map. A poisoned map only holds numbers, so it is still valid.
+    /// Locks the map of unsent bytes by caller. A poisoned map only holds numbers, so it is still valid.
     fn held(&self) -> std::sync::MutexGuard<'_, HashMap<Recipient, usize>> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Checks that the limits permit `more` bytes in addition to `own`, the unsent bytes of the recipient.
+    /// Checks that the limits permit `more` bytes in addition to `own`, the unsent bytes of the recipient. A recipient without unsent bytes
+    /// is always permitted.
     fn room(&self, own: usize, more: usize, recipient: &Recipient) -> Result<(), UnsentBytesExceeded> {
         if own == 0 {
             return Ok(());

@@ -21,7 +21,7 @@ const EVENTS_A_TO_B: &str = include_str!("../../../openapi/events-a-to-b.json");
 /// The path of the script of both pages.
 pub const SCRIPT: &str = "/docs/changes.js";
 
-/// The page with the changes in requests and responses.
+/// Makes the page with the changes in requests and responses.
 pub fn page() -> Download {
     Download::page(
         || {
@@ -34,7 +34,7 @@ pub fn page() -> Download {
     )
 }
 
-/// The page with the changes in events.
+/// Makes the page with the changes in events.
 pub fn events_page() -> Download {
     Download::page(|| shown(EVENTS_A_TO_B, &[("/docs", "Documentation"), ("/docs/changes", "Changes of requests and answers")]), policy())
 }

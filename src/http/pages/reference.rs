@@ -14,7 +14,7 @@ use super::{
 };
 use crate::http::machinery::routing::SETTINGS_PREFIX;
 
-/// Makes the page at `path` of the document that `document` generates. Its operations are served under `prefix`.
+/// Makes the reference page at `path` for the OpenAPI document that `document` generates. Its operations are served under `prefix`.
 pub fn download(path: &'static str, prefix: &'static str, document: fn() -> Value) -> Download {
     layout::download(move || page(path, prefix, &document()))
 }
@@ -37,7 +37,7 @@ struct Reference<'a> {
     prefix: &'a str,
 }
 
-/// Returns the properties of an object; none for any other value.
+/// Returns the properties of a JSON object, and nothing for any other JSON value.
 fn entries(value: &Value) -> impl Iterator<Item = (&String, &Value)> {
     value.as_object().into_iter().flatten()
 }
@@ -255,7 +255,7 @@ impl<'a> Reference<'a> {
     }
 }
 
-/// Returns the example of a parameter, as text of a query.
+/// Returns the example of a parameter as it is written in a query string.
 fn example_of(parameter: &Value) -> String {
     let schema = &parameter["schema"];
     let example =

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::markdown::rendered;
 
-/// Keywords that limit a value, with the words that the page shows for them.
+/// Schema keywords that limit a value, with the words that the page shows for them.
 const LIMITS: [(&str, &str); 9] = [
     ("minLength", "characters at least"),
     ("maxLength", "characters at most"),
@@ -18,10 +18,10 @@ const LIMITS: [(&str, &str); 9] = [
     ("pattern", "as a regular expression"),
 ];
 
-/// Keywords that combine schemas, with the word that the page shows between two of them.
+/// Schema keywords that combine schemas, with the word that the page shows between two of them.
 const COMBINATIONS: [(&str, &str); 3] = [("allOf", " and "), ("anyOf", " or "), ("oneOf", " or ")];
 
-/// Renders the type in a few words, with links to the objects of the document.
+/// Renders the type of a schema in a few words, with links to the objects of the document.
 pub fn type_of(schema: &Value) -> Markup {
     let nullable = schema["nullable"] == true;
     html! { (type_without_null(schema)) @if nullable { " or null" } }
@@ -72,7 +72,7 @@ fn shown(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// Renders the properties of an object; nothing for another type.
+/// Renders the properties of an object schema, and nothing for a schema of another type.
 pub fn members(schema: &Value) -> Markup {
     let required = |name: &str| schema["required"].as_array().is_some_and(|names| names.iter().any(|of| of == name));
     html! {

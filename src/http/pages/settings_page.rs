@@ -29,7 +29,7 @@ const TABS: [File; 9] = files![
     "tabs/changes.js"
 ];
 
-/// The scripts that the tabs share, the texts in each language, the library that reads them, and the style sheet.
+/// The scripts that the tabs share, the texts in each language, the library that reads the texts, and the style sheet.
 const FILES: [File; 10] = files![
     "page.css",
     "page.js",

@@ -22,7 +22,7 @@ use crate::http::{
     },
 };
 
-/// For how many addresses of this server one document is cached. A server has few addresses.
+/// For how many base URLs of this server the content at one path is cached. A server has few addresses.
 const ADDRESSES: u64 = 4;
 
 /// The content at one path. It is rendered when it is first requested, and then cached.
@@ -52,12 +52,13 @@ struct RenderedContent {
 }
 
 impl Download {
-    /// Makes a download of an OpenAPI document as JSON. Its server is `public_url`, or else the address of the request.
+    /// Makes a download of an OpenAPI document as JSON. The server URL in the document is `public_url`, or else the address to which the
+    /// request was sent.
     pub fn json(contract: fn() -> Value, public_url: Option<String>) -> Self {
         Self::document("application/json", contract, public_url, contract::json)
     }
 
-    /// Makes a download of the document as YAML, like [`Self::json`].
+    /// Makes a download of an OpenAPI document as YAML, like [`Self::json`].
     pub fn yaml(contract: fn() -> Value, public_url: Option<String>) -> Self {
         Self::document("application/yaml", contract, public_url, contract::yaml)
     }

@@ -231,7 +231,7 @@ impl From<Field> for ContactField {
     }
 }
 
-/// The system keys of a ticket's field values.
+/// The system keys: properties of a ticket's field values that the service defines itself.
 #[derive(Debug)]
 pub struct SystemKeys;
 

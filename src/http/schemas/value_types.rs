@@ -235,7 +235,7 @@ impl<T: Type + 'static> ParseFromJSON for StoredJson<T> {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct AnyObject(pub Value);
 
-/// The properties that the OpenAPI document lists for an object that may have others.
+/// The properties that the OpenAPI document lists for an object that may also have properties that are not listed.
 pub trait Members: Send + Sync + 'static {
     /// The name of the schema.
     const NAME: &'static str;
@@ -250,7 +250,7 @@ pub fn member(name: &'static str, json_type: &'static str, description: &'static
     (name, MetaSchema { description: Some(description), ..MetaSchema::new(json_type) })
 }
 
-/// An object with the properties that `M` lists, and others.
+/// An object with the properties that `M` lists, and possibly properties that are not listed.
 #[derive(Debug)]
 pub struct OpenObject<M>(Value, PhantomData<fn() -> M>);
 
@@ -326,7 +326,8 @@ macro_rules! any {
 }
 
 any!(Any, MetaSchema::ANY);
-// The schema accepts any value, since the service leaves a value that is not a string out of the message, and does not refuse the message.
+// `RawProperty` is a property of an inbound message that should be a string. Its schema accepts any value: the service leaves a value that
+// is not a string out of the message, and does not refuse the message.
 any!(RawProperty, MetaSchema::ANY);
 
 /// Field values keyed by field id, in the order in which they were sent.

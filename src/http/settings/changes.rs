@@ -28,7 +28,7 @@ use crate::{
     },
 };
 
-/// The kinds of records.
+/// The kinds of records that the feed and the snapshot contain.
 #[derive(Debug, Clone)]
 pub struct RecordKinds;
 

@@ -3,7 +3,7 @@
 
 use crate::domain::grants::Grant;
 
-/// A grant as a type, which the signature of an operation names: what the operation requires of a token.
+/// A grant as a type. The signature of an operation names the type of the grant that the operation requires of a token.
 pub trait RequiredGrant: Send + Sync + 'static {
     /// Absent: any token may call the operation.
     const GRANT: Option<Grant>;

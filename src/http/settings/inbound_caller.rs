@@ -61,7 +61,7 @@ pub struct InboundSource {
     pub signature: Option<AcceptedSignature>,
 }
 
-/// The properties of the body that name the account whose bridge must have signed it.
+/// The properties of the body that name the account whose bridge must have signed the request.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct SigningAccount {

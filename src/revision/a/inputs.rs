@@ -64,7 +64,7 @@ pub struct CommentInput {
 }
 
 impl CommentInput {
-    /// Returns the conversation's id and the text.
+    /// Checks the text, and returns the conversation's id and the text.
     pub fn check(self) -> Result<(String, String), ApiError> {
         bounded("body.text", &self.text)?;
         Ok((self.conversation_id, self.text))

@@ -59,7 +59,7 @@ pub struct CommentInput {
 }
 
 impl CommentInput {
-    /// Returns the conversation's id and the text.
+    /// Checks the text, and returns the conversation's id and the text.
     pub fn check(self) -> Result<(String, String), ApiError> {
         if self.text.is_empty() {
             return Err(ApiError::field("body.text", "must not be empty"));

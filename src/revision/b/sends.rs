@@ -25,7 +25,7 @@ use crate::{
     },
 };
 
-/// The maximum number of addresses in one list.
+/// The maximum number of addresses in each of the lists `to`, `cc` and `bcc`.
 const MAX_ADDRESSES: usize = 50;
 
 /// A recipient of an e-mail.
@@ -133,7 +133,7 @@ pub struct TemplateToPhone {
     variables: Option<Vec<String>>,
 }
 
-/// Checks and converts the addresses of one list.
+/// Checks and converts the addresses of the list `name` (`to`, `cc` or `bcc`).
 fn mailboxes(name: &str, addresses: Vec<EmailAddress>) -> Result<Vec<Mailbox>, ApiError> {
     if addresses.len() > MAX_ADDRESSES {
         return Err(ApiError::field(&format!("body.{name}"), format!("must hold at most {MAX_ADDRESSES} addresses")));

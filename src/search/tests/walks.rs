@@ -10,7 +10,7 @@ fn greetings(count: usize) -> Vec<Searchable> {
         3 => "订单号 order".to_owned(),
         _ => format!("the order of {number}"),
     };
-    // Fifty records have the same instant.
+    // Each group of fifty successive records has the same instant.
     (0..count).map(|number| message("s", &format!("m{number:05}"), (number / 50) as i64, &text(number))).collect()
 }
 
@@ -122,7 +122,7 @@ fn only_a_small_search_runs_on_the_callers_thread() {
 
 #[test]
 fn digits_of_two_numbers_are_not_in_a_row() {
-    // The phrase is looked up by its rarest digit terms: 0812, 2345 and 5678.
+    // The searched number is a phrase of digit terms. It is looked up by the rarest of these terms: 0812, 2345 and 5678.
     let common = (0..5).flat_map(|number| [(number, "x81234"), (number + 5, "y34567")]);
     let mut records: Vec<Searchable> = common.map(|(number, text)| message("s", &format!("m{number}"), 0, text)).collect();
     records.push(message("s", "two", 0, "call 0812345, ref 56789"));

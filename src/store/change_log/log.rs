@@ -20,7 +20,7 @@ use crate::store::{
 ///
 /// On SQLite it is the position of an entry. On PostgreSQL positions are not in the order of commits. There it is a snapshot: the reader
 /// has seen the changes that the snapshot shows. The changes that a later snapshot (`next`) shows in addition are read page by page in the
-/// order of positions. This is a round.
+/// order of positions. Reading them to the end is called a round.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogPosition {
     /// On SQLite the position of the last change that was read. On PostgreSQL the position that the current round has reached.
@@ -45,8 +45,8 @@ pub(in crate::store) const BETWEEN_IDS: &str = "\n";
 pub(in crate::store) const DATABASE_FINGERPRINT: &str = "CONCAT((SELECT system_identifier FROM pg_control_system()), ' ', \
      (SELECT oid FROM pg_database WHERE datname = current_database()), ' ', 'changes'::regclass::oid)";
 
-/// A condition on PostgreSQL: the snapshot `$1` of a log position is not in the future of this database, and no change after it was
-/// deleted.
+/// A condition on PostgreSQL: the snapshot `$1` of a log position is not in the future of this database, and no change that came after the
+/// snapshot was deleted.
 const SNAPSHOT_IS_VALID: &str = "pg_snapshot_xmax($1::pg_snapshot) <= pg_snapshot_xmax(pg_current_snapshot()) \
      AND pg_snapshot_xmin($1::pg_snapshot)::text::bigint > (SELECT MAX(through) FROM forgotten_changes)";
 
@@ -76,8 +76,8 @@ impl Db {
         std::mem::take(&mut *self.own().changes.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The current epoch, a counter. If the write that inserted a record began in an earlier epoch, the search index may already have read
-    /// that record from the database, possibly in a newer state.
+    /// Returns the current epoch, a counter. If the write that inserted a record began in an earlier epoch, the search index may already
+    /// have read that record from the database, possibly in a newer state.
     pub fn own_epoch(&self) -> u64 {
         self.own().epoch()
     }
@@ -88,7 +88,7 @@ impl Db {
         self.own().epoch.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// The current end of the log.
+    /// Returns the log position of the current end of the log.
     pub async fn mark(&self) -> Result<LogPosition> {
         let sql = match self.backend() {
             DbBackend::Sqlite => "SELECT position, CAST(changed_at AS TEXT), '' FROM changes ORDER BY position DESC LIMIT 1".to_owned(),
@@ -98,7 +98,7 @@ impl Db {
         Ok(found.unwrap_or_default())
     }
 
-    /// Whether there may be changes after a log position. On SQLite the result is exact, and getting it is cheaper than reading the
+    /// Returns whether there may be changes after a log position. On SQLite the result is exact, and getting it is cheaper than reading the
     /// changes. On PostgreSQL it is always `true`.
     pub async fn may_be_behind(&self, mark: &LogPosition) -> Result<bool> {
         match self.backend() {
@@ -110,8 +110,8 @@ impl Db {
         }
     }
 
-    /// The changes in at most `limit` entries of the log after a log position. `None` if some of them were deleted, or if the position
-    /// seems to belong to another database.
+    /// Returns the changes in at most `limit` entries of the log after a log position. `None` if some of them were deleted, or if the
+    /// position seems to belong to another database.
     pub async fn changes_since(&self, mark: &LogPosition, limit: i64) -> Result<Option<ChangesSince>> {
         match self.backend() {
             DbBackend::Sqlite => self.sqlite_changes(mark, limit).await,
@@ -153,8 +153,9 @@ impl Db {
         Ok(Some(ChangesSince { changes: rows.into_iter().flat_map(|(_, logged)| each(logged)).collect(), mark: reached, more }))
     }
 
-    /// The changes that the snapshot of the log position did not show and the current snapshot shows. They include the changes of
-    /// transactions that were in progress then and have committed since, also at positions that the reader has already passed.
+    /// Returns the changes that the snapshot of the log position did not show and the current snapshot shows. They include the changes of
+    /// transactions that were in progress at the first snapshot and have committed since, also at positions that the reader has already
+    /// passed.
     async fn postgres_changes(&self, mark: &LogPosition, limit: i64) -> Result<Option<ChangesSince>> {
         let unseen = |which: &str| format!("SELECT * FROM changes WHERE transaction_id > 0 AND {which} AND position > $2");
         // The first page of a round finds the unseen changes by transaction id, since there are few. Later pages of a round continue by

@@ -1,4 +1,4 @@
-//! The texts of a message that the search index indexes.
+//! Collects the texts of a message for the search index: the message's text, its subject and that of its conversation.
 
 use serde::Deserialize;
 

@@ -1,4 +1,4 @@
-//! The change log: a log of changed records, which the search index follows. Reading it, and its retention.
+//! The change log: a log of changed records, which the search index follows. The modules read it, and delete its old entries.
 
 pub mod log;
 pub mod message_texts;

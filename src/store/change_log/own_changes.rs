@@ -14,7 +14,7 @@ use crate::domain::{
     search::{Searchable, SearchableKind},
 };
 
-/// A change that was logged.
+/// A change that was appended to the change log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoggedChange {
     /// The position in the log. An entry at one position may contain several records.
@@ -35,7 +35,7 @@ pub struct InsertedRecord {
 }
 
 impl LoggedChange {
-    /// The kind of the record that changed, if records of that kind are searchable.
+    /// Returns the kind of the record that changed, if records of that kind are searchable.
     pub fn noun(&self) -> Option<SearchableKind> {
         match self.kind.as_str() {
             "message" => Some(SearchableKind::Message),
@@ -78,8 +78,8 @@ impl OwnChangeQueue {
         }
     }
 
-    /// Whether a record of this many bytes is passed to the search index in memory. The index reads longer records from the database, so
-    /// that they do not lengthen the write.
+    /// Returns whether a record of this many bytes is passed to the search index in memory. The index reads longer records from the
+    /// database, so that they do not lengthen the write.
     pub fn tells(&self, bytes: usize) -> bool {
         self.followed.load(Ordering::Acquire) && bytes <= RECORD_BYTES
     }

@@ -71,7 +71,7 @@ impl Db {
         Ok(forgotten)
     }
 
-    /// Deletes the old entries at positions after `after` and up to `last`.
+    /// Deletes the entries at positions after `after` and up to `last` that were logged before the time `before`. Returns their number.
     async fn forget(&self, after: i64, last: i64, before: i64) -> Result<u64> {
         let old = "position > $1 AND position <= $2 AND changed_at < $3";
         let fixed = |text: &str| {
@@ -107,8 +107,9 @@ impl Db {
         }
     }
 
-    /// Gives new transaction ids to changes whose ids are in the future of this server, as after the dump of another server was restored.
-    /// Otherwise readers of the log would read these changes again and again, and a standby would never count as up to date.
+    /// Gives new transaction ids to changes whose ids are in the future of this server. Such ids are found after the dump of another server
+    /// was restored. With the former ids, readers of the log would read these changes again and again, and a standby would never count as
+    /// up to date.
     pub async fn assign_local_transaction_ids(&self) -> Result<()> {
         if self.backend() == DbBackend::Sqlite {
             return Ok(());
@@ -173,7 +174,8 @@ mod tests {
             self.db.mark().await.unwrap()
         }
 
-        /// The end of the log, after waiting until all transactions with entries in the log have ended (on PostgreSQL).
+        /// Returns the log position of the end of the log. On PostgreSQL it first waits until all transactions with entries in the log have
+        /// ended.
         async fn mark(&self) -> LogPosition {
             let ended = match self.db.backend() {
                 DbBackend::Sqlite => "SELECT TRUE".to_owned(),
@@ -185,7 +187,8 @@ mod tests {
             self.mark_now().await
         }
 
-        /// The number of changes after a log position. `None` if some of them were deleted or the position belongs to another database.
+        /// Returns the number of changes after a log position. `None` if some of them were deleted or the position belongs to another
+        /// database.
         async fn told(&self, mark: &LogPosition) -> Option<usize> {
             Some(self.db.changes_since(mark, 10_000).await.unwrap()?.changes.len())
         }

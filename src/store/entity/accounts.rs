@@ -1,4 +1,4 @@
-//! Channel accounts.
+//! Channel accounts: the accounts with which a store sends and receives messages on its channels, such as WhatsApp.
 
 use sea_orm::entity::prelude::*;
 

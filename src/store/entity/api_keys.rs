@@ -1,4 +1,4 @@
-//! API keys.
+//! API keys: name, scopes, owner and expiry of each. The hashes of their secrets are in `api_key_secrets`.
 
 use sea_orm::entity::prelude::*;
 

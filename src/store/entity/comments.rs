@@ -1,4 +1,4 @@
-//! Internal comments.
+//! Internal comments of users on a conversation, which are never sent to the contact.
 
 use sea_orm::entity::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Definitions of contact fields.
+//! Definitions of contact fields: the custom fields that a store adds to its contacts.
 
 use sea_orm::entity::prelude::*;
 

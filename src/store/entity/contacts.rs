@@ -1,4 +1,4 @@
-//! Contacts.
+//! Contacts: the customers that a store exchanges messages with.
 
 use sea_orm::entity::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Per-store sequences and counts.
+//! Counters of each store: the sequence of its ticket numbers and, on SQLite, the number of rows inserted into its lists (`arrivals`).
 
 use sea_orm::entity::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Labels.
+//! Labels that a store defines for its conversations, each with a color.
 
 use sea_orm::entity::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Customer-facing messages.
+//! Customer-facing messages: those that a store received from a contact or sent to a contact.
 
 use sea_orm::entity::prelude::*;
 

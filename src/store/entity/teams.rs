@@ -1,4 +1,4 @@
-//! Teams.
+//! Teams of users. Their members are in `team_members`.
 
 use sea_orm::entity::prelude::*;
 

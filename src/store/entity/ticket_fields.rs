@@ -1,4 +1,4 @@
-//! Definitions of ticket fields.
+//! Definitions of ticket fields: the custom fields that a store adds to its tickets.
 
 use sea_orm::entity::prelude::*;
 

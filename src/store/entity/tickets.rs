@@ -1,4 +1,4 @@
-//! Tickets.
+//! Tickets: requests of contacts, each with its conversation, assignee and state.
 
 use sea_orm::entity::prelude::*;
 

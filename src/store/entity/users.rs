@@ -1,4 +1,4 @@
-//! Teammates and invited seats.
+//! Seats of a store: its users (teammates), and persons who were invited and have not joined yet.
 
 use sea_orm::entity::prelude::*;
 

@@ -15,7 +15,7 @@ pub(super) struct Bulk {
     pub runs: Vec<Vec<Value>>,
 }
 
-/// Returns the condition that a column has one of these ids: the text that may follow the column's name.
+/// Returns the condition that a column has one of these ids, as text that may follow the column's name. On SQLite each run tests one id.
 pub(super) fn among<'a>(backend: DbBackend, ids: impl Iterator<Item = &'a str>) -> Bulk {
     if backend == DbBackend::Postgres {
         let mut array = Array::default();

@@ -20,7 +20,7 @@ use crate::{
 /// `(id, displayType, dataType, maxItems)` of a field definition.
 pub type Definition = (FieldId, String, String, Option<i64>);
 
-/// The most contact fields of a store, and the most active contact fields (section 8).
+/// The most contact fields of a store, and the most active contact fields (contract, section 8).
 const CONTACT_FIELDS: i64 = 100;
 const ACTIVE_CONTACT_FIELDS: i64 = 20;
 
@@ -83,7 +83,7 @@ impl Import {
     }
 
     /// Tests that values which imported records copy from other records agree with them, and that the store has no more contact fields than
-    /// allowed. Tickets must have been completed before.
+    /// allowed. `Import::complete_tickets` must have run before.
     pub(super) async fn check_copied_values(&self) -> Result<ImportResult> {
         let store = || [self.store.as_str().into()];
         let whole_store = self.accounts_came && self.held(RecordKind::Conversation);

@@ -24,8 +24,9 @@ const TABLES: &str = "'contacts', 'conversations', 'conversation_labels', 'ticke
 /// The indexes that `derive` reads.
 pub(super) const READ: [&str; 2] = ["messages_by_conversation", "tickets_by_conversation"];
 
-/// The indexes by which SQLite checks foreign keys. Once a record refers to a record that is not imported yet, SQLite searches, at every
-/// further row of the latter's kind, for records that refer to this row: through these indexes, or else through all records.
+/// The indexes by which SQLite checks foreign keys to contacts and to conversations. Once a record refers to a contact that is not imported
+/// yet, SQLite searches, at every further contact, for records that refer to it; the same holds for conversations. SQLite searches through
+/// these indexes, or else through all records.
 const TO_CONTACTS: [&str; 1] = ["conversations_by_contact"];
 const TO_CONVERSATIONS: [&str; 3] = ["tickets_by_conversation", "messages_by_conversation", "comments_by_conversation"];
 
@@ -37,7 +38,7 @@ pub(super) struct DroppedIndex {
 
 impl Import {
     /// Receives the size of the input, before the first record. If the input is larger than the database, drops the indexes, to build them
-    /// at the end: a scan of the whole database is acceptable then.
+    /// again at the end. Building them scans the whole database, which is acceptable for an import of that size.
     pub async fn expect(&mut self, bytes: u64) -> Result<()> {
         if self.backend != DbBackend::Sqlite {
             return Ok(());
@@ -47,7 +48,8 @@ impl Import {
         if i64::try_from(bytes).unwrap_or(i64::MAX) <= size {
             return Ok(());
         }
-        // In the order in which they were created: between two indexes that are equally good, the planner chooses by it.
+        // The indexes are built again in the order in which they were created: it decides which of two equally good indexes the planner
+        // chooses.
         let sql = format!(
             "SELECT name, sql FROM sqlite_schema WHERE type = 'index' AND tbl_name IN ({TABLES}) AND sql LIKE 'CREATE INDEX %' ORDER BY rowid"
         );

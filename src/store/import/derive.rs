@@ -1,9 +1,10 @@
 //! Derived columns: at the end of an import, recomputes the columns that follow from all records together, for the conversations that the
 //! import touched.
 //!
-//! A statement that scans a temporary table in its order, chunk by chunk, joins it by `CROSS JOIN`: SQLite then keeps the order of the
-//! tables, and need not read and sort all remaining rows for each chunk. If both tables are scanned in the order of the same id, the
-//! statement bounds the ids of both by the beginning of the chunk: PostgreSQL would otherwise read the second table from its first row on.
+//! Some statements here read a temporary table in the order of its ids or lines, one chunk after the other. Such a statement joins further
+//! tables by `CROSS JOIN`: SQLite then reads the tables in the given order, and need not read and sort all remaining rows for each chunk.
+//! If the joined table is read in the order of the same ids, the statement bounds the ids of both tables by the beginning of the chunk:
+//! PostgreSQL would otherwise read the joined table from its first row on.
 
 use sea_orm::{DbBackend, Value};
 
@@ -22,7 +23,7 @@ use crate::{
     },
 };
 
-/// The number of conversations whose columns one statement derives. Their newest texts are held in memory for that time.
+/// The number of conversations whose columns one statement derives. The texts of their newest messages are in memory at that time.
 const CHUNK: usize = 500;
 
 /// The counter that numbers a store's tickets.
@@ -252,7 +253,7 @@ fn derived(cells: &mut Cells<'_>) -> Result<(String, [Value; 6])> {
     Ok((id, columns))
 }
 
-/// Returns the value of a ticket number if the sequence has to be advanced past it.
+/// Returns the value of a ticket number if the sequence has to be advanced past it. `None`: the number is not decimal, or too large.
 fn counted(number: &str) -> Option<i64> {
     let decimal = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
     if decimal { number.parse().ok().filter(|value| *value <= MAX_COUNTED) } else { None }
@@ -272,7 +273,8 @@ mod tests {
         store::{fixture::Fixture, import::Batch},
     };
 
-    /// Tickets with the same opening time are ordered by id, as in `Db::ticket_window`, by which a ticket's messages are read.
+    /// Asserts that tickets with the same opening time are ordered by id. `Db::ticket_window`, which bounds a ticket's messages, uses this
+    /// order, too.
     #[tokio::test]
     async fn of_tickets_that_opened_at_once_the_lesser_id_comes_first() {
         let fixture = Fixture::new().await;

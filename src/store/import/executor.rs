@@ -1,9 +1,9 @@
 //! Statement executor: runs the statements of an import on a connection or in a transaction. Called by the other modules of the import.
 //!
-//! SQLite: a connection of its own, which keeps every other writer out and has a larger cache than a request needs. A statement is prepared
-//! once and run for one row after the other, on the caller's thread. sqlx would copy each value three times on its way to another thread,
-//! and for a statement with many rows SQLite would keep every page as it was before.
-//! PostgreSQL: a transaction in which one statement takes many rows (see `bulk`).
+//! On SQLite an import has a connection of its own, which keeps every other writer out and has a larger cache than a request needs. A
+//! statement is prepared once and run for one row after the other, on the caller's thread. sqlx would copy each value three times on its
+//! way to another thread. In a statement with many rows, SQLite would keep the former content of every page that it changes.
+//! On PostgreSQL an import has a transaction, in which one statement takes many rows (see `bulk`).
 
 use std::sync::{Mutex, PoisonError};
 

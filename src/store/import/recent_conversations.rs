@@ -1,5 +1,6 @@
-//! Cache of recent conversations: their accounts, and whether they are recorded as touched, so that not every batch queries them again.
-//! Called by `upsert`, and by `Import::reach` and `Import::reach_former`.
+//! Cache of recent conversations of an import: the account of each, and whether it is recorded as touched, that is, its derived columns
+//! have to be computed again at the end. With the cache not every batch queries them. Called by `upsert`, and by `Import::reach` and
+//! `Import::reach_former`.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -74,7 +75,7 @@ impl Import {
         Ok(())
     }
 
-    /// Records as touched the conversations that records belong to before they are replaced.
+    /// Records as touched the conversations to which the records with these ids belong in the database, before the records are replaced.
     pub(super) async fn touch_former(&self, kind: RecordKind, ids: impl Iterator<Item = &str>) -> Result<()> {
         let Bulk { sql, runs } = bulk::among(self.backend, ids);
         let sql = format!(

@@ -216,7 +216,7 @@ pub fn ticket(store: &str, record: &ImportedTicket, number: String) -> tickets::
         resolution_status: ticket.resolution_status.clone(),
         ticket_fields: json(&ticket.ticket_fields),
         ticket_fields_updated_at: ticket.ticket_fields_updated_at.map(Timestamp::millis),
-        // `derive` takes these from the conversation at the end, too.
+        // `derive` sets the Bloom filter of the labels from the conversation at the end.
         label_marks: 0,
         field_marks: marks.field_marks.bits(),
         text_marks: marks.text_marks.bits(),

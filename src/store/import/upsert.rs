@@ -30,7 +30,7 @@ use crate::{
 const IDS_PER_LOG_ROW: usize = 50;
 
 impl Import {
-    /// Writes a batch. The ids of a kind do not repeat, neither in this batch nor in earlier batches.
+    /// Writes a batch. No id of a record kind may occur twice in the import, neither in this batch nor in earlier batches.
     pub async fn put(&mut self, batch: Batch) -> Result<ImportResult> {
         self.build_referencing_indexes(&batch).await?;
         let store = self.store.clone();
@@ -274,7 +274,8 @@ impl Import {
         }
         self.cache_accounts(conversations.iter().copied()).await?;
         let come = conversations.iter().all(|id| self.known.account(id).is_some());
-        // A conversation may come after its messages. Such messages get a placeholder account, and the account itself at the end.
+        // A message may come before its conversation. Such a message gets a placeholder account; `derive` sets the account itself at the
+        // end.
         self.realign |= !come;
         self.test_conversations(come).await?;
         let accounts: Vec<String> = lines
@@ -306,8 +307,9 @@ impl Import {
         self.put_claimed::<messages::Entity>(RecordKind::Message, messages, [deliveries]).await
     }
 
-    /// Makes PostgreSQL check the conversation of each message at once, as long as the conversations are known to exist; later at the
-    /// commit. A check at the commit takes longer, since it searches among rows that were replaced since.
+    /// Sets when PostgreSQL checks the foreign key from messages to conversations. It is checked at once, as long as all messages so far
+    /// came after their conversations. From the first batch for which that is not so (`known` is false), it is checked at the commit. A
+    /// check at the commit takes longer, since it searches among row versions that were replaced since.
     async fn test_conversations(&mut self, known: bool) -> Result<()> {
         let first = self.message_batches == 1;
         let mode = match (self.after_conversation, known) {
@@ -382,7 +384,7 @@ impl Import {
             .collect())
     }
 
-    /// Returns the conversations that already exist with another e-mail subject.
+    /// Returns the ids of the conversations that are already stored with another e-mail subject.
     async fn retitled<'a>(&self, lines: &'a [Line<Conversation>]) -> Result<Vec<&'a str>> {
         let Bulk { sql, runs } = bulk::among(self.backend, lines.iter().map(|line| line.record.id.as_str()));
         let sql = format!("SELECT id, email_subject FROM conversations WHERE store_id = ? AND id {sql}");

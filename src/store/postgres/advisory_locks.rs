@@ -1,4 +1,5 @@
-//! Advisory locks of PostgreSQL: the keys that this program locks. One enumeration holds all keys, so that no two are the same.
+//! Advisory locks of PostgreSQL that this program takes. PostgreSQL identifies an advisory lock only by a number; one enumeration has all
+//! numbers, so that no two locks share a number.
 
 /// An advisory lock, named after the work that only one holder may do at a time.
 #[derive(Clone, Copy)]
@@ -6,7 +7,8 @@
 pub enum AdvisoryLock {
     Migration = 7_305_809_155_955_060,
     EventNumbers = 7_305_809_155_955_061,
-    /// For adding up partial totals. Transactions that add them up in different orders would wait for each other.
+    /// Held while the partial totals of records are added up. Without it, transactions that add them up in different orders would wait for
+    /// each other (deadlock).
     Totals = 7_305_809_155_955_062,
     ChangeNumbers = 7_305_809_155_955_063,
     SandboxServer = 7_305_809_155_955_064,

@@ -40,7 +40,7 @@ pub(in crate::store) struct LookupBatcher<K, A> {
     alarms: ReusableTimers,
 }
 
-/// The newest batch of a kind, waiting to begin or in flight.
+/// The newest batch of look-ups of one kind. It waits to begin, or is in flight.
 struct LookupBatch<A> {
     asked: Arc<OpenLookupBatch<A>>,
     /// Resolves once the batch has ended.
@@ -56,7 +56,7 @@ struct LookupRequest<A> {
 }
 
 impl<A> OpenLookupBatch<A> {
-    /// Adds a request to the batch. Returns the request if the batch has begun or is full.
+    /// Adds a request to the batch. If the batch has begun or is full, returns the request instead.
     fn add(&self, one: LookupRequest<A>) -> Option<LookupRequest<A>> {
         match &mut *lock(&self.0) {
             Some(all) if all.len() < MAX_BATCH_REQUESTS => {
@@ -75,9 +75,9 @@ impl<A> OpenLookupBatch<A> {
     }
 }
 
-/// Timers that are still running after their wait has ended, kept to be used again. A new timer that fires before all others makes the
-/// runtime wake the thread that sleeps until the next timer. A timer from this list is already running, and is reset only if it fires too
-/// early.
+/// Timers that `wait_with_timeout` uses again. A new timer that fires before all others makes the runtime wake the thread that sleeps until
+/// the next timer. A timer of this list is still running from its previous wait. It is reset only if it fires before the end of the new
+/// wait.
 #[derive(Default)]
 struct ReusableTimers(Mutex<Vec<Pin<Box<Sleep>>>>);
 
@@ -235,7 +235,7 @@ mod tests {
             others.push(ask(&gather, &asked, "k", key).await);
         }
         assert!(lock(&asked).is_empty());
-        // A look-up of another kind waits for none of them.
+        // A look-up of another kind begins at once, while these look-ups wait.
         let another = ask(&gather, &asked, "l", "a").await;
         next(&asked).1.send(9).unwrap();
         assert_eq!(another.await, Some(9));

@@ -80,7 +80,7 @@ pub(in crate::store) enum RowLength {
 pub(in crate::store) struct Server {
     config: Config,
     mode: PgSslMode,
-    /// The options as a URL, which names the certificates.
+    /// The connection options as a URL. Its query parameters name the certificates.
     told: Url,
     /// How often a prepared statement turned out not to fit the schema any more.
     outdated: Arc<AtomicU64>,
@@ -217,7 +217,7 @@ const IO_PER_POLL: usize = 4;
 /// The number of operations that Tokio allows a task in one poll (its cooperative budget).
 const COOP_BUDGET: usize = 128;
 
-/// Runs `work` with only `IO_PER_POLL` operations of the budget in each poll: the other operations are consumed first.
+/// Runs `work` so that each poll has only `IO_PER_POLL` operations of Tokio's budget: the rest of the budget is consumed before the poll.
 async fn few_reads_at_a_time<T>(work: impl Future<Output = T>) -> T {
     let mut work = pin!(work);
     poll_fn(|task| {

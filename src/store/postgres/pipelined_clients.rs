@@ -59,7 +59,7 @@ struct PipelinedConnection {
     opening: Turn<()>,
 }
 
-/// A line that runs a statement; counted in `under_way` until it is dropped.
+/// A reference to a line that runs a statement. The line counts the statement in `under_way` until this reference is dropped.
 struct TakenConnection<'a>(&'a PipelinedConnection);
 
 impl Drop for TakenConnection<'_> {

@@ -3,11 +3,12 @@
 //! Guarantee: a request that reads from the standby sees everything that its store had committed when the request's API key was looked up,
 //! whichever process wrote it. API keys are always looked up on the primary.
 //!
-//! The check needs no wait and no version number in each row. Every write adds a row with its transaction id to the change log, and the
-//! look-up of an API key also returns the id of the store's newest transaction. A snapshot of the standby begins at the oldest transaction
-//! whose end the standby may not know; all older transactions have ended there too. So one comparison decides whether the standby shows
-//! everything that the store wrote; if it does not, the request reads from the primary. A snapshot is used for a second, so that one query
-//! to the standby serves many requests, and so that a standby that was promoted or set back is noticed.
+//! One comparison decides whether the standby shows everything that the store wrote. It needs no wait and no version number in each row.
+//! Every write adds a row with its transaction id to the change log, and the look-up of an API key also returns the id of the store's
+//! newest transaction. The snapshot of the standby states the lowest transaction id that may not have ended on the standby; all
+//! transactions with lower ids have ended there too. If the id of the store's newest transaction is lower, the standby is read; otherwise
+//! the primary is read. A snapshot is used for a second. So one query to the standby serves many requests, and a standby that was promoted
+//! or set back is noticed within that time.
 //!
 //! The address must be that of one server, a physical standby of this primary: only such a standby numbers transactions as its primary
 //! does. A slow standby delays one request by half a second every five seconds, and no other request.

@@ -127,7 +127,7 @@ struct Verifier {
 const OLD: &str = "the server's certificate is of X.509 version 1, which cannot be verified: make it one of version 3, with the server's name \
     (`openssl x509 -req … -extfile <(echo subjectAltName=DNS:HOST)`), or encrypt without verifying (sslmode=require)";
 
-/// Returns the error if the library cannot read a certificate. The library reads only X.509 version 3.
+/// Returns the error of the library if it cannot read a certificate, and `None` if it can. The library reads only X.509 version 3.
 fn unreadable(certificate: &CertificateDer<'_>) -> Option<TlsError> {
     ParsedCertificate::try_from(certificate).err().map(explained)
 }
@@ -136,8 +136,8 @@ fn unversioned(error: &TlsError) -> bool {
     format!("{error:?}").contains("UnsupportedCertVersion")
 }
 
-/// Returns the error unchanged, except for a certificate of version 1: then an error with advice what to do. The library gives the reason
-/// only in words.
+/// Replaces the error for a certificate of X.509 version 1 by an error that advises what to do. Returns every other error unchanged. The
+/// error is recognised by its text, since the library gives the reason only there.
 fn explained(error: TlsError) -> TlsError {
     if unversioned(&error) { TlsError::General(OLD.to_owned()) } else { error }
 }
@@ -197,9 +197,9 @@ impl ServerCertVerifier for Verifier {
 }
 
 impl Verifier {
-    /// Returns whether the signature by the key of this certificate is accepted unverified: no certificate has to be verified, and the
-    /// library cannot read the key. An attacker between client and server could show a certificate of its own anyway in these modes. SCRAM
-    /// channel binding proves nothing in this case, either.
+    /// Returns whether the signature of a TLS handshake is accepted unverified. That is so if the `sslmode` requires no verified
+    /// certificate and the library cannot read this certificate, which has the key for the signature. An attacker between client and server
+    /// could show a certificate of its own anyway in these modes. SCRAM channel binding proves nothing in this case, either.
     fn proves_nothing(&self, certificate: &CertificateDer<'_>) -> bool {
         self.chain.is_none() && unreadable(certificate).is_some()
     }

@@ -1,4 +1,5 @@
-//! Concurrency limits of the outboxes: how many attempts may run at a time, for an endpoint, a store and in all.
+//! Concurrency limits of the outboxes: how many delivery attempts may run at the same time, for an account or endpoint, for a store and in
+//! all.
 
 use std::{collections::HashMap, hash::Hash};
 

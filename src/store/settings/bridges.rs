@@ -1,4 +1,4 @@
-//! Bridges of channel accounts, and the secrets that messages over them are signed with.
+//! Queries of the bridges of channel accounts, and of the secrets that messages over the bridges are signed with.
 
 use std::collections::HashMap;
 
@@ -124,8 +124,8 @@ impl Db {
     }
 }
 
-/// Returns the bridges for these messages of the outbox, by account, with the secrets that sign now. One statement reads bridges and
-/// secrets, so that no bridge is read without its secrets.
+/// Returns the bridges for the outbox entries at these positions, by account, with the secrets that sign now. One statement reads bridges
+/// and secrets, so that no bridge is read without its secrets.
 pub(in crate::store) async fn endpoints(
     tx: &SystemTransaction,
     keys: &SecretKeys,

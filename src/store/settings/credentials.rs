@@ -28,10 +28,11 @@ use crate::{
     },
 };
 
-/// The stored kind of a token with restricted grants. A build from before grants does not look for this kind, and so refuses the token.
+/// The stored kind of a token with restricted grants. An earlier version of the program, which has no restricted grants, does not look for
+/// this kind, and so refuses the token.
 const RESTRICTED_TOKEN: &str = "narrow_token";
 
-/// Returns the stored kinds of credentials of a kind.
+/// Returns the values of the column `kind` with which credentials of this kind are stored.
 fn stored_kinds(kind: CredentialKind) -> Vec<&'static str> {
     match kind {
         CredentialKind::Token => vec![kind.name(), RESTRICTED_TOKEN],
@@ -360,7 +361,7 @@ mod tests {
         write.insert_credential(&full, &token(GrantSet::EVERYTHING), ends).await.unwrap();
         write.insert_credential(&narrow, &token(few), ends).await.unwrap();
         write.commit().await.unwrap();
-        // The statement of a build from before grants.
+        // The statement of an earlier version of the program, which has no restricted grants.
         let insert = format!(
             "INSERT INTO grants (hash, store_id, user_id, kind, created_at, expires_at) VALUES ('{}', '{}', 'u1', 'token', 0, 1000)",
             old.as_str(),
@@ -377,7 +378,7 @@ mod tests {
         let of = |can: &str| Some(can.to_owned());
         assert_eq!(tokens().await, [of("all"), of("events,inbound"), of("all")]);
         assert_eq!(can(&narrow, CredentialKind::Session).await, None);
-        // A build from before grants looks for tokens of this kind only, and so does not find the restricted token.
+        // An earlier version of the program looks for tokens of this kind only, and so does not find the restricted token.
         let known = Sql::of(&fixture.store, "SELECT hash FROM grants WHERE store_id = $1 AND kind = 'token'");
         let known = fixture.db.all(known, |cells| cells.take::<String>()).await.unwrap();
         assert!(known.len() == 2 && !known.contains(&narrow.as_str().to_owned()), "{known:?}");

@@ -1,4 +1,5 @@
-//! Drafts in the database: their rows, the lists of them, and the newest inbound message that a release is compared with.
+//! Queries of drafts (messages that wait for a user's approval), and of the newest inbound message of a conversation, which a draft is
+//! compared with when it is released.
 
 use sea_orm::{
     ActiveValue::{NotSet, Set},

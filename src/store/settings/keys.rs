@@ -49,7 +49,8 @@ impl Db {
             .filter(api_key_secrets::Column::StoreId.eq(store))
             .order_by_asc(api_key_secrets::Column::ExpiresAt)
             .all(self.read());
-        // In the map, a later secret of a key replaces an earlier secret, so that the secret that expires last stays.
+        // The secrets are sorted by the time at which they expire. In the map a later secret of a key replaces an earlier one, so that the
+        // secret that expires last stays.
         let (keys, secrets) = (keys.await?, secrets.await?);
         let mut last_four: HashMap<String, String> = secrets.into_iter().map(|secret| (secret.key_id, secret.last_four)).collect();
         Ok(keys.into_iter().map(|row| (last_four.remove(&row.id), row)).map(|(last_four, row)| key(row, last_four)).collect())
@@ -128,7 +129,7 @@ impl Write {
         Ok(())
     }
 
-    /// Stores when keys were last used.
+    /// Stores when API keys were last used.
     pub async fn save_key_uses(&self, uses: &[(KeyId, Timestamp)]) -> Result<()> {
         let last_used = api_keys::Column::LastUsedAt;
         for (id, at) in uses {

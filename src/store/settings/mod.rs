@@ -1,4 +1,4 @@
-//! Settings of a store: keys, credentials, webhooks, bridges, their secrets, drafts, and the audit log.
+//! Settings of a store: API keys, credentials, webhooks, bridges, their secrets, drafts, and the audit log.
 
 pub mod accepted_signatures;
 pub mod audit;

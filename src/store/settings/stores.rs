@@ -1,4 +1,4 @@
-//! Stores and their settings.
+//! Queries of stores: creation, changes of their settings, and the list of all stores.
 
 use sea_orm::{ActiveModelTrait, ActiveValue::Set, ColumnTrait, EntityTrait, QueryFilter, QueryOrder};
 

@@ -119,7 +119,7 @@ impl Write {
 
     /// Deletes a subscription, whose row is locked, with its deliveries, logged attempts, secrets and kinds.
     pub async fn delete_webhook(&self, id: &WebhookId) -> Result<()> {
-        /// A statement that deletes the rows of the subscription in a table.
+        /// Builds the statement that deletes the rows of the subscription in a table.
         macro_rules! rows {
             ($table:ident) => {
                 $table::Entity::delete_many().filter($table::Column::StoreId.eq(self.store())).filter($table::Column::WebhookId.eq(id))

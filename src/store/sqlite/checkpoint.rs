@@ -64,7 +64,8 @@ impl CheckpointTrigger {
 pub(in crate::store) enum CheckpointOutcome {
     Done,
     Incomplete,
-    /// The disk refused a sync. This error is reported only once; afterwards pages that are missing on the disk count as copied.
+    /// The disk refused a sync. The system reports such an error only once: afterwards it treats the pages that are missing on the disk as
+    /// written.
     SyncFailed,
 }
 
@@ -78,8 +79,8 @@ pub(in crate::store) fn rounds(file: &FileIdentity, sync: impl Fn(&Connection) -
     for _ in 0..ROUNDS {
         // Opens a read transaction before any page is copied: it keeps the WAL from starting over if the disk refuses a sync.
         keeper.execute_batch("BEGIN; SELECT 1 FROM sqlite_schema")?;
-        // Pages that an earlier attempt copied without a sync are synced first, by themselves: if the checkpoint's own sync fails, the
-        // checkpoint may be repeated; if the sync of those pages fails, it may not.
+        // Pages that an earlier attempt copied without a sync are synced before the checkpoint, by a sync of their own. If the sync within
+        // the checkpoint fails, the checkpoint may be repeated. If the sync of those pages fails, it may not be repeated.
         let refused = sync(&connection).is_err() || {
             log(&connection, "PASSIVE")?;
             sync(&connection).is_err()

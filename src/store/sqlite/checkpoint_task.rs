@@ -38,7 +38,7 @@ impl Writer {
                     self.refused_copies.fetch_add(1, Ordering::Relaxed);
                     return self.warn_of_log(&file).await;
                 }
-                // An import has the writer lock, or a reader still needs an old snapshot.
+                // To be tried again: an import has the writer lock, or a reader still needs an old snapshot.
                 Ok(CheckpointOutcome::Incomplete) | Err(Error::Busy) => {}
                 Err(_) if self.lock_writer().await.is_ok_and(|writer_state| writer_state.closed) => return,
                 Err(error) => {

@@ -11,9 +11,9 @@ use crate::store::{
     sql::{Param, Sql},
 };
 
-/// The page size of a new SQLite file, in bytes. An existing file keeps its own page size. Sending a message changes some five pages, each
-/// in a few places, and the write-ahead log (WAL) takes whole pages. With larger pages fewer messages can be sent in a second, and reads
-/// cost no less.
+/// The page size of a new SQLite file, in bytes. An existing file keeps its own page size. Sending a message changes small parts of some
+/// five pages, and the write-ahead log (WAL) takes whole pages. With larger pages fewer messages can be sent in a second, and reads cost no
+/// less.
 pub(in crate::store) const PAGE_BYTES: u32 = 2048;
 
 /// The suffixes that SQLite appends to the name of a database: for its write-ahead log (WAL), and for the WAL's index.
@@ -57,8 +57,8 @@ impl Log {
     }
 }
 
-/// Runs a checkpoint of this kind and returns the state of the WAL after it; the kind `NOOP` copies nothing. While another connection runs
-/// a checkpoint, this checkpoint does nothing.
+/// Runs a checkpoint of the kind `checkpoint` (such as `PASSIVE`) and returns the state of the WAL after it; the kind `NOOP` copies
+/// nothing. While another connection runs a checkpoint, this checkpoint does nothing.
 pub(in crate::store) fn log(connection: &Connection, checkpoint: &str) -> Result<Log> {
     let mut statement = connection.prepare_cached(&format!("PRAGMA wal_checkpoint({checkpoint})"))?;
     Ok(statement.query_row((), |row| Ok(Log { pages: row.get(1)?, copied: row.get(2)? }))?)

@@ -72,7 +72,7 @@ struct FileState {
     log: u64,
 }
 
-/// How many comparisons in a row must find something wrong before a write is refused.
+/// How many comparisons in a row must find something wrong before a write is refused, and the pause between two of them.
 const LOOKS: u32 = 3;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
 
@@ -276,7 +276,7 @@ fn same(path: &Path, open: Inode) -> Result<Metadata> {
     Err(Error::Unusable(format!("`{}` was replaced by another file while it was open; {WHAT_HELPS}", path.display())))
 }
 
-/// The identity of a file that exists, for tests.
+/// Records the identity of the file at a path, for tests.
 #[cfg(test)]
 pub(in crate::store) fn opened(path: &Path) -> std::sync::Arc<FileIdentity> {
     FileIdentity::of(path).unwrap().into()
@@ -298,7 +298,7 @@ mod tests {
         matches!(checked, Err(Error::Unusable(reason)) if reason.contains(what))
     }
 
-    /// An identity that counts the files as broken as soon as it sees the same wrong state a second time.
+    /// Returns an identity that counts the files as broken as soon as it sees the same wrong state a second time.
     fn hasty(path: &Path) -> FileIdentity {
         FileIdentity { quiet: Duration::ZERO, ..FileIdentity::of(path).unwrap() }
     }

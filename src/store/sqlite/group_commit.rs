@@ -14,8 +14,9 @@
 //!
 //! For a savepoint SQLite keeps the former content of each page that a turn changes, some twenty pages for a message. By default, once
 //! these pages are more than 64 KB, all of them go through a temporary file, with two system calls a page; `library` raises that limit.
-//! `.cargo/config.toml` compiles SQLite with `fdatasync` instead of `fsync` (the WAL is overwritten in place, so that there is seldom more
-//! to sync than its pages), and without the page pool that all connections would share, and its lock.
+//! `.cargo/config.toml` compiles SQLite with `fdatasync` instead of `fsync`: the WAL is overwritten in place, so that there is seldom more
+//! to sync than its pages. It also compiles SQLite without the page pool that all connections would share, since they would share the
+//! pool's lock too.
 
 use std::{
     ops::RangeInclusive,
@@ -47,17 +48,17 @@ use crate::store::{
     },
 };
 
-/// Prepared statements that the connection keeps.
+/// How many prepared statements the connection keeps.
 const STATEMENTS: usize = 256;
 
-/// The page cache that the connection keeps from one group to the next, in pages. In a file of less than a gigabyte SQLite scans the whole
-/// cache at each commit that reordered pages of a B-tree. For the reordering it gives a page, temporarily, the number that the page at one
-/// gigabyte would have, and afterwards assumes that the cache holds pages after the end of the file.
+/// The most pages that the connection's page cache keeps from one group to the next. In a file of less than a gigabyte SQLite scans the
+/// whole cache at each commit that reordered pages of a B-tree. The reason is that the reordering temporarily gives a page the number that
+/// the page at one gigabyte would have. Afterwards SQLite assumes that the cache holds pages after the end of the file.
 const KEPT_PAGES: u32 = 2000;
 
-/// How many pages a group may change before SQLite writes them to the WAL ahead of the commit. If a page that is in the WAL already is
-/// changed again, the commit has to read back everything after it in the WAL. Not a multiple of 256: SQLite also reads the last byte of the
-/// number as a switch for spilling.
+/// How many pages a group may change before SQLite writes them to the WAL ahead of the commit (cache spill). If such a page is then changed
+/// again, the commit has to read back everything after it in the WAL. The number is not a multiple of 256: SQLite also reads the last byte
+/// of the number as a switch for spilling.
 const GROUP_PAGES: u32 = 8000;
 
 /// The most checks whether a group still grows; and the number of turns at which a group is committed without further checks.
@@ -184,8 +185,9 @@ impl Writer {
         Ok(ExclusiveWriter(Mutex::new(writer_state)))
     }
 
-    /// Commits the group that was just opened. The task queues up for the writer lock after all writers that wait for it: they are the
-    /// group. As long as the group grows, later arrivals belong to it too, since they share the cost of the commit.
+    /// Commits the group that was just opened; runs as a task of its own. The task queues up for the writer lock after all writers that
+    /// wait for it: these writers are the group. As long as the group grows, writers that arrive later belong to it too, since they share
+    /// the cost of the commit.
     async fn end_group(self) {
         let mut before = 0;
         for look in 1.. {
@@ -204,7 +206,7 @@ impl Writer {
 
     /// Commits the group, if there is one, notifies every writer in it of the outcome, and starts a checkpoint if one is due. The calling
     /// thread itself waits for the disk: switching to a blocking thread and back would take a considerable part of the time of a group. The
-    /// runtime has one more thread for it (`cli`).
+    /// runtime has one more thread because of that (`cli::threads`).
     fn commit_group(&self, writer_state: &mut WriterState) {
         if writer_state.group.is_some() {
             wake_another();

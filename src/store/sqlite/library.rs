@@ -73,8 +73,8 @@ fn version_name(number: c_int) -> String {
 }
 
 fn configure() -> Option<Missing> {
-    // SAFETY: both options take one int. Once SQLite is in use, it refuses them and changes nothing; so no other thread can be running
-    // SQLite code.
+    // SAFETY: both options take one int. SQLite refuses the options once it is in use, and then changes nothing. If it accepts them, no
+    // other thread is running SQLite code.
     let codes = unsafe {
         [
             ffi::sqlite3_config(ffi::SQLITE_CONFIG_MEMSTATUS, 0 as c_int),

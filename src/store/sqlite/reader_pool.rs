@@ -90,7 +90,7 @@ const STEPS: i32 = 500;
 /// The page cache of each connection, in KiB.
 const CACHE_KIB: u32 = 16 * 1024;
 
-/// Prepared statements that each connection keeps.
+/// How many prepared statements each connection keeps.
 const STATEMENTS: usize = 256;
 
 impl Readers {
@@ -104,8 +104,8 @@ impl Readers {
         })
     }
 
-    /// Runs a statement and returns its rows, each decoded by `decode`. Beyond its inline limit it needs a permit of `share`, if there is
-    /// one, and of `unbounded`.
+    /// Runs a statement and returns its rows, each decoded by `decode`. A statement that exceeds its inline limit runs on a blocking
+    /// thread. For that it needs a permit of `share`, if there is one, and a permit of `unbounded`.
     pub async fn all<T, D>(self: &Arc<Self>, sql: Sql, share: Option<&Arc<Semaphore>>, decode: D) -> Result<Vec<T>>
     where
         T: Send + 'static,
@@ -250,7 +250,7 @@ mod tests {
                 assert!(threads.len() == 1 && threads[0] != here, "{threads:?}");
             }
         }
-        // One connection served each list, and is in its list again.
+        // One connection served all inline statements and one the blocking threads. Each is idle again.
         assert_eq!((readers.spots.here().lock().len(), readers.elsewhere.lock().len()), (1, 1));
         hurried.close().await;
         readers.close().await;

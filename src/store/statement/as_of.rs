@@ -8,8 +8,8 @@
 //! A page after a cursor merges two lists: rows that have not moved since the snapshot, and rows that have since left a sort position on
 //! this page. Triggers record both: in the column `placed_by` of a row, and in the table `former_places` (on PostgreSQL migration
 //! `m0020_former_places`, on SQLite `m0022_moves_on_sqlite`). The cost of a page grows with the number of moves since the snapshot. For
-//! each move only a narrow row of `former_places` is read: on PostgreSQL for moves in the store's list, on SQLite for moves in all lists of
-//! all stores, since an index would cost each move more than it saves.
+//! each move only a narrow row of `former_places` is read: on PostgreSQL for moves in all lists of the store, on SQLite for moves in all
+//! lists of all stores, since an index would cost each move more than it saves.
 
 use std::collections::BTreeSet;
 
@@ -33,9 +33,9 @@ pub(in crate::store) trait MovingRow: PagedRow {
     const BY_ID: &'static str;
 }
 
-/// SQL for the snapshot at which its own statement runs: on SQLite the number of the last move and that of the store's last arrival, on
-/// PostgreSQL the transaction snapshot. On a standby a transaction snapshot does not name the transactions that still run; there the SQL
-/// names the store's newest visible transactions.
+/// SQL that names the snapshot of the statement that contains it. On SQLite the snapshot is the number of the last move and the number of
+/// the store's last inserted row (arrival), on PostgreSQL the transaction snapshot. On a standby a transaction snapshot does not name the
+/// transactions that still run; there the SQL names the store's newest visible transactions.
 const SQLITE_SNAPSHOT: &str = "(SELECT 'numbers:' || COALESCE((SELECT seq FROM sqlite_sequence WHERE name = 'former_places'), 0) || ':' || \
      COALESCE((SELECT value FROM counters WHERE store_id = $1 AND name = 'arrivals'), 0))";
 const POSTGRES_SNAPSHOT: &str = "(SELECT CASE WHEN pg_is_in_recovery() THEN \
@@ -48,7 +48,7 @@ const POSTGRES_SNAPSHOT: &str = "(SELECT CASE WHEN pg_is_in_recovery() THEN \
 /// What had been committed at a snapshot.
 #[derive(Debug, PartialEq, Eq)]
 enum Committed {
-    /// On SQLite: moves and arrivals up to these numbers.
+    /// On SQLite: moves and arrivals (inserts of rows) up to these numbers.
     Through { move_number: i64, arrival: i64 },
     /// On a PostgreSQL primary: transactions before `before`, except those in `others`.
     Except { before: i64, others: Vec<i64> },
@@ -100,8 +100,8 @@ impl Committed {
         self.push(sql, "placed_by");
     }
 
-    /// Adds the condition that the number in `column` was committed at the snapshot: that of an arrival on SQLite, of a transaction on
-    /// PostgreSQL.
+    /// Adds the condition that the number in `column` was committed at the snapshot. It is the number of an arrival on SQLite, and the id
+    /// of a transaction on PostgreSQL.
     fn push(&self, sql: &mut Sql, column: &str) {
         match self {
             Self::Through { arrival, .. } => {

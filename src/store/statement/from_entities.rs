@@ -172,8 +172,8 @@ where
     Ok(active.try_into_model()?)
 }
 
-/// Returns the text of a statement from a cache, or builds it. The key of the cache is the entity, the verb, the columns that the statement
-/// sets, and the database.
+/// Returns the text of a statement from a cache, or builds it. The key of the cache is the entity, `verb` (such as `insert`), the columns
+/// that the statement sets, and the database.
 fn cached_sql<E: EntityTrait>(verb: &'static str, set: &[E::Column], backend: DbBackend, build: impl FnOnce() -> String) -> Arc<str> {
     type StatementKey = (TypeId, &'static str, u64, bool);
     static TEXTS: LazyLock<RwLock<HashMap<StatementKey, Arc<str>>>> = LazyLock::new(RwLock::default);

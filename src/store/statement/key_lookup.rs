@@ -1,8 +1,8 @@
 //! Look-ups of rows by their key, batched on PostgreSQL.
 //!
-//! SQLite runs in this process, and each look-up is run at once. If a batch fails because the database is unavailable or busy, all its
-//! requests fail with that error. If it fails for another reason, each request repeats its look-up alone, and gets a result or an error of
-//! its own.
+//! On SQLite, which runs in this process, each look-up is run at once. If a batch fails because the database is unavailable or busy, all
+//! its requests fail with that error. If a batch fails for another reason, each of its requests repeats the look-up alone, and gets a
+//! result or an error of its own.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -73,7 +73,7 @@ impl Db {
         self.by_key(LookupTarget::Rows { store: store.clone(), columns: T::COLUMNS, table: T::TABLE }, id, T::decode).await
     }
 
-    /// Returns the row with this key.
+    /// Returns the row of `sought` with this key. On PostgreSQL requests that arrive at the same time are looked up in one batch.
     pub(in crate::store) async fn by_key<T, D>(&self, sought: LookupTarget, key: &str, decode: D) -> Result<Option<T>>
     where
         T: Send + 'static,
@@ -144,7 +144,7 @@ mod tests {
         assert_eq!(cost, if fixture.db.backend() == DbBackend::Postgres { 1 } else { 60 });
         let numbers = wanted.map(|id| ["a", "b", "c"].contains(&id).then(|| format!("{id} of {}", fixture.store)));
         assert_eq!(found, numbers.into_iter().cycle().take(60).collect::<Vec<_>>());
-        // On SQLite each fixture has a file of its own.
+        // Looks the same key up in two stores at once. On SQLite each store of a test has a database file of its own.
         if fixture.db.backend() == DbBackend::Postgres {
             let found = join_all([&fixture.store, &other.store].map(|store| number(store, "a"))).await;
             assert_eq!(found, [&fixture.store, &other.store].map(|store| Some(format!("a of {store}"))));

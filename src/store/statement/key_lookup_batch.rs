@@ -12,7 +12,7 @@ use crate::{
 /// The rows that were found, by their keys.
 pub(in crate::store) type RowsByKey = std::result::Result<Arc<HashMap<String, Row>>, Arc<Error>>;
 
-/// The batches of look-ups, by what is looked up and by whether the standby is read.
+/// Batches look-ups. Look-ups share a batch if they read from the same target and from the same server (`true`: the standby).
 pub(in crate::store) type KeyLookupBatcher = LookupBatcher<(LookupTarget, bool), RowsByKey>;
 
 /// The rows to look up by a key. Their first column is the key.

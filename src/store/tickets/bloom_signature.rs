@@ -415,7 +415,7 @@ mod tests {
     fn a_sieve_keeps_most_of_the_others_out() {
         let field = FieldId::from("n");
         let number = |number: u32| Comparable::Number(number.into());
-        // Tickets of four values each. A test for one value asks for the first ticket only, a test for twenty for the first five.
+        // Tickets of four values each. A test for one value matches only the first ticket, a test for twenty values the first five.
         let tickets: Vec<FieldBloomBits> =
             (0..1000).map(|n| FieldBloomBits::of(&field, &[0, 1, 2, 3].map(|i| number(4 * n + i)))).collect();
         let among = |tickets: &[FieldBloomBits], test| {

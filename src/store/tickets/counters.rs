@@ -13,13 +13,13 @@ use crate::{
 /// The number of parts that a total may have before they are added up.
 const TOTAL_PARTS: i64 = 8;
 
-/// Adds a subquery for the number of contacts of the store `$1`.
+/// Adds to a statement a subquery for the number of contacts of the store `$1`.
 pub(in crate::store) fn push_contact_total(sql: &mut Sql) {
     push_total(sql, ["contacts"]);
 }
 
-/// Adds an expression for the number of tickets of the store `$1` that are in a state, and that are spam or not spam. Snoozed tickets are
-/// counted by a query, not by triggers: they are few, and a snooze ends at its time without a write.
+/// Adds to a statement an expression for the number of tickets of the store `$1` that are in the state `shown`, and that are spam or not
+/// spam. Snoozed tickets are counted by a query, not by triggers: they are few, and a snooze ends at its time without a write.
 pub(in crate::store) fn push_ticket_total(sql: &mut Sql, shown: ShownTickets, spam: bool, now: Timestamp) {
     let (open, closed) = if spam { ("tickets.open.spam", "tickets.closed.spam") } else { ("tickets.open", "tickets.closed") };
     match shown {
@@ -33,16 +33,17 @@ pub(in crate::store) fn push_ticket_total(sql: &mut Sql, shown: ShownTickets, sp
     }
 }
 
-/// Adds a subquery for the number of snoozed tickets of the store `$1`.
+/// Adds to a statement a subquery for the number of snoozed tickets of the store `$1`.
 pub(in crate::store) fn push_snoozed(sql: &mut Sql, spam: bool, now: Timestamp) {
     sql.push("(SELECT COUNT(*) FROM tickets WHERE store_id = $1 AND is_open = TRUE AND is_spam = ").flag(spam);
-    // For an instant that is a bound value, PostgreSQL's generic plan estimates that a third of all snoozes end after it. A plan for the
-    // actual value looks cheaper, so PostgreSQL would plan the statement each time. Neither plan knows the result of a subquery.
+    // The instant is a subquery, whose result PostgreSQL does not know when it plans. For a bound value, PostgreSQL's generic plan would
+    // estimate that a third of all snoozes end after it. A plan for the actual value would look cheaper, and PostgreSQL would plan the
+    // statement each time.
     sql.push(" AND snoozed_until > (SELECT CAST(").integer(now.millis()).push(" AS BIGINT)))");
 }
 
 impl Db {
-    /// Returns the number of tickets that are in a state, and that are spam or not spam.
+    /// Returns the number of tickets that are in the state `shown`, and that are spam or not spam.
     pub(in crate::store) async fn ticket_total(&self, store: &StoreId, shown: ShownTickets, spam: bool, now: Timestamp) -> Result<u64> {
         let mut sql = Sql::of(store, "SELECT ");
         push_ticket_total(&mut sql, shown, spam, now);

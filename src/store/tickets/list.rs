@@ -205,7 +205,7 @@ impl Db {
     }
 
     /// Returns a subquery on `labelled_tickets` for the open tickets of a label that pass the Bloom pre-filters, joined with `tickets`. The
-    /// label needs no further look-up.
+    /// tickets of the subquery have the label, so no further look-up tests the label.
     fn label_source(&self, label: &LabelId, is_spam: bool, sieves: &[BloomPreFilter], conditions: &mut Sql) -> PageSource<'static> {
         let end = conditions.as_str().len();
         conditions.push(" AND label_id = ").text(label.as_str()).push(" AND is_spam = ").flag(is_spam);

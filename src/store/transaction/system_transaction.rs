@@ -1,4 +1,5 @@
-//! Write transactions that belong to no store: claims of deliveries, numbers of events, settings of stores, the server's secrets.
+//! Write transactions that belong to no store. They claim deliveries, number events, and change the settings of stores and the server's
+//! secrets.
 //!
 //! On SQLite such a transaction is a savepoint in the group commit, as the write of a request is. It does not use a sqlx pool: when the
 //! disk is full or fails, SQLite rolls a transaction back by itself. sqlx does not notice that, and the pooled connection would hold the
@@ -158,7 +159,7 @@ mod tests {
         // Without the check in the writer, SQLite would commit this statement by itself, since its transaction has ended.
         assert!(turn.run(&insert("small", 1)).is_err());
         assert!(turn.commit().await.is_err());
-        // If `others` was in the same commit group as this turn, it is rolled back too. If its group was committed earlier, its row stays.
+        // If `others` was in the same commit group as `turn`, it is rolled back too. If its group was committed earlier, its row stays.
         let kept = others.await.unwrap().is_ok();
         let found = fixture.db.stores().await.unwrap().into_iter().map(|store| store.id).collect::<Vec<_>>();
         assert!(!found.contains(&StoreId::from("small")) && !found.contains(&StoreId::from("large")), "{found:?}");

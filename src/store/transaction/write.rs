@@ -85,9 +85,9 @@ impl<'a> Changed<'a> {
     }
 }
 
-/// The kind under which a transaction is logged that changed no record which derived data follows. Only on PostgreSQL: there every write
-/// must leave a row in the change log, since a standby is read only once it shows the newest transaction of a store (see
-/// `postgres::replica`).
+/// The kind of the change log entry of a transaction that changed no record which derived data follows ([`Changed`]). It is used only on
+/// PostgreSQL. There every write must leave a row in the change log, since a standby is read only once it shows the newest transaction of a
+/// store (see `postgres::replica`).
 pub(in crate::store) const UNTRACKED_KIND: &str = "other";
 
 /// The response that is stored with an idempotency key and sent again if the client repeats the request.
@@ -134,13 +134,13 @@ impl Write {
         &self.secret_keys
     }
 
-    /// The time of the change. It is never earlier than the changes of transactions that this one waited for, nor than earlier changes of
-    /// the rows that this one locked.
+    /// Returns the time of the change. It is never earlier than the changes of transactions that this transaction waited for, nor than
+    /// earlier changes of the rows that this transaction locked.
     pub fn now(&self) -> Timestamp {
         Timestamp::from_millis(self.now.load(Ordering::Relaxed))
     }
 
-    /// A statement whose `$1` is the store.
+    /// Begins a statement whose `$1` is the store.
     pub(in crate::store) fn sql(&self, text: &str) -> Sql {
         Sql::of(&self.store, text)
     }
@@ -286,7 +286,7 @@ impl Write {
         lock(&self.log).insert((kind, id.to_owned()), inserted);
     }
 
-    /// The statements that write the change log. On PostgreSQL each of them returns the log positions of its rows.
+    /// Returns the statements that write the change log. On PostgreSQL each of them returns the log positions of its rows.
     fn log_statements(&self, log: &WriteChangeLog) -> Vec<Sql> {
         let transaction = if self.on_postgres() { ", pg_current_xact_id()::text::bigint)" } else { ", 0)" };
         let log: Vec<_> = log.keys().collect();

@@ -108,7 +108,7 @@ async fn a_write_that_is_dropped_leaves_nothing_and_its_connection_serves_again(
         let write = fixture.db.write(&fixture.store, &clock()).await.unwrap();
         send(&write, &format!("m{round}")).await.unwrap();
         drop(write);
-        // One of the two connections may still be rolling back.
+        // Tests both connections of the pool, since the connection that the write used may still be rolling back.
         let (one, another) = tokio::join!(process(&fixture), process(&fixture));
         assert!([one, another].contains(&first), "{first} is none of {one}, {another}");
     }

@@ -1,4 +1,4 @@
-//! Checks events against the OpenAPI document of the events: in the feed, on the command line, and as webhook deliveries.
+//! Checks events against the OpenAPI document of the events: events of the feed, of the command `events`, and of webhook deliveries.
 
 use std::{
     collections::HashMap,
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::{REVISION, faults, property_paths, seen};
 
-/// Returns the committed document of the events. Another test compares it with what the binary prints.
+/// Returns the committed OpenAPI document of the events. A test in `document.rs` compares it with what the binary prints.
 pub fn document() -> &'static Value {
     static DOCUMENT: OnceLock<Value> = OnceLock::new();
     DOCUMENT.get_or_init(|| {
@@ -21,7 +21,7 @@ pub fn document() -> &'static Value {
     })
 }
 
-/// Returns the document's entry for a kind of event.
+/// Returns the schema of a kind of event, if the document has one.
 pub fn payload(kind: &str) -> Option<&'static Value> {
     Some(&document()["webhooks"].get(kind)?["post"]["requestBody"]["content"]["application/json"]["schema"])
 }
@@ -43,7 +43,7 @@ fn validator(kind: &str) -> Result<Arc<Validator>, String> {
     Ok(built)
 }
 
-/// Closes the schemas: a property that a schema does not list is an error.
+/// Makes schemas refuse properties that they do not list: adds `additionalProperties: false` to each schema with `properties`.
 fn close(value: &mut Value) {
     match value {
         Value::Object(map) => {
@@ -57,14 +57,14 @@ fn close(value: &mut Value) {
     }
 }
 
-/// Checks an event against the document; returns its kind.
+/// Checks an event against the schema of its kind. Returns the kind.
 pub fn conforms(event: &Value) -> Result<&str, String> {
     let kind = event["type"].as_str().ok_or_else(|| format!("an event without a type: {event}"))?;
     let errors = faults(&*validator(kind)?, event);
     if errors.is_empty() { Ok(kind) } else { Err(format!("the event does not match the document of events: {errors:#?}\n{event}")) }
 }
 
-/// Checks an event against the document, and records it for the coverage.
+/// Checks an event like [`conforms`], and records its kind and its properties for [`crate::coverage`].
 pub fn check(event: &Value) -> Result<(), String> {
     let kind = conforms(event)?;
     let name = format!("events-{REVISION}");
@@ -84,7 +84,7 @@ pub fn check_lines(printed: &str) {
     }
 }
 
-/// Checks a delivery. A delivery is an event, unless it is a message for a bridge.
+/// Checks the headers and the body of a delivery to a webhook. Skips messages for bridges, which are not events.
 #[allow(dead_code, reason = "not every test binary receives deliveries")]
 pub fn check_delivery(headers: &HashMap<String, String>, body: &str) -> Result<(), String> {
     let event: Value = serde_json::from_str(body).map_err(|error| format!("a delivery is not JSON: {error}\n{body}"))?;

@@ -1,4 +1,4 @@
-//! Checks the examples of a document against their schemas.
+//! Checks the examples of an OpenAPI document against the schemas that they belong to.
 
 use serde_json::Value;
 

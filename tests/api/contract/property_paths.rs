@@ -1,5 +1,5 @@
-//! Names the properties of an OpenAPI document by path: `Ticket.assigneeUserId` is a property of a component, `getTicket 200.data` a
-//! property of a schema within an operation.
+//! Names the properties of an OpenAPI document by path. `Ticket.assigneeUserId` is a property of a component schema. `getTicket 200.data`
+//! is a property of the schema of a response.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ fn branches(schema: &Value) -> impl Iterator<Item = &Value> {
     ["allOf", "anyOf", "oneOf"].into_iter().filter_map(|several| schema.get(several)?.as_array()).flatten()
 }
 
-/// Whether a value has the JSON type of a branch of `allOf`, `anyOf` or `oneOf`.
+/// Whether a value has the JSON type of a schema, which is a branch of `allOf`, `anyOf` or `oneOf`.
 fn fits(document: &Value, schema: &Value, value: &Value) -> bool {
     let schema = target(document, schema).map_or(schema, |(_, schema)| schema);
     match schema["type"].as_str() {
@@ -25,7 +25,8 @@ fn fits(document: &Value, schema: &Value, value: &Value) -> bool {
     }
 }
 
-/// Calls `saw` with the path of every property of the schema that occurs in the value, at any depth.
+/// Calls `saw` with the path of every property of the schema that occurs in the value, at any depth. `place` is the path of the value
+/// itself.
 pub fn found(document: &Value, schema: &Value, value: &Value, place: &str, saw: &mut dyn FnMut(&str)) {
     if let Some((name, schema)) = target(document, schema) {
         return found(document, schema, value, name, saw);
@@ -50,7 +51,8 @@ pub fn found(document: &Value, schema: &Value, value: &Value, place: &str, saw: 
     }
 }
 
-/// Adds to `places` the path of every property that [`found`] could report.
+/// Adds to `places` the paths of all properties of a schema, at any depth: those that [`found`] would report for a value with every
+/// property. `visited` has the component schemas that were already added.
 #[allow(dead_code, reason = "not every test binary lists the properties")]
 pub fn all(document: &Value, schema: &Value, place: &str, visited: &mut BTreeSet<String>, places: &mut BTreeSet<String>) {
     if let Some((name, schema)) = target(document, schema) {

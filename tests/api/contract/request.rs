@@ -1,4 +1,4 @@
-//! Checks requests against the document: a request that succeeds must be one that the document allows.
+//! Checks requests against the OpenAPI document: a request that succeeds must be valid according to the document.
 
 use serde_json::{Value, json};
 use url::form_urlencoded;
@@ -6,7 +6,7 @@ use url::form_urlencoded;
 use super::{Contract, Operation, faults, property_paths, seen};
 use crate::client::Call;
 
-/// Parses the text of a parameter or header as a JSON value of the schema's type. `None` if the text is of another type.
+/// Parses the text of a parameter or header as a JSON value of the schema's type. Returns `None` if the text is not a value of this type.
 pub fn typed(schema: &Value, text: &str) -> Option<Value> {
     match schema["type"].as_str() {
         Some("integer") => text.parse::<i64>().ok().map(Value::from),
@@ -16,7 +16,7 @@ pub fn typed(schema: &Value, text: &str) -> Option<Value> {
     }
 }
 
-/// Like [`typed`], for a parameter that may be sent several times.
+/// Like [`typed`], for all values of a parameter: an array may be sent as several parameters, or as one text with commas.
 fn value(schema: &Value, sent: &[String]) -> Option<Value> {
     if schema["type"] == "array" {
         let items = sent.iter().flat_map(|text| text.split(',')).filter(|text| !text.is_empty() || sent.len() > 1);
@@ -43,7 +43,7 @@ fn whole(value: &mut Value) {
 }
 
 impl Contract {
-    /// Returns the errors of a request according to the document.
+    /// Checks the parameters and the body of a request against the document, and records which of them occurred. Returns the errors.
     pub fn request_faults(&self, operation: &Operation, call: &Call) -> Vec<String> {
         let mut found = self.parameter_faults(operation, call);
         let Some(body) = operation.node.get("requestBody") else { return found };

@@ -17,13 +17,13 @@ fn file(kind: &str) -> Option<File> {
     Some(File::options().create(true).append(true).open(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display())))
 }
 
-/// The lines that were written, and their file.
+/// The file of the recorded parts, and the lines that this process has written to it.
 struct Seen {
     lines: HashSet<String>,
     file: File,
 }
 
-/// Records that a part of a document occurred. Writes each line once per process.
+/// Records that the part `what` of the document named `document` occurred. Writes each part once per process.
 pub fn saw(document: &str, what: &str) {
     static SEEN: OnceLock<Option<Mutex<Seen>>> = OnceLock::new();
     let begun = || file("seen").map(|file| Mutex::new(Seen { lines: HashSet::new(), file }));
@@ -36,7 +36,7 @@ pub fn saw(document: &str, what: &str) {
     }
 }
 
-/// Records a request that succeeded and that the document allows.
+/// Records that a request succeeded that is valid according to the document named `document`.
 pub fn counted(document: &str) {
     static COUNTED: OnceLock<Option<Mutex<File>>> = OnceLock::new();
     let Some(counted) = COUNTED.get_or_init(|| file("requests").map(Mutex::new)) else { return };

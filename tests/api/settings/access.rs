@@ -1,4 +1,4 @@
-//! Authentication in the settings API: links, sessions and tokens, and protection from requests that other sites forge (CSRF).
+//! Tests of authentication in the settings API: links, sessions and tokens, and protection from requests that other sites forge (CSRF).
 
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ fn operations(plane: &SettingsFixture) -> Vec<(String, String)> {
     all.into_iter().filter(|one| !WITHOUT_CREDENTIAL.contains(&one.id.as_str())).map(|one| (one.method, one.path)).collect()
 }
 
-/// Opens the session of a link; returns the cookie's name and value.
+/// Creates a link for a user and opens a session with it. Returns the session cookie as `NAME=VALUE`.
 #[track_caller]
 fn session(plane: &SettingsFixture, user: &str) -> String {
     let opened = open(plane, &link(&plane.desk, user));
@@ -58,7 +58,7 @@ fn every_operation_refuses_requests_without_a_valid_credential() {
         call().header("cookie", &token_as_cookie).send().fails(401);
         call().header("cookie", "counterpart_session=; other=1").send().fails(401);
     }
-    // A credential of the settings API gives no access to the contract's operations.
+    // A token of the settings API is not accepted by the operations of the contract (`/v1`).
     plane.desk.api.with_key(&plane.token).get("/labels").send().fails(401);
 }
 
@@ -74,7 +74,7 @@ fn only_owners_and_admins_have_access() {
     let refused = open(&plane, &link(&plane.desk, BO));
     refused.fails(403);
     assert_eq!(refused.header("set-cookie"), None);
-    // The audit log has one new entry: the agent's link.
+    // The audit log has only one new entry, for the creation of the agent's link.
     assert_eq!(plane.changes() - before, 1);
     for user in [ANN, CAT, DEE] {
         plane.call_as(&grant(&plane.desk, "token", user), "GET", "/keys").send().ok();
@@ -116,8 +116,8 @@ fn a_link_opens_one_session() {
     let session = cookie(&opened);
     with_cookie(&plane, &session, "GET", "/session").send().is(data);
     with_cookie(&plane, &format!("a=b; {session}; c=d"), "GET", "/session").send().ok();
-    // Another host of the same site may have set a cookie with the same name, and a proxy may add an `authorization` header of another
-    // scheme.
+    // The session is found although another host of the same site has set a cookie with the same name, or a proxy has added an
+    // `authorization` header of another scheme.
     with_cookie(&plane, &format!("counterpart_session=junk; {session}"), "GET", "/session").send().ok();
     with_cookie(&plane, &session, "GET", "/session").header("authorization", "Basic YTpi").send().ok();
     assert_eq!(opened.header("cache-control"), Some("no-store"));
@@ -128,7 +128,7 @@ fn a_link_opens_one_session() {
     }
     plane.api.raw("POST", "/settings/v1/session").json(json!({})).send().refuses("body.link");
     plane.api.raw("POST", "/settings/v1/session").json(json!({"link": 5})).send().refuses("body.link");
-    // A token cannot be used as a link, and stays valid.
+    // A token is not accepted in place of a link. It stays valid as a token.
     open(&plane, &plane.token).fails(401);
     plane.get("/session").send().ok();
 }
@@ -199,7 +199,7 @@ fn another_site_cannot_change_anything_with_a_session_cookie() {
     {
         make().header("origin", origin).send().fails(403);
     }
-    // A form can be posted across sites without a preflight request, in three media types.
+    // Browsers post forms to other sites without a preflight request, in these three media types.
     for media in ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data"] {
         let form = with_cookie(&plane, &session, "POST", "/keys").header("content-type", media).header("origin", "http://evil.example");
         form.bytes("{\"name\":\"Forged\",\"scopes\":[\"labels:read\"]}").send().fails(403);
@@ -281,7 +281,7 @@ fn credentials_are_listed_without_their_secrets_and_ended_one_by_one() {
         text(&one.unwrap_or_else(|| panic!("no {kind} of {user}: {listed}"))["credentialId"])
     };
 
-    // An admin cannot end an owner's credential.
+    // An admin cannot end the token of an owner.
     let end = |call: Call, id: &str| call.query("credentialId", id).send();
     let admin = |method: &str| with_cookie(&plane, &session, method, "/credentials").header("sec-fetch-site", "same-origin");
     assert!(end(admin("DELETE"), &id(ANN, "token")).fails(403).contains("only an owner"));
@@ -297,7 +297,7 @@ fn credentials_are_listed_without_their_secrets_and_ended_one_by_one() {
     let logged = plane.changes();
     let last = plane.changes_since(logged - 3);
     assert!(last.iter().all(|(action, _, _)| action == "session.revoked"), "{last:?}");
-    // A credential of another store is not found.
+    // A token of another store is not found, so it cannot be ended.
     let foreign = plane.desk.server.database.run(&["settings", "token", "--store", "two", "--user", ANN]);
     let two = Api { store: "two".to_owned(), ..plane.api.clone() };
     let others = two.raw("GET", "/settings/v1/credentials").header("authorization", &format!("Bearer {foreign}")).send().ok();

@@ -1,4 +1,4 @@
-//! Audit log: records every change, and reveals no secret.
+//! Tests of the audit log of the settings API: it records every change with its author, and reveals no secret.
 
 use serde_json::{Value, json};
 

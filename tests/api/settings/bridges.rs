@@ -1,4 +1,4 @@
-//! Bridges in the settings API. The messages for bridges are tested with the operations that send.
+//! Tests of the operations of the settings API that manage bridges. [`crate::bridges`] tests the delivery of messages to bridges.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,5 @@
-//! Feeds for clients that follow a store: events with a long poll, changed records, and the copy that `counterpart copy` keeps.
+//! Tests of the feeds for clients that follow a store: the event feed with long polling, the feed of changed records, and the command
+//! `counterpart copy`, which keeps a copy of a store up to date.
 
 use std::{collections::BTreeMap, fs, thread, time::Duration};
 
@@ -7,7 +8,7 @@ use serde_json::{Value, json};
 use super::{SettingsFixture, text};
 use crate::fixture::line;
 
-/// The kinds of records, parents first.
+/// The kinds of records, in an order in which a record comes after the records that it refers to.
 const KINDS: [&str; 13] = [
     "role",
     "user",
@@ -28,7 +29,8 @@ fn rows(value: &Value) -> Vec<Value> {
     value.as_array().cloned().unwrap_or_default()
 }
 
-/// Reads a snapshot page by page. Returns the `after` of its first page, and the number of records of each kind.
+/// Reads a snapshot of all records page by page. Returns the number of records of each kind, and the position in the change feed at which
+/// the snapshot began.
 fn snapshot(plane: &SettingsFixture) -> (i64, BTreeMap<String, usize>) {
     let (mut start, mut counts) = (None, BTreeMap::new());
     for kind in KINDS {
@@ -65,7 +67,7 @@ fn a_feed_of_events_waits_and_selects_kinds() {
     plane.get("/events").query("kinds", "ticket.opened,ticket.shut").send().refuses("kinds");
     plane.get("/events").query("kinds", "Ticket.opened").send().refuses("kinds");
     plane.get("/events").raw_query("kinds[]=ticket.opened").send().fails(400);
-    // A new event ends the wait of a request, also if another process recorded the event.
+    // Requests with `wait` block until an event of their kinds is recorded.
     let waiting = |kinds: &'static str| plane.get("/events").query("wait", 30).query("kinds", kinds).exchange();
     thread::scope(|scope| {
         let any = scope.spawn(|| waiting(""));
@@ -99,7 +101,7 @@ fn requests_that_wait_end_with_the_server() {
     let waiting = thread::spawn(move || call.exchange());
     thread::sleep(Duration::from_millis(500));
     drop(plane);
-    // The server ends the wait when it stops. Otherwise the connection would be closed without a response.
+    // When the server stops, it responds to requests that wait. Otherwise their connections would be closed without a response.
     assert_eq!(waiting.join().expect("an answer").ok(), json!([]));
 }
 
@@ -115,7 +117,7 @@ fn every_change_of_a_record_is_in_the_feed() {
     let (start, counts) = snapshot(&plane);
     assert!(["role", "user", "account", "label", "ticketField", "contact", "conversation", "ticket"].iter().all(|kind| counts[*kind] > 0));
     let mut after = start;
-    // Returns the changes since its last call: kinds and ids, with a minus before deleted records.
+    // Returns the changes since the last call: the kind and the id of each changed record, with a minus before deleted records.
     let mut told = || -> Vec<String> {
         let answer = plane.get("/changes").query("after", after).send();
         let changes = rows(&answer.ok());
@@ -164,7 +166,7 @@ fn every_change_of_a_record_is_in_the_feed() {
     let labels = rows(&plane.get("/changes").query("after", start).query("kinds", "label,role").send().ok());
     assert_eq!(labels.len(), 2);
     plane.get("/changes").query("after", start).query("kinds", "labels").send().refuses("kinds");
-    // A change ends the wait of a request.
+    // A request with `wait` blocks until a record changes.
     thread::scope(|scope| {
         let waiting = scope.spawn(|| plane.get("/changes").query("after", end).query("wait", 30).exchange());
         thread::sleep(Duration::from_millis(300));
@@ -192,19 +194,19 @@ fn a_copy_is_equal_to_an_export() {
     plane.call("DELETE", "/users").query("id", "seat-invited").send().ok();
     copy(&plane.token);
     equal();
-    // If the server no longer keeps the changes after the copy's position, the copy begins again with a snapshot.
+    // The server no longer has the changes that follow the copy's position in the feed. So the copy begins again with a snapshot.
     database.sql("UPDATE change_feeds SET last_sequence = last_sequence + 1000, forgotten = last_sequence + 1000");
     desk.comment("conv-free", "later").ok();
     copy(&plane.token);
     equal();
-    // A refused token or a missing one leaves the copy as it is.
+    // With an invalid or missing token, the command fails and does not change the copy.
     let refused = database.fails_with(&[("COUNTERPART_TOKEN", "nonsense")], &arguments);
     assert!(refused.contains("COUNTERPART_TOKEN") && refused.contains("settings token"), "{refused}");
     let refused = database.fails(&arguments);
     assert!(refused.contains("COUNTERPART_TOKEN"), "{refused}");
     equal();
     if let (false, Some((base, _))) = (database.url.starts_with("sqlite:"), database.url.rsplit_once('/')) {
-        // The target is PostgreSQL: here the server's own database, in which the copy has separate tables.
+        // Copies into a PostgreSQL database. The test uses the server's own database, in which the copy has separate tables.
         assert!(!base.is_empty());
         let arguments = ["copy", "--to", &database.url, "--url", &url, "--once"];
         database.run_with(&[("COUNTERPART_TOKEN", &plane.token)], &arguments);

@@ -1,4 +1,5 @@
-//! The clock of a sandbox: how a database becomes a sandbox, which processes may serve it, and the command `clock`.
+//! Tests of sandboxes, databases whose clock can be advanced: how a database becomes a sandbox, which processes may serve it, and the
+//! command `clock`.
 
 use serde_json::{Value, json};
 
@@ -13,7 +14,7 @@ const SANDBOX: Settings<'static> = &[("COUNTERPART_SANDBOX", "true")];
 const SERVE: &[&str] = &["serve", "--listen", "127.0.0.1:0"];
 const DAY: i64 = 24 * 60 * 60 * 1000;
 
-/// Creates a database without tables.
+/// Creates a database, and rolls back all migrations. Returns the database, which has no tables.
 fn empty() -> Database {
     let database = Database::fresh();
     let steps = database.run(&["migrate", "status"]).lines().count().to_string();
@@ -21,7 +22,7 @@ fn empty() -> Database {
     database
 }
 
-/// Starts a server on a new sandbox with a store. Returns it with an owner's token.
+/// Starts a server on a new sandbox with the store `desk`. Returns the server and the token of an owner.
 fn sandbox() -> (Server, String) {
     let database = empty();
     database.run(&["migrate", "--sandbox"]);
@@ -39,14 +40,14 @@ fn plus_days(text: &Value, days: i64) -> String {
     at.to_rfc3339_opts(chrono::SecondsFormat::Millis, true)
 }
 
-/// Runs `counterpart clock` with a token.
+/// Runs the command `counterpart clock` against a server, with a token. Returns its output.
 #[track_caller]
 fn clock(server: &Server, token: &str, arguments: &[&str]) -> String {
     let url = format!("http://{}", server.address);
     server.database.run_with(&[("COUNTERPART_TOKEN", token), ("COUNTERPART_URL", &url)], &[&["clock"], arguments].concat())
 }
 
-/// Whether the harness uses a standby. It then starts two servers, but a sandbox can have only one.
+/// Whether the test harness uses a standby. It then starts two servers on each database, but a sandbox can have only one server.
 fn has_standby() -> bool {
     std::env::var_os("COUNTERPART_TEST_STANDBY").is_some()
 }
@@ -91,7 +92,7 @@ fn one_server_has_the_clock_which_outlasts_its_death_and_which_commands_go_by() 
     assert!(told.as_str() >= to.as_str(), "{told}");
     let told = clock(&server, &token, &["advance", "--to", &later]);
     assert!(told.starts_with(&format!("the clock shows {later}; since ")), "{told}");
-    // A command that runs at the same time as the server.
+    // A command that runs at the same time as the server uses the sandbox's clock, too.
     let key: Value = serde_json::from_str(&server.database.run(&[
         "key",
         "create",
@@ -107,7 +108,8 @@ fn one_server_has_the_clock_which_outlasts_its_death_and_which_commands_go_by() 
     assert!(millis(&key["createdAt"]) >= millis(&json!(later)) && key["status"] == "active", "{key}");
     let database = server.kill();
     let server = loop {
-        // After a kill, PostgreSQL notices late that the server's connection is closed. Until then the sandbox stays locked.
+        // PostgreSQL notices with a delay that the connection of the killed server is closed. Until then the sandbox stays locked for that
+        // server.
         if database.postgres.is_none() || !is_locked(&database) {
             break Server::start_with(database, SANDBOX);
         }

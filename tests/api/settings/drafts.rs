@@ -1,5 +1,5 @@
-//! Drafts in the settings API: listed, edited, released and discarded. The tests of the service cover concurrent releases, and what is
-//! refused when a draft is made.
+//! Tests of drafts in the settings API: listing, editing, releasing (sending) and discarding them. The tests of the service cover
+//! concurrent releases, and drafts that are refused when they are made.
 
 use serde_json::{Value, json};
 
@@ -16,7 +16,8 @@ fn now() -> i64 {
     chrono::Utc::now().timestamp_millis()
 }
 
-/// Inserts a pending draft that was made `ago` milliseconds ago. `seen` is the newest message of its conversation at that time.
+/// Inserts a pending draft that was made `ago` milliseconds ago. `seen` is the id of the message that was the newest in its conversation at
+/// that time.
 fn draft(plane: &SettingsFixture, id: &str, ago: i64, operation: &str, body: &Value, seen: Option<&str>) {
     let mut content = body.clone();
     content["operation"] = operation.into();
@@ -120,7 +121,7 @@ fn the_messages_before_a_draft_are_listed_newest_first() {
 #[test]
 fn a_draft_whose_message_is_refused_stays_pending() {
     let plane = SettingsFixture::open();
-    // The contact of this conversation has never written.
+    // The contact of this conversation has never written, so a text message is refused.
     let body = json!({"conversationId": "conv-wa", "text": "Hi"});
     draft(&plane, "d-1", 1000, "sendTextMessage", &body, None);
     plane.post("/drafts/release", json!({"draftId": "d-1"})).refuses("body.conversationId");
@@ -194,7 +195,7 @@ fn an_export_leaves_drafts_out() {
     let before = export();
     draft(&plane, "d-1", 1000, "sendTextMessage", &to_free("Hi"), Some("m-1"));
     assert_eq!(export(), before);
-    // An import while there is a draft leaves the draft as it is.
+    // An import into the store does not change the draft.
     plane
         .desk
         .server

@@ -1,4 +1,4 @@
-//! Grants of tokens: every operation of the settings API requires its grant and no other.
+//! Tests of the grants of tokens: every operation of the settings API requires one grant, and refuses tokens that have only other grants.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,8 @@ use crate::{contract, fixture::ANN};
 
 const GRANTS: [&str; 7] = ["events", "inbound", "keys", "webhooks", "team", "audit", "all"];
 
-/// The operations of each grant. Operations on the caller's own session need no grant.
+/// The ids of the operations that each grant permits. Those with the empty grant need no grant, mostly operations on the caller's own
+/// session.
 const OPERATIONS: [(&str, &[&str]); 8] = [
     ("events", &["listChanges", "listEvents", "listRecords"]),
     ("inbound", &["receiveMessage"]),
@@ -85,7 +86,7 @@ fn an_operation_accepts_its_grant_and_refuses_every_other() {
     let plane = SettingsFixture::open();
     let tokens = GRANTS.map(|grant| (grant, token(&plane, grant)));
     let mut operations = contract::settings(&plane.api).operations();
-    // Ending the session comes last, since it ends the token.
+    // `endSession` ends the token that the request uses, so it comes last.
     operations.sort_by_key(|operation| operation.id == "endSession");
     let mut requests = 0;
     for operation in operations.iter().filter(|operation| !WITHOUT_CREDENTIAL.contains(&operation.id.as_str())) {
@@ -127,10 +128,10 @@ fn a_token_says_what_it_can_do() {
     assert_eq!(plane.call_as(&text(&made["token"]), "GET", "/session").send().ok()["can"], expected);
     let entries = plane.get("/audit").query("subjectType", "session").send().ok();
     assert_eq!((&entries[0]["action"], &entries[0]["detail"]["can"]), (&json!("session.granted"), &expected));
-    // A token without `--can` permits everything. So does a token from a build without grants.
+    // A token that was created without `--can` permits everything. So does a token from an older build, which had no grants.
     assert_eq!(plane.get("/session").send().ok()["can"], json!(["all"]));
     assert_eq!(make("keys,all")["can"], json!(["all"]));
-    // A link has no grants of its own.
+    // The audit entry of a link shows no grants.
     super::grant(&plane.desk, "link", ANN);
     let entries = plane.get("/audit").query("subjectType", "session").send().ok();
     assert_eq!((&entries[0]["detail"]["kind"], entries[0]["detail"].get("can")), (&json!("link"), None), "{entries}");

@@ -1,5 +1,5 @@
-//! Many inbound messages as channels and bridges really send them: albums of messages at the same instant, and messages that mix all kinds
-//! of spellings, clocks and senders.
+//! Tests of many inbound messages as channels and bridges really send them: albums (many messages at the same time), and messages with all
+//! kinds of spellings, timestamps and senders.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use crate::{
     writes::{parsed, races::race},
 };
 
-/// The size of an album (messages that a channel delivers at the same instant), and the number of albums.
+/// The number of messages in an album, which a channel delivers at the same time; and the number of albums.
 const ALBUM: usize = 24;
 const ALBUMS: usize = 20;
 
@@ -30,7 +30,7 @@ fn an_album_is_one_thread_whatever_isolation_is_the_databases_default() {
         if let Some(default) = default {
             database.sql(default);
         }
-        // These processes start after the setting was changed, so it applies to their connections.
+        // A database setting applies only to new connections. So the server processes start after the isolation level was changed.
         let processes = [0, 1].map(|n| {
             let index = database.folder().join(format!("index-{level}-{n}")).display().to_string();
             plane.desk.server.beside(&[("COUNTERPART_INDEX_DIR", &index)])
@@ -56,11 +56,12 @@ fn an_album_is_one_thread_whatever_isolation_is_the_databases_default() {
     }
 }
 
-/// The number of senders, and of all their messages.
+/// The number of senders, and the number of messages that they send together.
 const PEOPLE: usize = 100;
 const MESSAGES: usize = 1_000;
 
-/// Returns the account that a contact writes to, and a spelling of the contact's reference. All spellings belong to one thread.
+/// Returns the account that a sender writes to, and the sender's `referenceId` in the spelling number `way`. All spellings of a sender
+/// belong to one conversation.
 fn spelled(person: usize, way: usize) -> (&'static str, String) {
     let digits = format!("6691{person:07}");
     match person % 3 {
@@ -84,9 +85,10 @@ fn spelled(person: usize, way: usize) -> (&'static str, String) {
     }
 }
 
-/// Returns a message in one of the forms that the sender's channel may use.
+/// Returns the inbound message number `n`, in one of the forms that channels really use.
 fn real_shaped(n: usize) -> Value {
-    // The step lengths are prime numbers, so that every variant is combined with every other.
+    // The variants of each property are chosen with a different prime number as the step, so that all variants get combined with each
+    // other.
     let pick = |prime: usize, of: &[Value]| of[(n * prime + n / of.len()) % of.len()].clone();
     let person = (n * 37 + n / PEOPLE) % PEOPLE;
     let (account, reference) = spelled(person, n / PEOPLE + person);
@@ -141,12 +143,12 @@ fn real_shaped(n: usize) -> Value {
     message
 }
 
-/// Returns the messages of all senders in sending order; every tenth message is delivered twice.
+/// Returns the messages of all senders in sending order. Every tenth message is in the list twice.
 fn inbox() -> Vec<Value> {
     (0..MESSAGES).flat_map(|n| vec![real_shaped(n); if n % 10 == 9 { 2 } else { 1 }]).collect()
 }
 
-/// Asserts that each sender has one conversation, which has each message once.
+/// Asserts that each sender has exactly one conversation, which has each of the sender's messages once.
 fn holds_all(plane: &SettingsFixture, answers: &[Value]) {
     let duplicates = answers.iter().filter(|answer| answer["duplicate"] == true).count();
     assert_eq!((answers.len(), duplicates), (MESSAGES + MESSAGES / 10, MESSAGES / 10));
@@ -164,7 +166,7 @@ fn holds_all(plane: &SettingsFixture, answers: &[Value]) {
         assert_eq!(shown["allMsgCnt"], expected.len());
         references.insert(shown["referenceId"].as_str().unwrap_or_default().to_owned());
     }
-    // The first spelling is the normalised form of all spellings.
+    // Each conversation has the normalised reference of its sender, which is the first spelling.
     assert_eq!(references, (0..PEOPLE).map(|person| spelled(person, 0).1).collect());
 }
 

@@ -1,4 +1,5 @@
-//! Tickets, conversations and inbound messages in the settings API: assignment, snoozing, escalation, and messages that a bridge delivers.
+//! Tests of tickets, conversations and inbound messages in the settings API: assignment, snoozing, escalation, and inbound messages that a
+//! bridge delivers.
 
 use serde_json::{Value, json};
 
@@ -114,7 +115,7 @@ fn a_bridge_delivers_inbound_messages() {
     assert_eq!((&shown["id"], &shown["sentAt"]), (&first["messageId"], &json!("2025-06-01T03:00:00.000Z")));
     assert_eq!(kinds(&plane), ["message.received", "ticket.opened"]);
     assert_eq!(plane.desk.events()[0]["actor"]["type"], "contact");
-    // The event contains the message; the audit log has no entry for it.
+    // The audit log has no entry for an inbound message, since an event records it.
     assert_eq!(plane.changes_since(before), []);
     let again = plane.desk.assert_unchanged(|| plane.post("/messages", message.clone()).ok());
     assert_eq!((&again["duplicate"], &again["messageId"], &again["ticketId"]), (&json!(true), &first["messageId"], &first["ticketId"]));
@@ -183,7 +184,7 @@ fn a_message_is_accepted_without_its_unusable_parts() {
     let answer = plane.post("/messages", message).ok();
     let members: Vec<_> = answer["ignored"].as_array().into_iter().flatten().map(|one| one["member"].clone()).collect();
     assert_eq!(members, ["emailSubject", "contact.email", "contact.phone"]);
-    // null counts as absent.
+    // A property that is null counts as absent, and is not reported as ignored.
     let message = json!({
         "accountId": "acc-ann", "referenceId": "<3@example.com>", "externalId": "x-3", "sender": {"id": "U3", "name": "Nok"}, "text": "x",
         "images": null, "sentAt": null, "emailSubject": null, "contact": null,

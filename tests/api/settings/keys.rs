@@ -1,4 +1,5 @@
-//! API keys in the settings API: every change of section 3.2 takes effect on `/v1` at once.
+//! Tests of API keys in the settings API: creating, editing, rotating and deleting keys (section 3.2). Every change takes effect on `/v1`
+//! at once.
 
 use serde_json::json;
 

@@ -1,6 +1,5 @@
 //! Tests of the settings API: access to it, and everything that can be changed there. Each test has a separate server
-//! ([`SettingsFixture`]). Every response goes through the same check as responses of the contract, against the document of the settings
-//! API.
+//! ([`SettingsFixture`]). Every request and response is checked against the OpenAPI document of the settings API.
 
 mod access;
 mod audit;
@@ -28,17 +27,17 @@ use crate::{
     writes::WriteFixture,
 };
 
-/// The operations that need no credential, since their callers have no session yet.
+/// The ids of the operations that need no credential, since their callers have no session yet.
 pub const WITHOUT_CREDENTIAL: [&str; 2] = ["openSession", "sendLink"];
 
-/// An admin.
+/// The user id of an admin.
 pub const DEE: &str = "0a000000-0000-4000-8000-000000000005";
 
-/// The settings API of a store, and an owner with a token.
+/// A server with the store `desk`, and the token of an owner for the settings API.
 pub struct SettingsFixture {
     pub desk: WriteFixture,
     pub token: String,
-    /// Sends a request without any credential.
+    /// A caller that sends no credential.
     pub api: Api,
 }
 
@@ -63,7 +62,7 @@ impl SettingsFixture {
         Self { desk, token, api }
     }
 
-    /// Returns a request to the same server with another credential.
+    /// Returns a request to the settings API with the given token.
     pub fn call_as(&self, token: &str, method: &str, path: &str) -> Call {
         self.api.raw(method, &format!("/settings/v1{path}")).header("authorization", &format!("Bearer {token}"))
     }
@@ -81,14 +80,15 @@ impl SettingsFixture {
         self.call("POST", path).json(body).send()
     }
 
-    /// Sends a POST request to another server process.
+    /// Sends a POST request to the settings API of another server process, with the owner's token.
     #[track_caller]
     pub fn at(&self, address: &str, path: &str, body: Value) -> Answer {
         let api = Api { address: address.to_owned(), ..self.api.clone() };
         api.raw("POST", &format!("/settings/v1{path}")).header("authorization", &format!("Bearer {}", self.token)).json(body).send()
     }
 
-    /// Returns the entries of the audit log after the first `count`, oldest first: the action, and the kind and id of the changed record.
+    /// Returns the entries of the audit log without the `count` oldest ones, oldest first. An entry is the action, and the kind and the id
+    /// of the changed record.
     #[track_caller]
     pub fn changes_since(&self, count: usize) -> Vec<(String, String, String)> {
         let entries = self.get("/audit").query("limit", 500).send().ok();
@@ -116,13 +116,13 @@ impl SettingsFixture {
     }
 }
 
-/// Runs `settings link` or `settings token` for a user of the store; returns the output.
+/// Creates a link or a token for a user of the store, with the command `settings link` or `settings token`. Returns the output.
 #[track_caller]
 pub fn grant(desk: &WriteFixture, kind: &str, user: &str) -> String {
     desk.server.database.run(&["settings", kind, "--store", "desk", "--user", user])
 }
 
-/// Creates a link for a user; returns its secret.
+/// Creates a sign-in link for a user. Returns the secret in the link.
 #[track_caller]
 pub fn link(desk: &WriteFixture, user: &str) -> String {
     let printed = grant(desk, "link", user);

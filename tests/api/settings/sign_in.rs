@@ -1,4 +1,4 @@
-//! Sign-in links by e-mail, sent through Debian's SMTP server in Python (package python3-aiosmtpd).
+//! Tests of sign-in links by e-mail. The server sends the e-mails to an SMTP server written in Python (Debian package python3-aiosmtpd).
 
 use std::{
     fs,
@@ -17,7 +17,7 @@ use crate::{
     fixture::ANN,
 };
 
-/// An SMTP server, which stores each message as a file.
+/// A running SMTP server, which stores each received e-mail as a file.
 struct SmtpServer {
     process: Child,
     url: String,
@@ -38,7 +38,7 @@ impl SmtpServer {
         server
     }
 
-    /// Returns the messages so far, without the line breaks of quoted-printable.
+    /// Returns the e-mails that were received so far, oldest first, with line breaks and equals signs decoded from quoted-printable.
     fn messages(&self) -> Vec<String> {
         let files = fs::read_dir(self.folder.path().join("mail/new")).into_iter().flatten();
         let mut paths: Vec<PathBuf> = files.map(|file| file.expect("a file").path()).collect();
@@ -46,7 +46,7 @@ impl SmtpServer {
         paths.iter().map(|path| fs::read_to_string(path).expect("a message").replace("=\n", "").replace("=3D", "=")).collect()
     }
 
-    /// Returns the only new message after the first `count`.
+    /// Waits until more than `count` e-mails were received. Returns the one after the first `count`.
     #[track_caller]
     fn message(&self, count: usize) -> String {
         until("a message came", || self.messages().len() > count);
@@ -106,7 +106,7 @@ fn a_link_comes_to_the_address_on_file_and_opens_one_session() {
     assert_eq!((&session["userId"], &session["role"]), (&json!(ANN), &json!("owner")));
     open(&plane, &link).fails(401);
 
-    // An owner of two stores gets a link for each.
+    // A user who is an owner of two stores gets one e-mail with a link for each store.
     let of_two = |email: &str| {
         let update = format!("update users set email = '{email}' where user_id = '{ANN}' and store_id = 'two'");
         plane.desk.server.database.sql(&update);
@@ -120,7 +120,8 @@ fn a_link_comes_to_the_address_on_file_and_opens_one_session() {
     let two = Api { store: "two".to_owned(), ..plane.api.clone() };
     assert_eq!(two.raw("POST", "/settings/v1/session").json(json!({"link": both[1]})).send().ok()["storeId"], "two");
 
-    // In some mail systems another case is another mailbox.
+    // The user's address now has another case in store `two`. In some mail systems this is another mailbox, so each spelling gets its own
+    // e-mail.
     of_two("ANN@example.com");
     ask(&plane, "ann@example.com").ok();
     until("two messages came", || smtp.messages().len() == 4);
@@ -152,7 +153,7 @@ fn who_has_an_address_is_told_to_nobody() {
     let plane = plane(&smtp.url);
     let database = &plane.desk.server.database;
     database.sql("update users set email = 'bo@example.com' where id = 'seat-bo'");
-    // An unknown address, and those of an agent, of an invited seat and of an owner.
+    // An unknown address, and the addresses of an agent, of an invited user and of an owner.
     let addresses = ["nobody@example.com", "bo@example.com", "new@example.com", "ann@example.com"];
     let mut answers = Vec::new();
     for round in 0..3 {
@@ -162,20 +163,20 @@ fn who_has_an_address_is_told_to_nobody() {
         until("the owner's message came", || smtp.messages().len() == round + 1);
     }
     assert!(answers.iter().all(|answer| *answer == answers[0]), "{answers:?}");
-    // The fourth request for each address is refused with the same response.
+    // The fourth request for an address is refused. The refusal is the same for all addresses.
     let refused = |address: &&str| {
         let answer = ask(&plane, address);
         (answer.fails(429), answer.header("retry-after").map(str::to_owned))
     };
     let refusals: Vec<_> = addresses.iter().map(refused).collect();
     assert!(refusals.iter().all(|refusal| *refusal == refusals[0] && refusal.1.as_deref() == Some("900")), "{refusals:?}");
-    // The e-mail for a later request comes next. So none was sent for the refused requests.
+    // The next e-mail that arrives belongs to a later request. So no e-mail was sent for the refused requests.
     plane.desk.server.database.sql("update users set email = 'later@example.com' where id = 'seat-ann' and store_id = 'desk'");
     ask(&plane, "later@example.com").ok();
     assert!(smtp.message(3).contains("To: later@example.com"));
 }
 
-/// The SMTP server accepts connections, but sends nothing.
+/// The SMTP server of this test accepts connections, but never responds.
 #[test]
 fn an_answer_waits_for_no_smtp_server() {
     let silent = TcpListener::bind("127.0.0.1:0").expect("a free port");
@@ -207,7 +208,7 @@ fn requests_are_checked_and_an_smtp_server_that_is_away_harms_nothing() {
     foreign.json(json!({"email": "ann@example.com"})).send().fails(403);
     ask(&plane, "ann@example.com").ok();
     until("the failure is logged", || plane.desk.server.log().contains("could not be sent"));
-    // The server revokes the link that it could not send.
+    // The server revokes a link if it cannot send the e-mail.
     until("the link is ended", || plane.get("/audit").query("limit", 1).send().ok()[0]["action"] == "session.revoked");
     let log = plane.desk.server.log();
     assert!(!log.to_lowercase().contains("ann@example.com") && !log.contains("cps_"), "{log}");

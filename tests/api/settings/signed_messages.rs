@@ -1,5 +1,5 @@
-//! Inbound messages that a bridge signs with its own secret, sent over a TCP connection, as a bridge sends them.
-//! `src/app/signed_inbound_tests.rs` tests thousands of requests that are refused.
+//! Tests of inbound messages that a bridge signs with its secret instead of sending a token. `src/app/signed_inbound_tests.rs` tests
+//! thousands of requests that are refused.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -59,7 +59,7 @@ fn a_signed_message_needs_no_token() {
     });
     assert!(texts.iter().all(|text| *text == texts[0]), "the refusals tell accounts apart: {texts:?}");
     signed(&plane, &secret, "m-2", time, &json!({})).send().fails(401);
-    // The signature gives access to no other operation.
+    // A signature is accepted only for inbound messages: other operations refuse it.
     let elsewhere = signed(&plane, &secret, "m-3", time, &body);
     plane.api.raw("GET", "/settings/v1/events").send().fails(401);
     let mut call = plane.api.raw("GET", "/settings/v1/keys");

@@ -1,4 +1,5 @@
-//! Removal of seats, and access to accounts: in both cases users who lose access lose their tickets.
+//! Tests of the removal of users, and of changes of the users who have access to an account. In both cases, the tickets of users who lose
+//! access become unassigned.
 
 use std::thread;
 
@@ -48,7 +49,7 @@ fn a_removed_user_loses_tickets_keys_and_sessions() {
     );
     assert!(!plane.get("/users").send().ids().contains(&"seat-bo".to_owned()));
     plane.call_as(&token, "GET", "/session").send().fails(401);
-    // The key stays valid, in the name of the oldest owner.
+    // The API key of the removed user stays valid. It now acts for the oldest owner.
     let key = made["key"]["id"].as_str().unwrap_or_default();
     assert_eq!(plane.get("/keys").send().row(key).get("userId"), None);
     let api = desk.api.with_key(made["secret"].as_str().unwrap_or_default());
@@ -66,7 +67,7 @@ fn the_last_owner_cannot_be_removed() {
     let dee = grant(&plane.desk, "token", DEE);
     let message = plane.call("DELETE", "/users").query("id", "seat-ann").send().fails(409);
     assert!(message.contains("last owner"), "{message}");
-    // A user who removes her own seat loses access at once.
+    // A user who removes herself from the store loses access at once.
     plane.call_as(&dee, "DELETE", "/users").query("id", "seat-dee").send().ok();
     plane.call_as(&dee, "GET", "/users").send().fails(401);
 }
@@ -81,7 +82,8 @@ fn of_two_owners_who_remove_each_other_one_stays() {
             let other = scope.spawn(|| plane.call_as(&cat, "DELETE", "/users").query("id", "seat-ann").exchange().status);
             [one.join().unwrap_or_default(), other.join().unwrap_or_default()]
         });
-        // Either the second caller is no longer an owner, or the removal of the last owner is refused.
+        // The request that comes second is refused with 401 if its caller was already removed, or with 409 because it would remove the last
+        // owner.
         assert!(statuses.contains(&200) && statuses.iter().any(|status| [401, 409].contains(status)), "{statuses:?}");
         let owners = plane.desk.server.database.ask("SELECT id FROM users WHERE store_id = 'desk' AND role_id = 'role-owner'");
         assert_eq!(owners.len(), 1);

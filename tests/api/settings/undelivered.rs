@@ -1,5 +1,5 @@
-//! Undelivered messages in the settings API: listed with their reason, and sent again. The tests of the delivery worker cover concurrent
-//! retries.
+//! Tests of undelivered messages in the settings API: listing them with the reason of the failure, and sending them again. The tests of the
+//! delivery worker cover concurrent retries.
 
 use serde_json::{Value, json};
 
@@ -29,7 +29,7 @@ fn a_message_that_failed_is_listed_and_sent_again() {
     assert_eq!(found["reason"], "the simulated channel refuses this message");
     assert!(found["contactName"].as_str().is_some_and(|name| !name.is_empty()), "{found}");
     assert!(found["failedAt"].is_string() && found.get("nextAttemptAt").is_none(), "{found}");
-    // The list of the default state, and the page after its last message.
+    // Without `state`, the failed messages are listed. The page after the last of them is empty.
     assert_eq!(plane.get("/messages/undelivered").send().ok(), json!(failed));
     assert_eq!(plane.get("/messages/undelivered").query("before", id.as_str().unwrap_or_default()).send().ok(), json!([]));
 
@@ -49,7 +49,7 @@ fn a_message_that_failed_is_listed_and_sent_again() {
 fn a_pending_message_is_listed_and_tried_at_once() {
     let plane = SettingsFixture::with(SIMULATED);
     plane.desk.text("conv-free", "simulate:down").is(acknowledged());
-    // Makes attempts due until the third has failed. The next attempt is then half a minute away.
+    // Makes further attempts due at once until the third one has failed. After that, the next attempt is half a minute away.
     plane.desk.until("it was tried thrice", || {
         plane.desk.server.database.sql("UPDATE outbound SET due_at = 1 WHERE claim IS NULL AND attempts < 3");
         listed(&plane, "pending").first().is_some_and(|one| one["attempts"] == 3 && one["nextAttemptAt"].as_str() > one["sentAt"].as_str())
@@ -69,9 +69,9 @@ fn what_cannot_be_sent_again_is_refused() {
     let delivered = plane.desk.newest("conv-free")["id"].clone();
     plane.desk.until("it is delivered", || listed(&plane, "pending").is_empty());
     retry(&plane, &delivered).fails(409);
-    // A message that was received from the contact.
+    // An inbound message cannot be sent again.
     assert_eq!(retry(&plane, &json!("m-1")).fails(409), "`body.messageId` names a message that this server did not send");
-    // The other message belongs to another store.
+    // Unknown messages: `no-such` does not exist, and `m-two` belongs to another store.
     for unknown in ["no-such", "m-two"] {
         retry(&plane, &json!(unknown)).fails(404);
     }

@@ -1,4 +1,4 @@
-//! Webhooks in the settings API, and the feed of events.
+//! Tests of webhooks in the settings API: their management, the delivery log and replays. Also tests the event feed.
 
 use serde_json::{Value, json};
 
@@ -110,7 +110,8 @@ fn a_private_address_is_refused_where_it_is_entered() {
     assert!(complaint.contains("`--allow-private-targets`"), "{complaint}");
 }
 
-/// The server refuses to deliver to this machine. The log contains the refusal as the result of an attempt.
+/// The webhook's address is on this machine, to which the server refuses to deliver. The delivery log contains each refusal as the result
+/// of an attempt.
 #[test]
 fn the_log_lists_every_attempt_newest_first() {
     let plane = SettingsFixture::open();
@@ -164,7 +165,7 @@ fn every_kind_of_event_is_delivered() {
     });
     plane.post("/messages", mail).ok();
     plane.post("/webhooks/test", json!({"webhookId": id})).ok();
-    // The older revision has no operation that assigns.
+    // The older revision has no operation that assigns tickets, so no `ticket.assigned` is expected.
     let mut expected: Vec<_> = KINDS.into_iter().filter(|kind| !REV_A || *kind != "ticket.assigned").chain(["webhook.test"]).collect();
     expected.sort_unstable();
     until("every kind came", || {
@@ -177,7 +178,7 @@ fn every_kind_of_event_is_delivered() {
         let log = plane.get("/webhooks/attempts").query("webhookId", &id).send().ok();
         log.as_array().is_some_and(|log| log.len() >= expected.len() && log.iter().all(|attempt| attempt["status"] == 200))
     });
-    // The API shows the same body of an event that was delivered.
+    // For each delivered event, the API shows the same body that the endpoint received.
     let sent = |event: &str| plane.get("/webhooks/sent").query("webhookId", &id).query("eventId", event).send();
     for seen in endpoint.seen() {
         assert_eq!(sent(seen.id()).ok()["body"], seen.body);
@@ -209,8 +210,8 @@ fn a_dry_run_counts_a_replay() {
     assert_eq!(plane.changes(), before, "what does not exist is no change");
     let events = plane.get("/events").send().ok();
     let event = events[0]["id"].clone();
-    // A timestamp with digits below a millisecond. Events have whole milliseconds, so that an event of the same millisecond is earlier:
-    // `since` excludes it, and `until` includes it.
+    // Returns the timestamp of an event with additional digits below a millisecond. The time is slightly later than the event, whose own
+    // time is in whole milliseconds. So `since` with this time excludes the event, and `until` includes it.
     let finer = |event: &Value| text(&event["timestamp"]).replace('Z', "0001Z");
     assert_eq!(replay(json!({"dryRun": true, "until": events[1]["timestamp"], "since": finer(&events[0])})), 0);
     assert_eq!(replay(json!({"dryRun": true, "until": finer(&events[1])})), 2);

@@ -1,4 +1,4 @@
-//! Access to the assistant tools: keys, scopes, stores, switches, hosts and origins.
+//! Tests of access to the assistant tools (MCP): API keys, scopes, stores, the server's options, and the headers `host` and `origin`.
 
 use serde_json::json;
 
@@ -13,7 +13,7 @@ fn server() -> Server {
     Server::start_with(Database::with(&[("one", fixture::one()), ("two", fixture::two())]), SENDING)
 }
 
-/// The tools with the scopes of which one is enough, and whether revision A has the tool.
+/// The tools. Each has the scopes of which a key needs one, and whether revision A has the tool.
 const TOOLS: [(&str, &[&str], bool); 24] = [
     ("get_inbox_guide", &[], true),
     ("list_tickets", &["tickets:read"], true),
@@ -141,7 +141,8 @@ fn foreign_hosts_and_origins_are_refused() {
     ] {
         assert_eq!(from("origin", origin), status, "{origin}");
     }
-    // The client would add its own host header, and the server refuses a request with two. So this test writes the request itself.
+    // The suite's HTTP client adds its own `host` header, and the server refuses a request with two `host` headers. So this test writes the
+    // request itself.
     let call = |host: &str| {
         let request = format!(
             "POST /mcp HTTP/1.1\r\nhost: {host}\r\nx-api-key: {}\r\naccept: application/json, text/event-stream\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: 46\r\n\r\n{}",

@@ -1,4 +1,5 @@
-//! Drafts that assistants make: if sends are not permitted, a user must approve each message in the settings.
+//! Tests of drafts that assistants make: if the server does not permit assistants to send, each message becomes a draft, which a user must
+//! approve in the settings.
 
 use serde_json::{Value, json};
 
@@ -17,7 +18,7 @@ fn a_draft_of_an_assistant_is_released_once_by_a_person() {
     let made = assistant.call("send_message", to_free("Hi"));
     assert!(made["status"] == "draft" && made["expiresAt"].is_string(), "{made}");
     assert_eq!(plane.desk.messages("conv-free").len(), before, "nothing is sent");
-    // An equal call makes no second draft.
+    // A second call with the same arguments makes no second draft.
     assert_eq!(assistant.call("send_message", to_free("Hi"))["draftId"], made["draftId"]);
     let listed = plane.get("/drafts").send().ok();
     assert_eq!(listed.as_array().map(Vec::len), Some(1));

@@ -1,5 +1,5 @@
-//! Tests of the assistant tools over HTTP. [`Assistant`] is a client of the stateless protocol revision; other clients, and the older
-//! revisions, are tested by `tests/mcp.sh`.
+//! Tests of the assistant tools over HTTP. [`Assistant`] is a client of the stateless revision of the protocol (MCP). `tests/mcp.sh` tests
+//! other clients and the older revisions of the protocol.
 
 mod access;
 mod drafts;
@@ -19,12 +19,12 @@ pub const SERVED: Settings<'static> = &[("COUNTERPART_MCP", "true"), ("COUNTERPA
 pub const SENDING: Settings<'static> =
     &[("COUNTERPART_MCP", "true"), ("COUNTERPART_MCP_ALLOW_SEND", "true"), ("COUNTERPART_SIMULATE_CHANNELS", "true")];
 
-/// A client with an API key.
+/// An MCP client over HTTP, with an API key.
 #[derive(Clone)]
 pub struct Assistant {
     pub api: Api,
     headers: Vec<(String, String)>,
-    /// Whether the client can ask its user.
+    /// Whether the client says that it can ask its user questions (elicitation).
     asks: bool,
 }
 
@@ -42,7 +42,7 @@ impl Assistant {
         Self { asks: true, ..self }
     }
 
-    /// Sends one message of the protocol. Returns the HTTP response.
+    /// Sends one MCP request. Returns the HTTP response.
     #[track_caller]
     pub fn message(&self, method: &str, mut params: Value) -> Answer {
         let capabilities = if self.asks { json!({"elicitation": {"form": {}}}) } else { json!({}) };
@@ -65,7 +65,7 @@ impl Assistant {
         call.json(json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})).attempt().expect("an answer")
     }
 
-    /// Sends one message of the protocol; returns its result.
+    /// Sends one MCP request. Returns the `result` of the response.
     #[track_caller]
     pub fn result(&self, method: &str, params: Value) -> Value {
         let answer = self.message(method, params);
@@ -89,7 +89,7 @@ impl Assistant {
         self.result("tools/call", json!({"name": tool, "arguments": arguments}))
     }
 
-    /// Calls a tool that must succeed. Returns the structured result, which must equal the JSON in the result's text.
+    /// Calls a tool, and asserts that it succeeds. Returns the structured result, which must equal the JSON in the result's text.
     #[track_caller]
     pub fn call(&self, tool: &str, arguments: Value) -> Value {
         let result = self.called(tool, arguments);
@@ -100,7 +100,7 @@ impl Assistant {
         result["structuredContent"].clone()
     }
 
-    /// Calls a tool that must fail. Returns the text of its result.
+    /// Calls a tool, and asserts that its result is an error. Returns the text of the result.
     #[track_caller]
     pub fn fails(&self, tool: &str, arguments: Value) -> String {
         let result = self.called(tool, arguments);

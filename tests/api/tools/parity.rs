@@ -1,4 +1,4 @@
-//! Parity: a tool returns the same data as its operation over HTTP, truncated and cleaned as documented.
+//! Tests that a tool returns the same data as its operation over HTTP, truncated and cleaned as documented.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,8 @@ use crate::{
     scopes::good_request,
 };
 
-/// Returns the calls of tools that reach an operation: the tool, its arguments, and the operation.
+/// Returns a tool call for each operation: the tool, its arguments, and the id of the operation that it executes. The arguments ask for the
+/// same as [`good_request`].
 fn calls() -> Vec<(&'static str, Value, &'static str)> {
     let mut calls = vec![
         ("get_ticket", json!({"ticketId": "t-first"}), "getTicket"),
@@ -61,7 +62,7 @@ fn calls() -> Vec<(&'static str, Value, &'static str)> {
     calls
 }
 
-/// Replaces the ids and times that differ between two runs by constants.
+/// Replaces generated ids and times, which differ between the two servers, by constants.
 fn settled(value: &Value) -> Value {
     match value {
         Value::String(text) if text.len() == 24 && text.ends_with('Z') && text.starts_with("202") && *text > at("12-31T00:00") => {
@@ -128,7 +129,7 @@ fn every_operation_gives_the_same_data_by_tool_and_over_http() {
     }
     let with_comments = assistant.call("read_thread", json!({"conversationId": "conv-main", "pageSize": 5, "includeComments": true}));
     let comments = good_request(&over_http, "listInternalComments").query("pageSize", 10).send().ok();
-    // Each server has one comment from the call above.
+    // On both servers, the calls above have added one comment.
     assert_eq!(settled(&with_comments["comments"]), settled(&cleaned(&comments, 2_000)));
     reached.insert("listInternalComments");
     let all: BTreeSet<String> = routes().into_iter().map(|route| route.operation).collect();

@@ -1,4 +1,5 @@
-//! Messages that assistants send: each is sent once, and after consent of the client's user if the client can ask its user.
+//! Tests of messages that assistants send: a repeated call sends no second message, and if the client can ask its user, a message is sent
+//! only after the user's consent.
 
 use serde_json::{Value, json};
 
@@ -11,7 +12,7 @@ fn desk() -> (WriteFixture, Assistant) {
     (desk, assistant)
 }
 
-/// A WhatsApp conversation whose contact has not written for 24 hours.
+/// The id of a WhatsApp conversation whose contact has not written for 24 hours, so that text messages are refused.
 const CLOSED: &str = "conv-wa-late";
 
 fn to_web(text: &str) -> Value {
@@ -34,7 +35,7 @@ fn an_equal_send_is_made_once_unless_the_caller_means_it_again() {
     repeated["repetition"] = json!(2);
     assert_eq!(assistant.call("send_message", repeated).get("note"), None);
     assert_eq!(texts(&desk), before + 2);
-    // Ten equal calls at once.
+    // Ten concurrent calls with the same arguments send one message.
     let threads: Vec<_> = (0..10)
         .map(|_| {
             std::thread::spawn({
@@ -78,7 +79,8 @@ fn a_client_that_can_ask_shows_the_message_first() {
         assert_eq!(result["structuredContent"]["status"], "declined", "{result}");
     }
     assert_eq!(texts(&desk), before);
-    // The request state is valid only for the arguments that it was made for, and cannot be forged.
+    // The client returns the server's `requestState` with the user's answer. The state is valid only for the arguments of the first call,
+    // and cannot be forged.
     let other = reply(&asked, "Something else", json!({"action": "accept", "content": {}}));
     assert_eq!(other["isError"], true, "{other}");
     for state in [json!("forged"), json!("rs1.AAAA.BBBB")] {
@@ -92,7 +94,7 @@ fn a_client_that_can_ask_shows_the_message_first() {
     let accepted = reply(&asked, "Hello\u{202e} there", json!({"action": "accept", "content": {}}));
     assert_eq!(accepted["structuredContent"]["status"], "sent", "{accepted}");
     assert_eq!(texts(&desk), before + 1);
-    // The same reply once more sends nothing.
+    // The same answer of the user, sent again, sends no second message.
     reply(&asked, "Hello\u{202e} there", json!({"action": "accept", "content": {}}));
     assert_eq!(texts(&desk), before + 1);
     let long = ask(&"x".repeat(900));
@@ -104,7 +106,7 @@ fn a_refused_send_teaches() {
     let (_desk, assistant) = desk();
     let closed = assistant.fails("send_message", json!({"conversationId": CLOSED, "text": "Hi"}));
     assert!(closed.contains("24 hours") && (REV_A || closed.contains("templateId")) && !closed.contains("POST"), "{closed}");
-    // The user is asked only about messages that can be sent.
+    // If a message cannot be sent, the call fails at once, and the user is not asked.
     let asking = assistant.clone().that_asks();
     for arguments in [json!({"conversationId": CLOSED, "text": "Hi"}), json!({"conversationId": "nope", "text": "Hi"})] {
         asking.fails("send_message", arguments);

@@ -1,4 +1,5 @@
-//! `counterpart mcp` over standard input and output: directly on the database, and as a relay to a server.
+//! Tests of `counterpart mcp`, which serves the assistant tools over standard input and output: directly on the database, and as a relay to
+//! a server.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -10,13 +11,13 @@ use serde_json::{Value, json};
 use super::{SENDING, SERVED};
 use crate::{fixture::channels, harness::Settings, writes::WriteFixture};
 
-/// A running `counterpart mcp`, and a client of the protocol revisions with `initialize`.
+/// A running `counterpart mcp`, and a client of the MCP revisions that begin with `initialize`.
 struct Client {
     process: Child,
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
     next: i64,
-    /// What the user answers to each question of the server. The questions are recorded.
+    /// The user's answer to each question of the server: `accept` or `decline`. `questions` records the questions.
     answer: &'static str,
     questions: Vec<String>,
 }
@@ -71,7 +72,7 @@ impl Client {
         self.request("tools/call", json!({"name": tool, "arguments": arguments}))["result"].clone()
     }
 
-    /// Ends the input; the program ends without an error.
+    /// Closes the standard input of the program. Asserts that the program then ends without an error.
     fn end(mut self) {
         drop(self.input.take());
         assert!(self.process.wait().expect("it ends").success());
@@ -86,7 +87,7 @@ fn to_web(text: &str) -> Value {
     json!({"conversationId": "conv-web", "text": text})
 }
 
-/// Tests the switches of the command, on the database and through a server.
+/// Tests the options `--write` and `--allow-send` of `counterpart mcp`. `target` has the arguments that choose the database or a server.
 fn switches(desk: &WriteFixture, target: &[&str]) {
     let with =
         |more: &[&'static str]| target.iter().copied().map(str::to_owned).chain(more.iter().map(|it| (*it).to_owned())).collect::<Vec<_>>();

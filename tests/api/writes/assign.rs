@@ -1,4 +1,4 @@
-//! POST /tickets/assign, which only the newer revision has.
+//! Tests of POST /tickets/assign, which only the newer revision has: the assigned tickets in the response, and the items that are refused.
 
 use serde_json::{Value, json};
 
@@ -33,7 +33,7 @@ fn tickets_come_back_in_the_order_of_the_request() {
     expected["updatedAt"] = json!(stamp(&after, "updatedAt"));
     assert_eq!(after, expected);
     assert!(stamp(&after, "updatedAt") > at("03-01T08:00"));
-    // The values did not change, so their timestamp did not either.
+    // The ticket's field values did not change, so their timestamp did not change either.
     assert_eq!(answer.row("t-set")["ticketFieldsUpdatedAt"], at("03-02T09:30"));
     for (id, user) in [("t-set", ANN), ("t-free", BO), ("t-ann", ANN), ("t-asleep", CAT)] {
         let ticket = answer.row(id);
@@ -88,9 +88,9 @@ fn one_bad_item_and_nothing_is_assigned() {
             desk.assign(&[("t-free", BO), (ticket, user), ("t-asleep", BO)]).refuses(field);
         }
         desk.assign(&[("t-free", BO), ("nobody", BO)]).fails(404);
-        // The existence of records is checked before their states.
+        // An unknown ticket causes a 404 before the closed ticket `t-shut` causes a 400: the existence of all tickets is checked first.
         desk.assign(&[("t-shut", BO), ("nobody", BO)]).fails(404);
-        // A ticket that the user already has is checked all the same.
+        // The second item is refused although the first item changes nothing: `t-set` is assigned to this user already.
         desk.assign(&[("t-set", BO), ("t-shut", BO)]).refuses("body[1].ticketId");
     });
 }
@@ -117,7 +117,8 @@ fn a_request_has_one_to_fifty_items() {
     desk.assert_unchanged(|| {
         desk.post("/tickets/assign", items(0)).send().refuses("body");
         desk.post("/tickets/assign", items(51)).send().refuses("body");
-        // A request may have at most 50 items. So the error of 50 unknown tickets is that they do not exist.
+        // A request may have at most 50 items. So a request with 50 unknown tickets is not refused for its length, but because the tickets
+        // do not exist.
         desk.post("/tickets/assign", items(50)).send().fails(404);
     });
 }

@@ -1,11 +1,12 @@
-//! POST /tickets/close.
+//! Tests of POST /tickets/close: the closed ticket, its field values and revenue, and its sort position.
 
 use serde_json::{Value, json};
 
 use super::{WriteFixture, stamp, values_of, without};
 use crate::fixture::{ANN, BO, GHOST, NAMELESS, SHUT, STRANGER, at, line, message, ticket, with};
 
-/// Closes a fresh ticket with the properties of `more`. Asserts that the ticket then has these field values.
+/// Closes a ticket without field values, with the properties of `more` in the request. Asserts that the ticket then has the field values
+/// `values`.
 #[track_caller]
 fn leaves(more: Value, values: Value) {
     let desk = WriteFixture::open();
@@ -30,7 +31,7 @@ fn a_ticket_closes_and_keeps_the_rest() {
     expected["isOpen"] = json!(false);
     expected["closedAt"] = json!(closed);
     expected["updatedAt"] = json!(closed);
-    // No value changed, so ticketFieldsUpdatedAt stays.
+    // The expected ticket keeps its `ticketFieldsUpdatedAt`, because no field value changed.
     assert_eq!(after, expected);
     assert_eq!(desk.ticket("t-set"), after);
     assert_eq!(desk.kinds(), ["ticket.closed"]);
@@ -207,12 +208,13 @@ fn a_closed_ticket_is_sorted_by_the_last_message_of_its_window() {
     let first = |statuses: Value| desk.post("/tickets/list", json!({"statuses": statuses})).send().ids().remove(0);
     assert_eq!(first(json!(["open", "closed"])), "t-ahead");
     desk.close(json!({"ticketId": "t-ahead"})).ok();
-    // The message with a time in the future no longer belongs to the ticket.
+    // The message was sent after the ticket was closed, so it no longer belongs to the ticket.
     desk.api.get("/messages").query("ticketId", "t-ahead").query("pageSize", 1).send().lists(&[]);
     assert_eq!(first(json!(["closed"])), "t-shut");
 }
 
-/// Only an import can create a ticket that was closed before an older ticket was.
+/// The ticket `t-later` is closed while the older ticket of its conversation is open. Only an import can create this state. When the older
+/// ticket is closed later, the message `m-2` belongs to it.
 #[test]
 fn a_message_that_moves_to_the_older_of_two_tickets_no_longer_sorts_the_other() {
     let mut lines = crate::fixture::desk();

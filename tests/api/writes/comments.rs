@@ -1,4 +1,4 @@
-//! POST /messages/internal-comments.
+//! Tests of POST /messages/internal-comments: the added comment, its author, and what a comment leaves unchanged.
 
 use serde_json::json;
 
@@ -25,7 +25,7 @@ fn a_comment_is_added_and_changes_nothing_else() {
             "updatedAt": sent, "noteData": {"text": text, "createdBy": ANN},
         })
     );
-    // No message, no count and no order of a list changes.
+    // A comment adds no message, and changes neither the conversation nor the ticket.
     assert_eq!((desk.conversation("conv-free"), desk.ticket("t-free")), (conversation, ticket));
     desk.api.get("/messages").query("conversationId", "conv-free").query("pageSize", 5).send().lists(&["m-1"]);
     assert_eq!(desk.kinds(), Vec::<String>::new());

@@ -1,4 +1,5 @@
-//! PATCH /contacts/field-values. The accepted values are tested in `values`.
+//! Tests of PATCH /contacts/field-values: changed values, and the timestamp for optimistic concurrency. The module `values` tests which
+//! values are accepted.
 
 use serde_json::{Value, json};
 
@@ -34,7 +35,7 @@ fn the_first_custom_field_is_guarded_by_the_timestamp_of_the_contact() {
     desk.set_contact_at("con-new", "c-text", json!("x"), &at("02-01T00:00")).is(acknowledged());
     let after = desk.contact("con-new");
     let next = stamp(&after, "customFieldsUpdatedAt");
-    // Since the fields now have a timestamp, it is checked instead of the contact's.
+    // Now that the custom fields have a timestamp, a write must send this timestamp instead of the contact's.
     desk.set_contact_at("con-new", "c-text", json!("y"), &at("02-01T00:00")).fails(409);
     desk.set_contact_at("con-new", "c-text", json!("y"), &next).is(acknowledged());
 }
@@ -43,7 +44,8 @@ fn the_first_custom_field_is_guarded_by_the_timestamp_of_the_contact() {
 fn another_timestamp_than_the_stored_one_is_a_conflict() {
     let desk = WriteFixture::open();
     desk.assert_unchanged(|| {
-        // A stale timestamp, two that are ahead, and the timestamp of the contact although the fields have one.
+        // Wrong timestamps: a stale one, two that are later than the stored one, and the timestamp of the contact although its custom
+        // fields have one.
         for wrong in [at("01-19T23:59:59.999"), at("01-20T00:00:00.001"), "2099-01-01T00:00:00Z".into(), at("02-01T00:00")] {
             for value in [json!("after"), json!("before"), Value::Null] {
                 desk.set_contact_at("con-mia", "c-text", value, &wrong).fails(409);
@@ -101,7 +103,7 @@ fn missing_records_and_inactive_fields_are_reported() {
         desk.set_contact_at("con-mia", "f-text", json!("x"), &now).fails(404);
         desk.set_contact_at("con-mia", "c-old", json!("x"), &now).refuses("body.contactFieldId");
         desk.set_contact_at("con-mia", "c-old", Value::Null, &now).refuses("body.contactFieldId");
-        // The order of checks: record, then value, then timestamp.
+        // First the record is checked, then the value, then the timestamp.
         desk.set_contact_at("nobody", "c-int", json!("x"), &now).fails(404);
         desk.set_contact_at("con-mia", "c-int", json!("x"), &at("01-01T00:00")).refuses("body.value");
     });

@@ -1,10 +1,10 @@
-//! POST /contacts.
+//! Tests of POST /contacts: the created contact, refused bodies, and unique e-mail addresses and phone numbers.
 
 use serde_json::{Value, json};
 
 use super::{WriteFixture, stamp, without};
 
-/// Asserts that a contact is created from this body; returns it.
+/// Creates a contact from this body, and asserts that it can then be read. Returns the contact.
 #[track_caller]
 fn made(desk: &WriteFixture, body: Value) -> Value {
     let contact = desk.post("/contacts", body).send().ok();
@@ -32,7 +32,7 @@ fn a_contact_comes_back_whole() {
     );
     let id = contact["id"].as_str().and_then(|id| id.parse::<uuid::Uuid>().ok());
     assert_eq!(id.map(|id| id.get_version_num()), Some(7), "{contact}");
-    // A search finds the contact.
+    // A search finds the contact right after it was created.
     assert_eq!(
         desk.post("/contacts/list", json!({"search": "lovelace +44123"})).send().ids(),
         [contact["id"].as_str().unwrap_or_default()]
@@ -48,7 +48,7 @@ fn a_first_name_is_enough() {
     for absent in ["lastName", "email", "phone", "secondaryEmails", "secondaryPhones", "addresses", "note", "customFieldsUpdatedAt"] {
         assert!(contact.get(absent).is_none(), "{absent} in {contact}");
     }
-    // Without a unique value, the same request creates another contact.
+    // The contact has neither an e-mail address nor a phone number, which must be unique. So the same request creates another contact.
     assert_ne!(made(&desk, named("สมชาย"))["id"], contact["id"]);
 }
 
@@ -149,7 +149,8 @@ fn a_primary_email_or_phone_belongs_to_one_contact() {
         // The form of the body is checked before the conflict.
         desk.post("/contacts", json!({"firstName": "", "email": "mia@example.com"})).send().refuses("body.firstName");
     });
-    // Only primary addresses conflict: a second address of another contact is free.
+    // Only the primary e-mail address and phone number of a contact are unique. A new contact may have the secondary ones of another
+    // contact.
     made(&desk, json!({"firstName": "Mia", "email": "second@example.com", "phone": "+66899999999"}));
     desk.post("/contacts", json!({"firstName": "Mia", "email": "SECOND@example.com"})).send().fails(409);
 }

@@ -1,4 +1,4 @@
-//! Outbox: messages are delivered after the responses to their requests. A message is sent, retried or given up (decisions, section 7).
+//! Tests of the outbox: a message is delivered after the response to its request, retried, or given up (decisions, section 7).
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::{
     harness::{SIMULATED, Server},
 };
 
-/// Returns the texts of the messages with a `message.sent` event, in the order of these events.
+/// Asserts that all events are of type `message.sent`. Returns the texts of their messages, in the order of the events.
 fn told(desk: &WriteFixture) -> Vec<String> {
     let text = |event: &Value| {
         assert_eq!(event["type"], "message.sent");
@@ -18,7 +18,7 @@ fn told(desk: &WriteFixture) -> Vec<String> {
     desk.events().iter().map(text).collect()
 }
 
-/// Makes pending retries due now.
+/// Makes the messages in the outbox due now, except those that are being sent.
 fn hurry(desk: &WriteFixture) {
     desk.server.database.sql("UPDATE outbound SET due_at = 1 WHERE claim IS NULL");
 }
@@ -96,7 +96,7 @@ fn an_account_that_hangs_delays_no_other() {
     assert_eq!(held(&desk), 16, "at most 16 messages of an account are tried at a time");
     desk.text("conv-ig", "not held up").is(acknowledged());
     desk.until("another account's message is sent", || told(&desk) == ["not held up"]);
-    // The same test again, with all messages stored before the server starts.
+    // Repeats the test with a server that finds the messages in the outbox when it starts.
     let WriteFixture { server, key, .. } = desk;
     let database = server.kill();
     database.sql("UPDATE outbound SET due_at = 1, claim = NULL");
@@ -105,7 +105,7 @@ fn an_account_that_hangs_delays_no_other() {
     desk.text("conv-ig", "nor now").is(acknowledged());
     desk.until("another account's message is sent", || told(&desk) == ["not held up", "nor now"]);
     assert_eq!(held(&desk), 16);
-    // The kill ends the server without waiting for the messages that are held up.
+    // A kill ends the server at once. A regular stop would wait for the delayed messages.
     drop(desk.server.kill());
 }
 
@@ -120,7 +120,8 @@ fn a_message_of_a_killed_server_is_sent_by_the_next_one() {
     let database = server.kill();
     let server = Server::start_with(database, SIMULATED);
     let desk = WriteFixture { api: server.api_of(&key), server, key };
-    // While a lease lasts, no other worker takes the delivery.
+    // The killed server holds a lease on the first message. Until the lease expires, the new server sends neither this message nor the
+    // message after it.
     assert_eq!((claimed(&desk), told(&desk).len()), (1, 0));
     assert!(desk.undelivered()[0]["nextAttemptAt"].as_str() > desk.undelivered()[0]["sentAt"].as_str());
     desk.server.database.sql("UPDATE outbound SET due_at = 1 WHERE claim IS NOT NULL");
@@ -152,7 +153,7 @@ fn two_processes_share_the_work() {
     ids.sort_unstable();
     ids.dedup();
     assert_eq!((events.len(), ids.len()), (24, 24));
-    // If a caller sends a message after the response to the one before, the events are in the same order.
+    // Each caller sent message `b` after the response to its message `a`. So the event of `a` comes before the event of `b`.
     let texts = told(&desk);
     let place = |text: String| texts.iter().position(|told| told.starts_with(&text));
     for n in 0..12 {

@@ -1,4 +1,4 @@
-//! The events that each change causes, their content and their order (decisions, section 8).
+//! Tests of events (decisions, section 8): which events each write causes, their content and their order.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use crate::{
     fixture::{ANN, BO, at},
 };
 
-/// Asserts the rules for all events of a store: form, order and author.
+/// Asserts the rules for all events of a store: their properties, consecutive sequence numbers, the API key as author, and unique ids.
 #[track_caller]
 fn well_formed(desk: &WriteFixture, events: &[Value]) {
     for (n, event) in (1..).zip(events) {
@@ -30,7 +30,7 @@ fn well_formed(desk: &WriteFixture, events: &[Value]) {
     assert_eq!(ids.len(), events.len(), "ids are unique");
 }
 
-/// Asserts that there is one event, of this kind; returns it.
+/// Asserts that the store has exactly one event, and that it is of this kind. Returns the event's `data`.
 #[track_caller]
 fn only(desk: &WriteFixture, kind: &str) -> Value {
     let events = desk.events();
@@ -42,7 +42,7 @@ fn only(desk: &WriteFixture, kind: &str) -> Value {
 
 #[test]
 fn a_store_without_changes_has_no_events() {
-    // An import causes no events.
+    // The store was filled by an import, which causes no events.
     assert_eq!(WriteFixture::open().events(), Vec::<Value>::new());
 }
 
@@ -59,7 +59,7 @@ fn the_event_of_a_value_that_is_first_set_or_unset_has_one_value() {
     let desk = WriteFixture::open();
     let first = desk.set("t-free", "f-multi", json!(["b", "a"])).ok();
     let last = desk.patch("/tickets/field-values", json!({"ticketId": "t-free", "ticketFieldId": "f-multi", "newValue": null}));
-    // Records that are expanded in the response are not in the event.
+    // `expand` adds the account and the conversation to the response, but not to the event.
     last.query("expand", "account,conversation").send().ok();
     let last = desk.ticket("t-free");
     let events = desk.events();

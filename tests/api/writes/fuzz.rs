@@ -1,5 +1,5 @@
-//! Fuzz test with a fixed seed: hundreds of writes that are built from nearly valid pieces, the same in every run. None causes an internal
-//! failure, and the store can be exported and imported again afterwards.
+//! Fuzz test with a fixed seed: hundreds of writes that are built from nearly valid pieces, the same in every run. No write causes an
+//! internal failure. Afterwards the store can be exported and imported again.
 
 use serde_json::{Value, json};
 
@@ -31,7 +31,7 @@ impl SeededRandom {
     }
 }
 
-/// Returns the properties of an operation's body, with valid values for each.
+/// Returns the properties of the body of an operation, each with some values that are valid or nearly valid.
 fn members(path: &str) -> Vec<(&'static str, Vec<Value>)> {
     let tickets = vec![json!("t-free"), json!("t-set"), json!("t-shut"), json!("t-spam"), json!("t-ann")];
     let talks = vec![json!("conv-free"), json!("conv-bare"), json!("conv-spam")];
@@ -95,7 +95,7 @@ fn members(path: &str) -> Vec<(&'static str, Vec<Value>)> {
     }
 }
 
-/// Returns values that are valid nowhere.
+/// Returns values that are valid for hardly any property.
 fn odd() -> Vec<Value> {
     vec![
         Value::Null,
@@ -156,12 +156,13 @@ fn nearly_valid_writes_get_documented_answers_and_leave_a_sound_store() {
             taken += usize::from(answer.status == 200);
         }
     }
-    // Most requests are meant to be refused. The others must change something.
+    // Most requests are expected to be refused. Checks that enough requests succeeded for the test to be useful.
     assert!(taken > WRITES.len() * 5, "only {taken} requests succeeded");
     for (n, event) in (1..).zip(desk.events()) {
         assert_eq!(event["sequence"], n);
     }
-    // The second export must be the same byte for byte, so the lines are passed from one store to the other unchanged.
+    // The export of the imported store must equal the first export byte for byte. So the file is imported unchanged, without parsing its
+    // lines.
     let home = tempfile::tempdir().expect("a directory for temporary files");
     let file = home.path().join("desk.ndjson");
     let file = file.to_string_lossy();

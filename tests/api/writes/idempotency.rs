@@ -1,4 +1,5 @@
-//! Idempotency keys: the header `Idempotency-Key` (decisions, section 6).
+//! Tests of idempotency keys, the header `Idempotency-Key` (decisions, section 6): a write that is sent again with the same key is executed
+//! once.
 
 use serde_json::{Value, json};
 
@@ -60,7 +61,7 @@ fn calls(desk: &WriteFixture) -> Vec<Call> {
 #[test]
 fn every_write_is_executed_once_and_its_answer_is_repeated() {
     let desk = WriteFixture::open();
-    // One key for all operations: a key is scoped to its operation.
+    // All requests use the same idempotency key. They do not conflict, because a key is scoped to its operation.
     let first: Vec<_> = calls(&desk).into_iter().map(|call| keyed(call, "once")).collect();
     desk.assert_unchanged(|| {
         for (call, first) in calls(&desk).into_iter().zip(&first) {
@@ -89,7 +90,7 @@ fn another_body_under_the_same_key_is_a_conflict() {
     keyed(comment("one"), "k").is(acknowledged());
     desk.assert_unchanged(|| {
         keyed(comment("two"), "k").fails(409);
-        // The form of the body is checked first.
+        // The form of the body is checked before the idempotency key.
         keyed(desk.post("/messages/internal-comments", json!({"conversationId": "conv-free"})), "k").refuses("body.text");
     });
     keyed(comment("two"), "l").is(acknowledged());

@@ -49,7 +49,7 @@ fn a_shared_id_is_written_in_the_callers_store_alone() {
     desk.set_contact("con-mia", "c-text", json!("x")).ok();
     desk.comment("conv-free", "x").ok();
     desk.text("conv-free", "x").ok();
-    // An e-mail address and a phone number are unique within their store.
+    // E-mail addresses and phone numbers are unique within a store. So the second store can create a contact with the same ones below.
     desk.post("/contacts", json!({"firstName": "A", "email": "a@example.com", "phone": "+4411111111"})).send().ok();
     if !REV_A {
         desk.assign(&[("t-free", BO)]).ok();
@@ -61,7 +61,7 @@ fn a_shared_id_is_written_in_the_callers_store_alone() {
     assert_eq!(desk.snapshot("copy"), other);
     let copy = desk.server.api("copy", &["contacts:write", "tickets:write"]);
     copy.post("/contacts", json!({"firstName": "A", "email": "a@example.com", "phone": "+4411111111"})).send().ok();
-    // Each store numbers its own events.
+    // Each store has its own sequence numbers of events: the first event of store `copy` has the number 1.
     copy.post("/tickets/close", json!({"ticketId": "t-free"})).send().ok();
     let events = desk.events_after("copy", None);
     assert_eq!(events.len(), 1);

@@ -1,4 +1,4 @@
-//! PATCH /conversations/labels.
+//! Tests of PATCH /conversations/labels: added and removed labels, limits, and unknown labels.
 
 use serde_json::{Value, json};
 
@@ -35,7 +35,8 @@ fn a_present_label_added_or_an_absent_one_removed_changes_nothing() {
         desk.label("conv-free", &["lab-a"], &[]).is(acknowledged());
         desk.label("conv-free", &["lab-a", "lab-b"], &["lab-c", "lab-0"]).is(acknowledged());
     });
-    // Of a request, only the changes that have no effect are ignored; the others still happen.
+    // A request may add a label that the conversation has, and remove a label that it lacks. These changes have no effect; the other
+    // changes of the request still happen.
     desk.label("conv-free", &["lab-a", "lab-1"], &["lab-c", "lab-b"]).is(acknowledged());
     assert_eq!(labels(&desk, "conv-free"), ["lab-1", "lab-a"]);
     assert_eq!(desk.events().len(), 2);
@@ -132,7 +133,7 @@ fn a_label_is_not_added_and_removed_at_once() {
 fn an_unknown_conversation_is_not_found() {
     let desk = WriteFixture::open();
     desk.label("nobody", &["lab-a"], &[]).fails(404);
-    // The record is checked before its references.
+    // An unknown conversation causes a 404 before an unknown label is refused.
     desk.label("nobody", &["nothing"], &[]).fails(404);
 }
 

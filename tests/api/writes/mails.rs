@@ -1,4 +1,4 @@
-//! POST /messages/email/new and POST /messages/email.
+//! Tests of POST /messages/email/new and POST /messages/email: the stored and the sent e-mail, its thread and contact, and refused bodies.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use crate::{
     fixture::{channels, two},
 };
 
-/// The simulator fails every attempt to send a message with this text, so the message stays undelivered.
+/// A message text with which every attempt on a simulated channel fails. The message stays in the outbox, where the test reads it.
 const WAITING: &str = "simulate:down";
 
 fn new(desk: &WriteFixture, more: Value) -> Answer {
@@ -20,7 +20,7 @@ fn reply(desk: &WriteFixture, more: Value) -> Answer {
     send(desk, "/messages/email", json!({"conversationId": "conv-mail", "to": [{"email": "eva@example.com"}], "text": "Hi"}), more)
 }
 
-/// Sends a request with these properties changed; null removes a property.
+/// Sends a POST request with the body `body`, in which the properties of `more` replace those of the same name. Null removes a property.
 fn send(desk: &WriteFixture, path: &str, mut body: Value, more: Value) -> Answer {
     for (name, value) in more.as_object().into_iter().flatten() {
         match value {
@@ -105,7 +105,7 @@ fn an_e_mail_of_the_wrong_shape_is_refused() {
         new(&desk, json!({"conversationId": "conv-mail"})).refuses("body.conversationId");
         reply(&desk, json!({"conversationId": null})).refuses("body.conversationId");
         reply(&desk, json!({"accountId": "acc-mail"})).refuses("body.accountId");
-        // The form of the body is checked before the record, and the record before its kind.
+        // The form of the body is checked first, then whether the account or conversation exists, then whether its channel is e-mail.
         new(&desk, json!({"accountId": "nobody", "to": []})).refuses("body.to");
         reply(&desk, json!({"conversationId": "nobody", "text": " "})).refuses("body.text");
         new(&desk, json!({"accountId": "nobody"})).fails(404);
@@ -161,7 +161,7 @@ fn an_e_mail_begins_a_conversation_each_time() {
         })
     );
     assert_eq!(parcel["content"]["email"]["cc"], addresses(50));
-    // The same request again creates another conversation, whatever the case of the address.
+    // Another e-mail to the same address, in another case, creates another conversation of the same contact.
     new(&desk, json!({"accountId": "acc-out", "to": [{"email": "EVA.STONE@example.com", "name": "Someone"}], "text": null, "html": "<p>"}))
         .is(acknowledged());
     let talks = desk.conversations_of(id).ok();
@@ -171,7 +171,7 @@ fn an_e_mail_begins_a_conversation_each_time() {
     assert_eq!((&last["channel"], last.get("emailSubject"), &last["lastMsg"]["snippet"]), (&json!("outlook"), None, &json!("")));
     let shown = desk.newest(last["id"].as_str().unwrap_or_default());
     assert_eq!(shown, outbound(&shown, last["id"].as_str().unwrap_or_default(), "acc-out", Value::Null, None, None));
-    // A known contact is reused; a contact without a name is named after the address.
+    // An e-mail to the address of a known contact creates no contact. A new contact without a name is named after its address.
     new(&desk, json!({"to": [{"email": "MIA@example.com"}]})).is(acknowledged());
     assert_eq!(desk.conversations_of("con-mia").ok()[0]["lastMsg"]["snippet"], "Hi");
     for (to, name) in

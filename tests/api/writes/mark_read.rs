@@ -1,4 +1,4 @@
-//! POST /conversations/mark-read.
+//! Tests of POST /conversations/mark-read: the cleared unread count, and which conversations are refused.
 
 use serde_json::json;
 

@@ -1,5 +1,5 @@
-//! Tests of the operations that change something. Each test has a separate server and store ([`WriteFixture`]). To show that nothing
-//! changed, a test compares the store's export and its events, which contain everything.
+//! Tests of the operations that change something. Each test has a separate server and store ([`WriteFixture`]). To assert that a request
+//! changed nothing, a test compares the export, the events and the undelivered messages of the store before and after the request.
 
 mod assign;
 mod close;
@@ -39,10 +39,10 @@ use crate::{
     pages::walk,
 };
 
-/// How long a test waits for effects after the response.
+/// The maximum time that a test waits for effects that follow a response, such as a delivery.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A store to write to, and a caller with all scopes.
+/// A server with at least one store, and a caller that has all scopes in the first store.
 pub struct WriteFixture {
     pub server: Server,
     pub key: Key,
@@ -59,12 +59,13 @@ impl WriteFixture {
         Self::with_settings(stores, &[])
     }
 
-    /// Starts a server with a store to send from. Only the widget channel accepts messages, because it needs no connector.
+    /// Starts a server with the store of the tests that send. Only messages through the widget channel are delivered: the other channels
+    /// have no connector.
     pub fn channels() -> Self {
         Self::with(&[("shop", channels())])
     }
 
-    /// Like [`Self::channels`], with every other channel simulated.
+    /// Like [`Self::channels`], but simulates all channels, so that messages through them are delivered, too.
     pub fn simulated() -> Self {
         Self::with_settings(&[("shop", channels())], SIMULATED)
     }
@@ -97,7 +98,7 @@ impl WriteFixture {
         self.events().iter().map(|event| event["type"].as_str().unwrap_or_default().to_owned()).collect()
     }
 
-    /// Returns the whole content and all events of a store, once the outbox is empty.
+    /// Waits until the outbox is empty. Then returns the export, the events and the undelivered messages of a store as text.
     #[track_caller]
     pub fn snapshot(&self, store: &str) -> String {
         self.settled();
@@ -121,7 +122,7 @@ impl WriteFixture {
         }
     }
 
-    /// Returns the messages that have not reached their channel.
+    /// Returns the undelivered messages of the caller's store: those that are still in the outbox or were given up.
     #[track_caller]
     pub fn undelivered(&self) -> Vec<Value> {
         parsed(&self.server.database.run(&["message", "undelivered", "--store", &self.api.store]))
@@ -133,7 +134,7 @@ impl WriteFixture {
         parsed(&self.server.database.ask("SELECT parcel FROM outbound ORDER BY position").join("\n"))
     }
 
-    /// Runs an action that must leave the caller's store unchanged, to the byte.
+    /// Runs an action, and asserts that it leaves [`Self::snapshot`] of the caller's store unchanged. Returns the result of the action.
     #[track_caller]
     pub fn assert_unchanged<T>(&self, act: impl FnOnce() -> T) -> T {
         let before = self.snapshot(&self.api.store);
@@ -175,14 +176,14 @@ impl WriteFixture {
         self.patch("/tickets/field-values", json!({"ticketId": ticket, "ticketFieldId": field, "newValue": value})).send()
     }
 
-    /// Sets a ticket field, sending a timestamp.
+    /// Sets a ticket field. Sends `stamp` as `ticketFieldsUpdatedAt`, for optimistic concurrency.
     #[track_caller]
     pub fn set_at(&self, ticket: &str, field: &str, value: Value, stamp: &str) -> Answer {
         let body = json!({"ticketId": ticket, "ticketFieldId": field, "newValue": value, "ticketFieldsUpdatedAt": stamp});
         self.patch("/tickets/field-values", body).send()
     }
 
-    /// Sets a contact field, sending the timestamp that the contact shows.
+    /// Reads the contact and sets one of its fields. Sends the timestamp that the contact shows.
     #[track_caller]
     pub fn set_contact(&self, contact: &str, field: &str, value: Value) -> Answer {
         let shown = self.contact(contact);
@@ -234,7 +235,7 @@ impl WriteFixture {
         self.post("/messages", json!({"conversationId": conversation, "text": text})).send()
     }
 
-    /// Returns the newest messages of a conversation, the newest first.
+    /// Returns the first page of the messages of a conversation, newest first.
     #[track_caller]
     pub fn messages(&self, conversation: &str) -> Vec<Value> {
         let answer = self.api.get("/messages").query("conversationId", conversation).query("pageSize", 15).send();
@@ -257,7 +258,7 @@ impl WriteFixture {
         self.api.get("/conversations").query("contactId", contact).query("pageSize", 50).send()
     }
 
-    /// Returns the only contact that a search finds.
+    /// Searches the contacts. Asserts that the search finds exactly one contact, and returns it.
     #[track_caller]
     pub fn only_contact(&self, search: &str) -> Value {
         let found = self.post("/contacts/list", json!({"search": search})).send();
@@ -273,13 +274,14 @@ impl WriteFixture {
     }
 }
 
-/// Parses JSON lines.
+/// Parses each line as JSON.
 #[track_caller]
 pub fn parsed(lines: &str) -> Vec<Value> {
     lines.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("not JSON: {line}: {error}"))).collect()
 }
 
-/// Returns a message that this store sent, as this revision shows it. The older revision shows `payload`, the newer one `text` and `kind`.
+/// Returns the JSON in which this revision shows an outbound message. The id and the time of sending come from `shown`. The older revision
+/// shows `payload`, the newer one shows `text`, and `kind` as `type`.
 pub fn outbound(shown: &Value, conversation: &str, account: &str, payload: Value, text: Option<&str>, kind: Option<&str>) -> Value {
     let (id, sent) = (&shown["id"], stamp(shown, "sentAt"));
     if REV_A {
@@ -299,12 +301,12 @@ pub fn outbound(shown: &Value, conversation: &str, account: &str, payload: Value
     message
 }
 
-/// `data` of the response of an operation that returns no record.
+/// Returns the `data` with which operations respond that return no record.
 pub fn acknowledged() -> Value {
     json!({"message": "OK"})
 }
 
-/// Asserts a 400 whose message begins with this field or with something inside it.
+/// Asserts that the response is a 400 whose error message begins with a path that starts with `field`, in backticks.
 #[track_caller]
 pub fn refuses_in(answer: &Answer, field: &str) {
     let message = answer.fails(400);
@@ -319,7 +321,7 @@ pub fn without(mut record: Value, members: &[&str]) -> Value {
     record
 }
 
-/// Returns a timestamp of a record. Timestamps in the contract's form sort as text.
+/// Returns a timestamp property of a record, and asserts its form. In this form, timestamps can be compared as text.
 #[track_caller]
 pub fn stamp(record: &Value, member: &str) -> String {
     let text = record[member].as_str().unwrap_or_else(|| panic!("no {member} in {record}"));
@@ -327,7 +329,7 @@ pub fn stamp(record: &Value, member: &str) -> String {
     text.to_owned()
 }
 
-/// Returns the custom field values of a ticket or a contact. Absent and empty count as the same.
+/// Returns the field values of a ticket or a contact: the object in its property `member`, or an empty object if the property is absent.
 pub fn values_of(record: &Value, member: &str) -> Value {
     record.get(member).cloned().unwrap_or_else(|| json!({}))
 }

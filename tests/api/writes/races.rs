@@ -1,5 +1,5 @@
-//! Concurrency: many callers at once on the database of the run. If only one caller may succeed, exactly one does. If all may succeed, no
-//! write is lost.
+//! Tests of concurrent writes by many callers. If only one of the writes may succeed, exactly one does. If all may succeed, no write is
+//! lost.
 
 use std::{sync::Barrier, thread};
 
@@ -11,7 +11,7 @@ use crate::{
     fixture::{at, conversation, line, ticket, with},
 };
 
-/// Lets this many callers act at the same instant. Returns their responses.
+/// Runs `act` in this many threads at the same time. Returns the responses, in the order of the threads' numbers.
 pub fn race(callers: usize, act: impl Fn(usize) -> Answer + Sync) -> Vec<Answer> {
     let start = Barrier::new(callers);
     let (start, act) = (&start, &act);
@@ -27,7 +27,7 @@ pub fn race(callers: usize, act: impl Fn(usize) -> Answer + Sync) -> Vec<Answer>
     })
 }
 
-/// Asserts that one caller got a 200 and all others a 409. Returns the response with the 200.
+/// Asserts that exactly one of the responses is a 200, and that all others are a 409. Returns the response with the 200.
 #[track_caller]
 fn one_wins(answers: Vec<Answer>) -> Answer {
     let (won, lost): (Vec<_>, Vec<_>) = answers.into_iter().partition(|answer| answer.status == 200);
@@ -36,7 +36,7 @@ fn one_wins(answers: Vec<Answer>) -> Answer {
     won.into_iter().next().expect("a winner")
 }
 
-/// Asserts that the sequence numbers are 1 to n.
+/// Asserts that the sequence numbers of the events are 1, 2, 3 and so on.
 #[track_caller]
 pub fn gapless(events: &[Value]) {
     let sequences: Vec<_> = events.iter().map(|event| event["sequence"].as_u64().unwrap_or_default()).collect();
@@ -61,7 +61,7 @@ fn of_writes_with_the_same_timestamp_one_sets_a_ticket_field() {
 fn of_writes_with_the_same_timestamp_one_sets_a_contact_field() {
     let desk = WriteFixture::open();
     one_wins(race(20, |n| desk.set_contact_at("con-mia", "c-int", json!(100 + n), &at("01-20T00:00")))).is(acknowledged());
-    // This contact never had a custom field, so the timestamp of the contact is checked.
+    // `con-new` never had a custom field, so a write must send the timestamp of the contact itself.
     one_wins(race(20, |n| desk.set_contact_at("con-new", "c-int", json!(100 + n), &at("02-01T00:00")))).is(acknowledged());
     assert_eq!(desk.events().len(), 2);
 }
@@ -77,7 +77,7 @@ fn writes_without_a_timestamp_all_happen_one_after_the_other() {
     let events = desk.events();
     gapless(&events);
     assert_eq!(events.len(), 24);
-    // Each write found the value of the write before, and has a later timestamp.
+    // Each event shows the value of the previous write as its old value, and has a later timestamp.
     let mut last = (json!(3), at("03-02T09:30"));
     for event in &events {
         let data = &event["data"];
@@ -119,7 +119,7 @@ fn writes_to_a_ticket_and_to_its_conversation_do_not_deadlock() {
     let desk = WriteFixture::open();
     for round in 0..7 {
         let answers = race(16, |n| match n % 4 {
-            // Changes the ticket, because no other caller sends this value. Such a write updates the ticket's row twice.
+            // This value is different in each request, so the write changes the ticket. It updates the ticket's row twice.
             0 => desk.set("t-free", "f-text", json!(format!("{round} {n}"))),
             1 if round % 2 == 0 => desk.label("conv-free", &[&format!("lab-{}", n / 4)], &[]),
             1 => desk.label("conv-free", &["lab-9"], &[&format!("lab-{}", n / 4)]),
@@ -128,11 +128,12 @@ fn writes_to_a_ticket_and_to_its_conversation_do_not_deadlock() {
         });
         answers.iter().for_each(|answer| drop(answer.ok()));
     }
-    // The conversation had two labels before.
+    // The conversation had two labels at the start, and five of the added labels stay.
     assert_eq!(desk.conversation("conv-free")["labelIds"].as_array().map(Vec::len), Some(2 + 5));
 }
 
-/// The closed ticket comes from an import. Its id sorts first, so every write locks it first.
+/// Each conversation has an open ticket and a closed, later one, which comes from an import. Rows are locked in the order of their ids, so
+/// every write locks the closed ticket first.
 #[test]
 fn closing_the_older_of_two_tickets_does_not_deadlock() {
     let mut lines = crate::fixture::desk();

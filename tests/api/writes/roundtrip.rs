@@ -1,5 +1,5 @@
-//! Round trip of exports: an import accepts all records that writes and channels stored. Export, import and export again give the same
-//! bytes.
+//! Tests of the round trip of an export: all records that writes and channels stored can be exported and imported, and the export of the
+//! imported store has the same bytes.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ use crate::{
     harness::Database,
 };
 
-/// Returns accounts of the channels that the desk does not have, and what can be sent through them.
+/// Returns import lines for channels that the store `desk` lacks: accounts, a template, and a conversation with an unusual reference.
 fn more_channels() -> Vec<Value> {
     let account =
         |id: &str, channel: &str, name: &str| line("account", json!({"id": id, "channel": channel, "name": name, "status": "healthy"}));
@@ -23,7 +23,8 @@ fn more_channels() -> Vec<Value> {
         account("rt-mail", "outlook", "shop@example.com"),
         account("rt-wid", "widget", "Widget"),
         line("template", template),
-        // A reference in the form of a build that is older than the normalisation of phones.
+        // This reference is not a phone number, as builds stored it that did not yet normalise phone numbers. `asStored` makes the import
+        // accept it.
         with(
             line(
                 "conversation",
@@ -37,7 +38,7 @@ fn more_channels() -> Vec<Value> {
     ]
 }
 
-/// Returns messages that a channel may deliver, however unusual.
+/// Returns inbound messages with unusual content that a channel may still deliver.
 fn inbound() -> Vec<Value> {
     let message = |account: &str, reference: &str, more: Value| {
         with(json!({"accountId": account, "referenceId": reference, "sender": {"id": "u 1 \"<x>\""}}), more)
@@ -73,7 +74,7 @@ fn inbound() -> Vec<Value> {
     messages
 }
 
-/// Sends every kind of write, with input that is just within the limits.
+/// Sends every kind of write, with unusual values that are still valid.
 fn write_everything(desk: &WriteFixture) {
     for (field, value) in [
         ("f-text", json!("")),
@@ -129,7 +130,7 @@ fn write_everything(desk: &WriteFixture) {
     desk.post("/messages/template/phone", template).send().ok();
 }
 
-/// Returns the id of the conversation with this reference.
+/// Returns the id of the account's conversation with this reference, according to an export.
 fn thread(desk: &WriteFixture, account: &str, reference: &str) -> String {
     let export = desk.server.database.run(&["export", "--store", "desk"]);
     let conversations = export.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()).map(|line| line["record"].clone());

@@ -1,4 +1,5 @@
-//! POST /messages, and the rules for all sent messages.
+//! Tests of POST /messages, and of rules for all operations that send: messaging windows, e-mail threads, idempotency keys and concurrent
+//! sends.
 
 use serde_json::{Value, json};
 
@@ -9,7 +10,8 @@ use super::{
 };
 use crate::{REV_A, client::Call};
 
-/// Runs an action that must leave everything unchanged, including what an export does not contain.
+/// Runs an action, and asserts that it changes neither the store nor the lists of tickets and conversations, whose order an export does not
+/// contain. Returns the result of the action.
 #[track_caller]
 pub fn untouched<T>(desk: &WriteFixture, act: impl FnOnce() -> T) -> T {
     let derived = || {
@@ -22,7 +24,7 @@ pub fn untouched<T>(desk: &WriteFixture, act: impl FnOnce() -> T) -> T {
     outcome
 }
 
-/// Returns a valid request to every operation that sends.
+/// Returns a valid request to every operation of this revision that sends a message.
 fn good(desk: &WriteFixture) -> Vec<Call> {
     let mut calls = vec![desk.post("/messages", json!({"conversationId": "conv-web", "text": "Hi"}))];
     if !REV_A {
@@ -40,7 +42,7 @@ fn good(desk: &WriteFixture) -> Vec<Call> {
     calls
 }
 
-/// Returns the tickets whose contact waits for a reply.
+/// Returns the ids of the tickets whose contact waits for a reply, sorted.
 fn waiting(desk: &WriteFixture) -> Vec<String> {
     let mut ids =
         desk.post("/tickets/list", json!({"advancedFilters": {"waitingForReply": {"value": 0}}})).query("pageSize", 50).send().ids();
@@ -60,7 +62,7 @@ fn a_text_is_shown_and_counted_and_causes_an_event() {
     let sent = stamp(&messages[0], "sentAt");
     let payload = json!({"type": "text", "text": text});
     assert_eq!(messages[0], outbound(&messages[0], "conv-web", "acc-web", payload, Some(&text), None));
-    // No user wrote the message, so it has no `sentBy`.
+    // The API key has no user. So the message has no author, and `expand=sentBy` adds nothing.
     let expanded = desk.api.get("/messages").query("conversationId", "conv-web").query("pageSize", 1).query("expand", "sentBy").send();
     assert_eq!(expanded.ok()[0].get("sentBy"), None);
     let folded = text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -100,7 +102,7 @@ fn a_text_moves_no_ticket_to_another_state() {
     desk.text("conv-spam", "Hi").is(acknowledged());
     assert_eq!(all(&desk), shown);
     assert_eq!(["t-shut", "t-asleep", "t-spam"].map(|id| desk.ticket(id)), tickets);
-    // The ticket is still snoozed: it is not among the open ones.
+    // `t-asleep` is still snoozed, so the list of open tickets leaves it out.
     assert!(!desk.post("/tickets/list", json!({"statuses": ["open"]})).query("pageSize", 50).send().ids().contains(&"t-asleep".to_owned()));
     // A message that is sent after a ticket was closed does not belong to that ticket.
     let of_ticket = |id: &str| desk.api.get("/messages").query("ticketId", id).query("pageSize", 15).send().ids().len();
@@ -142,7 +144,7 @@ fn the_messaging_window_of_a_channel_is_enforced() {
         assert_eq!(desk.conversation(id).get("lastRecipientMsgDate").is_some(), id != "conv-quiet");
     }
     desk.settled();
-    // None of these channels has a connector.
+    // The messages were accepted, but not sent: these channels have no connector on this server.
     let failed = desk.undelivered();
     assert_eq!(failed.len(), 8);
     for one in &failed {
@@ -173,7 +175,7 @@ fn the_newer_revision_limits_the_length_of_a_text() {
         for text in ["", " ", "\n\t\u{a0}\u{3000}", &"x".repeat(1001), &"𝕏".repeat(1001)] {
             desk.text("conv-web", text).refuses("body.text");
         }
-        // The form of the body is checked before the record, and the record before its state.
+        // The text is checked before the existence of the conversation and before its messaging window.
         desk.text("nobody", "").refuses("body.text");
         desk.text("conv-wa-late", "").refuses("body.text");
         desk.text("nobody", "x").fails(404);
@@ -240,7 +242,8 @@ fn a_text_in_an_e_mail_thread_is_a_plain_reply() {
             "in_reply_to": "<three@example.net>", "references": ["<one@example.net>", "<two@example.com>", "<three@example.net>"],
         }))
     );
-    // The last message has no address, so the contact's address is used. An account whose name is not an address sends without one.
+    // The sender of the last inbound message is not an e-mail address, so the reply goes to the contact's address. The account's name is
+    // not an e-mail address, so the reply has no `from`.
     assert_eq!(
         mail(1),
         with(json!({"from": null, "to": [{"email": "Mia@Example.com"}], "subject": "RE: hello", "in_reply_to": null, "references": []}))
@@ -249,7 +252,7 @@ fn a_text_in_an_e_mail_thread_is_a_plain_reply() {
         mail(2),
         with(json!({"from": ours, "to": [{"email": "thread@example.org"}], "subject": null, "in_reply_to": null, "references": []}))
     );
-    // Text that contacts or other users wrote cannot end a header of the e-mail.
+    // Line breaks in the subject and in the sender's name are replaced, so they cannot add headers to the e-mail.
     assert_eq!(
         mail(3),
         with(json!({
@@ -268,7 +271,7 @@ fn a_text_in_an_e_mail_thread_is_a_plain_reply() {
     });
     assert_eq!(shown, outbound(&shown, "conv-mail", "acc-mail", payload, Some(text), None));
     assert_eq!(desk.conversation("conv-mail")["emailSubject"], "Order 7");
-    // The next reply refers to this one.
+    // The next reply in the thread refers to this reply.
     desk.text("conv-mail", text).is(acknowledged());
     let references = desk.parcels()[4]["content"]["email"]["references"].clone();
     assert_eq!(references.as_array().and_then(|all| all.last()), Some(&json!(format!("<{id}@example.com>"))));
@@ -300,11 +303,12 @@ fn a_send_with_an_idempotency_key_happens_once() {
     assert_eq!(counts(&desk), before + good(&desk).len());
     untouched(&desk, || {
         for call in good(&desk) {
-            // One more space makes another body, which conflicts with the idempotency key.
+            // A body with one more space is another body, so it conflicts with the first use of the idempotency key.
             call.reworded().header("idempotency-key", "k").send().fails(409);
         }
     });
-    // First one idempotency key in many concurrent requests, then many keys at once.
+    // First sends many concurrent requests with the same idempotency key, of which one is executed. Then sends concurrent requests with
+    // different keys, which are all executed.
     for (n, call) in good(&desk).into_iter().enumerate() {
         let before = counts(&desk);
         let answers = race(20, |_| call.clone().header("idempotency-key", &format!("race-{n}")).send());

@@ -1,11 +1,12 @@
-//! Validation of requests: what every write refuses before it reads any record, and rules for all writes.
+//! Tests of the validation of requests: malformed bodies that every write refuses before it reads any record, and other rules for all
+//! writes.
 
 use serde_json::json;
 
 use super::{WriteFixture, without};
 use crate::{REV_A, client::Call, fixture::BO};
 
-/// The operations that change something: path, and method as the document writes it.
+/// The operations that change something: the path of each, and its method as the OpenAPI document writes it.
 pub const WRITES: [(&str, &str); 13] = [
     ("/tickets/field-values", "patch"),
     ("/tickets/close", "post"),
@@ -22,14 +23,14 @@ pub const WRITES: [(&str, &str); 13] = [
     ("/messages/template/phone", "post"),
 ];
 
-/// The operations that only the newer revision has.
+/// The paths of the operations in [`WRITES`] that only the newer revision has.
 const NEWER: [&str; 5] = ["/tickets/assign", "/messages/email/new", "/messages/email", "/messages/template", "/messages/template/phone"];
 
 pub fn is_served(path: &str) -> bool {
     !REV_A || !NEWER.contains(&path)
 }
 
-/// Returns the operations that this revision has.
+/// Returns the path and the method of each write operation that this revision has.
 fn writes() -> impl Iterator<Item = (&'static str, String)> {
     let served = WRITES.into_iter().filter(|(path, _)| is_served(path));
     served.map(|(path, method)| (path, method.to_ascii_uppercase()))
@@ -130,7 +131,7 @@ fn a_write_requires_a_key_with_its_scope() {
         desk.api.anonymous().call(&method, path).send().fails(401);
         desk.server.api("desk", &["users:read"]).call(&method, path).send().fails(403);
     }
-    // The read scope of the same kind of record is not enough.
+    // A key with the read scopes of the same kinds of records is refused, too.
     let reader = desk.server.api("desk", &["tickets:read", "conversations:read", "contacts:read", "messages:read"]);
     desk.assert_unchanged(|| {
         reader.post("/tickets/close", json!({"ticketId": "t-free", "handledBy": BO})).send().fails(403);

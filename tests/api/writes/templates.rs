@@ -1,4 +1,5 @@
-//! POST /messages/template and POST /messages/template/phone.
+//! Tests of POST /messages/template and POST /messages/template/phone: the sent text, the conversation that a template goes to, and refused
+//! requests.
 
 use serde_json::{Value, json};
 
@@ -19,7 +20,7 @@ fn phone(desk: &WriteFixture, account: &str, phone: &str, template: &str, variab
     send(desk, "/messages/template/phone", json!({"accountId": account, "phoneNumber": phone, "templateId": template}), variables)
 }
 
-/// Sends a template. If `variables` is null, the request has no variables.
+/// Sends a request to one of the operations that send templates. If `variables` is null, the request has no `variables`.
 fn send(desk: &WriteFixture, path: &str, mut body: Value, variables: Value) -> Answer {
     if !variables.is_null() {
         body["variables"] = variables;
@@ -87,7 +88,7 @@ fn a_template_of_the_wrong_shape_is_refused() {
             phone(&desk, "acc-wa", bad, "tpl-APPROVED", Value::Null).refuses("body.phoneNumber");
             phone(&desk, "nobody", bad, "nothing", Value::Null).refuses("body.phoneNumber");
         }
-        // Records are checked before the requirements on them.
+        // An unknown conversation or account causes a 404, whatever the template.
         reply(&desk, "nobody", "tpl-named", Value::Null).misses("body.conversationId");
         phone(&desk, "nobody", NEW, "tpl-APPROVED", Value::Null).misses("body.accountId");
         // The channel of the account is checked before the template.
@@ -118,11 +119,11 @@ fn a_template_is_sent_whenever_the_contact_last_wrote() {
         reply(&desk, "conv-wa", &format!("tpl-{status}"), json!([])).is(acknowledged());
     }
     assert_eq!(desk.conversation("conv-wa")["allMsgCnt"], 6);
-    // Sending a template does not open the reply window: only a message of the contact does.
+    // After the template, a text message is still refused: only a message of the contact opens the messaging window.
     desk.text("conv-wa-late", "x").refuses("body.conversationId");
 }
 
-/// Checks the older revision's form of the message. It is read from the export, which both revisions have.
+/// Only the newer revision can send templates, and only the older one shows `payload`. So the test reads the payload from an export.
 #[test]
 fn the_payload_of_a_template_has_its_variables() {
     if REV_A {
@@ -143,17 +144,18 @@ fn a_phone_has_one_thread_on_an_account() {
         return;
     }
     let desk = WriteFixture::channels();
-    // First the thread of this phone exists already.
+    // The contact with this phone has a conversation on this account, to which the template goes.
     phone(&desk, "acc-wa", MIA, "tpl-APPROVED", Value::Null).is(acknowledged());
     assert_eq!(desk.conversation("conv-wa")["allMsgCnt"], 3);
-    // On another account the contact has an imported conversation with another reference.
+    // On the account `acc-wb`, the contact has an imported conversation whose reference is another phone number. The template goes to this
+    // conversation.
     let before = desk.conversations_of("con-mia").ids().len();
     for count in [3, 4] {
         phone(&desk, "acc-wb", MIA, "tpl-other", json!(["x"])).is(acknowledged());
         assert_eq!(desk.conversation("conv-wb")["allMsgCnt"], count);
     }
     assert_eq!(desk.conversations_of("con-mia").ids().len(), before);
-    // A phone that no contact has.
+    // No contact has this phone number, so a contact and a conversation are created.
     phone(&desk, "acc-wa", NEW, "tpl-APPROVED", Value::Null).is(acknowledged());
     let contact = desk.only_contact(NEW);
     assert_eq!((&contact["firstName"], &contact["fullName"], &contact["phone"]), (&json!(NEW), &json!(NEW), &json!(NEW)));
@@ -217,7 +219,8 @@ fn concurrent_templates_to_a_new_phone_share_one_thread() {
     let talks = desk.conversations_of(contact.as_str().unwrap_or_default());
     assert_eq!(talks.ids().len(), 1);
     assert_eq!(talks.ok()[0]["allMsgCnt"], 20);
-    // On another account, each request has a different idempotency key: a lost race must not become the caller's error.
+    // Repeats the race on another account, with a different idempotency key in each request. The concurrent creation of the same
+    // conversation must not cause an error for a caller.
     let answers = race(20, |n| {
         let body = json!({"accountId": "acc-wb", "phoneNumber": "+66866666666", "templateId": "tpl-other", "variables": [format!("{n}")]});
         desk.post("/messages/template/phone", body).header("idempotency-key", &format!("k{n}")).send()
@@ -225,7 +228,7 @@ fn concurrent_templates_to_a_new_phone_share_one_thread() {
     answers.iter().for_each(|answer| answer.is(acknowledged()));
     let contact = desk.only_contact("+66866666666")["id"].clone();
     assert_eq!(desk.conversations_of(contact.as_str().unwrap_or_default()).ok()[0]["allMsgCnt"], 20);
-    // Each e-mail creates a thread of its own; together they create only one contact.
+    // Concurrent e-mails to the same new address: each creates its own conversation, but together they create only one contact.
     let mail = |n: usize| json!({"accountId": "acc-mail", "to": [{"email": if n.is_multiple_of(2) { "New@example.com" } else { "new@EXAMPLE.com" }}], "text": "x"});
     race(20, |n| desk.post("/messages/email/new", mail(n)).send()).iter().for_each(|answer| answer.is(acknowledged()));
     let contact = desk.only_contact("new@example.com")["id"].clone();

@@ -1,5 +1,5 @@
-//! PATCH /tickets/field-values: the ticket in the response, and its timestamp for optimistic concurrency. `values` tests the accepted
-//! values.
+//! Tests of PATCH /tickets/field-values: the ticket in the response, and the timestamp for optimistic concurrency. The module `values`
+//! tests which values are accepted.
 
 use serde_json::{Value, json};
 
@@ -141,11 +141,11 @@ fn another_timestamp_than_the_stored_one_is_a_conflict() {
     desk.assert_unchanged(|| {
         for wrong in [at("03-02T09:29:59.999"), at("03-02T09:30:00.001"), "2099-01-01T00:00:00Z".into(), "1970-01-01T00:00:00Z".into()] {
             desk.set_at("t-set", "f-text", json!("after"), &wrong).fails(409);
-            // A stale timestamp is refused even if the value would not change.
+            // A wrong timestamp is refused even if the value would not change.
             desk.set_at("t-set", "f-text", json!("before"), &wrong).fails(409);
             desk.set_at("t-set", "f-notes", Value::Null, &wrong).fails(409);
         }
-        // The ticket never had a value, so no timestamp can match.
+        // `t-free` never had a field value, so it has no `ticketFieldsUpdatedAt` that a timestamp could match.
         let made = desk.ticket("t-free");
         desk.set_at("t-free", "f-text", json!("x"), &stamp(&made, "updatedAt")).fails(409);
     });
@@ -176,7 +176,7 @@ fn missing_records_are_not_found() {
 fn checks_run_in_a_fixed_order() {
     let desk = WriteFixture::open();
     desk.assert_unchanged(|| {
-        // The order of checks: form of the body, then record, then value, then timestamp.
+        // The form of the body is checked first, then the existence of the records, then the value, then the timestamp.
         desk.patch("/tickets/field-values", json!({"ticketId": "nobody", "ticketFieldId": "nothing"})).send().refuses("body.newValue");
         desk.set("nobody", "f-int", json!("no number")).fails(404);
         desk.set_at("t-set", "f-int", json!("no number"), &at("01-01T00:00")).refuses("body.newValue");
@@ -208,6 +208,6 @@ fn system_keys_and_inactive_fields_are_read_only() {
 fn a_hidden_field_accepts_a_value() {
     let desk = WriteFixture::open();
     assert_eq!(desk.set("t-free", "f-hidden", json!("x")).ok()["ticketFields"], json!({"f-hidden": "x"}));
-    // The field is required, too, and may still be unset.
+    // The field is also required. A required field can still be unset.
     desk.set("t-free", "f-hidden", Value::Null).ok();
 }

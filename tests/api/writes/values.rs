@@ -1,10 +1,12 @@
-//! The values that a field accepts, by its kind. The rules are the same for tickets, for closing them, and for contacts.
+//! Tests of the values that a field accepts, by the kind of the field. The same rules apply to ticket fields, to the fields in a request
+//! that closes a ticket, and to contact fields.
 
 use serde_json::{Value, json};
 
 use super::{WriteFixture, values_of};
 
-/// Returns cases: a field, a value that is sent, and the value that is then stored.
+/// Returns accepted values: a field, a value that is sent, and the value that is then stored. A ticket field has the id `f-` and this name,
+/// a contact field `c-` and this name.
 fn accepted() -> Vec<(&'static str, Value, Value)> {
     let same = |field, value: Value| (field, value.clone(), value);
     vec![
@@ -38,7 +40,7 @@ fn accepted() -> Vec<(&'static str, Value, Value)> {
     ]
 }
 
-/// Returns cases: a field, and a value that it refuses.
+/// Returns pairs of a field and a value that the field refuses.
 fn refused() -> Vec<(&'static str, Value)> {
     let all: Vec<(&str, Vec<Value>)> = vec![
         ("text", vec![json!(5), json!(true), json!(["a"]), json!({}), json!({"a": 1}), json!([])]),
@@ -178,7 +180,8 @@ fn closing_checks_values_against_the_same_definitions() {
     desk.assert_unchanged(|| {
         for (field, value) in refused() {
             let id = format!("f-{field}");
-            // A valid value in the same request is not written either, and the ticket is not closed.
+            // The request also has a valid value for another field. Because of the invalid value, the valid one is not written, and the
+            // ticket is not closed.
             let body = json!({"ticketId": "t-free", "isConverted": true, "ticketFields": {"f-notes": "good", &id: value}});
             desk.close(body).refuses(&format!("body.ticketFields.{id}"));
         }
@@ -218,7 +221,7 @@ fn a_field_without_a_limit_has_a_default_limit() {
 
 #[test]
 fn a_text_that_fits_no_index_is_stored_filtered_and_imported() {
-    // Pseudo-random letters, which cannot be compressed.
+    // A long text of pseudo-random letters, which PostgreSQL cannot compress to fit into an index entry.
     let digit = |state: &mut u64| {
         *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         Some(char::from(b'a' + (*state >> 33) as u8 % 26))
@@ -268,7 +271,7 @@ fn a_number_is_stored_as_it_was_sent() {
     };
     for number in ["9007199254740991", "9007199254740990", "-1.6619713713377555e-209", "0.8474337369372327", "763774.6189766944", "0.1"] {
         set(number).ok();
-        // Another write reads the fields and writes them again.
+        // A write to another field reads all field values of the ticket and stores them again. The number must keep its digits.
         desk.set("t-free", "f-int", json!(number.len())).ok();
         let answer = desk.api.get("/tickets").query("ticketId", "t-free").send();
         assert!(answer.text.contains(&format!("\"f-dec\":{number}")), "{number}: {}", answer.described());

@@ -1,5 +1,5 @@
-//! Pagination while records move: a client that reads a list page by page gets each row once, although rows change or are added between two
-//! pages.
+//! Tests of pagination while records change: a client that reads a list page by page gets each row once, although rows change or are added
+//! between two pages.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ use crate::{
 
 const SIZE: usize = 2;
 
-/// Reads a list page by page; returns the ids. `between` runs after each page but the last.
+/// Reads a list page by page, and calls `between` after each page except the last. Returns the ids of all pages.
 #[track_caller]
 fn walk_while(list: &Call, mut between: impl FnMut(&Answer)) -> Vec<String> {
     let mut page = list.clone().query("pageSize", SIZE).send();
@@ -34,7 +34,7 @@ fn tickets_that_get_messages_meanwhile_come_once() {
     let conversations: Vec<String> = rows.as_array().into_iter().flatten().map(of_ticket).collect();
     let mut moved = 0;
     let walked = walk_while(&list, |_| {
-        // Writes to the last tickets of the list, so that they move to the first page.
+        // Sends messages in the conversations of the last tickets of the list, so that these tickets move to the first page.
         moved += conversations.iter().rev().take(3).filter(|conversation| desk.text(conversation, "x").status == 200).count();
     });
     assert_eq!(walked, whole);

@@ -1,4 +1,4 @@
-//! `oneOf` and `anyOf`: added, removed and renamed variants.
+//! Tests the report for edits of `oneOf` and `anyOf`: added, removed and renamed variants.
 
 use serde_json::json;
 

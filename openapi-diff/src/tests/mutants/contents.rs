@@ -1,4 +1,4 @@
-//! Parameters, bodies, responses and headers.
+//! Tests the report for edits of parameters, bodies, responses and headers.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Operations, their names, and security.
+//! Tests the report for edits of operations, their names and their security requirements.
 
 use serde_json::json;
 
@@ -179,7 +179,7 @@ fn changes_of_security_requirements_are_classed() {
             C,
         )],
     );
-    // An operation that repeats the security requirement of the document is no change.
+    // It is no change if an operation repeats the security requirement of the document.
     let mut said = base::base();
     said["paths"]["/pets/{id}"]["get"]["security"] = json!([{ "Key": [] }]);
     assert_eq!(super::super::lines(&compared(&base::base(), &said)), Vec::<String>::new());

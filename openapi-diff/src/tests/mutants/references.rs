@@ -1,4 +1,4 @@
-//! Broken references in one of the documents, loops and anchors.
+//! Tests the report for references that one document cannot follow, for loops of references, and for anchors.
 
 use serde_json::json;
 

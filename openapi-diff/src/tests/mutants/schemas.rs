@@ -1,4 +1,4 @@
-//! Composition of schemas: `allOf`, references and choices.
+//! Tests the report for edits of composed schemas: `allOf`, references and choices (`oneOf`, `anyOf`).
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Added, removed and changed types, and the keywords that depend on them.
+//! Tests the report for added, removed and changed types, and for the keywords that apply only to some types.
 
 use serde_json::{Value, json};
 
@@ -10,12 +10,12 @@ use super::{
     schemas::answering,
 };
 
-/// Returns a document whose response is an object with some properties.
+/// Returns a document whose response is an object with the given properties.
 fn of(version: &str, properties: Value) -> Value {
     answering(version, json!({ "X": { "properties": properties } }))
 }
 
-/// The changes between two schemas, each in one line with the keywords that it covers.
+/// Returns the changes between two schemas as lines: each change with the keywords that it covers.
 fn described(version: &str, old: Value, new: Value) -> Vec<String> {
     let report = compared(&of(version, json!({ "a": old })), &of(version, json!({ "a": new })));
     super::super::properties::hold_mirrored(&report, &compared(&of(version, json!({ "a": new })), &of(version, json!({ "a": old }))));

@@ -1,4 +1,4 @@
-//! Schemas of request and response bodies.
+//! Tests the report for edits of the schemas of request and response bodies.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Features that OpenAPI 3.1 adds to 3.0: webhooks and keywords of JSON Schema.
+//! Tests the report for edits of features that OpenAPI 3.1 adds to 3.0: webhooks and keywords of JSON Schema.
 
 use serde_json::json;
 

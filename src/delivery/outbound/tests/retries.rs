@@ -11,7 +11,7 @@ impl Bench {
         self.service.retry_message(&Editor::command_line(self.fixture.store.clone()), id).await
     }
 
-    /// Returns the reason why a retry is refused.
+    /// Requests a retry of a message, and returns the reason why it is refused.
     async fn refusal(&self, id: &MessageId) -> String {
         self.retry(id).await.unwrap_err().to_string()
     }
@@ -47,7 +47,7 @@ async fn a_message_that_failed_is_sent_again_with_new_attempts() {
     assert_eq!(bench.undelivered().await, [("failed".to_owned(), Some("blocked".to_owned()), Some(1))]);
 
     *open.lock().unwrap() = true;
-    // Two people retry it at the same time.
+    // Two people retry the message at the same time.
     let (first, second) = tokio::join!(bench.retry(&id), bench.retry(&id));
     first.unwrap();
     second.unwrap();

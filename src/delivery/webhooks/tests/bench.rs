@@ -1,4 +1,4 @@
-//! Test fixture: a store with subscriptions, a fake clock, and a worker to drain.
+//! Test fixture of webhook delivery: a store with subscriptions, a fake clock, and a worker that makes all due attempts on request.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -25,7 +25,7 @@ use crate::{
 pub(super) const MINUTE: i64 = 60_000;
 pub(super) const DAY: i64 = 24 * 60 * MINUTE;
 
-/// Serialises the properties of an event that the tests check.
+/// Serialises events for the tests: only the properties that the tests check.
 struct Brief;
 
 impl Renderer for Brief {
@@ -34,7 +34,7 @@ impl Renderer for Brief {
     }
 }
 
-/// A store on a database of its own, since a worker claims the due items of all stores in a database.
+/// The test fixture: a store on a database of its own, since a worker claims the due events of all stores in a database.
 pub(super) struct Bench {
     pub(super) fixture: Fixture,
     pub(super) clock: Arc<MovableClock>,

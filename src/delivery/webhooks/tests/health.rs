@@ -1,4 +1,4 @@
-//! Tests of endpoint health: when failures disable a subscription.
+//! Tests of endpoint health: after which failures a webhook subscription is disabled.
 
 use super::{
     bench::{Bench, DAY, every},
@@ -36,7 +36,7 @@ async fn a_410_disables_the_subscription() {
     bench.pass(2 * DAY);
     let before = gone.count();
     worker.drain().await.unwrap();
-    // An endpoint that is enabled again gets only later events. A replay sends the earlier ones.
+    // A subscription that is enabled again gets only later events. A replay sends the earlier events.
     gone.now_says("200 OK");
     bench.event().await;
     bench.service.enable_webhook(&bench.editor(), &id, true).await.unwrap();
@@ -63,7 +63,7 @@ async fn five_days_without_a_success_disable() {
     bench.pass(PATIENCE_MILLIS - 1);
     worker.drain().await.unwrap();
     assert!(bench.shown(&id).await.enabled);
-    // A success restarts the period.
+    // A success restarts the five days.
     endpoint.now_says("200 OK");
     bench.event().await;
     worker.drain().await.unwrap();

@@ -1,4 +1,5 @@
-//! Tests of the retry schedule of webhooks: when an event is attempted, with which bytes, and which responses end the retries.
+//! Tests of the retry schedule of webhooks: when an attempt to deliver an event is made, which bytes it sends, and which
+//! responses end the retries.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

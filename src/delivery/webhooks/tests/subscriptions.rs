@@ -41,7 +41,7 @@ async fn both_secrets_sign_for_a_day_after_a_rotation() {
         let seen = endpoint.last();
         assert_eq!(seen.signatures(), [seen.signed_by(&second), seen.signed_by(&first)]);
     }
-    // A second rotation does not shorten the period of the first.
+    // A second rotation does not shorten the time in which the secret from before the first rotation stays valid.
     let (_, third) = bench.service.rotate_webhook(&bench.editor(), &id, FormerSecrets::Overlap).await.unwrap();
     bench.event().await;
     worker.drain().await.unwrap();
@@ -89,7 +89,7 @@ async fn a_change_of_a_subscription_applies_to_later_events() {
     let bench = Bench::new().await;
     let endpoint = TestEndpoint::says("200 OK").await;
     let mut worker = bench.worker();
-    // The event is recorded, but has no number yet.
+    // The event is recorded, but has no sequence number yet.
     bench.event().await;
     let (id, _) = bench.hook_for(&endpoint.url, &["ticket.closed"], None).await;
     bench.event().await;

@@ -1,4 +1,4 @@
-//! SSRF tests: each target goes through the whole delivery, while listeners check that no connection reaches them.
+//! SSRF tests: an event is delivered to each forbidden target, and listeners at the targets check that no connection arrives.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -23,7 +23,7 @@ use crate::{
     service::{Error, webhooks::WebhookSettings},
 };
 
-/// Part of the error text of every refusal.
+/// A part of the error text with which every forbidden target is refused.
 const REASON: &str = "a public";
 
 /// URLs, still without a port, whose hosts lead to this machine: every notation of such a host that a URL permits.
@@ -66,7 +66,7 @@ const WITH_A_NAME: [&str; 5] = [
     "http://example.com:pass@[::1]",
 ];
 
-/// DNS names and their addresses.
+/// DNS names and the addresses to which the test resolves them, all of them forbidden.
 const NAMES: [(&str, &[&str]); 18] = [
     ("self.example", &["127.0.0.1"]),
     ("six.example", &["::1"]),
@@ -95,7 +95,7 @@ struct LoopbackListeners {
     callers: Arc<Mutex<Vec<SocketAddr>>>,
 }
 
-/// Listeners at 127.0.0.1 and ::1 with the same port.
+/// Opens listeners at 127.0.0.1 and at ::1, both on the same port.
 async fn both() -> (TcpListener, TcpListener) {
     loop {
         let four = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -135,8 +135,8 @@ impl LoopbackListeners {
         true
     }
 
-    /// Returns the number of calls. Calls are accepted in order: once the probe of this function has arrived, all earlier calls are
-    /// counted.
+    /// Returns the number of connections that reached the listeners. Connections are accepted in order: once the probe connection of this
+    /// function has arrived, all earlier connections are counted.
     async fn calls(&self) -> usize {
         for address in &self.addresses {
             // An earlier caller may have had the same port.
@@ -150,8 +150,8 @@ impl LoopbackListeners {
     }
 }
 
-/// A scripted resolver: each look-up of a name returns its next answer, and the last answer is repeated. Other names go to the
-/// system resolver.
+/// A scripted DNS resolver: each look-up of a name returns the next of its scripted answers, and the last answer is repeated. Names without
+/// scripted answers go to the system resolver.
 #[derive(Default)]
 struct Names(Mutex<HashMap<String, VecDeque<Vec<SocketAddr>>>>);
 

@@ -39,8 +39,8 @@ const PATIENT: Duration = Duration::from_secs(2);
 /// The pause that the busy endpoint asks for, in milliseconds.
 const ASKED: i64 = 90_000;
 
-/// (period, offset): of each `period` events, the event at `offset` hangs or drips. Each such attempt occupies a slot for
-/// the whole time-out.
+/// (period, offset): of each `period` events, the endpoints `Hangs` and `Drips` are slow with the event at `offset`. A slow attempt
+/// occupies a slot of the worker for the whole time-out.
 const SLOW: (usize, usize) = (50, 7);
 
 /// When the clock moves, it moves past the next due time by the elapsed time divided by this number. Attempts that are due at almost
@@ -142,7 +142,7 @@ impl Subscriber {
         Self { manner, id, told, recovered }
     }
 
-    /// Returns the number of attempts that the endpoint saw.
+    /// Returns the number of attempts that reached the endpoint.
     fn attempts(&self) -> usize {
         self.told.lock().unwrap().values().map(|told| told.attempts.len()).sum()
     }
@@ -184,7 +184,7 @@ impl Subscriber {
                 assert_eq!(one.reason.is_some(), reason.is_some(), "{context}");
                 assert!(one.reason.as_deref().unwrap_or_default().contains(reason.unwrap_or_default()), "{context}");
                 let before = n.checked_sub(1).map(|n| &logged[n]);
-                // A replay restarts the count.
+                // A replay restarts the count of attempts.
                 let attempt = before.filter(|before| before.next_at.is_some()).map_or(1, |before| before.attempt + 1);
                 assert_eq!(one.attempt, attempt, "{context}");
                 if let Some(due) = before.and_then(|before| before.next_at) {
@@ -203,7 +203,7 @@ impl Subscriber {
         outcomes
     }
 
-    /// Returns the expected number of attempts by outcome, before any replay.
+    /// Returns the number of attempts by outcome that this endpoint must cause before any replay.
     fn expected(&self, events: usize) -> BTreeMap<(String, Option<i64>), usize> {
         let slow = (0..events).filter(|place| place % SLOW.0 == SLOW.1).count();
         let counts = match self.manner {
@@ -239,7 +239,7 @@ async fn finish(bench: &Bench, worker: &mut Worker<WebhookQueue>) {
 async fn endpoints_that_recover_get_all_events_and_broken_ones_are_disabled() {
     let events = setting("COUNTERPART_DELIVERY_EVENTS").map_or(EVENTS, |text| text.parse().expect("the number of events is a number"));
     let mut bench = Bench::new().await;
-    // Several connections, as in a server.
+    // Several database connections, as in a server.
     bench.service = service(Db::open(&bench.fixture.url, 8, None).await.unwrap(), bench.clock.clone());
     let elsewhere = TestEndpoint::says("200 OK").await;
     let mut subscribers = Vec::new();
@@ -270,7 +270,7 @@ async fn endpoints_that_recover_get_all_events_and_broken_ones_are_disabled() {
         assert_eq!(bench.shown(&one.id).await.enabled, one.manner != EndpointBehaviour::Gone, "{:?}", one.manner);
     }
 
-    // The missing events are exactly those that were given up.
+    // The events without a successful delivery are exactly those whose delivery was given up.
     let late = of(EndpointBehaviour::RecoversTooLate);
     late.recovered.store(true, Ordering::SeqCst);
     let (began, before) = (Instant::now(), all(&subscribers));

@@ -18,12 +18,12 @@ one("#zone").textContent = t("zone", { zone });
 // The secret of a link that has not opened a session yet.
 let link;
 
-// The server's message names a command, which most users who open a link cannot run. So it is replaced.
+// Replaces the server's error message about a refused link: it names a command, which most users who open a link cannot run.
 function linkRefused(refused) {
   throw refused.status === 401 ? new Refused(401, t("gate-link-refused")) : refused;
 }
 
-// If a link is used up or expired, a session that is still open continues.
+// Called after a link was refused. If the link is used up or expired and a session is still open, that session continues.
 async function without(refused) {
   const open = refused.status === 401 && (await get("/session").catch(() => undefined));
   if (!open) throw refused;

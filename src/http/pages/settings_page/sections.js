@@ -11,7 +11,7 @@ const HURRIED_MILLIS = 500;
 const views = {};
 export const acts = { reload: () => load(here()), older: () => load(here(), false, true) };
 
-// How many of the next refreshes follow after the shorter pause: the user has just caused a change that takes a moment.
+// How many of the next refreshes follow after the shorter pause (`HURRIED_MILLIS`). Set after the user caused a change that takes a moment.
 let hurried = 0;
 let refreshing;
 
@@ -20,7 +20,7 @@ let refreshing;
 //   head, body: markup next to the heading, and markup below it with a `.list` of records; outside: templates and dialogs
 //   empty: the message if there are no records, by default `NAME-empty`
 //   id, label: the properties that identify a record, and that name it to a screen reader
-//   fetch: fetches the records; more: fetches those before a position; fill: shows a record in a row
+//   fetch: fetches the records; more: fetches the records before a position; fill: shows a record in a row
 //   acts: the functions of its buttons, by the name in `data-act`
 //   turn: called with the rest of the address when the tab is shown; refresh: the pause between refreshes in milliseconds, if there are any
 // A tab whose records belong to another record, such as a webhook, keeps the id of that record in `shownOf`.
@@ -39,7 +39,7 @@ export function add(view) {
   return views[name];
 }
 
-// Returns a table for the body of a tab, whose columns are named by the names of their messages.
+// Returns the markup of a table for the body of a tab. `columns`: the names of the messages that are the column headings.
 export const table = (name, row, columns) => `<table role="table" aria-labelledby="${name}-title">
   <thead role="rowgroup"><tr role="row">${columns.map((column) => `<th role="columnheader" scope="col">${column === "actions" ? `<span class="unseen">${t(column)}</span>` : t(column)}</th>`).join("")}</tr></thead>
   <tbody role="rowgroup" class="list" data-row="${row}"></tbody>
@@ -50,7 +50,7 @@ export const here = () => {
   return Object.hasOwn(views, name) ? name : Object.keys(views)[0];
 };
 
-// Removes the records that are shown, which may belong to another store.
+// Removes the shown records of all tabs. They may belong to another store than the next session.
 export function forget() {
   clearTimeout(refreshing);
   for (const view of Object.values(views)) Object.assign(view, { records: [], of: undefined });

@@ -6,7 +6,7 @@ const { FluentBundle, FluentResource } = globalThis.FluentBundle;
 export const LANGUAGES = { en: "English", th: "ไทย" };
 const CHOICE = "counterpart-language";
 
-// The browser may forbid access to the storage.
+// Returns the language that the user chose, from the browser's storage. The browser may forbid access to the storage.
 function chosen() {
   try {
     return localStorage.getItem(CHOICE);

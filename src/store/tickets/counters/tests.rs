@@ -164,7 +164,7 @@ async fn what_is_there_already_is_counted() {
         fixture.execute("UPDATE totals SET value = value + 7").await.unwrap();
         fixture.migrate_again("m0011_recounted").await;
         agree(&fixture).await;
-        // The migration runs while another transaction adds the parts up.
+        // The migration runs while another transaction adds up the partial totals.
         let folding = fixture.db.begin().await.unwrap();
         folding.script(&fold_sql(0)).await.unwrap();
         let waits = "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";

@@ -85,13 +85,13 @@ const acts = {
     let draft = view.records.find((draft) => draft.id === id);
     const messages = await get("/drafts/messages", { draftId: id });
     const dialog = one("#draft-dialog");
-    // The user has opened another draft in the meantime.
+    // While the messages were fetched, the user has opened another draft.
     if (review !== reviews || dialog.open) return;
     showMessages(messages);
     showContent(draft);
     one("#draft-recipient").textContent = t("draft-recipient", { contact: recipientOf(draft), account: accountText(draft.accountId) });
     showNotice("");
-    // The contact's newest message, after the user was shown that the contact wrote after the draft was made.
+    // The id of the contact's newest message. It is set once the user was shown that the contact wrote after the draft was made.
     let confirmed;
     const ended = openDialog(dialog, async (data) => {
       if (data.get("act") === "discard") return { discard: true };
@@ -108,7 +108,8 @@ const acts = {
       try {
         return await post("/drafts/release", { draftId: id, ...(confirmed && { confirmedMessageId: confirmed }) });
       } catch (refused) {
-        // The message that arrived last. It need not be the one with the latest time, since times are those of the channel.
+        // The error names the message that arrived last. It need not be the message with the latest time, since times are those of the
+        // channel.
         const [, newest] = /wrote message `([^`]+)`.*`confirmedMessageId`/.exec(refused.message) ?? [];
         if (!newest) throw refused;
         showMessages(await get("/drafts/messages", { draftId: id }));

@@ -1,4 +1,4 @@
-// The tab of API keys.
+// The tab of API keys: a list of the keys, with buttons to create, edit, rotate, suspend and delete them.
 
 import { add, changed, confirmAndPerform, table } from "../sections.js";
 import { openDialog, showSecret } from "../dialogs.js";

@@ -1,4 +1,4 @@
-// The tab of the seats of the store.
+// The tab of the seats of the store: a list of teammates and invitations, with a button to remove each.
 
 import { add, changed, table } from "../sections.js";
 import { confirmDialog } from "../dialogs.js";

@@ -17,7 +17,7 @@ const ROW = `<template id="undelivered-row"><tr role="row">
   <td role="cell" class="actions"><button type="button" class="quiet" data-act="retry-message"></button></td>
 </tr></template>`;
 
-// The server's reason of a failure for which the channel gave no reason.
+// The text for each failure reason that the server gives itself and not the channel.
 const REASONS = { no_connector: t("undelivered-no-bridge") };
 
 const textOf = (message) => message.text ?? t("undelivered-no-text");
@@ -40,7 +40,7 @@ function fillMessage(message, slots, text, button) {
 async function fetchMessages() {
   const found = await Promise.all(["failed", "pending"].map((state) => get("/messages/undelivered", { state, limit: LIMIT })));
   one("#undelivered-more").hidden = found.every((messages) => messages.length < LIMIT);
-  // A message that was retried between the two requests is in both responses.
+  // A message that was retried between the two requests, for failed and for pending messages, may be in both responses.
   return [...new Map(found.flat().map((message) => [message.messageId, message])).values()];
 }
 

@@ -1,4 +1,4 @@
-// The tab of webhooks.
+// The tab of webhooks: a list of the webhooks, with buttons to create, edit, test, disable, rotate and delete them.
 
 import { add, changed, confirmAndPerform, hurry } from "../sections.js";
 import { openDialog, showSecret } from "../dialogs.js";

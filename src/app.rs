@@ -65,7 +65,7 @@ use crate::{
 
 pub use database::{ServedDatabase, open, open_migrated, open_served, report_secrets};
 
-/// One process.
+/// The assembled parts of one server process.
 #[derive(Clone)]
 pub struct App {
     state: Arc<SharedState>,
@@ -100,10 +100,10 @@ pub struct ClientSettings {
     /// Absent: any number of requests.
     pub rate: Option<RateLimit>,
     pub bounds: StoreLimits,
-    /// Absent: the address of each request.
+    /// The base URL for clients. Absent: clients are given the address to which they sent their request.
     pub public_url: Option<String>,
     pub cors: Cors,
-    /// Connections to PostgreSQL for reads.
+    /// The maximum number of connections to PostgreSQL for reads.
     pub connections: usize,
     /// Absent: the server sends no e-mail.
     pub mailer: Option<Mailer>,
@@ -154,7 +154,8 @@ impl App {
         let supervisor = Supervisor::new(metrics.clone());
         let readiness = Readiness::new(service.clone(), supervisor.clone());
         // The share limits the concurrent statements of one store. On SQLite each read occupies a thread, so a store may use all threads
-        // but one. On PostgreSQL half of the connections are for pages, and a store may use half of these connections.
+        // but one. On PostgreSQL half of the connections serve statements that may take long, such as pages of lists, and a store may use
+        // half of these connections.
         let share = if service.db().is_one_writer() { Handle::current().metrics().num_workers() - 1 } else { callers.connections / 4 };
         let turns = FairScheduler::new(share);
         let (sign_in_requests, mails) = callers.mailer.map_or((None, None), |mailer| {
@@ -273,7 +274,7 @@ impl App {
         get(metrics_page).data(self.state.clone()).data(self.searches.clone())
     }
 
-    /// Runs only the search service, until the sender of `stop` is dropped.
+    /// Starts the search service alone, in a background task that runs until the sender of `stop` is dropped.
     pub fn follow_changes(&self, stop: &watch::Receiver<()>) -> JoinHandle<()> {
         let (searches, stopped) = (self.searches.clone(), stop.clone());
         self.supervisor.run("search index", LONG_SILENCE, stop.clone(), move |reporter| {
@@ -414,8 +415,8 @@ const MAINTENANCE_RETRY_INTERVAL: Duration = Duration::from_secs(5);
 /// Former sort positions of rows are pruned once in this many intervals, since that takes three statements a store.
 const PRUNING_PERIOD: u64 = 60;
 
-/// Runs the maintenance jobs periodically, and once more at the end: writes the last uses of API keys, folds partial totals, deletes the
-/// expired signatures of bridges, and prunes the oldest entries of the change log and of the feeds of changes. Less often it prunes the
+/// Runs the maintenance jobs periodically, and once more at the end: writes the last uses of API keys, adds up the parts of totals, deletes
+/// the expired signatures of bridges, and prunes the oldest entries of the change log and of the feeds of changes. Less often it prunes the
 /// oldest former sort positions of rows.
 async fn run_maintenance_jobs(service: Service, stopped: impl Future<Output = ()>, reporter: TaskReporter) {
     let mut stopped = std::pin::pin!(stopped);

@@ -24,21 +24,21 @@ pub fn switch() -> impl TypedValueParser<Value = bool> {
     })
 }
 
-/// Whether an environment variable turns its switch on.
+/// Returns whether an environment variable turns its switch (boolean option) on.
 #[expect(clippy::disallowed_methods, reason = "this file reads the environment")]
 pub fn is_switched_on(variable: &str) -> bool {
     let value = std::env::var(variable).unwrap_or_default();
     switch().parse_ref(&clap::Command::new(""), None, value.as_ref()).unwrap_or(false)
 }
 
-/// The API key of a client command. Only the environment can name it, since other users of the machine see arguments.
+/// Returns the API key of a client command, from the environment. No option can contain it, since other users of the machine see arguments.
 #[expect(clippy::disallowed_methods, reason = "this file reads the environment")]
 pub fn api_key() -> Option<String> {
     std::env::var("COUNTERPART_API_KEY").ok().map(|key| key.trim().to_owned()).filter(|key| !key.is_empty())
 }
 
-/// The settings token of a command that uses a running server. Only the environment can name it, since other users of the machine see
-/// arguments.
+/// Returns the settings token of a command that uses a running server, from the environment. No option can contain it, since other users of
+/// the machine see arguments.
 #[expect(clippy::disallowed_methods, reason = "this file reads the environment")]
 pub fn settings_token() -> Option<String> {
     std::env::var("COUNTERPART_TOKEN").ok().map(|token| token.trim().to_owned()).filter(|token| !token.is_empty())
@@ -124,7 +124,7 @@ impl Config {
         if self.allow_private_targets { Targets::Any } else { Targets::Public }
     }
 
-    /// The folder of the search index: the option, or its default.
+    /// Returns the folder of the search index: the option, or its default.
     pub fn index_folder(&self) -> PathBuf {
         match (&self.index_dir, self.sqlite_file()) {
             (Some(folder), _) => folder.clone(),
@@ -133,13 +133,14 @@ impl Config {
         }
     }
 
-    /// The key file that the program creates and manages itself: on SQLite, if no option names keys.
+    /// Returns the path of the key file that the program creates and manages itself. Only SQLite without an option that names keys has such
+    /// a file.
     pub fn own_key_file(&self) -> Option<PathBuf> {
         let named = self.secret_key_file.is_some() || self.secret_key.is_some();
         self.sqlite_file().filter(|_| !named).map(|file| PathBuf::from(format!("{file}.key")))
     }
 
-    /// The paths of all files and folders that contain records or secrets. They need not exist.
+    /// Returns the paths of all files and folders that contain records or secrets. They need not exist.
     pub fn private_files(&self) -> Vec<PathBuf> {
         let database =
             self.sqlite_file().into_iter().flat_map(|file| ["", "-wal", "-shm"].map(|suffix| PathBuf::from(format!("{file}{suffix}"))));
@@ -147,12 +148,12 @@ impl Config {
         database.chain(keys).chain([self.index_folder()]).collect()
     }
 
-    /// The path of the SQLite file, percent-decoded like the driver does.
+    /// Returns the path of the SQLite file, percent-decoded like the driver does.
     pub fn sqlite_path(&self) -> Option<PathBuf> {
         self.sqlite_file().map(|file| PathBuf::from(&*percent_decode_str(file).decode_utf8_lossy()))
     }
 
-    /// The path of the SQLite file as the URL spells it; `None` for another database.
+    /// Returns the path of the SQLite file as the URL spells it; `None` for another database.
     pub fn sqlite_file(&self) -> Option<&str> {
         let file = self.database_url.strip_prefix("sqlite:")?;
         let file = file.strip_prefix("//").unwrap_or(file);

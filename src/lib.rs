@@ -14,8 +14,9 @@
 //! - [`store`] is the database layer, for SQLite and PostgreSQL: the only module that knows SQL.
 //! - [`domain`] defines the kinds of records and their rules, and imports none of the other modules.
 //!
-//! Comments cite a section of the contract, the specification that integrators have, as "section 4.3". They cite a decision of ours on
-//! which the contract is silent as "decisions, section 6"; `features.md`, "Our decisions", lists the results of these decisions.
+//! Comments cite a section of the contract, the specification that integrators have, as "section 4.3". They cite a decision of ours, about
+//! a point on which the contract is silent, as "decisions, section 6"; `features.md`, "Our decisions", lists the results of these
+//! decisions.
 
 #![warn(clippy::unwrap_used, clippy::expect_used)]
 // These macros panic if the stream cannot be written; `cli::print` and `cli::note` do not.

@@ -1,4 +1,4 @@
-//! Readiness: whether this process can do its work. `/readyz` returns it.
+//! The readiness check behind `/readyz`: whether this process can do its work.
 //!
 //! The process is ready if three conditions hold: A check within the last second found every table and column in the database and wrote to
 //! it. Since this check, no request has failed because of the disk or a missing write permission. No background task is failing.
@@ -58,7 +58,7 @@ impl Readiness {
         reasons
     }
 
-    /// Problems that do not make the process unready yet.
+    /// Returns problems that do not make the process unready yet.
     pub fn warnings(&self) -> Vec<&'static str> {
         let refused = self.service.db().refused_log_copies() > 0;
         refused
@@ -88,8 +88,9 @@ impl Readiness {
             Ok(Ok(Err(error))) => (Some(reason(&error)), error.to_string()),
             Ok(Err(panicked)) => (Some("the check of the database panicked or was cancelled"), panicked.to_string()),
             Err(_) => {
-                // On SQLite another process, such as an import, may be writing. A request that writes would wait just as long as the check,
-                // so the former result is kept until the check ends or `WRITE_WAIT` has passed.
+                // The check has not ended within `PROBE`. On SQLite another process, such as an import, may be writing. A request that
+                // writes would wait just as long as the check, so the former result is kept until the check ends or `WRITE_WAIT` has
+                // passed.
                 let waits = self.service.db().is_one_writer() && since.elapsed() < WRITE_WAIT;
                 looked.under_way = Some((since, look));
                 (if waits { before } else { Some("the database does not answer") }, format!("no answer for {:?}", since.elapsed()))

@@ -18,14 +18,14 @@ use tokio::{sync::watch, task::JoinHandle, time::Instant};
 
 use crate::telemetry::metrics::Metrics;
 
-/// The pause before the first restart; it doubles with each death in a row.
+/// The pause before the first restart. It doubles each time that the task ends in a row.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
-/// From this many deaths in a row on, a task is reported as failing.
+/// A task that ended this many times in a row is reported as failing.
 const DEATHS_UNTIL_FAILING: u32 = 3;
 
-/// Once a task has run for this long without a hang, its earlier deaths no longer count.
+/// Once a task has run for this long without a hang, its earlier ends no longer count.
 const STABLE_RUN: Duration = Duration::from_secs(5);
 
 /// The interval at which the supervisor checks whether a task has reported.
@@ -35,7 +35,7 @@ const STEP: Duration = Duration::from_secs(1);
 const FAILING: Duration = Duration::from_secs(60);
 const FAILURES: u32 = 3;
 
-/// Supervises the tasks of one process. Clones share them.
+/// Supervises the tasks of one process. Clones share the tasks.
 #[derive(Clone)]
 pub struct Supervisor {
     tasks: Arc<Mutex<Vec<Arc<Task>>>>,
@@ -50,7 +50,7 @@ struct Task {
 }
 
 struct State {
-    /// `None` between an end and the next start.
+    /// When the current run of the task started. `None` between the end of a run and the next start.
     running_since: Option<Instant>,
     reported_at: Instant,
     deaths_in_a_row: u32,

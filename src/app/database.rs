@@ -62,8 +62,8 @@ async fn clocks_of(db: &Db) -> store::Result<ClocksAndIds> {
     Ok(ahead.map_or_else(ClocksAndIds::real, |ahead| ClocksAndIds::real().in_sandbox(ahead)))
 }
 
-/// Prepares an open database: deletes former sort positions of rows that another database server noted, sets the keys that encrypt stored
-/// secrets, and encrypts secrets that are stored in plain text.
+/// Prepares an open database. Deletes the former sort positions of rows if another database server recorded them, as in a database that was
+/// restored from a dump. Sets the keys that encrypt stored secrets, and encrypts secrets that are stored in plain text.
 async fn prepared(config: &Config, db: Db) -> store::Result<Db> {
     db.discard_foreign_positions().await?;
     let db = db.with_secret_keys(secret_keys(config)?);

@@ -25,7 +25,7 @@ const NOW: i64 = 1_780_300_800;
 const PATH: &str = "/settings/v1/messages";
 const HOUR: i64 = 60 * 60 * 1000;
 
-/// A server in this process, with two stores: both have accounts `a1` and `a2` with a bridge, and `a3` without.
+/// A server in this process with two stores. Each store has the channel accounts `a1`, `a2` and `a3`. No test sets a bridge for `a3`.
 struct Bench {
     fixture: Fixture,
     endpoint: Arc<poem::endpoint::BoxEndpoint<'static, Response>>,
@@ -94,12 +94,12 @@ impl Bench {
         send(&self.endpoint, signed, &[]).await
     }
 
-    /// Returns the number of events of the other store.
+    /// Returns the number of events of the second store, `other`.
     async fn others(&self) -> usize {
         self.service.events_after(&self.other, 0, 500).await.unwrap().len()
     }
 
-    /// Returns the number of rows of each table that a message would change.
+    /// Returns the number of rows of each table to which an accepted message adds a row.
     async fn rows(&self) -> [i64; 4] {
         let mut rows = [0; 4];
         for (table, rows) in ["messages", "conversations", "events", "accepted_signatures"].iter().zip(&mut rows) {
@@ -153,7 +153,7 @@ async fn a_bridge_brings_messages_in_with_its_own_secret() {
         assert_eq!(bench.send(&sign(secret, "leaked", NOW + n, bench.message("a1", n as usize).to_string())).await.0, status);
     }
     let second = third;
-    // The tolerance is five minutes by the server's clock.
+    // The timestamp of a signature may differ from the server's clock by at most five minutes.
     for (n, off, status) in [(20, 300, 200), (21, -300, 200), (22, 301, 401), (23, -301, 401)] {
         let signed = sign(&second, "time", NOW + off, bench.message("a1", n).to_string());
         let (found, answer) = bench.send(&signed).await;

@@ -161,7 +161,7 @@ impl Diff {
         problems.iter().for_each(|problem| complain(&problem.to_string()));
         if let Some(file) = &self.notes {
             let notes: Notes = json(file, "notes", NOTES)?;
-            // Gaps in the notes do not change the exit code.
+            // Mismatches between notes and changes are only warnings: they do not change the exit code.
             report.annotate(&notes).to_string().lines().for_each(|gap| note(&format!("warning: {gap}")));
         }
         let mildest = self.fail_on.class();

@@ -86,7 +86,7 @@ impl CopyArgs {
     }
 }
 
-/// Why a step failed: temporarily, with the minimum pause that the server asked for, or permanently.
+/// Why a step of the copy failed: temporarily, with the minimum pause that the server asked for, or permanently.
 enum StepError {
     Passing(String, Option<Duration>),
     Lasting(String),

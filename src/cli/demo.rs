@@ -89,7 +89,7 @@ async fn fill(db: &Db, clocks_and_ids: &ClocksAndIds) -> Result<(Secret, Secret)
         import::run(db, clocks_and_ids, &store, spool, Options::default()).await?;
     }
     let (service, editor) = (service(db.clone(), clocks_and_ids.clone()), Editor::command_line(store.clone()));
-    // Does not delete a key that a user created under the same name: it usually has an owner or fewer scopes.
+    // A key that a user created under the same name is kept: it usually has an owner or fewer scopes.
     let is_former =
         |key: &&ApiKey| key.name == KEY_NAME && key.owner.is_none() && Scope::ALL.iter().all(|scope| key.scopes.contains(*scope));
     for key in service.keys(&store).await?.iter().filter(is_former) {

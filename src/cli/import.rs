@@ -33,7 +33,7 @@ pub struct ImportArgs {
 }
 
 impl ImportArgs {
-    /// Whether the command only prints the schema or the example, and imports nothing.
+    /// Returns whether the command only prints the schema or the example, and imports nothing.
     pub fn only_prints(&self) -> bool {
         self.schema || self.example
     }

@@ -25,7 +25,7 @@ fn survive_file_size_limits() -> io::Result<()> {
     signal(SignalKind::from_raw(Signal::XFSZ.as_raw())).map(drop)
 }
 
-/// Whether the command may create a missing database, or needs none.
+/// Returns whether the command may create a missing database, or needs no database.
 fn may_create_database(command: &Command) -> bool {
     match command {
         Command::Serve(_) | Command::Demo(_) | Command::Openapi(_) | Command::Contract(_) | Command::Restore(_) => true,

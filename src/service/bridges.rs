@@ -1,5 +1,5 @@
 //! Bridges: the setting of the HTTP endpoint that delivers the messages of a channel account, and the verification of requests that a
-//! bridge signed. `outbound` passes claimed messages to `delivery` with their bridge.
+//! bridge signed. `outbound` passes each due message to `delivery`, together with the bridge of its account.
 
 use serde_json::{Value, json};
 use url::{Host, Url};
@@ -84,7 +84,7 @@ impl Service {
         let secrets = if named { self.db().bridge_secrets(store, account, self.clocks_and_ids().now()).await? } else { Ok(vec![]) };
         let secrets = secrets.map_err(|reason| {
             tracing::error!(%store, %account, reason, "the signature of a bridge cannot be verified");
-            // The message is not at fault: with this error, its bridge sends it again.
+            // The server cannot decrypt the secrets, so the message may be valid: with this error, its bridge sends the message again.
             Error::Unavailable { reason: "signatures cannot be verified at present; try again later".to_owned(), retry_after: 60 }
         })?;
         if secrets.is_empty() {

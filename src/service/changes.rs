@@ -27,7 +27,7 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
 pub struct SnapshotPage {
     /// Records of one kind, by id.
     pub records: Vec<Record>,
-    /// The feed's sequence number before the page was read.
+    /// The last sequence number of the feed before the page was read.
     pub start: i64,
 }
 
@@ -71,7 +71,8 @@ impl Service {
                     return Ok(feed);
                 }
                 Some(_) => {
-                    // The process that activated the feed may have ended before it noted the activation.
+                    // The feed is not ready. The process that activated it may have ended before it stored which transactions must end
+                    // first.
                     db.note_feed_activation(store).await?;
                     tokio::time::sleep(BETWEEN_LOOKS).await;
                 }

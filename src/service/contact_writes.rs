@@ -31,7 +31,7 @@ impl Service {
     pub async fn create_contact(&self, by: &WriteContext<'_, Contact>, new: Person) -> Result<WriteOutcome<Contact>> {
         let change = begin!(self, by);
         let contact = self.new_contact(&change, new);
-        // A unique index decides, so concurrent requests cannot both succeed.
+        // A unique index refuses a second contact with the same e-mail address or phone number, so concurrent requests cannot both succeed.
         match change.insert_contact(&contact).await {
             Err(store::Error::Unique(index)) => {
                 let field = if index.contains("phone") { "phone" } else { "email" };

@@ -1,4 +1,4 @@
-//! Reading contacts.
+//! Use-cases that read a contact, or list contacts: by filters from the database, or by a search text from the search index.
 
 use super::{Error, Result, Service};
 use crate::domain::{

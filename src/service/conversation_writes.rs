@@ -99,7 +99,7 @@ impl Service {
         let comment = Comment {
             id: CommentId::from(self.clocks_and_ids().ids.fresh()),
             conversation_id: id,
-            // A comment's account is its conversation's; it has no column of its own.
+            // The table of comments has no column for the account: it is the account of the conversation.
             account_id: String::new().into(),
             text,
             created_by: author,

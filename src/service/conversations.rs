@@ -1,4 +1,4 @@
-//! Reading conversations.
+//! Use-cases that read conversations, and that look up the account and the contact name of given conversations.
 
 use std::collections::{HashMap, HashSet};
 

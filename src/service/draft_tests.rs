@@ -26,7 +26,7 @@ use crate::{
 const START: i64 = 1_800_000_000_000;
 const DAY: i64 = 24 * 60 * 60 * 1000;
 
-/// A store with a conversation on LINE (`c0`) and one on WhatsApp.
+/// A store with a LINE account that has a conversation (`c0`), a WhatsApp account (`w1`) with a template, and a Gmail account (`m1`).
 struct Bench {
     fixture: Arc<Fixture>,
     clock: Arc<MovableClock>,
@@ -204,7 +204,7 @@ async fn what_the_send_refuses_is_refused_when_a_draft_is_made() {
     bench.make(of_template("w1", "+66899999999")).await;
     bench.make(Send::TemplateReply { conversation_id: chat, filling: filling("tpl", vec![]) }).await;
     let after = counts().await;
-    // The table `changes` is not compared: PostgreSQL also logs a position in it for writes that no derived data depends on.
+    // The change log (table `changes`) is not compared: PostgreSQL adds a row to it even for writes that no derived data depends on.
     assert_eq!(before[..5], after[..5]);
 }
 

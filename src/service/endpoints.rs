@@ -1,5 +1,5 @@
-//! Validation of HTTP endpoints of webhooks and bridges, and their signing secrets. Called by `webhooks` and `bridges`. The
-//! addresses of a DNS name are checked at connection time.
+//! Validation of the URLs of HTTP endpoints of webhooks and bridges, and generation of their signing secrets. Called by `webhooks` and
+//! `bridges`. The addresses to which a DNS name resolves are checked at connection time.
 
 use url::{Host, Url};
 

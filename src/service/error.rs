@@ -6,7 +6,8 @@ pub type Result<T> = std::result::Result<T, Error>;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Input that does not fit a definition or a state. `field` is a path in the request: `body.labels[0]`, `pageSize`.
+    /// Invalid input: it violates a definition, or does not fit the state of a record. `field` is a path in the request: `body.labels[0]`,
+    /// `pageSize`.
     #[error("`{field}` {reason}")]
     Invalid { field: String, reason: String },
     /// A record that is not in the store. `field` is the request property with its id.

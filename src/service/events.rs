@@ -1,13 +1,13 @@
-//! Reading recorded events.
+//! Use-cases that read the recorded events of a store in the order of their sequence numbers.
 
 use super::{Error, Result, Service};
 use crate::{domain::events::numbered, domain::ids::StoreId, store};
 
-/// A recorded event with its number.
+/// A recorded event with its sequence number.
 #[derive(Debug)]
 pub struct RecordedEvent {
     pub sequence: i64,
-    /// A JSON object.
+    /// The event as a JSON object.
     pub text: String,
 }
 
@@ -21,7 +21,7 @@ pub struct EventPage {
 
 impl Service {
     /// Returns at most `limit` events of these kinds after a sequence number, in order. If `kinds` is empty, returns events of all kinds.
-    /// Events without a number get a number first, as in [`Self::events_after`].
+    /// Events that have no sequence number yet get one first, as in [`Self::events_after`].
     pub async fn events_of_kinds(&self, store: &StoreId, after: i64, kinds: &[&str], limit: i64) -> Result<EventPage> {
         if kinds.is_empty() {
             let events = self.events_after(store, after, limit).await?;
@@ -36,8 +36,8 @@ impl Service {
         Ok(EventPage { events: with_sequence_numbers(store, events)?, reached })
     }
 
-    /// Returns at most `limit` events after a sequence number, in order. Empty at the end. Events without a number get a number first. If
-    /// another process holds the write lock for too long, only numbered events are returned.
+    /// Returns at most `limit` events after a sequence number, in order. Empty at the end. Events that have no sequence number yet get one
+    /// first. If another process holds the write lock for too long, only numbered events are returned.
     pub async fn events_after(&self, store: &StoreId, sequence: i64, limit: i64) -> Result<Vec<RecordedEvent>> {
         let db = self.db();
         let mut events = db.events_after(store, sequence, limit).await?;

@@ -1,6 +1,6 @@
-//! Export of a store as NDJSON, in the format of an import: parents first, then by id (decisions, section 9). Called by
-//! `cli`. Guarantees: a consistent snapshot, a bounded number of records in memory, and byte-identical output for equal
-//! records.
+//! Export of a store as NDJSON, in the format of an import: records that others refer to come first, and the records of a kind are in the
+//! order of their ids (decisions, section 9). Called by `cli`. Guarantees: a consistent snapshot, a bounded number of records in memory,
+//! and byte-identical output for equal records.
 
 use std::io::{self, Write};
 
@@ -30,7 +30,7 @@ pub enum ExportError {
 struct ExportLine<'a> {
     kind: &'static str,
     record: &'a Record,
-    /// Lets the import accept a record that is older than a rule and breaks it.
+    /// Marks a record that is older than a validation rule and breaks it, so that an import accepts the record.
     #[serde(rename = "asStored", skip_serializing_if = "std::ops::Not::not")]
     as_stored: bool,
 }

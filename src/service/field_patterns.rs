@@ -20,7 +20,7 @@ use crate::{
 /// Texts up to this many bytes are matched on the async thread: even the largest pattern takes only milliseconds for them.
 const SHORT: usize = 1024;
 
-/// Longer texts are matched one at a time, so that other processors stay free for requests.
+/// Limits the matching of longer texts to one at a time, so that other processors stay free for requests.
 static LONG: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(1));
 
 type PatternResult = std::result::Result<Option<Value>, ValueError>;

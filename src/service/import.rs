@@ -1,14 +1,15 @@
 //! NDJSON import of a store, all or nothing (decisions, section 9). Called by `cli` and the demo.
 //!
-//! All lines are validated before the transaction begins, which on SQLite keeps every other writer out: definitions first, since values
-//! are validated against them, then everything else, so the order of lines does not matter. Up to [`MAX_FAULTS`] faults are reported.
-//! Then a separate thread reads the input again while the database writes, with a bounded queue of batches between them. The ids of
-//! replaced records are collected in one pass before that, or in two if the database locks the affected rows beforehand. Memory use is
-//! bounded: the queue, a hash of each id, the definitions, and the accounts of recent conversations.
-//! - `spool`: the lines.
+//! All lines are validated before the transaction begins, since on SQLite the transaction keeps every other writer out. The field
+//! definitions are validated first, and then all other records, whose values must fit the definitions. So the order of lines does not
+//! matter. Up to [`MAX_FAULTS`] faults are reported. Then, within the transaction, a separate thread reads the input again while the
+//! database writes, with a bounded queue of batches between them. Before the batches, one pass collects the ids of the records that the
+//! import replaces. If the database locks the affected rows beforehand, a further pass collects these rows. Memory use is bounded: the
+//! queue, a hash of each id, the definitions, and the accounts of recent conversations.
+//! - `spool`: the input, whose lines can be read several times.
 //! - `fault`: why an input is refused.
-//! - `parse`: a line as a record.
-//! - `channel`: senders and payloads.
+//! - `parse`: the parser of a line.
+//! - `channel`: validation of the senders and payloads of messages.
 //! - `check`: validation of a record's values.
 //! - `definitions`: field definitions, and the validation of field values.
 //! - `schema`: the JSON Schema of a line, and an example.
@@ -47,13 +48,13 @@ pub use spool::{MAX_LINE_BYTES, RereadableInput};
 /// The capacity of the queue between the reading thread and the database, in batches.
 const QUEUE: usize = 2;
 
-/// Called with the bytes done, and all bytes.
+/// A callback that receives the number of bytes that were processed, and the number of all bytes.
 pub type Progress = Arc<dyn Fn(u64, u64) + Send + Sync>;
 
 /// The options of an import.
 #[derive(Clone, Default)]
 pub struct Options {
-    /// Do everything, then roll back.
+    /// Whether the import is made and then rolled back.
     pub dry_run: bool,
     pub progress: Option<Progress>,
 }
@@ -63,7 +64,7 @@ pub struct Options {
 pub struct Summary {
     /// The number of records of each kind, without zeros.
     pub counts: Vec<(RecordKind, u64)>,
-    /// For how long other writers had to wait, where the database has one writer at a time.
+    /// How long other writers had to wait. `None` if the database permits several writers at a time.
     pub exclusive: Option<Duration>,
 }
 
@@ -73,7 +74,7 @@ impl Summary {
     }
 }
 
-/// Imports into a store. On any failure, and on a crash, the store is unchanged.
+/// Imports the records of an input into a store. On any failure, and on a crash, the store is unchanged.
 pub async fn run(
     db: &Db,
     clocks_and_ids: &ClocksAndIds,
@@ -110,7 +111,8 @@ pub async fn run(
     let (spool, read) = read?;
 
     let outcome = match (written, read) {
-        // `finish` makes its checks last: an error that the reader or an earlier batch found is reported instead.
+        // `finish` checks the whole import. It is called only if neither the reader nor a batch found an error, since that error is
+        // reported instead.
         (Ok(Ok(())), Ok(end)) => match import.missing_account(&end.accounts).await? {
             Some(account) => Err(ImportError::at(
                 "ticketField.accountIds",
@@ -133,7 +135,8 @@ pub async fn run(
                 import.commit().await?;
             }
             summary.exclusive = db.is_one_writer().then(|| begun.elapsed());
-            // Batches and replaced tickets leave partial totals. Until they are folded, every first page with a total has to sum them up.
+            // On PostgreSQL, batches and replaced tickets leave totals in parts. Until the parts are added up, every first page with a
+            // total has to add them up.
             if !options.dry_run
                 && let Err(error) = db.compact_totals().await
             {
@@ -148,7 +151,7 @@ pub async fn run(
     }
 }
 
-/// Runs a reader on a thread where it may block.
+/// Runs `read` on a thread where it may block. Returns its result, and the input for further use.
 async fn reading<T: Send + 'static>(
     spool: RereadableInput,
     read: impl FnOnce(&RereadableInput) -> T + Send + 'static,

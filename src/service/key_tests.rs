@@ -62,7 +62,7 @@ impl Keyring {
         self.clock.pass(instant.millis() - self.clock.now().millis());
     }
 
-    /// Returns the scopes of a secret in both processes; `None` if it is invalid.
+    /// Asserts that a secret has the same scopes in both services, and returns them; `None` if the secret is invalid.
     async fn scopes(&self, secret: &Secret) -> Option<ScopeSet> {
         let one = self.one.authenticate(secret.reveal()).await.unwrap().map(|known| known.caller.scopes);
         let other = self.other.authenticate(secret.reveal()).await.unwrap().map(|known| known.caller.scopes);

@@ -1,5 +1,5 @@
-//! API key management (create, edit, rotate, delete), and the note of each use (sections 3.2 and 5; decisions, section 7). Called by `http`
-//! and `cli`.
+//! API key management (create, edit, rotate, delete), and the record of when each key was last used (sections 3.2 and 5; decisions, section
+//! 7). Called by `http` and `cli`.
 //!
 //! [`Service::authenticate`] hashes the secret of a request and notes the use. `store::api_key_auth` decides whether the key is valid.
 //!
@@ -69,9 +69,9 @@ impl PendingKeyUses {
 }
 
 impl Service {
-    /// Looks up the caller of an API key by the hash of its secret, and notes the use. Returns `None` if no valid key has this secret. The
-    /// key is looked up on every call, unless the store's cache is known to be current, so that all processes see a change of a key at
-    /// once. The records that the request names may be looked up together with the key.
+    /// Looks up the caller of an API key by the hash of its secret, and notes the use. Returns `None` if no valid key has this secret.
+    /// Every call looks the key up in the database, so all processes see a change of a key at once. On PostgreSQL, concurrent look-ups are
+    /// batched.
     pub async fn authenticate(&self, secret: &str) -> Result<Option<LookedUpCaller>> {
         let now = self.clocks_and_ids().now();
         let found = self.db().find_caller(&SecretHash::of(secret), now).await?;

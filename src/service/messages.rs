@@ -10,8 +10,8 @@ use crate::domain::{
 };
 
 impl Service {
-    /// Returns the messages of a conversation, or the messages in a ticket's window, newest first. With both ids, the ticket must belong to
-    /// the conversation.
+    /// Returns the messages of a conversation, or those messages of it that belong to a ticket, newest first. With both ids, the ticket
+    /// must belong to the conversation.
     pub async fn messages(
         &self,
         store: &StoreId,

@@ -69,7 +69,7 @@ use keys::PendingKeyUses;
 use sandbox::Sandbox;
 use write_transaction::InProgress;
 
-/// The use-cases of one deployment.
+/// The use-cases on one database.
 #[derive(Clone)]
 pub struct Service {
     db: Db,
@@ -77,7 +77,7 @@ pub struct Service {
     rules: Rules,
     events: Arc<dyn Renderer>,
     bounds: StoreLimits,
-    /// The permitted targets of endpoints.
+    /// The network addresses to which webhooks and bridges may lead.
     targets: Targets,
     in_progress: InProgress,
     uses: PendingKeyUses,
@@ -118,7 +118,7 @@ impl Service {
         Self { bounds, ..self }
     }
 
-    /// Returns a copy with these permitted targets of endpoints.
+    /// Returns a copy that permits webhooks and bridges at these network addresses.
     #[must_use]
     pub fn delivering_to(self, targets: Targets) -> Self {
         Self { targets, ..self }
@@ -145,7 +145,8 @@ impl Service {
         &self.db
     }
 
-    /// Wakes its waiters at each commit of this process. Other processes that write to the database do not notify it.
+    /// Returns the `Notify` that wakes its waiters at each commit of this process. Other processes that write to the database do not notify
+    /// it.
     pub fn commits(&self) -> &Notify {
         &self.commits
     }

@@ -17,7 +17,7 @@ use crate::{
     },
 };
 
-/// The outcome of an attempt.
+/// The outcome of an attempt to send a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SendOutcome {
     /// The channel accepted the message.
@@ -27,16 +27,16 @@ pub enum SendOutcome {
         /// The channel's id of the thread, if it differs from ours.
         reference_id: Option<String>,
     },
-    /// Retry, after the pause in milliseconds that the channel asks for, if any.
+    /// The message may be sent later: retry, after the pause in milliseconds that the channel asks for, if any.
     Again { reason: String, after: Option<i64> },
-    /// Do not retry.
+    /// The message cannot be sent: do not retry.
     Failed { reason: String },
 }
 
 /// The lease of an attempt in milliseconds: when it expires, another process may repeat the attempt.
 pub const LEASE_MILLIS: i64 = 60_000;
 
-/// The limit of characters in a stored reason.
+/// The limit of characters in the stored reason of a failure.
 const MAX_REASON_CHARS: usize = 500;
 
 /// When a message fails, at most this many entries of messages that failed long ago are deleted.

@@ -55,7 +55,7 @@ pub struct Sandbox {
     clock: Arc<SandboxClock>,
     messages: mpsc::UnboundedSender<DrainOrder>,
     webhooks: mpsc::UnboundedSender<DrainOrder>,
-    /// How far the clock is ahead of the real one, in milliseconds, as this process last wrote it to the database.
+    /// How far the clock is ahead of real time, in milliseconds, as this process last wrote it to the database.
     stored: AtomicI64,
     /// The time to which an advance in progress moves the clock.
     advancing_to: Mutex<Option<Timestamp>>,
@@ -89,7 +89,7 @@ pub struct ShownClock {
 pub struct Advanced {
     pub from: Timestamp,
     pub now: Timestamp,
-    /// Attempts to send messages of the store, and to deliver its events.
+    /// The number of attempts to send messages of the store, and of attempts to deliver its events.
     pub message_attempts: u64,
     pub webhook_attempts: u64,
     pub due_counts: DueCounts,

@@ -30,7 +30,7 @@ impl Service {
         Ok(found.page(&page, rows, |contact| contact.id.as_str()).map(|(_, contact)| contact_hit(text, contact)))
     }
 
-    /// Returns contacts filtered by `search`.
+    /// Finds the contacts that match the search text and the times of a filter in the search index, and returns their rows.
     pub(super) async fn found_contacts(&self, store: &StoreId, filter: ContactFilter, page: PageRequest) -> Result<Page<Contact>> {
         let text = filter.search.unwrap_or_default();
         let order = if self.rules().contacts_by_relevance { SortOrder::Relevance } else { SortOrder::Newest };
@@ -63,7 +63,7 @@ fn search(store: &StoreId, noun: SearchableKind, text: &str, page: PageRequest) 
     Search { store: store.clone(), noun, text: text.to_owned(), order: SortOrder::Relevance, from: None, before: None, page }
 }
 
-/// Hits in order.
+/// The hits of a search in order. `ranked`: the order is by relevance.
 struct RankedHits {
     found: HitPage,
     ranked: bool,
@@ -74,7 +74,7 @@ impl RankedHits {
         self.found.hits.iter().map(|hit| hit.id.as_str()).collect()
     }
 
-    /// Returns the page of the hits whose rows exist. The index may still contain deleted rows for a moment.
+    /// Returns the page of those hits whose rows exist in the database. The index may still contain deleted rows for a moment.
     fn page<T>(self, page: &PageRequest, rows: Vec<T>, id: impl Fn(&T) -> &str) -> Page<(Hit, T)> {
         let HitPage { mut hits, weights, total } = self.found;
         let size = page.size as usize;

@@ -291,7 +291,7 @@ fn not_of_channel(noun: &str, channel: &str, wanted: &str) -> String {
     format!("names {article} {noun} of the channel `{channel}`; it must be one of {wanted}")
 }
 
-/// Returns the recipient of a reply: the last sender, or else the contact's address, or else the thread's reference.
+/// Returns the recipient of a reply: the last sender, or else the contact's address, or else the thread's reference if it is an address.
 async fn reply_recipient(change: &WriteTransaction<'_>, thread: &Conversation, mails: &[ThreadEmail]) -> Result<Mailbox> {
     let writer = mails.iter().find(|mail| mail.inbound).and_then(|mail| mail.sender.as_deref());
     let writer = writer.and_then(|sender| serde_json::from_str::<Value>(sender).ok()).and_then(|sender| {
@@ -307,7 +307,7 @@ async fn reply_recipient(change: &WriteTransaction<'_>, thread: &Conversation, m
     Ok(Mailbox { email, name: None })
 }
 
-/// Returns the person to whom an e-mail goes, by its first address.
+/// Returns the person to whom an e-mail goes. Only the first address counts.
 fn correspondents_person(to: &[Mailbox]) -> Person {
     let (email, name) = to.first().map(|to| (to.email.clone(), to.name.clone())).unwrap_or_default();
     let local = email.split('@').next().unwrap_or_default().to_owned();

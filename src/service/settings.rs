@@ -1,4 +1,5 @@
-//! Settings access (credentials), seats, account access, and the audit log (section 5; decisions, section 7).
+//! Access to the settings of a store (credentials), users' seats, the users of a channel account, and the audit log (section 5; decisions,
+//! section 7).
 //!
 //! A credential is authenticated by its secret, of which only the hash is stored. Role and seat are looked up on every request,
 //! so a user who loses one of them loses access to the settings at once. Credentials expire by real time, so users stay signed in when the
@@ -22,10 +23,10 @@ use crate::domain::{
     team::User,
 };
 
-/// The limit of users of an account.
+/// The limit of users who are permitted to use a channel account.
 const MAX_ACCOUNT_USERS: usize = 1000;
 
-/// A channel account with its permitted users; empty: all users.
+/// A channel account with its permitted users. An empty list permits all users.
 #[derive(Debug)]
 pub struct AccountAccess {
     pub account: Account,
@@ -40,7 +41,7 @@ pub struct RemovedAccess {
 }
 
 impl Service {
-    /// Creates a link, or a token with these grants, for a user of the store. Its secret is returned only here.
+    /// Creates a link to the settings page, or a token with these grants, for a user of the store. Its secret is returned only here.
     pub async fn issue(&self, editor: &Editor, user: &UserId, kind: CredentialKind, can: GrantSet) -> Result<(Secret, Manager)> {
         self.must_exist(&editor.store_id).await?;
         let secret = self.grant(editor, &NewCredential { user, kind, can, sent_to: None }).await?;
@@ -48,8 +49,8 @@ impl Service {
         Ok((secret, found.ok_or_else(|| Error::Internal("a credential that was made is gone".to_owned()))?))
     }
 
-    /// Creates a link for each store in which a user with this e-mail address is an owner or admin. A link is valid only while the
-    /// address is the user's. A store that cannot be written to is left out.
+    /// Creates a link to the settings page for each store in which a user with this e-mail address is an owner or admin. A link is valid
+    /// only while the address is the user's. A store that cannot be written to is left out.
     pub async fn links_for_address(&self, email: &str) -> Result<Vec<(EmailLoginUser, Secret)>> {
         let mut links = Vec::new();
         for addressee in self.db().users_by_email(email).await? {
@@ -85,7 +86,7 @@ impl Service {
         Ok(secret)
     }
 
-    /// Authenticates the secret of a credential of this kind.
+    /// Returns the user whose valid credential of this kind has this secret.
     pub async fn manager(&self, secret: &str, kind: CredentialKind) -> Result<Option<Manager>> {
         Ok(self.db().user_of_credential(&SecretHash::of(secret), kind, self.clocks_and_ids().real.now()).await?)
     }
@@ -122,7 +123,7 @@ impl Service {
         Ok(Some((secret, Manager { expires_at, ..manager.clone() })))
     }
 
-    /// Deletes the presented credential.
+    /// Deletes the credential with this secret, with which the request was authenticated.
     pub async fn end_session(&self, editor: &Editor, secret: &str) -> Result<()> {
         let mut change = self.begin_edit(editor).await?;
         change.delete_credential(&SecretHash::of(secret).credential_id()).await?;
@@ -164,13 +165,13 @@ impl Service {
         change.end().await
     }
 
-    /// Returns at most `limit` audit log entries before a position, newest first.
+    /// Returns at most `limit` audit log entries before a position in the log, newest first.
     pub async fn audited(&self, store: &StoreId, subject: Option<Subject>, before: Option<i64>, limit: i64) -> Result<Vec<AuditLogEntry>> {
         Ok(self.db().audited(store, subject, before, limit).await?)
     }
 
-    /// Removes a seat. The user's tickets lose their assignee, the user's keys act for the oldest owner from then on, and the
-    /// user's sessions and tokens end. The last owner cannot be removed.
+    /// Removes a user's seat in the store. The user's tickets lose their assignee, the user's keys act for the oldest owner from then on,
+    /// and the user's sessions and tokens end. The last owner cannot be removed.
     pub async fn remove_user(&self, editor: &Editor, id: &SeatId) -> Result<RemovedAccess> {
         let mut change = self.begin_edit(editor).await?;
         let seats = change.seat_and_owners(id).await?;

@@ -1,4 +1,4 @@
-//! Stores and their settings. Called by `cli` and the demo.
+//! Creates stores and changes their settings. Called by `cli` and the demo.
 
 use super::{Error, Result};
 use crate::{

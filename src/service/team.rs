@@ -40,7 +40,8 @@ impl Service {
         Ok(users.into_iter().filter_map(|user| self.user_ref(user)).map(|user| (user.user_id.clone(), user)).collect())
     }
 
-    /// Returns `None` for a seat whose invitation is not accepted, and for a user without a name, since they cannot be shown in a record.
+    /// Returns a user as other records show it. `None` if the invitation of the user's seat is not accepted, or if the user has no name to
+    /// show.
     fn user_ref(&self, user: User) -> Option<UserRef> {
         let name = user.shown_name(self.rules().user_name_fallback)?.to_owned();
         Some(UserRef { user_id: user.user_id?, name, role_id: user.role_id })

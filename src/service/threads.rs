@@ -16,10 +16,11 @@ use crate::{
     store::{self, transaction::write::Changed},
 };
 
-/// The limit of attempts for a message that loses races for its thread, contact or ticket.
+/// The limit of attempts to store a message. An attempt is repeated if a concurrent transaction creates the thread, contact or ticket
+/// first.
 pub(super) const ATTEMPTS: usize = 8;
 
-/// Why an attempt ended without a result.
+/// Why an attempt to store a message ended without a result.
 pub(super) enum ThreadError {
     /// Another transaction created the same row first.
     Raced,
@@ -67,7 +68,7 @@ impl Service {
                 contact
             }
         };
-        // Read after the wait for the contact's lock.
+        // The clock is read after the wait for the contact's lock.
         let now = change.now();
         let conversation = Conversation {
             id: ConversationId::from(self.clocks_and_ids().ids.fresh()),
@@ -137,7 +138,7 @@ pub(super) async fn channel_reference(change: &WriteTransaction<'_>, conversatio
     Ok(contact.and_then(|contact| contact.phone).unwrap_or_else(|| known.clone()))
 }
 
-/// Counts a new message, and updates the conversation's last message if it is the newest.
+/// Counts a new message. If it is the newest of the conversation, makes it the conversation's last message.
 pub(super) async fn count(change: &WriteTransaction<'_>, conversation: &mut Conversation, message: &Message) -> store::Result<()> {
     conversation.message_count += 1;
     if message.inbound {

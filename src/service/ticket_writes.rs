@@ -39,7 +39,7 @@ pub struct Closing {
     pub ticket_id: TicketId,
     pub handled_by: Option<UserId>,
     pub is_converted: Option<bool>,
-    /// The text of a JSON number.
+    /// The revenue, as the text of a JSON number.
     pub total_revenue: Option<String>,
     pub currency: Option<String>,
     pub fields: Entries,

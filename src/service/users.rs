@@ -1,4 +1,4 @@
-//! Creating users, with their role. Called by `cli`.
+//! Creates and lists the users of a store, with their roles. Called by `cli`.
 
 use super::{
     Error, Result,

@@ -45,7 +45,7 @@ pub const LEASE_MILLIS: i64 = 60_000;
 /// Batch size of a replay, in events per transaction. The numbering of new events waits for such a transaction.
 const REPLAYED_AT_ONCE: i64 = 5_000;
 
-/// Batch size of the deletion of a webhook's rows.
+/// Batch size of the deletion of a webhook's attempt log, in rows per transaction.
 const FORGOTTEN_AT_ONCE: u64 = 10_000;
 
 impl Service {
@@ -107,7 +107,7 @@ impl Service {
         Ok(webhook)
     }
 
-    /// Enables or disables an endpoint. An enabled endpoint gets later events; earlier ones need a replay.
+    /// Enables or disables an endpoint. After it is enabled, it gets later events only; earlier events need a replay.
     pub async fn enable_webhook(&self, editor: &Editor, id: &WebhookId, enabled: bool) -> Result<Webhook> {
         self.number_former().await?;
         let mut change = self.begin_edit(editor).await?;
@@ -138,7 +138,7 @@ impl Service {
     }
 
     pub async fn delete_webhook(&self, editor: &Editor, id: &WebhookId) -> Result<()> {
-        // Deleted in batches, so that other writers need not wait for all of it.
+        // The attempt log is deleted in batches, so that other writers need not wait for the whole deletion.
         loop {
             let change = self.begin_alone(&editor.store_id, editor.actor()).await?;
             let forgotten = change.prune_attempts(id, FORGOTTEN_AT_ONCE).await?;
@@ -173,9 +173,9 @@ impl Service {
         Ok(event)
     }
 
-    /// Replays events; returns their number. `dry_run` only counts them. Large replays are queued in batches, each in a
-    /// transaction of its own, so that other writers need not wait for all of it. After an interruption a replay with `missing`
-    /// continues.
+    /// Replays events; returns their number. `dry_run` only counts them. Large replays are queued in batches, each in a transaction of its
+    /// own, so that other writers need not wait for the whole replay. After an interruption, another replay with `missing` queues the
+    /// events that are still missing.
     pub async fn replay(&self, editor: &Editor, id: &WebhookId, replay: Replay, dry_run: bool) -> Result<i64> {
         self.number_former().await?;
         let store = &editor.store_id;
@@ -279,7 +279,7 @@ impl Service {
                 moved = webhook.as_ref().is_some_and(|webhook| webhook.url != webhook_delivery.url);
             }
         }
-        // A response of the former URL does not count for the new one.
+        // The endpoint's URL may have changed during the attempt. A response of the former URL does not count for the new one.
         let gone = attempted.answer.is_gone() && !moved;
         let mut next_at = if arrived || gone { None } else { next_attempt(claimed.attempts, attempted.ended_at, asked, jitter) };
         if !change.settle_delivery(claimed, arrived, next_at).await? {

@@ -25,7 +25,7 @@ use crate::{
     store::{self, Write, transaction::write::StoredResponse},
 };
 
-/// Serialises an event in the format of the revision. Called inside the transaction; exactly these bytes are delivered.
+/// Serialises an event in the format of the API revision. Called inside the transaction; exactly these bytes are delivered.
 pub trait Renderer: Send + Sync + 'static {
     fn render(&self, store: &StoreId, event: &Event) -> Vec<u8>;
 }
@@ -76,7 +76,7 @@ pub struct IdempotentRequest<'a, T> {
     pub key: &'a str,
     /// A hash of all parameters of the request.
     pub request_hash: String,
-    /// The response's `data` as it is stored.
+    /// Serialises the response's `data` for storage.
     pub render: fn(&T) -> Vec<u8>,
 }
 
@@ -88,7 +88,7 @@ pub enum WriteOutcome<T> {
     Replayed(Vec<u8>),
 }
 
-/// How long a response is stored.
+/// How long the response to a request with an idempotency key is stored.
 const KEPT_MILLIS: i64 = 24 * 60 * 60 * 1000;
 
 /// One in this many writes with an idempotency key also deletes expired responses. Not every write does, since the search for expired
@@ -107,11 +107,11 @@ fn deletes_expired_responses(key: &str) -> bool {
 const KEY_LOCK_CHECKS: usize = 5;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 
-/// The requests with a key that this process is executing.
+/// The requests with an idempotency key that this process is executing.
 #[derive(Clone, Default)]
 pub(super) struct InProgress(Arc<Mutex<HashSet<String>>>);
 
-/// Holds one key until it is dropped.
+/// Marks the request with one idempotency key as in progress, until it is dropped.
 struct KeyLock {
     all: InProgress,
     name: String,
@@ -160,7 +160,7 @@ impl Service {
         let name = format!("{}\u{1f}{}\u{1f}{}", by.store, once.operation, once.key);
         let held = self.in_progress.hold(name).ok_or_else(busy)?;
         let mut change = self.begin_by(by).await?;
-        // A request that was just refused may hold the key until its rollback has reached the database.
+        // The lock of the key may still be held by a request that was just refused, until its rollback has reached the database.
         let mut looks = 0;
         while !change.try_named_lock(&format!("{}\u{1f}{}", once.operation, once.key)).await? {
             looks += 1;
@@ -173,7 +173,7 @@ impl Service {
             if kept.request_hash != once.request_hash {
                 return Err(Error::KeyReused);
             }
-            // The first response is valid only once it is durable.
+            // The stored response is returned only once the first request is durable.
             change.end().await?;
             return Ok(WriteStart::Replay(kept.body));
         }
@@ -293,7 +293,8 @@ impl WriteTransaction<'_> {
         Ok(WriteOutcome::New(answer))
     }
 
-    /// Records the events and commits. If nothing changed, it waits until what was read is durable. A dry run is rolled back.
+    /// Records the events and commits. If nothing changed, it waits until the data that the write read is durable. A dry run is rolled
+    /// back.
     pub async fn end(self) -> Result<()> {
         if self.is_dry_run {
             return Ok(self.write.run_waiting().await?);

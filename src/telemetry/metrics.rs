@@ -86,7 +86,7 @@ impl std::fmt::Debug for Metrics {
     }
 }
 
-/// Bounds of the duration histogram, in seconds.
+/// Upper bounds of the buckets of the request duration histogram, in seconds.
 const SECONDS: [f64; 11] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 2.0, 10.0];
 
 impl Default for Metrics {
@@ -137,7 +137,7 @@ impl Default for Metrics {
         );
         let index_bytes = Gauge::default();
         registry.register("search_index_bytes", "Bytes of the search index on disk", index_bytes.clone());
-        // A gauge, as in other programs: the text format of Prometheus has no info metrics.
+        // The build information is a gauge, as in other programs: the text format of Prometheus has no info metrics.
         let build = Family::default();
         registry.register("build_info", "Version and API revision of this program, as labels", Family::clone(&build));
         Self {
@@ -166,7 +166,7 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// Sets the info metric: the version of this program, and the revision that it serves.
+    /// Sets the gauge `build_info`: the version of this program, and the revision that it serves.
     pub fn serves(&self, revision: &'static str) {
         self.build.get_or_create(&[("version", env!("CARGO_PKG_VERSION")), ("revision", revision)]).set(1);
     }
@@ -186,7 +186,7 @@ impl Metrics {
         self.failures.get_or_create(&TaskMetrics { task }).inc();
     }
 
-    /// Counts one attempt to deliver.
+    /// Counts one attempt to deliver a message, an event or an e-mail.
     pub fn attempted(&self, queue: &'static str, outcome: DeliveryOutcome) {
         self.attempts.get_or_create(&Attempt { queue, outcome: outcome.name() }).inc();
     }

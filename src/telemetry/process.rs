@@ -8,7 +8,7 @@ use prometheus_client::{
     metrics::{counter::ConstCounter, gauge::ConstGauge},
 };
 
-/// The collector. It reads `/proc/self` for each page.
+/// The collector of the metrics of the process. It reads `/proc/self` for each page.
 #[derive(Debug)]
 pub(super) struct Process;
 

@@ -1,4 +1,4 @@
-//! Tools for channel accounts and their message templates.
+//! The MCP tools that list channel accounts and their message templates.
 
 use serde_json::json;
 

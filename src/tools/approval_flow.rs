@@ -170,7 +170,7 @@ async fn check(call: &Call<'_>, input: &Input) -> Result<(), ToolError> {
 /// The operation name under which the idempotency keys of drafts are stored.
 const DRAFT_OPERATION: &str = "makeDraft";
 
-/// The result for the caller of a draft, which is also stored for a repeated call.
+/// The response to a call that made a draft. It is stored as well, for repeated calls.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Receipt {
@@ -203,7 +203,7 @@ async fn draft(call: &Call<'_>, input: &Input, note: &str) -> Result<Outcome, To
         operation: DRAFT_OPERATION,
         key,
         request_hash: call.fingerprint(),
-        // This cannot fail for plain data with fixed names.
+        // The serialisation cannot fail: the response is plain data with fixed names.
         render: |draft: &Draft| serde_json::to_vec(&Receipt::from(draft)).unwrap_or_default(),
     });
     let by = WriteContext::alone(&caller.store_id, call.actor()).once(once);

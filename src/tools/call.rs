@@ -92,12 +92,12 @@ pub struct Call<'a> {
     pub permits: ToolPermissions,
     pub person: ApprovalChannel<'a>,
     pub api: &'a Api,
-    /// Used for drafts, and for the key that seals states.
+    /// Checks messages, stores drafts, and reads the key that seals the state of a question.
     pub service: &'a Service,
 }
 
 impl Call<'_> {
-    /// Returns an argument, which `arguments` has checked.
+    /// Returns an argument of the call. The module `arguments` has checked its type.
     pub fn argument(&self, name: &str) -> Option<&Value> {
         self.arguments.get(name)
     }
@@ -134,8 +134,8 @@ impl Call<'_> {
         Ok(Input { idempotency_key: self.idempotency_key(), ..input })
     }
 
-    /// Returns the idempotency key under which equal calls are carried out once: for tools of which each call would have an effect, and for
-    /// writes that name the version (stamp) of the record that they change.
+    /// Returns the idempotency key, with which equal calls are carried out once. It exists for tools of which each call would have an
+    /// effect of its own, and for writes that name the version (stamp) of the record that they change.
     pub fn idempotency_key(&self) -> Option<String> {
         let stamped = ["ticketFieldsUpdatedAt", "updatedAt"].iter().any(|stamp| self.arguments.contains_key(*stamp));
         (self.tool.once || stamped && !self.tool.reads()).then(|| format!("tool-{}", self.fingerprint()))
@@ -151,7 +151,7 @@ impl Call<'_> {
         Actor::ApiKey(self.session.caller.key_id.clone())
     }
 
-    /// Returns the text that binds a sealed state to the key, the tool and the arguments.
+    /// Returns the text that binds the sealed state of a question to the API key, the tool and the arguments of this call.
     pub fn binding(&self) -> String {
         format!("{}/{}", self.session.caller.key_id, self.fingerprint())
     }
@@ -171,7 +171,7 @@ impl Call<'_> {
         self.records_within(input, usize::MAX, results::MAX_BYTES).await
     }
 
-    /// [`Self::records`] with texts cut to `chars` characters, in at most `bytes` bytes.
+    /// Does the same as [`Self::records`], with texts cut to `chars` characters, in at most `bytes` bytes.
     pub async fn records_within(&self, input: Input, chars: usize, bytes: usize) -> Result<Value, ToolError> {
         let Answer { data, next_cursor, replayed } = self.call(&input).await?;
         let mut data = results::cleaned(data, chars);

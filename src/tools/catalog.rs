@@ -34,7 +34,7 @@ static TOOLS: LazyLock<Vec<Tool>> = LazyLock::new(|| {
     tools.into_iter().flatten().collect()
 });
 
-/// Every tool of the compiled revision.
+/// Returns every tool of the compiled revision.
 pub fn tools() -> &'static [Tool] {
     &TOOLS
 }
@@ -43,7 +43,7 @@ pub fn find(name: &str) -> Option<&'static Tool> {
     TOOLS.iter().find(|tool| tool.name == name)
 }
 
-/// The names of all tools.
+/// Returns the names of all tools.
 pub fn names() -> Vec<&'static str> {
     TOOLS.iter().map(|tool| tool.name).collect()
 }

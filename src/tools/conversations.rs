@@ -1,4 +1,4 @@
-//! Tools for conversations.
+//! The MCP tools for conversations: list them, mark one as read, and change its labels.
 
 use serde_json::json;
 

@@ -140,7 +140,7 @@ pub fn repetition() -> Option<InputMember> {
     InputMember::own(REPETITION, schema, "Equal calls within 24 hours count once; 2, 3 … repeat.", json!(2))
 }
 
-/// The code of a tool that does more than one call of one operation.
+/// The code of a tool that does more than call one operation once.
 pub type Code = for<'a> fn(&'a Call<'a>) -> BoxFuture<'a, Result<Outcome, ToolError>>;
 
 /// How a tool is carried out.

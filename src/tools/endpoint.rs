@@ -132,7 +132,7 @@ impl HttpTools {
         Ok(response)
     }
 
-    /// Locks the map. A poisoned map is still valid: each change is one insertion.
+    /// Locks the map of session owners. A poisoned map is still valid: each change is one insertion.
     fn owners(&self) -> MutexGuard<'_, HashMap<String, KeyId>> {
         self.owners.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,4 +1,4 @@
-//! The tool that lists field definitions.
+//! The MCP tool that lists the definitions of ticket and contact fields.
 
 use futures_util::future::BoxFuture;
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! The tool that lists labels.
+//! The MCP tool that lists the labels of the store.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Tools for messages and internal comments.
+//! The MCP tools for messages and internal comments: read a thread, search messages, and add a comment.
 
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};

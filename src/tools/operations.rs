@@ -47,12 +47,12 @@ pub struct ApiOperation {
 
 static OPERATIONS: LazyLock<BTreeMap<String, ApiOperation>> = LazyLock::new(|| read(&contract::document()));
 
-/// Returns the operation, if the compiled revision has it.
+/// Returns the operation with this id, if the compiled revision has it.
 pub fn find(id: &str) -> Option<&'static ApiOperation> {
     OPERATIONS.get(id)
 }
 
-/// Every operation of the compiled revision.
+/// Returns every operation of the compiled revision.
 #[cfg(test)]
 pub fn all() -> impl Iterator<Item = &'static ApiOperation> {
     OPERATIONS.values()

@@ -1,4 +1,4 @@
-//! The tool that lists users and teams.
+//! The MCP tool that lists users and teams of the store.
 
 use futures_util::future::BoxFuture;
 use serde_json::json;

@@ -1,7 +1,7 @@
 //! MCP relay (proxy): serves the tools of another counterpart server, `--url`, over standard input and output.
 //!
-//! The other server decides what the key may do. The relay sends the limits of this process as headers. If the other server has a question,
-//! the relay asks the user of its client.
+//! The other server decides what the API key may do. The relay sends the limits of this process as headers. If the other server has a
+//! question, the relay asks the user of its client.
 
 use std::time::Duration;
 
@@ -48,7 +48,7 @@ pub struct RemoteTools {
 }
 
 impl RemoteTools {
-    /// Connects to the server with the base URL `url`. Fails if the server has no tools, or does not know the key.
+    /// Connects to the server with the base URL `url`. Fails if the server has no tools, or does not know the API key.
     pub async fn connect(client: Client, url: &str, key: String, caller_limits: CallerLimits) -> Result<Self, String> {
         let url = format!("{}{PATH}", url.trim_end_matches('/'));
         let mut relay = Self { client, url, key, caller_limits, described: ServerConfig::default() };

@@ -7,7 +7,7 @@ use super::{operations::Input, schemas::size, untrusted};
 /// The largest result, in bytes of JSON.
 pub const MAX_BYTES: usize = 32 * 1024;
 
-/// The number of bytes that the note and the cursors of a list may take.
+/// The number of bytes of a result that are reserved for the note and the cursors of a list.
 const RESERVED: usize = 1024;
 
 /// The steps in which a result that is too large is cut: the longest text in characters, and the longest list in entries.

@@ -1,4 +1,4 @@
-//! Tools that send messages to contacts.
+//! The MCP tools that send messages to contacts: in a conversation, or to begin one.
 
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};

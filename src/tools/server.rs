@@ -126,7 +126,7 @@ pub fn asks(context: &RequestContext<RoleServer>) -> (bool, bool) {
     (asks, rounds)
 }
 
-/// Returns how the client's user can be asked.
+/// Returns how the client's user can be asked to approve a message.
 fn person<'a>(context: &'a RequestContext<RoleServer>, request: &'a CallToolRequestParams) -> ApprovalChannel<'a> {
     match asks(context) {
         (false, _) => ApprovalChannel::None,

@@ -1,4 +1,4 @@
-//! Tools for tickets.
+//! The MCP tools for tickets: list and get tickets, set ticket fields, close a ticket, and assign tickets.
 
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
@@ -49,8 +49,9 @@ pub fn list_tickets() -> Option<Tool> {
     Some(Tool { run: Run::Code(|call| list(call)), ..tool })
 }
 
-/// Makes the argument for filters on field values. Its example shows the form, and the operation checks it: the whole schema would be as
-/// long as that of all other arguments. `between` has its bounds as an array in `value`.
+/// Makes the argument for filters on field values. Its schema leaves out the form of a filter, which would be as long as the schemas of all
+/// other arguments. The example shows the form, and the operation checks it. In the tool's form, `between` has its bounds as an array in
+/// `value`.
 fn field_filters() -> Option<InputMember> {
     let example = json!([{ "ticketFieldId": "topic", "operator": "is_one_of", "value": ["Lost"] }]);
     let mut member =

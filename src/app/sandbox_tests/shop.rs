@@ -43,7 +43,8 @@ pub const DAY: i64 = 24 * HOUR;
 enum ClockControl {
     /// By requests that advance the clock of a sandbox, whose delivery workers run.
     Requested { _stop: watch::Sender<()> },
-    /// By the test, which moves a fake clock from one due instant to the next, and drains the workers at each.
+    /// By the test: it moves a fake clock from one due instant to the next, and lets the delivery workers drain their queues at each
+    /// instant.
     Moved { clock: Arc<MovableClock>, messages: Box<Worker<Messages>>, webhooks: Box<Worker<WebhookQueue>> },
 }
 

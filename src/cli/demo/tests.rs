@@ -273,7 +273,8 @@ async fn events() -> BTreeMap<String, Value> {
     events
 }
 
-/// Returns, for both documents, their errors and the events: the expected examples, the actual ones, and the file of the expected ones.
+/// Returns five sets of examples: for each of the two documents the responses and the errors, and the events. A set has the expected
+/// examples, the actual ones, and the path of the file with the expected ones.
 async fn all() -> [(BTreeMap<String, Value>, BTreeMap<String, Value>, String); 5] {
     let (contract, settings) = (examples::contract(), plane::examples());
     let given = answers(&contract, contract::document(), PREFIX).await;

@@ -79,7 +79,7 @@ struct ImportedTemplate {
     variables: Option<Vec<String>>,
 }
 
-/// The parts of a payload that a message shows.
+/// The text and images of a channel payload, which are shown as those of the message.
 pub struct ShownPayload {
     pub text: Option<String>,
     pub images: Option<Vec<String>>,

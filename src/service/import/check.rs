@@ -325,7 +325,8 @@ impl Check for Comment {
     }
 }
 
-/// Merges a property of a message with that of its payload, which must agree; empty values are left out.
+/// Returns the value of a property that a message itself (`own`) and its payload (`lent`) may have. If both have it, the values must be
+/// equal. An empty value is left out.
 fn agreed<T: PartialEq + Default>(property: &str, own: Option<T>, lent: Option<T>) -> Result<Option<T>, InvalidProperty> {
     match (own, lent) {
         (Some(own), Some(lent)) if own != lent => Err(InvalidProperty::new(

@@ -23,7 +23,7 @@ use crate::{
     store::import::{Batch, Definition},
 };
 
-/// Operators of show conditions (section 2.4; decisions, section 2).
+/// Operators of the conditions under which a ticket field is shown (section 2.4; decisions, section 2).
 const SHOW_OPERATORS: [&str; 10] = [
     "equals",
     "not_equals",
@@ -58,7 +58,7 @@ impl Definitions {
         Self { ticket: kinds(ticket), contact: kinds(contact) }
     }
 
-    /// Adds the definitions of the input, and refuses conditions on unknown fields.
+    /// Adds the field definitions of the input. Refuses show conditions that refer to unknown fields.
     pub fn add(&mut self, batch: &Batch) -> Result<(), ImportError> {
         for line in &batch.contact_fields {
             let field = &line.record;
@@ -90,7 +90,7 @@ impl Definitions {
         FieldKind::of_system_key(key).or_else(|| self.ticket.get(key).copied())
     }
 
-    /// Validates a contact's values and converts them to their stored form.
+    /// Validates the values of a contact's custom fields and converts them to their stored form.
     pub fn contact_values(&self, fields: &mut Entries) -> Result<(), InvalidProperty> {
         let values = fit(fields, "customFields", "contact field", |key| self.contact.get(key).copied())?;
         match values.iter().find(|(_, values)| values.len() as i64 > MAX_CONTACT_VALUES) {
@@ -101,8 +101,8 @@ impl Definitions {
         }
     }
 
-    /// Validates a ticket's values, converts them to their stored form, and merges the ticket's resolution status with the field of this
-    /// name.
+    /// Validates the values of a ticket's fields and converts them to their stored form. The resolution status may be a property of the
+    /// ticket, a field value of this name, or both with the same value. It is stored as both.
     pub fn ticket_values(&self, ticket: &mut Ticket) -> Result<Values, InvalidProperty> {
         if let Some(status) = &ticket.resolution_status {
             one_of(RESOLUTION_STATUS, status, &RESOLUTION_STATUSES)?;
@@ -226,7 +226,7 @@ pub fn check_contact_field(field: &ContactField) -> Result<(), InvalidProperty> 
     Ok(())
 }
 
-/// The common part of both kinds of definition.
+/// The properties that definitions of ticket fields and of contact fields have in common.
 struct CommonDefinition<'a> {
     id: &'a str,
     name: &'a str,

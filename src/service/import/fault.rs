@@ -35,7 +35,7 @@ impl ImportError {
     }
 }
 
-/// A fault. `place` is the kind of the record and the path of the property, if the fault has them.
+/// A fault of the input. `place` is the kind of the record and the path of the property, if the fault has them.
 #[derive(Debug)]
 pub struct LineFault {
     pub line: Option<u64>,

@@ -12,7 +12,7 @@ use crate::domain::{entries::Object, records::RecordKind};
 pub struct LineHeader<'a> {
     pub line: u64,
     pub kind: RecordKind,
-    /// Set by an export for a record that is older than a rule and breaks it.
+    /// Set by an export for a record that is older than a validation rule and breaks it. Such a rule is not applied to the record.
     pub as_stored: bool,
     raw: &'a RawValue,
 }
@@ -24,7 +24,7 @@ struct Outer<'a> {
     kind: Cow<'a, str>,
     #[serde(borrow)]
     record: &'a RawValue,
-    // Exports of former builds say `oversized`.
+    // Exports of former builds call this property `oversized`.
     #[serde(default, rename = "asStored", alias = "oversized")]
     as_stored: bool,
 }
@@ -47,7 +47,8 @@ impl<'a> LineHeader<'a> {
 
     /// Parses the whole record.
     pub fn record<T: DeserializeOwned>(&self) -> Result<T, ImportError> {
-        // Tracking the path is slow; only an invalid record is parsed a second time for it.
+        // The first parse does not track the path of a property, since that is slow. Only an invalid record is parsed again, to find the
+        // path of the error.
         serde_json::from_str(self.raw.get()).map(|Object(record)| record).map_err(|_| self.failure::<T>())
     }
 
@@ -57,7 +58,7 @@ impl<'a> LineHeader<'a> {
         Some(record.get(name)?.as_str()?.to_owned())
     }
 
-    /// Parses only the id.
+    /// Parses only the id of the record.
     pub fn id(&self) -> Result<Cow<'a, str>, ImportError> {
         #[derive(Deserialize)]
         struct RecordId<'a> {
@@ -69,7 +70,7 @@ impl<'a> LineHeader<'a> {
         Ok(id.id)
     }
 
-    /// Returns the conversation of the record, if it names one.
+    /// Returns the id of the conversation to which the record belongs, if it names one.
     pub fn conversation(&self) -> Option<String> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
@@ -112,7 +113,7 @@ fn quoted<'a>(text: &'a str, beginning: &str) -> Option<&'a str> {
     text.strip_prefix(beginning)?.split('`').next()
 }
 
-/// Returns the reason of a JSON error without serde_json's position, which counts inside the record.
+/// Returns the reason of a JSON error without the position that serde_json appends: it is relative to the record, not to the line.
 fn reason(error: &serde_json::Error) -> String {
     let text = error.to_string();
     text.rfind(" at line ").map_or(text.clone(), |end| text[..end].to_owned())

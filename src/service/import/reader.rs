@@ -29,13 +29,13 @@ const BATCH_BYTES: usize = 4 * 1024 * 1024;
 pub enum ImportStep {
     Reach(Vec<String>),
     ReachFormer(RecordKind, Vec<String>),
-    /// The kinds of records in the import.
+    /// Locks the rows that the import changes. Contains the kinds of records in the import.
     Hold(HashSet<RecordKind>),
     Park(RecordKind, Vec<String>),
     Put(Box<Batch>),
 }
 
-/// Definitions of the input, which its other records refer to.
+/// The field definitions of the input, to which its other records refer.
 pub struct FieldDefinitions(Batch);
 
 /// The result of a reader that has read all records.
@@ -45,7 +45,7 @@ pub struct End {
     pub accounts: Vec<AccountId>,
 }
 
-/// The state of the store before the import.
+/// What the store has before the import.
 pub struct ExistingRecords {
     pub kinds: Vec<RecordKind>,
     /// Whether the affected rows must be locked beforehand.
@@ -57,11 +57,11 @@ pub struct ImportReader {
     progress: Option<Progress>,
     /// The number of finished passes over the input, of [`PASSES`].
     passes: u64,
-    /// Absent while lines are only validated.
+    /// The channel to the database side of the import. Absent while lines are only validated.
     out: Option<mpsc::Sender<ImportStep>>,
     /// Faults found so far while lines are only validated.
     faults: Vec<LineFault>,
-    /// Kinds with records in the store: only these can be replaced.
+    /// The kinds of records that the store has: only records of these kinds can be replaced.
     held: Vec<RecordKind>,
     /// Whether the affected rows must be locked beforehand.
     holds: bool,
@@ -70,7 +70,7 @@ pub struct ImportReader {
     counts: BTreeMap<RecordKind, u64>,
 }
 
-/// The passes: definitions, validation, records to be replaced, and writing.
+/// The number of passes over the input. They read definitions, validate, collect the ids of records to be replaced, and write.
 const PASSES: u64 = 4;
 
 /// The receiver was dropped: the database side failed and reports the error.
@@ -101,7 +101,7 @@ impl ImportReader {
     /// Validates every line, without the database.
     pub fn validate(mut self, spool: &RereadableInput) -> Result<FieldDefinitions, ImportError> {
         let fields = self.define(spool)?;
-        // If a definition is wrong, each value of its field would be reported, too.
+        // Ends with the faults of definitions: if a definition is wrong, each value of its field would be reported, too.
         self.end_with_faults()?;
         self.read_records(spool)?;
         self.end_with_faults()?;
@@ -174,7 +174,7 @@ impl ImportReader {
                 return Ok(());
             }
         }
-        // An error means that the receiver was dropped; its side reports the reason.
+        // An error means that the receiver was dropped; the database side reports the reason.
         let _ = self.reach(&mut conversations, &mut former).and_then(|()| self.send(ImportStep::Hold(kinds)));
         Ok(())
     }
@@ -189,7 +189,7 @@ impl ImportReader {
         let mut batch = Batch::default();
         let mut lines = spool.lines();
         while let Some((number, text)) = lines.next()? {
-            // The pass over all records reports a line that cannot be read.
+            // A line that cannot be read is skipped here: the pass over all records reports it.
             if let Ok(peek) = text.and_then(|text| LineHeader::of(number, text)) {
                 let kept = match peek.kind {
                     RecordKind::TicketField => self.checked(spool, &peek).map(|record| batch.ticket_fields.push(Line { number, record })),
@@ -225,7 +225,7 @@ impl ImportReader {
                 self.report(spool, lines.read());
             }
         }
-        // An error means that the receiver was dropped; its side reports the reason.
+        // An error means that the receiver was dropped; the database side reports the reason.
         let _ = parked.into_iter().try_for_each(|(kind, ids)| self.send(ImportStep::Park(kind, ids)));
         Ok(())
     }
@@ -309,11 +309,11 @@ impl ImportReader {
     }
 }
 
-/// Returns the number of the first line with this record.
+/// Returns the number of the first line that contains the record with this kind and id.
 fn first_line_of(spool: &RereadableInput, kind: RecordKind, id: &str) -> Result<u64, ImportError> {
     let mut lines = spool.lines();
     while let Some((number, text)) = lines.next()? {
-        // An earlier line may be invalid, too.
+        // Lines that cannot be parsed are skipped, since a line before the record may be invalid, too.
         if text
             .and_then(|text| LineHeader::of(number, text))
             .is_ok_and(|peek| peek.kind == kind && peek.id().is_ok_and(|found| found == id))

@@ -11,10 +11,10 @@ use super::ImportError;
 
 const MIB: u64 = 1024 * 1024;
 
-/// The limit of a line, so that a file without line ends cannot fill the memory.
+/// The length limit of a line in bytes, so that a file without line ends cannot fill the memory.
 pub const MAX_LINE_BYTES: u64 = 16 * 1024 * 1024;
 
-/// The limit of a copy: a pipe or a device may never end.
+/// The size limit of an input that is copied, in bytes: a pipe or a device may never end.
 const MAX_COPIED_BYTES: u64 = 4 * 1024 * 1024 * 1024;
 
 /// The byte order mark, which some editors write at the start of UTF-8 files.

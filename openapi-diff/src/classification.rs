@@ -1,5 +1,5 @@
-//! Classifies changes of a keyword by the values that both schemas accept (schema containment), and finds a witness (counter-example) for
-//! each breaking change of a schema.
+//! Classifies a changed keyword by whether the new schema accepts the same values as the old one, more or fewer (schema containment in each
+//! direction), and finds a witness (counter-example) for each breaking change of a schema.
 //!
 //! A witness is a value that shows the change. A changed keyword that refuses no value of the other document is reported as restated. Where
 //! the keywords alone do not decide, the two schemas are compared as sets of values: in each direction, a proof or a witness decides.

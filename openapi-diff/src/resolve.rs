@@ -245,7 +245,8 @@ impl<'a> Resolution<'_, 'a> {
         }
         rest.insert("type".to_owned(), named);
         rest.insert("x-extensible-enum".to_owned(), values);
-        // Generated code has a type for the listed values under the name of this reference.
+        // If a variant is a `$ref`, generated code names the type of the listed values after it. So its name counts among the names of this
+        // schema, and a change of it is reported.
         self.names.extend(items(Some(&variants)).iter().filter_map(reference).map(name_of));
         Some(Value::Object(rest))
     }

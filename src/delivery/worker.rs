@@ -190,8 +190,9 @@ impl<Q: Queue> Worker<Q> {
             return Ok(QUEUE_POLL_INTERVAL);
         }
         let claimed = self.queue.claim(AttemptLimits { all: room, each: MAX_ATTEMPTS_PER_DESTINATION, busy: &self.busy }).await?;
-        // If nothing could be claimed, each due item is blocked: by a limit of concurrent attempts, or by an older message of its
-        // conversation. The end of an attempt in this process wakes the worker; the pause covers everything else.
+        // If nothing could be claimed, each due item is blocked (by a limit of concurrent attempts, or by an older message of its
+        // conversation), or another process has claimed it. The end of an attempt in this process wakes the worker; attempts of other
+        // processes do not, so the worker polls.
         let rest = if claimed.is_empty() { QUEUE_POLL_INTERVAL } else { Duration::ZERO };
         for one in claimed {
             let place = Q::place(&one);

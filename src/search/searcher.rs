@@ -11,8 +11,8 @@
 //! only a weak bound of the scores, since it assumes the maximum frequency of the other terms. Third, a count visits all hits; only
 //! revision A of the API counts, and only contacts.
 //!
-//! Called by `search_service` and `overlay`. Guarantees: the position of a hit depends only on the record and on the weights of the search;
-//! the pages equal those of an exhaustive evaluation; records of another store are not even candidates.
+//! Called by `search_service` and `overlay`. Guarantees: the sort key of a hit (score, instant, id) depends only on its record and on the
+//! weights of the search; the pages equal those of an exhaustive evaluation; records of another store are not even candidates.
 
 use std::{
     cmp::{Ordering, Reverse},

@@ -92,9 +92,9 @@ pub const MAX_FAULTS: usize = 20;
 /// The result of a step of the import: success, or a fault in the records.
 pub type ImportResult = std::result::Result<(), ImportFault>;
 
-/// The prefix of a placeholder. A column holds a placeholder until the import writes the record that contains the final value: in a unique
-/// column, so that another record may have the former value; in `messages.account_id`, until the conversation is known. No record's value
-/// begins with this prefix.
+/// The prefix of a placeholder: a text that a column holds until the import writes its final value. A unique column holds one so that
+/// another record of the import can take the value that this record had before; two records may exchange values. `messages.account_id`
+/// holds one while the conversation of the message is unknown. No record's value begins with this prefix.
 const PLACEHOLDER_PREFIX: &str = "\u{1}";
 
 /// Foreign keys that PostgreSQL checks immediately, since their rows are inserted right after the record that they refer to. For a check at

@@ -1,5 +1,5 @@
-//! The permitted differences of a replay: the changes between the documents, and the differences in behaviour that the notes list because
-//! no document can show them.
+//! The differences that a replay permits: those that follow from the changes between the documents, and those in behaviour that only the
+//! migration notes list, since no document can show them.
 
 use std::collections::BTreeSet;
 

@@ -58,9 +58,9 @@ const STATEMENTS: usize = 256;
 /// How long an idle connection may take to respond, and a connection to close.
 const PROMPT: Duration = Duration::from_secs(1);
 
-/// How long the server's machine may acknowledge nothing, or send nothing at all, before the connection counts as lost. Until then a
-/// statement in flight on the connection counts towards the allowed number of connections. This holds on Linux; other systems have their
-/// own rules.
+/// The TCP user timeout, and about the time after which unanswered keepalives close an idle connection: if the server's machine
+/// acknowledges nothing for this long, the connection is lost. Until then, a pooled connection with a statement in flight keeps its permit.
+/// The times hold on Linux; other systems interpret these options differently.
 const PEER_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A command that does nothing.

@@ -85,10 +85,11 @@ fn up_on_postgres() -> Vec<String> {
              EXECUTE format('ALTER TABLE %I ENABLE TRIGGER %I, ENABLE TRIGGER %I, ENABLE TRIGGER %I', recorded, \
              recorded || '_recorded_on_insert', recorded || '_recorded_on_update', recorded || '_recorded_on_delete'); \
              END IF; END$$",
-            "CREATE FUNCTION feed_activated() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN \
-             PERFORM record_changes_of(recorded) \
-             FROM unnest(ARRAY['contacts', 'conversations', 'tickets', 'messages', 'comments']) recorded; \
-             RETURN NULL; END$$",
+            &format!(
+                "CREATE FUNCTION feed_activated() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN \
+                 PERFORM record_changes_of(recorded) FROM unnest(ARRAY['{}']) recorded; RETURN NULL; END$$",
+                LARGE.join("', '")
+            ),
             "CREATE TRIGGER change_feeds_activated AFTER INSERT OR UPDATE OF active ON change_feeds FOR EACH ROW WHEN (NEW.active) \
              EXECUTE FUNCTION feed_activated()",
             "CREATE FUNCTION row_recorded() RETURNS trigger LANGUAGE plpgsql AS $$DECLARE changed record; BEGIN \

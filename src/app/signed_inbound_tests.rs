@@ -11,7 +11,7 @@ use super::*;
 use crate::{
     domain::{
         clock::RandomIds,
-        fixture::MovableClock,
+        fixture::{MovableClock, SeededRandom},
         ids::{AccountId, StoreId},
         settings::{Editor, FormerSecrets},
         store::Store,
@@ -215,22 +215,6 @@ async fn a_signed_request_that_failed_may_be_sent_again_and_one_that_succeeded_m
     assert!(answer["error"]["message"].as_str().unwrap().starts_with("`webhook-id` and `webhook-timestamp` are those of"), "{answer}");
     assert_eq!(bench.rows().await.map(|rows| rows.min(1)), [1; 4]);
     assert_eq!(bench.fixture.rows_of("messages").await, before[0] + 1);
-}
-
-/// A pseudo-random generator (xorshift) that gives the same numbers in every run.
-struct SeededRandom(u64);
-
-impl SeededRandom {
-    fn below(&mut self, count: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 % count as u64) as usize
-    }
-
-    fn bytes(&mut self, count: usize) -> Vec<u8> {
-        (0..count).map(|_| self.below(256) as u8).collect()
-    }
 }
 
 /// The number of kinds of requests that must not be accepted.

@@ -72,7 +72,7 @@ pub struct Worker<Q: Queue> {
     pub(super) attempts: JoinSet<()>,
     places: HashMap<Id, Q::Place>,
     busy: HashMap<Q::Place, usize>,
-    /// Present in a sandbox: the channel of drain orders. A drain order tells the worker to make all due attempts while
+    /// Present in a sandbox: the channel of drain orders. A drain order makes the worker make all due attempts while
     /// the clock is stopped.
     orders: Option<DrainOrders>,
     /// Present while the worker follows orders: the number of attempts per store that ended since the last order.

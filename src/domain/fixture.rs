@@ -1,4 +1,4 @@
-//! Test fixtures for all modules: a fake clock, and the settings (`Rules`) of a test revision.
+//! Test fixtures for all modules: a fake clock, a random number generator with a seed, and the settings (`Rules`) of a test revision.
 
 use std::sync::{
     Arc,
@@ -27,6 +27,23 @@ impl MovableClock {
 impl Clock for MovableClock {
     fn now(&self) -> Timestamp {
         Timestamp::from_millis(self.0.load(Ordering::SeqCst))
+    }
+}
+
+/// Pseudo-random number generator (xorshift) with a seed other than 0: it returns the same numbers in every run.
+pub(crate) struct SeededRandom(pub u64);
+
+impl SeededRandom {
+    /// Returns a number below `count`.
+    pub fn below(&mut self, count: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 % count as u64) as usize
+    }
+
+    pub fn bytes(&mut self, count: usize) -> Vec<u8> {
+        (0..count).map(|_| self.below(256) as u8).collect()
     }
 }
 

@@ -9,6 +9,7 @@ use crate::{
     domain::{
         contacts::ContactFilter,
         filters::{ShownTickets, TicketFilter},
+        fixture::SeededRandom,
         ids::{ContactId, UserId},
         paging::{Page, PageRequest, Position},
         time::Timestamp,
@@ -82,22 +83,6 @@ impl List {
     }
 }
 
-/// A pseudo-random number generator with a fixed seed (xorshift).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: u64) -> i64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 % bound).cast_signed()
-    }
-
-    fn one_of(&mut self, ids: &[String]) -> String {
-        ids[self.below(ids.len() as u64) as usize].clone()
-    }
-}
-
 async fn fixture() -> Fixture {
     let fixture = Fixture::new().await;
     fixture.contact("walked", 0).await;
@@ -113,10 +98,10 @@ fn request(size: u32, after: Option<Position>) -> PageRequest {
 async fn a_walk_shows_each_row_once_in_the_order_of_its_beginning() {
     for (seed, list) in [List::Tickets, List::Assigned, List::Conversations, List::Contacts].into_iter().enumerate() {
         let fixture = fixture().await;
-        let mut random = Random(seed as u64 + 1);
+        let mut random = SeededRandom(seed as u64 + 1);
         let mut ids: Vec<String> = (0..30).map(|number| format!("r{number:03}")).collect();
         for id in &ids {
-            list.add(&fixture, id, 1000 + random.below(40)).await;
+            list.add(&fixture, id, 1000 + random.below(40) as i64).await;
         }
         for round in 0..4 {
             let size = [7, 1, 13, 5][round];
@@ -130,16 +115,16 @@ async fn a_walk_shows_each_row_once_in_the_order_of_its_beginning() {
                     break;
                 }
                 for _ in 0..random.below(4) {
-                    let some: Vec<String> = (0..=random.below(3)).map(|_| random.one_of(&ids)).collect();
-                    list.shift(&fixture, &some, 980 + random.below(90)).await;
+                    let some: Vec<String> = (0..=random.below(3)).map(|_| ids[random.below(ids.len())].clone()).collect();
+                    list.shift(&fixture, &some, 980 + random.below(90) as i64).await;
                 }
                 if random.below(10) < 4 {
                     let id = format!("r{:03}", ids.len());
-                    list.add(&fixture, &id, 980 + random.below(90)).await;
+                    list.add(&fixture, &id, 980 + random.below(90) as i64).await;
                     ids.push(id);
                 }
                 if round == 3 && random.below(10) < 3 {
-                    let id = random.one_of(&ids);
+                    let id = ids[random.below(ids.len())].clone();
                     list.remove(&fixture, &id).await;
                     deleted.insert(id);
                 }

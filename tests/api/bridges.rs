@@ -55,16 +55,6 @@ fn bridged(account: &str, url: &str, settings: Settings<'_>) -> (WriteFixture, S
     (desk, secret)
 }
 
-/// Asserts that all events are of type `message.sent`. Returns the texts of their messages.
-fn told(desk: &WriteFixture) -> Vec<Value> {
-    let text = |event: Value| {
-        assert_eq!(event["type"], "message.sent");
-        let message = &event["data"]["message"];
-        message.get("text").unwrap_or(&message["payload"]["text"]).clone()
-    };
-    desk.events().into_iter().map(text).collect()
-}
-
 /// Returns the id that the bridge returned for a message, according to an export.
 fn external_id(desk: &WriteFixture, message: &str) -> Value {
     let export = desk.server.database.run(&["export", "--store", "shop"]);
@@ -236,7 +226,7 @@ fn a_refusal_by_a_bridge_is_reported_and_a_failure_is_retried() {
     endpoint.replies(named);
     desk.until("it is there", || {
         desk.server.database.sql("UPDATE outbound SET due_at = 1 WHERE claim IS NULL");
-        told(&desk) == ["later"]
+        desk.sent_texts() == ["later"]
     });
     let seen = endpoint.seen();
     assert_eq!((seen[0].id(), &parsed(&seen[1].body)["attempt"]), (seen[1].id(), &json!(2)));
@@ -247,7 +237,7 @@ fn a_refusal_by_a_bridge_is_reported_and_a_failure_is_retried() {
     let failed = desk.undelivered();
     assert_eq!((failed.len(), &failed[0]["state"]), (1, &json!("failed")), "{failed:?}");
     assert_eq!(failed[0]["reason"], "the bridge answered 422: the number is blocked");
-    assert_eq!((told(&desk).len(), external_id(&desk, seen[0].id())), (1, json!(format!("x-{}", seen[0].id()))));
+    assert_eq!((desk.sent_texts().len(), external_id(&desk, seen[0].id())), (1, json!(format!("x-{}", seen[0].id()))));
 }
 
 #[test]
@@ -287,7 +277,7 @@ fn a_message_of_a_killed_server_is_sent_again_with_the_same_id() {
     assert_eq!((seen.len(), seen[0].id()), (2, seen[1].id()));
     assert!(seen.iter().all(|seen| seen.is_signed_by(&secret)));
     assert_eq!((&parsed(&seen[0].body)["attempt"], &parsed(&seen[1].body)["attempt"]), (&json!(1), &json!(2)));
-    assert_eq!((told(&desk), external_id(&desk, seen[0].id())), (vec![json!("x")], json!(format!("x-{}", seen[0].id()))));
+    assert_eq!((desk.sent_texts(), external_id(&desk, seen[0].id())), (vec!["x".to_owned()], json!(format!("x-{}", seen[0].id()))));
 }
 
 fn renamed(seen: &ReceivedDelivery, reference: &str) -> (&'static str, String) {

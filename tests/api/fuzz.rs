@@ -13,18 +13,18 @@ use crate::{
 const ROUNDS: usize = 60;
 
 /// Pseudo-random number generator (xorshift) with a seed, so that a failure can be repeated.
-struct SeededRandom(u64);
+pub struct SeededRandom(pub u64);
 
 impl SeededRandom {
-    fn roll(&mut self, sides: usize) -> usize {
+    pub fn roll(&mut self, sides: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
         (self.0 % sides as u64) as usize
     }
 
-    fn pick<'a>(&mut self, choices: &[&'a str]) -> &'a str {
-        choices[self.roll(choices.len())]
+    pub fn pick<T: Clone>(&mut self, choices: &[T]) -> T {
+        choices[self.roll(choices.len())].clone()
     }
 }
 

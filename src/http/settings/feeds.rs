@@ -20,7 +20,7 @@ const NEXT_AFTER: &str = "x-next-after";
 #[derive(Debug)]
 pub struct FeedReply<T>(PhantomData<fn() -> T>);
 
-/// Returns the header that tells the client to continue after the position `reached`.
+/// Returns the header `x-next-after`: the client continues after the position `reached`.
 pub fn next_after(reached: i64) -> Vec<(&'static str, HeaderValue)> {
     vec![(NEXT_AFTER, HeaderValue::from(reached))]
 }

@@ -81,7 +81,7 @@ pub(in crate::store) struct Server {
     config: Config,
     mode: PgSslMode,
     /// The connection options as a URL. Its query parameters name the certificates.
-    told: Url,
+    url: Url,
     /// How often a prepared statement turned out not to fit the schema any more.
     outdated: Arc<AtomicU64>,
     open: Arc<AtomicU64>,
@@ -108,14 +108,14 @@ impl Server {
     pub fn of(options: &PgConnectOptions) -> Self {
         // Some options can be read only from the options' URL. Host and user are replaced in it, since in some spellings they cannot be
         // part of a URL.
-        let told = options.clone().host("host").username("user").to_url_lossy();
+        let url = options.clone().host("host").username("user").to_url_lossy();
         let mut config = Config::new();
         match options.get_socket() {
             Some(folder) => config.host_path(folder),
             None => config.host(options.get_host().trim_matches(['[', ']'])),
         };
         config.port(options.get_port()).user(options.get_username());
-        if let Some(password) = told.password() {
+        if let Some(password) = url.password() {
             config.password(percent_decode_str(password).collect::<Vec<u8>>());
         }
         if let Some(database) = options.get_database() {
@@ -132,7 +132,7 @@ impl Server {
         Self {
             config,
             mode: options.get_ssl_mode(),
-            told,
+            url,
             outdated: Arc::default(),
             open: Arc::default(),
             unreadable_certificate: Arc::default(),
@@ -167,7 +167,7 @@ impl Server {
     }
 
     pub fn connector(&self) -> Result<MakeRustlsConnect> {
-        tls::connector(self.mode, &self.told, &self.unreadable_certificate)
+        tls::connector(self.mode, &self.url, &self.unreadable_certificate)
     }
 
     /// Returns the number of open connections to the server.
@@ -229,7 +229,7 @@ async fn few_reads_at_a_time<T>(work: impl Future<Output = T>) -> T {
     .await
 }
 
-/// Returns whether a URL names a server on this machine, as far as its address tells.
+/// Returns whether a URL names a server on this machine, judging by its host name or address.
 pub fn is_local_server(url: &str) -> bool {
     let Ok(options) = PgConnectOptions::from_str(url) else { return false };
     // If the URL names no host, the folder of a Unix socket takes its place.

@@ -35,12 +35,12 @@ pub(super) fn mode(mode: PgSslMode) -> SslMode {
     }
 }
 
-/// Creates the TLS connector for an `sslmode`. `told` names the certificates in its query parameters, in sqlx's form. At each handshake the
+/// Creates the TLS connector for an `sslmode`. The query parameters of `url` name the certificates, in sqlx's form. At each handshake the
 /// connector stores in `unreadable_certificate` whether the library cannot read the server's certificate, such as a certificate of X.509
 /// version 1.
-pub(super) fn connector(mode: PgSslMode, told: &Url, unreadable_certificate: &Arc<AtomicBool>) -> Result<MakeRustlsConnect> {
+pub(super) fn connector(mode: PgSslMode, url: &Url, unreadable_certificate: &Arc<AtomicBool>) -> Result<MakeRustlsConnect> {
     let provider = Arc::new(ring::default_provider());
-    let given = |name: &str| told.query_pairs().find(|(key, _)| key == name).map(|(_, value)| Pem::of(&value));
+    let given = |name: &str| url.query_pairs().find(|(key, _)| key == name).map(|(_, value)| Pem::of(&value));
     let config = ClientConfig::builder_with_provider(provider.clone()).with_safe_default_protocol_versions().map_err(unusable)?;
     let verifying = matches!(mode, PgSslMode::VerifyCa | PgSslMode::VerifyFull);
     let mut roots = RootCertStore::empty();
@@ -85,8 +85,8 @@ enum Pem {
 }
 
 impl Pem {
-    fn of(told: &str) -> Self {
-        told.strip_prefix("file: ").map_or_else(|| Self::Text(told.to_owned()), |path| Self::File(path.to_owned()))
+    fn of(certificate: &str) -> Self {
+        certificate.strip_prefix("file: ").map_or_else(|| Self::Text(certificate.to_owned()), |path| Self::File(path.to_owned()))
     }
 
     fn read(&self, name: &str) -> Result<Vec<u8>> {

@@ -8,16 +8,6 @@ use crate::{
     harness::{SIMULATED, Server},
 };
 
-/// Asserts that all events are of type `message.sent`. Returns the texts of their messages, in the order of the events.
-fn told(desk: &WriteFixture) -> Vec<String> {
-    let text = |event: &Value| {
-        assert_eq!(event["type"], "message.sent");
-        let message = &event["data"]["message"];
-        message.get("text").unwrap_or(&message["payload"]["text"]).as_str().unwrap_or_default().to_owned()
-    };
-    desk.events().iter().map(text).collect()
-}
-
 /// Makes the messages in the outbox due now, except those that are being sent.
 fn hurry(desk: &WriteFixture) {
     desk.server.database.sql("UPDATE outbound SET due_at = 1 WHERE claim IS NULL");
@@ -28,13 +18,13 @@ fn an_event_reports_a_message_once_its_channel_has_it() {
     let desk = WriteFixture::simulated();
     desk.text("conv-line", "simulate:delay=1000").is(acknowledged());
     desk.text("conv-web", "at once").is(acknowledged());
-    assert_eq!(told(&desk), ["at once"]);
+    assert_eq!(desk.sent_texts(), ["at once"]);
     let waiting = desk.undelivered();
     assert_eq!((waiting.len(), &waiting[0]["state"]), (1, &json!("pending")), "{waiting:?}");
     desk.settled();
     let events = desk.events();
     gapless(&events);
-    assert_eq!(told(&desk), ["at once", "simulate:delay=1000"]);
+    assert_eq!(desk.sent_texts(), ["at once", "simulate:delay=1000"]);
     assert_eq!(events[1]["data"], json!({"message": desk.newest("conv-line"), "conversationId": "conv-line", "ticketId": "t-line"}));
     assert_eq!(events[1]["actor"], json!({"type": "api_key", "id": desk.key.id}));
     assert_eq!(desk.undelivered(), Vec::<Value>::new());
@@ -54,7 +44,7 @@ fn failures_are_retried_and_refusals_are_not() {
     ] {
         desk.text(conversation, text).is(acknowledged());
     }
-    desk.until("the refusal is known", || told(&desk) == ["after a refusal"]);
+    desk.until("the refusal is known", || desk.sent_texts() == ["after a refusal"]);
     let of =
         |conversation: &str| -> Vec<Value> { desk.undelivered().into_iter().filter(|one| one["conversationId"] == conversation).collect() };
     let refused = of("conv-fb");
@@ -65,14 +55,14 @@ fn failures_are_retried_and_refusals_are_not() {
     assert!(of("conv-line")[1]["attempts"] == 0, "no message overtakes another of its conversation");
     desk.until("the first is there", || {
         hurry(&desk);
-        told(&desk).len() >= 4
+        desk.sent_texts().len() >= 4
     });
-    assert_eq!(told(&desk)[1..], ["simulate:fail=2 first", "second", "third"]);
+    assert_eq!(desk.sent_texts()[1..], ["simulate:fail=2 first", "second", "third"]);
     desk.until("the last is given up", || {
         hurry(&desk);
-        told(&desk).len() == 5
+        desk.sent_texts().len() == 5
     });
-    assert_eq!(told(&desk)[4], "behind one that is down");
+    assert_eq!(desk.sent_texts()[4], "behind one that is down");
     let down = of("conv-ig");
     assert_eq!((down.len(), &down[0]["state"]), (1, &json!("failed")), "{down:?}");
     assert!(down[0]["reason"].as_str().is_some_and(|reason| reason.contains("down")), "{down:?}");
@@ -95,7 +85,7 @@ fn an_account_that_hangs_delays_no_other() {
     let held = |desk: &WriteFixture| desk.server.database.ask("SELECT message_id FROM outbound WHERE claim IS NOT NULL").len();
     assert_eq!(held(&desk), 16, "at most 16 messages of an account are tried at a time");
     desk.text("conv-ig", "not held up").is(acknowledged());
-    desk.until("another account's message is sent", || told(&desk) == ["not held up"]);
+    desk.until("another account's message is sent", || desk.sent_texts() == ["not held up"]);
     // Repeats the test with a server that finds the messages in the outbox when it starts.
     let WriteFixture { server, key, .. } = desk;
     let database = server.kill();
@@ -103,7 +93,7 @@ fn an_account_that_hangs_delays_no_other() {
     let server = Server::start_with(database, SIMULATED);
     let desk = WriteFixture { api: server.api_of(&key), server, key };
     desk.text("conv-ig", "nor now").is(acknowledged());
-    desk.until("another account's message is sent", || told(&desk) == ["not held up", "nor now"]);
+    desk.until("another account's message is sent", || desk.sent_texts() == ["not held up", "nor now"]);
     assert_eq!(held(&desk), 16);
     // A kill ends the server at once. A regular stop would wait for the delayed messages.
     drop(desk.server.kill());
@@ -122,11 +112,11 @@ fn a_message_of_a_killed_server_is_sent_by_the_next_one() {
     let desk = WriteFixture { api: server.api_of(&key), server, key };
     // The killed server holds a lease on the first message. Until the lease expires, the new server sends neither this message nor the
     // message after it.
-    assert_eq!((claimed(&desk), told(&desk).len()), (1, 0));
+    assert_eq!((claimed(&desk), desk.sent_texts().len()), (1, 0));
     assert!(desk.undelivered()[0]["nextAttemptAt"].as_str() > desk.undelivered()[0]["sentAt"].as_str());
     desk.server.database.sql("UPDATE outbound SET due_at = 1 WHERE claim IS NOT NULL");
     desk.settled();
-    assert_eq!(told(&desk), ["simulate:delay=700", "behind it"]);
+    assert_eq!(desk.sent_texts(), ["simulate:delay=700", "behind it"]);
     gapless(&desk.events());
 }
 
@@ -154,7 +144,7 @@ fn two_processes_share_the_work() {
     ids.dedup();
     assert_eq!((events.len(), ids.len()), (24, 24));
     // Each caller sent message `b` after the response to its message `a`. So the event of `a` comes before the event of `b`.
-    let texts = told(&desk);
+    let texts = desk.sent_texts();
     let place = |text: String| texts.iter().position(|told| told.starts_with(&text));
     for n in 0..12 {
         assert!(place(format!("{n} a ")) < place(format!("{n} b ")), "{texts:?}");

@@ -9,27 +9,12 @@ use super::{
 };
 use crate::{
     fixture::{ANN, BO, GHOST},
+    fuzz::SeededRandom,
     harness::Database,
 };
 
 /// The number of requests to each operation.
 const ROUNDS: usize = 80;
-
-/// Pseudo-random number generator (xorshift) with a seed, so that a failure can be repeated.
-struct SeededRandom(u64);
-
-impl SeededRandom {
-    fn roll(&mut self, sides: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 % sides as u64) as usize
-    }
-
-    fn pick(&mut self, choices: &[Value]) -> Value {
-        choices[self.roll(choices.len())].clone()
-    }
-}
 
 /// Returns the properties of the body of an operation, each with some values that are valid or nearly valid.
 fn members(path: &str) -> Vec<(&'static str, Vec<Value>)> {

@@ -79,6 +79,16 @@ impl WriteFixture {
 
     /// Returns the events recorded for the caller's store, oldest first.
     #[track_caller]
+    /// Asserts that all events are of type `message.sent`. Returns the texts of their messages, in the order of the events.
+    pub fn sent_texts(&self) -> Vec<String> {
+        let text = |event: &Value| {
+            assert_eq!(event["type"], "message.sent");
+            let message = &event["data"]["message"];
+            message.get("text").unwrap_or(&message["payload"]["text"]).as_str().unwrap_or_default().to_owned()
+        };
+        self.events().iter().map(text).collect()
+    }
+
     pub fn events(&self) -> Vec<Value> {
         self.events_after(&self.api.store, None)
     }

@@ -1,4 +1,4 @@
-//! Permitted targets of deliveries (SSRF): which addresses are globally reachable, and to which of them a server delivers.
+//! Permitted targets of deliveries (SSRF protection): which IP addresses count as public, and to which addresses a server delivers.
 //!
 //! Used by `service` when an endpoint is set, and by `delivery` for each connection.
 
@@ -10,9 +10,9 @@ use std::{
 use ipnet::IpNet;
 use url::{Host, Url};
 
-/// Networks that the IANA special-purpose registries list as not globally reachable, and networks whose addresses embed such addresses or
-/// lead to them.
-const FORBIDDEN: [&str; 34] = [
+/// Networks whose addresses do not count as public: special-purpose networks (of the IANA registries), multicast networks, and networks
+/// whose addresses embed IPv4 addresses.
+const FORBIDDEN: [&str; 37] = [
     "0.0.0.0/8",
     "10.0.0.0/8",
     "100.64.0.0/10",
@@ -38,11 +38,14 @@ const FORBIDDEN: [&str; 34] = [
     "64:ff9b:1::/48",
     "2002::/16",
     "2001::/32",
+    "2001:3::/32",
+    "2001:4:112::/48",
     "100::/64",
     "2001:2::/48",
     "2001:10::/28",
     "2001:20::/28",
     "2001:db8::/32",
+    "2620:4f:8000::/48",
     "3fff::/20",
     "5f00::/16",
     "fc00::/7",
@@ -52,7 +55,7 @@ const FORBIDDEN: [&str; 34] = [
 
 static NETWORKS: LazyLock<Vec<IpNet>> = LazyLock::new(|| FORBIDDEN.iter().filter_map(|network| network.parse().ok()).collect());
 
-/// Whether an address is globally reachable.
+/// Whether an address counts as public: it is in none of the networks of `FORBIDDEN`.
 pub fn is_public(address: IpAddr) -> bool {
     let address = match address {
         IpAddr::V6(six) => six.to_ipv4_mapped().map_or(address, IpAddr::V4),
@@ -91,8 +94,8 @@ impl Targets {
         }
     }
 
-    /// Refuses a URL whose host is a literal IP address that is not permitted, in any notation: the resolver, which checks the addresses of
-    /// names, is not called for it.
+    /// Refuses a URL whose host is a literal IP address, in any notation, that is not permitted. Such a host needs a check of its own: the
+    /// resolver, which checks the addresses of host names, is not called for it.
     pub fn check(self, url: &Url) -> Result<(), TargetNotPermitted> {
         let address = match url.host() {
             Some(Host::Ipv4(four)) => IpAddr::V4(four),
@@ -103,7 +106,8 @@ impl Targets {
         if self.allow(address) { Ok(()) } else { Err(TargetNotPermitted) }
     }
 
-    /// [`Self::check`] for a URL that a user sets: `localhost` is always this machine (RFC 6761, section 6.3).
+    /// Checks a URL that a user enters, as [`Self::check`] does. Also refuses `localhost`, which is always this machine (RFC 6761, section
+    /// 6.3), unless this machine is permitted.
     pub fn check_entered(self, url: &Url) -> Result<(), TargetNotPermitted> {
         match url.host() {
             Some(Host::Domain(name)) if is_localhost(name) && !self.allow(IpAddr::V4(Ipv4Addr::LOCALHOST)) => Err(TargetNotPermitted),
@@ -123,8 +127,8 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// Hosts of URLs that are literal IP addresses, in various notations, and not globally reachable.
-    pub(crate) const SPELT_OUT: [&str; 65] = [
+    /// Hosts of URLs that are literal IP addresses in various notations, none of them public.
+    pub(crate) const SPELT_OUT: [&str; 68] = [
         "127.0.0.1",
         "127.1",
         "127.0.0.1.",
@@ -190,6 +194,9 @@ pub(crate) mod tests {
         "[100::1]",
         "①②⑦.0.0.1",
         "１２７.0.0.1",
+        "[2001:3::1]",
+        "[2001:4:112::1]",
+        "[2620:4f:8000::1]",
     ];
 
     #[test]

@@ -1,4 +1,4 @@
-# The texts of the settings page in English (Project Fluent). `th.ftl` has the same messages in Thai; a test holds the two equal.
+# The texts of the settings page in English (Project Fluent). `th.ftl` has the same messages in Thai, as a test checks.
 # A message without arguments may contain markup. A message with arguments is shown as plain text.
 
 ## Words that several tabs use
@@ -30,7 +30,7 @@ every-account = every account
 never = never
 none = none
 
-## The gate, which is the page without a session
+## The gate: the sign-in page, which is shown without a session
 
 gate-help = Owners and admins of a store sign in with a link that works once. The operator of the server prints one:
 gate-validity = The link is valid for 15 minutes, the session that it opens for 12 hours.
@@ -230,7 +230,7 @@ draft-discarded = The draft was discarded.
 
 undelivered = Undelivered
 undelivered-hint = Messages that their channel has not accepted. Those that failed can be sent again for 30 days.
-undelivered-empty = No message waits, and none has failed within the last 30 days.
+undelivered-empty = No message waits, and none has failed.
 undelivered-message = Message
 undelivered-contact = To
 undelivered-sent = Written

@@ -29,7 +29,7 @@ every-account = ทุกบัญชี
 never = ไม่เคย
 none = ไม่มี
 
-## The gate, which is the page without a session
+## The gate: the sign-in page, which is shown without a session
 
 gate-help = เจ้าของร้านและผู้ดูแลร้านเข้าสู่ระบบด้วยลิงก์ที่ใช้ได้ครั้งเดียว ผู้ให้บริการเซิร์ฟเวอร์สร้างลิงก์ด้วยคำสั่งนี้:
 gate-validity = ลิงก์ใช้ได้ภายใน 15 นาที และเซสชันที่เปิดด้วยลิงก์มีอายุ 12 ชั่วโมง
@@ -217,7 +217,7 @@ draft-discarded = ทิ้งฉบับร่างแล้ว
 
 undelivered = ยังส่งไม่ถึง
 undelivered-hint = ข้อความที่ช่องทางยังไม่รับ ข้อความที่ส่งไม่สำเร็จส่งซ้ำได้ภายใน 30 วัน
-undelivered-empty = ไม่มีข้อความที่รอส่ง และไม่มีข้อความที่ส่งไม่สำเร็จใน 30 วันที่ผ่านมา
+undelivered-empty = ไม่มีข้อความที่รอส่ง และไม่มีข้อความที่ส่งไม่สำเร็จ
 undelivered-message = ข้อความ
 undelivered-contact = ถึง
 undelivered-sent = เขียนเมื่อ

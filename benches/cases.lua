@@ -18,7 +18,7 @@ function init(args)
 end
 
 function request()
-    -- The number of conversations: four fifths of the number of tickets.
+    -- `%d` becomes a random number below the number of conversations, which is four fifths of the number of tickets.
     number = number + 1
     local numbers = { d = math.random(0, math.floor(tickets * 8 / 10) - 1), u = string.format("%d", number) }
     return wrk.format(method, (path:gsub("%%([du])", numbers)), nil, body and (body:gsub("%%([du])", numbers)))

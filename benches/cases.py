@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Benchmark of reads, filters and sends by the size of the data. `cases.sh` runs this script, and its header describes the usage."""
+"""Benchmark of reads, filters and sends by the size of the data. It is run by `cases.sh`, whose header describes the usage."""
 import argparse, http.client, itertools, json, os, pathlib, random, re, shutil, signal, statistics, subprocess, sys, tempfile, time
 from urllib.parse import urlsplit
 from load import load
@@ -11,7 +11,7 @@ LIST = "/v1/tickets/list?pageSize=20"
 
 def shop(tickets, write):
     """Writes import lines of a shop with this number of tickets, the same on every run. Each ticket has a message, and a fifth of the
-    tickets are open. Each filter, of a field or the label, matches a fifth of the tickets."""
+    tickets are open. Each field filter of `FILTERS`, and the label filter, matches a fifth of the tickets."""
     r = random.Random(7).random
     conversations = max(1, tickets * 8 // 10)
 
@@ -43,7 +43,8 @@ def shop(tickets, write):
 def field(name, operator, **operand): return {"ticketFieldId": name, "operator": operator, **operand}
 
 
-# Two field filters and a label filter, each matched by a fifth of the tickets. All operators that an index can serve are covered: prefixes, substrings, bounds, values.
+# Each case has two field filters of FILTERS and the label filter. Each filter matches a fifth of the tickets. Together the cases cover all
+# operators for which an index can be used: prefixes, substrings, bounds, values.
 LABEL = {"operator": "contains_any", "labelIds": ["label-3"]}
 NORTH, LOW = field("region", "starts_with", value="north"), field("score", "between", min=0, max=19)
 FILTERS = {
@@ -87,7 +88,7 @@ def rest(roots):
 
 
 def memory(pid):
-    """Returns the memory of an idle process. It waits 5 seconds, since the process releases temporary memory, such as that of its start, within seconds."""
+    """Waits 5 seconds, in which an idle process releases temporary memory, such as that of its start. Returns the memory of the process."""
     time.sleep(5)
     told = pathlib.Path(f"/proc/{pid}/status").read_text()
     anonymous, whole = (int(re.search(name + r":\s+(\d+)", told)[1]) / 1024 for name in ("RssAnon", "VmRSS"))
@@ -95,7 +96,7 @@ def memory(pid):
 
 
 class Shop:
-    """A server of this build on a database with this number of tickets."""
+    """A server of one build on a database with this number of tickets."""
 
     def __init__(self, args, binary, tickets, scratch):
         self.tickets, self.notes = tickets, []
@@ -221,20 +222,24 @@ def main():
         for name, filters in FILTERS.items():
             body = json.dumps({"advancedFilters": {"ticketFields": filters, "labels": LABEL}})
             cases[f"filters: label, {name}"] = lambda _, body=body: ("POST", LIST, body)
-            # The first page has the total, which is counted once and cached; a unique range of the same tickets misses the cache.
+            # In revision A, the first page has the total, which the server counts once and caches. A unique range that matches the same
+            # tickets misses this cache.
             if "revision A" in revision and LOW in filters: cases["filters: the same, counted anew"] = lambda _, body=body: ("POST", LIST, body.replace('"min": 0', '"min": -%u'))
         cases["insert"] = lambda _: ("POST", "/v1/messages", '{"conversationId":"c%d","text":"Where is my package? It is late, please help"}')
         wanted = {name: [of(shop) for shop in shops] for name, of in cases.items() if name == "list" or any(part in name for part in args.only.split(","))}
-        # Each round has every case, so that compared figures are from the same minute. Writes come last, since they change what reads return.
+        # Each round has every case, so that compared figures are from the same minute. Writes come last, since they change what reads
+        # return.
         groups = [[name for name in wanted if name != "insert"], [name for name in wanted if name == "insert"]]
         measured = {name: [[] for _ in shops] for name in wanted}
         for names in groups:
             for name in names:
                 for shop, request in zip(shops, wanted[name]): answers(shop, request, 1 if name in ("get", "insert") else 50 if name.endswith("page") else 20)
             for number, name in itertools.product(range(-1, args.rounds), names):
-                # Every other round begins with the other build: what the first one leaves to the second, such as a checkpoint, evens out.
+                # Every other round begins with the other build, so that work which the first build leaves behind, such as a checkpoint,
+                # affects both equally.
                 for shop, request, rounds in list(zip(shops, wanted[name], measured[name]))[::1 if number % 2 else -1]:
-                    # Warm-up. Sends need longer: the first 20,000 of them, at 1,000,000 tickets, split the index pages that the import filled.
+                    # The round before the first one is the warm-up. Sends need a longer one: at 1,000,000 tickets, the first 20,000 sends
+                    # split the index pages that the import filled.
                     warm = 4 if name == "insert" else 1
                     one = wrk(shop, request, warm if number < 0 else args.seconds, 32 if name == "insert" else args.connections, number + 2)
                     if number >= 0: rounds.append(one)

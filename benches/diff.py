@@ -59,7 +59,7 @@ def oasdiff(folder):
 
 
 def openapi_diff(folder):
-    """Yields the tests of openapi-diff that assert one result for two files, in the same form."""
+    """Yields the tests of openapi-diff that assert one result for two files, in the same form as `oasdiff` does."""
     root = os.path.join(folder, "core/src/test")
     os.chdir(os.path.join(root, "resources"))
     agree = {

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Noisy-neighbour benchmark: the latency of another store's ticket, and the memory of the server, while one store's key sends each of
-# the heaviest requests over 64 connections, and while 12 connections read none of their responses.
+# Noisy-neighbour benchmark: the latency of a request for a ticket of one store, and the memory of the server, while clients of another
+# store send each of the heaviest requests over 64 connections, and while 12 connections read none of their responses.
 #
 #   benches/neighbours.sh                      on SQLite, about three minutes after the build
 #   benches/neighbours.sh --postgres URL       in a database created on this PostgreSQL server

@@ -32,7 +32,7 @@ while [ $# -gt 0 ]; do
     esac
     shift
 done
-# The records that a write adds, by their name in an export.
+# The kind of record that a write adds, as an export names it.
 case $path in
 */internal-comments) kind=comment ;;
 *) kind=message ;;
@@ -46,7 +46,7 @@ at_the_end() {
     stop_postgres "$scratch"
 }
 
-# On PostgreSQL the default folder of the index would be in the current folder.
+# Sets the folder of the index, because on PostgreSQL the default would be a folder in the current folder.
 export COUNTERPART_INDEX_DIR=$scratch/index
 
 if [ "$database" = sqlite ]; then

@@ -154,8 +154,8 @@ impl App {
         let supervisor = Supervisor::new(metrics.clone());
         let readiness = Readiness::new(service.clone(), supervisor.clone());
         // The share limits the concurrent statements of one store. On SQLite each read occupies a thread, so a store may use all threads
-        // but one. On PostgreSQL half of the connections serve statements that may take long, such as pages of lists, and a store may use
-        // half of these connections.
+        // but one. On PostgreSQL half of the read connections are for statements that may take long, such as pages of lists, and a store
+        // may use half of these connections.
         let share = if service.db().is_one_writer() { Handle::current().metrics().num_workers() - 1 } else { callers.connections / 4 };
         let turns = FairScheduler::new(share);
         let (sign_in_requests, mails) = callers.mailer.map_or((None, None), |mailer| {
@@ -283,7 +283,7 @@ impl App {
         })
     }
 
-    /// Writes the last uses of API keys, which are kept in memory, and closes the database.
+    /// Writes the times at which API keys were last used from memory to the database, and closes the database.
     pub async fn close(&self) -> service::Result<()> {
         let service = &self.state.service;
         service.save_key_uses().await?;
@@ -360,7 +360,8 @@ fn url_of(acceptor: &impl Acceptor, listen: &str) -> String {
 }
 
 impl App {
-    /// Returns the separate address of the metrics page, if it has one, and the future that serves it there until `stop` resolves.
+    /// Returns the separate address of the metrics page, and the future that serves the page there until the sender of `stop` is dropped.
+    /// Returns `None` if the page has no separate address.
     async fn serve_metrics(&self, mut stop: watch::Receiver<()>) -> io::Result<Option<(String, impl Future<Output = io::Result<()>>)>> {
         let Some(listen) = &self.metrics_listen else { return Ok(None) };
         let acceptor = connection_timeouts::listen(listen, Gauge::default()).await;
@@ -412,12 +413,13 @@ impl App {
 /// The interval of the maintenance jobs ([`run_maintenance_jobs`]), and the shorter interval after a failure.
 const MAINTENANCE_INTERVAL: Duration = Duration::from_secs(60);
 const MAINTENANCE_RETRY_INTERVAL: Duration = Duration::from_secs(5);
-/// Former sort positions of rows are pruned once in this many intervals, since that takes three statements a store.
+/// Former sort positions of rows are pruned once in this many intervals, since on PostgreSQL pruning takes at least one statement for each
+/// store.
 const PRUNING_PERIOD: u64 = 60;
 
-/// Runs the maintenance jobs periodically, and once more at the end: writes the last uses of API keys, adds up the parts of totals, deletes
-/// the expired signatures of bridges, and prunes the oldest entries of the change log and of the feeds of changes. Less often it prunes the
-/// oldest former sort positions of rows.
+/// Runs the maintenance jobs periodically, and once more at the end: stores when each API key was last used, replaces the partial rows of
+/// each total by their sum, deletes the expired signatures of bridges, and prunes the oldest entries of the change log and of the change
+/// feeds. Less often it prunes the oldest former sort positions of rows.
 async fn run_maintenance_jobs(service: Service, stopped: impl Future<Output = ()>, reporter: TaskReporter) {
     let mut stopped = std::pin::pin!(stopped);
     let mut forgetting = RetentionPass::default();

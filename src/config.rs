@@ -31,14 +31,15 @@ pub fn is_switched_on(variable: &str) -> bool {
     switch().parse_ref(&clap::Command::new(""), None, value.as_ref()).unwrap_or(false)
 }
 
-/// Returns the API key of a client command, from the environment. No option can contain it, since other users of the machine see arguments.
+/// Returns the API key of a client command, from the environment. There is no option for the key, since other users of the machine can see
+/// the arguments of a process.
 #[expect(clippy::disallowed_methods, reason = "this file reads the environment")]
 pub fn api_key() -> Option<String> {
     std::env::var("COUNTERPART_API_KEY").ok().map(|key| key.trim().to_owned()).filter(|key| !key.is_empty())
 }
 
-/// Returns the settings token of a command that uses a running server, from the environment. No option can contain it, since other users of
-/// the machine see arguments.
+/// Returns the settings token of a command that uses a running server, from the environment. There is no option for the token, since other
+/// users of the machine can see the arguments of a process.
 #[expect(clippy::disallowed_methods, reason = "this file reads the environment")]
 pub fn settings_token() -> Option<String> {
     std::env::var("COUNTERPART_TOKEN").ok().map(|token| token.trim().to_owned()).filter(|token| !token.is_empty())
@@ -148,7 +149,7 @@ impl Config {
         database.chain(keys).chain([self.index_folder()]).collect()
     }
 
-    /// Returns the path of the SQLite file, percent-decoded like the driver does.
+    /// Returns the path of the SQLite file, percent-decoded in the same way as by the driver.
     pub fn sqlite_path(&self) -> Option<PathBuf> {
         self.sqlite_file().map(|file| PathBuf::from(&*percent_decode_str(file).decode_utf8_lossy()))
     }

@@ -6,20 +6,19 @@
 //! - [`app`] assembles the parts, serves requests, and starts the background tasks and the maintenance jobs; [`telemetry`] logs and counts;
 //!   [`supervisor`] restarts background tasks; [`readiness`] reports whether the process can do its work.
 //! - [`http`] is the part of the contract that both revisions share; [`revision`] is the part in which they differ, and the only module
-//!   that knows which revision this build serves.
+//!   that depends on which revision this build serves.
 //! - [`tools`] serves assistants: each tool calls operations of [`http`].
 //! - [`service`] implements the use-cases, one file per kind of record; files that end in `_writes` change records.
 //! - [`delivery`] delivers messages to their channels, and events to webhooks.
 //! - [`search`] is the full-text search of messages and contacts.
-//! - [`store`] is the database layer, for SQLite and PostgreSQL: the only module that knows SQL.
+//! - [`store`] is the database layer, for SQLite and PostgreSQL: the only module that contains SQL.
 //! - [`domain`] defines the kinds of records and their rules, and imports none of the other modules.
 //!
-//! Comments cite a section of the contract, the specification that integrators have, as "section 4.3". They cite a decision of ours, about
-//! a point on which the contract is silent, as "decisions, section 6"; `features.md`, "Our decisions", lists the results of these
-//! decisions.
+//! "contract, section 4.3" in a comment cites the specification that integrators have. "our decisions, section 6" cites a decision of ours
+//! about a point on which the contract is silent; `features.md`, "Our decisions", lists the results of these decisions.
 
 #![warn(clippy::unwrap_used, clippy::expect_used)]
-// These macros panic if the stream cannot be written; `cli::print` and `cli::note` do not.
+// `println!` and `eprintln!` panic if the stream cannot be written; `cli::print` and `cli::note` do not.
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 pub mod app;

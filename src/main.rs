@@ -18,7 +18,7 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 #[cfg(not(any(target_env = "msvc", target_env = "musl")))]
 const SETTINGS: &[u8] = b"narenas:2,background_thread:true,dirty_decay_ms:100,muzzy_decay_ms:0,tcache_max:131072\0";
 
-/// The same for musl, where jemalloc has no background thread: free memory returns to the system during later requests.
+/// The same settings for musl, where jemalloc has no background thread: free memory returns to the system during later allocations.
 #[cfg(target_env = "musl")]
 const SETTINGS: &[u8] = b"narenas:2,dirty_decay_ms:100,muzzy_decay_ms:0,tcache_max:131072\0";
 

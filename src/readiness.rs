@@ -1,7 +1,9 @@
 //! The readiness check behind `/readyz`: whether this process can do its work.
 //!
 //! The process is ready if three conditions hold: A check within the last second found every table and column in the database and wrote to
-//! it. Since this check, no request has failed because of the disk or a missing write permission. No background task is failing.
+//! it. In the second before this check ended, no request failed because of the disk or a missing write permission. No background task is
+//! failing.
+//!
 //! The write of the check proves what a read cannot: that the disk has room, that the process may write, and that the database file is
 //! still at its path. Concurrent probes share one check, so probes cost the database at most one write a second, however many there are.
 

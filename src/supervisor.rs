@@ -5,7 +5,7 @@
 //! task reports progress, success and failure through its [`TaskReporter`]. Every end and every failure of a task is logged and counted.
 //! After a single panic, the task restarts after a pause of 100 ms. The process is unready while a task
 //!
-//! - ended [`DEATHS_UNTIL_FAILING`] times in a row,
+//! - has ended [`DEATHS_UNTIL_FAILING`] times in a row, and has not run for [`STABLE_RUN`] since,
 //! - reported nothing for so long that the supervisor aborted it, and has not succeeded since, or
 //! - runs and keeps failing, for [`FAILING`] and at least [`FAILURES`] times.
 
@@ -18,7 +18,7 @@ use tokio::{sync::watch, task::JoinHandle, time::Instant};
 
 use crate::telemetry::metrics::Metrics;
 
-/// The pause before the first restart. It doubles each time that the task ends in a row.
+/// The pause before the first restart. The pause doubles with each further restart in a row, up to [`LONGEST_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
@@ -105,8 +105,8 @@ impl Supervisor {
         Self { tasks: Arc::default(), metrics }
     }
 
-    /// Runs a task until `stop` changes or is dropped. `start` creates the task for each run. The task must end on `stop` by itself, and
-    /// must report at intervals shorter than `silence`.
+    /// Runs a task until `stop` changes or its sender is dropped. `start` creates the task for each run. The task must end on `stop` by
+    /// itself, and must report at intervals shorter than `silence`.
     pub fn run<F>(
         &self,
         name: &'static str,
@@ -169,8 +169,9 @@ impl Task {
         (state.running_since, state.reported_at) = (Some(now), now);
     }
 
-    /// Resolves when the task has reported nothing for too long; returns for how long. The time is counted in steps of `STEP`: while the
-    /// whole process was stopped, the task could not report either, so that time does not count.
+    /// Resolves when the task has reported nothing for `silence`, and returns how long it was silent. The time is counted in steps of
+    /// [`STEP`] and not read from a clock: while the whole process is suspended, the task cannot report, so the time of the suspension must
+    /// not count.
     async fn hangs(&self) -> Duration {
         let (mut reported_at, mut silent) = (self.lock().reported_at, Duration::ZERO);
         loop {

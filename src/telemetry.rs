@@ -1,7 +1,7 @@
 //! Logs and metrics. Logs go to standard error; [`metrics`] are read at `/metrics`.
 //!
 //! A log line that cannot be written is counted and dropped: standard error may be a file on a full disk, a closed pipe, or a pipe that
-//! nothing reads. A separate thread writes the lines, so that no request waits for their reader.
+//! nothing reads. A separate thread writes the lines, so that no request waits for the reader of standard error.
 
 pub mod metrics;
 mod process;
@@ -24,9 +24,9 @@ use tracing_subscriber::{
 
 use crate::config::LogFormat;
 
-/// Directives that are added to every log filter: libraries that log secrets or texts of people, and the most verbose level at which they
-/// do not. At more verbose levels, the database driver logs the values of each statement, and the protocol library of the assistant tools
-/// logs whole messages.
+/// Directives that are added to every log filter: for each library that can log secrets or texts of people, the most verbose level at which
+/// it does not. At more verbose levels, the database driver logs the values of each statement, and the protocol library of the assistant
+/// tools logs whole messages.
 const LOG_LEVEL_CAPS: [(&str, &str); 2] = [("tokio_postgres", "info"), ("rmcp", "warn")];
 
 /// The capacity of the queue of log lines. When the queue is full, new lines are dropped.
@@ -48,19 +48,20 @@ pub enum BadFilter {
 /// Starts logging, panics included. `filter` has the syntax of tracing's `EnvFilter`. The lines are written until the guard is dropped.
 ///
 /// # Errors
-/// When `filter` cannot be read.
+/// When `filter` cannot be parsed.
 pub fn start_log(filter: &str, format: LogFormat) -> Result<WorkerGuard, BadFilter> {
     let filter = without_values(filter)?;
     let (lines, guard) = NonBlockingBuilder::default().buffered_lines_limit(LINES).finish(LossyWriter(io::stderr()));
     _ = DROPPED_LINES.set(lines.error_counter());
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(lines).log_internal_errors(false);
     match format {
-        // A line of JSON has no colours in it.
+        // The JSON format never has colours, so they are not switched off here.
         LogFormat::Json => log.json().flatten_event(true).with_span_list(false).init(),
         LogFormat::Text if io::stderr().is_terminal() => log.init(),
         LogFormat::Text => log.with_ansi(false).init(),
     }
-    // The panic hook of the standard library would wait for standard error.
+    // The panic hook of the standard library writes to standard error itself, and would wait if nothing reads standard error. This hook
+    // logs the panic.
     std::panic::set_hook(Box::new(|panic| {
         let backtrace = std::backtrace::Backtrace::capture();
         tracing::error!(location = panic.location().map(ToString::to_string), %backtrace, "panicked: {}", text_of(panic.payload()));
@@ -85,13 +86,14 @@ impl<W: Write> Write for LossyWriter<W> {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        // Standard error is unbuffered, so nothing is lost if this fails.
+        // Standard error is unbuffered, so nothing is lost if the flush fails.
         _ = self.0.flush();
         Ok(())
     }
 }
 
-/// Finds a bare word in a filter that is not a level. `EnvFilter` would read it as the name of a module, but it was meant as a level.
+/// Finds a part of a filter that is a single word but not a level. `EnvFilter` would read such a word as the name of a module, although the
+/// user meant a level.
 fn misspelt_level(filter: &str) -> Option<&str> {
     let parts = filter.split(',').map(str::trim);
     let is_bare = |part: &&str| !part.is_empty() && part.chars().all(|c| c.is_alphanumeric());
@@ -103,8 +105,8 @@ fn without_values(filter: &str) -> Result<EnvFilter, BadFilter> {
         return Err(BadFilter::Level(word.to_owned()));
     }
     EnvFilter::try_new(filter)?;
-    // A caller's directive for a module of such a library would be more specific than the added directive and override it, so
-    // directives that name such a library are removed.
+    // Directives of the caller that name a library of `LOG_LEVEL_CAPS` are removed. A directive for a module of such a library would be
+    // more specific than the added directive, and would override it.
     let others: Vec<&str> = filter.split(',').filter(|one| !LOG_LEVEL_CAPS.iter().any(|(library, _)| one.contains(library))).collect();
     LOG_LEVEL_CAPS.iter().try_fold(EnvFilter::try_new(others.join(","))?, |filter, (library, level)| {
         Ok(filter.add_directive(format!("{library}={level}").parse().map_err(BadFilter::Syntax)?))

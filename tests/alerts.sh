@@ -29,7 +29,7 @@ fi
 
 "$promtool" check rules docs/prometheus/alerts.yaml
 "$promtool" test rules docs/prometheus/alerts_test.yaml
-# The queries of the dashboard as rules, for promtool to read. JSON is YAML as well.
+# Writes the queries of the dashboard as recording rules, which promtool can check. JSON is valid YAML.
 python3 - docs/grafana/counterpart.json >"$scratch/queries.yaml" <<'END' || fail "docs/grafana/counterpart.json is not a valid dashboard"
 import json, sys
 
@@ -50,8 +50,8 @@ start_server "${COUNTERPART_BIN:-${CARGO_TARGET_DIR:-target}/debug/counterpart}"
 # The second page counts the request for the first page.
 for _ in 1 2; do curl -sf "$base/metrics" >"$scratch/page"; done
 stop_server
-# Each metric that a rule or a panel uses must be registered in the source. The page is not enough: it has some metrics only once they were
-# counted.
+# Each metric that a rule or a panel uses must be registered in the source. The metrics page is not enough for this check: some metrics are
+# on the page only after they were counted once.
 for file in docs/prometheus/alerts.yaml docs/grafana/counterpart.json; do
     for name in $(grep -oE '\b(counterpart|process)_[a-z_]+' "$file" | sort -u); do
         source=src/telemetry/metrics.rs
@@ -62,7 +62,7 @@ for file in docs/prometheus/alerts.yaml docs/grafana/counterpart.json; do
         ! grep -qE "^# TYPE $name (counter|histogram)$" "$scratch/page" || fail "$file uses $name without the suffix of a counter or histogram, such as _total or _bucket"
     done
 done
-# promtool reads the older text format, in which the name of a counter in its comments ends in _total too.
+# promtool reads the older text format. In this format, the name of a counter ends in _total also in the comment lines (HELP, TYPE).
 sed -E 's/^# (HELP|TYPE) (([a-z_]+)) (.*)$/# \1 \2 \4/; /^# EOF/d' "$scratch/page" |
     awk '/^# (HELP|TYPE) /{held = held $0 "\n"; if ($2 == "TYPE") {if ($4 == "counter") gsub($3, $3 "_total", held); printf "%s", held; held = ""} next} {print}' |
     "$promtool" check metrics

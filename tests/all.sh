@@ -59,7 +59,8 @@ if [ "${memory:-0}" -gt 4000000 ] && [ -w /dev/shm ]; then
 fi
 mkdir -p "$cluster"
 
-# The tests that use a database. The others do not differ by the database, and the comparison of documents not by the revision either.
+# The tests that use a database. The other tests do not depend on the database, so they run only with SQLite. Those of openapi-diff do not
+# depend on the revision either, so they run once.
 with_database=(--lib --test api --test crash --test import --test page --test receive)
 packages=(--workspace)
 

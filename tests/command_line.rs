@@ -43,7 +43,7 @@ impl Folder {
     }
 }
 
-/// Asserts that a command succeeded, or that it failed, as `succeeds` says. Returns its output or its error message.
+/// Asserts that a command succeeded if `succeeds` is true, and that it failed otherwise. Returns its output or its error message.
 #[track_caller]
 fn text(output: Output, succeeds: bool, arguments: &[&str]) -> String {
     let (printed, complaint) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
@@ -228,8 +228,8 @@ fn a_demo_is_stored_with_keep() {
     // The file name may contain characters that have a meaning in URLs.
     let (_, status) = demo(&folder, &["--keep", "50% of? #1.db"]);
     assert!(status == "200" && folder.path().join("50% of? #1.db").exists());
-    // The file has a demo store without records, as a demo leaves it that was killed before it had stored its records. The next demo fills
-    // it.
+    // The file has a demo store without records, as it is left by a demo that was killed before it had stored its records. The next demo
+    // adds the records.
     folder.ok(&["--database-url", "sqlite://half.db", "store", "create", "--id", "demo", "--name", "Demo shop"]);
     let (_, status) = demo(&folder, &["--keep", "half.db"]);
     assert_eq!(status, "200");

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Contract tests: runs the published documents through the tools that integrators use: linters, generated clients and the examples of the
-# guides, which call a live server, a browser for the pages, and a fuzzer. Stops at the first failure.
+# Contract tests: runs the published documents through the tools that integrators use. Lints the documents, calls a live server with
+# generated clients, the examples of the guides and a fuzzer, and checks the pages in a browser. Stops at the first failure.
 #
-#   tests/contract.sh                  as in tests/all.sh
+#   tests/contract.sh                  the checks that tests/all.sh runs
 #   tests/contract.sh --long [SEED]    fuzzes ten times as much, from another seed
 #   COUNTERPART_REV_A=…, COUNTERPART_REV_B=…   the binaries of both revisions (default: built here)
 #   COUNTERPART_TOOLS=…                the folder of the tools (default: counterpart-tools in the user's cache)
@@ -53,7 +53,7 @@ served() {
     rm -rf -- "$scratch/server"
 }
 
-# fuzz DOCUMENT REVISION PLANE: fuzzes a document's API on a fresh server.
+# fuzz DOCUMENT REVISION PLANE: fuzzes the API that DOCUMENT describes, whose path is PLANE (v1 or settings/v1), on a fresh server.
 fuzz() {
     served "fuzz $1 on $2" "$2" "$3" tests/fuzz/run.sh "$tools" "$1" "${examples[@]}"
     local met_404

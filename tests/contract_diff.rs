@@ -38,8 +38,8 @@ fn printed(output: &Output) -> String {
 
 const A_TO_B: [&str; 4] = ["rev-a.json", "rev-b.json", "--notes", "a-to-b.notes.json"];
 
-/// The committed comparisons. Each has the older document, the newer document, and the name of the comparison's files without their
-/// extensions.
+/// The committed comparisons. Each has the two documents that are compared, the old one first, and the name of the comparison's files
+/// without their extensions.
 const COMMITTED: [[&str; 3]; 3] = [
     ["rev-a.json", "rev-b.json", "a-to-b"],
     ["rev-b.json", "rev-a.json", "b-to-a"],
@@ -75,7 +75,8 @@ fn the_committed_comparisons_are_what_the_binary_prints() {
     }
 }
 
-/// `features.md` has a table of the differences that no OpenAPI document shows. Its rows must equal the entries of the notes file.
+/// `features.md` has a table of the differences that no OpenAPI document shows. Its rows must equal the entries of
+/// `openapi/a-to-b.notes.json`.
 #[test]
 fn differences_that_no_document_shows_are_in_the_notes_and_in_features_md() {
     let features = read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("features.md"));
@@ -207,8 +208,8 @@ fn every_format_goes_to_a_file_too() {
     }
 }
 
-/// A git repository with a committed OpenAPI document, and an uncommitted change that removes an operation. Its scripts find the
-/// `counterpart` binary on the path.
+/// A git repository with a committed OpenAPI document, and an uncommitted change that removes an operation. The scripts that the tests run
+/// in it find the `counterpart` binary on the path.
 struct Repository {
     folder: tempfile::TempDir,
 }

@@ -28,7 +28,7 @@ install() {
     fi
 }
 
-# Clones the database, with a time limit: git would wait for a name server that does not answer.
+# Clones the advisory database, with a time limit, since git would wait long for a name server that does not answer.
 copy() {
     GIT_TERMINAL_PROMPT=0 timeout 60 git clone --quiet --depth 1 "$advisories" "$scratch/advisories"
 }

@@ -2,7 +2,7 @@
 # Early responses: when a request is answered before its body arrives, no later request on the same connection is lost, neither on a
 # direct connection nor behind a proxy with a connection pool.
 #
-#   tests/early_answers.sh           640 early responses per path
+#   tests/early_answers.sh           640 early responses each on direct connections and behind each proxy
 #   tests/early_answers.sh --long    10,000
 #   COUNTERPART_BIN=…                the binary (default: the debug build)
 #

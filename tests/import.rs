@@ -264,7 +264,8 @@ fn an_upsert_replaces_and_unique_values_can_move_between_records() {
         let said = world.refused("one", &contact("c", r#","email":"b@X.io""#));
         assert!(said.contains("line 1: contact.email: `b@x.io` belongs to the contact `a` already"), "{said}");
 
-        // An import may close the open ticket of a conversation and open the next ticket, in any order of the two lines.
+        // A conversation has at most one open ticket. One import may close this ticket and open the next one, with the two lines in any
+        // order.
         world.load("one", SAMPLE);
         let ticket = |rest: &str| format!("{{\"kind\":\"ticket\",\"record\":{{\"conversationId\":\"v1\",{rest}}}}}\n");
         let next = ticket(r#""id":"k3","isOpen":true,"openedAt":"2026-01-05T00:00:00Z""#);
@@ -277,9 +278,9 @@ fn an_upsert_replaces_and_unique_values_can_move_between_records() {
     });
 }
 
-/// The first import has more records than the database, so on SQLite the indexes are built at the end of the import. The next imports have
-/// no more records than the database. The last import goes into a new database again, with the lines in reverse order: each record comes
-/// before the records that it refers to.
+/// The first import has more records than the database contains, so on SQLite the indexes are built at the end of the import. The next
+/// imports have no more records than the database. The last import goes into a new database again, with the lines in reverse order: each
+/// record comes before the records that it refers to.
 #[test]
 fn imports_into_small_and_large_databases_give_the_same_result() {
     let text = "text ".repeat(400);
@@ -580,7 +581,7 @@ fn a_killed_import_leaves_nothing() {
     });
 }
 
-/// A transaction that receives a message locks first the conversation, then the ticket. An import must lock these rows in the same order.
+/// A transaction that receives a message first locks the conversation, then the ticket. An import must lock these rows in the same order.
 #[test]
 fn an_import_and_a_received_message_do_not_deadlock() {
     use sqlx::{Connection, Executor};

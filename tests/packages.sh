@@ -231,7 +231,7 @@ verify_unit() {
 calls_are_allowed() {
     local unit=$root/usr/lib/systemd/system/counterpart.service filter families others
     filter=$(sed -n 's/^SystemCallFilter=//p' "$unit")
-    # Groups of system calls contain other groups.
+    # A group of system calls may contain other groups, so the groups are expanded.
     systemd-analyze syscall-filter 2>/dev/null | awk -v wanted="$filter" '
         /^@/ {group = $1; next}
         NF == 1 && $1 !~ /^#/ {members[group] = members[group] " " $1}
@@ -339,7 +339,7 @@ image() {
     buildah=(buildah --root "$storage/root" --runroot "$storage/run" --storage-driver vfs)
     quietly "image" packaging/build.sh container "$static"
     archive=$(echo "$COUNTERPART_PACKAGES"/*.tar.gz)
-    # A debug build is larger.
+    # The limit is higher for a debug build, which is larger.
     at_most "$([ -n "$built" ] && echo 60 || echo 30)" "$(megabytes "$archive")" "MB of the image"
 
     # Loads the archive, as another machine does. It is unpacked first, since podman and buildah of 2022 misread compressed archives.

@@ -36,8 +36,8 @@ start_postgres() {
     run_postgres "$folder" max_connections=400 "$@"
 }
 
-# start_standby FOLDER PRIMARY [SETTING=VALUE…]: starts a standby of a server of start_postgres, given by its address. Sets
-# `postgres` to the address of the standby.
+# start_standby FOLDER PRIMARY [SETTING=VALUE…]: starts a standby with its data in FOLDER. PRIMARY is the address of a server that
+# start_postgres started. Sets `postgres` to the address of the standby.
 start_standby() {
     local folder=$1 primary=$2
     shift 2
@@ -64,7 +64,7 @@ run_postgres() {
     postgres="postgres://postgres@127.0.0.1:$port/postgres"
 }
 
-# Stops the server with its data in FOLDER, if it is running.
+# stop_postgres FOLDER: stops the server with its data in FOLDER, if it is running.
 stop_postgres() {
     local postmaster
     postmaster=$(head -n 1 "$1/data/postmaster.pid" 2>/dev/null) || return 0

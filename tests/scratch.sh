@@ -1,5 +1,5 @@
-# A temporary folder, to be sourced: sets `scratch`. At the end of the script, also after a failure or a signal, the function
-# `at_the_end` is called if the script defines it, and the folder is removed.
+# Creates a temporary folder; to be sourced. Sets `scratch` to its path. When the script ends, also after a failure or a signal, the
+# function `at_the_end` is called if the script defines it, and the folder is removed.
 scratch=$(mktemp -d)
 at_the_end() { :; }
 ended() {

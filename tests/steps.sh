@@ -5,12 +5,12 @@ fail() {
     exit 1
 }
 
-# The time limit of 1500 s for programs that may hang: `timeout` ends the program and its children, so that the script can print their
-# output before the time limit of the caller ends the script. Empty at a terminal, where Ctrl-C has to reach the program.
+# The command prefix that limits the time of programs that may hang: `timeout` ends the program and its children, so that the script can
+# print their output before the time limit of the caller ends the script. Empty at a terminal, where Ctrl-C has to reach the program.
 bounded=()
 [ -t 0 ] || bounded=(timeout --kill-after=30 1500)
 
-# quietly WHAT COMMAND…: runs a step; its output, in $scratch/step.log, is printed only if it fails.
+# quietly WHAT COMMAND…: runs a step. Its output goes to $scratch/step.log, and is printed only if the step fails.
 quietly() {
     local what=$1 log="$scratch/step.log" bound=()
     shift

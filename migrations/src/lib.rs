@@ -1,8 +1,10 @@
 //! Database schema migrations for SQLite and PostgreSQL, up and down.
 //!
-//! Rules for every table:
-//! - Primary keys begin with `store_id`, so that a store is one contiguous range of keys and the schema can be sharded by store.
-//! - No table or column depends on a revision of the API contract: a database that was written under one revision serves another, too.
+//! Rules of the schema:
+//! - The primary key of a table of records begins with `store_id`, so that the records of a store are one contiguous range of keys and can
+//!   be sharded by store. Queues and logs are numbered across stores, and credentials are found by the hash of their secret.
+//! - No table or column depends on a revision of the API contract: a database that was written under one revision can be used under
+//!   another, too.
 //! - Instants are Unix milliseconds (`BIGINT`), exactly the precision of the API contract.
 //! - Text keys compare bytewise on both databases, so that keyset pages are equal.
 //! - JSON is stored as text: `JSONB` would reorder keys.
@@ -154,7 +156,7 @@ pub(crate) async fn run_all(manager: &SchemaManager<'_>, statements: Vec<String>
 async fn append_only(manager: &SchemaManager<'_>, table: &str) -> Result<(), DbErr> {
     let refusal = format!("rows of {table} stay as they are");
     let statements = match manager.get_database_backend() {
-        // `INSERT OR REPLACE` does not fire the delete trigger for the replaced row.
+        // `INSERT OR REPLACE` does not fire the delete trigger for the replaced row, so a trigger on INSERT refuses it.
         DbBackend::Sqlite => [
             ("UPDATE", ""),
             ("DELETE", ""),

@@ -45,7 +45,7 @@ CREATE TABLE changes (
     -- the commit. 0 on SQLite, whose single writer makes both orders equal.
     transaction_id BIGINT NOT NULL
 );
--- Empty on SQLite, whose readers need only the position.
+-- Both indexes are empty on SQLite, where readers find changes by their position.
 CREATE INDEX changes_by_transaction ON changes (transaction_id, position) WHERE transaction_id > 0;
 CREATE INDEX changes_by_store ON changes (store_id, transaction_id) WHERE transaction_id > 0;
 

@@ -11,7 +11,7 @@ CREATE TABLE outbound (
     message_id {text} NOT NULL,
     conversation_id {text} NOT NULL,
     account_id {text} NOT NULL,
-    -- The parcel for the channel.
+    -- The outbox entry as JSON: what is sent to the channel.
     parcel TEXT NOT NULL,
     attempts BIGINT NOT NULL,
     -- When the next attempt is due; during an attempt, when its lease expires.

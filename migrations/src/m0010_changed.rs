@@ -1,9 +1,9 @@
-//! Change counter of everything that ticket filters depend on, to validate cached filter totals. It is stored as a total
-//! (`m0008_totals`) that only grows: to a reader of one database, equal values at two moments mean equal tickets, labels
-//! and field values, as far as filters read them.
+//! Change counter of everything that ticket filters depend on, to validate cached filter totals. It is stored as a total (`m0008_totals`)
+//! that only grows. If a reader finds the same value at two times, no ticket, label or field value has changed in between in a way that
+//! affects a filter.
 //!
-//! Triggers maintain it, as they do the other totals. Two columns of a ticket are left out, since every message changes them: its sort
-//! position, and since when it waits. Keys are assumed never to change.
+//! Triggers maintain the counter, as they do the other totals. Two columns of a ticket are left out, since every message changes them: its
+//! sort position, and since when the customer has waited. Keys are assumed never to change.
 //!
 //! On PostgreSQL a concurrent writer may fail with a retryable error during this migration: it may hold a lock on one of
 //! the tables and wait for another.
@@ -37,8 +37,9 @@ const COLUMNS: [&str; 10] = [
 /// Other tables that filters read.
 const TABLES: [&str; 2] = ["conversation_labels", "ticket_field_values"];
 
-/// Returns the trigger event of an update of a ticket that may change the result of a filter. It leaves out a ticket without an account,
-/// which was inserted by the import that completes it now. An import completes many tickets at once, and each would add a partial total.
+/// Returns the trigger event of an update of a ticket that may change the result of a filter. Tickets without an account are left out: an
+/// import has inserted such a ticket and is now completing it. An import completes many tickets together, and each would add a partial
+/// total.
 fn of_ticket(differ: &str) -> String {
     let columns = COLUMNS.join(", ");
     let differs = COLUMNS.map(|column| format!("OLD.{column} {differ} NEW.{column}")).join(" OR ");

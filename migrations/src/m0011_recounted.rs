@@ -33,7 +33,7 @@ impl MigrationTrait for Migration {
         run_all(manager, vec![alone.to_owned(), former.to_owned(), of_stored()]).await
     }
 
-    /// The counts are right with or without this migration.
+    /// Does nothing: the counts stay correct without this migration.
     async fn down(&self, _: &SchemaManager) -> Result<(), DbErr> {
         Ok(())
     }

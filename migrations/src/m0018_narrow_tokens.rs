@@ -30,7 +30,7 @@ impl MigrationTrait for Migration {
 ALTER TABLE grants ADD COLUMN can TEXT DEFAULT 'all' NOT NULL;
 CREATE TABLE accepted_signatures (
     store_id {text} NOT NULL REFERENCES stores (id),
-    -- The account whose bridge signed. No reference: the bridge may be removed meanwhile.
+    -- The account whose bridge signed. No foreign key: the bridge may be removed before this row expires.
     account_id {text} NOT NULL,
     -- SHA-256 of `webhook-id` and `webhook-timestamp`, in hexadecimal.
     digest {text} NOT NULL,

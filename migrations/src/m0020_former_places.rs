@@ -3,8 +3,9 @@
 //!
 //! The sort position of a row is the instant by which its list is ordered. The column `placed_by` of the row names the write that gave the
 //! row its current position. A row of `former_places` names the write that gave a row a former position (`placed_by`) and the write that
-//! ended it (`left_by`). On SQLite a write is named by a number that the store increments with each move, on PostgreSQL by its transaction.
-//! If a client got its first page between the two writes, its next pages have the row at the former position.
+//! ended it (`left_by`). A write is named by a number: on SQLite from a counter of the store, which each insert and each move of a row
+//! increments; on PostgreSQL by the id of its transaction. If a client got its first page between the two writes, its next pages have the
+//! row at the former position.
 //!
 //! Triggers write `placed_by` and `former_places`, so every writer is covered: requests, imports, an older server process, and manual
 //! changes by an operator. Existing rows have `placed_by` 0: they have been at their positions since before any pagination.
@@ -33,13 +34,13 @@ CREATE TABLE former_places (
     store_id {text} NOT NULL,
     -- The table of the list.
     list {text} NOT NULL,
-    -- What took the row away from this place: a number on SQLite, a transaction on PostgreSQL.
+    -- The write that moved the row away from this sort position: its number on SQLite, its transaction on PostgreSQL.
     left_by BIGINT NOT NULL,
     row_id {text} NOT NULL,
     place_at BIGINT NOT NULL,
-    -- What had given the row this place.
+    -- The write that had given the row this sort position.
     placed_by BIGINT NOT NULL,
-    -- When the row left this place, by the clock of the database.
+    -- When the row left this sort position, by the clock of the database.
     left_at BIGINT NOT NULL,
     PRIMARY KEY (store_id, list, left_by, row_id)
 ) {clustered}";

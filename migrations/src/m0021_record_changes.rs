@@ -30,7 +30,7 @@ CREATE TABLE change_feeds (
     activated_by BIGINT NOT NULL,
     -- The greatest assigned sequence number.
     last_sequence BIGINT NOT NULL,
-    -- The greatest sequence number whose entry may be gone.
+    -- The greatest sequence number whose entry may have been deleted.
     forgotten BIGINT NOT NULL,
     -- About when the feed was last read.
     used_at BIGINT NOT NULL
@@ -84,7 +84,8 @@ fn up_on_sqlite() -> Vec<String> {
     let mut statements = Vec::new();
     for (table, kind, id) in RECORDS {
         for (event, row) in EVENTS {
-            // An update that only sets `placed_by` is no change of the record: `m0020_former_places` and `m0022_moves_on_sqlite` do so.
+            // An update that only sets `placed_by` is no change of the record. The triggers of `m0020_former_places` and
+            // `m0022_moves_on_sqlite` make such updates.
             let of_record =
                 if event == "UPDATE" && LISTS.iter().any(|(list, _)| *list == table) { "OLD.placed_by = NEW.placed_by AND " } else { "" };
             statements.push(format!(

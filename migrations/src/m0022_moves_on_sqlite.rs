@@ -7,7 +7,7 @@
 //! PostgreSQL keeps the form of `m0020_former_places`.
 //!
 //! Cursors from before this migration are refused afterwards, since their layout differs. An older process may run at the same time as a
-//! new process, but a client that pages through a list there may get moved rows twice or not at all.
+//! new process, but a client that pages through a list of the older process may get moved rows twice or not at all.
 
 use sea_orm_migration::{prelude::*, sea_orm::DbBackend};
 

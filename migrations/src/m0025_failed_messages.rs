@@ -20,7 +20,7 @@ const UP: &str = r#"
 CREATE TABLE failed_messages (
     store_id {text} NOT NULL,
     message_id {text} NOT NULL,
-    -- The parcel for the channel. NULL: the message failed before parcels were kept.
+    -- The outbox entry as JSON, for a further attempt. NULL: the message failed before outbox entries were kept.
     parcel TEXT,
     -- The number of attempts. NULL: unknown.
     attempts BIGINT,

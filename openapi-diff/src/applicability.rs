@@ -1,7 +1,7 @@
 //! Selects the keywords that are compared: those that apply to values of both schemas.
 //!
-//! A keyword such as `maxLength` applies to strings. If only one schema accepts strings, the change of the type covers the keyword: it
-//! lists the keyword, and no separate change is reported. If neither schema accepts strings, the keyword has no effect.
+//! A keyword such as `maxLength` applies to strings. If only one schema accepts strings, the finding about the changed type lists the
+//! keyword, and the keyword gets no finding of its own. If neither schema accepts strings, the keyword has no effect.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use super::{
 };
 
 const NUMBERS: [&str; 2] = ["number", "integer"];
-/// Formats of numbers. All other formats apply to strings.
+/// The values of `format` that apply to numbers. All other formats apply to strings.
 const NUMERIC: [&str; 10] = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float", "double"];
 
 /// Returns the types that a keyword applies to. An empty list stands for all types.
@@ -54,7 +54,7 @@ impl<'o> Applicability<'o> {
     fn takes(&self, key: &str) -> [bool; 2] {
         let types = match (about(key), text(self.old, "format").or(text(self.new, "format"))) {
             (_, Some(format)) if key == "format" => {
-                // If the format changes from numbers to strings, `format` counts as a keyword for all types.
+                // If one format applies to numbers and the other to strings, `format` counts as a keyword for all types.
                 let other = text(self.new, "format").unwrap_or(format);
                 match (NUMERIC.contains(&format), NUMERIC.contains(&other)) {
                     (true, true) => &NUMBERS[..],
@@ -78,8 +78,9 @@ impl<'o> Applicability<'o> {
         self.takes(key) == [true, true]
     }
 
-    /// Reports the differing keywords that are not compared. If one schema accepts values that a keyword applies to, the finding about the
-    /// changed type (after position `from`) covers that keyword. If neither schema does, the keyword is reported as restated.
+    /// Accounts for the differing keywords that are not compared. If one schema accepts values that a keyword applies to, the finding about
+    /// the changed type (one of `differ.found`, from index `from` on) lists that keyword as covered. If neither schema does, the keyword
+    /// has no effect, and is reported under the rule `RESTATED`.
     pub fn account(&self, differ: &mut Differ, at: &super::differ::Location, from: usize) {
         let differs = |key: &&str| match (self.old.get(*key), self.new.get(*key)) {
             (Some(old), Some(new)) => !differ.identical(old, new),

@@ -1,5 +1,5 @@
-//! Applicator keywords whose effect depends on other keywords: compares `not`, `if`, `contains`, `dependentSchemas`, `unevaluated*`, and
-//! the parts of an `allOf` that cannot be merged.
+//! Compares the JSON Schema applicators (keywords that contain subschemas) that no other module compares: `not`, `if`, `contains`,
+//! `dependentSchemas`, `unevaluated*`, and the parts of an `allOf` that cannot be merged.
 
 use std::{
     borrow::Cow,
@@ -19,7 +19,7 @@ use super::{
     values::{Object, is_annotation, items, keys, members},
 };
 
-/// All keywords that this file compares.
+/// All keywords that [`Differ::applicators`] compares.
 pub(super) const APPLICATORS: [&str; 14] = [
     "not",
     "if",
@@ -106,7 +106,7 @@ impl<'a> Differ<'a> {
         if applicability.compares("dependentSchemas") {
             self.dependent_schemas(at, [old, new], pair);
         }
-        // Definitions take effect where a reference leads to them.
+        // A definition has an effect only where a reference leads to it, and is compared there. Here its change counts as restated.
         for key in ["$defs", "definitions"] {
             let (before, after) = (old.member(key), new.member(key));
             for name in keys(members_of(&before), members_of(&after)) {

@@ -1,7 +1,8 @@
 //! Compares choices, which are schemas with `oneOf` or `anyOf`, variant by variant.
 //!
 //! The module `pairing` pairs the variants. If only one document has a choice, the schema of the other document is compared as a list of
-//! one variant. A variant that is added or removed is a compatible change if a variant of the other document accepts all its values.
+//! variants too: the schema itself, or one schema for each of its types. An added or removed variant is a compatible change if a variant
+//! of the other document accepts all its values.
 
 use std::{borrow::Cow, collections::BTreeSet};
 
@@ -71,7 +72,7 @@ pub(super) fn compare<'a>(
     }
 }
 
-/// Reports a `oneOf` or `anyOf` that only one document has, in addition to its other keywords.
+/// Reports, as an added or removed constraint, a `oneOf` or `anyOf` that only one of the two schemas has.
 fn restriction<'a>(differ: &mut Differ<'a>, at: &Location, schemas: [&Resolved<'a>; 2], pair: &Pair<'_, 'a>, key: &str) {
     let [one, other] = schemas.map(|schema| super::semantics::only(schema.object(), &[key]));
     let added = members(&other).contains_key(key);
@@ -261,7 +262,7 @@ fn unmatched_variant<'a>(
     let variant = SideSchema::new(which, variant.clone());
     let other = SideSchema::new(if is_new { DocumentRole::Old } else { DocumentRole::New }, Cow::Borrowed(empty()));
     let semantics = differ.semantics(place.direction).illustrating();
-    // With a discriminator, values select a variant by its name, so another variant cannot stand in for this variant.
+    // With a discriminator, each value names its variant, so the values of this variant cannot belong to another one.
     if !named && differ.semantics(place.direction).strict().fits_any(&variant, others, &other) {
         return differ.report_either(is_new, &rules::VARIANT_LISTED, &rules::VARIANT_UNLISTED, place, Some(key));
     }

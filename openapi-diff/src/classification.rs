@@ -1,8 +1,9 @@
 //! Classifies a changed keyword by whether the new schema accepts the same values as the old one, more or fewer (schema containment in each
 //! direction), and finds a witness (counter-example) for each breaking change of a schema.
 //!
-//! A witness is a value that shows the change. A changed keyword that refuses no value of the other document is reported as restated. Where
-//! the keywords alone do not decide, the two schemas are compared as sets of values: in each direction, a proof or a witness decides.
+//! A witness is a value that shows the change: one document accepts it, the other refuses it. In each direction, either a proof that all
+//! values are still accepted or a witness decides; without either, the effect is reported as undecided. A change that is proven to refuse
+//! no value in either direction is reported as restated.
 
 use std::{borrow::Cow, rc::Rc};
 
@@ -66,7 +67,8 @@ impl Classification {
 }
 
 impl<'a> Differ<'a> {
-    /// Compares the values that two schemas accept, of which only the keywords in `before` and `after` differ.
+    /// Classifies a change of some keywords of a pair of schemas. `before` and `after` are schemas that contain only these keywords, as the
+    /// old and the new document write them.
     pub(super) fn decision(&self, at: &Location, pair: &Pair<'_, 'a>, before: Value, after: Value) -> Classification {
         let [before, after] =
             [(DocumentRole::Old, before), (DocumentRole::New, after)].map(|(which, value)| SideSchema::new(which, Cow::Owned(value)));
@@ -88,8 +90,8 @@ impl<'a> Differ<'a> {
         self.add_witness(decision.witness(at.direction));
     }
 
-    /// Revises the findings about a group of keywords, which begin at position `from` of the findings. Compares the values that both
-    /// schemas accept, and replaces the findings if this comparison shows another effect.
+    /// Revises the findings about a group of keywords, which are those from index `from` of `found` on. Compares the values that both
+    /// schemas accept, and replaces these findings if the comparison shows another effect.
     pub(super) fn reclassify_findings(
         &mut self,
         at: &Location,
@@ -126,8 +128,8 @@ impl<'a> Differ<'a> {
         }
     }
 
-    /// Adds a witness to each breaking finding about a pair of schemas that has none yet. `from` is the position of the first of these
-    /// findings.
+    /// Adds a witness to each breaking finding without one, among the findings about a pair of schemas: those from index `from` of `found`
+    /// on.
     pub(super) fn add_witnesses(&mut self, at: &Location, pair: &Pair<'_, 'a>, from: usize) {
         let wanted = |finding: &Finding| {
             finding.witness.is_none()
@@ -191,10 +193,10 @@ impl RefusalCause {
     }
 }
 
-/// Rules that only state that a keyword changed. Their findings are replaced by a classification of the accepted values.
+/// Rules that only state that a keyword changed. `reclassify_findings` replaces their findings by one that states the effect.
 static UNDECIDED: [&Rule; 2] = [&rules::PATTERN_CHANGED, &rules::LIMIT_CHANGED];
 
-/// Rules that concern only the values that a keyword accepts.
+/// Rules that concern only the values that a keyword accepts. `reclassify_findings` may replace their findings.
 static REVISED: [&Rule; 21] = [
     &rules::TYPE_CHANGED,
     &rules::TYPE_WIDENED,

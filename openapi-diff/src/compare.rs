@@ -1,4 +1,4 @@
-//! Compares two documents: the root object, then paths, webhooks and components.
+//! Compares two OpenAPI documents: the root object, then paths, webhooks and components.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use super::{
     values::{both_same, is_annotation, keys, same, text, without_annotations},
 };
 
-/// Compares two documents. Never fails: an invalid part is compared by its text.
+/// Compares two documents. Never fails: an invalid part is compared as plain JSON.
 pub fn diff(old: &Document, new: &Document) -> Report {
     let arena = Arena::new();
     let mut differ = Differ::new(DocumentIndex::new(old), DocumentIndex::new(new), &arena);
@@ -70,7 +70,7 @@ fn components(differ: &mut Differ) {
         let Some((one, other)) = differ.maps(&place, section, before, after) else { continue };
         for name in keys(one, other) {
             let reference = format!("#/components/{section}/{}", super::values::step(name));
-            // A reference may lead to a part of a component.
+            // A component is used also if a reference leads to a part of it.
             let leads = |used: &BTreeSet<String>| {
                 used.iter().any(|used| used.strip_prefix(&*reference).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')))
             };

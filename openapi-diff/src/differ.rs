@@ -55,8 +55,8 @@ impl Location {
         Self { operation: label.into(), ..Self::document(part) }
     }
 
-    /// Returns this location with `name` appended to its `part`, such as `response 200 header etag`. Call it before [`Self::step`], which
-    /// appends to the path, because the part precedes the path.
+    /// Returns this location with `name` appended to its `part`, such as `response 200 header etag`. Call this method before
+    /// [`Self::step`]: `step` appends to the path, and the text of a location contains the part before the path.
     pub fn part(&self, name: &str) -> Self {
         let part = if self.part.is_empty() { name.into() } else { format!("{} {name}", self.part).into() };
         Self { part, required: [false; 2], ..self.clone() }
@@ -107,7 +107,7 @@ pub(super) struct Finding {
     pub new: Option<Value>,
     /// Other keywords that differ, too. This finding covers them, so they get no finding of their own.
     pub covers: BTreeSet<String>,
-    /// The cause for which values are refused because of this change. A value that is refused for this cause becomes the witness.
+    /// Why one of the two schemas refuses values that the other accepts. A value that is refused for this reason can be the witness.
     pub blame: RefusalCause,
     /// The witness, an example of the change: a value that was accepted before and is refused now, or that was not sent before and may be
     /// sent now.
@@ -121,9 +121,9 @@ pub(super) struct Finding {
 pub(super) enum RefusalCause {
     Nothing,
     Keywords(Vec<String>),
-    /// A required property is missing.
+    /// The value lacks a property that the schema requires.
     Missing(String),
-    /// A property is refused.
+    /// The value has a property that the schema refuses.
     Surplus(String),
 }
 
@@ -141,8 +141,8 @@ static EXTENSION: PresenceRules =
 pub(super) static INFO: PresenceRules =
     PresenceRules { added: &rules::INFO_ADDED, removed: &rules::INFO_REMOVED, changed: &rules::INFO_CHANGED };
 
-/// The state of a comparison in progress. The comparison treats both documents alike: with the documents exchanged, it finds the mirror of
-/// each change.
+/// The state of a comparison in progress. The comparison is symmetric: if the two documents are exchanged, each change is reported as its
+/// opposite, such as a removed property as an added one.
 pub(super) struct Differ<'a> {
     pub old: DocumentIndex<'a>,
     pub new: DocumentIndex<'a>,
@@ -236,7 +236,8 @@ impl<'a> Differ<'a> {
         self.report_full(if is_new { added } else { removed }, at, detail, None, None);
     }
 
-    /// Reports the broken reference of a value that only one document has.
+    /// Reports the reference of a value that only one document has, if it is broken: as broken if the value was added, as mended if it was
+    /// removed.
     pub fn report_broken(&mut self, is_new: bool, value: &'a Value, at: &Location) {
         let side = if is_new { &self.new } else { &self.old };
         if let Err(reference) = side.follow(value) {
@@ -268,7 +269,7 @@ impl<'a> Differ<'a> {
         self.report_full(rule, at, Some(key), old, new);
     }
 
-    /// Reports a keyword that no rule covers.
+    /// Reports a changed keyword that has no rule of its own, or a changed extension (`x-`).
     pub fn report_keyword(&mut self, at: &Location, key: &str, old: Option<&Value>, new: Option<&Value>) {
         self.report_presence(if key.starts_with("x-") { &EXTENSION } else { &KEYWORD }, at, key, old, new);
     }
@@ -301,7 +302,7 @@ impl<'a> Differ<'a> {
     }
 
     /// Follows the references of both values, and returns the two objects. Returns None if nothing is left to compare: the values are
-    /// identical, or their difference is already reported.
+    /// identical, or this method has reported their difference.
     pub fn objects(&mut self, at: &Location, old: &'a Value, new: &'a Value) -> Option<(&'a Object, &'a Object)> {
         if self.identical(old, new) {
             return None;

@@ -71,8 +71,8 @@ pub(super) fn discriminator(differ: &mut Differ, at: &Location, old: &Object, ne
     differ.rest(at, before, after, &["propertyName", "mapping"]);
 }
 
-/// Whether the target of a discriminator value was only renamed: the old document does not know the new name, and the new document does not
-/// know the old one. The two schemas are compared as variants.
+/// Whether the target of a discriminator value was only renamed: the old schema does not refer to the new target, and the new schema does
+/// not refer to the old one. The contents of the two targets are compared as variants.
 fn renamed(schemas: [&Object; 2], targets: [&String; 2]) -> bool {
     let knows = |schema: &Object, target: &String| {
         let target = reference_of_mapping(target);

@@ -73,7 +73,8 @@ fn content_types(differ: &mut Differ, at: &Location, encodings: [&Object; 2], im
     after.difference(&before).for_each(|kind| differ.report_detail(&rules::PART_TYPE_ADDED, at, kind));
 }
 
-/// Returns the default media type of a part of a multipart body without `contentType`. It depends on the type of the property.
+/// Returns the media type that a part of a multipart body has if its encoding contains no `contentType`. This default depends on the type
+/// of the property.
 fn implied_type(side: &DocumentIndex, media: &Object, name: &str) -> &'static str {
     let schema = media.get("schema").unwrap_or(empty());
     let schema = resolve(side, Cow::Owned(schema.clone()));

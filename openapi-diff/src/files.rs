@@ -1,4 +1,4 @@
-//! Loads the files that a document refers to, and rewrites each reference relative to the folder of the document.
+//! Loads the files that a document refers to, and rewrites each reference to be relative to the folder of the document.
 
 use serde_json::Value;
 

@@ -1,8 +1,8 @@
 //! Gate for CI: applies the decisions of a team to a report. The decisions approve changes, set the severity of rules and ignore kinds of
 //! changes. A removal is compatible if the removed part was deprecated and its sunset has passed.
 //!
-//! An approval names a fingerprint, a reason and, if it should end, a date. An approval that matches no change is reported as a problem. So
-//! a list of approvals does not outlive its changes. The caller passes today's date: the crate reads no clock.
+//! An approval names a change by its fingerprint, and gives a reason and an optional last day. An approval that matches no change is
+//! reported as a problem, so that the team deletes it. The caller passes today's date: the crate reads no clock.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ use super::{
 pub struct Approval {
     pub fingerprint: String,
     pub reason: String,
-    /// The last day of the approval, as `2026-12-31`; without it the approval does not end.
+    /// The last day of the approval, such as `2026-12-31`. An approval without a last day does not expire.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires: Option<String>,
 }
@@ -39,7 +39,7 @@ pub struct Severities {
     pub rules: BTreeMap<String, Class>,
 }
 
-/// Kinds of changes that a team may leave out.
+/// Kinds of changes that a team can ignore: they then count as compatible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ignored {
     /// Changes that affect the code of generated clients and leave requests and responses as they are.

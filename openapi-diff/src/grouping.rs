@@ -22,8 +22,9 @@ const MANY: usize = 3;
 
 pub(super) struct Grouping<'r> {
     pub common: Vec<SharedChanges<'r>>,
-    /// Operations that were added, and operations that were removed.
+    /// The changes that add an operation.
     pub added: Vec<&'r Change>,
+    /// The changes that remove an operation.
     pub removed: Vec<&'r Change>,
     /// First the document as a whole, then the operations with breaking changes, then the other operations.
     pub operations: Vec<OperationGroup<'r>>,
@@ -38,7 +39,7 @@ pub(super) struct SharedChanges<'r> {
     pub title: String,
     /// Whether every response has the changes. Then no operation refers to them.
     pub is_everywhere: bool,
-    /// The affected operations, in words.
+    /// The affected operations, as text: their names, or their number if every operation is affected.
     pub reached: String,
     pub entries: Vec<SharedChange<'r>>,
 }
@@ -126,7 +127,7 @@ fn gathered(changes: &[Change]) -> Vec<SameChange<'_>> {
     all.into_values().filter(|same| same.changes.len() >= MANY && same.operations.len() > 1).collect()
 }
 
-/// Returns the label of the entry with a number: `a` to `z`, then `aa`, `ab` and so on.
+/// Returns the label of the entry with the number `number`, counted from 0: `a` to `z`, then `aa`, `ab` and so on.
 fn label(mut number: usize) -> String {
     let mut label = String::new();
     loop {
@@ -150,8 +151,8 @@ impl Report {
         let places = |all: &[SameChange]| all.iter().map(|same| same.changes.len()).max();
         let worst = |all: &[SameChange]| all.iter().map(|same| same.changes[0].class).min();
         extents.sort_by_key(|(_, all)| (worst(all), std::cmp::Reverse(places(all))));
-        // `entered` holds, for the fingerprint of each change at the front, the label of its entry and whether the entry covers several
-        // statuses. None if the entry covers every response.
+        // `entered` maps the fingerprint of each change at the front to the label of its entry and whether the entry covers several
+        // statuses. The value is None if the entry covers every response.
         let (mut common, mut entered, mut count) = (Vec::new(), BTreeMap::new(), 0);
         for ((everywhere, operations), mut all) in extents {
             all.sort_by_key(|same| (same.changes[0].class, split(&same.changes[0].place).1));

@@ -1,9 +1,9 @@
-//! Renders a report as one self-contained HTML page with a filter by class. The page shows the changes from the old document to the new one
-//! and the changes back, and the reader switches between these directions.
+//! Renders a report as one self-contained HTML page with a filter by class of change (breaking, unknown, compatible). The page shows the
+//! changes from the old document to the new one and the reverse changes, and the reader switches between these directions.
 //!
-//! Each direction begins with a table of the operations that changed, then says what to do about the changes. The switch and the filters
-//! are form controls, and the style sheet hides what they exclude. The page works with keyboards and screen readers, and under a content
-//! security policy that forbids all scripts.
+//! Each direction begins with a table of the operations that changed; a list of what to do about the changes follows. The switch and the
+//! filters are form controls, and the style sheet hides what they exclude. So the page works with keyboards and screen readers, and under
+//! a content security policy that forbids all scripts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +16,7 @@ use super::{
     rules::Class,
 };
 
-/// The style sheet of the page. A server can allow exactly this style sheet.
+/// The style sheet of the page. A server can allow exactly this style sheet in its content security policy, by its hash.
 pub const STYLE: &str = include_str!("html.css");
 
 /// A function that returns the URL of the documentation of an operation, given its `operationId`.
@@ -90,7 +90,7 @@ impl Report {
 /// One direction of the page: from the old document to the new one, or back.
 struct ReportDirection<'r> {
     report: &'r Report,
-    /// The CSS class of the direction, and the beginning of its anchors.
+    /// The CSS class of the direction, and the prefix of the ids of its elements.
     name: &'static str,
     grouping: Grouping<'r>,
     around: &'r PageContext<'r>,

@@ -1,7 +1,7 @@
 //! Compares the keywords of a schema that hold plain values: types, formats, limits, enumerations, flags.
 //!
 //! Keywords that take effect together form a group. A difference within a group to which no rule applies has no effect and is reported as
-//! restated. A keyword of the wrong type is reported as an unknown change.
+//! restated. A changed keyword whose value has the wrong type is reported as an unknown change.
 
 use std::collections::BTreeSet;
 
@@ -101,7 +101,7 @@ pub(super) fn shaped(differ: &mut Differ, at: &Location, key: &str, old: &Object
     false
 }
 
-/// Returns the types that a schema names, except `null`. None if it names no type.
+/// Returns the types that a schema names, without `null` if it names several. None if the schema has no `type`.
 pub(super) fn named_types(schema: &Object) -> Option<BTreeSet<&str>> {
     let named = schema.get("type")?;
     let all: BTreeSet<_> = named.as_str().into_iter().chain(items(Some(named)).iter().filter_map(Value::as_str)).collect();
@@ -115,7 +115,7 @@ pub(super) fn takes_null(side: &DocumentIndex, schema: &Object) -> bool {
 }
 
 /// Reports whether null became allowed or refused. A schema without a type accepts null anyway. OpenAPI 3.0 does not define `nullable` next
-/// to `oneOf` or `anyOf`; it is taken to allow null, as authors mean it.
+/// to `oneOf` or `anyOf`; here it allows null, as the authors of such documents intend.
 fn null(differ: &mut Differ, at: &Location, old: &Object, new: &Object) {
     let typed = |schema: &Object| schema.contains_key("type");
     let varied = |schema: &Object| schema.contains_key("oneOf") || schema.contains_key("anyOf");
@@ -124,7 +124,7 @@ fn null(differ: &mut Differ, at: &Location, old: &Object, new: &Object) {
     }
 }
 
-/// Whether all types of `one` are types of `other`.
+/// Whether all types of `one` are types of `other`. An integer is also a number.
 fn within(one: Option<&BTreeSet<&str>>, other: Option<&BTreeSet<&str>>) -> bool {
     let Some(other) = other else { return true };
     one.is_some_and(|one| one.iter().all(|name| other.contains(name) || *name == "integer" && other.contains("number")))
@@ -255,8 +255,8 @@ fn default(differ: &mut Differ, at: &Location, old: &Object, new: &Object) {
     differ.report_values(rule, at, old.get("default"), new.get("default"));
 }
 
-/// Reports a changed limit. `stricter` is true if the limit became stricter, false if it became looser, and None if it is neither. An
-/// absent limit is unlimited.
+/// Reports a changed limit. `stricter` is true if the limit became stricter, false if it became looser, and None if that is unknown. For an
+/// absent limit, the report shows `unlimited`.
 fn limit(differ: &mut Differ, at: &Location, key: &str, values: (Option<&Value>, Option<&Value>), stricter: Option<bool>) {
     let rule: &'static Rule = match stricter {
         Some(true) => &rules::LIMIT_TIGHTENED,

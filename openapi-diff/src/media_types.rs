@@ -58,7 +58,7 @@ pub(super) fn content<'a>(differ: &mut Differ<'a>, at: &Location, old: &'a Objec
     let (before, after) = (types(before), types(after));
     let all: BTreeSet<_> = before.keys().chain(after.keys()).collect();
     for key in all {
-        // The location of the most common media type does not name it.
+        // A location without a media type stands for the most common one, JSON.
         let place = if key == "application/json" { at.clone() } else { at.part(&format!("({key})")) };
         match (before.get(key), after.get(key)) {
             (Some((one, was)), Some((other, is))) => {

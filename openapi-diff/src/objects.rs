@@ -181,7 +181,8 @@ impl<'a> Differ<'a> {
                 self.report_either(!there, declared, undeclared, &at, None);
                 self.blame(from, &RefusalCause::Surplus(name.to_owned()));
             }
-            // A hidden property is one that is never sent in this direction. Its document does not require it.
+            // A hidden property, one that is never sent in this direction, counts as not required in its document, unless it is hidden in
+            // both documents.
             let [expected, expects] =
                 [(needed, hidden[0]), (needs, hidden[1])].map(|(is, hidden)| is && (all_hidden || hidden != Some(true)));
             let from = self.found.len();
@@ -197,8 +198,8 @@ impl<'a> Differ<'a> {
         }
     }
 
-    /// Whether a property is never sent in this direction: `readOnly` in a request, `writeOnly` in a response. None if there is no
-    /// property.
+    /// Whether a property is never sent in this direction: `readOnly` in a request, `writeOnly` in a response. None if the document does
+    /// not list the property.
     fn unseen(&self, is_old: bool, property: &Option<Cow<'a, Value>>, direction: Direction) -> Option<bool> {
         let key = match direction {
             Direction::Request => "readOnly",

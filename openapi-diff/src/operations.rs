@@ -116,7 +116,7 @@ struct OperationKind<'k> {
     label: &'k dyn Fn(&str) -> String,
     /// The beginning of each location. Empty except for a callback, whose changes are reported under the operation that declares it.
     prefix: &'k str,
-    /// The direction of the requests.
+    /// The direction of the requests: `Response` for a webhook, because the server sends them.
     sends: Direction,
     added: &'static Rule,
     removed: &'static Rule,
@@ -189,7 +189,7 @@ fn path_item<'a>(differ: &mut Differ<'a>, kind: &OperationKind, old: &'a Value, 
     }
     if common == 0 {
         // `parameters` and `servers` of a path are compared as part of each operation that both documents have. Here there is no such
-        // operation.
+        // operation, so their changes are reported for the path.
         for key in ["parameters", "servers"] {
             differ.report_keyword(&kind.at(""), key, old.get(key), new.get(key));
         }
@@ -215,7 +215,8 @@ fn operation<'a>(differ: &mut Differ<'a>, at: &Location, sends: Direction, old: 
         let general = (differ.old.root().get("servers"), differ.new.root().get("servers"));
         compare_servers(differ, &at.part("servers"), was.or(general.0), is.or(general.1));
     }
-    // If both operations have their own servers, the servers of the path have no effect, so no other comparison reports their difference.
+    // If both operations have their own servers, the servers of the path have no effect. No other comparison reports a change of the path's
+    // servers then, so it is reported here.
     if before.contains_key("servers") && after.contains_key("servers") {
         differ.report_keyword(&at.part("path"), "servers", old.path.get("servers"), new.path.get("servers"));
     }

@@ -1,7 +1,7 @@
 //! Pairs the variants of two choices (`oneOf`, `anyOf`), so that each pair can be compared.
 //!
 //! Variants are paired by the name of their reference, by the value of the discriminator, by being equivalent, by one including
-//! the other, and last by their type. Their order has no effect.
+//! the other, and last by their type. The order of the variants has an effect only among those that are paired by their type.
 
 use std::{
     borrow::Cow,
@@ -68,7 +68,8 @@ impl<'a> Pairing<'_, 'a> {
             if name(&self.before[one]).or(name(&self.after[other])).is_some() {
                 return label;
             }
-            // With a hash in this label, the labels of changed variants do not depend on how many variants are unchanged.
+            // Labels that are equal get numbers. The hash keeps the labels of unchanged variants apart, so the numbers of the changed
+            // variants do not depend on how many variants are unchanged.
             format!("{label} {}", hash(&self.differ.old, &self.before[one]).min(hash(&self.differ.new, &self.after[other])))
         };
         let named = self.discriminators.iter().any(Option::is_some);
@@ -123,7 +124,7 @@ impl<'a> Pairing<'_, 'a> {
         self.differ.semantics(self.direction).strict().equivalent(&one, &other)
     }
 
-    /// Pairs two variants if one of them includes the other and no third variant is related to either in this way.
+    /// Pairs two variants if one of them includes the other, and neither variant includes, or is included in, a third one.
     fn by_inclusion(
         &self,
         pairs: &mut Vec<VariantMatch>,
@@ -164,7 +165,7 @@ impl<'a> Pairing<'_, 'a> {
         pairs.filter(|(_, to)| to.as_str().is_some_and(|to| reference_of_mapping(to) == target)).map(|(value, _)| value.clone()).collect()
     }
 
-    /// Returns the type of two variants, for their label.
+    /// Returns the type of a pair of variants, for its label. If their types differ, returns the alphabetically first.
     fn kind(&self, one: usize, other: usize) -> String {
         kind(&self.differ.old, &self.before[one]).min(kind(&self.differ.new, &self.after[other]))
     }

@@ -29,7 +29,7 @@ fn parameters<'a>(differ: &Differ<'a>, is_old: bool, scope: &OperationInPath<'a>
     for (level, list) in [items(scope.operation.get("parameters")), items(scope.path.get("parameters"))].into_iter().enumerate() {
         for parameter in list {
             let Some(object) = side.follow(parameter).ok().and_then(Value::as_object) else {
-                // A broken reference or an invalid parameter is compared by its text.
+                // A broken reference or an invalid parameter is compared as plain JSON.
                 name(&mut named, format!("parameter {}", canonical(parameter)), "", parameter);
                 continue;
             };
@@ -150,7 +150,8 @@ fn parameter<'a>(differ: &mut Differ<'a>, at: &Location, old: &'a Value, new: &'
     differ.rest(at, old, new, &PARAMETER);
 }
 
-/// Compares the keywords `required` and `deprecated`. If one of them is no boolean, the difference is reported as an unknown change.
+/// Compares the keywords `required` and `deprecated`. For these keywords and `allowEmptyValue`, also reports changes of a value that is no
+/// boolean (as unknown) and changes without effect (as restated).
 pub(super) fn flags(
     differ: &mut Differ,
     at: &Location,
@@ -172,7 +173,7 @@ pub(super) fn flags(
 /// Compares how a parameter or a header is serialised: its `style`, `explode` and `allowReserved`.
 pub(super) fn written(differ: &mut Differ, at: &Location, old: &Object, new: &Object, place: &str) {
     const KEYS: [&str; 3] = ["style", "explode", "allowReserved"];
-    // `explode` has no effect on a plain value, and only one form of `deepObject` is defined.
+    // `explode` has no effect on a plain value or on the style `deepObject`, so the text of these serialisations does not contain it.
     let plain = plain(&differ.old, old) && plain(&differ.new, new);
     let spelled = |object: &Object| {
         let style = object
@@ -227,7 +228,8 @@ pub(super) fn value<'a>(differ: &mut Differ<'a>, at: &Location, old: &'a Object,
     let (before, after) = (old.get("schema"), new.get("schema"));
     let at = &at.as_text();
     if let (Some(was), Some(is)) = (before, after) {
-        // Unless lists are written with commas, a single value is written like a list of one value.
+        // If a list is written as one parameter for each item, a single value is written like a list of one item. So a change from one to
+        // the other is reported by rules of its own.
         let lists = [(&differ.old, old, was), (&differ.new, new, is)].map(|(side, parameter, schema)| list(side, parameter, schema, place));
         let scalars = [(&differ.old, old), (&differ.new, new)].map(|(side, parameter)| plain(side, parameter));
         match lists {

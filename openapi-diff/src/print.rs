@@ -40,7 +40,8 @@ pub(super) fn summed(summary: Summary) -> String {
     format!("{all} change{}: {}", if all == 1 { "" } else { "s" }, classed(summary))
 }
 
-/// Returns the first line of a report for people. A change that is the same at many locations counts once.
+/// Returns the summary line of the HTML page and of the Markdown report. It first counts a change that is the same at many locations once,
+/// and then counts all locations.
 pub(super) fn summed_once(distinct: Summary, all: Summary) -> String {
     if distinct == all {
         return summed(all);
@@ -249,7 +250,7 @@ fn emphasised(class: Class) -> String {
     if class == Class::Breaking { "**breaking**".to_owned() } else { class_name(class).to_owned() }
 }
 
-/// Escapes Markdown, except the backticks in the texts of rules.
+/// Escapes Markdown. Paired backticks stay, because the texts of rules contain code spans.
 fn marked(text: &str) -> String {
     let mut out = String::new();
     for c in plain(text).chars() {

@@ -49,7 +49,7 @@ fn anchors<'a>(value: &'a Value, way: &mut Vec<Cow<'a, str>>, found: &mut HashMa
     }
 }
 
-/// Returns the schemas of an OpenAPI 3.1 document by their `$id`. An identifier that occurs twice is ignored. OpenAPI 3.0 has none.
+/// Returns the schemas of an OpenAPI 3.1 document by their `$id`. An identifier that occurs twice is ignored. OpenAPI 3.0 has no `$id`.
 fn identified(document: &Document) -> HashMap<&str, &Value> {
     fn collect<'v>(value: &'v Value, found: &mut HashMap<&'v str, Vec<&'v Value>>) {
         if let Some(id) = value.get("$id").and_then(Value::as_str) {
@@ -251,7 +251,8 @@ pub(super) fn reference(value: &Value) -> Option<&str> {
     value.as_object()?.get("$ref")?.as_str()
 }
 
-/// Returns the last path segment of a reference, which code generators use as a type name.
+/// Returns the last path segment of a reference, which code generators use as a type name. For a reference to a whole file, returns the
+/// name of the file without its extension.
 pub(super) fn name_of(reference: &str) -> String {
     let (file, fragment) = reference.split_once('#').unwrap_or((reference, ""));
     if fragment.is_empty() {

@@ -48,7 +48,7 @@ pub struct Change {
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub covers: BTreeSet<String>,
     /// An example of what breaks: a value at this location that was accepted before and is refused now, or that was not sent before and may
-    /// be sent now. For a property that was added, removed or became required: an object that holds or lacks it.
+    /// be sent now. For a property that was added, removed or became required: an object with or without that property.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub witness: Option<Value>,
     /// The sunset day (`x-sunset`) of the removed part, if that part was deprecated.
@@ -129,7 +129,7 @@ impl Summary {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shared {
     pub operations: usize,
-    /// The responses that both documents have, of those operations.
+    /// The number of responses of these operations that both documents have.
     pub answers: usize,
 }
 
@@ -160,7 +160,7 @@ pub struct Report {
     /// Differences in behaviour that neither document shows, from the file of migration notes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unshown: Vec<UndocumentedDifference>,
-    /// By operation, breaking changes first.
+    /// Sorted by operation, then by class, the breaking changes first.
     pub changes: Vec<Change>,
 }
 
@@ -323,7 +323,8 @@ pub(super) fn unnamed(path: &str) -> String {
     plain
 }
 
-/// Returns a location. In the location of a path parameter, the position of the parameter replaces its name.
+/// Returns the form of a location that is part of a fingerprint. In the location of a path parameter, the position of the parameter
+/// replaces its name.
 fn unnamed_place(operation: &str, place: &str) -> String {
     const PARAMETER: &str = "path parameter ";
     let unnamed = place.strip_prefix(PARAMETER).and_then(|rest| {

@@ -1,7 +1,8 @@
 //! Resolves a schema: follows its references and merges its `allOf` into one object.
 //!
-//! So moving a property into a base schema is no change, and a change in a base schema is found where the schema is used. If two parts of
-//! an `allOf` have the same keyword and one value cannot express both, the second keyword stays under `allOf` and is compared there.
+//! So moving a property into a base schema is no change, and a change in a base schema is found in each schema that extends it. If two
+//! parts of an `allOf` have the same keyword and one value cannot express both, the second keyword stays under `allOf` and is compared
+//! there.
 
 use std::{
     borrow::Cow,
@@ -223,8 +224,8 @@ impl<'a> Resolution<'_, 'a> {
         None
     }
 
-    /// Turns an `anyOf` of a list of values and of any value of the same type into an open list (`x-extensible-enum`). None for other
-    /// schemas. The list may be in a schema that the `anyOf` refers to.
+    /// Turns an `anyOf` of two variants into an open list (`x-extensible-enum`), if one variant lists values and the other allows any value
+    /// of their type. None for other schemas. The list may be in a schema that the `anyOf` refers to.
     fn open_list(&mut self, schema: &Value) -> Option<Value> {
         let mut rest = members(schema).clone();
         let variants = rest.remove("anyOf")?;
@@ -272,7 +273,7 @@ impl<'a> Resolution<'_, 'a> {
     }
 }
 
-/// `unevaluatedItems` and `unevaluatedProperties`, each with the keyword for items or properties that no other keyword declares.
+/// `unevaluatedItems` and `unevaluatedProperties`, each with the keyword into which `Resolution::evaluated` renames it.
 const UNEVALUATED: [(&str, &str); 2] = [("unevaluatedItems", "items"), ("unevaluatedProperties", "additionalProperties")];
 
 /// Whether a subschema may evaluate items or properties. Then `key`, which is one of the keywords in [`UNEVALUATED`], does not apply to
@@ -295,7 +296,7 @@ fn single(schema: &Value) -> Option<Value> {
     Some(Value::Object(rest))
 }
 
-/// Turns a choice (`oneOf`, `anyOf`) of single values into an enumeration. None for other schemas.
+/// Turns a choice (`oneOf`, `anyOf`) whose variants only list values (`const`, `enum`) into one enumeration. None for other schemas.
 fn enumerated(schema: &Value) -> Option<Value> {
     let key = ["oneOf", "anyOf"].into_iter().find(|key| !items(schema.get(*key)).is_empty())?;
     let mut rest = members(schema).clone();
@@ -368,7 +369,8 @@ fn merged(parts: &[&Value], nullable_counts: bool) -> Object {
         let objects = || parts.iter().filter_map(|part| part.as_object());
         let typed = || objects().filter(|part| part.contains_key("type"));
         let every = typed().next().is_some() && typed().all(|part| flag(part, "nullable"));
-        // By the specification, `nullable` without a type has no effect. Authors write it next to a reference to allow null.
+        // By the specification, `nullable` without a type has no effect. Authors write it next to a reference to allow null, so it is
+        // counted here.
         let around = objects().any(|part| !part.contains_key("type") && flag(part, "nullable"));
         all.insert("nullable".to_owned(), (every || around).into());
         if every && around {

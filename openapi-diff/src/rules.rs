@@ -1,8 +1,8 @@
 //! The table of rules: each kind of change, its mirror, and its class in requests and in responses.
 //!
-//! A request must not accept less than before. A response must not contain more than before. Names that generated clients use
-//! must not be removed. A change is *unknown* if the documents alone do not decide it. The mirror of a rule is the rule for the
-//! same difference in the other direction. Identifiers are stable, because fingerprints depend on them.
+//! A server must not accept less in requests than before, nor send more in responses than before. Names that generated clients use must
+//! not be removed. A change is *unknown* if the documents alone do not decide whether it breaks clients. The mirror of a rule is the rule
+//! for the same difference with the documents exchanged. Identifiers are stable, because fingerprints depend on them.
 
 use serde::{Deserialize, Serialize};
 
@@ -23,14 +23,14 @@ pub enum Direction {
     Request,
     /// Sent to an integrator, including requests of webhooks and callbacks.
     Response,
-    /// The operation or the document as a whole.
+    /// No single direction: the change concerns the operation or the document as a whole.
     Both,
     /// Never sent: a `readOnly` property of a request, a `writeOnly` property of a response.
     Neither,
 }
 
 impl Direction {
-    /// Returns the direction of the response.
+    /// Returns the direction of the response to a request that is sent in this direction.
     pub fn answered(self) -> Self {
         match self {
             Self::Request => Self::Response,
@@ -97,7 +97,7 @@ rules! {
     VARIABLE_FREED            "server-variable-freed"         VARIABLE_LIMITED         C C "the variable may have any value, was one of {old}"
     VARIABLE_VALUE_ADDED      "server-variable-value-added"   VARIABLE_VALUE_REMOVED   C C "the variable may be {detail}"
     VARIABLE_VALUE_REMOVED    "server-variable-value-removed" VARIABLE_VALUE_ADDED     B B "the variable can no longer be {detail}"
-    // A client keeps using its value. The other rules report whether that value is still allowed.
+    // A client keeps using the value of a variable that it was configured with. The other rules report whether that value is still allowed.
     VARIABLE_DEFAULT_CHANGED  "server-variable-default-changed" VARIABLE_DEFAULT_CHANGED C C "the variable is {new} unless a client chooses, was {old}"
     SECURITY_DEFAULT_CHANGED  "security-default-changed"  SECURITY_DEFAULT_CHANGED  C C "the default security changed (each affected operation has a change of its own)"
     SCHEME_ADDED              "security-scheme-added"     SCHEME_REMOVED            C C "the security scheme is new"
@@ -146,7 +146,8 @@ rules! {
     SCOPE_ADDED               "scope-added"               SCOPE_REMOVED             B C "needs the scope {detail}"
     SCOPE_REMOVED             "scope-removed"             SCOPE_ADDED               C B "no longer needs the scope {detail}"
 
-    // Parameters and headers. A removed one breaks in both directions: a reader misses it, and a sender is refused or ignored.
+    // Parameters and headers. Removing one breaks clients in both directions: a recipient misses its value, and a sender is refused or
+    // ignored.
     PARAMETER_ADDED           "parameter-optional-added"   PARAMETER_REMOVED          C C "an optional parameter is new"
     PARAMETER_REMOVED         "parameter-optional-removed" PARAMETER_ADDED            B B "the parameter is gone"
     REQUIRED_PARAMETER_ADDED  "parameter-required-added"   REQUIRED_PARAMETER_REMOVED B C "a required parameter is new"
@@ -193,7 +194,8 @@ rules! {
 
     // Values. Accepting fewer values is breaking in a request, allowing more values is breaking in a response.
     TYPE_CHANGED              "type-changed"               TYPE_CHANGED               B B "is {new}, was {old}"
-    // In a query, path or header, each value is written as text, and a single value is written like a list of one value.
+    // In a query, path or header, each value is written as text. In a list with one parameter for each item, a single value is written like
+    // a list of one item.
     TEXT_WIDENED              "text-widened"               TEXT_NARROWED              C B "may be {new}, was {old}; the text of a value stays valid"
     TEXT_NARROWED             "text-narrowed"              TEXT_WIDENED               B C "must be {new}, was {old}"
     LIST_ALLOWED              "list-allowed"               LIST_REFUSED               C B "may be a list, was {old}; one value is a list of one"
@@ -238,7 +240,7 @@ rules! {
     WRITE_ONLY_REMOVED        "write-only-removed"         WRITE_ONLY_ADDED           C C "can be read too"
     CONSTRAINT_ADDED          "constraint-added"           CONSTRAINT_REMOVED         B C "`{detail}` narrows what may be there"
     CONSTRAINT_REMOVED        "constraint-removed"         CONSTRAINT_ADDED           C B "`{detail}` no longer narrows what may be there"
-    // A changed keyword whose effect was decided by the values that both schemas accept.
+    // The effect of a changed keyword, found by comparing the values that both schemas accept.
     CONSTRAINT_LOOSENED       "constraint-loosened"        CONSTRAINT_TIGHTENED       C B "`{detail}` accepts more values than before"
     CONSTRAINT_TIGHTENED      "constraint-tightened"       CONSTRAINT_LOOSENED        B C "`{detail}` accepts fewer values than before"
     CONSTRAINT_MOVED          "constraint-moved"           CONSTRAINT_MOVED           B B "`{detail}` accepts values that it refused, and refuses values that it accepted"

@@ -1,8 +1,8 @@
 //! Compares two schemas, breadth first. A change is reported at each location where the schema is used.
 //!
 //! A pair of references that already occurs on the path to a schema is not followed again, so recursion ends. If a body uses schemas at too
-//! many locations, each pair of schemas is reported at its first location only. So each change is reported at least once, and the work is
-//! bounded.
+//! many locations, each pair of schemas is reported at its first location only, so that the work is bounded and each change is still
+//! reported. If a body is too large even for this, the report says that it was not compared in full.
 
 use std::{
     borrow::Cow,
@@ -188,7 +188,7 @@ impl<'a> Differ<'a> {
         let from = self.found.len();
         let excluded = keywords::types_exclude(self, at, one, other);
         let reach = Applicability::new(one, other, excluded);
-        // If the schemas have no type in common, that is already reported.
+        // If the schemas have no type in common, `types_exclude` has reported that, so the type is not compared again.
         for group in GROUPS.iter().filter(|group| reach.compares(group.keys[0]) && !(excluded && group.keys[0] == "type")) {
             let from = self.found.len();
             group.compare(self, at, one, other);
@@ -240,7 +240,7 @@ impl<'a> Differ<'a> {
         }
         let length = |value: &Option<Cow<Value>>| items(value.as_deref()).len();
         for position in 0..length(&before).max(length(&after)) {
-            // `items` applies after `prefixItems`.
+            // Where `prefixItems` ends, the schema in `items` applies.
             let (had, has) = (element(&before, position), element(&after, position));
             let at = at.step(&format!("[{position}]"));
             below.compare(at, had.or_else(|| old.member("items")), has.or_else(|| new.member("items")));

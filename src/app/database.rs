@@ -32,12 +32,12 @@ pub async fn open_migrated(config: &Config) -> store::Result<(Db, ClocksAndIds)>
 pub struct ServedDatabase {
     pub db: Db,
     pub clocks_and_ids: ClocksAndIds,
-    /// Held for a sandbox: prevents other servers from serving the same sandbox.
+    /// Present for a sandbox: the lock that prevents other servers from serving the same sandbox.
     pub lock: Option<ServerLock>,
 }
 
 /// Opens the database for a server: migrates its schema, and encrypts secrets that are stored in plain text. `metrics` count its
-/// statements. An ordinary database is refused where a sandbox is asked for, and a sandbox where it is not.
+/// statements. With `as_sandbox`, a database that has tables and is no sandbox is refused; otherwise a sandbox is refused.
 pub async fn open_served(config: &Config, metrics: &Metrics, as_sandbox: bool) -> store::Result<ServedDatabase> {
     let db = connect(config, Some(metrics)).await?;
     if as_sandbox {

@@ -136,7 +136,7 @@ async fn a_bridge_brings_messages_in_with_its_own_secret() {
     let message = bench.message("a1", 1).to_string();
     let (status, answer) = bench.send(&sign(&first, "m.1", NOW, message.clone())).await;
     assert_eq!((status, &answer["data"]["duplicate"], &answer["storeId"]), (200, &json!(false), &json!(store)), "{answer}");
-    // A retry has a new signature, and the message is stored once.
+    // A retry has a new signature, but the message is stored only once.
     let (status, again) = bench.send(&sign(&first, "m.1", NOW + 1, message.clone())).await;
     assert_eq!((status, &again["data"]["duplicate"]), (200, &json!(true)), "{again}");
     assert_eq!(again["data"]["messageId"], answer["data"]["messageId"]);

@@ -1,5 +1,5 @@
-//! `counterpart contract diff` and `contract replay`: the differences of two OpenAPI documents, which of them break clients, and whether
-//! two servers differ by more than their documents do.
+//! `counterpart contract diff` compares two OpenAPI documents and reports which changes break clients. `contract replay` sends the same
+//! requests to two servers, and reports the differences between their responses that no change between their documents explains.
 
 mod replay;
 mod source;
@@ -115,7 +115,7 @@ enum ReportFormat {
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum FailOn {
     Breaking,
-    /// Unknown changes too
+    /// Unknown changes, in addition to breaking ones
     Unknown,
     /// Any change at all
     Compatible,
@@ -146,7 +146,7 @@ impl ContractCommand {
 }
 
 impl Diff {
-    /// Compares the two documents and writes the report. Returns whether no change fails, and all approvals and severities are valid.
+    /// Compares the two documents and writes the report. Returns true if no change fails and all approvals and severities are valid.
     fn run(self) -> Result<bool, Failed> {
         if self.old == "-" && self.new == "-" {
             return Err(Failed("only one of the documents can come through standard input".to_owned()));

@@ -1,6 +1,6 @@
 //! `counterpart copy`: follows the change feed of a running server, and so keeps a copy of a store's records up to date.
 //!
-//! The copy begins with a snapshot and then applies every change. The records and the copy's position in the change log commit in one
+//! The copy begins with a snapshot and then applies every change. The records and the copy's position in the change feed commit in one
 //! transaction. So the copy resumes at its position after this process or the server stopped or crashed.
 
 mod copied_file;
@@ -104,9 +104,9 @@ struct FollowingCopy {
     db: Db,
     /// The file of the copy. `None` if the copy is a PostgreSQL database.
     file: Option<PathBuf>,
-    /// The store of the token, once it is known.
+    /// The store to which the token belongs. `None` until the copy or the first response of the server names the store.
     store: Option<StoreId>,
-    /// Whether a change was applied that is not in the file yet.
+    /// Whether the file may lack changes that the copy's database has.
     unwritten: bool,
     /// When the file was last written, and how long that took.
     written: Option<(Instant, Duration)>,
@@ -154,7 +154,7 @@ impl FollowingCopy {
         Ok(())
     }
 
-    /// Reads the first page of a snapshot: it contains the store and the position in the change log at which the snapshot starts.
+    /// Reads the first page of a snapshot: it contains the store and the position in the change feed at which the snapshot starts.
     async fn first_page(&self) -> Result<FetchedPage, StepError> {
         self.feed.records(RecordKind::ALL[0], None, 1).await.map_err(|error| match error {
             FetchError::Passing(reason, pause) => StepError::Passing(reason, pause),
@@ -193,7 +193,8 @@ impl FollowingCopy {
         self.written.map_or(Duration::ZERO, |(at, took)| took.saturating_mul(WRITE_PAUSE_FACTOR).saturating_sub(at.elapsed()))
     }
 
-    /// Returns the time of the next long poll in seconds: 0 if the copy is not current, short if the file has to be written soon.
+    /// Returns how many seconds the server may wait for a change before it responds to the next request (long poll): 0 if the copy is not
+    /// current, few if the file has to be written soon.
     fn wait(&self) -> u64 {
         if !self.is_current {
             return 0;

@@ -1,4 +1,4 @@
-//! `counterpart message`: inbound messages, and undelivered outbound ones, which are sent again on request.
+//! `counterpart message`: receives inbound messages, lists undelivered outbound messages, and sends undelivered messages again.
 
 use std::{
     fs::File,
@@ -29,10 +29,10 @@ pub enum MessageCommand {
     /// Receive inbound messages, one per line; each is stored before the next is read. The output has one line per message, which lists
     /// under `ignored` the optional values that could not be stored
     Receive(Receive),
-    /// List messages that their channel has not accepted, with the reason: those that wait, and those that failed within the last 30 days
-    /// at least; one JSON object per line
+    /// List messages that their channel has not accepted, with the reason: those that wait, and those that failed, which are kept for at
+    /// least 30 days; one JSON object per line
     Undelivered(UndeliveredArgs),
-    /// Send a message again that failed, or make the next attempt for one that waits; a running server makes the attempt
+    /// Queue a failed message again, or make the next attempt for a waiting message due now; a running server makes the attempt
     Retry(RetryArgs),
 }
 
@@ -235,7 +235,7 @@ fn parse(bytes: &[u8]) -> Result<Inbound, String> {
     let Object(line) = serde_path_to_error::deserialize::<_, Object<InboundLine>>(&mut reader).map_err(|error| {
         let path = error.path().to_string();
         let reason = error.inner().to_string();
-        // The position that serde_json reports counts inside this line, so it is cut off.
+        // serde_json appends a position within this line. It is removed, since a user would take it for a position in the file.
         let reason = reason.rfind(" at line ").map_or(reason.as_str(), |end| &reason[..end]);
         if path == "." { reason.to_owned() } else { format!("`{path}` {reason}") }
     })?;

@@ -181,7 +181,7 @@ impl Command {
             Self::Health(command) => command.run().await,
             Self::Completions(command) => command.run(),
             Self::Man(command) => command.run(),
-            // The exit code depends on the result.
+            // `contract` returns an exit code of its own.
             Self::Contract(command) => return command.run().await,
         };
         match outcome {

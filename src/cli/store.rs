@@ -98,7 +98,7 @@ impl StoreCommand {
         match self {
             Self::Create { id, name, settings, owner } => {
                 let user = owner.user();
-                // The owner is checked before the store is created.
+                // The owner is checked first, so that an invalid owner does not leave a store without an owner.
                 user.as_ref().map_or(Ok(()), NewUser::check)?;
                 let store = stores::create(&db, &clocks_and_ids, StoreId::from(id), settings.settings(Some(name))).await?;
                 print(store.id.as_str())?;

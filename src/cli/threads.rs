@@ -1,9 +1,9 @@
 //! Size of the runtime's thread pool, by default from the number of processors and the database.
 //!
-//! SQLite: one thread more than processors, since one may block on the disk (`store::sqlite::group_commit`). PostgreSQL: one thread per
-//! processor, since no thread blocks; one more thread would measurably slow down requests for tickets. PostgreSQL on this machine: half
-//! as many threads as processors, since the database works on the same requests. With a thread per processor, server and database would
-//! mostly preempt each other, measurably so on two processors.
+//! SQLite: one thread more than processors, since one thread may block on the disk (`store::sqlite::group_commit`). PostgreSQL: one thread
+//! per processor, since no thread blocks; measurements showed that one more thread slows down requests for tickets. PostgreSQL on this
+//! machine: half as many threads as processors, since the database server needs the other processors for the same requests. With a thread
+//! per processor, this process and the database server would mostly preempt each other, as measurements on two processors showed.
 
 use std::thread::available_parallelism;
 
@@ -13,7 +13,7 @@ use crate::store::is_local_server;
 impl Cli {
     /// Returns the number of threads: the option, or the default for the database.
     pub fn threads(&self) -> usize {
-        // A demo has a separate database file.
+        // A demo has its own SQLite file, whatever the database URL is.
         let database_url = if matches!(self.command, Command::Demo(_)) { "sqlite:" } else { &self.config.database_url };
         let usual = || usual(available_parallelism().map_or(1, usize::from), database_url);
         self.config.threads.map_or_else(usual, usize::from)

@@ -1,4 +1,4 @@
-//! Bridge connector: posts each outbound message, signed, to the HTTP endpoint of its account. The endpoint passes it on to
+//! Bridge connector: posts each outbound message, signed, to the HTTP endpoint of its account. The endpoint passes the message on to
 //! the channel and returns the channel's id of the message.
 //!
 //! Called by `outbound`. Guarantees: `webhook-id` is the message's id on every attempt (idempotency key), and a message
@@ -32,7 +32,8 @@ const MAX_ERROR_CHARS: usize = 200;
 #[derive(Clone)]
 pub struct BridgeConnectors {
     http_client: SigningHttpClient,
-    /// The clock for the timestamps of signatures. It shows real time even in a sandbox, since bridges check the timestamps against it.
+    /// The clock for the timestamps of signatures. It shows real time even in a sandbox, since bridges compare the timestamps with their
+    /// own clocks.
     clock: Arc<dyn Clock>,
     targets: Targets,
 }
@@ -69,7 +70,7 @@ impl BridgeConnector {
         let url = Url::parse(&self.endpoint.url).map_err(never)?;
         targets.check(&url).map_err(never)?;
         let body = serde_json::to_vec(&MessageOrder::of(outbox_entry, attempt)).map_err(never)?;
-        // Transient: the key that decrypts the secrets may be configured again.
+        // If the secrets cannot be decrypted, the failure is transient: the operator can configure the missing key again.
         let secrets = self.endpoint.secrets.as_ref().map_err(|reason| transient_failure(reason.clone(), None))?;
         match http_client.post(url, outbox_entry.message_id.as_str(), clock.now(), secrets, body).await {
             Ok(received) => classify_bridge_response(&received),
@@ -128,7 +129,7 @@ fn accepted(answer: &Map<String, Value>) -> Result<Accepted, String> {
     Ok(Accepted { external_id: Some(external_id), reference_id: name("referenceId")? })
 }
 
-/// The body of a request to a bridge: the same in both API revisions. Absent properties are left out.
+/// The body of a request to a bridge: the same in both API revisions. A property without a value is left out.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct MessageOrder<'a> {

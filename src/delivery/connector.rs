@@ -43,7 +43,7 @@ pub enum FailureClass {
     Permanent,
 }
 
-/// A failed attempt.
+/// A failed attempt to send a message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub struct SendFailure {
@@ -63,19 +63,19 @@ pub trait Connector: Send + Sync + 'static {
     fn send<'a>(&'a self, outbox_entry: &'a OutboxEntry, attempt: i64) -> Sending<'a>;
 }
 
-/// The fallback connector for accounts without a bridge.
+/// The fallback connector, which sends the messages of accounts without a bridge; `None` if there is no fallback.
 #[derive(Clone, Default)]
 pub struct Connectors {
     every: Option<Arc<dyn Connector>>,
 }
 
 impl Connectors {
-    /// Makes a setting without a fallback: only bridges send messages.
+    /// Returns `Connectors` without a fallback: only bridges send messages.
     pub fn none() -> Self {
         Self::default()
     }
 
-    /// Makes a setting with one fallback connector for every channel.
+    /// Returns `Connectors` with one fallback connector for every channel.
     pub fn every(connector: Arc<dyn Connector>) -> Self {
         Self { every: Some(connector) }
     }

@@ -77,7 +77,7 @@ impl Mailer {
     }
 }
 
-/// Refuses a user without a password, and a password that would be sent unencrypted to another machine.
+/// Refuses an SMTP URL with a user but no password, and an SMTP URL whose password would be sent unencrypted to another machine.
 fn check_credentials(url: &Url) -> Result<(), String> {
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
     let is_local = host == "localhost" || host.parse().is_ok_and(|address: IpAddr| address.is_loopback());
@@ -127,7 +127,7 @@ impl SignInMails {
         }
     }
 
-    /// Sends one message to each spelling of the address: in some mail systems they are different mailboxes.
+    /// Sends a separate e-mail to each spelling of the address, since some mail systems treat the spellings as different mailboxes.
     async fn send(&self, mut links: Vec<(EmailLoginUser, Secret)>, reporter: &TaskReporter) {
         while let Some((first, _)) = links.first() {
             let address = first.email.clone();

@@ -20,7 +20,7 @@ pub(crate) use crate::service::fixture::service;
 /// The initial time of the fake clock.
 pub const START: i64 = 1_700_000_000_000;
 
-/// The time-out of an endpoint in these tests.
+/// The time-out of a request to an endpoint in these tests.
 pub const SHORT: Duration = Duration::from_millis(400);
 
 /// A request that an endpoint received.

@@ -57,7 +57,7 @@ impl WebhookQueue {
 
     /// Makes the queue over an HTTP client. `http_client` must have been built for these targets.
     fn over(http_client: SigningHttpClient, service: Service, targets: Targets) -> Self {
-        // When the clock of a sandbox is put forward, it stops at many instants, and a pause at each of them would add up.
+        // While the clock of a sandbox is advanced, it stops at many instants. A pause at each of these instants would add up.
         let gather = if service.clocks_and_ids().sandbox.is_some() { Duration::ZERO } else { EVENT_POLL_INTERVAL };
         Self { service, http_client, targets, looked: Arc::default(), gather, on_outcome: uncounted() }
     }

@@ -39,7 +39,7 @@ impl Ids for RandomIds {
 }
 
 /// The clock of a sandbox: real time plus an offset. It runs like the real clock, except while it is stopped ([`SandboxClock::stop`]). It
-/// never goes back, as long as the real clock does not.
+/// never goes back, unless the real clock does.
 pub struct SandboxClock {
     real: Arc<dyn Clock>,
     hands: Mutex<SandboxClockState>,
@@ -109,12 +109,13 @@ pub struct ClocksAndIds {
     /// The clock for everything except the uses of the field `real`.
     pub clock: Arc<dyn Clock>,
     pub ids: Arc<dyn Ids>,
-    /// The clock that shows real time, as people and other machines know it. It decides how long links, sessions and tokens of the settings
-    /// API are valid, and gives the time in the signatures of requests. It differs from `clock` in a sandbox only.
+    /// The clock that shows real time, as people and other machines know it. It is used for the expiry of links, sessions and tokens of the
+    /// settings API, and for the time in the signatures of requests. It differs from `clock` in a sandbox only.
     pub real: Arc<dyn Clock>,
     /// Present in a sandbox: the clock of the sandbox, which is the same clock as in the field `clock`.
     pub sandbox: Option<Arc<SandboxClock>>,
-    /// Whether retries keep exactly to their schedule. If not, the pauses between attempts have jitter, which keeps retries apart.
+    /// Whether retries keep exactly to their schedule. If not, the pauses between attempts have jitter, so that retries are spread
+    /// over time.
     pub has_even_pauses: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The contact record, the filters of the contact list, and the checks of phone numbers and e-mail addresses (section 2.6 of the contract).
+//! The contact record, the filters of the contact list, and the checks of phone numbers and e-mail addresses (contract, section 2.6).
 
 use std::borrow::Cow;
 
@@ -30,7 +30,7 @@ pub struct Contact {
 /// Filters of the contact list.
 #[derive(Clone, Debug, Default)]
 pub struct ContactFilter {
-    /// Searched in names, e-mails, phones and note; never blank.
+    /// A text to search for in names, e-mail addresses, phone numbers and notes; never blank.
     pub search: Option<String>,
     /// Inclusive.
     pub updated_after: Option<Timestamp>,
@@ -51,7 +51,7 @@ impl Contact {
     }
 }
 
-/// The most digits of a phone number (decisions, section 6.8).
+/// The maximum number of digits of a phone number (our decisions, section 6.8).
 const PHONE_DIGITS: usize = 14;
 
 /// Whether a text is a phone number in E.164: `+`, the code of a country or a worldwide service, and more digits. National
@@ -70,7 +70,8 @@ pub fn is_email(text: &str) -> bool {
     if text.contains(|c: char| c == '"' || c.is_whitespace() || c.is_control()) {
         return false;
     }
-    // The crate email_address refuses combining marks of Thai and other scripts; RFC 6532 permits them in a local part.
+    // RFC 6532 permits combining marks of Thai and other scripts in a local part, but the crate email_address refuses them. So the crate
+    // gets the local part with an `x` in place of each character that is not ASCII.
     let local: String = local.chars().map(|c| if c.is_ascii() { c } else { 'x' }).collect();
     let options = Options::default().without_display_text().without_domain_literal();
     idna::domain_to_ascii(domain).is_ok_and(|domain| EmailAddress::parse_with_options(&format!("{local}@{domain}"), options).is_ok())

@@ -1,4 +1,4 @@
-//! The conversation record with its counters, and the forms in which other records refer to it (section 2.5 of the contract).
+//! The conversation record with its counters, and the forms in which other records refer to it (contract, section 2.5).
 
 use super::{
     ids::{AccountId, ContactId, ConversationId, LabelId},
@@ -44,17 +44,17 @@ pub struct Destination {
     pub contact_name: String,
 }
 
-/// Length of a snippet, in characters (decisions, section 5.16).
+/// Length of a snippet, in characters (our decisions, section 5.16).
 pub const SNIPPET_CHARS: usize = 100;
 
-/// A conversation with its account, if that was requested and exists.
+/// A conversation, with its account if the account was requested and exists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConversationView {
     pub conversation: Conversation,
     pub account: Option<ChannelRef>,
 }
 
-/// A conversation as other records refer to it.
+/// A reference to a conversation and its account, for the messages and comments of the conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Thread {
     pub conversation: ChannelRef,

@@ -1,11 +1,12 @@
-//! Exact decimals in JSON: refuses numbers that a double (64-bit floating-point number) does not keep exactly.
+//! Exact numbers in JSON: refuses a number that would change when it is stored as a 64-bit integer, or else as a double (64-bit
+//! floating-point number).
 
 use std::borrow::Cow;
 
 use serde::{Deserialize, Deserializer, de};
 use serde_json::{Value, value::RawValue};
 
-/// A JSON value whose numbers are kept as they were sent. A number that would change is refused.
+/// A JSON value whose numbers have exactly the values that were sent. A number whose value would change is refused.
 #[derive(Debug)]
 pub struct ExactJson(pub Value);
 
@@ -30,7 +31,7 @@ impl<'de> Deserialize<'de> for ExactJson {
     }
 }
 
-/// The limit of characters of a number that an error text shows.
+/// The maximum number of characters that an error text shows of a number.
 const SHOWN: usize = 40;
 
 fn shown(number: &str) -> Cow<'_, str> {
@@ -64,7 +65,8 @@ fn changed(json: &str) -> Option<&str> {
 }
 
 /// Whether a number keeps its value when it is parsed as a whole number of 64 bits, or else as a double that is written in JSON again.
-/// (Two decimals of 17 digits can be equally near to a double, and the standard library may write the other one.)
+/// The double is written by `serde_json`, as in a response. The standard library might write another decimal: two decimals of 17 digits can
+/// be equally near to a double.
 fn is_kept(number: &str) -> bool {
     if number.parse::<i64>().is_ok() || number.parse::<u64>().is_ok() {
         return true;

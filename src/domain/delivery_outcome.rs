@@ -1,4 +1,4 @@
-//! Outcomes of attempts to deliver a message to its channel, or an event to a webhook, and counts of waiting items.
+//! Outcomes of attempts to deliver a message to its channel, or an event to a webhook, and the numbers of items that wait for delivery.
 //! `service::outbound` and `service::webhooks` decide on the outcome.
 
 use super::time::Timestamp;
@@ -12,12 +12,12 @@ pub enum DeliveryOutcome {
     GivenUp,
     /// Given up, and the webhook was disabled.
     Disabled,
-    /// The outcome arrived after the lease of the attempt had expired: another attempt decides.
+    /// The outcome arrived after the lease of the attempt had expired: the outcome of a later attempt counts.
     Late,
 }
 
 impl DeliveryOutcome {
-    /// Returns the name in the log of attempts and in metrics.
+    /// Returns the name of the outcome in the log of attempts and in metrics.
     pub fn name(self) -> &'static str {
         match self {
             Self::Delivered => "delivered",
@@ -32,7 +32,7 @@ impl DeliveryOutcome {
 /// The limit up to which waiting items are counted.
 pub const COUNT_LIMIT: u64 = 10_000;
 
-/// The waiting items of an outbox.
+/// The number and the age of the items that wait in an outbox.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Backlog {
     /// At most [`COUNT_LIMIT`].

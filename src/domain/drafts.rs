@@ -11,7 +11,7 @@ const DAY: i64 = 24 * 60 * 60 * 1000;
 /// For how long after its creation a draft can be released.
 pub const DRAFT_LIFETIME_MILLIS: i64 = 7 * DAY;
 
-/// How long a draft is kept. By then it was released or discarded, or has expired.
+/// How long after its creation a draft is kept. Since this is longer than [`DRAFT_LIFETIME_MILLIS`], no pending draft is deleted.
 pub const DRAFT_KEPT_MILLIS: i64 = 30 * DAY;
 
 /// The limit of pending drafts of a store.
@@ -58,7 +58,7 @@ impl DraftState {
     }
 }
 
-/// A message that waits for its release, or was released, discarded or left to expire.
+/// A proposed message: pending, released, discarded or expired.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Draft {
     pub id: DraftId,
@@ -67,7 +67,7 @@ pub struct Draft {
     /// The name of the key when the draft was made.
     pub key_name: String,
     pub send: Send,
-    /// The conversation that the message goes to, if it existed when the draft was made.
+    /// The conversation of the message, if the conversation existed when the draft was made.
     pub conversation_id: Option<ConversationId>,
     /// The account that the request for the draft names.
     pub account_id: Option<AccountId>,
@@ -76,11 +76,11 @@ pub struct Draft {
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
     pub expires_at: Timestamp,
-    /// The state when the draft was read.
+    /// The state at the time when the draft was read from the database.
     pub state: DraftState,
     /// When the draft was released or discarded.
     pub settled_at: Option<Timestamp>,
-    /// The user who released or discarded the draft; absent: the command line.
+    /// The user who released or discarded the draft. Absent: nobody has, or it was done on the command line.
     pub settled_by: Option<UserId>,
 }
 

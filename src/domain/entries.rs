@@ -1,4 +1,4 @@
-//! JSON objects that keep their key order and refuse repeated keys and non-objects.
+//! JSON objects in their original key order. Deserialisation refuses a repeated key, and a value that is not an object.
 
 use std::{collections::HashSet, marker::PhantomData};
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::decimals::ExactJson;
 
-/// A JSON object in its original order. A repeated key is refused.
+/// A JSON object with its keys in their original order. A repeated key is refused.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Entries(pub Vec<(String, Value)>);
 
@@ -20,7 +20,7 @@ impl Entries {
         self.0.iter().find(|(name, _)| name == key).map(|(_, value)| value)
     }
 
-    /// Sets a key or, with `None`, removes it. A new key goes to the end. Returns the former value.
+    /// Sets the value of a key or, with `None`, removes the key. A new key is added at the end. Returns the former value.
     pub fn set(&mut self, key: &str, value: Option<Value>) -> Option<Value> {
         let place = self.0.iter().position(|(name, _)| name == key);
         match (place, value) {
@@ -51,7 +51,7 @@ impl<'de> Deserialize<'de> for Entries {
     }
 }
 
-/// Deserialises a JSON object whose numbers are kept as they were sent. A number that would change is an error.
+/// Deserialises a JSON object whose numbers have exactly the values that were sent. A number whose value would change is an error.
 pub fn exact<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Entries, D::Error> {
     entries_of::<ExactJson, D>(deserializer)
 }

@@ -1,4 +1,4 @@
-//! Domain events: what changed, who changed it, and the kind of each event (section 6 of the contract; decisions, section 8). The API
+//! Domain events: what changed, who changed it, and the kind of each event (contract, section 6; our decisions, section 8). The API
 //! revision defines their serialised form.
 
 use serde::{Deserialize, Serialize};

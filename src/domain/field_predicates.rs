@@ -1,5 +1,5 @@
-//! Ticket field filters, type-checked against the field's definition: which operators fit which kind, and their operands
-//! (decisions, section 5.6).
+//! Ticket field filters, type-checked against the field's definition: which operators fit which kinds of fields, and
+//! their operands (our decisions, section 5.6).
 
 use serde_json::Value;
 
@@ -28,13 +28,14 @@ pub enum Test {
     /// Also true for a ticket without a value.
     NoneOf(Vec<Comparable>),
     AllOf(Vec<Comparable>),
-    /// The text is folded (see `text`).
+    /// The text is folded (see [`fold`]).
     StartsWith(String),
-    /// The text is folded (see `text`).
+    /// The text is folded (see [`fold`]).
     Contains(String),
     Above(f64),
     Below(f64),
-    /// Both bounds inclusive. If both were sent between the same two milliseconds, the first is greater than the second: no value matches.
+    /// Both bounds are inclusive. An instant is rounded to a millisecond: the first bound up, the second down. If both bounds were between
+    /// the same two milliseconds, the first is then greater than the second, and no value matches.
     Between(f64, f64),
 }
 

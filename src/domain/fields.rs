@@ -1,5 +1,5 @@
-//! Field definitions and the validation of field values: sections 2.4 and 2.7 of the contract; decisions, sections 2, 5.6
-//! and 6.3.
+//! Definitions of ticket fields and contact fields (custom fields), and the validation of their values: sections 2.4 and 2.7 of the
+//! contract; our decisions, sections 2, 5.6 and 6.3.
 
 use std::{borrow::Cow, collections::HashSet};
 
@@ -22,20 +22,20 @@ pub struct TicketField {
     pub is_required: bool,
     /// A JSON array, as text.
     pub show_conditions: Option<String>,
-    /// Accounts for which the field is shown.
+    /// The accounts for whose tickets the field is shown. Absent: all accounts.
     pub account_ids: Option<Vec<AccountId>>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
 }
 
-/// A ticket field with its accounts, `(name, account id, channel)`, if they were requested.
+/// A ticket field, with its accounts if they were requested.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TicketFieldView {
     pub field: TicketField,
     pub accounts: Option<Vec<super::store::ChannelRef>>,
 }
 
-/// The common part of ticket and contact fields; a contact field has nothing else.
+/// The properties that ticket fields and contact fields have in common. A contact field has no others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Field {
     pub id: FieldId,
@@ -57,7 +57,7 @@ impl Field {
     }
 }
 
-/// Operators of show conditions: section 2.4 of the contract and decisions, section 2.
+/// Operators of show conditions, under which a ticket field is shown: contract, section 2.4 and our decisions, section 2.
 pub const SHOW_OPERATORS: [&str; 10] = [
     "equals",
     "not_equals",
@@ -77,10 +77,10 @@ pub const MAX_VALUES: i64 = 100;
 /// The limit of values of a multi-valued contact field (section 8).
 pub const MAX_CONTACT_VALUES: i64 = 10;
 
-/// Validation of a written value; `None` unsets the field.
+/// Validation of a value before it is written. If the result is `None`, the field is unset.
 impl Field {
-    /// Checks a value against the field's type, options and pattern, and returns it in its stored form. `null` and an empty array unset the
-    /// field (decisions, section 6.3).
+    /// Checks a value against the field's type, options and pattern, and returns the value in its stored form. Returns `None` for `null`
+    /// and for an empty array, which unset the field (our decisions, section 6.3).
     pub fn validate(&self, value: Value) -> Result<Option<Value>, ValueError> {
         self.validate_up_to(MAX_VALUES, value)
     }
@@ -91,7 +91,7 @@ impl Field {
         let value = match value {
             Value::Null => return Ok(None),
             Value::Array(items) if kind.multi && items.is_empty() => return Ok(None),
-            // Counted before any value is checked, since the write transaction stays open during the checks.
+            // Counted before any value is checked: the checks of a huge array would keep the write transaction open for long.
             Value::Array(items) if kind.multi && items.len() as i64 > self.max_items.unwrap_or(most) => {
                 let most = self.max_items.unwrap_or(most);
                 return Err(ValueError(format!("holds {} values; the field allows {most}", items.len()).into()));
@@ -136,7 +136,7 @@ impl Field {
 /// Whether a text is an address that is safe to open in a browser: http or https, and not `javascript:` or `data:`, for example.
 fn is_web_address(text: &str) -> bool {
     let begins = |scheme: &str| text.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme));
-    // The URL parser ignores spaces around the address and control characters in it.
+    // The URL parser would ignore spaces around the address and control characters in it, so they are refused here.
     let is_clean = text.trim_end() == text && !text.contains(char::is_control);
     is_clean && (begins("https://") || begins("http://")) && Url::parse(text).is_ok()
 }
@@ -252,7 +252,7 @@ impl FieldKind {
         Self { scalar, multi: display_type == "multi_select" || max_items.is_some_and(|max| max > 1) }
     }
 
-    /// Returns the kind of a system key of a ticket's `ticketFields` (decisions, section 2); `None` for other keys.
+    /// Returns the kind of a system key of a ticket's `ticketFields` (our decisions, section 2); `None` for other keys.
     pub fn of_system_key(key: &str) -> Option<Self> {
         SYSTEM_KEYS.iter().find(|(known, _)| *known == key).map(|(_, scalar)| Self::single(*scalar))
     }
@@ -279,7 +279,7 @@ impl FieldKind {
     }
 }
 
-/// The system keys of a ticket's `ticketFields`, with the types of their values.
+/// The system keys of a ticket's `ticketFields`, which need no field definition, with the types of their values.
 pub const SYSTEM_KEYS: [(&str, ScalarKind); 6] = [
     ("isConverted", ScalarKind::Boolean),
     ("salesRevenue", ScalarKind::Number),
@@ -289,7 +289,7 @@ pub const SYSTEM_KEYS: [(&str, ScalarKind); 6] = [
     (RESOLUTION_STATUS, ScalarKind::Text),
 ];
 
-/// The system key in `ticketFields` that mirrors a ticket's resolution status.
+/// The system key in `ticketFields` whose value is the ticket's resolution status.
 pub const RESOLUTION_STATUS: &str = "resolutionStatus";
 
 impl ScalarKind {
@@ -335,7 +335,7 @@ fn date_millis(text: &str) -> Option<f64> {
     Some(date.and_time(chrono::NaiveTime::MIN).and_utc().timestamp_millis() as f64)
 }
 
-/// Returns the depth of a tree of select options (section 8 allows contact fields four).
+/// Returns the depth of a tree of select options. Contact fields may have four levels (contract, section 8).
 pub fn options_depth(options: &Value) -> usize {
     let Some(options) = options.as_array() else { return 0 };
     options.iter().map(|option| 1 + option.get("children").map_or(0, options_depth)).max().unwrap_or(0)

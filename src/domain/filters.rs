@@ -1,4 +1,4 @@
-//! Ticket filters of POST /tickets/list (section 4.2 of the contract; decisions, section 5): well-formed, but not yet checked against the
+//! Ticket filters of POST /tickets/list (contract, section 4.2; our decisions, section 5): well-formed, but not yet checked against the
 //! store's field definitions.
 
 use serde_json::Value;
@@ -22,7 +22,7 @@ pub struct TicketFilter {
     pub is_follow_up: Option<bool>,
     pub is_spam: bool,
     pub labels: Option<LabelFilter>,
-    /// In the order of the request, since an error names the index of its filter.
+    /// In the order of the request, since an error identifies a filter by its index.
     pub fields: Vec<FieldFilter>,
     pub waiting_minutes: Option<i64>,
     pub opened_at: Option<OpenedAt>,
@@ -51,7 +51,7 @@ impl TicketFilter {
         *self == Self { statuses: self.statuses.clone(), is_spam: self.is_spam, ..Self::default() }
     }
 
-    /// Returns which tickets match the status filter (decisions, sections 5.1 and 5.2). `history`: whether a request with only a
+    /// Returns which tickets match the status filter (our decisions, sections 5.1 and 5.2). `history`: whether a request with only a
     /// conversation id lists all tickets of the conversation in this revision.
     pub fn shown(&self, history: bool) -> ShownTickets {
         let (open, closed) = (self.statuses.contains(&Status::Open), self.statuses.contains(&Status::Closed));
@@ -133,7 +133,8 @@ impl FieldOperator {
 /// A filter on `openedAt`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpenedAt {
-    /// Both bounds inclusive. If both were sent between the same two milliseconds, the first is the later one, and nothing matches.
+    /// Both bounds are inclusive and rounded to milliseconds: the first up, the second down. If both were between the same two
+    /// milliseconds, the first is then later than the second, and no ticket matches.
     Between(Timestamp, Timestamp),
     After(Timestamp),
     Before(Timestamp),

@@ -1,4 +1,4 @@
-//! Grants (permissions) of tokens: what a program may do with the settings API (decisions, section 7).
+//! Grants (permissions) of tokens: what a program may do with the settings API (our decisions, section 7).
 
 use std::{fmt, str::FromStr};
 
@@ -11,7 +11,7 @@ pub enum Grant {
     Webhooks,
     Team,
     Audit,
-    /// Every other grant, and the operations that no other grant permits.
+    /// Includes every other grant, and permits the operations that no other grant permits.
     All,
 }
 
@@ -46,7 +46,7 @@ fn known() -> String {
     Grant::ALL.map(Grant::name).join(", ")
 }
 
-/// The error for a text that is no list of grants.
+/// The error for a text that is not a list of grants.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum GrantError {
     #[error("`{0}` is not a grant; the grants are {known}", known = known())]

@@ -1,4 +1,4 @@
-//! Typed identifiers: opaque strings of 1 to 64 characters. New ids are UUIDv7 (decisions, section 2); imported records
+//! Typed identifiers: opaque strings of 1 to 64 characters. New ids are UUIDv7 (our decisions, section 2); imported records
 //! keep theirs. Each record type has an id type of its own, so that ids of different record types cannot be confused.
 
 use std::fmt;
@@ -62,9 +62,9 @@ ids! {
     CommentId,
     LabelId,
     TeamId,
-    /// A person's membership of a store (a seat): `id` of a user.
+    /// A person's membership of a store (a seat): the property `id` of a user.
     SeatId,
-    /// A person: `userId` of a user, a UUID in text form. What assignees, authors and team members refer to.
+    /// The id of a user (a person): a UUID in text form. Assignees, authors and team members are given by it.
     UserId,
     RoleId,
     AccountId,
@@ -72,7 +72,7 @@ ids! {
     KeyId,
     /// A subscription to events.
     WebhookId,
-    /// A draft: a message that waits for its release.
+    /// A draft: a proposed message that a user can release (send).
     DraftId,
     /// A recorded event, or a test event.
     EventId,

@@ -1,4 +1,4 @@
-//! API keys: their record, their secret with its hash, and their expiry (sections 3.2 and 5 of the contract; decisions, section 7).
+//! API keys: their record, their secret with its hash, and their expiry (contract, sections 3.2 and 5; our decisions, section 7).
 
 use std::fmt;
 
@@ -134,7 +134,7 @@ pub fn expiry(from: Timestamp) -> Timestamp {
         .map_or(from, |at| Timestamp::from_millis(at.timestamp_millis()))
 }
 
-/// How long a rotated secret stays valid, in milliseconds, unless it expires earlier.
+/// How long the former secret of an API key stays valid after a rotation, in milliseconds, unless it expires earlier.
 pub const OVERLAP_MILLIS: i64 = 2 * 60 * 60 * 1000;
 
 #[cfg(test)]

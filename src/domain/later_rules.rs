@@ -57,7 +57,7 @@ impl Account {
 }
 
 impl Conversation {
-    /// Normalises the reference to the canonical form for the channel. An error if the reference is not valid there.
+    /// Normalises the conversation's reference to its canonical form on the channel. An error if the reference is not valid on the channel.
     pub fn normalise_reference_id(&mut self) -> Result<(), RuleViolation> {
         let breach = || RuleViolation { place: "referenceId".to_owned(), reason: NO_PHONE.to_owned() };
         self.reference_id = thread_name(self.channel.as_str(), &self.reference_id).ok_or_else(breach)?;

@@ -1,9 +1,9 @@
-//! Length limits of texts for which the contract gives none, in bytes of UTF-8.
+//! Length limit of texts for which the contract states no limit, in bytes of UTF-8.
 
 use serde_json::Value;
 
-/// The limit of a text in a request or a record where the contract gives none. E-mails and channel messages may be as long
-/// as a request body.
+/// The maximum length of a text in a request or a record for which the contract states no limit. It does not apply to e-mails and channel
+/// messages: only the size of the request body limits them.
 pub const MAX_TEXT_BYTES: usize = 64 * 1024;
 
 /// Returns the reason for a refusal if a text of this length is too long.

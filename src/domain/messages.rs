@@ -1,4 +1,4 @@
-//! Customer-facing messages and internal comments: sections 2.8 and 2.9 of the contract.
+//! Customer-facing messages and internal comments: contract, sections 2.8 and 2.9.
 
 use super::{
     ids::{AccountId, CommentId, ConversationId, MessageId, UserId},
@@ -16,8 +16,8 @@ pub struct Message {
     /// True when the contact sent it.
     pub inbound: bool,
     pub sent_at: Timestamp,
-    /// The sort key of message lists, which tickets and counters use too: `sent_at`, or the time of receipt if `sent_at` is too far in the
-    /// future ([`received_order`]).
+    /// The sort key of message lists: `sent_at`, or the time of receipt if `sent_at` is too far in the future ([`received_order`]). It also
+    /// decides to which ticket of the conversation the message belongs.
     pub sort_at: Timestamp,
     pub text: Option<String>,
     /// Image URLs.
@@ -43,7 +43,8 @@ pub fn received_order(sent_at: Timestamp, received_at: Timestamp) -> Timestamp {
 }
 
 impl Message {
-    /// Returns the channel payload as JSON text: the stored payload, or else a payload built from text and images (decisions, section 7).
+    /// Returns the channel payload as JSON text: the stored payload, or else a payload built from text and images (our decisions, section
+    /// 7).
     pub fn shown_payload(&self) -> Option<String> {
         if self.payload.is_some() {
             return self.payload.clone();

@@ -1,6 +1,8 @@
-//! Domain model of a support inbox: its record types and their rules. Pure: no HTTP, database, environment or system clock.
+//! Domain model of a support inbox: its record types and their rules. No HTTP, database or environment; only `clock` reads the system
+//! clock.
 //!
-//! In comments, the contract is the API contract with its sections, and decisions are those of `features.md`.
+//! Comments cite sections of the API contract, and, where the contract is silent, sections of our decisions. `features.md` lists the
+//! results of these decisions.
 
 pub mod bridges;
 pub mod clock;

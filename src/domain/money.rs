@@ -1,11 +1,12 @@
-//! Decimal amounts of money, parsed from their text: a binary floating-point number would already be rounded (decisions,
+//! Decimal amounts of money, parsed from their text: a binary floating-point number would already be rounded (our decisions,
 //! section 6.4).
 
 use serde_json::Value;
 
 use super::tickets::is_revenue;
 
-/// Returns the stored form of a JSON number: a whole number without a decimal point. `None` if it is negative or has too many digits.
+/// Returns the stored form of an amount, whose text is a JSON number. A whole amount is stored without a decimal point. `None` if the
+/// amount is negative or has too many digits.
 pub fn amount(text: &str) -> Option<Value> {
     let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
     let negative = mantissa.starts_with('-');
@@ -24,7 +25,7 @@ pub fn amount(text: &str) -> Option<Value> {
     }
     let value = match usize::try_from(exponent) {
         Ok(zeros) => Value::from(format!("{significant}{}", "0".repeat(zeros)).parse::<u64>().ok()?),
-        // Up to 15 digits survive a round trip through a binary number.
+        // Up to 15 digits survive a round trip through a double.
         Err(_) => Value::from(format!("{significant}e{exponent}").parse::<f64>().ok()?),
     };
     Some(value).filter(is_revenue)

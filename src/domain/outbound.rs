@@ -1,4 +1,4 @@
-//! Outbound messages: outbox entries, content, reply windows and retry schedule (section 4.3 of the contract; decisions, sections 6.10 to
+//! Outbound messages: outbox entries, content, reply windows and retry schedule (contract, section 4.3; our decisions, sections 6.10 to
 //! 6.12).
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -94,7 +94,7 @@ impl Content {
         text.filter(|text| !text.is_empty())
     }
 
-    /// Returns the payload of the message (decisions, section 2). `None` for a plain text, which needs no payload.
+    /// Returns the payload of the message (our decisions, section 2). `None` for a plain text, which needs no payload.
     pub fn payload(&self) -> Option<Value> {
         let (kind, name, inner) = match self {
             Self::Text(_) => return None,
@@ -133,7 +133,7 @@ impl Email {
     }
 }
 
-/// A domain that cannot exist (RFC 2606), for the Message-IDs of an account without an address.
+/// A domain that cannot exist (RFC 2606), for the Message-IDs of an account without an e-mail address.
 const NO_DOMAIN: &str = "counterpart.invalid";
 
 /// Returns the Message-ID of an outbound e-mail.
@@ -142,7 +142,7 @@ pub fn mail_id(message: &MessageId, from: Option<&Mailbox>) -> String {
     format!("<{message}@{domain}>")
 }
 
-/// Makes a text from outside safe for a mail header: replaces each control character by a space.
+/// Makes an untrusted text safe for a mail header: replaces each control character by a space.
 pub fn header_text(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
@@ -186,7 +186,7 @@ impl Delivery {
 /// The failure reason of a message for whose account there is no connector.
 pub const NO_CONNECTOR: &str = "no_connector";
 
-/// Whether a channel is part of this server, as the widget is: a message to it counts as delivered once it is stored.
+/// Whether a channel is part of this server, as the widget is. A message to such a channel counts as delivered once the message is stored.
 pub fn accepts_at_once(channel: &str) -> bool {
     channel == "widget"
 }
@@ -208,7 +208,7 @@ const MESSENGERS: [&str; 2] = ["facebook", "instagram"];
 /// The kind of a message written by a human, for channels with a longer reply window for such messages.
 pub const HUMAN_AGENT: &str = "human_agent";
 
-/// Why a conversation accepts no more free text.
+/// Why no free text can be sent in a conversation now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReplyWindowClosed {
     /// WhatsApp: more than 24 hours after the contact's last message, only an approved template may be sent.
@@ -218,7 +218,7 @@ pub enum ReplyWindowClosed {
 }
 
 /// Checks the reply window: whether free text is permitted now, given the channel and the time of the contact's last message. Returns the
-/// message kind to send the text as, if it needs one.
+/// kind that the message must have, if the channel requires one.
 pub fn text_kind(channel: &str, last_inbound: Option<Timestamp>, now: Timestamp) -> Result<Option<&'static str>, ReplyWindowClosed> {
     let age = last_inbound.map(|at| now.millis().saturating_sub(at.millis()));
     let within = |limit: i64| age.is_some_and(|age| age <= limit);
@@ -231,7 +231,7 @@ pub fn text_kind(channel: &str, last_inbound: Option<Timestamp>, now: Timestamp)
     if within(7 * DAY) { Ok(Some(HUMAN_AGENT)) } else { Err(ReplyWindowClosed::Until7Days) }
 }
 
-/// Template statuses that permit sending (decisions, section 2).
+/// Template statuses that permit sending (our decisions, section 2).
 const SENDABLE: [&str; 3] = ["APPROVED", "REINSTATED", "FLAGGED"];
 
 /// Why a template cannot be sent.
@@ -273,7 +273,7 @@ pub fn fill(template: &Template, variables: Vec<String>) -> Result<TemplateMessa
             text.push_str(&body[done..place.start]);
             text.push_str(value);
             done = place.end;
-            // Checked after each value, since one value may have many placeholders.
+            // Checked after each placeholder: one long value may fill many placeholders, and the text must not grow far beyond the limit.
             if let Some(reason) = too_long(text.len()) {
                 return Err(Unsendable::TooLong(reason));
             }

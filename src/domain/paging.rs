@@ -1,5 +1,5 @@
-//! Keyset pagination (section 4.4 of the contract). Every paginated list is sorted by an instant and then by id, in one direction. A search
-//! by relevance is sorted by score before both.
+//! Keyset pagination (contract, section 4.4). Every paginated list is sorted by an instant and then by id, in one direction. A search
+//! by relevance is sorted by score first, then by instant and id.
 
 use super::time::Timestamp;
 

@@ -9,7 +9,7 @@ const PERSONAL: [&str; 2] = ["s.whatsapp.net", "c.us"];
 /// Schemes in front of a number, in URIs and in the addresses of some providers.
 const SCHEMES: [&str; 2] = ["tel:", "whatsapp:"];
 
-/// The least number of digits of a complete phone number, if it has no mark of an international number, such as `+`.
+/// The minimum number of digits of a phone number that has no mark of an international number, such as `+`.
 const BARE_DIGITS: usize = 7;
 
 /// Returns the number in E.164, if the text marks it as international: `+66 81-234-5678`, `0066…`, `tel:+66…`, a JID.

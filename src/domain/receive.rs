@@ -1,4 +1,5 @@
-//! Inbound messages, and the matching of their sender to a contact (decisions, section 7).
+//! Inbound messages: the normalisation of their properties, and the name, e-mail address and phone number of their sender (our decisions,
+//! section 7).
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -55,7 +56,8 @@ pub struct Inbound {
 pub struct RawProperty(pub Value);
 
 impl RawProperty {
-    /// Returns the text. A value of another type is left out, and the name of its property (`member`) is added to `not_texts`.
+    /// Returns the text; `None` for `null`. A value of another type is left out, and the name of its property (`member`) is added to
+    /// `not_texts`.
     pub fn text(detail: Option<Self>, member: &'static str, not_texts: &mut Vec<&'static str>) -> Option<String> {
         match detail?.0 {
             Value::String(text) => Some(text),
@@ -113,8 +115,8 @@ pub struct Person {
 }
 
 impl Inbound {
-    /// Normalises the details of the sender and the subject, and removes the unusable ones, which it returns. The message itself is always
-    /// kept: no channel would send it again.
+    /// Normalises the sender's details and the subject. Removes those that cannot be used, and returns their names with the reasons. The
+    /// message itself stays valid: if it were refused, it would be lost, since channels do not send a refused message again.
     pub fn normalise_details(&mut self, channel: &str) -> Vec<Ignored> {
         let not_text = |member| Ignored { member, reason: "must be a string".to_owned() };
         let mut ignored: Vec<Ignored> = std::mem::take(&mut self.not_texts).into_iter().map(not_text).collect();
@@ -158,7 +160,7 @@ impl Inbound {
         let phone = told.and_then(|contact| contact.phone.clone());
         let phone = phone.or_else(|| reference().filter(|_| channel == WHATSAPP));
         let first = told.and_then(|contact| contact.first_name.clone());
-        // A last name without a first name may become the name.
+        // A last name without a first name is used as the first name, unless the sender has a display name.
         let (last, only) = told.and_then(|contact| contact.last_name.clone()).map_or((None, None), |last| match &first {
             Some(_) => (Some(last), None),
             None => (None, Some(last)),

@@ -1,4 +1,4 @@
-//! NDJSON record types of import and export: one record per line (decisions, section 9).
+//! NDJSON record types of import and export: one record per line (our decisions, section 9).
 //!
 //! Property names and their order are those of the contract. An import reads what an export writes, and a second export is
 //! byte-identical. These types define only the shape; property values are validated by the import.
@@ -42,7 +42,7 @@ pub enum RecordKind {
 }
 
 impl RecordKind {
-    /// Every kind, in export order: a kind comes after the kinds that it refers to.
+    /// Every kind, in export order: a kind comes after the kinds that its records refer to.
     pub const ALL: [Self; 13] = [
         Self::Role,
         Self::User,
@@ -144,7 +144,7 @@ records! {
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(with = "Option<Value>")]
         metadata: Option<Box<RawValue>>,
-        /// The userIds of those who see it. Absent: every user.
+        /// The ids of the users who may see the conversations of this account. Absent: every user.
         #[serde(skip_serializing_if = "Option::is_none")]
         user_ids: Option<Vec<UserId>>,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -180,7 +180,7 @@ records! {
         id: FieldId,
         name: String,
         display_type: String,
-        /// What its values are.
+        /// The type of the values.
         data_type: String,
         sort_order: i64,
         active: bool,
@@ -189,7 +189,7 @@ records! {
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(with = "Option<Value>")]
         select_options: Option<Box<RawValue>>,
-        /// What a text value has to match.
+        /// The regular expression that a text value must match.
         #[serde(skip_serializing_if = "Option::is_none")]
         regex: Option<String>,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -200,7 +200,7 @@ records! {
         id: FieldId,
         name: String,
         display_type: String,
-        /// What its values are.
+        /// The type of the values.
         data_type: String,
         sort_order: i64,
         is_required: bool,
@@ -258,7 +258,7 @@ records! {
         account_id: AccountId,
         contact_id: ContactId,
         display_name: String,
-        /// What names the thread on its channel, such as a phone number or a LINE user id.
+        /// The id of the thread on its channel, such as a phone number or a LINE user id.
         reference_id: String,
         label_ids: Vec<LabelId>,
         is_spam: bool,
@@ -285,7 +285,7 @@ records! {
 
     Ticket {
         id: TicketId,
-        /// Absent: the next of the store's sequence.
+        /// Absent: the import assigns the next ticket number of the store.
         #[serde(skip_serializing_if = "Option::is_none")]
         ticket_number: Option<String>,
         is_open: bool,
@@ -346,7 +346,7 @@ records! {
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(with = "Option<Value>")]
         sender: Option<Box<RawValue>>,
-        /// What the channel sent, as the contract shows it.
+        /// The content that the channel sent, in the form in which the API returns it.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(with = "Option<Value>")]
         payload: Option<Box<RawValue>>,

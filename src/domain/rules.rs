@@ -18,11 +18,11 @@ pub struct Rules {
     pub page_echo: bool,
     /// Whether a cursor is refused if filters or `pageSize` changed since it was issued.
     pub strict_cursors: bool,
-    /// Whether `conversationId` alone lists a conversation's tickets in every status.
+    /// Whether a ticket list that is filtered by `conversationId` alone contains the tickets of every status.
     pub conversation_history: bool,
-    /// Whether an unknown label id in a label update is refused, or ignored.
+    /// Whether an unknown label id in a label update is refused. If not, it is ignored.
     pub unknown_labels_refused: bool,
-    /// Whether a user without a name is shown with a derived one.
+    /// Whether a user without a name is shown with a name derived from the e-mail address.
     pub user_name_fallback: bool,
     /// Whether a searched contact list is ordered by relevance.
     pub contacts_by_relevance: bool,

@@ -1,4 +1,4 @@
-//! Scopes: the permissions of API keys (section 5 of the contract).
+//! Scopes: the permissions of API keys (contract, section 5).
 
 use std::{fmt, str::FromStr};
 
@@ -66,7 +66,7 @@ impl FromStr for Scope {
     }
 }
 
-/// A set of scopes. A write scope also grants the matching read scope (section 5 of the contract).
+/// A set of scopes. A write scope also grants the matching read scope (contract, section 5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct ScopeSet(u32);
 

@@ -1,5 +1,5 @@
-//! Access to settings and audit: credentials (link, session, token), the editor of a change, and the audit log (section 5 of the contract;
-//! decisions, sections 1 and 7).
+//! Access to the settings, and their audit: credentials (link, session, token), the editor of a change, and the audit log (section 5 of the
+//! contract; our decisions, sections 1 and 7).
 
 use serde_json::Value;
 
@@ -74,7 +74,7 @@ pub struct EmailLoginUser {
     pub store_id: StoreId,
     pub store_name: String,
     pub user_id: UserId,
-    /// The address in the store's spelling.
+    /// The e-mail address as it is stored. The address that was searched for may have other upper and lower case.
     pub email: String,
     /// Absent: the user has no role.
     pub role: Option<String>,
@@ -85,7 +85,7 @@ pub struct EmailLoginUser {
 pub enum FormerSecrets {
     /// They stay valid for a limited time, in which receivers or clients switch to the new secret.
     Overlap,
-    /// They become invalid at once, such as after a leak.
+    /// They become invalid immediately, for example after a leak.
     End,
 }
 
@@ -94,7 +94,7 @@ impl FormerSecrets {
         if end_at_once { Self::End } else { Self::Overlap }
     }
 
-    /// Returns the audit log entry of the rotation. If the former secrets ended at once, the entry states it.
+    /// Returns the audit log entry of the rotation. If the former secrets became invalid immediately, adds this to the entry.
     pub fn noted(self, mut entry: Entry) -> Entry {
         if self == Self::End {
             entry.detail["formerSecretsEnded"] = true.into();
@@ -168,7 +168,7 @@ impl Manager {
     }
 }
 
-/// The origin of a change.
+/// The means by which a change was made: a user's session or token, the command line, or the server itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Via {
     Session,

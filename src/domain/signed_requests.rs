@@ -1,4 +1,4 @@
-//! Signed requests: verification of Standard Webhooks signatures on inbound messages from a bridge (decisions, section 8), with
+//! Signed requests: verification of Standard Webhooks signatures on inbound messages from a bridge (our decisions, section 8), with
 //! replay protection.
 //!
 //! The signature covers id, time and body. A request is accepted only within five minutes of its time, and only once.
@@ -48,7 +48,8 @@ impl RequestSignature {
     pub fn read(id: Option<&str>, time: Option<&str>, signature: Option<&str>) -> Result<Self, String> {
         let missing = |name: &str| format!("`{name}` is missing; a signed request has `{ID}`, `{TIME}` and `{SIGNATURE}`");
         let id = id.ok_or_else(|| missing(ID))?;
-        // Without `{` in the id, the signed text can be divided into id, time and a JSON object in one way only.
+        // Without `{` in the id, the signed text can be divided into id, time and a JSON object in one way only. So a signature cannot be
+        // used for another id, time or body.
         if id.is_empty() || id.len() > MAX_ID_BYTES || !id.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'{') {
             return Err(format!("`{ID}` must have 1 to {MAX_ID_BYTES} visible ASCII characters other than `{{`"));
         }
@@ -68,13 +69,13 @@ impl RequestSignature {
         Ok(Self { id: id.to_owned(), time: time.to_owned(), seconds, macs })
     }
 
-    /// Whether the request was signed within the tolerance.
+    /// Whether the time of the request differs from `now` by no more than the tolerance.
     pub fn is_current(&self, now: Timestamp) -> bool {
         let seconds = Timestamp::from_millis(self.seconds * 1000);
         (now.plus_millis(-TOLERANCE_MILLIS)..=now.plus_millis(TOLERANCE_MILLIS)).contains(&seconds)
     }
 
-    /// Whether one of the secrets signed the request. The comparison of signatures takes constant time.
+    /// Whether the request was signed with one of the secrets. The comparison of signatures takes constant time.
     pub fn is_by_one_of(&self, secrets: &[SigningSecret], body: &[u8]) -> bool {
         secrets.iter().fold(false, |found, secret| found | secret.verifies(&self.id, &self.time, body, &self.macs))
     }

@@ -1,4 +1,4 @@
-//! The tenant and its channel accounts: sections 2.3, 2.11 and 2.12 of the contract.
+//! The store (tenant), its channel accounts and their message templates: contract, sections 2.3, 2.11 and 2.12.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -16,12 +16,13 @@ pub struct Store {
     pub name: String,
     /// ISO 4217 code.
     pub currency: String,
-    /// For how many hours after its closing a new message reopens a ticket: 0 never, -1 always.
+    /// For how many hours after a ticket was closed a new message reopens the ticket. 0 means never, -1 always.
     pub reopen_window_hours: i64,
     pub created_at: Timestamp,
 }
 
-/// The name of a channel. Open: a value that this revision does not list passes through (decisions, section 2).
+/// The name of a channel. The list of names is open: a name that this revision does not know is stored and returned unchanged (our
+/// decisions, section 2).
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 #[schemars(inline)]
@@ -40,7 +41,7 @@ pub const CHANNELS: [&str; 11] =
 /// The channel with message templates and a reply window of its own.
 pub const WHATSAPP: &str = "whatsapp";
 
-/// Account statuses (decisions, section 2).
+/// Account statuses (our decisions, section 2).
 pub const ACCOUNT_STATUSES: [&str; 5] = ["healthy", "degraded", "reauthorization_required", "restricted", DISCONNECTED];
 
 /// The status of an inactive account, which is never listed.
@@ -85,7 +86,7 @@ impl Template {
 /// The limit of templates in one response (section 8).
 pub const MAX_TEMPLATES: u64 = 100;
 
-/// Template statuses: section 2.12 and decisions, section 2.
+/// Template statuses: section 2.12 and our decisions, section 2.
 pub const TEMPLATE_STATUSES: [&str; 13] = [
     "APPROVED",
     "ARCHIVED",

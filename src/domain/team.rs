@@ -1,11 +1,11 @@
-//! Users, roles, teams and labels: section 2.10 of the contract.
+//! Users, roles, teams and labels: contract, section 2.10.
 
 use super::{
     ids::{LabelId, RoleId, SeatId, TeamId, UserId},
     time::Timestamp,
 };
 
-/// A teammate, or an invited seat.
+/// A user of a store: a teammate, or a person who has not accepted the invitation yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct User {
     pub id: SeatId,
@@ -18,8 +18,8 @@ pub struct User {
 }
 
 impl User {
-    /// Returns the displayed name. With `fallback`, for a revision whose contract requires a name, it is the local part of the seat's
-    /// e-mail by default (decisions, section 5.12).
+    /// Returns the displayed name. With `fallback`, for an API revision that requires a name, a user without a name is displayed with the
+    /// local part of the e-mail address (our decisions, section 5.12).
     pub fn shown_name(&self, fallback: bool) -> Option<&str> {
         match (&self.name, &self.email) {
             (Some(name), _) => Some(name),
@@ -61,7 +61,7 @@ impl RoleKind {
         }
     }
 
-    /// Returns the name that a role gets when it is created for this kind.
+    /// Returns the name of a role that the server creates for this kind.
     pub const fn title(self) -> &'static str {
         match self {
             Self::Owner => "Owner",
@@ -75,7 +75,7 @@ impl RoleKind {
     }
 }
 
-/// A user with the role, if that was requested and exists.
+/// A user, with the user's role if the role was requested and exists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UserView {
     pub user: User,
@@ -99,7 +99,7 @@ pub struct Team {
     pub created_at: Timestamp,
 }
 
-/// A team with its members, each resolved if that was requested and the user exists.
+/// A team with its members. A member is a [`UserRef`] if that was requested and the user exists, otherwise the user's id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TeamView {
     pub team: Team,

@@ -10,8 +10,8 @@ use super::store::Template;
 const ASKING: [&str; 5] = ["COPY_CODE", "FLOW", "MPM", "ORDER_DETAILS", "OTP"];
 
 impl Template {
-    /// Returns a description of a value that a message needs in addition to those of the body's placeholders; `None` if it needs no such
-    /// value. The channel refuses a message without it.
+    /// Returns a description of a value that a message needs in addition to the values of the body's placeholders; `None` if the message
+    /// needs no such value. The channel refuses a message that lacks a needed value.
     pub fn beyond_body(&self) -> Option<String> {
         let components: Vec<Value> = serde_json::from_str(&self.components).unwrap_or_default();
         let body = components.iter().position(|component| component["type"] == "BODY");
@@ -28,7 +28,7 @@ fn asked(component: &Value) -> Option<String> {
     if let Some(format) = media {
         return Some(format!("a {kind} of the format {format}"));
     }
-    // Each card of a carousel has media of its own.
+    // Each card of a carousel has media of its own, which every message must provide.
     if kind == "CAROUSEL" {
         return Some(format!("a {kind}"));
     }
@@ -126,7 +126,7 @@ mod tests {
             (json!({"type": "CAROUSEL", "cards": []}), "a CAROUSEL"),
             (json!({"type": "LIMITED_TIME_OFFER", "limited_time_offer": {"has_expiration": true}}), "an offer that expires"),
             (json!({"type": "FOOTER", "text": "{{1}}"}), "a placeholder in its FOOTER"),
-            // Only one component is the body that `variables` fill in.
+            // Only one component is the body, whose placeholders `variables` fill in.
             (json!({"type": "body", "text": "{{1}}"}), "a placeholder in its BODY"),
         ] {
             assert_eq!(beyond(component.clone()).as_deref(), Some(what), "{component}");

@@ -1,5 +1,6 @@
-//! Unicode text folding for comparisons: NFKC, case folded, NFKC again (decisions, sections 5.6 and 5.20). Stored texts and
-//! search texts are folded alike.
+//! Unicode text: folding for comparisons, texts on one line, lone surrogates, and snippets.
+//!
+//! Folding is NFKC, case folding, and NFKC again (our decisions, sections 5.6 and 5.20). Stored texts and search texts are folded alike.
 
 use std::borrow::Cow;
 
@@ -48,7 +49,7 @@ pub fn joined_name(name: &str) -> String {
 }
 
 /// Puts a text on one line: control characters, such as line breaks, become one space together with the white space around them. `None`
-/// if the text has nothing else.
+/// if the text contains nothing else.
 pub fn unfolded(text: &str) -> Option<String> {
     let mut out = String::with_capacity(text.len());
     for (number, part) in text.split(char::is_control).enumerate() {
@@ -69,7 +70,7 @@ pub fn unfolded(text: &str) -> Option<String> {
 }
 
 /// Replaces lone surrogates in JSON: an escaped surrogate without its other half becomes U+FFFD. Some channels cut a text after a number of
-/// UTF-16 units, which leaves a lone surrogate. A UTF-8 text cannot contain it.
+/// UTF-16 units, which may leave a lone surrogate. A UTF-8 text cannot contain it.
 pub fn whole_characters(json: &[u8]) -> Cow<'_, [u8]> {
     let unit = |at: usize| -> Option<u16> {
         let digits = json.get(at..at + 6)?.strip_prefix(b"\\u")?;

@@ -1,4 +1,4 @@
-//! Ticket state machine: the states and every transition between them (section 3.1 of the contract; decisions, section 7).
+//! Ticket state machine: the states and every transition between them (contract, section 3.1; our decisions, section 7).
 //!
 //! A ticket is open, snoozed or closed. Every writer uses these transitions, so their side effects are defined once. A
 //! unique index of the database ensures that a conversation has at most one open ticket.
@@ -31,7 +31,7 @@ pub enum Refusal {
     Past,
 }
 
-/// The result of a reassignment.
+/// The result of an assignment: the previous assignee, if there was one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Handover {
     pub previous: Option<UserId>,
@@ -85,7 +85,7 @@ impl Ticket {
         true
     }
 
-    /// Whether a message received `now` reopens this closed ticket. `hours` is the reopen window; 0 means never, -1 always.
+    /// Whether a message that is received at `now` reopens this closed ticket. `hours` is the reopen window; 0 means never, -1 always.
     pub fn may_reopen(&self, hours: i64, now: Timestamp) -> bool {
         match (hours, self.closed_at) {
             _ if self.is_open => false,
@@ -141,7 +141,8 @@ impl Ticket {
         Ok(Some(Handover { previous }))
     }
 
-    /// Removes the assignee. Permitted in every state: otherwise a closed ticket would reopen with its former assignee.
+    /// Removes the assignee. Permitted in every state: a reopened ticket has its former assignee, unless the assignee was removed
+    /// while the ticket was closed.
     pub fn unassign(&mut self, now: Timestamp) -> Option<UserId> {
         let previous = self.assignee_user_id.take()?;
         self.touch(now);

@@ -1,4 +1,4 @@
-//! The ticket record, the range of its messages, and the check of its revenue (sections 2.2 and 3.1 of the contract).
+//! The ticket record, the range of its messages, and the check of its revenue (contract, sections 2.2 and 3.1).
 
 use super::{
     ids::{AccountId, ContactId, ConversationId, TicketId, UserId},
@@ -27,7 +27,7 @@ pub struct Ticket {
     pub snoozed_until: Option<Timestamp>,
     pub assignee_user_id: Option<UserId>,
     pub handled_by: Option<UserId>,
-    /// A JSON object of field values and system keys, as text.
+    /// A JSON object, as text: values by the id of a ticket field, and by a system key ([`SYSTEM_KEYS`](super::fields::SYSTEM_KEYS)).
     pub fields: String,
     pub fields_updated_at: Option<Timestamp>,
     /// The sort key of ticket lists: the time of the newest message in the ticket's window ([`TicketWindow`]), or else `opened_at`.
@@ -68,11 +68,11 @@ pub struct TicketWindow {
 /// The resolution statuses (section 4.2), without `none`.
 pub const RESOLUTION_STATUSES: [&str; 4] = ["human", "automation", "ai_full_resolution", "ai_partial_resolution"];
 
-/// The limits of digits of an amount of money, in total and after the decimal point (decisions, section 6.4).
+/// The limits of digits of an amount of money, in total and after the decimal point (our decisions, section 6.4).
 const REVENUE_DIGITS: usize = 15;
 const REVENUE_DECIMALS: usize = 4;
 
-/// Whether a number can be a ticket's revenue: not negative, and exact as a decimal.
+/// Whether a number can be a ticket's revenue: not negative, and with few enough digits to be exact as a double.
 pub fn is_revenue(number: &serde_json::Value) -> bool {
     let text = match (number.as_u64(), number.as_f64()) {
         (Some(whole), _) => whole.to_string(),

@@ -1,4 +1,4 @@
-//! Timestamps in whole milliseconds, UTC: `2026-01-31T09:05:00.123Z` (decisions, section 2), and the bounds with which filters compare
+//! Timestamps in whole milliseconds, UTC: `2026-01-31T09:05:00.123Z` (our decisions, section 2), and the bounds with which filters compare
 //! them.
 
 use std::{borrow::Cow, fmt, str::FromStr};
@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(i64);
 
-/// Years 0001 to 9999, the range of RFC 3339.
+/// The permitted range of timestamps, the years 0001 to 9999: RFC 3339 writes a year with four digits.
 const RANGE: std::ops::RangeInclusive<i64> = -62_135_596_800_000..=253_402_300_799_999;
 
 impl Timestamp {
@@ -23,7 +23,7 @@ impl Timestamp {
         self.0
     }
 
-    /// Returns the next stamp: `now`, or a millisecond after `self` if that is later. Stamps thus strictly increase (monotonic clock).
+    /// Returns the timestamp that follows `self` in a strictly increasing series: `now`, or a millisecond after `self` if that is later.
     pub fn next_stamp(self, now: Self) -> Self {
         now.max(self.plus_millis(1))
     }
@@ -63,8 +63,8 @@ impl FromStr for Timestamp {
     }
 }
 
-/// A bound for comparisons with timestamps: an instant as it was sent, which may lie between two milliseconds. Each comparison rounds it
-/// so that the result equals that with the exact instant.
+/// A bound for comparisons with timestamps: an instant as it was sent, which may be between two milliseconds. Each comparison rounds the
+/// bound so that the result is the same as with the exact instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Bound {
     /// Milliseconds since the Unix epoch, rounded down.

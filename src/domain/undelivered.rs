@@ -23,9 +23,10 @@ pub struct UndeliveredMessage {
     pub reason: Option<String>,
     /// The number of attempts to send the message. Absent: unknown.
     pub attempts: Option<i64>,
-    /// Pending: when the next attempt is due. During an attempt: when the attempt is repeated, if its outcome is not known by then.
+    /// Of a pending message: when the next attempt is due. While an attempt runs: when the attempt is repeated, if its outcome is not known
+    /// by then.
     pub due_at: Option<Timestamp>,
-    /// Failed: when the last attempt ended.
+    /// Of a failed message: when the last attempt ended.
     pub failed_at: Option<Timestamp>,
     /// Whether another attempt is possible.
     pub can_be_retried: bool,

@@ -1,5 +1,5 @@
-//! Property tests of field values and records. They check that an accepted value is already in its stored form, that values of another
-//! type are refused, and that an import and an export keep each record unchanged.
+//! Property tests of field values and records. They check that validation returns a value in its stored form, that values of another type
+//! are refused, and that an import followed by an export keeps each record unchanged.
 
 use proptest::{collection::vec, option, prelude::*, test_runner::Config};
 use serde_json::{Value, json};
@@ -184,7 +184,7 @@ proptest! {
             let field = field(display, data, None, None);
             let expected = exact.then(|| Value::from(number));
             prop_assert_eq!(field.validate(Value::from(number)).ok().flatten(), expected.clone(), "{}", display);
-            // Sent with a decimal point, the number gives the same stored value.
+            // If the number is sent with a decimal point, the stored value is the same.
             if exact {
                 prop_assert_eq!(field.validate(Value::from(number as f64)).ok().flatten(), expected, "{}", display);
             }

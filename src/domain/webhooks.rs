@@ -1,4 +1,4 @@
-//! Webhook subscriptions: their events, signatures and retry schedule (section 6 of the contract; decisions, section 8).
+//! Webhook subscriptions: their events, signatures and retry schedule (contract, section 6; our decisions, section 8).
 
 use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
 use hmac::{Hmac, KeyInit, Mac};
@@ -10,7 +10,7 @@ use super::{
     time::Timestamp,
 };
 
-/// Every kind of event, in the order of section 6 of the contract.
+/// Every kind of event, in the order of contract, section 6.
 pub const KINDS: [&str; 11] = [
     "message.received",
     "message.sent",
@@ -40,7 +40,7 @@ pub struct Webhook {
     pub enabled: bool,
     /// Why the subscription was disabled.
     pub disabled_reason: Option<String>,
-    /// Since when every attempt has failed.
+    /// Since when every delivery attempt has failed. Absent: the last attempt succeeded, or there was none.
     pub failing_since: Option<Timestamp>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
@@ -70,7 +70,7 @@ impl std::fmt::Debug for SigningSecret {
     }
 }
 
-/// The length of a secret.
+/// The length of a signing secret.
 pub const SECRET_BYTES: usize = 32;
 
 impl SigningSecret {
@@ -100,7 +100,7 @@ impl SigningSecret {
     }
 }
 
-/// How long after a rotation the former secret also signs, in milliseconds.
+/// How long after a rotation deliveries are also signed with the former secret, in milliseconds.
 pub const ROTATION_MILLIS: i64 = 24 * HOUR;
 
 const SECOND: i64 = 1000;
@@ -110,10 +110,11 @@ const HOUR: i64 = 60 * MINUTE;
 /// Backoff schedule: the pause after each failed attempt, in milliseconds, counted from the end of the attempt.
 pub const PAUSES: [i64; 9] = [5 * SECOND, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 5 * HOUR, 10 * HOUR, 14 * HOUR, 20 * HOUR, 24 * HOUR];
 
-/// After this time without a success, in milliseconds, a failing endpoint is disabled.
+/// How long an endpoint may fail, without a success, until it is disabled, in milliseconds.
 pub const PATIENCE_MILLIS: i64 = 5 * 24 * HOUR;
 
-/// Returns the time of the next attempt; `None` at the end of the schedule. `jitter` in 0..1 changes the pause by up to a fifth.
+/// Returns the time of the next attempt; `None` at the end of the schedule. `asked` is the pause that the endpoint asked for. `jitter`,
+/// between 0 and 1, makes a pause of the schedule up to a fifth shorter or longer.
 pub fn next_attempt(attempts: i64, ended: Timestamp, asked: Option<i64>, jitter: f64) -> Option<Timestamp> {
     retry::next_attempt(&PAUSES, attempts, ended, asked, jitter)
 }

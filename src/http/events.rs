@@ -1,9 +1,9 @@
 //! The JSON of events that webhooks and the event feed deliver (contract, section 6; our decisions, section 8). `data` contains the changed
 //! record as the read operation of the compiled revision returns it.
 //!
-//! An event is serialized inside the transaction of its change, before its sequence number is known. When the number is known, it is
-//! inserted as `sequence` at the beginning, and the other bytes stay as they were written. [`openapi_document`] describes the types of this
-//! file to subscribers.
+//! An event is serialized inside the transaction of its change, before its sequence number is known. The number is inserted later, as the
+//! first property, `sequence`; the other bytes stay as they were written. [`openapi_document`] describes the types of this file to
+//! subscribers.
 
 pub mod openapi_document;
 
@@ -66,7 +66,7 @@ pub struct Actor {
     id: Option<String>,
 }
 
-/// Something that happened, as webhooks are sent it.
+/// An event, in the form in which webhooks receive it.
 #[derive(Debug, Object, Serialize)]
 #[oai(rename_all = "camelCase")]
 #[serde(rename_all = "camelCase")]
@@ -81,17 +81,17 @@ pub struct Event {
     api_revision: String,
     /// The store in which it happened.
     store_id: String,
-    /// Increases in the order in which changes were committed: a client that has seen one has seen all below it.
+    /// Increases in the order in which changes were committed, which is the order of the list of events.
     #[serde(skip)]
     sequence: i64,
     /// Who or what caused the change.
     actor: Actor,
-    /// What happened, by `type`: the records that it concerns as the read operations of the revision return them, and the values before and
-    /// after.
+    /// The details, which depend on `type`: the records that the event concerns, as the read operations of the revision return them, and
+    /// the values before and after a change.
     data: StoredJson<AnyObject>,
 }
 
-/// A message that came or went.
+/// A message that was received or sent.
 #[derive(Debug, Object, Serialize)]
 #[oai(rename_all = "camelCase")]
 #[serde(rename_all = "camelCase")]
@@ -110,7 +110,7 @@ struct MessageData {
 struct OpenedData {
     /// The ticket after the change, as GET /tickets returns it without `expand`.
     ticket: Ticket,
-    /// Whether it had been closed before.
+    /// Whether the ticket had been closed before.
     reopened: bool,
 }
 
@@ -142,10 +142,10 @@ struct TicketFieldData {
     ticket: Ticket,
     /// The field's id, or a system key.
     ticket_field_id: String,
-    /// Absent where there was none.
+    /// Absent if the field had no value before.
     #[serde(skip_serializing_if = "Option::is_none")]
     old_value: Option<Any>,
-    /// Absent where there is none any more.
+    /// Absent if the field has no value any more.
     #[serde(skip_serializing_if = "Option::is_none")]
     new_value: Option<Any>,
 }
@@ -175,10 +175,10 @@ struct ContactFieldData {
     contact: Contact,
     /// The field whose value changed, by the `id` of its definition.
     contact_field_id: String,
-    /// Absent where there was none.
+    /// Absent if the field had no value before.
     #[serde(skip_serializing_if = "Option::is_none")]
     old_value: Option<Any>,
-    /// Absent where there is none any more.
+    /// Absent if the field has no value any more.
     #[serde(skip_serializing_if = "Option::is_none")]
     new_value: Option<Any>,
 }
@@ -191,7 +191,7 @@ struct EscalationData {
     /// The ticket that is open on it.
     #[serde(skip_serializing_if = "Option::is_none")]
     ticket: Option<Ticket>,
-    /// Why, in the words of the report; absent where nothing was said.
+    /// The reason for the handover, in the words of its request; absent if none was given.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
 }

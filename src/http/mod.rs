@@ -1,20 +1,22 @@
-//! The HTTP layer: the API of the contract, as far as both revisions share it, the settings API, and HTML pages. Its layers, the lowest
-//! first; a layer imports only from itself and from the layers above it in this list (`tests/architecture` checks this):
+//! The HTTP layer: the part of the contract's API that both revisions share, the settings API, and HTML pages. Its modules are listed
+//! from the lowest layer to the highest. A module imports only from itself and from modules above it in this list (`tests/architecture`
+//! checks this):
 //!
 //! - [`machinery`]: infrastructure that every operation uses.
 //! - [`schemas`]: JSON types that several operations return or accept.
 //! - [`operations`]: the operations of the contract, one file for each kind of record.
 //! - [`document`]: the OpenAPI document of the contract.
-//! - [`events`]: the JSON of events, with the record types of the operations.
+//! - [`events`]: the JSON of events. An event contains records in the same JSON types as the operations return.
 //! - [`settings`]: the settings API, with an OpenAPI document of its own.
 //! - [`pages`]: HTML pages for people: documentation, and the settings page.
 //!
-//! Called by `app`, which assembles it, and by `cli`; calls `service`. Everything that differs between the revisions comes from the module
-//! `revision`: types from `wire`, values from `RULES`. Guarantees: every response is an envelope (contract, section 2.1), the checks run in
-//! a fixed order (our decisions, section 3), and the OpenAPI document is generated from the handlers that serve the requests.
+//! Called by `app`, which assembles the routes, and by `cli`; calls `service`. What differs between the revisions comes from the module
+//! `revision`, such as types from `wire` and values from `RULES`. Guarantees: every response of an operation is an envelope (contract,
+//! section 2.1), the checks of a request run in a fixed order (our decisions, section 3), and each OpenAPI document is generated from the
+//! handlers that process the requests.
 //!
-//! The order of checks is the order of a handler's parameters: caller (401, 403), body (413, 415), query (400), then
-//! the body's shape (400, [`machinery::body::Body::parse`]), then the service (404, 400, 409).
+//! The framework checks a request in the order of its handler's parameters: caller (401, 403), body (413, 415), query (400). Then the
+//! handler checks the shape of the body (400, [`machinery::body::Body::parse`]), and the service checks the rest (404, 400, 409).
 
 pub mod document;
 pub mod events;

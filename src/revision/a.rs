@@ -30,7 +30,7 @@ pub const RULES: Rules = Rules {
     template_operation: None,
 };
 
-/// The channels that this revision lists.
+/// The channels that the OpenAPI document of this revision lists.
 pub const CHANNELS: &[&str] = &["line", "instagram", "facebook", "lazada", "shopee", "tiktok", "whatsapp", "widget", "gmail", "outlook"];
 
 /// Returns the operations that only this revision has: none.
@@ -42,12 +42,12 @@ pub const UNCAUSED_EVENTS: &[&str] = &["ticket.assigned"];
 
 /// Example requests to operations, or with inputs, that only this revision has: a JSON array (`http::document::examples`).
 pub const REQUESTS: &str = "[]";
-/// Requests that are refused by operations that only this revision has: a JSON array.
+/// Example requests that are refused, to operations that only this revision has: a JSON array.
 pub const REFUSALS: &str = "[]";
 /// The recorded responses of this revision to the example requests.
 pub const ANSWERS: &str = include_str!("a/answers.json");
 
-/// The recorded errors of this revision.
+/// The recorded error responses of this revision to the example requests that are refused.
 pub const ERRORS: &str = include_str!("a/errors.json");
 
 /// The recorded events that the example requests cause in this revision.

@@ -1,8 +1,9 @@
-//! Choice of the contract revision that this build serves. No other file knows how the choice is made.
+//! Choice of the contract revision that this build serves. Within the library, only this module tests the Cargo feature that makes the
+//! choice.
 //!
-//! Without a feature, the build serves revision B; with the feature `rev-a`, revision A. `RULES` holds the differences that are only
-//! values. `wire` holds the types whose shape differs, under the same names in both revisions. `extra` holds the operations that only one
-//! revision has. All other code refers to this module and never to `a` or `b`.
+//! Without a feature, the build serves revision B; with the feature `rev-a`, revision A. `RULES` holds the differences that are plain
+//! values, such as limits. `wire` holds the types whose shape differs, under the same names in both revisions. `extra` returns the
+//! operations that only one revision has. All other code refers to this module and never to `a` or `b`.
 
 #[cfg(all(feature = "rev-a", feature = "rev-b"))]
 compile_error!("a build serves one revision: `cargo build` for B, or `cargo build --features rev-a` for A");

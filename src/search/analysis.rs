@@ -18,7 +18,8 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use crate::domain::text::{self, is_unspaced};
 
-/// The version of the analysis. It must be raised whenever the terms of a text change: an index of another version is rebuilt.
+/// The version of the analysis. It must be raised whenever the analysis yields other terms for a text than before: an index of another
+/// version is rebuilt.
 pub const VERSION: u32 = 4;
 
 /// Separates the two graphemes of a bigram, and follows the last grapheme of a run. No word, grapheme or symbol contains it.
@@ -40,7 +41,7 @@ pub const SHORT_CHARS: usize = 2;
 const WORD_CHARS: usize = 64;
 /// A grapheme may have any number of combining marks; only this many code points are kept.
 const GRAPHEME_CHARS: usize = 8;
-/// The longest term, in bytes.
+/// The maximum length of a term, in bytes.
 #[cfg(test)]
 pub const TERM_MAX: usize = WORD_CHARS * 4;
 
@@ -77,7 +78,7 @@ pub fn fold(text: &str) -> String {
     let mut chars = bare.chars().peekable();
     while let Some(c) = chars.next() {
         match c {
-            // Optional line breaks and other invisible characters.
+            // Optional line breaks and other invisible characters are removed.
             '\u{ad}' | '\u{200b}' | '\u{200c}' | '\u{2060}' | '\u{feff}' | '\u{fe0e}' | '\u{fe0f}' => {}
             '\u{1f3fb}'..='\u{1f3ff}' => {}
             // NFKC decomposes the Thai and Lao vowel am. It is composed again here, after the tone mark, if there is one.
@@ -124,7 +125,7 @@ fn without_diacritics(text: &str) -> String {
             continue;
         }
         on_letter = c.is_ascii_alphabetic() || has_diacritic(c);
-        // Unicode does not decompose letters with a stroke.
+        // Unicode does not decompose letters with a stroke, nor the dotless i.
         out.push(match c {
             'đ' => 'd',
             'ħ' => 'h',
@@ -208,7 +209,7 @@ pub fn graphemes(run: &str) -> impl Iterator<Item = &str> {
     run.graphemes(true).map(|grapheme| cut(grapheme, GRAPHEME_CHARS))
 }
 
-/// Returns the symbols of a piece. An emoji that joins several with zero-width joiners yields each of them.
+/// Returns the symbols of a piece. An emoji sequence with zero-width joiners yields each of its emoji.
 pub fn symbols(piece: &str) -> impl Iterator<Item = &str> {
     piece
         .graphemes(true)
@@ -217,7 +218,7 @@ pub fn symbols(piece: &str) -> impl Iterator<Item = &str> {
         .filter(|symbol| !symbol.is_empty())
 }
 
-/// A number as written, without its separators.
+/// A number in a text: its digits, without separators, and its range in the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Number {
     pub digits: String,
@@ -299,7 +300,7 @@ pub fn analyse(text: &str, mut term: impl FnMut(&str, u32)) {
             }
         }
     }
-    // Digit terms are counted from 0 again: their first character distinguishes them from all other terms.
+    // The positions of digit terms begin at 0 again: their first character distinguishes digit terms from all other terms.
     let mut place = 0;
     for number in numbers(&folded) {
         if number.digits.len() == DIGIT_RUN && number.to - number.from == DIGIT_RUN && stands_alone(&folded, &number) {
@@ -313,7 +314,7 @@ pub fn analyse(text: &str, mut term: impl FnMut(&str, u32)) {
             term(&buffer, place);
             place += 1;
         }
-        // Digits of two numbers must not be adjacent.
+        // Digits of two numbers must not count as adjacent.
         place += NUMBERS_GAP;
     }
 }

@@ -1,7 +1,7 @@
 //! Column store (fast fields) of an index segment: the sort key and the id of each document.
 //!
 //! A UUID or a short id is stored in two numeric columns. Only longer ids are stored in a dictionary column: to read an id from a
-//! dictionary, half a block of other ids is decoded, which is measurably slow for rare words.
+//! dictionary, about half a block of other ids is decoded, which is measurably slow for rare words.
 //!
 //! Called by `index`, which writes the columns, and by `searcher`. Opening a column reads the header of every block, so the columns are
 //! opened once per segment and not for each search. Guarantee: ids are compared in their packed form (see [`pack`]), whatever their
@@ -21,12 +21,12 @@ const HIGH: &str = "id_high";
 const LOW: &str = "id_low";
 const LONG: &str = "id_long";
 
-/// The values of the column that states in which storage form the id of a document is.
+/// The values of the column `FORM`: the storage form of a document's id.
 const UUID: u64 = 0;
 const SHORT: u64 = 1;
 const DICTIONARY: u64 = 2;
 
-/// The limit of bytes of a short id. It is stored as a number of 128 bits, the last byte of which is the length.
+/// The limit of bytes of a short id. A short id is stored as a number of 128 bits, the last byte of which is the length of the id.
 const SHORT_MAX: usize = 15;
 
 /// The first byte of a packed id: `OF_UUID` for a UUID, `OF_TEXT` for any other id.
@@ -42,7 +42,7 @@ pub fn pack(id: &str) -> Vec<u8> {
     }
 }
 
-/// Returns the id of a packed id; `None` if the bytes are damaged.
+/// Unpacks a packed id; `None` if the bytes are damaged.
 pub fn unpack(packed: &[u8]) -> Option<String> {
     match packed.split_first()? {
         (&OF_UUID, uuid) => Some(uuid::Uuid::from_slice(uuid).ok()?.hyphenated().to_string()),

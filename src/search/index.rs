@@ -215,7 +215,7 @@ impl Index {
         Ok(Some((Self::with(files, fields, database, WRITER_MEMORY_AFTER_BUILD)?, payload.mark)))
     }
 
-    /// Creates an empty index; a former content of the folder is deleted. [`Self::open`] accepts the index only after its first commit.
+    /// Creates an empty index in the folder, whose former content is deleted. [`Self::open`] accepts the index only after its first commit.
     pub fn create(folder: &Path, database: &str) -> Result<Self, TantivyError> {
         if folder.exists() {
             std::fs::remove_dir_all(folder)?;
@@ -336,7 +336,7 @@ impl TokenStream for JoinedTokenStream<'_> {
         self.rest = rest;
         self.token.text.truncate(self.store);
         self.token.text.push_str(term);
-        // A position of 0 was omitted.
+        // `join_terms` omits a position of 0.
         self.token.position = place.parse().unwrap_or(0);
         true
     }

@@ -1,4 +1,4 @@
-//! Index build from the database. Called by `search_service`, and by `counterpart reindex`.
+//! Index build: creates the search index from all records in the database. Called by `search_service`, also for `counterpart reindex`.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -73,7 +73,7 @@ pub(super) fn unpanicked<T>(read: impl FnOnce() -> tantivy::Result<T>) -> tantiv
     catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| Err(TantivyError::InternalError("reading it panicked".to_owned())))
 }
 
-/// Runs code that waits for the disk or computes for long on a thread where it blocks no async task.
+/// Runs blocking code (disk access or a long computation) on a thread where it blocks no async task.
 pub(super) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
     tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(Error::Failed(error.to_string())))
 }

@@ -1,6 +1,6 @@
-//! Index directory, locked by one process.
+//! Index directory: each process locks one of its folders.
 //!
-//! Below `--index-dir` there are folders named by database and number. A process takes the lowest number that no other
+//! The folders below `--index-dir` are named by database and number. A process takes the lowest number that no other
 //! process has locked, and continues with the index that the folder contains. The lock is the operating system's: it ends
 //! with the process, even after a crash.
 

@@ -1,6 +1,6 @@
 //! In-memory overlay of the index (memtable): records that changed since the last index commit.
 //!
-//! Called by `search_service`, for each search and by its background worker. The change log lists the commits of all processes. Each search
+//! Called by `search_service`, for each search and by its background worker. The change log lists the changes of all processes. Each search
 //! first reads the new entries of the log, so the search sees every write that was acknowledged before. Concurrent searches share one read
 //! of the log (single flight). When very many entries are new, as after an import, only the worker reads them, in parts. A search then does
 //! not read the log and waits for at most one part.
@@ -47,8 +47,8 @@ use crate::{
 /// The approximate capacity of the overlay, in records and in bytes of text.
 const OVERLAY_MAX_RECORDS: usize = 1000;
 const OVERLAY_MAX_BYTES: usize = 64 * 1024 * 1024;
-/// `PLACES` is the limit of log positions per read of the change log. `PART` is the limit of changes that are applied to the overlay at
-/// once; a larger number of changes is written directly to the disk.
+/// `PLACES` is the limit of log positions per read of the change log. `PART` is the limit of changes that are applied to the overlay in one
+/// step; a larger number of changes is written directly to the disk.
 pub const PLACES: i64 = 500;
 pub const PART: usize = 500;
 /// The limit of records whose texts one SQL statement reads. The limit is small, since a text may be a megabyte long.
@@ -58,18 +58,18 @@ pub const READ_AT_ONCE: usize = 100;
 const AT_ONCE: usize = 16 * 1024;
 /// The limit of log positions in [`ChangeLogProgress::ahead`].
 const REMEMBERED: usize = 20_000;
-/// The time-out of a database read. The read holds a lock, for which other searches wait.
+/// The time-out of a database read. A lock is held during the read, and other searches wait for the lock.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The overlay of this process, and the state of its reader of the change log.
 pub struct SearchOverlay {
     pub db: Db,
-    /// The index with its overlay; `None` while the index is built.
+    /// The index with its overlay; `None` while no index is open, for example during its build.
     pub view: RwLock<Option<Arc<IndexSnapshot>>>,
     pub followed: Queue<ChangeLogProgress>,
     /// How many searches have requested a read of the change log; also the number of the newest request.
     asked: AtomicU64,
-    /// Wakes the worker when the overlay is full.
+    /// Wakes the worker: when the overlay is full, when very many changes are pending, or when the index is damaged.
     pub wake: Notify,
 }
 
@@ -86,7 +86,7 @@ pub struct ChangeLogProgress {
     newest: i64,
     /// Whether very many changes are pending, so that only the worker reads the log.
     pub far: bool,
-    /// Requests up to this number (see [`SearchOverlay::asked`]) have been served by a read of the log.
+    /// The number of the newest request (see [`SearchOverlay::asked`]) that a read of the log has fulfilled.
     answered: u64,
 }
 
@@ -169,8 +169,8 @@ impl SearchOverlay {
             } else if one.kind == RETITLED {
                 let messages = in_time(self.db.conversation_messages(&one.store, &one.id)).await?;
                 ids.entry((one.store.clone(), SearchableKind::Message)).or_default().extend(messages);
-                // Some of these messages may be inserts that are not in `own` yet. A new epoch begins, so `distrust_inserts` makes the
-                // overlay read such messages from the database.
+                // Inserts of some of these messages may not be in `own` yet. A new epoch begins, so `distrust_inserts` will drop their
+                // content, and the overlay reads these messages from the database.
                 self.db.end_own_epoch();
             }
         }

@@ -112,7 +112,7 @@ impl PostingOpener<'_> {
                     let Some(info) = self.info(term)? else { return Ok((PostingIterator::Nowhere, vec![])) };
                     infos.push((last - *offset, term, info));
                 }
-                // Sorted before `cover` selects terms: a selection from left to right would seldom contain the rarest term.
+                // Sorted by rarity before `cover` selects terms: a selection from left to right would seldom contain the rarest term.
                 infos.sort_by_key(|(_, _, info)| info.doc_freq);
                 cover(&mut infos, last, *covers);
                 let Some((_, term, rarest)) = infos.first() else { return Ok((PostingIterator::Nowhere, vec![])) };
@@ -155,12 +155,12 @@ impl PostingOpener<'_> {
         Ok(self.range(&often, &often, usize::MAX)?.0)
     }
 
-    /// Returns the posting lists of the terms from the prefix `from` to the prefix `to` (inclusive), each with its [`times`]. The limit is
-    /// `most` lists, at least one. Also returns the last of these terms.
+    /// Returns the posting lists of the terms from the prefix `from` to the prefix `to` (inclusive), each with the frequency that
+    /// [`times`] reads from its term. The limit is `most` lists, at least one. Also returns the last of these terms.
     fn range(&self, from: &str, to: &str, most: usize) -> tantivy::Result<(FrequencyLists, String)> {
         let from = format!("{}{from}", self.prefix);
         let mut to = format!("{}{to}", self.prefix).into_bytes();
-        // No UTF-8 text contains this byte.
+        // This byte is in no UTF-8 text and is higher than any other: the range contains every term that begins with the prefix `to`.
         to.push(0xff);
         let (mut infos, mut last) = (Vec::new(), Vec::new());
         let mut terms = self.index.terms().range().ge(&from).lt(&to).into_stream()?;
@@ -224,7 +224,8 @@ impl PostingIterator {
         bound.min(MAX_TERM_FREQUENCY)
     }
 
-    /// Returns a tighter bound than [`Self::bound`]; 0 if the candidate is no hit. For a phrase it moves the posting lists of all terms.
+    /// Returns a bound that is at least as tight as [`Self::bound`]. 0 means that the candidate is no hit. For a phrase, this moves the
+    /// posting lists of all its terms.
     pub fn most(&mut self) -> u32 {
         match self {
             Self::Phrase(phrase) => phrase.most(phrase.lead.document()).min(MAX_TERM_FREQUENCY),
@@ -326,8 +327,8 @@ impl Union {
 }
 
 /// Removes redundant terms of a phrase: the remaining terms cover each position of the phrase, and rare terms are preferred. `terms` are
-/// sorted by rarity. The number of a term is its distance to the last term, which is at `last`; a term covers `covers` positions from its
-/// own on.
+/// sorted by rarity. The number of a term is its distance to the last term, whose position is `last`. A term covers `covers` positions, the
+/// first of which is its own.
 fn cover<T>(terms: &mut Vec<(u32, &String, T)>, last: u32, covers: u32) {
     let places = |back: u32| (last - back) as usize..(last - back + covers) as usize;
     let mut times = vec![0_u32; (last + covers) as usize];

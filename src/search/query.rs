@@ -1,6 +1,6 @@
 //! Query parser: turns a search text into conditions, all of which must hold (AND). Pure.
 //!
-//! There is no query syntax: a search is analysed like any text, and characters that are no terms are ignored. Called by
+//! There is no query syntax: a search is analysed like any text, and characters that belong to no term are ignored. Called by
 //! `searcher` and `record_terms`. Guarantees: the number of conditions is bounded by the length of the text; the same text gives
 //! the same conditions in the same order, on which the weights in a cursor rely.
 
@@ -107,7 +107,8 @@ fn beginning(folded: &str, piece: &Piece) -> Condition {
     Condition::Term(term)
 }
 
-/// Returns the condition of a run: a phrase of all its bigrams. `postings` later selects the rare bigrams, which only the index knows.
+/// Returns the condition of a run (a text without spaces between words): a phrase of all its bigrams. `postings` later selects rare
+/// bigrams, since their rarity is known only from the index.
 fn run(written: &str) -> Condition {
     let graphemes: Vec<&str> = analysis::graphemes(written).collect();
     let mut term = String::new();

@@ -8,8 +8,8 @@ use super::{
     query::{Condition, SearchQuery},
 };
 
-/// The terms of a text with their positions. They are built often and queried seldom, so they need three allocations in total and none per
-/// term.
+/// The terms of a text with their positions. They are built often and queried seldom, so they are stored in three allocations, without an
+/// allocation for each term.
 #[derive(Debug)]
 pub struct Terms {
     /// All terms in text order, concatenated.
@@ -52,7 +52,7 @@ impl Terms {
         Self { text: all, terms, places, count }
     }
 
-    /// The number of terms, without short prefixes.
+    /// The number of terms, without the [`SHORT`] terms.
     pub fn count(&self) -> u32 {
         self.count
     }

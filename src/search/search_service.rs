@@ -1,8 +1,8 @@
 //! Search service of one process: answers searches, and keeps the index up to date from the database's change log.
 //!
-//! Changes since the last index commit are in an in-memory overlay (`overlay`). A search first catches up with the change
-//! log. A background worker catches up too, five times a second, and commits the overlay to the disk about once a second.
-//! When very many changes are pending, as after an import, the worker writes the changed records directly to the disk.
+//! Changes since the last index commit are in an in-memory overlay (`overlay`). A search first catches up with the change log. A background
+//! worker also catches up, several times a second, and regularly commits the overlay to the disk. When very many changes are pending, as
+//! after an import, the worker writes the changed records directly to the disk.
 
 use std::{
     collections::HashSet,
@@ -42,10 +42,10 @@ const COMMIT_AFTER: Duration = Duration::from_secs(1);
 const BULK: usize = 50_000;
 /// How long a search waits for an index that is being built: long enough for a small database.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// The interval after which an idle index commits its position in the change log. The log is pruned over time, and an index whose position
-/// was pruned cannot continue from the log.
+/// The interval at which the worker commits the log position of an idle index. The change log is pruned over time, and an index whose
+/// position was pruned cannot continue from the log.
 const REMARK: Duration = Duration::from_secs(3600);
-/// How long a rebuilt index must run without a failure to count as working. A commit proves it earlier.
+/// How long the worker must run without a failure until a rebuilt index counts as working. A commit proves that earlier.
 const PROVEN: Duration = Duration::from_secs(60);
 const UNKNOWN: &str =
     "either the database was restored to an older state, or it was not followed for so long that its change log was pruned";
@@ -65,7 +65,7 @@ struct SearchState {
     permits: Semaphore,
     processors: u32,
     damaged: AtomicBool,
-    /// When the index last had every change of the database.
+    /// When the index last contained every change of the database.
     caught_up: Mutex<Instant>,
     /// The folder of the index, once this process has claimed it.
     path: Mutex<Option<PathBuf>>,
@@ -76,7 +76,7 @@ struct SearchState {
 pub struct IndexState {
     /// Whether searches are answered.
     pub is_ready: bool,
-    /// The time since the index last had every change of the database, or since the start if it never had.
+    /// The time since the index last contained every change of the database, or since the start if it never has.
     pub lag: Duration,
     pub bytes: u64,
 }
@@ -107,7 +107,8 @@ impl SearchService {
         Ok(IndexState { is_ready: *self.0.ready.borrow(), lag: caught_up.elapsed(), bytes })
     }
 
-    /// Returns a page of hits. Every write that was acknowledged before is visible, with the exception that the module names.
+    /// Returns a page of hits. Every write that was acknowledged before is visible, except the writes that the documentation of the module
+    /// `search` names.
     pub async fn find(&self, search: Search) -> Result<HitPage> {
         let mut ready = self.0.ready.subscribe();
         if !matches!(tokio::time::timeout(PATIENCE, ready.wait_for(|ready| *ready)).await, Ok(Ok(_))) {
@@ -160,7 +161,7 @@ impl SearchService {
             had_failed: rebuilt,
         };
         let followed = follower.follow(reporter).await;
-        // After any failure: an index that does not follow the database must not answer searches.
+        // After any failure: an index that does not follow the database must not be searched.
         shared.close_view();
         if matches!(followed, Err(Error::Failed(_))) {
             shared.damaged.store(true, Ordering::Release);
@@ -328,7 +329,7 @@ impl IndexWorker {
                 self.write(direct).await?;
             }
             if parts.peek().is_some() {
-                // Unlocked between two parts, so that a search waits for at most one part.
+                // `followed` is unlocked between two parts, so that a search waits for at most one part.
                 drop(followed);
                 followed = shared.front.followed.lock().await;
             }
@@ -360,7 +361,7 @@ impl IndexWorker {
         .await
     }
 
-    /// Commits to the disk if a commit is due; returns whether it was.
+    /// Commits to the disk if a commit is due; returns whether it has committed.
     async fn commit_if_due(&mut self, more: bool) -> Result<bool> {
         let view = self.shared.front.view();
         let waits = view.as_ref().is_some_and(|view| !view.fresh.is_empty());

@@ -74,7 +74,7 @@ pub struct HitPage {
     pub total: Option<u64>,
 }
 
-/// A record of the overlay: the index has it in an older state, or not at all.
+/// A record of the overlay. The index contains an older state of the record, or does not contain it.
 #[derive(Debug)]
 pub struct OverlayRecord {
     pub record: Searchable,
@@ -100,7 +100,7 @@ pub struct IndexSnapshot {
 
 /// The limit of words that the prefixes of one search may expand to. Short prefixes are indexed as terms and are not expanded.
 const BUDGET: usize = 10_000;
-/// The limit of conditions of a search. The longest search text, 150 characters, has fewer, unless a character expands to several words.
+/// The limit of conditions of a search. The longest permitted search text has fewer, unless folding expands a character to several words.
 const CONDITIONS: usize = 200;
 
 /// The cost limits of a search.
@@ -382,7 +382,7 @@ impl Segment<'_> {
         if !self.search.covers(at) || self.reader.is_deleted(document) || self.view.stale.contains(&(self.number, document)) {
             return Ok(());
         }
-        // Positions are read only if the best possible score would still enter the page.
+        // Positions are read only if the candidate could enter the page with its highest possible score.
         if let Some(last) = best.last_of_full().filter(|_| !self.search.page.count) {
             let most: u32 = walks.iter_mut().map(|(weight, walk)| *weight * score::saturation(walk.most(), length)).sum();
             if (most, at) < (last.score, last.at) {

@@ -1,6 +1,6 @@
 //! Top-k collector: the best candidates of one result page so far, across all segments.
 //!
-//! Called by `searcher`. Guarantees: ids break ties of score and instant. An id is read only for such a tie.
+//! Called by `searcher`. Guarantees: ids break ties of score and instant. While hits are collected, an id is read only for such a tie.
 
 use std::cmp::Ordering;
 

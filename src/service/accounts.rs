@@ -1,4 +1,4 @@
-//! Reading channel accounts and message templates.
+//! Use-cases that read channel accounts and message templates.
 
 use super::{Error, Result, Service};
 use crate::domain::{

@@ -1,5 +1,5 @@
-//! Bridges: the setting of the HTTP endpoint that delivers the messages of a channel account, and the verification of requests that a
-//! bridge signed. `outbound` passes each due message to `delivery`, together with the bridge of its account.
+//! Use-cases for bridges: set and remove the HTTP endpoint that delivers the messages of a channel account, rotate its signing secret, and
+//! verify requests that a bridge signed. `outbound` passes each due message to `delivery`, together with the bridge of its account.
 
 use serde_json::{Value, json};
 use url::{Host, Url};
@@ -71,8 +71,8 @@ impl Service {
         Ok((bridge, secret))
     }
 
-    /// Verifies that the bridge of an account signed a request, with a secret that is in force. Returns `None` if it did not. A store or an
-    /// account that does not exist takes as much work as a wrong signature, so the response time does not show which of them exist.
+    /// Verifies that the bridge of an account signed a request with a valid secret. Returns `None` if it did not. The work for a store or
+    /// an account that does not exist equals the work for a wrong signature, so the response time does not show which of them exist.
     pub async fn signed_by_bridge(
         &self,
         store: &StoreId,
@@ -84,7 +84,8 @@ impl Service {
         let secrets = if named { self.db().bridge_secrets(store, account, self.clocks_and_ids().now()).await? } else { Ok(vec![]) };
         let secrets = secrets.map_err(|reason| {
             tracing::error!(%store, %account, reason, "the signature of a bridge cannot be verified");
-            // The server cannot decrypt the secrets, so the message may be valid: with this error, its bridge sends the message again.
+            // The secrets cannot be decrypted, so the server cannot tell whether the signature is valid. After this error, the bridge sends
+            // the message again.
             Error::Unavailable { reason: "signatures cannot be verified at present; try again later".to_owned(), retry_after: 60 }
         })?;
         if secrets.is_empty() {
@@ -94,7 +95,7 @@ impl Service {
         Ok(signature.is_by_one_of(&secrets, body).then(|| signature.accepted(account.clone())))
     }
 
-    /// Removes an account's bridge. Messages that are still queued then have no bridge.
+    /// Removes an account's bridge. Afterwards, the account's queued messages have no bridge.
     pub async fn remove_bridge(&self, editor: &Editor, account: &AccountId) -> Result<()> {
         let mut change = self.begin_edit(editor).await?;
         if !change.delete_bridge(account).await? {

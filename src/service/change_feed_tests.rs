@@ -1,4 +1,4 @@
-//! Tests of the feed of changes on both databases: which changes it contains, their order, how long they are kept, and that a client's copy
+//! Tests of the change feed on both databases: which changes it contains, their order, how long they are kept, and that a client's copy
 //! becomes equal to the store.
 
 use std::collections::BTreeMap;
@@ -88,7 +88,7 @@ impl Bench {
     }
 }
 
-/// SQL statements that change every table whose rows are part of records. The first statements insert new records, parents first.
+/// SQL statements that change every table whose rows are part of records. The inserts of records come first, parents before children.
 const NEW: [&str; 13] = [
     "INSERT INTO roles (store_id, id, name, kind) VALUES ('{store}', 'r', 'R', 'agent')",
     "INSERT INTO users (store_id, id, user_id, name, created_at) VALUES ('{store}', 'u', 'uu', 'U', 0)",
@@ -178,7 +178,7 @@ async fn transactions_that_run_when_a_feed_begins_and_those_that_commit_late_are
     late.commit().await.unwrap();
     let page = begun.await.unwrap().unwrap();
     assert!(serde_json::to_string(&page.records).unwrap().contains("late"));
-    // A transaction that wrote first and commits last gets the later number.
+    // The change of a transaction that wrote first and commits last gets the later sequence number.
     let mut copy = bench.snapshot(10, async |_| {}).await;
     let slow = bench.fixture.db.begin().await.unwrap();
     slow.script(&format!("UPDATE contacts SET note = 'slow' WHERE store_id = '{store}'")).await.unwrap();

@@ -1,4 +1,4 @@
-//! The feed of changed records, and the snapshot that a reader of the feed begins with.
+//! Use-cases of the change feed (the feed of changed records) and of the snapshot with which a reader of the feed begins.
 //!
 //! A reader pages through the snapshot, kind by kind. Then it reads the feed from the sequence number that the first page of the snapshot
 //! named. The pages of a snapshot are read at different times. A record that changes between the first and the last page is in the feed
@@ -32,8 +32,8 @@ pub struct SnapshotPage {
 }
 
 impl Service {
-    /// Returns the changes after a sequence number, from at most `limit` entries of the feed. No entry means that the reader has seen
-    /// all numbered changes. If `kinds` is empty, returns changes of all kinds.
+    /// Returns the changes of some kinds after a sequence number, from at most `limit` entries of the feed. If `kinds` is empty, returns
+    /// changes of all kinds. Changes that have no sequence number yet get one first.
     pub async fn changes_after(&self, store: &StoreId, after: i64, kinds: &[RecordKind], limit: u64) -> Result<FeedPage> {
         let db = self.db();
         let all_numbered = match db.number_record_changes(self.clocks_and_ids().now()).await {

@@ -1,4 +1,4 @@
-//! Writing contacts (section 4.3; decisions, sections 6.1, 6.3 and 6.8).
+//! Use-cases that create and change contacts (section 4.3; our decisions, sections 6.1, 6.3 and 6.8).
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! Writing conversations: marking them as read, labels, internal comments (section 4.3; decisions, sections 6.6, 6.7 and 6.9).
+//! Use-cases that change conversations: mark as read, change labels, add comments (section 4.3; our decisions, sections 6.6, 6.7 and 6.9).
 
 use std::collections::{HashMap, HashSet};
 
@@ -77,7 +77,7 @@ impl Service {
         change.finish(by, ()).await
     }
 
-    /// Adds a note that the customer does not see. `author`: the user of the key, or else the store's oldest owner.
+    /// Adds a note that the customer does not see. `author`: the user of the API key; `None` stands for the store's oldest owner.
     pub async fn add_internal_comment(
         &self,
         by: &WriteContext<'_, ()>,
@@ -99,7 +99,7 @@ impl Service {
         let comment = Comment {
             id: CommentId::from(self.clocks_and_ids().ids.fresh()),
             conversation_id: id,
-            // The table of comments has no column for the account: it is the account of the conversation.
+            // The account is not stored: the account of a comment is that of its conversation.
             account_id: String::new().into(),
             text,
             created_by: author,

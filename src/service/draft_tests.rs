@@ -191,7 +191,7 @@ async fn what_the_send_refuses_is_refused_when_a_draft_is_made() {
         );
     }
     assert_eq!(bench.listed(DraftState::Pending).await.len(), 1);
-    // A draft of a message that can be sent stores only the draft: no contact, no conversation, no message, no event.
+    // Making a draft stores only the draft, even though its message could be sent: no contact, conversation, message or event.
     let counts = async || {
         let mut counts = Vec::new();
         for table in ["contacts", "conversations", "messages", "outbound", "events", "changes"] {
@@ -257,7 +257,7 @@ async fn of_two_releases_at_once_one_sends() {
         let (bench, id) = (bench.clone(), id.clone());
         tokio::spawn(async move { bench.release(&id).await })
     };
-    // At most 100 releases run at a time: more of them would not all get a connection in time, and would be refused with "try again".
+    // At most 100 releases run at a time. Of more releases, some would not get a database connection in time and would be refused.
     for some in ids.chunks(50) {
         let pairs: Vec<_> = some.iter().map(|id| [release(id), release(id)]).collect();
         for [one, two] in pairs {
@@ -272,7 +272,7 @@ async fn of_two_releases_at_once_one_sends() {
     let window = TicketWindow { conversation_id: conversation.clone(), after: None, until: None };
     let page = bench.fixture.db.messages(&bench.fixture.store, &window, &first(2 * DRAFTS as u32)).await.unwrap();
     assert!(page.rows.into_iter().all(|message| seen.insert(message.text)), "a draft was sent twice");
-    // Lists of the settings API have at most 500 entries.
+    // `told` and `listed` return at most 500 entries.
     assert_eq!((bench.told().await.len(), bench.listed(DraftState::Released).await.len()), (500, 500));
 }
 

@@ -26,7 +26,7 @@ use crate::domain::{
 /// How many of the newest messages of the conversation are shown with a draft.
 const MESSAGES_BEFORE: u32 = 20;
 
-/// The limit of old drafts that are deleted when a draft is made.
+/// The maximum number of old drafts that are deleted when a draft is made.
 const FORGOTTEN_AT_ONCE: u64 = 50;
 
 /// The request property with the id of the draft to release. All other errors of a release name a property of the message, like the errors
@@ -44,8 +44,8 @@ impl Service {
     ) -> Result<WriteOutcome<Draft>> {
         let rehearsed = self.dry_run(by.store, by.actor.clone(), send.clone()).await;
         let change = begin!(self, by);
-        // A refusal is returned only here, after `begin!`: a repeated request gets its first response even if the message would be
-        // refused now.
+        // A refusal is returned only after `begin!`, which returns the stored response of a repeated request. So a repeated request gets
+        // its first response even if the message would be refused now.
         rehearsed?;
         let now = change.now();
         change.forget_drafts(now.plus_millis(-DRAFT_KEPT_MILLIS), FORGOTTEN_AT_ONCE).await?;

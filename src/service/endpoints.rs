@@ -9,7 +9,7 @@ use crate::domain::{
     webhooks::{SECRET_BYTES, SigningSecret},
 };
 
-/// The limit of characters in a URL.
+/// The maximum length of a URL, in characters.
 const MAX_URL_CHARS: usize = 2048;
 
 pub(super) fn fresh_secret() -> Result<SigningSecret> {

@@ -1,4 +1,4 @@
-//! Errors of the use-cases. No HTTP here; the HTTP layer maps each to a status.
+//! Errors of the use-cases. They are independent of HTTP; the HTTP layer maps each error to a status.
 
 use crate::{domain::ids::MAX_ID_CHARS, search, store};
 
@@ -33,10 +33,10 @@ pub enum Error {
     Replayed,
     #[error("`Idempotency-Key` was used for another request; send a new key")]
     KeyReused,
-    /// The same request is in progress; retry after so many seconds.
+    /// The same request is in progress; the client may retry after `retry_after` seconds.
     #[error("{reason}")]
     InProgress { reason: String, retry_after: u32 },
-    /// Temporarily unavailable; retry after so many seconds.
+    /// Temporarily unavailable; the client may retry after `retry_after` seconds.
     #[error("{reason}")]
     Unavailable { reason: String, retry_after: u32 },
     /// A failure of the server. The text is only for the log.

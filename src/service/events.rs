@@ -11,11 +11,11 @@ pub struct RecordedEvent {
     pub text: String,
 }
 
-/// Recorded events of some kinds, in their order.
+/// Recorded events of some kinds, in the order of their sequence numbers.
 #[derive(Debug)]
 pub struct EventPage {
     pub events: Vec<RecordedEvent>,
-    /// The sequence number up to which there are no other events of these kinds. The next page begins after it.
+    /// The sequence number up to which this page contains every event of these kinds. The next page begins after this number.
     pub reached: i64,
 }
 
@@ -36,8 +36,8 @@ impl Service {
         Ok(EventPage { events: with_sequence_numbers(store, events)?, reached })
     }
 
-    /// Returns at most `limit` events after a sequence number, in order. Empty at the end. Events that have no sequence number yet get one
-    /// first. If another process holds the write lock for too long, only numbered events are returned.
+    /// Returns at most `limit` events after a sequence number, in order. Events that have no sequence number yet get one first. If another
+    /// process holds the write lock for too long, only numbered events are returned.
     pub async fn events_after(&self, store: &StoreId, sequence: i64, limit: i64) -> Result<Vec<RecordedEvent>> {
         let db = self.db();
         let mut events = db.events_after(store, sequence, limit).await?;

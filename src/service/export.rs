@@ -1,6 +1,6 @@
 //! Export of a store as NDJSON, in the format of an import: records that others refer to come first, and the records of a kind are in the
-//! order of their ids (decisions, section 9). Called by `cli`. Guarantees: a consistent snapshot, a bounded number of records in memory,
-//! and byte-identical output for equal records.
+//! order of their ids (our decisions, section 9). Called by `cli`. Guarantees: a consistent snapshot, a bounded number of records in
+//! memory, and byte-identical output for equal records.
 
 use std::io::{self, Write};
 

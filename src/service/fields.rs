@@ -1,4 +1,4 @@
-//! Reading the definitions of ticket and contact fields.
+//! Use-cases that read the definitions of ticket and contact fields.
 
 use super::{Result, Service};
 use crate::domain::{
@@ -7,8 +7,8 @@ use crate::domain::{
 };
 
 impl Service {
-    /// Returns the ticket fields in display order. With accounts: also the existing accounts of each field, in the field's order; empty for
-    /// a field without accounts.
+    /// Returns the ticket fields in display order. `with_accounts` adds to each field those of its accounts that exist, in the order in
+    /// which the field names them.
     pub async fn ticket_fields(&self, store: &StoreId, with_accounts: bool) -> Result<Vec<TicketFieldView>> {
         let fields = self.db().ticket_fields(store).await?;
         if !with_accounts {

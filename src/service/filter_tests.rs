@@ -127,7 +127,7 @@ async fn filters_find_current_values_and_no_former_ones() {
         field("region", "text", "string"),
         field("score", "integer", "number"),
         field("tags", "multi_select", "string"),
-        // Tickets come before their conversations in the file, since the order of lines must not matter.
+        // Tickets come before their conversations in the file, to test that the order of lines does not matter.
         ticket("k1", "v1", false, json!({"region": "Northern Sea", "score": 7, "tags": ["a", "b"]})),
         ticket("k2", "v1", true, json!({"region": "south", "score": 0})),
         ticket("k3", "v2", false, json!({})),

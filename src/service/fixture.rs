@@ -1,4 +1,4 @@
-//! Test fixtures of this module and of `delivery`.
+//! Test fixtures for the tests of `service` and `delivery`: an event renderer without output, and a service with the clock of a test.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! NDJSON import of a store, all or nothing (decisions, section 9). Called by `cli` and the demo.
+//! NDJSON import of a store, all or nothing (our decisions, section 9). Called by `cli` and the demo.
 //!
 //! All lines are validated before the transaction begins, since on SQLite the transaction keeps every other writer out. The field
 //! definitions are validated first, and then all other records, whose values must fit the definitions. So the order of lines does not
@@ -48,7 +48,7 @@ pub use spool::{MAX_LINE_BYTES, RereadableInput};
 /// The capacity of the queue between the reading thread and the database, in batches.
 const QUEUE: usize = 2;
 
-/// A callback that receives the number of bytes that were processed, and the number of all bytes.
+/// A callback that receives the number of bytes that were processed, and the total number of bytes.
 pub type Progress = Arc<dyn Fn(u64, u64) + Send + Sync>;
 
 /// The options of an import.
@@ -64,7 +64,7 @@ pub struct Options {
 pub struct Summary {
     /// The number of records of each kind, without zeros.
     pub counts: Vec<(RecordKind, u64)>,
-    /// How long other writers had to wait. `None` if the database permits several writers at a time.
+    /// How long the import excluded other writers. `None` if the database permits several writers at a time.
     pub exclusive: Option<Duration>,
 }
 

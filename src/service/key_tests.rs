@@ -1,4 +1,4 @@
-//! Tests of API key lifetimes, with a fake clock (section 3.2; decisions, section 7), and the audit log.
+//! Tests of API key lifetimes, with a fake clock (section 3.2; our decisions, section 7), and the audit log.
 
 use std::sync::Arc;
 
@@ -78,7 +78,7 @@ impl Keyring {
         self.other.keys(&self.fixture.store).await.unwrap().into_iter().find(|key| key.id == *id).unwrap()
     }
 
-    /// Asserts that a secret is valid until this instant and not at it.
+    /// Asserts that a secret is valid a millisecond before this instant, and invalid at this instant.
     async fn opens_until(&self, secret: &Secret, end: Timestamp) {
         self.go_to(end.plus_millis(-1));
         assert!(self.opens(secret).await, "it should open a millisecond before {end}");
@@ -258,7 +258,7 @@ async fn the_last_use_is_visible_at_once_here_and_elsewhere_once_saved() {
     assert_eq!((last(&ring.one).await, last(&ring.other).await), (Some(used), None));
     ring.one.save_key_uses().await.unwrap();
     assert_eq!((last(&ring.one).await, last(&ring.other).await), (Some(used), Some(used)));
-    // Saving an older use later changes nothing.
+    // A use that is saved later, but is older than the saved use, changes nothing.
     ring.clock.pass(10);
     ring.other.authenticate(secret.reveal()).await.unwrap().unwrap();
     ring.clock.pass(-3);

@@ -1,5 +1,5 @@
-//! API key management (create, edit, rotate, delete), and the record of when each key was last used (sections 3.2 and 5; decisions, section
-//! 7). Called by `http` and `cli`.
+//! API key management (create, edit, rotate, delete), and the record of when each key was last used (contract, sections 3.2 and 5; our
+//! decisions, section 7). Called by `http` and `cli`.
 //!
 //! [`Service::authenticate`] hashes the secret of a request and notes the use. `store::api_key_auth` decides whether the key is valid.
 //!
@@ -35,7 +35,7 @@ pub struct NewKey {
     pub owner: Option<UserId>,
 }
 
-/// Last uses that have not been written yet.
+/// Last uses of keys that have not been written to the database yet.
 #[derive(Clone, Default)]
 pub(super) struct PendingKeyUses(Arc<Mutex<HashMap<KeyId, (StoreId, Timestamp)>>>);
 
@@ -70,8 +70,8 @@ impl PendingKeyUses {
 
 impl Service {
     /// Looks up the caller of an API key by the hash of its secret, and notes the use. Returns `None` if no valid key has this secret.
-    /// Every call looks the key up in the database, so all processes see a change of a key at once. On PostgreSQL, concurrent look-ups are
-    /// batched.
+    /// Every call looks the key up in the database, so all processes see a change of a key immediately. On PostgreSQL, concurrent look-ups
+    /// are batched.
     pub async fn authenticate(&self, secret: &str) -> Result<Option<LookedUpCaller>> {
         let now = self.clocks_and_ids().now();
         let found = self.db().find_caller(&SecretHash::of(secret), now).await?;
@@ -185,7 +185,7 @@ impl Service {
         Ok((key, secret))
     }
 
-    /// Deletes a key with all its secrets, at once and permanently.
+    /// Deletes a key with all its secrets, immediately and permanently.
     pub async fn delete_key(&self, editor: &Editor, id: &KeyId) -> Result<()> {
         let mut change = self.begin_edit(editor).await?;
         let key = known(&change, id).await?;

@@ -1,4 +1,4 @@
-//! Reading customer-facing messages and internal comments.
+//! Use-cases that read customer-facing messages and internal comments.
 
 use super::{Error, Result, Service};
 use crate::domain::{
@@ -10,8 +10,8 @@ use crate::domain::{
 };
 
 impl Service {
-    /// Returns the messages of a conversation, or those messages of it that belong to a ticket, newest first. With both ids, the ticket
-    /// must belong to the conversation.
+    /// Returns the messages of a conversation, or only the messages that belong to a ticket, newest first. With both ids, the ticket must
+    /// belong to the conversation.
     pub async fn messages(
         &self,
         store: &StoreId,
@@ -33,8 +33,8 @@ impl Service {
         };
         let Page { rows, next, total } = self.db().messages(store, &window, &page).await?;
         let thread = match expand.conversation || expand.account || rows.is_empty() {
-            // All messages belong to one conversation, so the conversation is read once. Without messages, it is read to find out whether
-            // it exists.
+            // All messages belong to one conversation, so the conversation is read once. If there are no messages, this read checks that
+            // the conversation exists.
             true => Some(self.thread(store, &window.conversation_id).await?),
             false => None,
         };

@@ -89,7 +89,7 @@ pub struct Service {
     deliveries: Arc<Notify>,
     /// Present if this process serves a sandbox.
     sandbox: Option<Arc<Sandbox>>,
-    /// Notified at each commit of this process that changes records or records events. All waiters wake.
+    /// Notified when a use-case of this process commits its write transaction. All waiters wake.
     commits: Arc<Notify>,
 }
 
@@ -135,7 +135,7 @@ impl Service {
         Self { db: self.db.on_replica(), ..self.clone() }
     }
 
-    /// Returns a copy whose statements count towards the share of a store, which limits how many of them run at the same time.
+    /// Returns a copy whose statements count towards a statement limit: the number of long statements of a store that run at the same time.
     #[must_use]
     pub fn within(&self, share: StatementLimit) -> Self {
         Self { db: self.db.within(share), ..self.clone() }
@@ -145,8 +145,8 @@ impl Service {
         &self.db
     }
 
-    /// Returns the `Notify` that wakes its waiters at each commit of this process. Other processes that write to the database do not notify
-    /// it.
+    /// Returns the `Notify` that wakes its waiters when a use-case of this process commits. Commits of other processes do not wake the
+    /// waiters.
     pub fn commits(&self) -> &Notify {
         &self.commits
     }

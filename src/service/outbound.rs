@@ -1,5 +1,5 @@
 //! The message outbox as `delivery` uses it: claims entries under a lease, records the outcome of an attempt, and decides whether a message
-//! is retried (decisions, section 7).
+//! is retried (our decisions, section 7).
 
 use super::{Result, Service};
 use crate::{
@@ -24,7 +24,7 @@ pub enum SendOutcome {
     Accepted {
         /// The channel's id of the message.
         external_id: Option<String>,
-        /// The channel's id of the thread, if it differs from ours.
+        /// The channel's id of the thread, if it differs from the stored id.
         reference_id: Option<String>,
     },
     /// The message may be sent later: retry, after the pause in milliseconds that the channel asks for, if any.
@@ -36,7 +36,7 @@ pub enum SendOutcome {
 /// The lease of an attempt in milliseconds: when it expires, another process may repeat the attempt.
 pub const LEASE_MILLIS: i64 = 60_000;
 
-/// The limit of characters in the stored reason of a failure.
+/// The maximum length of the stored reason of a failure, in characters.
 const MAX_REASON_CHARS: usize = 500;
 
 /// When a message fails, at most this many entries of messages that failed long ago are deleted.

@@ -1,4 +1,4 @@
-//! Receiving inbound messages: find or create the thread, its contact and its ticket (decisions, section 7).
+//! Use-case that receives an inbound message: finds or creates the thread, its contact and its ticket (our decisions, section 7).
 
 use super::{
     Error, Result, Service,
@@ -26,8 +26,8 @@ impl Service {
         self.receive_signed(store, inbound, None).await
     }
 
-    /// Receives a message from a bridge, as [`Self::receive`] does. A request that the bridge signed is accepted once. If it fails, it may
-    /// be sent again.
+    /// Receives a message from a bridge, as [`Self::receive`] does. A signed request is accepted once. If the server fails to store the
+    /// message, the bridge may send the same request again.
     pub async fn receive_signed(&self, store: &StoreId, mut inbound: Inbound, signature: Option<&AcceptedSignature>) -> Result<Received> {
         check(&inbound)?;
         let account = self.db().account(store, &inbound.account_id).await?;
@@ -51,7 +51,7 @@ impl Service {
         inbound: &Inbound,
         signature: Option<&AcceptedSignature>,
     ) -> std::result::Result<Received, ThreadError> {
-        // The actor is the contact, which is known only within the write.
+        // The write begins with the system as its actor. The contact becomes the actor as soon as it is found or created.
         let mut change = self.begin_alone(store, Actor::System).await?;
         if let Some(signature) = signature
             && !change.accept_signature(signature).await?
@@ -63,12 +63,12 @@ impl Service {
         if let Some(former) = change.message_of_channel(&account.id, &inbound.external_id).await? {
             let ticket_id = change.ticket_at(&former.conversation_id, former.received_at).await?;
             let (message_id, conversation_id) = (former.message_id, former.conversation_id);
-            // A duplicate is reported only once the first delivery is durable.
+            // Waits until the first delivery is durable, before the duplicate is reported.
             change.end().await?;
             tracing::info!(%message_id, %conversation_id, external_id = inbound.external_id, "a message came again");
             return Ok(Received { message_id, conversation_id, ticket_id, duplicate: true, ignored: vec![] });
         }
-        // The ticket is locked before the clock is read, so it cannot close at a later time than the message.
+        // The ticket is locked before the clock is read, so the ticket's close cannot be later than the receipt of the message.
         let former = match &thread {
             Some(conversation) => change.latest_ticket(&conversation.id).await?,
             None => None,

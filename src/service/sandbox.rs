@@ -1,6 +1,6 @@
 //! The clock of a sandbox: reading it, and advancing it until everything that fell due has run.
 //!
-//! An advance moves the clock to each instant at which a delivery or a message is due, and at last to the requested time. The clock stops
+//! An advance moves the clock to each instant at which a delivery or a message is due, and finally to the requested time. The clock stops
 //! at each of these instants, and the delivery workers make all due attempts and nothing else. So no attempt is in progress when the clock
 //! moves on. State that depends on the clock alone, such as the end of a snooze or the expiry of a key, needs no work.
 //!
@@ -33,7 +33,8 @@ use crate::{
 /// How far the clock may be ahead of real time, in milliseconds: two years, one of them a leap year.
 pub const LONGEST_AHEAD: i64 = 731 * 24 * 60 * 60 * 1000;
 
-/// How long an advance may take in real time. After that it fails, and the clock runs on from the instant that the advance has reached.
+/// How long an advance may take in real time. After this time the advance fails, and the clock runs on from the instant that the advance
+/// has reached.
 const LONGEST_ADVANCE: Duration = Duration::from_secs(600);
 
 /// An order to the worker of a queue.
@@ -75,7 +76,7 @@ impl Sandbox {
     }
 }
 
-/// What the clock shows.
+/// The time that the clock shows, and whether it is being advanced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShownClock {
     pub now: Timestamp,
@@ -84,7 +85,7 @@ pub struct ShownClock {
     pub advancing_to: Option<Timestamp>,
 }
 
-/// What an advance did.
+/// The result of an advance of the clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Advanced {
     pub from: Timestamp,

@@ -1,8 +1,8 @@
-//! Sending messages to contacts: text, e-mail, templates (section 4.3; decisions, sections 6.10 to 6.12 and 7).
+//! Use-cases that send messages to contacts: texts, e-mails, templates (section 4.3; our decisions, sections 6.10 to 6.12 and 7).
 //!
 //! Transactional outbox: a message is stored with its outbox entry in one transaction. `delivery` sends the message of the entry, and
-//! records the outcome with [`Service::record_send_outcome`](super::outbound). For a channel of this server, storing the message is its
-//! delivery: the event about the sent message is part of the same commit.
+//! records the outcome with [`Service::record_send_outcome`](super::outbound). A message to a channel that is part of this server (the
+//! widget) needs no outbox entry: it counts as sent once it is stored, and its event is part of the same commit.
 
 use serde_json::Value;
 
@@ -84,8 +84,8 @@ impl Service {
         change.finish(by, ()).await
     }
 
-    /// Sends an e-mail that begins a conversation. The contact of the conversation is the contact whose primary e-mail is the first
-    /// address.
+    /// Sends an e-mail that begins a conversation. The contact of the conversation is the contact whose primary e-mail is the address of
+    /// the first recipient.
     async fn send_mail(&self, by: &WriteContext<'_, ()>, account: AccountId, letter: EmailContent) -> Result<WriteOutcome<()>> {
         self.send_first(by, account, FirstMessage::Mail(&letter)).await
     }
@@ -146,7 +146,7 @@ impl Service {
                 }
                 let (id, content) = self.mail(&account, (*letter).clone(), vec![], None);
                 let opening = NewThread {
-                    // The channel's id of the thread is known only after it accepts the e-mail.
+                    // The channel's id of the thread is known only after the channel has accepted the e-mail.
                     reference_id: mail_reference(&content),
                     person: correspondents_person(&letter.to),
                     email_subject: letter.subject.as_deref().and_then(unfolded),
@@ -162,7 +162,7 @@ impl Service {
                 let thread = match thread_of(&change, &account, phone).await? {
                     Some(conversation) => {
                         let ticket = change.open_ticket(&conversation.id).await?;
-                        // The message goes to the phone number, whatever the conversation's reference.
+                        // The message goes to the phone number, even if the conversation has another reference id.
                         (Conversation { reference_id: (*phone).to_owned(), ..conversation }, ticket)
                     }
                     None => {
@@ -239,7 +239,7 @@ impl Service {
         change.dispatch(&outbox_entry)
     }
 
-    /// Returns an error text: which conversation takes no free text at the moment, and why.
+    /// Returns an error text that says in which conversation no free text can be sent at the moment, and why.
     pub(super) fn closed(&self, closed: ReplyWindowClosed) -> String {
         match closed {
             ReplyWindowClosed::TemplateOnly => format!(
@@ -279,7 +279,7 @@ impl Service {
             letter.subject = reply_subject(thread.email_subject.as_deref());
         }
         let mut references: Vec<String> = mails.iter().filter_map(mail_name).collect();
-        // The reply refers to the contact's last message, or else to the last outbound one.
+        // The reply refers to the contact's last message, or else to the last outbound message.
         let answered = mails.iter().filter(|mail| mail.inbound).find_map(mail_name).or_else(|| references.first().cloned());
         references.reverse();
         Ok(self.mail(&account, letter, references, answered))

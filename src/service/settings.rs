@@ -1,9 +1,9 @@
-//! Access to the settings of a store (credentials), users' seats, the users of a channel account, and the audit log (section 5; decisions,
-//! section 7).
+//! Use-cases for access to a store's settings by links, sessions and tokens (credentials), for users' seats, for the users of a channel
+//! account, and for the audit log (section 5; our decisions, section 7).
 //!
-//! A credential is authenticated by its secret, of which only the hash is stored. Role and seat are looked up on every request,
-//! so a user who loses one of them loses access to the settings at once. Credentials expire by real time, so users stay signed in when the
-//! clock of a sandbox is advanced.
+//! Of a credential's secret, only the hash is stored. The role and the seat of the user are looked up on every request, so a user who loses
+//! one of them immediately loses access to the settings. Credentials expire by real time, so users stay signed in when the clock of a
+//! sandbox is advanced.
 
 use std::collections::{HashMap, HashSet};
 
@@ -23,7 +23,7 @@ use crate::domain::{
     team::User,
 };
 
-/// The limit of users who are permitted to use a channel account.
+/// The maximum number of permitted users of a channel account.
 const MAX_ACCOUNT_USERS: usize = 1000;
 
 /// A channel account with its permitted users. An empty list permits all users.
@@ -106,7 +106,7 @@ impl Service {
         if change.known_users(&[&manager.user_id]).await?.is_empty() {
             return Ok(None);
         }
-        // The user's address may have changed since the link was looked up. From now on it cannot.
+        // The user's address may have changed after the link was looked up, so the link is checked again while the user row is locked.
         if self.manager(link, CredentialKind::Link).await?.is_none() {
             return Ok(None);
         }
@@ -209,7 +209,7 @@ impl Service {
         Ok(accounts.into_iter().map(|account| AccountAccess { users: users.remove(&account.id).unwrap_or_default(), account }).collect())
     }
 
-    /// Restricts an account to these users, or opens it to all if there are none. Tickets of the account that are assigned to
+    /// Restricts an account to `users`, or permits all users if `users` is empty. Tickets of the account that are assigned to
     /// other users lose their assignee.
     pub async fn set_account_users(&self, editor: &Editor, id: &AccountId, users: Vec<UserId>) -> Result<(AccountAccess, RemovedAccess)> {
         if users.len() > MAX_ACCOUNT_USERS {

@@ -182,7 +182,7 @@ async fn a_snooze_ends_by_time_message_close_or_call() {
     assert_eq!((snoozed.snoozed_until.unwrap().millis(), snoozed.updated_at.millis()), (NOW + 10, 0));
     assert_eq!(desk.ticket("1").await, snoozed);
     assert_eq!(desk.listed().await, ["2".into()]);
-    // The snooze ends by time.
+    // The snooze ends by itself when its time has come.
     desk.wait(10);
     assert_eq!(desk.listed().await.len(), 2);
     // An explicit call ends the snooze. A second call changes nothing.

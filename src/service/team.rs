@@ -1,4 +1,4 @@
-//! Reading users, labels and teams.
+//! Use-cases that read users, labels and teams.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use crate::domain::{
 };
 
 impl Service {
-    /// Returns the users, oldest first. An unknown id gives an empty list.
+    /// Returns the users, oldest first, or only the user with the id `user`. The list is empty if that id is unknown.
     pub async fn users(&self, store: &StoreId, user: Option<&UserId>, with_role: bool) -> Result<Vec<UserView>> {
         let users = self.db().users(store, user).await?;
         Ok(users.into_iter().map(|(user, role)| UserView { user, role: role.filter(|_| with_role) }).collect())

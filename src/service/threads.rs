@@ -1,5 +1,5 @@
 //! Conversation threads: finds or creates the conversation of a message, and updates its counters, for messages in both directions
-//! (decisions, section 7).
+//! (our decisions, section 7).
 
 use super::{Error, Service, write_transaction::WriteTransaction};
 use crate::{
@@ -16,8 +16,8 @@ use crate::{
     store::{self, transaction::write::Changed},
 };
 
-/// The limit of attempts to store a message. An attempt is repeated if a concurrent transaction creates the thread, contact or ticket
-/// first.
+/// The maximum number of attempts to store a message. An attempt is repeated if a concurrent transaction creates the thread, contact or
+/// ticket first.
 pub(super) const ATTEMPTS: usize = 8;
 
 /// Why an attempt to store a message ended without a result.
@@ -50,8 +50,8 @@ pub(super) struct NewThread {
 }
 
 impl Service {
-    /// Creates the conversation of a channel's thread that is not stored yet, and its contact, unless a contact with the same e-mail
-    /// address or phone number exists.
+    /// Creates the conversation of a channel's thread that is not stored yet. Its contact is the stored contact with the same e-mail
+    /// address or phone number. If there is none, creates a contact.
     pub(super) async fn open_thread(
         &self,
         change: &WriteTransaction<'_>,

@@ -1,4 +1,4 @@
-//! Ticket transitions without an operation in `/v1`: unassign, snooze, and the escalation from the AI (decisions, sections
+//! Ticket transitions without an operation in `/v1`: unassign, snooze, and the escalation from the AI (our decisions, sections
 //! 7 and 8). Called by the settings API.
 
 use serde_json::{Value, json};
@@ -13,14 +13,14 @@ use crate::domain::{
     time::Timestamp,
 };
 
-/// The limit of characters in the AI's reason.
+/// The maximum length of the AI's reason, in characters.
 const MAX_REASON_CHARS: usize = 1000;
 
 /// An escalation: the AI hands a conversation over to humans.
 #[derive(Debug)]
 pub struct Escalation {
     pub conversation_id: ConversationId,
-    /// Blank counts as absent.
+    /// A blank reason counts as absent.
     pub reason: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Writing tickets: fields, closing, assigning (sections 3.1 and 4.3; decisions, sections 6.1 to 6.5).
+//! Use-cases that change tickets: set fields, close, assign (sections 3.1 and 4.3; our decisions, sections 6.1 to 6.5).
 
 use std::collections::{HashMap, HashSet};
 
@@ -33,7 +33,7 @@ pub struct FieldUpdate {
     pub stamp: Option<Timestamp>,
 }
 
-/// The properties of a close.
+/// The parameters with which a ticket is closed.
 #[derive(Debug)]
 pub struct Closing {
     pub ticket_id: TicketId,

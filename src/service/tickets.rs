@@ -1,4 +1,4 @@
-//! Reading tickets and the records to which they refer.
+//! Use-cases that read tickets and the records to which they refer.
 
 use std::collections::HashMap;
 
@@ -48,7 +48,7 @@ impl Service {
         filters.into_iter().enumerate().map(test).collect()
     }
 
-    /// Expands tickets with at most one statement each for accounts, conversations and users, for any number of tickets.
+    /// Adds related records to tickets, with at most one statement each for accounts, conversations and users.
     pub(super) async fn expand_tickets(&self, store: &StoreId, tickets: Vec<Ticket>, expand: TicketExpand) -> Result<Vec<TicketView>> {
         let accounts = match expand.account {
             true => self.db().account_refs(store, tickets.iter().map(|ticket| &ticket.account_id).collect()).await?,

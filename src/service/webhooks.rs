@@ -1,5 +1,5 @@
 //! Webhook subscriptions: management, queue, the decision whether a failed delivery is retried, replay and attempt log (section 6;
-//! decisions, section 8).
+//! our decisions, section 8).
 //!
 //! `delivery` claims queued events, attempts them, and records the outcome with [`Service::settle_delivery`], which decides the retry.
 
@@ -42,7 +42,7 @@ pub struct WebhookSettings {
 /// endpoint is 15 seconds.
 pub const LEASE_MILLIS: i64 = 60_000;
 
-/// Batch size of a replay, in events per transaction. The numbering of new events waits for such a transaction.
+/// Batch size of a replay, in events per transaction. Until such a transaction ends, new events can be neither numbered nor delivered.
 const REPLAYED_AT_ONCE: i64 = 5_000;
 
 /// Batch size of the deletion of a webhook's attempt log, in rows per transaction.
@@ -214,8 +214,8 @@ impl Service {
         }
     }
 
-    /// Numbers all recorded events before the settings of a subscription change. Events are queued when they get their number, which may be
-    /// later than they are recorded, so these events are queued by the present settings.
+    /// Numbers all recorded events before the settings of a subscription change. An event is queued for its subscriptions when it gets its
+    /// number, not when it is recorded. So events that were recorded before the change are queued according to the settings at that time.
     async fn number_former(&self) -> Result<()> {
         Ok(self.db().number_events(self.clocks_and_ids().now()).await?)
     }
@@ -273,7 +273,7 @@ impl Service {
         } else if let Some((url, since)) = change.health(id).await? {
             moved = url != webhook_delivery.url;
             if since.is_none() || disables(since, &attempted).is_some() {
-                // The subscription is locked only if it changes; otherwise all of its failures would queue for the lock and block other
+                // The subscription is locked only if it changes. Otherwise all its failed attempts would wait for the lock and block other
                 // writers. Lock order: the subscription before its queue, as in every other change of both, which prevents deadlocks.
                 webhook = change.webhook(id).await?.filter(|webhook| webhook.enabled);
                 moved = webhook.as_ref().is_some_and(|webhook| webhook.url != webhook_delivery.url);

@@ -1,9 +1,9 @@
 //! Write transaction shared by all use-cases: row changes, domain events (transactional outbox) and the idempotent response
 //! commit together.
 //!
-//! A use-case begins with [`Service::begin`], changes rows through [`WriteTransaction`], notes the changes for events (`EventChange`), and
-//! ends with [`WriteTransaction::finish`], which renders and records the events, stores the response under an idempotency key, and commits
-//! all of it at once (decisions, sections 6.13 and 8).
+//! A use-case begins with [`Service::begin`], changes rows through [`WriteTransaction`], notes an `EventChange` for each event, and ends
+//! with [`WriteTransaction::finish`]. This function renders and records the events, stores the response under the idempotency key, and
+//! commits (our decisions, sections 6.13 and 8).
 
 use std::{
     collections::HashSet,
@@ -103,7 +103,7 @@ fn deletes_expired_responses(key: &str) -> bool {
     hasher.finish().is_multiple_of(CLEANUP_ONE_IN)
 }
 
-/// How often, and with what pause, to check whether another process is executing the same request.
+/// How many times a request checks whether another process is executing the same request, and the pause between two checks.
 const KEY_LOCK_CHECKS: usize = 5;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 
@@ -111,7 +111,7 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 #[derive(Clone, Default)]
 pub(super) struct InProgress(Arc<Mutex<HashSet<String>>>);
 
-/// Marks the request with one idempotency key as in progress, until it is dropped.
+/// Guard that marks the request with one idempotency key as in progress, until the guard is dropped.
 struct KeyLock {
     all: InProgress,
     name: String,
@@ -225,7 +225,7 @@ impl Deref for WriteTransaction<'_> {
 }
 
 impl WriteTransaction<'_> {
-    /// Sets the actor, if it is known only within the write.
+    /// Sets the actor of a write whose actor is known only after its beginning.
     pub fn caused_by(&mut self, actor: Actor) {
         self.actor = actor;
     }
@@ -244,13 +244,13 @@ impl WriteTransaction<'_> {
         self.is_dry_run
     }
 
-    /// Queues a message; it is sent after the commit.
+    /// Queues a message, which a worker sends after the commit.
     pub fn dispatch(&mut self, outbox_entry: &OutboxEntry) -> store::Result<()> {
         self.dispatched = true;
         self.write.put_outbox_entry(outbox_entry)
     }
 
-    /// Makes the next attempt for a queued message due after the commit, as [`Write::make_messages_due`] does.
+    /// Makes the next attempt for a queued message due as soon as this write commits, as [`Write::make_messages_due`] does.
     pub async fn make_message_due(&mut self, id: &MessageId) -> store::Result<Option<bool>> {
         self.dispatched = true;
         self.write.make_messages_due(id).await
@@ -269,7 +269,7 @@ impl WriteTransaction<'_> {
     /// Notes an audit log entry. Ignored unless the write is a change of settings.
     pub fn audit(&mut self, mut entry: Entry) {
         if let Some(detail) = entry.detail.as_object_mut() {
-            // Absent properties are left out.
+            // Properties that are null are left out.
             detail.retain(|_, value| !value.is_null());
         }
         self.entries.push(entry);
@@ -293,8 +293,8 @@ impl WriteTransaction<'_> {
         Ok(WriteOutcome::New(answer))
     }
 
-    /// Records the events and commits. If nothing changed, it waits until the data that the write read is durable. A dry run is rolled
-    /// back.
+    /// Records the events and commits. Even if this write changed nothing, waits until the changes that it read are durable. A dry run is
+    /// rolled back.
     pub async fn end(self) -> Result<()> {
         if self.is_dry_run {
             return Ok(self.write.run_waiting().await?);

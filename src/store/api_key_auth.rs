@@ -1,4 +1,5 @@
-//! API key authentication: the look-up of a caller by the hash of its secret. Also the secrets of the server itself.
+//! API key authentication: the look-up of a caller by the hash of its secret. Also the storage of the server's own secrets, such as the one
+//! that seals cursors.
 
 use sea_orm::{ActiveValue::Set, ColumnTrait, EntityTrait, QueryFilter, sea_query::OnConflict};
 
@@ -30,9 +31,10 @@ const fn secret_row_of_server(name: &str) -> SecretRow<'_> {
     SecretRow { table: SECRETS.table, store: "", owner: name }
 }
 
-/// The statement that finds callers by the hashes of their secrets. It also finds callers whose secret or key has expired. The SQL ends
-/// before the list of hashes, which the batched look-up appends. It is plain SQL and not built from entities, since nearly every request
-/// runs it. `$newest`: with a standby, the column for the newest transaction that changed the caller's store; otherwise empty.
+/// The SQL that finds callers by the hashes of their secrets. It ends before the list of hashes, which the batched look-up appends. It also
+/// finds callers whose secret or key has expired; `Db::find_caller` leaves these out. It is a constant and not built from entities, since
+/// nearly every request runs it. `$newest`: with a standby, the column for the newest transaction that changed the caller's store;
+/// otherwise empty.
 macro_rules! callers {
     ($newest:literal) => {
         concat!(
@@ -49,7 +51,7 @@ const CALLERS_AND_NEWEST: &str = callers!(
      ORDER BY c.transaction_id DESC LIMIT 1), 0)"
 );
 
-/// A caller, and the state of its store that the same look-up returned.
+/// A caller, and the newest change of its store, which the same look-up returned.
 #[derive(Debug)]
 pub struct LookedUpCaller {
     pub caller: Caller,
@@ -67,8 +69,8 @@ fn decode(cells: &mut Cells<'_>) -> Result<(Timestamp, Caller)> {
 }
 
 impl Db {
-    /// Looks up the caller that a secret belongs to. `None` if the secret is unknown, superseded or expired at `now`, or if its key is
-    /// inactive. Every request does this look-up, so that a change of a key takes effect at once in every process.
+    /// Looks up the caller that a secret belongs to. `None`: the secret is unknown, the secret or its key has expired at `now`, or the key
+    /// is inactive. Every authenticated request runs this look-up, so that a change of a key takes effect immediately in every process.
     pub async fn find_caller(&self, hash: &SecretHash, now: Timestamp) -> Result<Option<LookedUpCaller>> {
         let with_newest = self.has_replica();
         let found =
@@ -137,7 +139,7 @@ mod tests {
         fixture.execute(&format!("DELETE FROM api_key_secrets WHERE hash = '{}'", hash.as_str())).await.unwrap();
         assert!(!at(1).await);
         other.close().await.unwrap();
-        // A process that has closed the database finds no caller either.
+        // After the database was closed, the look-up fails.
         fixture.db.clone().close().await.unwrap();
         assert!(fixture.db.find_caller(&hash, Timestamp::from_millis(1)).await.is_err());
     }

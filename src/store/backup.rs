@@ -1,7 +1,8 @@
 //! Back-up and restore of a SQLite database. A back-up can be made while a server runs; a restore replaces the database.
 //!
-//! A restore copies the back-up into `FILE.partial`, checks it, and renames it to `FILE.restoring`. From then until `FILE.restoring` has
-//! taken the place of `FILE`, every command refuses the database, and a restore of `FILE.restoring` goes on where the first one stopped.
+//! A restore copies the back-up into `FILE.partial`, checks the copy, and renames it to `FILE.restoring`. As long as `FILE.restoring`
+//! exists, every other command refuses the database. If the restore is interrupted before `FILE.restoring` has replaced `FILE`, the command
+//! `counterpart restore FILE.restoring` completes it.
 
 use std::{
     fs::{self, File, Metadata},
@@ -52,7 +53,8 @@ pub struct Restored {
 struct Partial(PathBuf);
 
 impl Partial {
-    /// Names the file for an unfinished copy of `path`, and deletes the files that an earlier process may have left under that name.
+    /// Names the file in which a copy is prepared before it gets the name `path`, and deletes the files that an earlier process may have
+    /// left under the name of the unfinished copy.
     fn of(path: &Path) -> Result<Self> {
         let partial = Self(beside(path, PARTIAL));
         for suffix in ["", LOG, INDEX, "-journal"] {
@@ -98,7 +100,7 @@ pub fn restore(backup: &Path, database: &Path, progress: Option<Progress<'_>>) -
     let lock = lock(&database)?;
     let restored = restore_locked(backup, &found, &database, &restoring, &lock, progress);
     if restored.is_err() && lock.metadata().is_ok_and(|found| found.len() == 0) {
-        // The empty file was made for the lock.
+        // The file is empty, so `lock` has created it: there was no database.
         remove(&database)?;
     }
     restored
@@ -131,7 +133,7 @@ fn restore_locked(
     Ok(Restored { former })
 }
 
-/// Returns the path of a file with symbolic links resolved: SQLite's WAL lies next to the file itself, not next to a link to it.
+/// Returns the path of a file with symbolic links resolved: SQLite's WAL is next to the file itself, not next to a link to it.
 fn resolved(path: &Path) -> PathBuf {
     fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }
@@ -147,7 +149,7 @@ fn lock(database: &Path) -> Result<File> {
     let file = file.map_err(|error| io_error(database, &error))?;
     match fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) if fs::metadata(database).is_ok_and(|found| file.metadata().is_ok_and(|open| open.ino() == found.ino())) => Ok(file),
-        // Got the lock, but on an old file: another restore has replaced the file at this path since it was opened here.
+        // `Ok` here: the lock is on a file that another restore has replaced at this path since this process opened it.
         Ok(()) | Err(rustix::io::Errno::AGAIN | rustix::io::Errno::ACCESS) => {
             Err(backup_error(database, "is open in another process; stop it first"))
         }
@@ -179,7 +181,7 @@ fn keep_former(database: &Path, restoring: &Path) -> Result<Option<PathBuf>> {
     }
     let copied = fs::metadata(restoring).map_err(|error| io_error(restoring, &error))?;
     let at = Timestamp::from_millis(copied.mtime() * 1000).to_string();
-    // Without colons, which would have to be quoted in a shell.
+    // Colons are replaced, since programs such as scp take the text before a colon for a host name.
     let former = beside(database, &format!(".before-{}", at.replace(':', "-")));
     for suffix in ["", LOG] {
         match fs::hard_link(beside(database, suffix), beside(&former, suffix)) {

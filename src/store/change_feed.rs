@@ -41,7 +41,7 @@ const KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
 const READ_TIME_PRECISION: Duration = Duration::from_secs(3600);
 
 /// The value of `change_feeds.activated_by` between [`Db::activate_feed`] and [`Db::note_feed_activation`]. It is greater than all
-/// transaction ids, so that the feed does not count as ready, also for processes of an earlier version.
+/// transaction ids, so that the feed does not count as ready. Processes of an earlier version compare the value with transaction ids, too.
 pub(in crate::store) const ACTIVATION_PENDING: i64 = i64::MAX;
 
 /// The state of a store's feed.
@@ -49,7 +49,8 @@ pub(in crate::store) const ACTIVATION_PENDING: i64 = i64::MAX;
 pub struct ChangeFeed {
     /// Whether changes are recorded.
     pub is_active: bool,
-    /// Whether the feed misses no change: all transactions have ended that may have changed a record before they could see the activation.
+    /// Whether the feed is complete: all transactions that do not see the activation, and so change records without recording the changes,
+    /// have ended.
     pub is_ready: bool,
     /// The greatest assigned sequence number.
     pub last: i64,
@@ -95,8 +96,9 @@ impl Db {
         .await
     }
 
-    /// Enables the triggers that record changes, on PostgreSQL, where they are disabled until a feed is first activated (migration
-    /// `m0026_cheaper_sends`). Each table has a transaction of its own, since two locked tables could be part of a deadlock.
+    /// Enables the triggers that record changes. On PostgreSQL they are disabled until a feed is first activated (migration
+    /// `m0026_cheaper_sends`). The triggers of each table are enabled in a transaction of their own: a transaction that locks two tables
+    /// could deadlock with a writer.
     async fn enable_change_triggers(&self) -> Result<()> {
         let disabled = "SELECT relname::text FROM pg_class JOIN pg_trigger ON tgrelid = pg_class.oid AND tgname = relname || '_recorded_on_insert' \
                         WHERE tgenabled = 'D' AND pg_table_is_visible(pg_class.oid) ORDER BY relname";
@@ -235,8 +237,9 @@ impl Db {
 }
 
 impl Export {
-    /// Returns the records of at most `limit` entries after a sequence number, each record once and as this snapshot shows it. If `kinds`
-    /// is empty, records of all kinds. `None` if the feed is inactive or entries after the number may have been deleted.
+    /// Returns the records of at most `limit` entries after the sequence number `after`, each record once and as this snapshot shows it. If
+    /// `kinds` is empty, records of all kinds. `None`: the feed is inactive, entries after this number may have been deleted, or the number
+    /// has not been assigned yet.
     pub async fn changes_after(&self, after: i64, kinds: &[RecordKind], limit: u64) -> Result<Option<FeedPage>> {
         let feed = change_feeds::Entity::find_by_id(self.store()).one(self.snapshot()).await?;
         let Some(feed) = feed.filter(|feed| feed.active && (feed.forgotten..=feed.last_sequence).contains(&after)) else { return Ok(None) };
@@ -365,7 +368,7 @@ mod tests {
         }
     }
 
-    /// On SQLite no trigger can be disabled.
+    /// Only on PostgreSQL, since SQLite cannot disable a trigger.
     #[tokio::test]
     async fn triggers_that_record_changes_are_disabled_until_a_feed_is_activated() {
         let by_this_version = Fixture::alone().await;

@@ -65,7 +65,8 @@ impl Db {
         self.rows_by_id(store, ids).await
     }
 
-    /// Returns a page of contacts, most recently updated first. Ignores `filter.search`.
+    /// Returns a page of contacts, most recently updated first. Ignores `filter.search`: a search uses the search index instead
+    /// (`service::search`).
     pub async fn contacts(&self, store: &StoreId, filter: &ContactFilter, page: &PageRequest) -> Result<Page<Contact>> {
         let mut conditions = Sql::of(store, "store_id = $1");
         if let Some(from) = filter.updated_after {

@@ -80,7 +80,8 @@ impl MovingRow for Conversation {
 }
 
 impl Db {
-    /// Returns, for each of these conversations that exists, the account and the contact that a message in it goes to.
+    /// Returns the destination of messages in these conversations: the account that sends the messages, and the name of the contact.
+    /// Conversations that do not exist are left out.
     pub async fn destinations(&self, store: &StoreId, ids: &[&ConversationId]) -> Result<HashMap<ConversationId, Destination>> {
         if ids.is_empty() {
             return Ok(HashMap::new());
@@ -112,8 +113,8 @@ impl Db {
         self.walk_counting(MovingList { source: Conversation::TABLE.into(), conditions, moved }, page, counted).await
     }
 
-    /// Returns the condition that selects a contact's conversations. No index has them in the order of the list, since each message would
-    /// change that index. So a page reads and sorts all conversations of the contact.
+    /// Returns the condition that selects a contact's conversations. No index has them in the order of the list, since every new message
+    /// would have to update that index. So a page reads and sorts all conversations of the contact.
     pub(super) fn conversations_of(store: &StoreId, contact: &ContactId) -> Sql {
         let mut sql = Sql::of(store, "store_id = $1");
         sql.push(" AND contact_id = ").text(contact.as_str()).unbounded();

@@ -3,13 +3,13 @@
 //! SQLite: WAL mode, `synchronous=FULL`, one writer at a time. A write transaction begins with BEGIN IMMEDIATE: a deferred transaction that
 //! reads and then writes would fail if another transaction wrote in between, however long the busy time-out is. All writes of a server go
 //! through `sqlite::group_commit`; an import and a migration have their own connections. Connections for reads are `query_only`: a SeaORM
-//! pool for rare reads, and `sqlite::reader_pool` for requests. Each connection prepares a statement only once, because SQLite's query
-//! planner stability guarantee is on; without it SQLite prepares a statement with a bound `LIMIT` again for each new value. The drawback:
-//! SQLite never chooses a partial index by a bound value, so a condition for which a partial index is meant is a literal.
+//! pool for rare reads, and `sqlite::reader_pool` for requests. SQLite's query planner stability guarantee is on, so that each connection
+//! prepares a statement only once. Without the guarantee, SQLite prepares a statement with a bound `LIMIT` again for each new value. With
+//! the guarantee, SQLite never chooses a partial index by a bound value. So a condition that a partial index requires contains a literal.
 //!
 //! PostgreSQL: a limited number of connections for reads (`postgres::pipelined_clients`), a pool of the same size for writes
-//! (`postgres::pool`), and a small SeaORM pool. Since reads have their own connections, a read within a write never waits for another write
-//! to end. Look-ups by key are batched (`postgres::batched_lookup`).
+//! (`postgres::pool`), and a small SeaORM pool. Since reads have their own connections, a read that is made during a write transaction
+//! never waits for another write to end. Look-ups by key are batched (`postgres::batched_lookup`).
 
 use std::{path::Path, str::FromStr, sync::Arc};
 
@@ -48,13 +48,13 @@ use crate::store::{
     tickets::broad_conditions::BroadConditions,
 };
 
-/// The size of the SeaORM pool on PostgreSQL. It serves rare reads: stores, API keys, the audit log, and, at start, the server's own
+/// The size of the SeaORM pool on PostgreSQL. The pool runs rare reads: of stores, API keys, the audit log, and, at start, the server's own
 /// secrets.
 const SEAORM_CONNECTIONS: u32 = 2;
 
-/// The length of SQLite's WAL, in pages, above which a checkpoint copies it into the file. It is long (64 MB at the usual page size): a
-/// checkpoint copies a page only once, however many writes changed it, so a longer WAL costs less per write. With larger pages the
-/// length in bytes grows in proportion.
+/// The length of SQLite's WAL, in pages, above which a checkpoint copies it into the file. The limit is high (64 MB at the usual page
+/// size): a checkpoint copies a page only once, however many writes changed the page, so a longer WAL costs less per write. With larger
+/// pages the length in bytes grows in proportion.
 pub(in crate::store) const LOG_PAGES: u32 = 32_000;
 
 /// The connections for read statements that are built with [`Sql`](crate::store::sql::Sql).
@@ -71,7 +71,7 @@ pub(in crate::store) enum Writes {
     Postgres(ConnectionPool),
 }
 
-/// The open database.
+/// A handle to the open database. Its clones share the connections.
 #[derive(Clone)]
 pub struct Db {
     read: DatabaseConnection,
@@ -132,7 +132,7 @@ impl DatabaseAddress {
 
 impl Db {
     /// Opens `sqlite://path` (created if it is missing) or `postgres://…`. `connections` is the maximum size of the pool for reads, and on
-    /// PostgreSQL also of the pool for writes.
+    /// PostgreSQL also of the pool for writes (at least two).
     pub async fn open(url: &str, connections: u32, on_statement: Option<OnStatement>) -> Result<Self> {
         let (address, read, file, reads, writes) = if url.starts_with("sqlite:") {
             let (address, read, file) = open_sqlite(url, connections).await?;
@@ -175,7 +175,7 @@ impl Db {
         })
     }
 
-    /// Adds a standby that [`Db::on_replica`] can read from.
+    /// Adds a standby. The handles that [`Db::on_replica`] returns read from the standby.
     pub async fn with_replica(self, url: &str, connections: u32) -> Result<Self> {
         if self.backend() != DbBackend::Postgres {
             return Err(Error::Unavailable("`--read-url` needs a PostgreSQL database; a SQLite file has no standby".to_owned()));
@@ -332,7 +332,7 @@ impl Db {
             replica.close().await;
         }
         self.read.close().await?;
-        // This connection is closed last: with it SQLite deletes the WAL.
+        // The connection that `file` keeps open is closed last: SQLite deletes the WAL when the last connection is closed.
         if let Some(file) = &self.file {
             file.close();
         }
@@ -359,7 +359,7 @@ async fn open_sqlite(url: &str, connections: u32) -> Result<(DatabaseAddress, Da
         .statement_cache_capacity(256)
         .disable_statement_logging();
     let file = base.get_filename().to_owned();
-    // SQLite's WAL lies next to the file itself, not next to a symbolic link to it.
+    // SQLite's WAL is next to the file itself, not next to a symbolic link to it.
     let resolved = |file: &Path| std::fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
     refuse_half_restored(&resolved(&file))?;
     refuse_foreign_log(&resolved(&file))?;
@@ -442,8 +442,8 @@ fn postgres_options(url: &str) -> Result<PgConnectOptions> {
         ("lock_timeout", "10s"),
         // No JIT: compiling the statement of a page takes far longer than reading the few thousand rows that a page reads at most.
         ("jit", "off"),
-        // Writes lock the rows that they read, so READ COMMITTED is enough. The default of a database may be stricter: then a write that
-        // waited for a lock would fail.
+        // Writes lock the rows that they read, so READ COMMITTED is enough. The default of a database may be stricter. At a stricter level,
+        // a write that had to wait for a row lock would fail (serialization failure).
         ("default_transaction_isolation", "read committed"),
     ];
     Ok(options.statement_cache_capacity(256).options(settings).disable_statement_logging())

@@ -16,7 +16,8 @@ pub enum Error {
     /// A foreign key refers to a row that does not exist.
     #[error("a foreign key refused the row: {0}")]
     ForeignKey(String),
-    /// Another writer held the database for longer than a writer waits.
+    /// A lock or statement time-out has passed, or the transaction conflicts with another one (deadlock, serialization failure). A later
+    /// attempt may succeed.
     #[error("the database is busy")]
     Busy,
     /// There is no connection: the server cannot be reached, refuses connections, or the pool has none free in time.
@@ -168,7 +169,7 @@ impl Error {
             "23503" => Some(Self::ForeignKey(message.to_owned())),
             // Lock and statement time-outs, and conflicts with another transaction: deadlocks and serialization failures.
             "55P03" | "55006" | "57014" | "40P01" | "40001" => Some(Self::Busy),
-            // The server accepts no connections, closes a connection, or has too many.
+            // The server accepts no connections, closes a connection, has too many, or does not have the database.
             "55000" | "57P01" | "57P02" | "57P03" | "57P04" | "57P05" | "25P03" | "25P04" | "40003" | "53300" | "3D000" => {
                 Some(Self::Unavailable(message.to_owned()))
             }

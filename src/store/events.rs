@@ -11,7 +11,7 @@ use crate::{
     store::{Db, Result, postgres::advisory_locks::AdvisoryLock, sql::Sql},
 };
 
-/// SQL of a condition, to be appended to other conditions: the webhook `w` subscribes to the event `e`, by its account and its kind.
+/// A condition in SQL, to be appended to other conditions: the webhook `w` subscribes to the account and the kind of the event `e`.
 pub(super) const SUBSCRIPTION_MATCHES: &str = " AND (w.account_id IS NULL OR w.account_id = e.account_id) \
      AND (NOT EXISTS (SELECT 1 FROM webhook_kinds k WHERE k.store_id = w.store_id AND k.webhook_id = w.id) \
           OR EXISTS (SELECT 1 FROM webhook_kinds k WHERE k.store_id = w.store_id AND k.webhook_id = w.id AND k.kind = e.type))";
@@ -32,8 +32,8 @@ pub struct Recorded {
 }
 
 impl Db {
-    /// Assigns sequence numbers to the committed events that have none. In the same transaction queues each event for the webhooks that
-    /// subscribe to it, so that an event with a number is always queued.
+    /// Assigns sequence numbers to the committed events that have none. The same transaction queues each of these events for the webhooks
+    /// that subscribe to it, so that every event with a number has been queued.
     pub async fn number_events(&self, now: Timestamp) -> Result<()> {
         while self.first(Sql::fixed(UNNUMBERED), |cells| cells.take::<i32>()).await?.is_some() {
             let tx = self.begin().await?;

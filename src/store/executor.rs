@@ -60,8 +60,8 @@ impl Db {
                 Box::pin(self.rows_within(share, lines, &sql, &mut decoded)).await.and(decoded.rows)
             }
         };
-        // Records only `Failing`, not `Unusable`: one damaged page is no reason to refuse all requests. `prove_usable` finds damage that
-        // concerns all requests.
+        // Records only `Failing` for the readiness check, not `Unusable`: because of one damaged page the server need not be reported as
+        // not ready. `prove_usable`, which the readiness check runs, finds damage that concerns all requests.
         outcome.inspect_err(|error| {
             if matches!(error, Error::Failing(_)) {
                 self.last_read_failure().note(error);

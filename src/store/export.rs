@@ -31,8 +31,8 @@ use crate::{
 /// A read transaction on one store with a fixed snapshot: later writes do not change what it reads.
 pub struct Export {
     tx: DatabaseTransaction,
-    /// A connection outside of any pool, closed with the export. On a pooled connection, a transaction that the database has rolled back
-    /// would be left open.
+    /// A connection outside of any pool, closed with the export. On a pooled connection, a failed transaction could stay open and disturb
+    /// the next user of the connection.
     _connection: DatabaseConnection,
     store: String,
 }

@@ -56,7 +56,7 @@ pub(crate) fn setting(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
-/// Returns a counter of statements, and the callback that increments it when a [`Db`] is opened with the callback.
+/// Returns a counter, and a callback that increments the counter. A [`Db`] that is opened with the callback counts its statements.
 pub(crate) fn counter() -> (Arc<AtomicU64>, OnStatement) {
     let counted = Arc::new(AtomicU64::new(0));
     let count = counted.clone();

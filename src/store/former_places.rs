@@ -25,7 +25,8 @@ impl Db {
         let now: Option<i64> = self.first(Sql::fixed(&format!("SELECT {clock}")), |cells| cells.take()).await?;
         let before = now.unwrap_or(0).saturating_sub(KEPT);
         if self.backend() == DbBackend::Sqlite {
-            // On SQLite `left_by` increases with time over all stores, so that one pass covers all stores.
+            // On SQLite `left_by` is one sequence for all stores, so that one pass covers all stores. On PostgreSQL the index by `left_by`
+            // begins with the store.
             return self.prune_positions(Condition::all(), before).await;
         }
         let stores: Vec<String> = stores::Entity::find().select_only().column(stores::Column::Id).into_tuple().all(self.read()).await?;

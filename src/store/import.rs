@@ -62,7 +62,7 @@ pub struct Batch {
     pub comments: Vec<Line<Comment>>,
 }
 
-/// An error in the records, for which the import is refused.
+/// An error in the records, because of which the import is refused.
 #[derive(Debug)]
 pub struct ImportFault {
     pub at: At,
@@ -98,7 +98,7 @@ pub type ImportResult = std::result::Result<(), ImportFault>;
 const PLACEHOLDER_PREFIX: &str = "\u{1}";
 
 /// Foreign keys that PostgreSQL checks immediately, since their rows are inserted right after the record that they refer to. For a check at
-/// the commit PostgreSQL would have to remember every row, and to find the record among row versions that were replaced since.
+/// the commit, PostgreSQL would have to remember every row, and to find the record among row versions that later statements have replaced.
 const IMMEDIATE_FOREIGN_KEYS: &str = "conversation_labels_store_id_conversation_id_fkey, ticket_field_values_store_id_ticket_id_fkey";
 
 /// An import in progress.
@@ -118,13 +118,14 @@ pub struct Import {
     realign: bool,
     /// The number of batches so far that had messages.
     message_batches: u64,
-    /// Whether, for every message so far, its conversation came before it.
+    /// Whether, so far, the conversation of each message was imported before the message.
     after_conversation: bool,
     /// Indexes that were dropped and are rebuilt at the end.
     lifted: Vec<DroppedIndex>,
     /// The kinds of the records so far that refer to a contact or a conversation.
     came: HashSet<RecordKind>,
-    /// Whether the import contains accounts. Then the whole store is tested: a conversation must have the channel of its account.
+    /// Whether the import contains accounts. If so, the check at the end tests all conversations of the store: a conversation must have the
+    /// channel of its account.
     accounts_came: bool,
 }
 
@@ -197,13 +198,13 @@ impl Import {
         self.held.contains(&kind)
     }
 
-    /// Returns whether the import has to lock the rows that it will change before it changes any. That is so on PostgreSQL, where other
-    /// transactions lock rows one by one, if the store has conversations.
+    /// Returns whether the import has to lock all rows that it will change before it changes any of them. This is so on PostgreSQL if the
+    /// store had conversations before the import: other transactions lock these rows, too, one by one.
     pub fn holds(&self) -> bool {
         self.backend == DbBackend::Postgres && self.held(RecordKind::Conversation)
     }
 
-    /// Adds these conversations to the conversations that the import will change. It will change their tickets, too.
+    /// Adds these conversations to those that the import will change. The import will change the tickets of these conversations, too.
     pub async fn reach(&mut self, conversations: &[String]) -> Result<()> {
         self.touch(conversations.iter().map(String::as_str)).await
     }
@@ -215,9 +216,9 @@ impl Import {
     }
 
     /// Locks the rows that the import will change: the store's users and accounts, if the import contains some (`brings`), then the
-    /// conversations of [`Import::reach`], then their tickets. Every other writer locks in this order, too, which prevents deadlocks;
-    /// locking in the order of the file's lines would not. Since writers of messages wait for these locks, the message counts stay
-    /// complete.
+    /// conversations that [`Import::reach`] and [`Import::reach_former`] have added, then their tickets. Every other writer locks in this
+    /// order, too, which prevents deadlocks; locking in the order of the file's lines would not. Writers of messages wait for these locks,
+    /// so that no message is missing from the counts that the import computes.
     pub async fn lock_affected(&self, brings: impl Fn(RecordKind) -> bool) -> Result<()> {
         self.run("ANALYZE import_touched", []).await?;
         for (kind, sql) in [
@@ -243,7 +244,8 @@ impl Import {
     }
 
     /// Replaces the values that the records with these ids have in unique indexes by placeholders or NULL, before the new records are
-    /// written. So the order of lines does not matter when two records exchange an e-mail address, or another ticket becomes the open one.
+    /// written. So the order of lines does not matter if two records exchange an e-mail address, or if another ticket of a conversation
+    /// becomes the open one.
     pub async fn release_unique_values(&self, kind: RecordKind, ids: &[String]) -> Result<()> {
         if ids.is_empty() || !self.held(kind) {
             return Ok(());

@@ -70,8 +70,8 @@ impl Write {
         Ok(self.select(query, |cells| cells.id()).await?.pop())
     }
 
-    /// Finds the conversation whose `reference_id` is the name of a channel's thread. If there is none, the latest conversation that still
-    /// has one of the thread's former names. The conversation is locked until the end of the transaction.
+    /// Finds the conversation whose `reference_id` is the name of a channel's thread. If there is none, finds the latest conversation whose
+    /// `reference_id` is one of the thread's former names. The conversation is locked until the end of the transaction.
     pub async fn conversation_of_thread(&self, account: &AccountId, name: &str, former: &[String]) -> Result<Option<Conversation>> {
         let mut sql = self.sql("SELECT ");
         sql.push(Conversation::COLUMNS).push(" FROM conversations WHERE store_id = $1 AND account_id = ").text(account.as_str());
@@ -94,9 +94,9 @@ impl Write {
         self.first(sql, Conversation::decode).await
     }
 
-    /// Finds the contact with this primary e-mail address, or else with this primary phone, and locks it. The INSERT of a conversation for
-    /// the contact, later in the transaction, needs the same lock. Without the lock here, the INSERT would wait for it while the
-    /// transaction already holds the lock on the counter of tickets.
+    /// Finds the contact with this primary e-mail address, or else with this primary phone, and locks it. If the transaction inserts a
+    /// conversation for the contact, the foreign key check at its commit locks the contact as well. Without the lock here, that check could
+    /// wait for the contact while the transaction holds the lock on the counter of tickets, for which other transactions wait.
     pub async fn contact_known_by(&self, email: Option<&str>, phone: Option<&str>) -> Result<Option<Contact>> {
         for (column, value) in [("email_key", email.map(str::to_lowercase)), ("phone", phone.map(str::to_owned))] {
             let Some(value) = value else { continue };
@@ -252,13 +252,14 @@ impl Write {
         self.run(sql).await?;
         self.ticket(id).await
     }
-    /// Computes the sort positions again of the conversation's closed tickets to which a new message may belong: tickets that closed at
+    /// Recomputes the sort positions of the conversation's closed tickets to which a new message may belong: tickets that were closed at
     /// `sort_at`, the time of the message, or later.
     pub async fn refresh_closed_tickets(&self, conversation: &ConversationId, sort_at: Timestamp) -> Result<()> {
         let mut sql = self.sql(DERIVE_TICKETS);
         sql.push(" WHERE store_id = $1 AND conversation_id = ").text(conversation.as_str());
         sql.push(" AND is_open = FALSE AND closed_at >= ").integer(sort_at.millis());
-        // Skips tickets with a later message, which decides their position. A ticket without messages has its opening time as position.
+        // Skips a ticket with a later message, which decides the position of the ticket. The position of a ticket without messages is its
+        // opening time, which may be later than the new message.
         sql.push(" AND (sort_at < ").integer(sort_at.millis()).push(" OR sort_at = opened_at)");
         self.run(sql).await?;
         Ok(())

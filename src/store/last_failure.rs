@@ -1,5 +1,4 @@
-//! Health state: when a statement last failed because the database could not do its work. The database handle, its connections for reads
-//! and those for writes share it.
+//! Health state: when a statement last failed because the database could not do its work. The clones of the value share this time.
 
 use std::{
     sync::{Arc, Mutex},

@@ -1,5 +1,5 @@
-//! Schema migrations: applying and reverting them, and refusing a database of another program or of a newer version. A database becomes a
-//! sandbox when its tables are created, and remains one.
+//! Schema migrations: applying and reverting them, and refusing a database of another program or of a newer version. A database can become
+//! a sandbox (see `store::sandbox`) only when its tables are created, and remains one.
 
 use counterpart_migrations::{MigrationStatus, Migrator, MigratorTrait};
 use sea_orm::{
@@ -18,7 +18,7 @@ const SANDBOX_MIGRATION: &str = "m0019_sandbox";
 pub(in crate::store) const SANDBOX_ROW_ID: i64 = 1;
 
 impl Db {
-    /// Applies all migrations that are missing. If several processes start at once, one migrates and the others wait for it.
+    /// Applies all migrations that are missing. If several processes start at the same time, one migrates and the others wait for it.
     pub async fn migrate_up(&self) -> Result<()> {
         self.migrate(false).await
     }

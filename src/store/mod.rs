@@ -10,7 +10,7 @@
 //! | Layer | Modules |
 //! |---|---|
 //! | basics | `error`, `lock`, `limits`, `last_failure`, `sql` (SQL and its values), `rows` (cells of a result), `entity` (every table) |
-//! | drivers | `sqlite` (connection, reader pool, group commit, checkpoint, back-up), `postgres` (connection, pool, pipelined connections, batched look-ups, transaction, TLS, standby) |
+//! | drivers | `sqlite` (connections, group commit, checkpoint, back-up), `postgres` (connections, look-ups, transaction, TLS, standby) |
 //! | database | `db` (open, close), `migrate`, `executor` (runs a read), `transaction` (runs a write), `write_health` |
 //! | statements | `statement`: builds statements from entities, for pages of lists, and for look-ups by key |
 //! | record types | all other modules: one file or folder for each record type, with its reads and writes |
@@ -30,7 +30,7 @@
 //! - **Statement limit** (`StatementLimit`): the number of long statements of one store that may run at the same time.
 //! - **Keyset page**: a page that begins after the sort values of a row, not at an offset.
 //! - **Place**, **position** (of a row): the sort position of a row in a list: the instant that the list is sorted by, and the id.
-//! - **Walk**: of a client, pagination: it reads one page after the other. Of a statement, a scan of an index.
+//! - **Walk** of a client: pagination, reading one page after the other. **Walk** of a statement: a scan of an index.
 //! - **As-of page**: a keyset page in the order that its list had when the pagination began.
 //! - **Moment** (`AsOf`): the snapshot that a pagination began with; the cursor contains it, and later pages follow its order.
 //! - **Former place** (`former_places`): a sort position that a row had before it moved; as-of pages need it. `placed_by` and `left_by`

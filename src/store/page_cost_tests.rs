@@ -77,7 +77,7 @@ async fn a_deep_page_looks_at_as_much_as_the_first() {
         ..TicketFilter::default()
     };
     // Each filter with the limit on the work of its first page: in steps on SQLite, in rows on PostgreSQL. Without the index of the list,
-    // or without the Bloom filters of labels and values, a page would exceed it.
+    // or without the Bloom filters of labels and values, a page would exceed this limit.
     for (filter, tests, most) in [
         (&TicketFilter::default(), vec![], [700, 30]),
         (&labelled, vec![], [1_600, 200]),
@@ -94,7 +94,7 @@ async fn a_deep_page_looks_at_as_much_as_the_first() {
         };
         let (front, near, far) = (visits(None).await, visits(Some(TICKETS - 1000)).await, visits(Some(TICKETS - 3000)).await);
         let told = format!("{tests:?}: {front} on the first page, {near} at 1000, {far} at 3000");
-        // On a page after a cursor SQLite compares each row with the cursor, which takes some steps a row.
+        // On a page after a cursor SQLite compares each row with the cursor, which takes some more steps for each row.
         assert!(near <= front + front / 3 + 30 && far <= front + front / 3 + 30, "{told}");
         assert!(near.abs_diff(far) <= near / 10 + 30, "{told}");
         assert!(front < most[usize::from(db.backend() == DbBackend::Postgres)], "{told}");
@@ -105,8 +105,8 @@ async fn a_deep_page_looks_at_as_much_as_the_first() {
 }
 
 /// On SQLite the Bloom pre-filter of a range of numbers tests the bits of negative and large numbers only if some ticket has such a number.
-/// Here these bits are set in all tickets, as by other numbers that share them. They let no ticket pass before a ticket has such a number,
-/// and that ticket is found.
+/// The test sets these bits in all tickets, as other numbers with the same bits could. As long as no ticket has such a number, the bits let
+/// no ticket pass. Once a ticket has such a number, the ticket is found.
 #[tokio::test]
 async fn numbers_that_no_ticket_has_let_nothing_through() {
     let fixture = shop().await;
@@ -257,7 +257,7 @@ async fn rows_are_looked_up_by_their_ids() {
 }
 
 /// The statement of a total reads its list once, and looks field values up only for tickets that pass the Bloom filters. If few tickets of
-/// a long list fulfil a condition, it reads only those.
+/// a long list fulfil a condition, the statement reads only these tickets.
 #[tokio::test]
 async fn a_total_looks_at_no_more_than_its_list() {
     let fixture = shop().await;
@@ -309,7 +309,8 @@ async fn a_total_looks_at_no_more_than_its_list() {
     }
 }
 
-/// An assignee's list is short. A condition that more tickets fulfil than the list has is not chosen as the driving index of the total.
+/// An assignee's list is short. If more tickets fulfil a condition than the list has, the index of the condition must not drive the
+/// statement of the total.
 #[tokio::test]
 async fn what_few_have_is_not_taken_through_an_assignees_list() {
     let fixture = shop().await;

@@ -234,8 +234,8 @@ fn noise(length: usize) -> String {
 async fn a_long_text_is_found_by_all_of_it() {
     let fixture = Fixture::new().await;
     let long = noise(20_000);
-    // An index holds only the first 200 characters. These texts agree in these characters, differ in the last of them, or are one character
-    // shorter.
+    // An index holds only the first 200 characters of a text. These texts agree in the first 200 characters, differ only in the last of
+    // them, or have only the first 199.
     let values = [long.clone(), format!("{long}x"), long[..200].to_owned(), format!("{}É", &long[..199]), long[..199].to_owned()];
     for (i, value) in values.iter().enumerate() {
         let id = (i + 1).to_string();
@@ -427,7 +427,7 @@ async fn plain_lists_are_read_in_the_order_of_an_index_at_any_depth() {
             assert!(!plan.iter().any(|step| step.contains("USE TEMP B-TREE")), "{plan:?}");
         }
     }
-    // The list of a contact's conversations has no index in its order, since each message would change that index.
+    // The list of a contact's conversations has no index in its order, since every new message would have to update that index.
     let conversations = crate::store::Db::conversations_of(store, &"k".into());
     assert!(matches!(conversations.reach(), RowBound::Rows));
     let plan = db.page_plan::<Conversation>("conversations", conversations, &deep).await.unwrap();
@@ -451,7 +451,8 @@ async fn plain_lists_are_read_in_the_order_of_an_index_at_any_depth() {
             "{window:?}"
         );
     }
-    // A cursor above the window's upper bound comes from another list: the statement then counts as unbounded.
+    // A cursor above the window's upper bound comes from another list. The statement then also reads the rows between the bound and the
+    // cursor, so it counts as unbounded.
     let at = deep.after.as_ref().unwrap().at;
     for (until, bounded) in [(at - 1, false), (at, true), (at + 1, true)] {
         let conditions = message_conditions(store, &window(None, Some(until)), &deep);

@@ -44,7 +44,7 @@ pub struct CopiedRecord {
     pub id: String,
     /// The record as JSON, byte for byte as an export writes it. `None`: the record was deleted.
     pub record: Option<String>,
-    /// Whether an export marks the record as one that breaks a rule which was introduced after it was stored.
+    /// Whether an export marks the record as one that breaks a rule which was introduced after the record was stored.
     pub as_stored: bool,
 }
 
@@ -85,8 +85,8 @@ impl Db {
         .await
     }
 
-    /// Deletes the copied records of a store and sets the position to the beginning of a new initial copy. `sequence` is the feed's number
-    /// at which that copy starts.
+    /// Deletes the copied records of a store and sets the position to the beginning of a new initial copy. `sequence` is the sequence
+    /// number in the feed when the initial copy begins; after the initial copy, the feed is read from this number on.
     pub async fn restart_copy(&self, store: &StoreId, sequence: i64) -> Result<()> {
         let tx = self.begin().await?;
         tx.run(&Sql::of(store, "DELETE FROM counterpart_records WHERE store_id = $1")).await?;

@@ -75,8 +75,8 @@ impl Write {
         })
         .await?;
         if ticket.closed_at.is_some_and(|closed_at| closed_at < ticket.sort_at) {
-            // The ticket's newest message is dated after the ticket's close. So it no longer belongs to the ticket, and the sort position
-            // is computed again.
+            // The ticket's newest message is dated after the ticket's close. So the message no longer belongs to the ticket, and the
+            // ticket's sort position is computed again.
             let mut sql = self.sql(DERIVE_TICKETS);
             sql.push(" WHERE store_id = $1 AND id = ").text(ticket.id.as_str());
             self.run(sql).await?;
@@ -189,7 +189,7 @@ impl Write {
         Ok(())
     }
 
-    /// Returns the user who has been an owner of the store the longest.
+    /// Of the owners who have joined the store, returns the one whose seat was created first.
     pub async fn oldest_owner(&self) -> Result<Option<UserId>> {
         let query = users::Entity::find()
             .select_only()

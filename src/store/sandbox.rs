@@ -1,4 +1,5 @@
-//! The sandbox, a database whose clock can be set ahead: the offset of the clock, the lock of its only server, and what becomes due.
+//! Sandbox: a database whose clock can be set ahead. Queries of the clock's offset and of what becomes due, and the lock of the sandbox's
+//! only server.
 
 use sea_orm::{
     ColumnTrait, Condition, EntityTrait, QueryFilter, QuerySelect,

@@ -1,9 +1,9 @@
 //! The type [`Sql`]: SQL with its bound values. The module `statement` builds it from entities. SQL that is written by hand is appended
 //! piece by piece, each value with the SQL that uses it.
 //!
-//! Guarantees for SQL that is written by hand: `$1` is always the store, and every value except a limit is bound. Requests of the same
-//! shape give the same SQL, so that each connection prepares it once. SQLite and PostgreSQL both accept it (numbered parameters, row
-//! values, booleans as literals), except for parts whose comment names one database.
+//! Guarantees for SQL that is written by hand: `$1` is always the store, and every value except a limit is bound. Requests that differ only
+//! in their values give the same SQL, so that each connection prepares it once. SQLite and PostgreSQL both accept the SQL (numbered
+//! parameters, row values, booleans as literals), except for parts whose comment names one database.
 
 use std::{
     borrow::Cow,
@@ -27,7 +27,7 @@ pub(in crate::store) struct Sql {
     pub(in crate::store) values: Vec<Param>,
     reach: RowBound,
     locks_rows: bool,
-    /// The byte offsets in the text at which the statement of a page inserts a [`SUBQUERY_FENCE`] or an [`NO_INDEX_PREFIX`].
+    /// The byte offsets in the text at which the statement of a page inserts a [`SUBQUERY_FENCE`] or a [`NO_INDEX_PREFIX`].
     pub(in crate::store) fences: Vec<(usize, &'static str)>,
 }
 
@@ -148,8 +148,8 @@ impl Sql {
         self
     }
 
-    /// Marks the position before a number column. The statement of a page gets an [`NO_INDEX_PREFIX`] here, since it is faster for it to
-    /// compare the column row by row. For the total of a whole list the index of the column is faster.
+    /// Marks the position before a number column. The statement of a page gets a [`NO_INDEX_PREFIX`] here, since a page is faster if it
+    /// compares the column row by row. The total of a whole list is faster with the index of the column.
     pub fn aside(&mut self) -> &mut Self {
         self.fences.push((self.text.len(), NO_INDEX_PREFIX));
         self
@@ -177,7 +177,7 @@ impl Sql {
         self.reach
     }
 
-    /// Returns the SQL for SQLite, which gets `?2` instead of `$2`: values are bound by number, and SQLite would take `$2` for a name.
+    /// Returns the SQL for SQLite, with `?2` instead of `$2`: values are bound by number, but SQLite would take `$2` for a name.
     pub fn for_sqlite(&self) -> String {
         self.text.replace('$', "?")
     }
@@ -234,8 +234,8 @@ impl Sql {
 
     /// Appends ` AND ` and an upper bound on the sort column of a descending list. If the page has a cursor, a `+` keeps the bound from
     /// being used with the index: SQLite uses only one upper bound with an index, and it must be that of the cursor, or a deep page would
-    /// read the list from its beginning. If the cursor is from another list and is above the bound, the page also reads the rows between
-    /// the cursor and the bound.
+    /// read the list from its beginning. If the cursor is above the bound, it is from another list. The page then also reads the rows
+    /// between the cursor and the bound, so the statement counts as unbounded.
     pub fn and_below(&mut self, page: &PageRequest, test: &str, bound: Timestamp) -> &mut Self {
         if page.after.as_ref().is_some_and(|after| bound.millis() < after.at) {
             self.unbounded();

@@ -1,6 +1,6 @@
 //! Metrics in the OpenMetrics text format: counters of this process, and gauges that are read when a client requests the page.
 //!
-//! All processes that share a database show the same values for that database.
+//! Processes that share a database show the same values in the gauges that are read from the database.
 
 use std::{
     sync::{Arc, atomic::AtomicU64},
@@ -52,7 +52,7 @@ type NoLabels = [(&'static str, &'static str); 0];
 /// The names of the two queues: messages to channels, and events to webhooks.
 pub const MESSAGES: &str = "messages";
 pub const WEBHOOKS: &str = "webhooks";
-/// E-mails with links. Their queue is in memory and has no gauges.
+/// The name of the queue of e-mails with sign-in links. This queue is in memory and has no gauges.
 pub const MAILS: &str = "mails";
 
 /// The metrics of one process.
@@ -204,8 +204,8 @@ impl Metrics {
         self.refused_log_copies.inc_by(refused.saturating_sub(self.refused_log_copies.get()));
     }
 
-    /// Sets the gauges that are read from the database. With `None`, after a failed read, it removes them, so that no old value looks
-    /// current.
+    /// Sets the gauges that are read from the database. `None` means that the read failed: then the gauges are removed, so that no old
+    /// value looks current.
     pub fn database(&self, read: Option<&Backlogs>, now: Timestamp) {
         let Some(read) = read else {
             self.waiting.clear();

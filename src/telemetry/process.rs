@@ -8,7 +8,7 @@ use prometheus_client::{
     metrics::{counter::ConstCounter, gauge::ConstGauge},
 };
 
-/// The collector of the metrics of the process. It reads `/proc/self` for each page.
+/// The collector of the metrics of the process. It reads `/proc/self` each time that the metrics page is requested.
 #[derive(Debug)]
 pub(super) struct Process;
 
@@ -22,7 +22,7 @@ const RESIDENT_PAGES: usize = 21;
 impl Collector for Process {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         let Ok(stat) = fs::read_to_string("/proc/self/stat") else { return Ok(()) };
-        // The program's name may itself contain spaces and brackets.
+        // The program's name may itself contain spaces and brackets, so the other fields begin after the last closing bracket.
         let fields: Vec<&str> = stat.rsplit_once(") ").map_or(vec![], |(_, rest)| rest.split_ascii_whitespace().collect());
         let field = |at: usize| fields.get(at).and_then(|field| field.parse::<u64>().ok()).unwrap_or_default();
         let seconds = |ticks: u64| ticks as f64 / rustix::param::clock_ticks_per_second() as f64;

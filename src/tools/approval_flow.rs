@@ -42,7 +42,7 @@ pub struct Preview {
 }
 
 impl Preview {
-    /// Makes the preview of a message. `to`: the recipient in words. The content is what the operation gets.
+    /// Makes the preview of a message. `to`: the recipient in words. The content is taken from the operation's input.
     pub fn of(input: &Input, to: String) -> Self {
         let parts = ["to", "cc", "bcc", "subject", "text", "html", "templateId", "variables"];
         let content = parts.into_iter().filter_map(|name| {
@@ -170,7 +170,7 @@ async fn check(call: &Call<'_>, input: &Input) -> Result<(), ToolError> {
 /// The operation name under which the idempotency keys of drafts are stored.
 const DRAFT_OPERATION: &str = "makeDraft";
 
-/// The response to a call that made a draft. It is stored as well, for repeated calls.
+/// The response to a call that made a draft. The response is stored under the idempotency key, so that a repeated call gets it again.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Receipt {

@@ -1,5 +1,5 @@
 //! Validates a tool's arguments against its input schema: names, required arguments, types and fixed values. The operation that the tool
-//! calls checks the values further.
+//! calls checks everything else, such as lengths and formats.
 
 use serde_json::{Map, Value};
 

@@ -134,8 +134,8 @@ impl Call<'_> {
         Ok(Input { idempotency_key: self.idempotency_key(), ..input })
     }
 
-    /// Returns the idempotency key, with which equal calls are carried out once. It exists for tools of which each call would have an
-    /// effect of its own, and for writes that name the version (stamp) of the record that they change.
+    /// Returns the idempotency key, with which equal calls are carried out once. Calls have a key if a repetition would have a further
+    /// effect, such as a second comment, or if the call names the version (stamp) of the record that it changes.
     pub fn idempotency_key(&self) -> Option<String> {
         let stamped = ["ticketFieldsUpdatedAt", "updatedAt"].iter().any(|stamp| self.arguments.contains_key(*stamp));
         (self.tool.once || stamped && !self.tool.reads()).then(|| format!("tool-{}", self.fingerprint()))

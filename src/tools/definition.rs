@@ -75,7 +75,7 @@ impl InputMember {
         self
     }
 
-    /// Returns the same argument, but passed on by the tool's own code.
+    /// Returns the same argument with [`Place::Tool`]: the tool's own code passes the value on.
     pub fn by_tool(self) -> Self {
         Self { place: Place::Tool, required: false, ..self }
     }
@@ -103,7 +103,7 @@ fn described(schema: Value, description: &str, example: Value) -> Value {
 fn short(schema: Value) -> Value {
     let Value::Object(mut object) = schema else { return json!({}) };
     object.retain(|keyword, value| KEPT_SCHEMA_KEYWORDS.contains(&keyword.as_str()) && !value.as_object().is_some_and(Map::is_empty));
-    // Null means the same as leaving the argument out, so the schema does not mention it.
+    // Null means the same as leaving the argument out, so the type null is removed from the schema.
     if let Some([kind, null]) = object.get("type").and_then(Value::as_array).map(Vec::as_slice)
         && null == "null"
     {
@@ -131,7 +131,7 @@ pub fn pages(operation: &str) -> Vec<Option<InputMember>> {
     vec![size.map(|member| InputMember { required: false, ..member }), cursor]
 }
 
-/// The name of the argument that distinguishes an intended repetition from an equal call, which is carried out once.
+/// The name of the argument that marks an intended repetition of a call. Without it, equal calls are carried out once.
 pub const REPETITION: &str = "repetition";
 
 /// Makes the argument [`REPETITION`].
@@ -173,7 +173,7 @@ pub struct Tool {
     /// The schema of the structured result, before [`schemas::output`] shortens it.
     pub output: Value,
     pub run: Run,
-    /// Whether equal calls within 24 hours are carried out once: for writes of which each repetition would have an effect of its own.
+    /// Whether equal calls within 24 hours are carried out once: for writes whose repetition would have a further effect.
     pub once: bool,
 }
 

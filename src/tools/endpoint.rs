@@ -1,7 +1,7 @@
 //! The MCP endpoint: serves the assistant tools over HTTP at `POST /mcp`.
 //!
 //! A request is authenticated like a request to the contract, before the protocol library handles it. A wrong key gets 401. A tool for
-//! which the key has no scope, and a request from a foreign host or origin, get 403. These errors are in the contract's envelope.
+//! which the key has no scope, and a request from a foreign host or origin, get 403. These errors have the contract's error format.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -132,7 +132,7 @@ impl HttpTools {
         Ok(response)
     }
 
-    /// Locks the map of session owners. A poisoned map is still valid: each change is one insertion.
+    /// Locks the map of session owners. The map is valid even if its lock is poisoned, since each change is a single call of the map.
     fn owners(&self) -> MutexGuard<'_, HashMap<String, KeyId>> {
         self.owners.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -21,7 +21,7 @@ pub enum ToolError {
         message: String,
         retry_after: Option<u32>,
     },
-    /// The tool cannot do this in the compiled revision or at present.
+    /// The tool cannot do what the call asks for, in the compiled revision or at present.
     Unavailable(String),
     Internal(String),
 }
@@ -120,7 +120,7 @@ fn in_words_of_the_tool(tool: &Tool, message: &str) -> String {
 }
 
 impl ToolError {
-    /// Converts the error of an operation that this process carried out without its router.
+    /// Converts the error of an operation that was carried out directly, not through the router.
     pub fn of_api(operation: &str, error: ApiError) -> Self {
         match operations::find(operation) {
             Some(operation) => {

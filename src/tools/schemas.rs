@@ -11,7 +11,7 @@ use crate::http::document::openapi_3_1::modern;
 /// The largest output schema, in bytes.
 pub const MAX_OUTPUT_BYTES: usize = 4096;
 
-/// The depth to which an output schema is complete if it fits; no schema of the contract is deeper.
+/// The largest depth of an output schema. No schema of the contract is deeper, so an output schema is complete if its size permits this.
 const MAX_OUTPUT_DEPTH: usize = 16;
 
 /// Follows a `$ref`; returns any other value as it is.

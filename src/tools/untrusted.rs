@@ -1,5 +1,5 @@
-//! Protection against prompt injection: which properties hold untrusted texts, which contacts wrote, and the removal of hidden characters
-//! from them.
+//! Protection against prompt injection: the list of result properties with untrusted texts, which contacts wrote, and the removal of hidden
+//! characters.
 //!
 //! A contact can write an instruction to the assistant into a message, and hide it from the people who read the message. Such texts are
 //! only in the properties that [`MEMBERS`] lists; the server's instructions to assistants repeat that list. Characters that a person cannot

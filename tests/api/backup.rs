@@ -37,7 +37,8 @@ impl Made {
     /// Delivers inbound messages to the server, each from a new contact, until `stop` is set or the server is killed.
     fn write(&self, server: &Api, token: &str, writer: &str, stop: &AtomicBool) {
         for n in 0.. {
-            // The name ends in a letter, so that no name is a prefix of another.
+            // The name ends in a letter, so that no name is a prefix of another. The test searches for single names, and a search also
+            // finds words that begin with the query.
             let name = format!("{writer}{n}q");
             let message = json!({"accountId": "acc-line", "referenceId": name, "externalId": name, "sender": {"id": name, "name": name}, "text": "x"});
             self.asked.lock().expect("no writer panics").insert(name.clone());
@@ -77,8 +78,8 @@ fn database() -> Option<Database> {
 }
 
 /// Backs up a database while four writers use its server, and kills the server. Starts another server on the database, sends it more writes
-/// and kills it too. Then restores the back-up, and asserts that it has every write that was acknowledged before the back-up and none of
-/// the later writes.
+/// and kills it too. Then restores the back-up, and asserts that the restored database has every write that was acknowledged before the
+/// back-up began and no write that was sent after the back-up ended.
 fn drill(round: usize) {
     let Some(database) = database() else { return };
     let token = database.run(&["settings", "token", "--store", "desk", "--user", ANN]);
@@ -232,7 +233,7 @@ fn an_interrupted_restore_is_reported_and_can_be_repeated() {
     assert_eq!(beside(&database, ".before-"), [Path::new(&kept).file_name().unwrap_or_default().to_string_lossy()]);
 }
 
-/// Returns the names that contain `part`, of the files in the database's folder.
+/// Returns those names of files in the database's folder that contain `part`.
 fn beside(database: &Database, part: &str) -> Vec<String> {
     let entries = std::fs::read_dir(database.folder()).expect("the folder").filter_map(Result::ok);
     entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).filter(|name| name.contains(part)).collect()
@@ -260,7 +261,7 @@ fn a_restore_keeps_mode_and_links_and_creates_a_missing_database() {
     assert_eq!(former.len(), 1, "{former:?}");
     let said = database.fails(&["restore", &path]);
     assert!(said.contains("is the database itself"), "{said}");
-    // A restore fails because its back-up is not a database. It creates no file at the path of the new database.
+    // The restore fails, because the back-up is not a database. It must create no file at the path of the new database.
     let nothing = format!("sqlite://{}", at("nothing.db"));
     std::fs::write(at("text"), "no database").expect("written");
     database.fails_with(&[("DATABASE_URL", &nothing)], &["restore", &at("text")]);

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::contract;
 
-/// The time-out of a response.
+/// The time-out of each read from a connection and of each write to it.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A caller of the API: the address of a server, an API key, and the store that the key belongs to.
@@ -70,7 +70,7 @@ impl Api {
 pub struct Call {
     pub api: Api,
     pub method: String,
-    /// The whole path, with its prefix.
+    /// The whole path with its prefix, such as `/v1/tickets`.
     pub path: String,
     /// The parts of the query string between the `&`, in the encoding in which they are sent.
     pub query: Vec<String>,
@@ -131,8 +131,8 @@ impl Call {
         text
     }
 
-    /// Sends the request. Asserts that request and response match the OpenAPI document, and that the response has the envelope of section
-    /// 2.1.
+    /// Sends the request. Asserts that request and response match the OpenAPI document, and that the response has the envelope that the
+    /// contract defines (section 2.1).
     #[track_caller]
     pub fn send(self) -> Answer {
         let answer = self.exchange();

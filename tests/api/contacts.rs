@@ -40,7 +40,7 @@ fn a_contact_shows_all_its_properties() {
 #[test]
 fn a_contact_leaves_out_absent_properties() {
     let mut contact = one().get("/contacts").query("contactId", "con-min").send().ok();
-    // A contact without custom values may have no `customFields` or an empty object.
+    // The JSON of a contact without custom field values may have an empty `customFields` or none.
     if contact["customFields"] == json!({}) {
         contact.as_object_mut().map(|contact| contact.remove("customFields"));
     }

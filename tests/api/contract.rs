@@ -1,6 +1,6 @@
 //! Contract checks: compare every request and response of the suite with the published OpenAPI documents. A response must match the
 //! document's schema for its operation and status. A request that succeeds must be valid according to the document. Every response must
-//! have the envelope of section 2.1, unless a test expects otherwise.
+//! have the envelope (contract, section 2.1), unless a test expects otherwise.
 //!
 //! [`examples`] checks the examples of a document against its schemas. [`property_paths`] names the properties of a document by path.
 //! [`seen`] records which properties, responses and parameters occurred in a run. [`request`] checks requests against the document, and
@@ -143,7 +143,7 @@ impl Contract {
         }
     }
 
-    /// Checks a request and its response against the document. Panics with both if they do not match it.
+    /// Checks a request and its response against the document. Panics with request and response if one of them does not match the document.
     #[track_caller]
     pub fn exchanged(&self, call: &Call, answer: &Answer) {
         let Some(operation) = self.operation(&call.method, &call.path) else {
@@ -276,7 +276,8 @@ fn document_of(api: &Api, path: &str) -> Option<&'static Contract> {
     if below(SETTINGS) { Some(settings(api)) } else { below("/v1").then(|| contract(api)) }
 }
 
-/// Checks a request and its response against the document of their path, if there is one. Panics with both if they do not match it.
+/// Checks a request and its response against the document that describes the path, if there is one. Panics with request and response if one
+/// of them does not match the document.
 #[track_caller]
 pub fn conforms(call: &Call, answer: &Answer) {
     if let Some(contract) = document_of(&call.api, &call.path) {
@@ -311,8 +312,8 @@ pub fn check(call: &Call, answer: &Answer) {
     assert_eq!(body["requestId"], request_id, "requestId and x-request-id\n{}", context());
     let received_at = if in_settings { is_timestamp } else { is_received_at };
     assert!(body["requestReceivedAt"].as_str().is_some_and(received_at), "requestReceivedAt\n{}", context());
-    // A caller that opens a session or asks for a link belongs to no store yet, so `storeId` is empty. A session that is refused because of
-    // the user's role may name the store.
+    // The caller of `sendLink`, or of an `openSession` that fails, has no session yet, so `storeId` may be empty. If `openSession` fails
+    // because of the user's role, the server knows the user's store, and `storeId` may contain it.
     let stranger = operation.is_some_and(|operation| operation.id == "sendLink" || (operation.id == "openSession" && answer.status != 200));
     let known = operation.is_some() && ![401, 405].contains(&answer.status) && !(stranger && body["storeId"] == "");
     assert_eq!(body["storeId"], if known { api.store.as_str() } else { "" }, "storeId\n{}", context());

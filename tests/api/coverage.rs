@@ -3,7 +3,7 @@
 //! ([`crate::contract::seen`]). Afterwards `tests/all.sh` runs the test of this file, which compares the recorded parts with the parts of
 //! the documents. The kinds of parts are:
 //!
-//! - Operations: an operation occurred if it responded to a valid request with a documented success. Every operation must occur.
+//! - Operations: an operation occurred if the server answered a valid request with a documented success. Every operation must occur.
 //! - Answers: the documented responses, each a pair of an operation and a status code.
 //! - Properties: the properties of response schemas. A property of a component schema counts once, in whichever operation it occurred. A
 //!   property that two schemas have counts twice.
@@ -77,7 +77,7 @@ fn promised_events(contract: &Contract) -> Promised {
     all
 }
 
-/// Returns the lines of all files in the folder of a run whose extension is `kind`.
+/// Returns the lines of all files with the extension `kind` in the folder of a run.
 fn lines(kind: &str) -> Vec<String> {
     let folder = std::env::var_os("COUNTERPART_SEEN").expect("COUNTERPART_SEEN names the folder of a run");
     let files = std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", PathBuf::from(&folder).display()));

@@ -1,5 +1,5 @@
-//! Test endpoint: an HTTP server that receives the deliveries to webhooks and bridges, and checks their signatures according to Standard
-//! Webhooks.
+//! Test endpoint: an HTTP server that records the deliveries to webhooks and bridges. It checks events against their OpenAPI document. The
+//! tests check signatures with [`ReceivedDelivery::is_signed_by`], according to Standard Webhooks.
 
 use std::{
     collections::HashMap,
@@ -47,7 +47,7 @@ impl ReceivedDelivery {
     }
 }
 
-/// Makes the response to a delivery: its status line and its body.
+/// A function that returns the response to a delivery: the status line and the body.
 pub type Reply = fn(&ReceivedDelivery) -> (&'static str, String);
 
 /// A local endpoint that responds with 200, unless the test sets another response or delays responses.

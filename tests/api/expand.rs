@@ -1,5 +1,5 @@
-//! Tests of the parameter `expand` (section 4.5): which ids it replaces by objects, which objects it adds, which ids stay, and which values
-//! are refused.
+//! Tests of the parameter `expand` (contract, section 4.5): which ids it replaces by objects, which objects it adds, which ids stay, and
+//! which values are refused.
 
 use serde_json::{Value, json};
 

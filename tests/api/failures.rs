@@ -63,8 +63,7 @@ fn every_operation_reports_a_database_without_its_tables() {
     plane.get("/keys").send().ok();
 }
 
-/// On SQLite this test does nothing, since an embedded database cannot refuse connections. The tests of imports cover the responses while a
-/// SQLite database is busy.
+/// On SQLite this test does nothing, since an embedded database cannot refuse connections.
 #[test]
 fn every_operation_reports_a_database_that_refuses_connections() {
     let plane = SettingsFixture::open();

@@ -25,7 +25,7 @@ fn filter() -> serde_json::Value {
 /// The number of concurrent list requests of store `one`. The server has six database connections for lists.
 const REQUESTS: usize = 8;
 
-/// The number of these requests whose statements may run at the same time.
+/// The number of list requests of one store whose statements may run at the same time.
 const SHARE: usize = 3;
 
 #[test]
@@ -35,8 +35,8 @@ fn a_stores_lists_leave_connections_for_another_stores() {
         return;
     }
     let (one, two) = (server.api("one", &ALL_SCOPES), server.api("two", &ALL_SCOPES));
-    // Before the first response to a store, the server assumes that its statements are slow and runs only one at a time. So the test first
-    // sends one request.
+    // Until a store has got its first response, the server assumes that the store's statements are slow, and runs only one of them at a
+    // time. So the test first sends one request.
     one.post("/tickets/list", filter()).send().ok();
     let mut psql = Command::new("psql")
         .args(["--no-psqlrc", "--quiet", &server.database.url])

@@ -191,14 +191,15 @@ impl Database {
         self.home.path().join("index2").display().to_string()
     }
 
-    /// Returns the address of this database on the standby that `COUNTERPART_TEST_STANDBY` names, if it is set.
+    /// Returns the address of this database on the standby that the environment variable `COUNTERPART_TEST_STANDBY` names, if the variable
+    /// is set.
     fn standby(&self) -> Option<String> {
         let (_, name) = self.postgres.as_ref()?;
         let standby = std::env::var_os("COUNTERPART_TEST_STANDBY")?;
         Some(on_database(&standby.to_string_lossy(), name))
     }
 
-    /// Executes a statement on the database directly, for states that the API reaches only after some time or not at all.
+    /// Executes a statement on the database directly, for states that a test cannot reach through the API, or only after some time.
     pub fn sql(&self, statement: &str) {
         execute(&self.url, statement);
     }
@@ -304,13 +305,13 @@ pub struct Key {
     pub secret: String,
 }
 
-/// A running server. The server stops when this value is dropped, and also when the test process ends in any way: a shell, the "warden",
-/// starts the server. The warden stops the server once its own standard input closes, which happens when the test process ends.
+/// A running server, which a shell (the "warden") starts. The server stops when this value is dropped. It also stops when the test process
+/// ends, even by a crash: then the warden's standard input closes, and the warden stops the server.
 pub struct Server {
-    // Fields are dropped in their order: the process must end before its database is removed.
+    // Rust drops the fields in the order of their declaration, so the process ends before its database is removed.
     process: Process,
     /// A second process on the same database, if `COUNTERPART_TEST_STANDBY` names a standby of the PostgreSQL server. Callers then
-    /// alternate between the two processes, and both read from the standby.
+    /// alternate between the two processes, which both read from the standby.
     second: Option<Process>,
     pub database: Database,
     pub address: String,
@@ -327,7 +328,8 @@ pub struct Process {
     pid: String,
     warden: Child,
     leash: Option<ChildStdin>,
-    /// The line that is written to the warden's standard input at the end: `keep`, or empty if the warden should remove the server's data.
+    /// The line that is written to the warden's standard input when the server should stop: `keep`, or empty if the warden should also
+    /// remove the server's data.
     order: &'static [u8],
     _stdout: BufReader<ChildStdout>,
 }

@@ -1,4 +1,4 @@
-//! Tenant isolation: a caller sees only the records of its own store, even if another store has records with the same ids.
+//! Tests of tenant isolation: a caller sees only the records of its own store, even if another store has records with the same ids.
 
 use serde_json::json;
 

@@ -1,5 +1,5 @@
-//! Tests of authentication by API key (sections 3.2 and 5): which keys are refused, and that a change of a key takes effect in a running
-//! server at once.
+//! Tests of authentication by API key (contract, sections 3.2 and 5): which keys are refused, and that a change of a key takes effect
+//! immediately in a running server.
 
 use crate::{
     client::Api,

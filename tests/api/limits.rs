@@ -61,7 +61,7 @@ fn a_text_that_is_sent_has_a_limit_where_the_contract_gives_none() {
     mail(json!({"subject": thai(MOST), "text": thai(500 * KIB), "html": thai(300 * KIB)})).ok();
     mail(json!({"subject": thai(MOST + 1)})).refuses("body.subject");
     mail(json!({"cc": [{"email": "a@example.com", "name": thai(MOST + 1)}]})).refuses("body.cc[0].name");
-    // The template `tpl-pair` contains its first variable twice, so the message has more than twice this many bytes.
+    // The template `tpl-pair` contains its first variable twice. So the message has more than twice as many bytes as the variable.
     let template = |bytes: usize| {
         let variables = json!([thai(bytes), "x"]);
         desk.post("/messages/template", json!({"conversationId": "conv-wa", "templateId": "tpl-pair", "variables": variables})).send()
@@ -95,7 +95,7 @@ fn a_slow_pattern_keeps_no_other_write_waiting() {
     assert!(worst < Duration::from_secs(1), "a comment took {worst:?}");
 }
 
-/// Repeats a request until it gets a 429, at most `attempts` times. Checks the rate limit headers of this response. Returns its error
+/// Repeats a request until the response is a 429, at most `attempts` times. Checks the rate limit headers of the 429. Returns its error
 /// message.
 #[track_caller]
 fn limited(attempts: usize, ask: impl Fn() -> Answer) -> String {
@@ -196,7 +196,8 @@ fn an_admin_cannot_act_for_an_owner() {
     assert!(message.starts_with("`body.userId` names an owner"), "{message}");
     assert_eq!(plane.changes(), before);
     assert_eq!(key(json!(crate::fixture::BO)).ok()["key"]["userId"], crate::fixture::BO);
-    // A key without a user acts for the oldest owner. So a key that an admin creates without a user gets the admin as its user.
+    // A key without a user acts for the oldest owner, which an admin must not do. So a key that an admin creates without a user gets the
+    // admin as its user.
     let own = key(Value::Null).ok();
     assert_eq!(own["key"]["userId"], DEE);
     let api = plane.desk.api.with_key(own["secret"].as_str().unwrap_or_default());
@@ -234,7 +235,8 @@ fn unread_answers_count_against_their_key() {
     (0..100).for_each(|_| {
         desk.comment("conv-free", &text).ok();
     });
-    // A hundred comments are six and a half MB. A response that the client has not read counts in full against the limit of its key.
+    // The comments have the maximum length, so a page of them is large. A response counts in full against the limit of its key until the
+    // client has read it.
     let sockets = unread_responses(&desk.api, 12);
     let (sent, refused): (Vec<_>, Vec<_>) = sockets.iter().map(|(_, status)| status.as_str()).partition(|status| *status == "HTTP/1.1 200");
     assert_eq!((sent.len(), refused), (PAGES_UNDER_WAY, vec!["HTTP/1.1 429"; 12 - PAGES_UNDER_WAY]));

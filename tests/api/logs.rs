@@ -10,8 +10,8 @@ use crate::{
 
 const TEXT: &str = "a text of a customer";
 
-/// Sends requests to a server with these log settings. Asserts that the log has no secrets and texts. Returns the log and the id of the API
-/// key.
+/// Sends requests to a server with these log settings. Asserts that the log contains neither secrets nor texts. Returns the log and the id
+/// of the API key.
 fn logged(settings: Settings<'_>) -> (String, String) {
     let server = Server::start_with(Database::with(&[("desk", desk())]), settings);
     let key = server.database.key("desk", &ALL_SCOPES);

@@ -1,4 +1,4 @@
-//! End-to-end tests of the contract against the built binary: one suite for both revisions and both databases.
+//! End-to-end tests of the HTTP API against the built binary: one suite for both revisions of the contract and for both databases.
 //!
 //! - [`client`] sends HTTP requests; [`contract`] checks every request and response against the published document.
 //! - [`coverage`] reports the share of the documents that occurred in a run.

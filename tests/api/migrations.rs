@@ -1,5 +1,5 @@
-//! Tests of the schema migrations: if several processes start at once, one of them runs the migrations. Migrations can be rolled back and
-//! applied again.
+//! Tests of the schema migrations: if several processes start at the same time, one of them runs the migrations. Migrations can be rolled
+//! back and applied again.
 
 use std::process::{Command, Stdio};
 

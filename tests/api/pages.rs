@@ -2,7 +2,7 @@
 
 use crate::client::{Answer, Call};
 
-/// Reads a list to its end. Returns the response with each page, in order. If `size` is absent, the default page size is used.
+/// Reads a list to its end. Returns the responses, one for each page, in order. If `size` is absent, the default page size is used.
 #[track_caller]
 pub fn pages(first: &Call, size: Option<usize>) -> Vec<Answer> {
     let sized = || size.map_or_else(|| first.clone(), |size| first.clone().query("pageSize", size));

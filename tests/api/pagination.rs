@@ -1,4 +1,5 @@
-//! Tests of cursor pagination (section 4.4) on every paginated operation: complete pages, page sizes, and valid and invalid cursors.
+//! Tests of cursor pagination (contract, section 4.4) on every paginated operation: complete pages, page sizes, and valid and invalid
+//! cursors.
 
 use serde_json::json;
 
@@ -137,8 +138,8 @@ fn an_empty_cursor_is_the_first_page() {
     for list in lists() {
         let first = list.call.clone().query("pageSize", 2).send();
         let answer = list.call.clone().query("pageSize", 2).raw_query("cursor=").send();
-        // The cursors of the two first pages differ, because each contains the time at which its page was read. So the test compares the
-        // second pages that the cursors lead to.
+        // The cursors of the two responses differ, because a cursor contains the time at which its page was read. So the test compares the
+        // pages that the cursors lead to.
         let second =
             |answer: &Answer| list.call.clone().query("pageSize", 2).query("cursor", next(answer).expect("a second page")).send().ids();
         assert_eq!((answer.ids(), second(&answer)), (first.ids(), second(&first)), "{}", list.name);

@@ -1,4 +1,5 @@
-//! Tests of the HTTP behaviour that all operations share: the order of checks, headers, methods, paths and bodies (decisions, section 3).
+//! Tests of the HTTP behaviour that all operations share: the order of checks, headers, methods, paths and bodies (our decisions, section
+//! 3).
 
 use std::io::Write;
 
@@ -338,8 +339,8 @@ fn pages_run_only_their_own_scripts_and_cannot_be_framed() {
     }
 }
 
-/// The HTTP library (hyper) refuses malformed HTTP before the server sees a request. According to the document and README.md, these
-/// responses have no envelope.
+/// The HTTP library (hyper) refuses malformed HTTP before a handler of the server gets the request. So these responses have no envelope, as
+/// the OpenAPI document and README.md say.
 #[test]
 fn malformed_http_is_refused_without_an_envelope() {
     let refused = |request: &str| {

@@ -76,7 +76,7 @@ fn a_complaint_leads_to_its_cause_in_three_steps() {
     assert_eq!((cause.len(), &cause[0]["reason"]), (1, &json!("the bridge answered 422: the number is blocked")), "{cause:?}");
     until("it is counted", || run(&server, steps[2], &[]).contains("outcome=\"given_up\"} 1"));
 
-    // The second complaint: a message through the widget channel is sent at once, but its event does not reach the webhook.
+    // The second complaint: a message through the widget channel is sent immediately, but its event does not reach the webhook.
     send("conv-web", "complaint-2");
     let message = message_of("complaint-2");
     let ids = [("MESSAGE-ID", message.as_str()), ("WEBHOOK-ID", hook["id"].as_str().expect("an id"))];

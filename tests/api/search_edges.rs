@@ -65,8 +65,8 @@ fn listed(api: &Api, search: &str) -> Vec<String> {
     walk(&api.post("/contacts/list", json!({"search": search})), 10)
 }
 
-/// Repeats a search until it finds what it should. Asserts that this takes at most a second. If another process imports conversations, the
-/// server finds them with a delay of up to a second.
+/// Repeats a search until `finds` returns true, for about a second at most. If another process changes the subject of a conversation,
+/// searches find the change only after the server's background worker has indexed it.
 fn soon(finds: impl Fn() -> bool) {
     let found = (0..50).any(|_| {
         std::thread::sleep(std::time::Duration::from_millis(20));

@@ -53,7 +53,7 @@ fn hex(secret: &str) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Replaces the encrypted secret of the webhook by the unencrypted `secret`.
+/// Replaces the stored secret of every webhook by the unencrypted `secret`.
 fn make_plain(database: &Database, secret: &str) {
     let bytes = if database.postgres.is_some() { format!("'\\x{}'::bytea", hex(secret)) } else { format!("X'{}'", hex(secret)) };
     database.sql(&format!("UPDATE webhook_secrets SET secret = {bytes}, key_id = NULL"));
@@ -136,7 +136,7 @@ fn a_wrong_key_affects_only_deliveries_with_secrets_that_it_cannot_decrypt() {
     assert!(listed.contains("\"readable\":false"), "{listed}");
     let complaint = database.fails_with(&[(SETTING, OTHER)], &["secrets", "rotate"]);
     assert!(complaint.contains("4 secrets stay as they are"), "{complaint}");
-    // The server gets the first key again, in addition to the new one. It can sign deliveries again.
+    // The next server has the first key again, in addition to the new one. So it can decrypt the webhook's secret and sign the deliveries.
     let server = Server::start_with(server.kill(), &[PRIVATE, &[(SETTING, &format!("{OTHER} {KEY}"))]].concat());
     let again = ["webhook", "replay", "--store", "shop", "--id", &id, "--missing", "--since", "2020-01-01T00:00:00Z"];
     server.database.run_with(&[(SETTING, KEY)], &again);
@@ -174,7 +174,8 @@ fn secrets_are_reencrypted_while_a_server_runs() {
     let after = stored(&server.database, "webhook_secrets");
     assert!(printed.contains(&format!("encrypted 3 secrets with the key {}", after[0].1)), "{printed}");
     assert_ne!(before[0].1, after[0].1);
-    // The running server signs with a secret that is encrypted with the new key, which it has read from the file.
+    // The key file now has only the new key, with which `secrets rotate` encrypted the webhook's secret again. The running server can sign
+    // a delivery only if it has read the new key from the file.
     fs::write(&file, format!("{OTHER}\n")).expect("a key file");
     server.database.run_with(&keyed, &["webhook", "test", "--store", "shop", "--id", &id]);
     until("the event came", || !endpoint.seen().is_empty());
@@ -232,7 +233,8 @@ fn below(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The test harness starts the server and the commands with a umask of 0, so the program itself must restrict the access.
+/// The test harness starts the server and the commands with a umask of 0. So the program itself must restrict the access to the files that
+/// it creates.
 #[test]
 fn created_files_are_accessible_only_to_their_owner() {
     let database = shop();
@@ -374,7 +376,7 @@ fn nothing_of_a_plain_secret_stays_in_a_sqlite_file() {
     let bytes = BASE64.decode(secret.trim().trim_start_matches("whsec_")).expect("a secret");
     let file = database.folder().join("counterpart.db");
     let holds = || {
-        // Runs a checkpoint, which copies the WAL into the database file. Otherwise the last process that closes the database runs it.
+        // Copies the WAL into the database file (a checkpoint), so that the file has all changes.
         database.sql("PRAGMA wal_checkpoint(TRUNCATE)");
         fs::read(&file).expect("a database").windows(bytes.len()).any(|window| window == bytes)
     };

@@ -1,5 +1,5 @@
-//! Tests of request bodies of the wrong JSON shape: shapes that serde would accept, and shapes for which serde's own error message would
-//! not be enough.
+//! Tests of request bodies of the wrong JSON shape: shapes that serde would accept, and shapes for which the API's error message must say
+//! more than serde's.
 
 use serde_json::json;
 

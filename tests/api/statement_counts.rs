@@ -54,7 +54,7 @@ fn a_page_of_twenty_costs_as_many_statements_as_a_page_of_two() {
         calls.push((api.get("/accounts"), 20));
     }
     for (call, most) in calls {
-        // The first request may load data that the server then caches.
+        // The first request may load data that the server then caches, so its statements are not counted.
         call.clone().query("pageSize", 1).send().ok();
         let (few, many) = (cost(&api, call.clone(), 2), cost(&api, call.clone(), most));
         assert_eq!(few, many, "pages of 2 and of {most}: {call:?}");
@@ -67,7 +67,8 @@ fn repeated_imports_leave_few_rows_per_total() {
     let database = Database::fresh();
     database.store("many", &many(2));
     for _ in 0..12 {
-        // Every import replaces the same records.
+        // Imports the same records again. On PostgreSQL, each change of a total adds a row to `totals`. The import must replace many rows
+        // of a total by their sum.
         database.import("many", &many(2));
     }
     let parts = database.ask("SELECT CAST(COUNT(*) AS TEXT) FROM totals GROUP BY store_id, name");

@@ -118,7 +118,8 @@ fn a_zero_length_body_is_an_empty_filter() {
 
 #[test]
 fn comments_do_not_move_a_ticket_up_the_list() {
-    // `t-quiet` has a comment that is newer than the messages of `t-drunk`, and still comes after `t-drunk`.
+    // Comments do not affect the sort order: `t-quiet` has a comment that is newer than the messages of `t-drunk`, but is listed after
+    // `t-drunk`.
     let ids = list(json!({"accountIds": ["acc-line", "acc-drunk"]})).ids();
     assert_eq!(ids, ["t-drunk", "t-quiet", "t-third"]);
 }

@@ -1,4 +1,4 @@
-//! Tests of webhooks (section 6): the commands that manage them, and the deliveries of a running server.
+//! Tests of webhooks (contract, section 6): the commands that manage them, and the deliveries of a running server.
 
 use std::sync::atomic::Ordering;
 

@@ -135,7 +135,7 @@ fn expand(tree: &str, prefix: &str, paths: &mut Vec<String>) {
     }
 }
 
-/// Returns the violations of the layers: each import by a module from a layer above its own.
+/// Returns the violations of the layers: each import from a layer above that of the importing module.
 fn upwards(room: &Room) -> Vec<String> {
     let named: Vec<(usize, &str)> =
         (0..).zip(room.layers).flat_map(|(rank, modules)| modules.iter().map(move |module| (rank, *module))).collect();

@@ -47,7 +47,7 @@ impl Reader {
         }
     }
 
-    /// Asserts that the events of a page follow the last received event without a gap. Advances the position.
+    /// Asserts that the events of a page follow the last received event without a gap. Advances the reader's position.
     fn take(&mut self, page: &Value) {
         for event in page.as_array().into_iter().flatten() {
             assert_eq!(event["sequence"], self.after + 1, "{event}");

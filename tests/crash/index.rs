@@ -1,6 +1,6 @@
 //! Crash tests of the search index. The process is killed while the index is built and while records arrive. Between the end of one process
-//! and the start of the next, the index is deleted, or a file of it is truncated or overwritten. At the end the index is deleted while a
-//! process runs. Each time a search must find exactly the contacts whose names contain the words, according to the complete contact list.
+//! and the start of the next, the index may be deleted, or a file of it truncated or overwritten. At the end the index is deleted while a
+//! process runs. Each time, a search must find exactly those contacts of the complete contact list whose names contain the query.
 
 use std::{
     collections::BTreeSet,
@@ -144,8 +144,8 @@ fn a_search_finds_what_a_scan_finds_after_damage_to_the_index() {
         let mut dice = SeededRandom::new(seed, cycle, 100);
         let spoil = [IndexDamage::Delete, IndexDamage::Nothing, IndexDamage::Truncate, IndexDamage::Overwrite][cycle as usize % 4];
         spoil.carry_out(&folder, &mut dice);
-        // In half of the cycles the kill may come while the index is being built. In the other cycles it comes after the first write. A
-        // random delay is added in each cycle.
+        // In half of the cycles the server is killed after a random delay, perhaps while it builds the index. In the other cycles the test
+        // first waits until a write has succeeded.
         let arrived = answered.load(Ordering::Relaxed) + (cycle + cycle / 4) as usize % 2;
         let delay = Duration::from_millis([dice.roll(300), dice.roll(3000)][dice.roll(2)] as u64);
         let server = Server::start(database);
@@ -168,7 +168,7 @@ fn a_search_finds_what_a_scan_finds_after_damage_to_the_index() {
             delay.as_millis(),
             answered.load(Ordering::Relaxed)
         );
-        // In half of the cycles, truncates a file of the index that the killed process left.
+        // In about half of the cycles, truncates a file of the index that the killed process left.
         if dice.roll(2) == 0 {
             IndexDamage::Truncate.carry_out(&folder, &mut dice);
         }

@@ -82,7 +82,7 @@ impl SeededRandom {
     pub fn new(seed: u64, cycle: u64, who: usize) -> Self {
         let mixed = seed ^ (cycle << 8 | who as u64).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let mut dice = Self(mixed.max(1));
-        // Similar seeds produce similar first numbers, so these are skipped.
+        // Similar seeds produce similar first numbers, so the first numbers are skipped.
         for _ in 0..8 {
             dice.roll(2);
         }
@@ -207,7 +207,7 @@ impl Load<'_> {
         }
     }
 
-    /// Appends new events to `events`, which it reads with the command `counterpart events` again and again until the server is killed.
+    /// Reads new events with the command `counterpart events`, again and again until the server is killed, and appends them to `events`.
     pub fn read_events(&self, events: &mut Vec<String>, mut dice: SeededRandom) {
         while !self.killing.load(Ordering::SeqCst) {
             let doomed = dice.once_in(2);
@@ -220,8 +220,8 @@ impl Load<'_> {
 }
 
 /// Sends writes of a log again: the writes with an idempotency key and an unknown outcome, the last write with an idempotency key that had
-/// a response, and the inbound messages without a response. Asserts that writes which had taken effect before are recognised. Returns the
-/// writes that took effect only now.
+/// a response, and the inbound messages without a response. Asserts that the server recognises the writes that had already taken effect.
+/// Returns the writes that took effect only now.
 pub fn repeat(api: &Api, url: &str, log: &[Write], happened: &[bool], repeated: &mut usize) -> Vec<Write> {
     let last = log.iter().rposition(|write| write.key.is_some() && write.answer.is_some());
     let mut now = Vec::new();
@@ -282,7 +282,8 @@ fn run(url: &str, arguments: &[&str], input: &str, kill: impl Fn() -> bool) -> S
     let mut command = Command::new(BINARY);
     command.args(arguments).env("DATABASE_URL", url).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap_or_else(|error| panic!("{BINARY} does not start: {error}"));
-    // A thread reads the output while the command runs, since a page of events is larger than a pipe's buffer.
+    // A thread reads the output while the command runs. A page of events does not fit into a pipe's buffer, so the command would otherwise
+    // block.
     let mut stdout = child.stdout.take().expect("a pipe");
     let reader = thread::spawn(move || {
         let mut printed = String::new();

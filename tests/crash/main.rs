@@ -70,14 +70,14 @@ const NONE: [&str; 6] = [
     "SELECT t.id FROM tickets t JOIN conversations c ON c.id = t.conversation_id WHERE t.label_marks <> c.label_marks",
 ];
 
-/// The numbers of writes by their outcome, in one or more kills.
+/// The numbers of writes by their outcome, for one kill or for the whole run.
 #[derive(Debug, Default)]
 struct KillCounts {
     answered: usize,
     /// Writes in flight when the server was killed: `happened` took effect, `lost` did not.
     happened: usize,
     lost: usize,
-    /// Writes that were sent again under the same idempotency key.
+    /// Writes that were sent again: with the same idempotency key or, if they are inbound messages, with the same external id.
     repeated: usize,
     operations: HashSet<Operation>,
 }
@@ -117,8 +117,8 @@ fn a_killed_server_loses_nothing_that_it_answered_and_leaves_nothing_half_done()
     let chosen: HashSet<_> = OPERATIONS.iter().filter(|(_, weight)| *weight > 0).map(|(operation, _)| *operation).collect();
     let mut tally = KillCounts::default();
     for cycle in 0..MOST_CYCLES.max(cycles) {
-        // The run ends once the server has responded to each kind of operation. On a slow machine this may take more cycles, since few
-        // writes get a response between two kills.
+        // The run ends once the server has responded to each kind of operation. On a slow machine this may take more than the minimum
+        // number of cycles, since few writes get a response between two kills.
         if cycle >= cycles && tally.operations == chosen {
             break;
         }
@@ -240,7 +240,8 @@ impl StoreUnderLoad {
         self.talks.iter_mut().zip(logs).zip(found).map(|((talk, log), found)| talk.settle(log, found, reopens)).collect()
     }
 
-    /// Asserts that the API's responses match the models. Compares all rows if `everything` is true, otherwise only the new rows.
+    /// Asserts that the API's responses match the models. Compares all contacts, messages and comments if `everything` is true, otherwise
+    /// only the new messages. Conversations and tickets are always compared.
     fn compare(&mut self, server: &Server, everything: bool) {
         let api = server.api_of(&self.key);
         if everything {
@@ -327,9 +328,9 @@ fn setting(name: &str) -> Option<u64> {
     Some(text.to_str().and_then(|text| text.parse().ok()).unwrap_or_else(|| panic!("{name} is no number: {}", text.display())))
 }
 
-/// The PostgreSQL sessions of killed processes. PostgreSQL notices with a delay that a client was killed. Until then it still executes the
-/// client's statements, including a commit. So the test waits for the end of these sessions. `.0` is the time of the kill, or empty on
-/// SQLite.
+/// The PostgreSQL sessions of killed processes. PostgreSQL notices only after a delay that a client was killed. Until then it still
+/// executes the client's statements, including a commit. So the test waits for the end of these sessions. `.0` is the time of the kill, or
+/// empty on SQLite.
 struct KilledSessions(String);
 
 impl KilledSessions {

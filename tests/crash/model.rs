@@ -57,7 +57,7 @@ pub fn conversation_of(event: &Value) -> &str {
     data["conversationId"].as_str().or_else(|| data["ticket"]["conversationId"].as_str()).unwrap_or_default()
 }
 
-/// Returns the parts of an event that the model can predict from a write. They are compared with the actual event.
+/// Returns the parts of an event that the model can predict from a write. The model compares these parts with its prediction.
 fn predictable_part(event: &Value) -> Value {
     let (kind, data) = (&event["type"], &event["data"]);
     let ticket = &data["ticket"];
@@ -203,7 +203,7 @@ impl ConversationModel {
     }
 
     /// Asserts that the API's responses match the model. Compares all messages and comments if `everything` is true, otherwise only the new
-    /// messages.
+    /// messages. The conversation and its tickets are always compared.
     pub fn compare(&mut self, api: &Api, everything: bool) {
         if everything {
             let comments = news(&of_conversation(api, "/messages/internal-comments", &self.conversation), &HashSet::new());

@@ -119,7 +119,7 @@ def through(server, cause, end, during=1.0, rounds=1, unready=503):
     return verdict(server, load, slowest)
 
 
-# Storage, SQLite
+# Experiments on SQLite: faults of the storage
 
 @experiment("file size limit")
 def size_limit(bench):
@@ -198,7 +198,8 @@ def stops(bench, cause, end=None, is_paused=False):
     if is_paused: load.stop()
     cause()
     if is_paused: load.go_on()
-    # Writes that are acknowledged after this instant began before the fault, or were written to no file.
+    # A write that began before the fault may be acknowledged until this instant. A later acknowledgement means that the server wrote to a
+    # file that is no longer the database.
     stopped_at = time.monotonic() + 0.1
     time.sleep(2)
     status, body = server.get("/readyz")
@@ -279,7 +280,8 @@ def file_written_over(bench):
 
 @experiment("log shortened")
 def log_shortened(bench):
-    # The WAL is truncated between writes. If it were truncated during a write, it would have its old length again when it is checked.
+    # The WAL is truncated between writes. If it were truncated during a write, that write would restore the length of the WAL before the
+    # server checks it.
     def cause():
         log = bench.file + "-wal"
         os.truncate(log, os.path.getsize(log) // 2)
@@ -341,7 +343,7 @@ def read_only_start(bench):
     return {"acknowledged": 0, "lost": 0, "wrong": [], "seconds": None, "refused": 0, "unanswered": 0, "excepted": True}
 
 
-# The log
+# Experiments on SQLite: faults of standard error, to which the server writes its log
 
 class Sink:
     """A webhook endpoint that counts the events it receives."""
@@ -362,8 +364,8 @@ class Sink:
 
 
 def log_fails(bench, stderr, after_start=lambda: None, is_queued=False):
-    """Every message is delivered to a webhook while no log line can be written. A second webhook, whose endpoint does not exist, causes log
-    lines."""
+    """Checks that every message is delivered to a webhook while no log line can be written. A second webhook, whose endpoint does not
+    exist, causes log lines."""
     sink = Sink()
     server = bench.server(start=False, env={"COUNTERPART_LOG": "debug"}, stderr=stderr, arguments=["--allow-private-targets"])
     for url in [sink.url, "http://127.0.0.1:9/"]: server.run("webhook", "create", "--allow-private-targets", "--store", STORE, "--url", url, "--events", "message.sent")
@@ -418,7 +420,7 @@ def start_without_stderr(bench):
     return {"acknowledged": 0, "lost": 0, "wrong": [], "seconds": None, "refused": 0, "unanswered": 0, "excepted": True}
 
 
-# The process, on both databases
+# Experiments on both databases: faults of the server's process
 
 def stopped_and_continued(bench):
     server = bench.server()
@@ -464,7 +466,7 @@ for database in ["sqlite", "postgres"]:
         experiment(name, database)(function)
 
 
-# PostgreSQL
+# Experiments on PostgreSQL
 
 @experiment("connections terminated", "postgres")
 def terminated(bench):
@@ -496,8 +498,9 @@ experiment("restarted (fast)", "postgres")(restarted("fast"))
 experiment("restarted (immediate)", "postgres")(restarted("immediate"))
 
 
-def altered(setting, value, terminate=True, **options):
-    """A setting of the database, for new connections."""
+def altered(setting, value, **options):
+    """Returns an experiment that changes a setting of the database. PostgreSQL applies the setting to new connections, so the experiment
+    terminates the existing ones."""
     def run(bench):
         server = bench.server()
         end_all = lambda: sql(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{bench.name}'")
@@ -607,7 +610,7 @@ def pg_disk_full(bench):
 
 @experiment("failed over to an empty server", "postgres")
 def empty_server(bench):
-    # Simulates another server: moves the database aside and creates an empty database of the same name, which takes less time.
+    # Simulates another server, since starting one would take longer: moves the database aside and creates an empty one of the same name.
     server = bench.server()
     end_all = f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname IN ('{bench.name}', '{bench.name}_aside')"
     def swap(one, other):

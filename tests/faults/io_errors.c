@@ -1,4 +1,4 @@
-/* I/O error injection: a preloaded library whose writes, syncs or reads of database files fail while a control file exists.
+/* I/O error injection: a preloaded library that makes writes, syncs or reads of database files fail while a control file exists.
  *
  * FAULTS_CONTROL names the control file. The file contains the words of the calls that fail: write, sync, read. The calls fail with EIO,
  * or with EROFS if the file contains that word. */

@@ -7,7 +7,7 @@ AT = "2026-01-01T00:00:00.000Z"
 
 
 def records():
-    """Yields the import lines: a widget account, which accepts messages at once, and some conversations."""
+    """Yields the import lines: a widget account, which accepts messages immediately, and some conversations."""
     def line(sort, **record): return json.dumps({"kind": sort, "record": record})
     yield line("role", id="r1", name="Owner", kind="owner")
     yield line("user", id="u1", userId="0199a000-0000-7000-8000-000000000001", name="Ann", roleId="r1")
@@ -19,7 +19,7 @@ def records():
 
 
 class Server:
-    """One process on one database. `env` can preload a library that injects faults."""
+    """One server process on one database. `env` can preload a library that injects faults."""
 
     def __init__(self, binary, url, folder, env=None, stderr=None, arguments=()):
         self.binary, self.url, self.folder, self.arguments = binary, url, folder, arguments

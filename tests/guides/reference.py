@@ -12,7 +12,7 @@ ELSEWHERE = re.compile(r"in this store|of the store|does not exist|it changed si
 # The operations that must be refused: the link in the example of `openSession` is not valid, and the snooze in the other example ends
 # before today.
 REFUSED = {"openSession": "401", "snoozeTicket": "400"}
-# The request that ends the credential of the requests before it.
+# The operation that comes last, because it makes the credential of the other requests invalid.
 LAST = ["endSession"]
 
 

@@ -11,7 +11,8 @@ ROOT = HERE.parent.parent
 TOOLS, BINARY = (pathlib.Path(argument).resolve() for argument in sys.argv[1:3])
 GUIDES = sorted((ROOT / "docs/guides").glob("*.md"))
 
-# The output of the programs of a guide: patterns of the whole output, and for curl, which prints whole responses, patterns of a part.
+# PRINTED has a pattern for the whole output of each guide's programs. IN_CURLS has a pattern for a part of the output of each guide's curl
+# lines, which print whole responses.
 PRINTED = {
     "authentication": r"(\S+ \S.*\n)+",
     "paging": r"(\S+\n){5,}",
@@ -83,7 +84,8 @@ def counterpart(*arguments):
 
 
 def delivery(store):
-    """Returns the secret of a webhook and one delivery to it, as the environment of the examples and their input."""
+    """Creates a webhook and receives one test delivery. Returns the environment variables of the examples (the secret, and the headers of
+    the delivery) and the standard input of the examples (the body of the delivery)."""
     receiver = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Endpoint)
     threading.Thread(target=receiver.serve_forever, daemon=True).start()
     url = f"http://127.0.0.1:{receiver.server_address[1]}/"
@@ -117,7 +119,7 @@ def compile_all(scratch):
         }
     options = "--strict --target es2022 --module nodenext --lib es2023,dom,dom.iterable --types node --skipLibCheck".split()
     run([NODE, TOOLS / "node/node_modules/typescript/bin/tsc", *options, *sorted(script.glob("*.ts"))], script)
-    # Several suites may share the tools' target folder, but only one builds there at a time.
+    # Other test runs may use the same target folder in TOOLS. Cargo's lock lets only one of them build there at a time.
     run(["cargo", "build", "--quiet", "--locked"], scratch / "rust", {"CARGO_TARGET_DIR": str(TOOLS / "target"), "CARGO_INCREMENTAL": "0"})
     return commands
 

@@ -1,8 +1,8 @@
 """owasp.py FINDINGS BASELINE [--write]: compares Spectral's OWASP findings with the committed baseline, one by one.
 
 A line of the baseline is RULE PLACE DOCUMENT WHERE…: the findings of a rule at one place of several operations or schemas. The
-place is relative to them, with parameters by name instead of index. New findings fail, and so do missing ones: their names must
-be removed, so that the baseline stays exact.
+place is relative to them, with parameters by name instead of index. The script fails if a finding is new, and also if a finding of
+the baseline is gone: its name must then be removed, so that the baseline stays exact.
 """
 
 import json
@@ -15,7 +15,7 @@ documents = {}
 
 
 def finding(one):
-    """Rule, place, document, and the operation, schema or part of the document that contains the place."""
+    """Returns the rule of a finding, its place, its document, and the operation, schema or part of the document that contains the place."""
     source, path = Path(one["source"]), one["path"]
     node = documents.setdefault(source.stem, json.loads(source.read_text()))
     steps = []

@@ -16,8 +16,8 @@ redocly lint --config "$here/redocly.yaml" --max-problems 1000 "${documents[@]}"
 spectral lint --ruleset "$here/spectral.yaml" --fail-severity hint "${documents[@]}" "${events[@]}"
 findings=$(mktemp)
 trap 'rm -f -- "$findings"' EXIT
-# Rule sets are resolved beside the configuration file. With findings, Spectral exits with 1; owasp.py below compares them with
-# the baseline.
+# Spectral looks for rule sets beside the configuration file, so the file is copied to the folder where they are installed. With findings,
+# Spectral exits with 1; owasp.py below compares them with the baseline.
 cp "$here/owasp.yaml" "$tools/node/owasp.yaml"
 spectral lint --ruleset "$tools/node/owasp.yaml" --format json --output "$findings" "${documents[@]}" || [ $? -eq 1 ]
 "$tools/python/bin/python" "$here/owasp.py" "$findings" "$here/owasp.baseline" ${write[@]+"${write[@]}"}

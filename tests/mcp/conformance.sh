@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Conformance: runs the server scenarios of the protocol's own suite, in each protocol revision, against a demo server. The scenarios of the
-# revisions with sessions also run against a server that permits sends, which has sessions. Each scenario must fail or pass as
-# tests/mcp/conformance-expected.txt says.
+# MCP conformance: runs the server scenarios of the Model Context Protocol's own suite, in each protocol revision, against a demo server.
+# The scenarios of the revisions with sessions also run against a server that permits sends, which has sessions. Each scenario must fail or
+# pass as tests/mcp/conformance-expected.txt says.
 #
 #   tests/mcp/conformance.sh BINARY [REPORT]      REPORT: a file for the verdict of every check
 #   COUNTERPART_TOOLS=…                           the folder of the tools (default: counterpart-tools in the user's cache)

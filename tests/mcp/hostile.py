@@ -1,4 +1,5 @@
-"""Malformed protocol messages against the assistant tools: 10,000 over HTTP with a valid key, and 500 lines over standard input.
+"""Sends malformed protocol messages to the assistant tools: 10,000 over HTTP with a valid key, and 500 lines over standard input in each of
+two protocol revisions.
 
     hostile.py BINARY [--seed N] [--count N] [--verbose]
 
@@ -108,8 +109,8 @@ def at(message, path):
     return message, path[-1]
 
 
-# The kinds of malformed messages. Each takes a message and its headers, may change both, and returns the body's bytes, or None for the
-# message as it then is.
+# The kinds of malformed messages. Each function takes a message and its headers, and may change both. It returns the bytes of the body, or
+# None if the body is the message itself.
 
 def random_bytes(rng, message, headers):
     return rng.randbytes(rng.randrange(2000))
@@ -301,7 +302,7 @@ class Closed(Exception):
 
 
 class Connection:
-    """A connection to the server, opened anew when it was closed."""
+    """A connection to the server, which is opened again after it was closed."""
 
     def __init__(self, url, key):
         self.url, self.key, self.socket = urllib.parse.urlsplit(url), key, None
@@ -431,8 +432,8 @@ def over_http(server, seed, count, verbose):
                     found = "not the id of the request"
                 fault = status >= 500 or found.startswith("not ") or found == "error -32603"
             except Closed:
-                # The server may close the connection only if the request is not valid HTTP, or if it stops reading a request in
-                # transmission.
+                # The server may close the connection only if the request is not valid HTTP, or if the server stops reading the request
+                # before its end.
                 found = "closed"
                 fault = ":framing" not in headers and kind not in ("wrong_header", "duplicate_header", "content_type", "foreign", "oversized")
             except Exception as error:
@@ -480,7 +481,7 @@ def over_http(server, seed, count, verbose):
 
 
 def over_stdio(server, binary, seed, count, era):
-    """Sends malformed lines to `mcp`, and a valid call after each 25 lines."""
+    """Sends malformed lines to a process of the command `mcp`, and a valid call after every 25 lines."""
     process = subprocess.Popen(
         [binary, "mcp"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment(**server.of_mcp), bufsize=0)
     lines, log = queue.SimpleQueue(), []

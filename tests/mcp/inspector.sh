@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The protocol's inspector, by its command line, against the assistant tools: over HTTP with the key's header and over standard input and
-# output, in each era of the protocol. It lists the tools, calls five of them, goes through two pages, and provokes an error.
+# Runs the command line of the MCP inspector (Model Context Protocol) against the assistant tools: over HTTP with the key in a header, and
+# over standard input and output, in each era of the protocol. Lists the tools, calls five of them, reads two pages, and provokes an error.
 #
 #   tests/mcp/inspector.sh BINARY
 #   COUNTERPART_TOOLS=…        the folder of the tools (default: counterpart-tools in the user's cache)
@@ -15,7 +15,7 @@ cd "$(dirname "$0")/../.."
 . tests/mcp/server.sh
 at_the_end() { stop_servers; }
 
-# The inspector keeps files in the home folder.
+# The inspector stores files in the home folder, so it gets a temporary one.
 export HOME="$scratch/home"
 mkdir "$HOME"
 

@@ -1,10 +1,10 @@
-"""A proxy on the loopback that adds `x-api-key`, for clients that cannot send a header of their own.
+"""A local HTTP proxy that adds the header `x-api-key`, for clients that cannot send a header of their own.
 
     COUNTERPART_API_KEY=cp_… key_proxy.py http://127.0.0.1:PORT
 
-Prints its own base URL, and passes every request to that server until a signal ends the proxy. A Host or Origin that names this proxy
-is replaced by that of the server. Any other Host or Origin is passed on, since the server must refuse it. Responses are passed on as they
-arrive.
+Prints its own base URL, and passes every request to the server at the given URL until a signal ends the proxy. A Host or Origin that names
+the proxy is replaced by that of the server. Any other Host or Origin is passed on, since the server must refuse it. Responses are passed on
+as they arrive.
 """
 
 import http.client
@@ -62,7 +62,7 @@ class Proxy(http.server.BaseHTTPRequestHandler):
         if chunked:
             self.send_header("transfer-encoding", "chunked")
         self.end_headers()
-        # `read1` returns the bytes that have arrived, so that each event of a stream is passed on at once.
+        # `read1` returns the bytes that have arrived, so that each event of a stream is passed on immediately.
         while has_body and (part := response.read1(65536)):
             self.wfile.write(b"%x\r\n%s\r\n" % (len(part), part) if chunked else part)
             self.wfile.flush()

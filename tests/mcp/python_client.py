@@ -1,8 +1,8 @@
-"""The official Python SDK against the assistant tools: over HTTP and over standard input and output, in each era of the protocol.
+"""Tests the assistant tools with MCP's official Python SDK: over HTTP and over standard input and output, in each era of the protocol.
 
     python_client.py BINARY      in a Python that has the packages of requirements.txt
 
-Lists the tools, calls five of them, checks structured content against the output schemas, goes through two pages, and provokes an error.
+Lists the tools, calls five of them, checks structured content against the output schemas, reads two pages, and provokes an error.
 """
 
 import asyncio
@@ -171,7 +171,7 @@ if len(sys.argv) != 2:
 try:
     asyncio.run(main(sys.argv[1]))
 except BaseExceptionGroup as group:
-    # The SDK wraps an error inside of a connection in several exception groups.
+    # The SDK wraps an error that occurs inside a connection in several exception groups.
     for cause in causes(group):
         traceback.print_exception(cause)
     sys.exit(1)

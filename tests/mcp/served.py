@@ -1,4 +1,5 @@
-"""The program as the tests of the assistant tools start it: a demo server, and `mcp` on the demo's database. Python standard library only."""
+"""Starts servers for the tests of the assistant tools: a demo, and a server that permits sends, on the demo's database. Python standard
+library only."""
 
 import contextlib
 import os
@@ -17,7 +18,7 @@ def environment(**more):
 
 
 class Demo:
-    """A demo server: its address, its key, and the environment in which `mcp` serves its database."""
+    """A demo server: its address, its key, and the environment variables with which the command `mcp` uses the demo's database."""
 
     def __init__(self, binary, folder):
         self.database, self.log = f"{folder}/demo.db", f"{folder}/demo.log"

@@ -1,4 +1,4 @@
-# Servers for the tests of the assistant tools, on the loopback and free ports; to be sourced after tests/scratch.sh and tests/steps.sh.
+# Starts servers for the tests of the assistant tools, on free local ports; to be sourced after tests/scratch.sh and tests/steps.sh.
 
 # Removes the caller's settings from the environment, so that they do not apply to these servers.
 for variable in $(compgen -e | grep -E '^(COUNTERPART_|DATABASE_URL$)' | grep -vx COUNTERPART_TOOLS || true); do unset "$variable"; done
@@ -11,7 +11,8 @@ stop_servers() {
     processes=()
 }
 
-# printed FILE PATTERN: waits until the newest server has printed a line of this extended regular expression, and prints its group.
+# printed FILE PATTERN: waits until FILE, the output of the newest server, has a line that matches the extended regular expression PATTERN.
+# Prints the group of the match.
 printed() {
     local n found
     for n in $(seq 300); do

@@ -2,8 +2,8 @@
 
     verdict.py EXPECTED REPORT RUN…
 
-EXPECTED has lines `era scenario  reason`: the scenario fails. With `scenario/check`, only that check of it does. REPORT is a file for the
-verdict of every check. A RUN is a folder with the `era`, the `log` and the `checks` of one run of the suite.
+EXPECTED has lines `era scenario  reason`: the scenario must fail. With `scenario/check`, only that check of the scenario must fail. REPORT
+is a file for the verdict of every check. A RUN is a folder with the `era`, the `log` and the `checks` of one run of the suite.
 """
 
 import collections
@@ -14,7 +14,7 @@ import sys
 
 
 def expectations(path):
-    """Returns the expected failures: (era, scenario) to its failing checks, or to an empty set if the whole scenario fails."""
+    """Returns the expected failures. Maps each (era, scenario) to its failing checks, or to an empty set if the whole scenario fails."""
     found = collections.defaultdict(set)
     for number, line in enumerate(open(path), 1):
         if not line.strip() or line.startswith("#"):

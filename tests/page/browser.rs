@@ -2,7 +2,7 @@
 //! The client is hand-written, since the existing WebDriver crates depend on some twenty further crates, among them a second version of the
 //! ICU crates.
 //!
-//! The client polls each condition until it holds, for at most [`PATIENCE`]; no test sleeps for a guessed time.
+//! The client polls each condition until it is true, for at most [`PATIENCE`]; no test sleeps for a guessed time.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},

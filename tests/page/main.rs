@@ -69,7 +69,7 @@ impl BrowserSession {
         let database = Database::with(&[(STORE, desk())]);
         let server = Server::start_with(database, settings);
         let browser = Browser::open();
-        // A new browser window sends requests by itself. Reading the log discards their entries.
+        // A new browser window sends requests by itself. Reading the log here discards the entries of these requests.
         browser.go("about:blank");
         browser.requests();
         Self { browser, server }
@@ -100,7 +100,7 @@ impl BrowserSession {
         api.get(path).send().status
     }
 
-    /// Reads the secret in the dialog and closes the dialog. Returns the secret.
+    /// Reads the secret in the dialog, closes the dialog, and asserts that the page no longer contains the secret. Returns the secret.
     #[track_caller]
     fn take_secret(&self) -> String {
         let secret = self.text(SECRET);

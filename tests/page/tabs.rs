@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::{ADDRESS, ANN, BO, BrowserSession, DIALOG, REV_A, STORE, badge, box_of, button};
 
-/// Handles three drafts of an assistant. `d-2` was made before a message of the contact, so the first "Send" only shows this message, and
+/// Handles three drafts of an assistant. The contact wrote after `d-2` was made, so the first "Send" only shows a notice about this, and
 /// the second one sends the draft. `d-1` is edited and sent. `d-3` is discarded. The account has no bridge, so the sent messages fail, and
 /// one of them is sent again.
 #[test]

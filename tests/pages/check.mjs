@@ -40,23 +40,23 @@ const input = records.map((record) => JSON.stringify(record)).join("\n");
 const imported = spawnSync(binary, ["import", "--store", "demo", "--database-url", `sqlite://${database}`, "-"], { input, encoding: "utf8" });
 if (imported.status) throw new Error(imported.stderr);
 
-// A webhook whose address does not exist, and a failed attempt.
+// A webhook whose host does not exist, so that the attempt to deliver to it fails.
 const HOOK = { url: `https://hooks.invalid/${"y".repeat(250)}` };
 
 // A text that the demo's channels refuse, so that its message fails.
 const REFUSED = `simulate:refuse ${LONG[0]} ${LONG[1]}`;
 
 const LANGUAGES = ["en", "th"];
-// Buttons that act at once; all others open a dialog.
+// Buttons that act immediately; all others open a dialog.
 const AT_ONCE = ["sign-out", "reload", "older", "test-webhook", "enable-webhook", "activate-key", "replay-one", "retry-message", "close", "copy"];
 
-// Milliseconds; the machine may be busy with other checks.
+// The time limit of each wait, in milliseconds. It is long because the machine may be busy with other checks.
 const PATIENCE = 120_000;
 
 const faults = [];
 const sizes = [];
 
-// Opens each dialog of a tab that is shown, and closes it again.
+// Opens each dialog for which a tab shows a button, checks the dialog, and closes it again.
 async function lookAtDialogs(page, path, tab, screen, theme) {
   const acts = await page.evaluate((tab) => [...document.querySelectorAll(`#${tab} [data-act]`)].filter((button) => button.checkVisibility()).map(({ dataset }) => dataset.act), tab);
   let looked = 0;

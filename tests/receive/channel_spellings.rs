@@ -40,8 +40,8 @@ fn a_whatsapp_thread_is_one_however_its_phone_is_spelled() {
     });
 }
 
-/// Older builds did not normalise the references of conversations. The test stores references in their form, and receives messages with the
-/// same phone number.
+/// Older builds did not normalise the references of conversations. The test stores references as these builds did, and receives messages
+/// with the same phone number.
 #[test]
 fn a_whatsapp_thread_with_another_spelling_of_its_phone_continues() {
     everywhere(|world| {
@@ -220,8 +220,8 @@ fn a_message_from_the_future_is_stored_and_sorted_by_its_time_of_receipt() {
         let sorted = |world: &World| -> Vec<i64> {
             world.derived().split(' ').filter_map(|word| word.parse().ok()).filter(|number| *number > 1_000).collect()
         };
-        // The conversation's time of the newest message is the message's `sentAt`. The other derived times are the time of receipt: the
-        // last inbound message, the sort times of conversation and ticket, and the start of the wait for a reply.
+        // Of the derived times, only that of the conversation's newest message is the message's `sentAt`. The others are the time of
+        // receipt: the time of the last inbound message, the sort times of conversation and ticket, and the start of the wait for a reply.
         let expected = [received, at(&json!(FUTURE)), received, received, received];
         assert_eq!(sorted(world), expected);
         let export = world.ok(&["export", "--store", "s"], "");

@@ -448,7 +448,7 @@ fn eight_concurrent_messages_create_one_thread_and_one_ticket() {
         assert_eq!(sequences, (1..=9).collect::<Vec<_>>());
         assert_eq!(kinds(&events)[..2], ["message.received", "ticket.opened"]);
 
-        // Eight processes that receive the same message at once store one message.
+        // Eight processes that receive the same message at the same time store only one message.
         let children: Vec<Child> =
             (0..8).map(|_| world.start(&["message", "receive", "--store", "s"], &format!("{}\n", message("li", "t", "same")))).collect();
         let answers: Vec<Value> = children

@@ -1,5 +1,5 @@
 //! Exemptions of the replay test: documented differences that need not occur in the responses. Each line of `exempt.jsonl` exempts the
-//! differences of one rule whose path in the OpenAPI document ends with one of the line's `places`.
+//! differences that one rule reports at paths of the OpenAPI document that end with one of the line's `places`.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ struct Exempt {
     reason: String,
 }
 
-/// Returns the differences in `unseen` that are not exempt. Also returns the places in the file that exempt nothing in `unseen`.
+/// Returns the differences in `unseen` that are not exempt. Also returns the places of `exempt.jsonl` that exempt nothing in `unseen`.
 pub fn apply(seen: &BTreeSet<String>, unseen: &BTreeSet<String>) -> (BTreeSet<String>, Vec<String>) {
     let (mut missing, mut stale) = (unseen.clone(), Vec::new());
     for line in super::read("tests/replay/exempt.jsonl").lines().filter(|line| !line.trim().is_empty()) {

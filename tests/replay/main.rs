@@ -154,7 +154,8 @@ fn every_difference_is_documented_and_every_documented_difference_occurs() {
 
     // Damages the databases last, since this cannot be undone.
     for server in &sides.servers {
-        // A missing table would cause a 503. This statement fails for a reason that the servers do not know.
+        // The requests must get an internal error. For a missing table, the servers would respond with 503. So a view replaces the table,
+        // whose queries fail with an error that the servers do not expect.
         let fails = if server.database.postgres.is_some() { "1 / 0 = 0" } else { "json_extract('{', '$.a') = 1" };
         server.database.sql("ALTER TABLE api_keys RENAME TO lost");
         server.database.sql(&format!("CREATE VIEW api_keys AS SELECT * FROM lost WHERE {fails}"));

@@ -1,5 +1,5 @@
-"""Walks over lists whose rows move and come meanwhile. Checks that each walk shows every row that was there when it began once, and none
-that came later. Called by tests/walks.sh; prints a line for each list."""
+"""Pagination test: walks lists (reads all their pages) while rows move and new rows are added. Checks that each walk shows every row that
+existed when the walk began exactly once, and no row that was added later. Called by tests/walks.sh; prints a line for each list."""
 import argparse, http.client, json, os, random, sys, tempfile, threading, time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "faults"))
@@ -19,7 +19,7 @@ def records(rows):
     for i in range(rows):
         at = f"2026-01-{1 + i % 28:02}T{i % 24:02}:{i // 24 % 60:02}:00.000Z"
         yield line("contact", id=f"k{i}", fullName=f"C {i}", firstName=f"C {i}", createdAt=at, updatedAt=at)
-        # The contact `Many` has a list of conversations of its own.
+        # The first 300 conversations belong to the contact `Many`, so that the conversation list of one contact has many pages.
         yield line("conversation", id=f"c{i}", contactId=MANY if i < 300 else f"k{i}", accountId=f"a{1 + i % 2}", channel="widget",
                    referenceId=f"w{i}", displayName=f"C {i}", createdAt=at, updatedAt=at, isSpam=False, labelIds=[])
         yield line("ticket", id=f"t{i}", ticketNumber=str(i + 1), conversationId=f"c{i}", isOpen=True, isSpam=False, isFollowUp=False,
@@ -38,13 +38,13 @@ class Client:
 
 
 class Movers:
-    """Threads that send messages, change contacts and make new ones, at a rate for all of them."""
+    """Threads that send messages, and change and create contacts, at `rate` writes a second in total."""
 
     def __init__(self, server, rows, rate, threads=6):
         self.server, self.rows, self.rate, self.pause = server, rows, rate, threads / rate
         self.began = time.monotonic()
         self.going, self.done, self.wrong = True, 0, []
-        # The contacts that were made: when it was asked for, and when it was there.
+        # For each created contact, by id: when its request was sent, and when the response arrived.
         self.made = {}
         self.threads = [threading.Thread(target=self.run, args=(n,), daemon=True) for n in range(threads)]
         for thread in self.threads: thread.start()
@@ -81,7 +81,7 @@ class Movers:
         if status != 200: self.wrong.append(f"{status} {json.dumps(answer)[:300]}")
 
     def let_catch_up(self):
-        """Waits, at most half a second, while fewer writes are done than the rate asks for: walks take the processor from them."""
+        """Waits, at most half a second, while the writers are behind their rate: the walks use processor time that the writers need."""
         waits = 0
         while waits < 100 and self.done < self.rate * (time.monotonic() - self.began - 0.2):
             time.sleep(0.005)
@@ -93,7 +93,7 @@ class Movers:
 
 
 def walk(client, path, body, page_size, movers):
-    """The ids of a list in order; when the first page was asked for, and when it had come."""
+    """Reads all pages of a list. Returns the ids in order, when the first page was requested and arrived, and the number of pages."""
     ids, cursor, began, came, pages = [], "", time.monotonic(), None, 0
     while True:
         query = f"{path}{'&' if '?' in path else '?'}pageSize={page_size}" + (f"&cursor={cursor}" if cursor else "")
@@ -162,7 +162,7 @@ def run(server, given):
                 if one is None: return
                 name, path, body, there, grows = one
                 try:
-                    # The list of one contact is short; smaller pages let more happen between them.
+                    # The conversation list of one contact is short. With smaller pages its walk takes longer, so more rows move during it.
                     ids, asked, came, pages = walk(client, path, body, 10 if body is None else given.page_size, movers)
                     check(name, ids, there, movers.made if grows else {}, asked, came)
                 except Exception as error:

@@ -1,4 +1,4 @@
-//! Compares two responses to one request. Times and generated ids are compared by their format only.
+//! Compares the responses of two servers to one request. Recent times and generated ids are compared by their format only.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -50,8 +50,8 @@ impl fmt::Display for Difference {
 pub struct Comparison {
     /// The present time, in Unix milliseconds. A time within an hour of it counts as recent: the server generated it, so it may differ.
     pub now: i64,
-    /// The maximum difference of two times that count as equal, in milliseconds. It allows for two servers that were filled one after the
-    /// other.
+    /// The maximum difference of two times that count as equal, in milliseconds. It covers the time between filling the one server with
+    /// data and filling the other.
     pub times_within: i64,
     /// Patterns of generated texts, such as ids. Two texts that match the same pattern count as equal.
     pub chance: Vec<Regex>,

@@ -1,4 +1,4 @@
-//! Parses and builds the requests of a replay. They come from the lines of a corpus file and from the examples of two documents.
+//! The requests of a replay: parses the lines of a corpus file, and builds requests from the examples of two documents.
 //!
 //! A line is a JSON object. `call` is METHOD, path and query; the path is written as in the documents. `body` is a JSON body, `text` a body
 //! that is sent as it is. `headers` are added to the request. `key` names the API key to send, and `anonymous` sends none. `pages` is the
@@ -7,8 +7,8 @@
 //!
 //! `because` explains the locations at which the responses differ: `{PLACE: {"by": [KEY], "pairs": [[OLD, NEW]]}}`. KEY is the key of a
 //! difference in the migration notes, or the rule and the location of a change. `pairs` lists all differing values of the old and the new
-//! server at this location; null stands for no value. At the location `status`, a value is the status with the message of the failure or
-//! with the ids of the success.
+//! server at this location; null stands for no value. At the location `status`, a value is a list of the status and, for a failure, the
+//! error message, or for a success, the ids of the records in the response.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -43,7 +43,7 @@ pub struct Cause {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Request {
     pub method: String,
-    /// The path as the documents write it, without the path of the server.
+    /// The path as the documents write it, without the path of the server's URL.
     pub path: String,
     pub query: String,
     pub headers: Vec<(String, String)>,
@@ -253,7 +253,7 @@ impl Document {
         path.trim_end_matches('/')
     }
 
-    /// Whether the operation of a request takes a header, as the document describes it.
+    /// Whether the document lists a header among the parameters of the operation that a request is sent to.
     pub fn takes_header(&self, request: &Request, name: &str) -> bool {
         let side = DocumentIndex::new(self);
         let operation = self.operation(&request.method, &request.path);

@@ -1,3 +1,5 @@
+//! Tests of the replay: differences between responses, their documented causes, and the requests of a corpus.
+
 use serde_json::{Value, json};
 
 use super::{compare::Difference, *};

@@ -163,7 +163,7 @@ impl<'a> Pair<'_, '_, 'a> {
             if refuses(self.a, &p) || refuses(self.b, &q) {
                 return true;
             }
-            // An instance holds declared properties only, so it lacks a property that the other schema requires.
+            // An instance of `a` holds only properties that `a` declares, so it lacks this property, which `b` requires.
             let declares = !matches!(AdditionalProperties::of(self.a), AdditionalProperties::Allowed) || patterns(self.a);
             if self.instances && p.is_none() && !declares && !requires(self.a, name) && !depends_on(self.a, name) {
                 return true;

@@ -1,4 +1,4 @@
-//! Checks values against formats, and generates values of formats. A value is undecided under a format that is not listed here.
+//! Checks values against formats, and generates values of formats. For a format that is not listed here, the result is undecided.
 
 use serde_json::{Value, json};
 

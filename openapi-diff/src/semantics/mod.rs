@@ -100,7 +100,7 @@ impl<'a> CheckCaches<'a> {
         Self { work, illustration, arena, resolved: RefCell::default(), pieces: RefCell::default() }
     }
 
-    /// Resolves a schema. A schema that is built by merging goes into the arena, so that its parts are not copied again.
+    /// Resolves a schema. A schema that is built by merging is stored in the arena, so that its subschemas are borrowed, not copied.
     fn prepared(&self, side: &DocumentIndex<'a>, schema: Cow<'a, Value>) -> Rc<Resolved<'a>> {
         let mut resolved = resolve(side, schema);
         if let Cow::Owned(value) = resolved.schema {

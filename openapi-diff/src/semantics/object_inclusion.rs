@@ -49,7 +49,7 @@ impl<'a> KeywordContainment<'_, '_, 'a> {
         })
     }
 
-    /// Whether no instance of `sub` has a property.
+    /// Whether no instance of `sub` has the property `name`.
     fn absent(&self, name: &str) -> bool {
         let declared = self.one.member("properties").as_deref().is_some_and(|listed| listed.get(name).is_some());
         let open = matches!(AdditionalProperties::of(self.sub_object), AdditionalProperties::Schema | AdditionalProperties::Odd);
@@ -105,7 +105,7 @@ impl<'a> KeywordContainment<'_, '_, 'a> {
             (AdditionalProperties::Schema, AdditionalProperties::Schema) => self.fits(more.clone(), most.clone()),
             _ => false,
         };
-        // Regular expressions in `patternProperties` match only if their text is equal.
+        // Two regular expressions in `patternProperties` count as the same only if their text is equal.
         let by_pattern = match (&patterns.0, &patterns.1) {
             (None, None) => true,
             (None, Some(_)) => matches!(one, AdditionalProperties::Refused) && members_of(&was).is_empty(),

@@ -1,7 +1,7 @@
 //! Regular expressions of schemas: checks whether a string matches, and generates strings that match.
 //!
-//! OpenAPI patterns are ECMAScript regular expressions. A pattern that the `regex` crate does not accept (look-around, back-references) is
-//! undecided.
+//! OpenAPI patterns are ECMAScript regular expressions. Whether a string matches is undecided for a pattern that the `regex` crate does not
+//! accept (look-around, back-references).
 
 use std::{cell::RefCell, collections::HashMap};
 

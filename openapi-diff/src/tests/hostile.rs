@@ -69,7 +69,7 @@ fn mutate(document: &mut Value, dice: &mut SeededRandom) {
             (_, place) => *place = oddity(dice),
         }
     }
-    // A document without a version of OpenAPI would be refused.
+    // A document without a version of OpenAPI would be refused, so the version is set again.
     if !document.is_object() {
         *document = json!({});
     }
@@ -85,7 +85,7 @@ fn random_mutations_cause_no_crash_and_each_change_has_a_mirror() {
         let mut new = old.clone();
         mutate(&mut new.root, &mut dice);
         let there = diff(old, &new);
-        // The comparisons in the other direction and with itself are slow, so they run for each twentieth mutation.
+        // Comparing in the other direction as well, and the new document with itself, is slow, so it is done for each twentieth mutation.
         if round % 20 == 0 {
             hold_mirrored(&there, &diff(&new, old));
             assert_eq!(followed(&diff(&new, &new)), Vec::<String>::new(), "round {round}");

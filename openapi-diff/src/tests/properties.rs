@@ -76,7 +76,7 @@ fn a_fingerprint_is_stable_when_other_parts_change() {
     };
     let before = of(&compared(&old, &new));
     assert_eq!(before.len(), 3);
-    // The new document gets other changes, and its lists another order.
+    // Other parts of the new document change too, and two of its lists are reversed.
     new["paths"]["/cats"] = json!({ "get": { "responses": {} } });
     new["paths"]["/pets"]["get"]["parameters"].as_array_mut().expect("a list").reverse();
     new["components"]["schemas"]["Pet"]["allOf"].as_array_mut().expect("a list").reverse();
@@ -117,7 +117,7 @@ fn fingerprints_do_not_depend_on_names_of_path_parameters() {
 fn equal_meaning_is_no_change() {
     let (old, mut new) = (base::base(), base::base());
     let schemas = &mut new["components"]["schemas"];
-    // A property moves out of a base schema, lists change their order, and descriptions change.
+    // A schema repeats a property of its base schema, lists change their order, and descriptions change.
     schemas["Pet"]["allOf"][1]["properties"]["name"] = schemas["Named"]["allOf"][0]["properties"]["name"].clone();
     schemas["Pet"]["allOf"][1]["required"] = json!(["name", "food", "id"]);
     schemas["Pet"]["allOf"][1]["properties"]["age"]["description"] = "In years.".into();

@@ -1,8 +1,8 @@
 //! Differential test on random pairs of schemas, with an independent validator (the crate `jsonschema`) as referee.
 //!
 //! One schema of a pair is the promise, whose values the other schema has to accept: the old schema in a request, the new schema in a
-//! response. If a change is classed compatible, each instance of the promise is valid under the other schema. A witness of a breaking
-//! change is valid under the promise and invalid under the other schema.
+//! response. If all reported changes of a pair are compatible, each instance of the promise must be valid under the other schema. A witness
+//! of a breaking change must be valid under the promise and invalid under the other schema.
 
 use std::fmt::Write;
 
@@ -16,7 +16,7 @@ use crate::{
     semantics::{Arena, DocumentRole, Instances, SeededRandom, SideSchema},
 };
 
-/// The number of instances that are tried for each change that is classed compatible.
+/// The number of instances that are tried for each pair whose changes are all compatible.
 const INSTANCES: usize = 1_000;
 
 const NAMES: [&str; 4] = ["a", "b", "c", "d"];
@@ -260,7 +260,7 @@ fn run(seed: u64, pairs: usize) -> Found {
     found
 }
 
-/// Searches for an instance of the promise that the other schema refuses.
+/// Searches for an instance of the schema `promise` that the validator of the other schema (`expects`) refuses.
 fn counter_example(
     request: bool,
     documents: [&Value; 2],

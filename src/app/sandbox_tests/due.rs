@@ -24,7 +24,7 @@ use crate::{
     service::WriteContext,
 };
 
-/// A channel that accepts as many messages as the test lets through.
+/// A connector that accepts one message for each permit that the test adds to the semaphore.
 struct PermitConnector(Arc<Semaphore>);
 
 impl Connector for PermitConnector {

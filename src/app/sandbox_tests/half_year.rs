@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use super::shop::{ClockedShop, DAY, HOUR};
 use crate::delivery::testing::TestEndpoint;
 
-/// The results of one run, for the comparison.
+/// The results of one run of [`live`], which the test compares between the two clocks.
 #[derive(Debug, PartialEq)]
 struct RunResults {
-    /// What requests showed, week by week.
+    /// What the responses showed, week by week.
     shown: Vec<String>,
     history: Vec<String>,
     /// How many requests each receiver got.

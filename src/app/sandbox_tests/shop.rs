@@ -110,7 +110,8 @@ impl ClockedShop {
         self.service.clocks_and_ids().now()
     }
 
-    /// Sends a request with an API key, or else with the settings token. Returns the status and the body of the response.
+    /// Sends a request with the API key `key`, or with the settings token if `key` is `None`. Returns the status and the body of the
+    /// response.
     pub async fn ask(&self, method: Method, path: &str, key: Option<&str>, headers: &[(&str, &str)], body: Value) -> (u16, Value) {
         let mut request = Request::builder().method(method).uri_str(path).header("content-type", "application/json");
         request = match key {

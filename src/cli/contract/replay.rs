@@ -147,7 +147,8 @@ impl ReplayCommand {
         let mut report = diff(documents[0], documents[1]);
         if let Some(file) = &self.notes {
             let notes: Notes = json(file, "notes", NOTES)?;
-            // Only the notes on behaviour that no document shows are needed. Notes on changes between the documents have no effect here.
+            // A replay needs only the notes on behaviour, which `annotate` adds to the report. `annotate` returns mismatches of the other
+            // notes, which are about changes between the documents.
             _ = report.annotate(&notes);
         }
         let times_within = i64::from(self.times_within) * 1000;

@@ -28,7 +28,7 @@ pub enum FetchError {
 pub struct FetchedPage {
     pub store: StoreId,
     pub records: Vec<CopiedRecord>,
-    /// The value of `after` with which the next page is read.
+    /// The sequence number after which the change feed continues: the parameter `after` of the next request for changes.
     pub next_after: i64,
     /// Whether the server had no further change after this page.
     pub is_last: bool,

@@ -248,7 +248,7 @@ async fn answers(examples: &Examples, document: Value, prefix: &str) -> BTreeMap
 async fn events() -> BTreeMap<String, Value> {
     const BESIDE: [&str; 4] = ["escalateConversation", "unassignTicket", "receiveMessage", "testWebhook"];
     let (bench, settings) = (ExampleServer::new().await, plane::examples());
-    // Discards one id: over HTTP, the first id of an operation is the id of its request.
+    // Discards one id, so that the webhook gets the same id as over HTTP, where the first id of an operation is the id of the request.
     bench.ids.begin("createWebhook");
     bench.ids.fresh();
     let all = WebhookSettings { url: Some("https://hooks.example.com/counterpart".to_owned()), ..WebhookSettings::default() };

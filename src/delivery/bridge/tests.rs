@@ -207,7 +207,8 @@ async fn every_attempt_has_the_message_id_as_its_idempotency_key() {
         assert!((expected * 8 / 10..=expected * 12 / 10).contains(pause), "{pauses:?}");
     }
     let seen = local.seen();
-    // Attempt 2 has two requests: its first connection ended without a response, so it was repeated immediately on another connection.
+    // Attempt 2 has two requests: the first connection ended without a response, so the client repeated the request immediately on another
+    // connection.
     let attempts = [1, 2, 2, 3, 4, 5, 6];
     assert_eq!((pauses.len(), seen.len()), (5, attempts.len()));
     for (seen, attempt) in seen.iter().zip(attempts) {
@@ -229,7 +230,7 @@ async fn a_permanent_failure_is_final_and_keeps_its_reason() {
     }
     assert_eq!((local.count(), bench.sent().await), (7, 0));
     assert_eq!(bench.undelivered().await, [("failed".to_owned(), "the bridge answered 500: no line".to_owned())]);
-    // Nothing listens there: the reason must not contain the address.
+    // No server listens at this URL. The failure reason must not contain the URL.
     bench.bridge(ACCOUNT, "http://127.0.0.1:1/secret").await;
     bench.text("x").await;
     worker.drain().await.unwrap();
@@ -284,7 +285,7 @@ async fn a_rotated_secret_also_signs_for_a_day() {
     // `FormerSecrets::End` is for leaked secrets: former secrets no longer sign.
     let third = rotate(FormerSecrets::End).await;
     signed(&[&third]).await;
-    // A new address does not change the secret.
+    // A new URL of the bridge does not change its secret.
     let moved = Local::new(takes("x")).await;
     assert_eq!(bench.bridge(ACCOUNT, &moved.url).await, None);
     bench.hands.pass(ROTATION_MILLIS);

@@ -1,5 +1,6 @@
-//! Post-processing of the OpenAPI documents: rewrites the output of the generator (poem-openapi) into a canonical form. The passes over all
-//! objects of a document add facts that the generator cannot express, once for every operation and schema.
+//! Post-processing of the OpenAPI documents: rewrites the output of the generator (poem-openapi) into a canonical form. Functions such as
+//! `required_scope` are called for every JSON object of a document. They add facts that the generator cannot express, so that no handler
+//! has to repeat them.
 
 use std::collections::BTreeSet;
 

@@ -16,7 +16,7 @@ pub fn share(document: &mut Value) {
     });
 }
 
-/// A value in the document that may be replaced by a reference to a component, with its name in the operation.
+/// A header, parameter or response of an operation that a reference to a component may replace. The string is its name or its status.
 type ComponentPlace<'d> = (String, &'d mut Value);
 
 /// Replaces equal values in the document by references to one component. If different values have the same name, the one with the most uses

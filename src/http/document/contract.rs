@@ -1,5 +1,5 @@
 //! The OpenAPI document of the contract: registers the operations of the compiled revision, and generates the document from their handlers.
-//! [`canonical`] brings it into its final form.
+//! Modules such as `canonical`, `examples` and `links` post-process the document.
 
 use poem_openapi::{OpenApi, OpenApiService};
 use serde_json::Value;

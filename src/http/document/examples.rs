@@ -89,7 +89,7 @@ pub struct ExampleError {
     pub store_id: String,
 }
 
-/// Errors by operation and status. The errors under [`EVERY_OPERATION`] apply to operations that have no error of their own.
+/// Errors by operation and status. An error under [`EVERY_OPERATION`] applies to operations without an error of their own for the status.
 pub type Errors = BTreeMap<String, BTreeMap<u16, ExampleError>>;
 
 pub const EVERY_OPERATION: &str = "*";
@@ -130,7 +130,8 @@ impl Examples {
         Self { requests: all, refusals, answers: parsed(files.answers), errors: parsed(files.errors), received_at }
     }
 
-    /// Adds the examples to a document that is otherwise complete.
+    /// Adds the examples to the operations of a document, and the descriptions of error statuses in [`RefusedRequest::reason`]. Called
+    /// before equal responses are replaced by references.
     pub fn put_into(&self, document: &mut Value) {
         for operation in operations_mut(document) {
             let id = operation["operationId"].as_str().unwrap_or_default().to_owned();

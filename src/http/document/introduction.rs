@@ -1,4 +1,4 @@
-//! The introduction of the contract's OpenAPI document (`info.description`, in Markdown): what holds in every operation.
+//! The introduction of the contract's OpenAPI document (`info.description`, in Markdown): the rules that apply to all operations.
 
 use crate::{
     domain::rules::{DEFAULT_PAGE_SIZE, Rules},

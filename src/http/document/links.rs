@@ -88,7 +88,8 @@ pub fn add(document: &mut Value) {
         let id = operation["operationId"].as_str().unwrap_or_default().to_owned();
         for Link { name, to, parameter, value, description, .. } in LINKS.iter().filter(|link| link.from == id) {
             let mut parameters = json!({ *parameter: format!("$response.body#{value}") });
-            // Revision A requires `pageSize`. The value is a string, since OpenAPI 3.1 allows no other type of constant.
+            // `listMessages` requires `pageSize` in revision A. The value is a string, since the JSON schema of OpenAPI 3.1 permits only
+            // strings as parameters of a link.
             if *to == "listMessages" {
                 parameters["pageSize"] = "15".into();
             }

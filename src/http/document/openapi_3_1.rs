@@ -14,7 +14,7 @@ pub fn convert(document: &mut Value) {
     }
 }
 
-/// Converts the schemas of parameters, headers and contents.
+/// Converts the schemas of the parameters, headers and bodies in a part of a document.
 fn holders(value: &mut Value) {
     match value {
         Value::Object(members) => {

@@ -1,7 +1,8 @@
-//! The OpenAPI 3.1 document of the events, with one entry of `webhooks` for each kind that the compiled revision causes. It is generated
-//! from the types that are sent ([`super`]), so that it describes what the compiled revision sends. Called by `app` and the command line.
+//! Generates the OpenAPI 3.1 document of the events, with one entry in `webhooks` for each kind of event that the compiled revision causes.
+//! The schemas are generated from the types that are serialized ([`super`]), so the document matches what is sent. Called by `app` and the
+//! command line.
 //!
-//! [`with_operations`] makes one document of the events and the operations of the contract.
+//! [`with_operations`] generates one document with the events and the operations of the contract.
 
 use std::collections::BTreeMap;
 
@@ -69,7 +70,7 @@ const EVENTS: [EventDescription; 12] = [
     },
 ];
 
-/// The name of the security scheme for signatures.
+/// The name of the security scheme for the signatures of deliveries.
 const SIGNATURE: &str = "Signature";
 
 /// Generates the OpenAPI document of the events.
@@ -79,7 +80,7 @@ pub fn document() -> Value {
     let events: Vec<(&EventDescription, Value)> = caused().map(|event| (event, (event.data)(&mut registry))).collect();
     let mut schemas: BTreeMap<String, Value> = registry.schemas.iter().map(|(name, schema)| (name.clone(), plain(schema))).collect();
     let payload = schemas.remove("Event").unwrap_or_default();
-    // The schema of each kind of event lists only that kind, so the schema of all kinds is not needed.
+    // The payload schema of each kind of event permits only that kind as `type`, so the enumeration of all kinds is not needed.
     schemas.remove("EventKind");
     unexpanded(&mut schemas);
     let mut webhooks = Map::new();
@@ -129,8 +130,8 @@ pub fn document() -> Value {
     sorted(document)
 }
 
-/// Generates one OpenAPI 3.1 document with the operations of the contract and the events. Some schemas differ between the two, since an
-/// event contains nothing that `expand` adds: the event's schema then gets a name of its own, such as `EventTicket`.
+/// Generates one OpenAPI 3.1 document with the operations of the contract and the events. Some schemas differ between operations and
+/// events, since an event contains nothing that `expand` adds. The schema of the event is then renamed, for example to `EventTicket`.
 pub fn with_operations() -> Value {
     let (mut whole, mut events) = (contract::document(), document());
     convert(&mut whole);
@@ -140,7 +141,7 @@ pub fn with_operations() -> Value {
         let named = theirs.into_iter().flatten().filter(|(name, schema)| differs(name, schema));
         named.map(|(name, _)| (name.clone(), format!("Event{name}"))).collect()
     };
-    // A schema that refers to a renamed schema then differs, too, so the comparison is repeated.
+    // After a schema was renamed, each schema that refers to it differs, too. So the comparison is repeated until none differs.
     loop {
         let renamed = shared(&whole, &events);
         if renamed.is_empty() {
@@ -261,7 +262,7 @@ fn title(kind: &str) -> String {
     words.map(|word| word[..1].to_uppercase() + &word[1..]).collect()
 }
 
-/// Makes the schema of the payload of one kind of event: the properties that all kinds share, with the kind's name and `data`.
+/// Makes the payload schema of one kind of event: `payload`, which all kinds share, with `type` restricted to this kind and its own `data`.
 fn payload_of(event: &EventDescription, name: &str, mut payload: Value, data: Value) -> Value {
     payload["title"] = name.into();
     payload["description"] = format!("{}.", event.summary).into();

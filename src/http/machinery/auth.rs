@@ -24,8 +24,8 @@ use crate::{
 /// The header that carries the API key.
 pub const API_KEY: &str = "x-api-key";
 
-/// The name of the security scheme in the OpenAPI document. The generator writes an operation's requirement as `ApiKey:<scope>`, and
-/// `document::canonical` splits it, since this kind of scheme has no scopes in OpenAPI 3.0.
+/// The name of the security scheme in the OpenAPI document. The generator (poem-openapi) writes the requirement of an operation as
+/// `ApiKey:<scope>`. `document::canonical` moves the scope to `x-required-scope`, since OpenAPI 3.0 has no scopes for API keys.
 pub const SCHEME: &str = "ApiKey";
 
 /// A request whose API key is valid, with its caller.
@@ -40,14 +40,14 @@ pub struct AuthenticatedRequest {
 }
 
 impl AuthenticatedRequest {
-    /// Returns the service for an operation that only reads. It reads from the standby of the database if the standby has every change that
-    /// the caller may know of.
+    /// Returns the service for an operation that only reads: the one on the standby of the database if the standby has every change that
+    /// the caller may know of, otherwise the one on the primary.
     pub fn reads(&self) -> &Service {
         self.state.replica.as_ref().filter(|_| self.on_replica).unwrap_or(&self.state.service)
     }
 
     /// [`Self::reads`] for an operation that reads many records: its statements run within the store's limit (`fair_share`). A request
-    /// whose response may be long first waits for the store's permit.
+    /// whose response may be long first waits for the store's only permit for such requests.
     pub async fn reads_many(&self) -> Result<Service, ApiError> {
         let turn = self.state.turns.take(self.store(), self.scope).await?;
         let service = self.reads().within(turn.share());
@@ -68,7 +68,7 @@ impl AuthenticatedRequest {
 /// A scope as a type. The signature of an operation names the type of the scope that the operation requires.
 pub trait Requires: Send + Sync + 'static {
     const SCOPE: Scope;
-    /// The security requirement of an operation as the generator writes it: `ApiKey:<scope>`.
+    /// The security requirement of an operation as poem-openapi writes it: `ApiKey:<scope>`.
     const REQUIREMENT: &'static str;
 }
 
@@ -161,7 +161,8 @@ impl<'a, S: Requires> ApiExtractor<'a> for Authorised<S> {
     }
 }
 
-/// Looks up the API key of a request, and returns its caller. An unknown key counts against the address of the request (`rate_limits`).
+/// Looks up the API key of a request, and returns its caller. An unknown key counts against the rate limit of the request's IP address
+/// (`rate_limits`).
 pub async fn identify(request: &poem::Request) -> Result<LookedUpCaller, ApiError> {
     let RequestData { state, context, .. } = RequestData::of(request)?;
     if let Some(known) = state.service.authenticate(presented(request)?).await? {

@@ -56,8 +56,8 @@ impl<T: types::Type + DeserializeOwned + 'static, const EMPTY_IS_OBJECT: bool> B
         read(&whole_characters(self.bytes()), true).map(|(read, _)| read)
     }
 
-    /// Parses only the properties of an inbound message that `P` names, before the whole message is parsed. Returns `None` if the body does
-    /// not have them.
+    /// Parses only the properties of an inbound message that `P` names, before the whole message is parsed. Returns `None` if the body is
+    /// not JSON that has these properties.
     pub fn inbound_part<P: DeserializeOwned>(&self) -> Option<P> {
         serde_json::from_slice(&whole_characters(self.bytes())).ok()
     }

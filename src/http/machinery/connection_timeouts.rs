@@ -1,10 +1,12 @@
 //! Connection time-outs: for reading a request, for writing a response, and for idle connections.
 //!
-//! poem has no time-out for the head of a request, and its time-out for idle connections does not stop a half-read head. So [`TimedStream`]
-//! itself measures the time: from the first byte of a request until the first byte of its response, and from each write until the next
-//! request begins or the operating system accepts more of the response. [`super::middleware`] responds to a request with a slow body before
-//! the limit; a connection with a slow head is closed here. A request whose client closes the connection before the response is ended here,
-//! too: otherwise it would wait for its permit (`fair_share`) and delay later requests.
+//! poem has no time-out for the head of a request, and its time-out for idle connections does not close a connection whose client has sent
+//! a part of a head. So [`TimedStream`] itself limits three durations: the time from the first byte of a request to the first byte of its
+//! response, the time from the last write to the next request, and the time in which the operating system accepts no bytes of a response.
+//!
+//! A connection with a slow head is closed here. A request with a slow body first reaches the shorter limit of [`super::middleware`], which
+//! sends an error response. If a client closes its connection before the response, its request is ended here, too. Otherwise the request
+//! would wait for its permit (`fair_share`) and delay later requests.
 //!
 //! poem's own limit for idle connections wakes a second task of the connection on every read and write, which resets a timer. Here a
 //! connection has one timer. It is reset only if it fires before the deadline, or would fire after it.
@@ -37,7 +39,8 @@ const IDLE: Duration = Duration::from_secs(75);
 /// buffer ([`SEND_BUFFER`]) is free, so that a client that reads some kilobytes a second gets the whole response.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 /// The size in bytes of the operating system's send buffer, which holds the bytes that a client has not read yet; Linux doubles this value.
-/// By default the buffer grows to megabytes, so that a slow client could not be distinguished from a client that reads nothing.
+/// By default the buffer grows to megabytes. A slow client would then need longer than the write time-out to make room in the buffer, and
+/// could not be distinguished from a client that reads nothing.
 const SEND_BUFFER: u32 = 128 * 1024;
 /// The largest number of connections that wait to be accepted.
 const BACKLOG: u32 = 1024;
@@ -101,8 +104,8 @@ impl<A: Acceptor> Acceptor for Timed<A> {
         match self.acceptor.accept().await {
             Ok((stream, local, remote, scheme)) => Ok((TimedStream::new(stream, &self.open), local, remote, scheme)),
             Err(error) => {
-                // A client that has already closed the connection needs no pause. Other errors last, such as a lack of file descriptors,
-                // and the caller of this function retries at once.
+                // If the client has already closed the connection, no pause is needed. Other errors last, such as a lack of file
+                // descriptors, and the caller of this function retries immediately.
                 if !matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset) {
                     tracing::error!(%error, "a connection cannot be accepted");
                     sleep(ACCEPT_RETRY_PAUSE).await;
@@ -153,7 +156,7 @@ impl<S> TimedStream<S> {
         }
     }
 
-    /// Returns whether the time limit of what the connection waits for has passed. If it has not, the task is woken when it passes.
+    /// Returns whether the time limit of the current phase has passed. If not, the runtime wakes the task when the limit passes.
     fn is_overdue(&mut self, context: &mut Context<'_>) -> bool {
         while self.alarm.as_mut().poll(context).is_ready() {
             if self.due <= Instant::now() {
@@ -202,8 +205,8 @@ impl<S: AsyncRead + Unpin> AsyncRead for TimedStream<S> {
         if late {
             return Poll::Ready(Err(self.too_slow()));
         }
-        // The client has closed the connection. At the end of its input hyper gives the connection up, but poem keeps polling it: the
-        // request would run to its end although its client is gone. After an error, poem stops polling.
+        // The client has closed the connection. At the end of the input hyper gives the connection up, but poem keeps polling it, so that
+        // the request would run to its end although nobody reads the response. An error makes poem stop polling.
         if self.awaits == IoPhase::Rest
             && matches!(result, Poll::Ready(Ok(())))
             && buffer.filled().len() == before

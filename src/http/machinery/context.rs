@@ -52,7 +52,7 @@ struct Authenticated {
     repeatable: bool,
 }
 
-/// The caller that a request was authenticated as. The bytes of its responses are counted for this caller.
+/// The caller that a request was authenticated as. Unsent bytes of responses are counted for each caller (`unsent_responses`).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Recipient {
     /// An API key.
@@ -99,10 +99,10 @@ impl Context {
         }
     }
 
-    /// Records the caller. Called once, by authentication. `repeatable`: the request only reads, so that its response may still be refused
-    /// after the operation has run.
+    /// Records the caller. Called once, by authentication. `repeatable`: the request only reads, so the client can repeat it, and its
+    /// response may be refused even after the operation has run.
     pub fn authenticated(&self, recipient: Recipient, key_name: Option<String>, repeatable: bool) {
-        // A second call would set the same values: a request has one key.
+        // A second call would set the same values: a request has one caller.
         let _ = self.0.caller.set(Authenticated { recipient, key_name, repeatable });
     }
 
@@ -118,7 +118,7 @@ impl Context {
 
     /// Keeps the permit until the request ends.
     pub async fn begin(&self, turn: StorePermit) {
-        // A request has one permit; a second one would be dropped at once.
+        // A request has one permit; a second one would be dropped immediately.
         let _ = self.0.turn.set(turn);
         if self.may_be_long() {
             // From this await on, [`Self::beside`] runs the request on a thread that serves no other request.
@@ -166,7 +166,7 @@ impl Context {
         Duration::from_millis(self.0.waited.load(Ordering::Relaxed))
     }
 
-    /// Reports the length of the response to the permit, if the request has one.
+    /// Reports the length of the response to the permit, if the request has a permit.
     pub fn answered(&self, bytes: usize) {
         if let Some(turn) = self.0.turn.get() {
             turn.answered(bytes);
@@ -187,8 +187,8 @@ impl Context {
     }
 }
 
-/// Returns whether a request came over TLS, according to the proxy in front of the server. If there are several proxies, the first value of
-/// the header counts: it describes the connection of the browser.
+/// Returns whether a request came over TLS, according to the header `x-forwarded-proto` of the proxy in front of the server. If there are
+/// several proxies, the first value of the header counts: it describes the connection of the browser.
 pub fn is_secure(request: &poem::Request) -> bool {
     let proto = request.headers().get("x-forwarded-proto").and_then(|value| value.to_str().ok()).and_then(|text| text.split(',').next());
     proto.is_some_and(|proto| proto.trim().eq_ignore_ascii_case("https"))

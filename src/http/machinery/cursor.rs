@@ -47,7 +47,7 @@ pub struct Cursor {
 }
 
 impl Cursor {
-    /// Returns whether the first page was read too long ago for the order of its snapshot to be shown.
+    /// Returns whether this is an as-of cursor whose first page was read longer than [`LIFETIME`] ago.
     pub fn has_expired(&self, now: Timestamp) -> bool {
         self.position.as_of.is_some() && now.millis().saturating_sub(self.began.millis()) > LIFETIME
     }
@@ -65,7 +65,7 @@ impl Binding {
 }
 
 impl Seal {
-    /// Makes the key of cursors from a secret of any length.
+    /// Makes a seal whose key is `secret`, a secret of any length.
     pub fn new(secret: &[u8]) -> Self {
         #[expect(clippy::expect_used, reason = "HMAC takes a key of any length")]
         Self(Hmac::new_from_slice(secret).expect("any length"))

@@ -65,7 +65,7 @@ pub struct UnreadBody<S> {
 /// The part of a request body that is unread when the response is ready.
 pub struct RemainingBody<S> {
     stream: S,
-    /// Whether the connection may be closed after the response, which then has to announce it (`connection: close`).
+    /// Whether the connection may be closed after the response, which then has to announce the close (`connection: close`).
     pub closes: bool,
 }
 

@@ -7,7 +7,7 @@ use crate::{domain::rules::ReceivedAt, revision};
 /// The header that carries the request id, in requests and responses.
 pub const REQUEST_ID: &str = "x-request-id";
 
-/// The media type of every response.
+/// The media type of request bodies, and of responses with an envelope.
 pub const JSON: &str = "application/json";
 
 /// Makes the schema of an envelope around `data` or `error`.

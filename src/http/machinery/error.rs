@@ -72,7 +72,8 @@ impl ApiError {
         Self::new(status, error.to_string())
     }
 
-    /// Converts an error of the service. If the error names a field, the field is a property of the request body.
+    /// Converts an error of the service. A field that the error names is a property of the request body, so its path gets the prefix
+    /// `body.`.
     pub fn in_body(error: service::Error) -> Self {
         match error {
             service::Error::Invalid { field, reason } => service::Error::invalid(format!("body.{field}"), reason).into(),
@@ -167,7 +168,7 @@ pub trait Documented: Send + Sync + 'static {
     const CREDENTIAL: Credential = Credential::ApiKey;
 }
 
-/// The kinds of credentials that operations accept, as far as the descriptions of errors depend on them.
+/// The kinds of credentials that operations accept. The descriptions of some error responses depend on the kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Credential {
     ApiKey,
@@ -216,7 +217,7 @@ documented! {
     Lookup = &[400, 401, 403, 404], "";
     /// The errors of a write that names a record.
     Change = &[400, 401, 403, 404, 409, 413, 415], key_conflict!();
-    /// The errors of a write that names the version (stamp) of the record that it is based on.
+    /// The errors of a write that names the version (stamp) of the record on which the write is based.
     StampedChange = &[400, 401, 403, 404, 409, 413, 415], key_conflict!("The record changed since it was read.");
     /// The errors of a write that creates a contact.
     ContactMaking = &[400, 401, 403, 409, 413, 415], key_conflict!("Another contact of the store has the same primary e-mail or phone.");
@@ -238,7 +239,7 @@ documented! {
     SettingsReceipt = &[400, 401, 403, 409, 413, 415], "The signed request was accepted before: `webhook-id` and `webhook-timestamp` are the same.", Signature;
     /// The errors of a change of settings that creates a record of which a store may have only a limited number.
     SettingsAddition = &[400, 401, 403, 409, 413, 415], "The store has the largest permitted number of such records; `error.message` says how many.", Session;
-    /// The errors of a change of settings that names a record, whatever its state.
+    /// The errors of a change of settings that names a record, and that is accepted in every state of that record.
     SettingsEdit = &[400, 401, 403, 404, 413, 415], "", Session;
     /// The errors of a change of settings that is refused in some states of a record.
     SettingsChange = &[400, 401, 403, 404, 409, 413, 415], "The record is in a state that does not allow the change; `error.message` says which.", Session;
@@ -246,7 +247,7 @@ documented! {
     SettingsRemoval = &[400, 401, 403, 404, 409], "The record is in a state that does not allow the change; `error.message` says which.", Session;
     /// The errors of an advance of a sandbox's clock.
     SettingsAdvance = &[400, 401, 403, 409, 413, 415], "The server serves no sandbox, or its clock is being advanced already; `error.message` says which.", Session;
-    /// The errors of a change of a ticket or conversation in the settings API, which can be repeated with an idempotency key.
+    /// The errors of a settings operation that changes a ticket or a conversation, and that accepts an idempotency key.
     SettingsAction = &[400, 401, 403, 404, 409, 413, 415], key_conflict!(), Session;
 }
 

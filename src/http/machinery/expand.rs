@@ -1,6 +1,6 @@
 //! The query parameter `expand`, which adds related records to a response (contract, section 4.5). Its values are separated by commas, or
-//! the parameter is repeated. They are compared exactly, including upper and lower case. An unknown value is refused with a fixed error
-//! message.
+//! the parameter is repeated. The values are compared exactly, including upper and lower case. An unknown value is refused with a fixed
+//! error message.
 
 use poem::{RequestBody, http::StatusCode};
 use poem_openapi::registry::{MetaSchema, MetaSchemaRef, Registry};
@@ -95,7 +95,7 @@ macro_rules! expandable {
     )*};
 }
 
-/// Defines types for operations whose `expand` has a single value.
+/// Defines types for operations whose `expand` accepts only one value.
 macro_rules! flags {
     ($($(#[$doc:meta])* $name:ident)*) => {$(
         $(#[$doc])*

@@ -48,7 +48,7 @@ struct StoreFairness {
     long: Mutex<HashMap<Scope, Option<Instant>>>,
 }
 
-/// The permit of one request. It ends when it is dropped.
+/// The permit under which one request runs its expensive reads. The permit ends when this value is dropped.
 #[derive(Debug)]
 pub struct StorePermit {
     store: Arc<StoreFairness>,
@@ -63,8 +63,7 @@ impl FairScheduler {
         Self { share: share.max(1), stores: Mutex::default() }
     }
 
-    /// Returns the permit of a request. If the response may be long, first waits until no other request of the store with such a response
-    /// runs.
+    /// Returns the permit of a request. If the response may be long, the call first waits until no other such request of the store runs.
     pub async fn take(&self, store: &StoreId, scope: Scope) -> Result<StorePermit, ApiError> {
         let store = self.store(store);
         let alone = if store.may_be_long(scope) {
@@ -114,7 +113,7 @@ impl StorePermit {
     }
 }
 
-/// Locks a map. A map whose mutex is poisoned is still valid.
+/// Locks a map. No panic can leave a map half-changed, so a poisoned mutex is ignored.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

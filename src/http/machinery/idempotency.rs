@@ -60,7 +60,7 @@ impl<'a> ApiExtractor<'a> for IdempotencyKey {
 }
 
 impl AuthenticatedRequest {
-    /// Returns the context of a write whose author is this caller. `data` of the response is a `W`.
+    /// Returns the context of a write whose author is this caller. `W` is the type of `data` in the response.
     pub fn by<'a, V, W, T, const E: bool>(
         &'a self,
         operation: &'static str,

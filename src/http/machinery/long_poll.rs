@@ -1,8 +1,8 @@
 //! Long polling: a request that waits until there are records to return, or until the waiting time that its caller chose (`wait`) is over.
 //!
 //! Guarantees: between two database queries a waiting request uses no database connection and no thread. It ends when its caller closes the
-//! connection, and gets its response at once when the server stops. The waiting time does not count as the duration of the request in the
-//! metrics, and a waiting request has a longer time limit than other requests (`middleware`). A caller has a limited number of waiting
+//! connection, and gets its response immediately when the server stops. The waiting time does not count as the duration of the request in
+//! the metrics, and a waiting request has a longer time limit than other requests (`middleware`). A caller has a limited number of waiting
 //! requests.
 //!
 //! While a request waits, its query is repeated at an interval, since other processes may write to the same database. After a commit of
@@ -154,7 +154,8 @@ mod tests {
         context
     }
 
-    /// Polls until there have been `enough` queries. Returns the number of queries, and the waiting time that was counted.
+    /// Polls until there have been `enough` queries, or for `wait` seconds. Returns the number of queries, and the waiting time that was
+    /// counted.
     async fn polled(polls: &LongPolls, wait: u64, commits: &Notify, enough: usize) -> Result<(usize, Duration), ApiError> {
         let context = context();
         let (mut poll, mut looks) = (polls.begin(&context, Duration::from_secs(wait), commits), 1);

@@ -40,8 +40,8 @@ use crate::domain::rules::ReceivedAt;
 /// The longest time that a request may take, including the receipt of its body.
 const REQUEST_LIMIT: Duration = Duration::from_secs(30);
 
-/// The additional time limit of a request that waits (`long_poll`). With it the request still ends before its connection does
-/// (`connection_timeouts`).
+/// The time that a request that waits (`long_poll`) gets in addition to [`REQUEST_LIMIT`]. The sum is shorter than the time limit of a
+/// connection (`connection_timeouts`), so that the request still gets a response.
 const WAITING_LIMIT: Duration = Duration::from_secs(5);
 
 /// The inner endpoints: the operations and pages of the server.
@@ -78,7 +78,7 @@ impl Endpoint for Middleware {
         let query = QueryString::read(request.uri().query().unwrap_or_default());
         request.set_data(RequestData { state: self.state.clone(), context: context.clone(), query });
         let path = request.uri().path().to_owned();
-        // HEAD is handled like GET, and the body is removed at the end, so that the length of GET's response is known.
+        // A HEAD request is handled like GET, and the body is removed at the end, so that `content-length` is that of the response to GET.
         let head = request.method() == Method::HEAD;
         if head {
             request.set_method(Method::GET);
@@ -192,12 +192,12 @@ async fn packed(bytes: Bytes) -> Option<Bytes> {
 }
 
 impl Middleware {
-    /// Returns the response, compressed if the client accepts gzip. The bytes of a long response count as unsent from here on
-    /// (`unsent_responses`). If they exceed a limit, the response is dropped and an error response is returned.
+    /// Returns a short response unchanged. A long response ([`Long`]) is compressed if the client accepts gzip, and its bytes count as
+    /// unsent from here on (`unsent_responses`). If they exceed a limit, the long response is dropped and an error response is returned.
     async fn counted(&self, context: &Context, path: &str, gzip: bool, mut response: Response) -> Response {
         let (Some(recipient), Some(Long)) = (context.recipient(), response.data()) else {
-            // A short response is recorded with the length 0. An error response is not recorded, since it says nothing about the length of
-            // successful responses.
+            // A short response is recorded with the length 0, since only long responses matter to `fair_share`. An error response is not
+            // recorded, since it says nothing about the length of successful responses.
             if response.status().is_success() {
                 context.answered(0);
             }

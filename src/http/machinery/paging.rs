@@ -39,8 +39,8 @@ pub struct PageStep {
 }
 
 impl PageStep {
-    /// Checks the cursor of a list whose filters are parameters of the URL, and returns the requested page. `filters` is their canonical
-    /// text, to which the cursor is bound (see [`OpenedCursor::step`]).
+    /// Checks the cursor of a list whose filters are parameters of the URL, and returns the requested page. `filters` is the canonical text
+    /// of these filters, to which the cursor is bound (see [`OpenedCursor::step`]).
     pub fn step(
         request: &AuthenticatedRequest,
         operation: &'static str,
@@ -84,8 +84,8 @@ impl PageStep {
     }
 }
 
-/// A cursor whose authentication code was verified before the filters that it is bound to are known. An operation whose filters are in the
-/// request body opens the cursor before it parses the body, since query parameters are checked first.
+/// An opened cursor: its authentication code is verified, but the filters that it is bound to are not compared yet. An operation whose
+/// filters are in the request body opens the cursor before it parses the body, since query parameters are checked first.
 #[derive(Debug)]
 pub struct OpenedCursor {
     operation: &'static str,
@@ -108,8 +108,8 @@ impl OpenedCursor {
         Ok(Self { operation, cursor: cursor.0.as_ref().map(open).transpose()? })
     }
 
-    /// Returns the requested page. `filters`: their canonical text, to which a cursor is bound. A cursor of other filters is refused in the
-    /// revision with `strict_cursors`; in the other revision it is accepted without its total.
+    /// Returns the requested page. `filters` is the canonical text of the request's filters. A cursor that is bound to other filters is
+    /// refused in the revision with `strict_cursors`; in the other revision it is accepted without its total.
     pub fn step(self, request: &AuthenticatedRequest, size: u32, page: &impl EchoedPage, filters: &str) -> Result<PageStep, ApiError> {
         let Self { operation, cursor: mut opened } = self;
         let binding = Binding::of(filters, size);

@@ -208,7 +208,7 @@ impl QueryParam for MessagesPageSize {
     }
 }
 
-/// The largest accepted `page`: far more than a list can have, and exact in every JSON reader.
+/// The largest accepted `page`: far more pages than a list can have, and a number that every JSON reader reads exactly.
 const MAX_PAGE: u64 = 999_999_999_999_999;
 
 /// `page` in the revision that has it: repeated in the response, without effect on the rows.

@@ -1,5 +1,5 @@
 //! Successful responses: the envelope (contract, section 2.1) around `data`, which is serialized once, from borrowed records. The type
-//! parameter of [`Reply`] only serves the OpenAPI document.
+//! parameter of [`Reply`] is used only for the OpenAPI document.
 
 use std::{io, marker::PhantomData};
 
@@ -199,7 +199,7 @@ impl<S: Send> IntoResponse for Reply<S> {
     }
 }
 
-/// The type under which the generator registers the envelope's schema of `S`.
+/// The type under which poem-openapi registers the schema of the envelope whose `data` `S` describes.
 struct EnvelopeOf<S>(PhantomData<S>);
 
 impl<S: ReplyShape> ApiResponse for Reply<S> {

@@ -1,8 +1,8 @@
 //! Requests for sign-in links by e-mail: a queue of e-mail addresses, and limits on how often links may be requested.
 //!
 //! Requests are counted in memory, in each process: those for one e-mail address, whether or not a user has it, and those of one client.
-//! The limits keep mailboxes from being flooded, and apply even without `--rate-limit`. A client on this machine is not limited: it is a
-//! proxy in front of the server, through which all clients come.
+//! The limits keep mailboxes from being flooded, and apply even without `--rate-limit`. A client on this machine is not limited: it is
+//! taken for a proxy in front of the server, through which all clients come.
 
 use std::{
     net::IpAddr,

@@ -52,7 +52,7 @@ struct UnsentState {
     total: AtomicUsize,
 }
 
-/// The error of a refused request: the limit of unsent bytes that was reached, and its size.
+/// The error of a refused request: which limit of unsent bytes was reached, and the value of this limit.
 #[derive(Debug, PartialEq, Eq)]
 pub struct UnsentBytesExceeded {
     limit: ReachedLimit,

@@ -1,5 +1,5 @@
 //! The pages at `/docs/changes` and `/docs/changes/events`: the changes from revision A to revision B and back, in requests and responses,
-//! and in the events that subscribers receive. The pages are the same in both builds.
+//! and in the events that subscribers receive. The builds of the two revisions have the same pages, apart from links to the API reference.
 //!
 //! The pages are rendered from the committed comparisons when they are first requested, which takes a few milliseconds. Before that they
 //! use no memory, and they do not delay the start of the server.

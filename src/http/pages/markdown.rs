@@ -1,5 +1,5 @@
-//! Renders Markdown as HTML. Headings get the ids that links name. Tables and code blocks, which may be wider than a phone, scroll on their
-//! own.
+//! Renders Markdown as HTML. Headings get ids, so that links can point to them. Tables and code blocks, which may be wider than a phone,
+//! scroll on their own.
 //!
 //! An example may be written in several languages, one code block after the other. The page shows it as tabs.
 
@@ -12,7 +12,7 @@ const LANGUAGES: [(&str, &str); 4] = [("sh", "curl"), ("python", "Python"), ("ty
 /// A part of a Markdown text: prose, or an example with tabs.
 enum TextPart<'a> {
     Text(Vec<Event<'a>>),
-    /// The same example in several languages.
+    /// The same example in several languages: pairs of the language and the code.
     Example(Vec<(String, String)>),
 }
 
@@ -72,7 +72,7 @@ fn parts<'a>(mut events: Parser<'a>) -> Vec<TextPart<'a>> {
     parts
 }
 
-/// Returns the id of a heading, which links name: its text in lower case, with hyphens.
+/// Returns the id of a heading, for links to it: its words in lower case, joined by hyphens.
 fn anchor(heading: &[Event<'_>]) -> String {
     let text: String =
         heading.iter().filter_map(|event| if let Event::Text(text) | Event::Code(text) = event { Some(&**text) } else { None }).collect();

@@ -4,7 +4,7 @@
 const KEY = "language of examples";
 const choices = (language) => document.querySelectorAll(`.example input[value="${language}"]`);
 
-// The browser may forbid access to the storage; then the choice lasts until the page is left.
+// The browser may forbid access to the storage; then the chosen language is kept only until the user leaves the page.
 const stored = () => {
   try {
     return localStorage.getItem(KEY);
@@ -28,7 +28,7 @@ const known = stored();
 if (/^\w+$/.test(known ?? "")) choose(known);
 document.addEventListener("change", ({ target }) => {
   if (!target.closest(".example")) return;
-  // The example that was used stays at its position on the screen, although examples above it change their height.
+  // The example whose language the user changed stays at its position on the screen, although examples above it change their height.
   const top = target.getBoundingClientRect().top;
   choose(target.value);
   scrollBy(0, target.getBoundingClientRect().top - top);

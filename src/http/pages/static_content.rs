@@ -28,7 +28,7 @@ const ADDRESSES: u64 = 4;
 /// The content at one path. It is rendered when it is first requested, and then cached.
 pub struct Download {
     media_type: &'static str,
-    /// The content security policy. Absent: a browser does not render or run the content as a page.
+    /// The content security policy of an HTML page; absent for other content.
     policy: Option<HeaderValue>,
     /// Renders the content. The argument is the base URL of the server, such as `https://example.com`.
     write: Box<dyn Fn(&str) -> String + Send + Sync>,

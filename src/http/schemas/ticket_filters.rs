@@ -194,8 +194,8 @@ enum OpenedAtOperator {
     LessThan,
 }
 
-/// Parses a whole number, `5` or `5.0`; `json_shape` has already refused fractions. A number beyond the range of `i64` becomes the nearest
-/// limit, which no waiting time reaches.
+/// Parses a whole number, `5` or `5.0`; `json_shape` has already refused fractions. A number beyond the range of `i64` becomes the largest
+/// `i64`, which no waiting time reaches, or the smallest, which is refused as every negative number is.
 fn whole_number<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<i64, D::Error> {
     let number = f64::deserialize(deserializer)?;
     Ok(number as i64)

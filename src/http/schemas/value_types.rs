@@ -22,7 +22,8 @@ use crate::domain::{
 /// The `format` that marks the schema of an open enumeration, until `document::canonical` rewrites the schema with `x-extensible-enum`.
 pub const OPEN_ENUM: &str = "x-open-enum";
 
-/// Implements the items of [`Type`] that only serve the framework's validators. No validators run on types that use this macro.
+/// Implements the items of [`Type`] that only the validators of the framework (poem-openapi) use. No validators run on types that use this
+/// macro.
 macro_rules! plain_type {
     () => {
         const IS_REQUIRED: bool = true;
@@ -235,7 +236,7 @@ impl<T: Type + 'static> ParseFromJSON for StoredJson<T> {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct AnyObject(pub Value);
 
-/// The properties that the OpenAPI document lists for an object that may also have properties that are not listed.
+/// The properties of an open object that the OpenAPI document lists. An open object may also have other properties.
 pub trait Members: Send + Sync + 'static {
     /// The name of the schema.
     const NAME: &'static str;
@@ -344,7 +345,7 @@ impl From<UserId> for UserIdText {
     }
 }
 
-/// A number that must be 0 or more, kept as the JSON text that was sent.
+/// A number that must be 0 or more, kept as the JSON text that was sent, so that no digit is lost.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Amount(pub Box<RawValue>);
 
@@ -355,7 +356,7 @@ pub const MAX_EMAIL_CHARS: usize = 100;
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct EmailText(pub String);
 
-/// An e-mail address like [`EmailText`], without a limit of length.
+/// An e-mail address like [`EmailText`], but without a limit on its length.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct AddressText(pub String);
 

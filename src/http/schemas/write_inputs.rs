@@ -97,7 +97,7 @@ pub struct TicketAssignment {
     assignee_user_id: UserIdText,
 }
 
-/// The maximum number of tickets in one request.
+/// The maximum number of tickets that one request may assign.
 pub const MAX_ASSIGNMENTS: usize = 50;
 
 impl TicketAssignment {

@@ -2,8 +2,9 @@
 //! machine's token.
 //!
 //! Protection against cross-site request forgery (CSRF): a browser adds its cookie to any request that a page makes it send.
-//! `SameSite=Strict` excludes the pages of other sites, but not those of other hosts of the same site. So a change by cookie must come from
-//! the server's own origin. The browser states the origin in headers that no page can set.
+//! `SameSite=Strict` excludes the pages of other sites, but not those of other hosts of the same site. So a request that a cookie
+//! authenticates and that changes something must come from the server's own origin. The browser states the origin in headers that no page
+//! can set.
 
 use std::{marker::PhantomData, ops::Deref, sync::Arc};
 
@@ -168,7 +169,8 @@ pub fn has_token(request: &poem::Request) -> bool {
     bearer(request).is_some()
 }
 
-/// Counts a refused credential against the address of the request, if the server has a rate limit.
+/// Counts a refused credential against the address of the request, if the server has a rate limit. Returns an error if the address has
+/// reached the limit.
 pub fn refused(state: &SharedState, context: &Context, from: &RemoteAddr) -> Result<(), ApiError> {
     state.rate.as_ref().map_or(Ok(()), |rate| Ok(rate.take_refused(from, context.received_at())?))
 }
@@ -196,14 +198,15 @@ fn presented(request: &poem::Request) -> Result<(Vec<String>, CredentialKind, Vi
     Ok((sessions, CredentialKind::Session, Via::Session))
 }
 
-/// Returns the token of a request. A header with another scheme is ignored: it may be meant for a proxy in front of the server.
+/// Returns the token in the header `authorization`. A header with a scheme other than `Bearer` is ignored: it may be meant for a proxy in
+/// front of the server.
 fn bearer(request: &poem::Request) -> Option<&str> {
     let (scheme, token) = request.headers().get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
-/// Refuses a request that a browser sends for a page of another origin. `strangers`: whether a request without the headers of a browser is
-/// accepted.
+/// Refuses a request that a browser sends for a page of another origin. `strangers`: whether to accept a request without `Sec-Fetch-Site`
+/// and `Origin`, which does not come from a browser.
 pub fn own_origin(request: &poem::Request, strangers: bool) -> Result<(), ApiError> {
     let text = |name| request.headers().get(name).map(|value| value.to_str().unwrap_or_default());
     let own = match (text("sec-fetch-site"), text("origin")) {

@@ -58,7 +58,7 @@ pub struct BridgeSetting {
     /// The channel account that gets the bridge; an account of the channel `widget` cannot have a bridge.
     #[oai(validator(max_length = 64))]
     account_id: String,
-    /// The address that messages are posted to; it begins with `https://`.
+    /// The address that messages are posted to; it begins with `https://`, or with `http://` for `127.0.0.1` and `[::1]`.
     #[oai(validator(max_length = 2048))]
     url: String,
 }
@@ -71,7 +71,7 @@ pub struct BridgeRotation {
     /// The channel account of the bridge.
     #[oai(validator(max_length = 64))]
     account_id: String,
-    /// Whether the former secrets end at once, since they leaked; omitted: messages are also signed with them for 24 hours.
+    /// Whether the former secrets end at once, for example after a leak; omitted: messages are also signed with them for 24 hours.
     end_former_secrets: Option<bool>,
 }
 
@@ -132,7 +132,7 @@ impl BridgeOperations {
 
     /// Remove an account's bridge
     ///
-    /// Removes an account's bridge. Messages that are still queued then have no bridge.
+    /// Removes an account's bridge. Messages that are still queued fail at their next attempt, unless the account gets a new bridge before.
     #[oai(path = "/accounts/bridge", method = "delete", operation_id = "removeBridge")]
     async fn remove_bridge(
         &self,

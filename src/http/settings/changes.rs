@@ -66,7 +66,7 @@ pub struct RecordChangeView {
     /// The record as `counterpart export` writes it, member by member; absent if it was deleted.
     #[serde(skip_serializing_if = "Option::is_none")]
     record: Option<StoredJson<AnyObject>>,
-    /// `true` if the record is older than a rule and breaks it, as in an export; otherwise absent.
+    /// `true` if the record breaks a rule that was introduced after the record was stored, as in an export; otherwise absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     as_stored: Option<bool>,
     /// `true` if there is no such record any more; otherwise absent.
@@ -128,10 +128,10 @@ pub struct ChangeOperations;
 impl ChangeOperations {
     /// List changed records
     ///
-    /// Lists the records that changed, of every kind and by whatever cause, in the order of their `sequence`. A record comes as it is now,
-    /// once on a page, however often it changed. A record that was deleted comes without `record`. Begin with a snapshot (GET
+    /// Lists the records that changed, of every kind and by whatever cause, in the order of their `sequence`. Each record is returned as it
+    /// is now, once on a page, however often it changed; a deleted record is returned without `record`. Begin with a snapshot (GET
     /// /changes/snapshot), and then send `x-next-after` of each answer as the next `after`. Changes are kept for 7 days; a feed that nobody
-    /// reads for 7 days ends. After that the answer is 410, and the copy begins anew with a snapshot.
+    /// reads for 7 days ends. After that the answer is 410, and the copy has to begin again with a snapshot.
     #[oai(path = "/changes", method = "get", operation_id = "listChanges")]
     async fn list_changes(
         &self,
@@ -168,7 +168,8 @@ impl ChangeOperations {
     /// List records for a copy
     ///
     /// Lists the records of one kind by id, as they are now. Read every kind to its end, and keep `x-next-after` of the very first page:
-    /// GET /changes goes on from it, and brings whatever changes meanwhile. The first request of a store starts the recording of changes.
+    /// with it as `after`, GET /changes returns every change since that page was read. The first request of a store starts the recording of
+    /// changes.
     #[oai(path = "/changes/snapshot", method = "get", operation_id = "listRecords")]
     async fn list_records(
         &self,
@@ -178,7 +179,7 @@ impl ChangeOperations {
         /// Only records after the one with this id. To read on, send the `id` of the last record received.
         #[oai(name = "afterId")]
         after_id: Query<Option<Id<String>>>,
-        /// The largest number of records to return. A page with fewer records is the last one of its kind.
+        /// The largest number of records to return. A page with fewer records is the last page of this kind of record.
         limit: Query<LimitParam>,
     ) -> Result<Reply<FeedReply<RecordChangeView>>, Failure<SettingsListing>> {
         let kind = RecordKind::of(&kind.0.0.0).ok_or_else(ApiError::internal)?;

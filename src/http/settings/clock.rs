@@ -1,4 +1,4 @@
-//! The clock of the server: real time, or the clock of a sandbox, which can be advanced.
+//! Operations of the settings API on the clock of the server, which shows real time or, in a sandbox, a time that can be advanced.
 
 use poem_openapi::{Object, OpenApi};
 use serde::{Deserialize, Serialize};
@@ -100,10 +100,10 @@ impl ClockOperations {
 
     /// Advance the clock of a sandbox
     ///
-    /// Advances the clock of the whole sandbox, with all of its stores. The answer comes once everything that fell due by then has run, in
-    /// its order and at its time: messages and events were delivered or tried, and tried again on their schedules. The advance goes on if
-    /// the client does not wait; GET /clock shows how far it is. A server that is stopped meanwhile ends the advance where it is. After ten
-    /// minutes the advance ends where it is, and the answer is 503: the same request goes on from there.
+    /// Advances the clock of the whole sandbox, with all of its stores. The answer comes once everything that is due by the new time has
+    /// run, in order and with the clock at its due time: messages and events were delivered, or tried again on their schedules. The advance
+    /// continues if the client does not wait; GET /clock shows how far it is. If the server is stopped meanwhile, the advance ends at the
+    /// time reached. After ten minutes the advance ends at the time reached, and the answer is 503: the same request continues from there.
     #[oai(path = "/clock/advance", method = "post", operation_id = "advanceClock")]
     async fn advance_clock(
         &self,

@@ -84,7 +84,7 @@ pub struct CredentialOperations;
 impl CredentialOperations {
     /// List links, sessions and tokens
     ///
-    /// Lists the links, sessions and tokens of the store that have not ended, the newest first. One gives access only while its user is an
+    /// Lists the links, sessions and tokens of the store that have not ended, the newest first. Each gives access only while its user is an
     /// owner or admin.
     #[oai(path = "/credentials", method = "get", operation_id = "listCredentials")]
     async fn list_credentials(

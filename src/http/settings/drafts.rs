@@ -246,7 +246,7 @@ impl DraftOperations {
 
     /// Release a draft
     ///
-    /// Sends the message of a pending draft, on behalf of the caller. If the contact wrote after the draft was made, it is
+    /// Sends the message of a pending draft, on behalf of the caller. If the contact wrote after the draft was made, the draft is
     /// released only with the newest message of the contact as `confirmedMessageId`. If the message is refused, for example because the
     /// contact has not written recently enough for its channel, the draft stays pending. A draft is sent only once, however often it is
     /// released.

@@ -1,4 +1,4 @@
-//! The feed of recorded events, for clients that ask for events instead of having them delivered to a webhook.
+//! The feed of recorded events, for clients that poll for events instead of receiving them at a webhook.
 
 use poem_openapi::OpenApi;
 
@@ -28,7 +28,7 @@ impl EventOperations {
     ///
     /// Lists recorded events in the order of their `sequence`, which is the order in which changes were committed. A client that sends the
     /// last `sequence` it received as `after` gets every event once. With `wait`, the answer comes as soon as there is an event. With
-    /// `kinds`, a client sends `x-next-after` as the next `after`, and so does not have events of other kinds looked through again.
+    /// `kinds`, a client sends `x-next-after` as the next `after`, so that the server does not read the events of other kinds again.
     #[oai(path = "/events", method = "get", operation_id = "listEvents")]
     async fn list_events(
         &self,

@@ -41,7 +41,7 @@ required_grants! {
     All = "all",
 }
 
-/// The requirement of operations on the caller's own credential: any grant is enough.
+/// The requirement of operations that a token with any grant may call, such as those on the caller's own session.
 #[derive(Debug)]
 pub struct AnyGrant;
 

@@ -1,9 +1,9 @@
 //! Authentication of inbound messages: by a token or session with the grant `inbound`, or by the signature of the account's bridge (our
-//! decisions, section 8).
+//! our decisions, section 8).
 //!
 //! Guarantees: the content of a signed request is not used before its signature was verified, except for the store and the account whose
 //! bridge must have signed it. An unknown store or account, an account without a bridge and a wrong signature are refused with the same
-//! message and after the same work.
+//! message and after the same work, so that the response does not show which stores, accounts and bridges exist.
 
 use std::sync::Arc;
 

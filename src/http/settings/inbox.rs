@@ -92,8 +92,8 @@ pub struct Handover {
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct InboundMessage {
-    /// The store of the account. A request that a bridge signs must name it, as the bridge finds it in each message that it is sent; with a
-    /// token it may be left out, and another store than the token's is refused.
+    /// The store of the account. A request that a bridge signs must name the store, which each message to the bridge contains. With a token
+    /// or session the store may be left out; another store than the caller's is refused.
     #[oai(validator(min_length = 1, max_length = 64), nullable)]
     store_id: Option<String>,
     /// The channel account that the contact wrote to; an unknown account is answered with 400.

@@ -161,7 +161,7 @@ pub struct KeyRotation {
     /// The key to rotate.
     #[oai(validator(max_length = 64))]
     key_id: String,
-    /// Whether the former secrets end at once, since they leaked; omitted: they stay valid for two hours.
+    /// Whether the former secrets end at once, for example after a leak; omitted: they stay valid for two hours.
     end_former_secrets: Option<bool>,
 }
 

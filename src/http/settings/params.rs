@@ -189,7 +189,7 @@ impl<T: Type + DeserializeOwned> ParseFromJSON for Clearable<T> {
     }
 }
 
-/// A list that must not be empty. Parsing accepts an empty list; the service refuses it, since it knows the name of the property.
+/// A list that must not be empty. Parsing accepts an empty list; the service refuses it, with an error that names the property.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct AtLeastOne<T>(pub Vec<T>);

@@ -110,7 +110,7 @@ pub struct AccountUsersChange {
     user_ids: Vec<UserIdText>,
 }
 
-/// An account after the change, and the effects on its users.
+/// An account after its users were changed, and the effect on its tickets.
 #[derive(Debug, Object, Serialize)]
 #[oai(rename_all = "camelCase")]
 #[serde(rename_all = "camelCase")]

@@ -137,9 +137,9 @@ impl UndeliveredOperations {
 
     /// Retry a message
     ///
-    /// Sends a message again that failed, with a new series of attempts. For a message that is pending the next attempt is made at once,
-    /// after those for the messages before it in its conversation. A text is refused, as it would be if it were new, if the contact has not
-    /// written recently enough for its channel. A channel that did get the message before recognizes its id, and does not show it twice.
+    /// Sends a failed message again, with a new series of attempts. For a pending message the next attempt is made at once, after those for
+    /// the earlier messages of its conversation. A text is refused, like a new one, if the contact has not written recently enough for the
+    /// channel. A channel that already received the message recognizes the message's id, and does not show the message twice.
     #[oai(path = "/messages/retry", method = "post", operation_id = "retryMessage")]
     async fn retry_message(
         &self,

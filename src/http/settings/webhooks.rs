@@ -138,7 +138,7 @@ pub struct WebhookRotation {
     /// The webhook.
     #[oai(validator(max_length = 64))]
     webhook_id: String,
-    /// Whether the former secrets end at once, since they leaked; omitted: deliveries are also signed with them for 24 hours.
+    /// Whether the former secrets end at once, for example after a leak; omitted: deliveries are also signed with them for 24 hours.
     end_former_secrets: Option<bool>,
 }
 

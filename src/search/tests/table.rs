@@ -159,7 +159,7 @@ const QUERIES: &[(&str, &[&str])] = &[
     ("🇻🇳", &[]),
     ("฿250", &["em3"]),
     ("thanks 👍", &[]),
-    // The query syntax of other search engines is searched as text, or ignored.
+    // Query syntax of other search engines: it is searched for as text, or ignored.
     ("\"order\"", &["en1", "en2"]),
     ("order AND refund", &[]),
     ("order*", &["en1", "en2"]),

@@ -1,4 +1,4 @@
-//! Validation of the channel-specific parts of a message: its sender and its payload (decisions, section 2). Called by
+//! Validation of the channel-specific parts of a message: its sender and its payload (our decisions, section 2). Called by
 //! `check`.
 
 use serde::{Deserialize, Serialize};
@@ -7,7 +7,7 @@ use serde_json::{Value, value::RawValue};
 use super::check::{InvalidProperty, one_of, read};
 use crate::domain::entries::Object;
 
-/// The sender of a message (decisions, section 2).
+/// The sender of a message (our decisions, section 2).
 #[derive(Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Sender {
@@ -24,7 +24,7 @@ pub const SENDERS: [&str; 4] = ["contact", "user", "bot", "system"];
 
 const PAYLOADS: [&str; 6] = ["text", "image", "file", "email", "template", "other"];
 
-/// The channel payload of a message (decisions, section 2).
+/// The channel payload of a message (our decisions, section 2).
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[expect(dead_code, reason = "read for its shape: what is stored is the text it came as")]
@@ -79,7 +79,7 @@ struct ImportedTemplate {
     variables: Option<Vec<String>>,
 }
 
-/// The text and images of a channel payload, which are shown as those of the message.
+/// The text and images of a channel payload, which are shown as the text and images of the message.
 pub struct ShownPayload {
     pub text: Option<String>,
     pub images: Option<Vec<String>>,

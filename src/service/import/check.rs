@@ -39,7 +39,7 @@ impl InvalidProperty {
 pub trait Check {
     fn id(&self) -> &str;
 
-    /// Applies to a new record the rules that older stored records may break, because they were introduced later (`domain::later_rules`).
+    /// Applies the rules of `domain::later_rules` to a new record. Records that were stored before these rules existed may break them.
     fn follow_later_rules(&mut self) -> Result<(), RuleViolation> {
         Ok(())
     }
@@ -67,7 +67,7 @@ impl Check for User {
 
     fn check(&mut self, _: &Definitions) -> Result<(), InvalidProperty> {
         id("id", self.id.as_str())?;
-        // A blank name counts as absent: where a name must be shown, one is derived.
+        // A blank name counts as absent. Where a name must be shown, it is derived from the e-mail address.
         self.name = self.name.take().filter(|name| !name.trim().is_empty());
         optional_id("roleId", self.role_id.as_ref().map(|id| id.as_str()))?;
         if let Some(user) = &mut self.user_id {
@@ -298,7 +298,7 @@ impl Check for Message {
         self.text = self.text.take().filter(|text| !text.is_empty());
         self.images = self.images.take().filter(|images| !images.is_empty());
         if let Some(raw) = &self.payload {
-            // Text and images are also taken from the payload, so that both revisions show the message.
+            // The message also gets the text and the images of its payload, since one API revision does not show payloads.
             let ShownPayload { text, images } = payload(raw)?;
             self.text = agreed("text", self.text.take(), text)?;
             self.images = agreed("images", self.images.take(), images)?;

@@ -23,7 +23,7 @@ use crate::{
     store::import::{Batch, Definition},
 };
 
-/// Operators of the conditions under which a ticket field is shown (section 2.4; decisions, section 2).
+/// Operators of the conditions under which a ticket field is shown (section 2.4; our decisions, section 2).
 const SHOW_OPERATORS: [&str; 10] = [
     "equals",
     "not_equals",

@@ -25,7 +25,7 @@ use crate::{
 const BATCH_LINES: usize = 2_000;
 const BATCH_BYTES: usize = 4 * 1024 * 1024;
 
-/// A step that the reader sends to the database side of the import.
+/// A step that the reader sends to the task that writes to the database.
 pub enum ImportStep {
     Reach(Vec<String>),
     ReachFormer(RecordKind, Vec<String>),
@@ -45,7 +45,7 @@ pub struct End {
     pub accounts: Vec<AccountId>,
 }
 
-/// What the store has before the import.
+/// The kinds of records that the store has before the import.
 pub struct ExistingRecords {
     pub kinds: Vec<RecordKind>,
     /// Whether the affected rows must be locked beforehand.
@@ -57,7 +57,7 @@ pub struct ImportReader {
     progress: Option<Progress>,
     /// The number of finished passes over the input, of [`PASSES`].
     passes: u64,
-    /// The channel to the database side of the import. Absent while lines are only validated.
+    /// The channel to the task that writes to the database. Absent while lines are only validated.
     out: Option<mpsc::Sender<ImportStep>>,
     /// Faults found so far while lines are only validated.
     faults: Vec<LineFault>,
@@ -70,10 +70,11 @@ pub struct ImportReader {
     counts: BTreeMap<RecordKind, u64>,
 }
 
-/// The number of passes over the input. They read definitions, validate, collect the ids of records to be replaced, and write.
+/// The number of passes over the input that the progress counts. The passes read definitions, validate, collect the ids of records to be
+/// replaced, and write. The pass that collects the affected rows is not counted.
 const PASSES: u64 = 4;
 
-/// The receiver was dropped: the database side failed and reports the error.
+/// The receiver was dropped: the task that writes to the database failed, and reports the error.
 struct ReceiverDropped;
 
 impl ImportReader {
@@ -101,7 +102,7 @@ impl ImportReader {
     /// Validates every line, without the database.
     pub fn validate(mut self, spool: &RereadableInput) -> Result<FieldDefinitions, ImportError> {
         let fields = self.define(spool)?;
-        // Ends with the faults of definitions: if a definition is wrong, each value of its field would be reported, too.
+        // Ends here if a definition is wrong. Otherwise each value of its field would be reported, too.
         self.end_with_faults()?;
         self.read_records(spool)?;
         self.end_with_faults()?;
@@ -134,7 +135,7 @@ impl ImportReader {
         Ok(End { summary: Summary { counts: self.counts.into_iter().collect(), exclusive: None }, accounts })
     }
 
-    /// Keeps the faults of a line while lines are only validated, so that one import reports several.
+    /// Keeps the faults of a line while lines are only validated, so that a failed import reports several faults.
     fn keep_faults(&mut self, outcome: Result<(), ImportError>) -> Result<(), ImportError> {
         match outcome {
             Err(ImportError::Faults(faults)) if self.out.is_none() => {
@@ -149,7 +150,7 @@ impl ImportReader {
         if self.faults.is_empty() { Ok(()) } else { Err(ImportError::Faults(std::mem::take(&mut self.faults))) }
     }
 
-    /// Runs the pass that collects the rows that the import will change, so that the database side locks them beforehand.
+    /// Runs the pass that collects the rows that the import will change, so that they are locked before the first change.
     fn collect_affected_rows(&mut self, spool: &RereadableInput) -> Result<(), ImportError> {
         let mut reached = HashSet::new();
         let mut conversations = Vec::new();
@@ -174,7 +175,7 @@ impl ImportReader {
                 return Ok(());
             }
         }
-        // An error means that the receiver was dropped; the database side reports the reason.
+        // An error means that the receiver was dropped. The task that writes to the database reports why.
         let _ = self.reach(&mut conversations, &mut former).and_then(|()| self.send(ImportStep::Hold(kinds)));
         Ok(())
     }
@@ -225,7 +226,7 @@ impl ImportReader {
                 self.report(spool, lines.read());
             }
         }
-        // An error means that the receiver was dropped; the database side reports the reason.
+        // An error means that the receiver was dropped. The task that writes to the database reports why.
         let _ = parked.into_iter().try_for_each(|(kind, ids)| self.send(ImportStep::Park(kind, ids)));
         Ok(())
     }
@@ -280,7 +281,7 @@ impl ImportReader {
         Ok(())
     }
 
-    /// Parses and validates the record of a line. Refuses an id that has appeared before.
+    /// Parses and validates the record of a line. Refuses an id that an earlier line of the input has.
     fn checked<T: DeserializeOwned + Check>(&mut self, spool: &RereadableInput, peek: &LineHeader<'_>) -> Result<T, ImportError> {
         let mut record: T = peek.record()?;
         record.check(&self.definitions).map_err(|wrong| wrong.on(peek))?;

@@ -10,7 +10,7 @@ use crate::domain::records::{
 /// An example file with a record of every kind.
 pub const EXAMPLE: &str = include_str!("../../../openapi/import-example.ndjson");
 
-/// Returns the schema (draft 2020-12) of a line. It covers the types; the import validates values further.
+/// Returns the JSON Schema (draft 2020-12) of a line. The schema describes the types of properties; the import also validates their values.
 pub fn schema() -> Value {
     let mut generator = SchemaSettings::draft2020_12().into_generator();
     let lines: Vec<Value> = RecordKind::ALL.into_iter().map(|kind| line(kind, &mut generator)).collect();

@@ -1,4 +1,4 @@
-//! Rereadable line input of an import, with bounded memory.
+//! Input of an import, whose lines can be read several times, with bounded memory.
 
 use std::{
     fs::File,
@@ -68,7 +68,7 @@ impl RereadableInput {
         }
     }
 
-    /// Writes lines that this process made to an unnamed temporary file.
+    /// Writes lines that this process generated into an unnamed temporary file.
     pub fn of_lines(lines: impl IntoIterator<Item = String>) -> io::Result<Self> {
         let mut file = io::BufWriter::new(tempfile::tempfile()?);
         let mut bytes = 0;

@@ -2,7 +2,7 @@
 //!
 //! Writes and imports append to the log, the search index reads it, and `retention` deletes its old entries. Guarantees: a reader that
 //! continues from a log position ([`LogPosition`]) misses no change that was committed after that position, in whatever order transactions
-//! commit. If such changes were deleted, the reader is notified of that. A change may be returned twice.
+//! commit. If such changes were deleted, [`Db::changes_since`] returns `None`. A change may be returned twice.
 
 use std::sync::{PoisonError, atomic::Ordering};
 
@@ -18,9 +18,9 @@ use crate::store::{
 
 /// A position in the change log (log position): how far a reader of the log has come.
 ///
-/// On SQLite it is the position of an entry. On PostgreSQL positions are not in the order of commits. There it is a snapshot: the reader
-/// has seen the changes that the snapshot shows. The changes that a later snapshot (`next`) shows in addition are read page by page in the
-/// order of positions. Reading them to the end is called a round.
+/// On SQLite a log position is the position of an entry. On PostgreSQL the positions of entries are not in the order of commits. There a
+/// log position is a snapshot: the reader has seen the changes that the snapshot shows. The changes that a later snapshot (`next`) shows in
+/// addition are read page by page in the order of positions. Reading them to the end is called a round.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogPosition {
     /// On SQLite the position of the last change that was read. On PostgreSQL the position that the current round has reached.
@@ -120,7 +120,8 @@ impl Db {
     }
 
     async fn sqlite_changes(&self, mark: &LogPosition, limit: i64) -> Result<Option<ChangesSince>> {
-        // One more than `limit`: unless it was deleted, the first row is the entry at the log position itself, which was already read.
+        // Reads one row more than `limit`: the first row is the entry at the log position itself, unless that entry was deleted, and was
+        // already read.
         let places = limit.saturating_add(1);
         let sql = Sql::fixed(&format!(
             "SELECT f.through, c.position IS NOT NULL, CAST(c.changed_at AS TEXT), c.position, c.store_id, c.kind, c.record_ids \

@@ -19,7 +19,7 @@ pub(in crate::store) fn searchable(store: &StoreId, message: &Message, subject: 
     }
 }
 
-/// Returns the message's text, its own subject, and the conversation's subject if it differs from its own.
+/// Returns the message's text, its own subject, and the conversation's subject if it differs from the message's subject.
 pub(in crate::store) fn message_texts(text: Option<String>, payload: Option<&str>, subject: Option<String>) -> Vec<String> {
     let own = payload.filter(|payload| payload.contains("\"subject\"")).and_then(own_subject);
     let subject = subject.filter(|subject| own.as_ref() != Some(subject));

@@ -1,4 +1,5 @@
-//! The change log: a log of changed records, which the search index follows. The modules read it, and delete its old entries.
+//! The change log: a log of changed records, which the search index follows. These modules read the log and delete its old entries; write
+//! transactions append to it.
 
 pub mod log;
 pub mod message_texts;

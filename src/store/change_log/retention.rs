@@ -23,7 +23,7 @@ use crate::{
     },
 };
 
-/// How long the log is kept.
+/// How long the entries of the log are kept.
 const KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
 /// How many entries of the log are read, and deleted, in one batch. The number is small, since on SQLite other writers wait for the
 /// deletion.
@@ -35,7 +35,8 @@ const MAX_BATCHES: u32 = 500;
 const OLDEST_RUNNING_ID: &str = "(SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint)";
 /// SQL for the least transaction id that is not assigned yet in the statement's snapshot.
 const NEXT_TRANSACTION_ID: &str = "(SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint)";
-/// SQL for the database's clock, in milliseconds. It is compared with the server's clock, which may be ahead.
+/// SQL for the database's clock, in milliseconds. The age of an entry is measured with this clock if the server's clock is ahead of it, so
+/// that no entry is deleted too early.
 const CLOCK: &str = "(SELECT (extract(epoch FROM now()) * 1000)::bigint)";
 
 /// The position in the log that the current pass of the retention has reached. Entries before it that were not deleted are checked again
@@ -121,7 +122,8 @@ impl Db {
         )))
         .await?;
         tx.run(&Sql::fixed(&format!("UPDATE forgotten_changes SET through = 0 WHERE through >= {OLDEST_RUNNING_ID}"))).await?;
-        // A change feed whose activation has a transaction id of another server might never become ready.
+        // A change feed becomes ready once all transactions before `activated_by` have ended. With a transaction id of another server, that
+        // might never happen.
         let foreign = format!("activated_by >= {NEXT_TRANSACTION_ID} AND activated_by < {ACTIVATION_PENDING}");
         tx.run(&Sql::fixed(&format!("UPDATE change_feeds SET activated_by = 0 WHERE {foreign}"))).await?;
         tx.commit().await

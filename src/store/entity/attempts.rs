@@ -1,4 +1,4 @@
-//! Attempts to deliver an event to a webhook, for its delivery log.
+//! The delivery log of webhooks: every attempt to deliver an event.
 
 use sea_orm::entity::prelude::*;
 

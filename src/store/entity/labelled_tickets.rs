@@ -1,4 +1,4 @@
-//! A covering index of open tickets by label, kept by triggers, on SQLite.
+//! A table that is a covering index of open tickets by label. Triggers maintain it. It exists only on SQLite.
 
 use sea_orm::entity::prelude::*;
 

@@ -50,8 +50,9 @@ pub mod webhook_secrets;
 pub mod webhooks;
 pub mod write_probes;
 
-/// Returns whether a database has this column. The table `labelled_tickets` is on SQLite only: PostgreSQL's planner has statistics on
-/// labels. The column `totals.part` is on PostgreSQL only: SQLite has one writer, so that a total is one row.
+/// Returns whether a database has this column. The table `labelled_tickets` is on SQLite only: on PostgreSQL, concurrent writers would have
+/// to lock the conversation to maintain it. The column `totals.part` is on PostgreSQL only: SQLite has one writer, so that a total is one
+/// row.
 pub(in crate::store) fn exists_on(backend: DbBackend, table: &str, column: &str) -> bool {
     match backend {
         DbBackend::Postgres => table != "labelled_tickets",

@@ -1,4 +1,4 @@
-//! The log of changed records for the feed of changes, which triggers write.
+//! The log of changed records, from which the feed of changes is read. Triggers write the log.
 
 use sea_orm::entity::prelude::*;
 

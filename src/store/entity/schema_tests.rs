@@ -47,7 +47,8 @@ fn described(backend: DbBackend) -> BTreeMap<String, Columns> {
 }
 
 async fn migrated(fixture: &Fixture) -> BTreeMap<String, Columns> {
-    // SQLite describes the key of a rowid table as nullable if the column is not `NOT NULL`, although every row has a number.
+    // SQLite reports a primary key column as nullable if it is declared without `NOT NULL`. No row lacks its key, so a primary key column
+    // counts as not nullable here.
     let columns = if fixture.db.backend() == DbBackend::Sqlite {
         "SELECT t.name, c.name, c.type, c.\"notnull\" = 0 AND c.pk = 0 FROM pragma_table_list t, pragma_table_info(t.name) c \
          WHERE t.schema = 'main' AND t.type = 'table' AND t.name NOT LIKE 'sqlite%'"

@@ -1,4 +1,4 @@
-//! The users of a team, in their order.
+//! The members of teams: one row for each user of a team, with the user's position in the team's list.
 
 use sea_orm::entity::prelude::*;
 

@@ -51,8 +51,8 @@ pub(super) fn table(backend: DbBackend, rows: Vec<Vec<Value>>) -> Bulk {
     Bulk { sql: format!("({sql}) AS v"), runs }
 }
 
-/// Returns the statement that sets columns of records of one store. A row has the new values and ends with its record's id. The store is
-/// the last placeholder; the caller gives its value.
+/// Returns the statement that sets columns of records of one store. Each row consists of the new values, followed by the id of the record.
+/// The store is the last placeholder; the caller gives its value.
 pub(super) fn update(backend: DbBackend, table: &str, columns: &[&str], rows: Vec<Vec<Value>>) -> Bulk {
     if backend != DbBackend::Postgres {
         let set: Vec<String> = columns.iter().map(|column| format!("{column} = ?")).collect();

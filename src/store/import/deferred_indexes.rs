@@ -24,9 +24,9 @@ const TABLES: &str = "'contacts', 'conversations', 'conversation_labels', 'ticke
 /// The indexes that `derive` reads.
 pub(super) const READ: [&str; 2] = ["messages_by_conversation", "tickets_by_conversation"];
 
-/// The indexes by which SQLite checks foreign keys to contacts and to conversations. Once a record refers to a contact that is not imported
-/// yet, SQLite searches, at every further contact, for records that refer to it; the same holds for conversations. SQLite searches through
-/// these indexes, or else through all records.
+/// The indexes by which SQLite checks foreign keys to contacts and to conversations. While some record refers to a contact that is not
+/// imported yet, SQLite searches, whenever a contact is inserted, for the records that refer to this contact. The same is true of
+/// conversations. Without these indexes each search would scan a whole table.
 const TO_CONTACTS: [&str; 1] = ["conversations_by_contact"];
 const TO_CONVERSATIONS: [&str; 3] = ["tickets_by_conversation", "messages_by_conversation", "comments_by_conversation"];
 

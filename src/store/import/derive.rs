@@ -29,8 +29,8 @@ const CHUNK: usize = 500;
 /// The counter that numbers a store's tickets.
 const TICKET_NUMBER: &str = "ticket_number";
 
-/// The largest imported ticket number to which the sequence of ticket numbers is advanced. Larger decimal numbers are kept as they are; the
-/// sequence would soon overflow.
+/// The largest imported ticket number to which the sequence of ticket numbers is advanced. Larger decimal numbers are stored, but do not
+/// advance the sequence, since it would soon overflow.
 const MAX_COUNTED: i64 = 1 << 53;
 
 /// SQL for the beginning of the message window of the ticket that is updated: when the previous ticket of the conversation closed.
@@ -99,8 +99,8 @@ impl Import {
         Ok(Ok(()))
     }
 
-    /// Sets the channel, account and contact that an imported ticket leaves empty, from its conversation. Tickets that are not in the
-    /// import follow their conversations, too.
+    /// Sets the channel, account and contact that an imported ticket leaves empty, from its conversation. A ticket that is not in the
+    /// import, but belongs to a touched conversation, gets those of its conversation as well.
     async fn complete_tickets(&self) -> Result<()> {
         let sql = "UPDATE tickets SET \
              channel = CASE WHEN tickets.channel = '' THEN c.channel ELSE tickets.channel END, \
@@ -175,7 +175,7 @@ impl Import {
         Ok(stands.unwrap_or(value))
     }
 
-    /// Sets the account of messages to that of their conversation, if some may differ.
+    /// Sets the account of messages to that of their conversation, if the import may have made the accounts differ (`realign`).
     async fn realign_messages(&self) -> Result<ImportResult> {
         if !self.realign {
             return Ok(Ok(()));

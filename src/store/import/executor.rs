@@ -1,9 +1,10 @@
-//! Statement executor: runs the statements of an import on a connection or in a transaction. Called by the other modules of the import.
+//! Statement executor: runs the statements of an import, on a connection of its own to SQLite or in a transaction on PostgreSQL. Called by
+//! the other modules of the import.
 //!
 //! On SQLite an import has a connection of its own, which keeps every other writer out and has a larger cache than a request needs. A
 //! statement is prepared once and run for one row after the other, on the caller's thread. sqlx would copy each value three times on its
-//! way to another thread. In a statement with many rows, SQLite would keep the former content of every page that it changes.
-//! On PostgreSQL an import has a transaction, in which one statement takes many rows (see `bulk`).
+//! way to another thread. During a statement with many rows, SQLite would keep the former content of every changed page in order to undo
+//! the statement if it fails. On PostgreSQL an import has a transaction, in which one statement takes many rows (see `bulk`).
 
 use std::sync::{Mutex, PoisonError};
 
@@ -31,7 +32,7 @@ const PAGES: &str = "PRAGMA cache_size = -65536; PRAGMA temp.cache_size = -8192"
 pub(super) const SORTING: &str = "PRAGMA cache_size = -32768";
 
 pub(super) enum ImportConnection {
-    /// In a mutex, since a connection cannot be shared between threads, while the value that holds an import may be.
+    /// In a mutex: a SQLite connection is not `Sync`, but a future that holds a reference to the import must be `Send`.
     Sqlite(Mutex<ExclusiveTransaction>),
     Postgres(BegunTransaction),
 }
@@ -42,8 +43,8 @@ impl ImportConnection {
             Writes::Sqlite(writer) => Self::sqlite(writer).await,
             Writes::Postgres(kept) => {
                 let begun = kept.begin().await?;
-                // The connection's setting keeps one plan for a statement. A plan that was made for a table with few rows would be kept
-                // while the import fills the table.
+                // The pooled connections keep one generic plan for each statement. An import uses the default mode instead: a plan that was
+                // made while a table had few rows would be kept while the import fills the table.
                 begun.run(&Sql::fixed("SET LOCAL plan_cache_mode = auto")).await?;
                 Ok(Self::Postgres(begun))
             }
@@ -63,7 +64,7 @@ impl ImportConnection {
         }
     }
 
-    /// Runs a statement once for each of `runs`. Its values are `before`, then those of the run, then `after`.
+    /// Runs a statement once for each of `runs`. The bound values are `before`, then those of the run, then `after`.
     pub async fn run(&self, sql: &str, before: &[Value], runs: Vec<Vec<Value>>, after: &[Value]) -> Result<()> {
         if runs.is_empty() {
             return Ok(());

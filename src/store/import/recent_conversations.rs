@@ -1,6 +1,6 @@
 //! Cache of recent conversations of an import: the account of each, and whether it is recorded as touched, that is, its derived columns
-//! have to be computed again at the end. With the cache not every batch queries them. Called by `upsert`, and by `Import::reach` and
-//! `Import::reach_former`.
+//! have to be computed again at the end. The cache saves a query of these values for each batch. Called by `upsert`, and by `Import::reach`
+//! and `Import::reach_former`.
 
 use std::collections::{BTreeSet, HashMap};
 

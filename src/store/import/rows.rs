@@ -1,5 +1,5 @@
-//! Row mapping: converts a record into table rows. Every column is given, so that an upsert replaces the record. Columns that follow from
-//! other records get a neutral value here and are set by `derive`.
+//! Row mapping: converts a record into table rows. Every column that a record determines is set, so that an upsert replaces the record.
+//! Columns that follow from other records get a neutral value here and are set by `derive`.
 
 use sea_orm::ActiveValue::{NotSet, Set};
 use serde::Serialize;

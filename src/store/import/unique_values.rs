@@ -72,9 +72,9 @@ impl Import {
         Err(Error::Unique(refused))
     }
 
-    /// Returns a conflict over a unique index as an error: a key that two records of the batch contain, or that a stored record holds which
-    /// is not in the batch. The records that the import replaces have released their unique values (placeholders), so a stored record that
-    /// still holds a key keeps it. Some rows of the batch itself may already be stored; they are no conflict.
+    /// Returns a conflict over a unique index as an error: two records of the batch contain the same key, or a stored record outside of the
+    /// batch has a key of the batch. The records that the import replaces have released their unique values (placeholders), so a stored
+    /// record that still has a key keeps it. Some rows of the batch itself may already be stored; they are no conflict.
     async fn claim(&self, UniqueValues { kind, property, columns, only, rule, claims }: UniqueValues) -> Result<ImportResult> {
         let mut owners: HashMap<&[String], &UniqueValue> = HashMap::with_capacity(claims.len());
         let fault = |claim: &UniqueValue, holder: &str| ImportFault {

@@ -307,9 +307,9 @@ impl Import {
         self.put_claimed::<messages::Entity>(RecordKind::Message, messages, [deliveries]).await
     }
 
-    /// Sets when PostgreSQL checks the foreign key from messages to conversations. It is checked at once, as long as all messages so far
-    /// came after their conversations. From the first batch for which that is not so (`known` is false), it is checked at the commit. A
-    /// check at the commit takes longer, since it searches among row versions that were replaced since.
+    /// Sets when PostgreSQL checks the foreign key from messages to conversations. It is checked immediately as long as all messages so far
+    /// came after their conversations. From the first batch with an earlier message on (`known` is false), it is checked at the commit. A
+    /// check at the commit takes longer, since it searches among row versions that later statements have replaced.
     async fn test_conversations(&mut self, known: bool) -> Result<()> {
         let first = self.message_batches == 1;
         let mode = match (self.after_conversation, known) {
@@ -344,7 +344,8 @@ impl Import {
         let replaced: Vec<String> =
             names.iter().filter(|name| !keys.contains(name)).map(|name| format!("{name} = excluded.{name}")).collect();
         let replace = match (self.held(kind), replaced.is_empty()) {
-            // Ids do not repeat, so there is nothing to replace. With the clause PostgreSQL would search for an existing row at each row.
+            // The store had no records of this kind, and the import contains each id once, so there is nothing to replace. With the clause
+            // PostgreSQL would search for an existing row before each insertion.
             (false, _) => String::new(),
             (true, true) => format!(" ON CONFLICT ({}) DO NOTHING", keys.join(", ")),
             (true, false) => format!(" ON CONFLICT ({}) DO UPDATE SET {}", keys.join(", "), replaced.join(", ")),
@@ -357,8 +358,8 @@ impl Import {
         self.way.run(&format!("INSERT INTO {table} ({names}) {sql}{replace}"), &[], runs, &[]).await
     }
 
-    /// Returns the creation time of each record: the time that it states, else the stored time, else a time from now on, in the order of
-    /// lines.
+    /// Returns the creation time of each record, in the order of lines: the time that the record states, else the stored time, else a new
+    /// time that is not before the import and is later than all stored creation times.
     async fn creation_times(&mut self, kind: RecordKind, records: Vec<(&str, Option<Timestamp>)>) -> Result<Vec<i64>> {
         let bare: Vec<&str> = records.iter().filter(|(_, at)| at.is_none()).map(|(id, _)| *id).collect();
         let mut stored: HashMap<String, i64> = HashMap::new();

@@ -1,7 +1,7 @@
 //! Batching of look-ups by key: requests that arrive while a look-up is in flight share the next look-up.
 //!
-//! A look-up by key costs the server a few microseconds, and the switch to its process and back ten times as much. A batch needs one such
-//! switch for all its requests. A request that comes alone is looked up at once.
+//! A look-up by key costs the server a few microseconds. The switch to the server's process and back costs ten times as much. A batch needs
+//! one such switch for all its requests. If no look-up is in flight, a request starts one immediately.
 //!
 //! A batch runs as a task of its own and wakes each waiting request once. If one of the requests polled the look-up for all of them, each
 //! step of the look-up would wake all requests.
@@ -75,9 +75,9 @@ impl<A> OpenLookupBatch<A> {
     }
 }
 
-/// Timers that `wait_with_timeout` uses again. A new timer that fires before all others makes the runtime wake the thread that sleeps until
-/// the next timer. A timer of this list is still running from its previous wait. It is reset only if it fires before the end of the new
-/// wait.
+/// Timers that `wait_with_timeout` reuses. A new timer that fires before all others makes the runtime wake the thread that sleeps until the
+/// next timer. A reused timer avoids that: it is still running from its previous wait, and is reset only if it fires before the end of the
+/// new wait.
 #[derive(Default)]
 struct ReusableTimers(Mutex<Vec<Pin<Box<Sleep>>>>);
 
@@ -149,8 +149,9 @@ where
         let (ending, ended) = oneshot::channel();
         newest.insert(kind.clone(), LookupBatch { asked: asked.clone(), ended });
         drop(newest);
-        // This guard removes the batch from `newest`, however its task ends, and takes the lock on `newest` for that. The lock is released
-        // above, since `spawn` on a runtime that has shut down drops the task, and the guard with it, at once.
+        // This guard removes the batch from `newest`, however the batch's task ends, and takes the lock on `newest` for that. On a runtime
+        // that has shut down, `spawn` immediately drops the task and the guard. So the lock is released above: otherwise the guard would
+        // wait for it forever.
         let forgotten = guard((self.clone(), kind, asked, ending), |(gather, kind, asked, _)| gather.forget(&kind, &asked));
         tokio::spawn(async move {
             let (gather, _, asked, _) = &*forgotten;
@@ -235,7 +236,7 @@ mod tests {
             others.push(ask(&gather, &asked, "k", key).await);
         }
         assert!(lock(&asked).is_empty());
-        // A look-up of another kind begins at once, while these look-ups wait.
+        // A look-up of another kind begins immediately, while these look-ups wait.
         let another = ask(&gather, &asked, "l", "a").await;
         next(&asked).1.send(9).unwrap();
         assert_eq!(another.await, Some(9));

@@ -1,5 +1,5 @@
 //! PostgreSQL driver: connections, connection pool, pipelined clients, batched look-ups, transactions, advisory locks, TLS, reads from a
-//! standby. This module knows no table of the schema.
+//! standby. This module does not depend on any table of the schema.
 
 pub mod advisory_locks;
 pub mod batched_lookup;

@@ -1,13 +1,14 @@
 //! Pipelined clients: shared connections to PostgreSQL, each with many statements in flight at a time.
 //!
-//! A server process that finds its next statement waiting does not sleep in between, and the client reads several results at once.
+//! A server process that finds its next statement waiting does not sleep in between, and the client receives several results in one read.
 //! Statements whose keys bound their work ([`RowBound::Keys`]) share connections, since none of them delays the statements after it for
 //! long. A statement that may take longer gets a connection of its own (`pool`). A shared connection and its successors are called a line.
 //!
 //! Guarantees:
 //! - A line has one connection at a time, apart from a connection that is given up while statements are in flight on it.
 //! - A connection that has returned no result for a while is checked, so that a connection that hangs is noticed.
-//! - If a connection is lost that had completed a statement before, its statements are repeated on the line's next connection.
+//! - If a connection is lost that had completed a statement before, the statements in flight on it are repeated on the line's next
+//!   connection.
 
 use std::{
     sync::{
@@ -78,8 +79,8 @@ struct LineConnection {
 }
 
 impl PipelinedConnections {
-    /// Creates lines and a pool with at most `connections` connections: half of them for statements that may take long, and at least one of
-    /// each kind. A connection is opened only when it is needed.
+    /// Creates lines and a pool with at most `connections` connections together, half of them for statements that may take long. If
+    /// `connections` is 1, one of each kind is allowed all the same. A connection is opened only when it is needed.
     pub fn new(server: Arc<Server>, connections: u32, patience: Duration) -> Self {
         let shared = (connections / 2).max(1);
         let kept = ConnectionPool::new(server.clone(), connections.saturating_sub(shared), patience);

@@ -1,6 +1,6 @@
 //! Connection pool for PostgreSQL: exclusive connections, each checked out for one statement or transaction at a time.
 //!
-//! The pool serves transactions, and reads that may take long (`pipelined_clients` serves short reads).
+//! The pool is for transactions, and for reads that may take long (short reads use `pipelined_clients`).
 //!
 //! Guarantees:
 //! - There are never more connections than allowed, apart from connections that the server is about to close.
@@ -35,12 +35,13 @@ use crate::store::{
 pub(in crate::store) const IDLE_BEFORE_CHECK: Duration = Duration::from_secs(5);
 /// How long a connection may be idle before it is closed.
 pub(in crate::store) const MAX_IDLE_TIME: Duration = Duration::from_secs(600);
-/// The greatest age of a connection. An older connection is closed, since its server process keeps everything that it has cached.
+/// The greatest age of a connection. An older connection is closed, since its server process never frees what it has cached, such as the
+/// descriptions of tables.
 pub(in crate::store) const MAX_CONNECTION_AGE: Duration = Duration::from_secs(1800);
 /// The pause between two tries to connect to a server that accepts no connection.
 const CONNECT_RETRY_PAUSE: Duration = Duration::from_millis(100);
 
-/// How long the program waits for the server at the start before it logs that it waits.
+/// When the program starts: how long it waits for the PostgreSQL server before it logs that it is waiting.
 const SAID: Duration = Duration::from_secs(1);
 
 /// A pool of connections to one server.
@@ -155,14 +156,14 @@ impl ConnectionPool {
     /// Returns a connection to the pool. No statement may be in flight on it.
     pub fn put_back(&self, CheckedOutConnection { mut idle, permit }: CheckedOutConnection) {
         if self.0.permits.is_closed() || idle.made.elapsed() > MAX_CONNECTION_AGE {
-            // Dropping the connection closes it. If the server cannot accept its successor before that, the successor waits.
+            // Dropping the connection closes it. If the server can accept no other connection before that, `connect_with_retry` waits.
             return;
         }
         (idle.since, idle.used) = (Instant::now(), true);
         let mut others = self.lock();
         others.retain(|other| other.since.elapsed() < MAX_IDLE_TIME);
         others.push(idle);
-        // The permit is released last, so that its next holder finds the connection in the list.
+        // The permit is released last, so that its next holder finds this connection among the idle ones.
         drop(others);
         drop(permit);
     }

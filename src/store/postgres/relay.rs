@@ -1,8 +1,8 @@
-//! TLS relay for sqlx: a Unix socket of this process, whose connections are forwarded to the server over our own TLS.
+//! TLS relay for sqlx: a local proxy. sqlx connects to a Unix socket of this process, which forwards the connection to PostgreSQL over TLS.
 //!
 //! The TLS of sqlx refuses a server whose certificate is of X.509 version 1, even if no certificate is to be verified. Such certificates
-//! are common: the instructions in PostgreSQL's manual lead to one. The relay is made at the start, and only if the server has such a
-//! certificate then and `sslmode` is `prefer` or `require`.
+//! are common: the instructions in PostgreSQL's manual lead to one. The relay is created when the database is opened, and only if the
+//! server has such a certificate then and `sslmode` is `prefer` or `require`.
 
 use std::{fs::Permissions, io, os::unix::fs::PermissionsExt, sync::Arc, time::Duration};
 

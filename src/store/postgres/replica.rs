@@ -11,7 +11,8 @@
 //! or set back is noticed within that time.
 //!
 //! The address must be that of one server, a physical standby of this primary: only such a standby numbers transactions as its primary
-//! does. A slow standby delays one request by half a second every five seconds, and no other request.
+//! does. If the standby is slow to return a snapshot, one request waits for it, at most [`LOOK`] in each [`FAILURE_BACKOFF`]; meanwhile the
+//! other requests read from the primary. A statement waits for the standby at most [`PATIENCE`].
 
 use std::{
     sync::{Mutex, PoisonError},
@@ -95,7 +96,7 @@ impl Replica {
         if self.seen().failed.is_none() {
             tracing::warn!(%error, "the read replica failed; the primary is read until it answers again");
         }
-        // The standby that responds next may have received fewer transactions than the standby that failed.
+        // The former snapshot is discarded, since another standby may respond next, one that has received fewer transactions.
         self.saw(ReplicaState { shown: None, failed: Some(Instant::now()) });
     }
 

@@ -198,8 +198,9 @@ impl ServerCertVerifier for Verifier {
 
 impl Verifier {
     /// Returns whether the signature of a TLS handshake is accepted unverified. That is so if the `sslmode` requires no verified
-    /// certificate and the library cannot read this certificate, which has the key for the signature. An attacker between client and server
-    /// could show a certificate of its own anyway in these modes. SCRAM channel binding proves nothing in this case, either.
+    /// certificate and the library cannot read this certificate, which has the key for the signature. In these modes an attacker between
+    /// client and server could present a certificate of its own anyway, so a check of the signature would prove nothing. SCRAM channel
+    /// binding does not prove the server's identity in this case, either.
     fn proves_nothing(&self, certificate: &CertificateDer<'_>) -> bool {
         self.chain.is_none() && unreadable(certificate).is_some()
     }

@@ -25,7 +25,7 @@ impl Db {
              (SELECT m.created_at FROM outbound o JOIN messages m ON m.store_id = o.store_id AND m.id = o.message_id \
               ORDER BY o.position LIMIT 1)"
         );
-        // The table `deliveries` keeps the events that were delivered, too.
+        // The table `deliveries` also keeps the events that were delivered; their `due_at` is NULL.
         let events = format!(
             "SELECT COUNT(*), MIN(e.occurred_at) FROM (SELECT store_id, event_id FROM deliveries WHERE due_at IS NOT NULL LIMIT {COUNT_LIMIT}) d \
              LEFT JOIN events e ON e.store_id = d.store_id AND e.id = d.event_id"

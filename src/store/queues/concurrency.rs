@@ -61,9 +61,10 @@ impl<'a, P: StoreTarget> AttemptLimits<'a, P> {
     }
 }
 
-/// Selects the attempts that may start, with a fair share for each store. A store starts another attempt only while it has fewer attempts
-/// in progress than further attempts may start in all. So one store alone uses half of the capacity, and `n` greedy stores leave a share of
-/// `1/(n + 1)` to the next store. No limit for a store has to be configured.
+/// Selects the attempts that may start, with a fair share for each store. A store may start another attempt only while it has fewer
+/// attempts in progress than the capacity that is free for all stores together. So one store alone uses half of the capacity. If `n` stores
+/// always have due attempts, in time each of them uses `1/(n + 1)` of the capacity, and as much stays free for the next store. No limit for
+/// a store has to be configured.
 #[derive(Debug)]
 pub struct AttemptPicker<P> {
     free: usize,

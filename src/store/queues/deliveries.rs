@@ -31,7 +31,7 @@ use crate::{
 /// A subscription of a store.
 pub type StoreWebhook = (StoreId, WebhookId);
 
-/// An event that a worker has claimed to send it to an endpoint.
+/// An event that a worker has claimed, in order to send it to an endpoint.
 #[derive(Clone, Debug)]
 pub struct ClaimedDelivery {
     pub position: i64,
@@ -102,7 +102,8 @@ impl Write {
     }
 
     /// Queues the events of a replay again, as if no attempt had been made: the recorded events that the subscription is for and whose
-    /// sequence numbers lie in `range` (without its end). Skips an event with an attempt in progress. Returns the number of queued events.
+    /// sequence numbers are in `range` (its end is exclusive). Skips an event with an attempt in progress. Returns the number of queued
+    /// events.
     pub async fn queue_replay(&self, webhook: &WebhookId, replay: &Replay, range: (i64, i64)) -> Result<u64> {
         let now = self.now().millis();
         let mut sql = self.sql("INSERT INTO deliveries (store_id, webhook_id, event_id, kind, sequence, attempts, due_at) ");
@@ -340,7 +341,7 @@ impl Db {
                 damaged.push(one);
             }
         }
-        // A damaged event must not keep all other events from being claimed, now and the next time.
+        // A damaged event must not keep other events from being claimed, neither in this call nor in later calls.
         for one in damaged {
             tracing::error!(store = %one.webhook_delivery.store_id, event = one.webhook_delivery.event_id, "the recorded event is damaged; it is not delivered");
             let mut sql = Sql::fixed("UPDATE deliveries SET claim = NULL, due_at = NULL WHERE position = ");
@@ -367,10 +368,10 @@ impl Db {
     }
 }
 
-/// Returns the SQL for the due deliveries of each subscription, at most `room.each` of them, the longest due first.
+/// Returns the SQL for the due deliveries of all subscriptions, at most `room.each` of one subscription, the longest due first.
 fn due(backend: DbBackend, now: Timestamp, room: AttemptLimits<'_, StoreWebhook>) -> Sql {
     let mut sql = Sql::fixed("SELECT d.position, w.store_id, w.id FROM webhooks w JOIN ");
-    // PostgreSQL would run the inner query of the `IN` form for every row of `deliveries`; SQLite does not know `LATERAL`.
+    // PostgreSQL would run the inner query of the `IN` form for every row of `deliveries`; SQLite has no `LATERAL`.
     let lateral = backend == DbBackend::Postgres;
     sql.push(if lateral { "LATERAL (SELECT x.position, x.due_at" } else { "deliveries d ON d.position IN (SELECT x.position" });
     sql.push(" FROM deliveries x WHERE x.store_id = w.store_id AND x.webhook_id = w.id AND x.due_at IS NOT NULL AND x.due_at <= ");

@@ -1,8 +1,9 @@
 //! The outbox of messages to channels: an entry is written in the transaction of the send, claimed for an attempt under a lease, and
 //! deleted with the final outcome.
 //!
-//! If a worker dies, its claim expires at `due_at`. Whatever the worker does later has no effect, since every statement that ends an
-//! attempt names the claim. Only the oldest message of a conversation can be claimed, so that no message overtakes another.
+//! If a worker dies or hangs, its claim expires at `due_at`, and another worker can claim the message. After that, the first worker can no
+//! longer end its attempt: every statement that ends an attempt names its claim, and finds no row. Only the oldest message of a
+//! conversation can be claimed, so that no message overtakes another.
 
 use sea_orm::{
     ActiveValue::{NotSet, Set},
@@ -29,7 +30,7 @@ use crate::{
     },
 };
 
-/// A message that a worker has claimed to send it to its channel.
+/// A message that a worker has claimed, in order to send it to its channel.
 #[derive(Clone, Debug)]
 pub struct ClaimedMessage {
     pub position: i64,
@@ -62,7 +63,7 @@ pub(super) fn outbox_entry_json(outbox_entry: &OutboxEntry) -> Result<String> {
 }
 
 impl Write {
-    /// Returns the newest e-mails of a conversation (mail thread), the newest first.
+    /// Returns the last `MAX_REFERENCES` e-mails of a conversation (mail thread), the newest first.
     pub async fn thread_mails(&self, conversation: &ConversationId) -> Result<Vec<ThreadEmail>> {
         let mut sql = self.sql("SELECT inbound, sender, payload, external_id FROM messages WHERE store_id = $1 AND conversation_id = ");
         sql.text(conversation.as_str()).push(" ORDER BY sent_at DESC, id DESC").limit(MAX_REFERENCES as i64);

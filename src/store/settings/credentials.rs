@@ -278,7 +278,8 @@ impl Write {
         Ok(())
     }
 
-    /// Makes the API keys that act in a user's name act in the name of the store's oldest owner; returns the number of these keys.
+    /// Makes the API keys that act in a user's name act in the name of the store's oldest owner ([`Write::oldest_owner`]); returns the
+    /// number of these keys.
     pub async fn reassign_keys_to_owner(&self, user: &UserId) -> Result<u64> {
         let disowned = api_keys::Entity::update_many()
             .col_expr(api_keys::Column::OwnerUserId, Expr::value(None::<String>))
@@ -402,7 +403,7 @@ mod tests {
         let sent = NewCredential { user: &user, kind: CredentialKind::Link, can: GrantSet::EVERYTHING, sent_to: Some("Änn@example.com") };
         write.insert_credential(&link, &sent, Timestamp::from_millis(0)).await.unwrap();
         write.commit().await.unwrap();
-        // The number of users that are found, and whether the link is valid. Only the latter depends on the case of ASCII letters.
+        // The number of users that are found, and whether the link is valid. The case of ASCII letters matters only for the link.
         assert_eq!(spelled("Änn@example.com").await, (1, true));
         assert_eq!(spelled("ÄNN@Example.com").await, (1, false));
         assert_eq!(spelled("änn@example.com").await, (0, false));

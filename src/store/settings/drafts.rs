@@ -22,8 +22,8 @@ use crate::{
     },
 };
 
-/// [`Write::newest_inbound`] looks for the message that was received last among this number of inbound messages with the latest dates. A
-/// channel may deliver a message whose date is before the dates of messages that it delivered earlier.
+/// [`Write::newest_inbound`] compares this number of inbound messages with the latest dates, to find the one that was received last. More
+/// than one is compared, since a channel may deliver a message that is dated before messages which it delivered earlier.
 const NEWEST_INBOUND_CANDIDATES: u64 = 200;
 
 fn draft(row: drafts::Model, now: Timestamp) -> Result<Draft> {
@@ -90,7 +90,7 @@ impl Write {
         row.map(|row| draft(row, self.now())).transpose()
     }
 
-    /// Saves the properties of a draft that can be changed. Its row is locked.
+    /// Saves the properties of a draft that can be changed. The caller has locked the row of the draft.
     pub async fn save_draft(&self, draft: &Draft) -> Result<()> {
         self.update(drafts::ActiveModel {
             store_id: Set(self.store().to_string()),

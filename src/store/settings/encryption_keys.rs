@@ -148,7 +148,8 @@ impl SecretKeys {
 }
 
 impl SecretRow<'_> {
-    /// Returns the associated data to which the ciphertext is bound. Ids contain no NUL character.
+    /// Returns the associated data to which the ciphertext is bound. Ids contain no NUL character, so two different rows have different
+    /// data.
     fn bound(&self) -> Vec<u8> {
         [self.table, self.store, self.owner].join("\0").into_bytes()
     }

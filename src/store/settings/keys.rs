@@ -104,7 +104,7 @@ impl Write {
         self.update(changed).await
     }
 
-    /// Adds a secret to a key. The other secrets of the key end at `others_end`, unless they end before.
+    /// Adds a secret to a key. The other secrets of the key expire at `others_end`, unless they expire earlier.
     pub async fn add_key_secret(&self, key: &ApiKey, hash: &SecretHash, others_end: Timestamp) -> Result<()> {
         let shortened = api_key_secrets::Entity::update_many()
             .col_expr(api_key_secrets::Column::ExpiresAt, Expr::value(others_end))
@@ -123,7 +123,7 @@ impl Write {
         self.insert(secret).await
     }
 
-    /// Removes a key and its secrets.
+    /// Removes a key. Its secrets are removed with it (`ON DELETE CASCADE`).
     pub async fn delete_key(&self, id: &KeyId) -> Result<()> {
         self.execute(&api_keys::Entity::delete_many().filter(self.of_key(id))).await?;
         Ok(())

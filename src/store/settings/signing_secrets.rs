@@ -1,4 +1,5 @@
-//! Signing secrets of endpoints, in one table for each kind of endpoint. They are encrypted at rest (`encryption_keys`).
+//! Signing secrets of endpoints (webhooks and bridges), in one table for each kind of endpoint. They are encrypted at rest
+//! (`encryption_keys`).
 
 use crate::{
     domain::{time::Timestamp, webhooks::SigningSecret},
@@ -14,7 +15,7 @@ use crate::{
 #[derive(Clone, Copy)]
 pub(in crate::store) struct SecretTable {
     pub table: &'static str,
-    /// The column with the id of the endpoint, or the name, that a secret belongs to.
+    /// The column with the owner of a secret: the id of an endpoint, or the name of a secret of the server itself.
     pub owner: &'static str,
     pub value: &'static str,
     /// The column of the store, if the secrets belong to a store.

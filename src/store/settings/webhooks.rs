@@ -117,7 +117,7 @@ impl Write {
         self.supersede(SECRETS, id.as_str(), secret, ends_at).await
     }
 
-    /// Deletes a subscription, whose row is locked, with its deliveries, logged attempts, secrets and kinds.
+    /// Deletes a subscription with its deliveries, logged attempts, secrets and kinds. The caller has locked the row of the subscription.
     pub async fn delete_webhook(&self, id: &WebhookId) -> Result<()> {
         /// Builds the statement that deletes the rows of the subscription in a table.
         macro_rules! rows {
@@ -142,8 +142,8 @@ impl Write {
         Ok(found.map(|row| (row.url, row.failing_since.map(Timestamp::from_millis))))
     }
 
-    /// Stores since when the endpoint of a delivery has failed, or `None` if it accepts deliveries. Writes only if the endpoint begins or
-    /// stops to fail, and only if the subscription still has the URL of the delivery.
+    /// Stores since when the endpoint of a delivery has failed, or `None` if it accepts deliveries. Writes only if the endpoint starts or
+    /// stops failing, and only if the subscription still has the URL of the delivery.
     pub async fn note_health(&self, webhook_delivery: &WebhookDelivery, failing_since: Option<Timestamp>) -> Result<()> {
         let column = webhooks::Column::FailingSince;
         let changes = if failing_since.is_some() { column.is_null() } else { column.is_not_null() };

@@ -64,8 +64,8 @@ impl CheckpointTrigger {
 pub(in crate::store) enum CheckpointOutcome {
     Done,
     Incomplete,
-    /// The disk refused a sync. The system reports such an error only once: afterwards it treats the pages that are missing on the disk as
-    /// written.
+    /// The disk refused a sync. The operating system reports such an error only once: afterwards it treats the pages that are missing on
+    /// the disk as written.
     SyncFailed,
 }
 
@@ -79,8 +79,9 @@ pub(in crate::store) fn rounds(file: &FileIdentity, sync: impl Fn(&Connection) -
     for _ in 0..ROUNDS {
         // Opens a read transaction before any page is copied: it keeps the WAL from starting over if the disk refuses a sync.
         keeper.execute_batch("BEGIN; SELECT 1 FROM sqlite_schema")?;
-        // Pages that an earlier attempt copied without a sync are synced before the checkpoint, by a sync of their own. If the sync within
-        // the checkpoint fails, the checkpoint may be repeated. If the sync of those pages fails, it may not be repeated.
+        // First syncs the pages that an earlier checkpoint copied without a sync. SQLite does not copy these pages again, so after a
+        // failure of this sync no further checkpoint may run. A failure of SQLite's own sync within the checkpoint is harmless: SQLite
+        // copies the pages of that checkpoint again at the next attempt.
         let refused = sync(&connection).is_err() || {
             log(&connection, "PASSIVE")?;
             sync(&connection).is_err()
@@ -129,7 +130,7 @@ mod tests {
         file
     }
 
-    /// Commits slightly more than ten pages, as one writer.
+    /// Commits slightly more than ten pages, in one turn of the writer.
     async fn write(writer: &Writer, n: i64) {
         let turn = writer.turn().await.unwrap();
         turn.run(&Sql::fixed("INSERT INTO t VALUES ($1, $2)").with(Param::Integer(n)).with(Param::Bytes(vec![7; 40_000]))).unwrap();
@@ -157,8 +158,8 @@ mod tests {
         timeout(Duration::from_secs(20), wait).await.is_ok()
     }
 
-    /// Writes until the WAL starts over. That happens at the next write, or at a later write if the checkpoint still used the WAL, which
-    /// takes longer on a busy machine.
+    /// Writes until the WAL starts over. Usually that happens at the next write. If the checkpoint is still using the WAL, as on a busy
+    /// machine, it happens at a later write.
     async fn starts_over(writer: &Writer, file: &Connection) {
         for _ in 0..100 {
             write(writer, 0).await;
@@ -244,7 +245,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("file.db");
         let file = file(&path);
-        // This writer runs no checkpoint itself: its limit for the WAL is too high.
+        // This writer runs no checkpoint itself: the WAL never reaches the writer's limit.
         let writer = Writer::new(opened(&path), 100 * PAGES);
         fill(&writer, &file, PAGES).await;
         let synced = std::cell::Cell::new(0);

@@ -75,7 +75,8 @@ impl Writer {
             sole.with(|writer_state| {
                 let left = match &writer_state.connection {
                     Some(connection) => log(connection, "PASSIVE")?.is_left(writer_state.copying.pages),
-                    // A failed commit has closed the connection. The next write opens another.
+                    // A failed commit has closed the connection, so nothing was copied. The checkpoint is tried again, unless the writer
+                    // was closed for good.
                     None => !writer_state.closed,
                 };
                 writer_state.copying.underway = left;

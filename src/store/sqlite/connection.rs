@@ -1,4 +1,4 @@
-//! A SQLite connection without SeaORM: opens it, and runs a statement inline, on the calling thread.
+//! SQLite connections without SeaORM: functions that open a connection, and run a statement inline, on the calling thread.
 
 use std::path::{Path, PathBuf};
 
@@ -27,7 +27,7 @@ pub(in crate::store) fn beside(path: &Path, suffix: &str) -> PathBuf {
     path.into()
 }
 
-/// Opens a connection to a file that exists: SeaORM has opened it for writing before.
+/// Opens a connection to a database file. Fails if the file does not exist.
 pub(in crate::store) fn open(path: &Path) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
@@ -38,7 +38,8 @@ pub(in crate::store) fn open(path: &Path) -> Result<Connection> {
 /// Opens a connection for writing.
 pub(in crate::store) fn open_writer(path: &Path) -> Result<Connection> {
     let connection = open(path)?;
-    // SQLite does not wait for the lock (busy_timeout = 0): the writer polls for it without blocking a thread.
+    // `busy_timeout = 0`: SQLite does not wait for its write lock, since that would block a thread. Instead the writer tries again after a
+    // pause.
     connection.execute_batch("PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA busy_timeout = 0;")?;
     Ok(connection)
 }

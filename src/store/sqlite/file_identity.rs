@@ -6,13 +6,13 @@
 //! file was copied has pages of both. Therefore the writer checks the names and the files before it begins a group commit and before it
 //! acknowledges the group; a reader checks them before it opens a connection.
 //!
-//! A check costs three calls of `stat`. The header is read only if a length or the time of the last change differs from the previous check,
-//! as after a checkpoint. A database that became shorter is then compared with the length that its header states. A WAL that became shorter
-//! is compared with the number of pages that its index states.
+//! A check costs three calls of `stat`. The database's header is read only if a length or the time of the last change differs from the
+//! previous check, as after a checkpoint. A database that became shorter is then compared with the length that its header states. A WAL
+//! that became shorter is compared with the number of pages that its index states.
 //!
 //! Guarantee: a write that is acknowledged went to the files that the path led to after its commit. Two cases are not noticed: a WAL that
-//! is truncated in the few milliseconds between the two checks, and a whole SQLite database that was copied over this database within that
-//! time.
+//! is truncated in the few milliseconds between the two checks of a group commit, and a whole SQLite database that was copied over this
+//! database within that time.
 
 use std::{
     fs::{self, File, Metadata},
@@ -57,7 +57,8 @@ pub(in crate::store) struct FileIdentity {
     suspicion: Mutex<Option<(FileState, Instant)>>,
     /// How long a state that looks wrong must stay unchanged before it counts as a fault.
     quiet: Duration,
-    /// The error message once another program has changed the content of the files. That cannot be repaired while they are open.
+    /// The error message, once another program has changed the content of the files. This damage cannot be repaired while the files are
+    /// open.
     broken: OnceLock<String>,
 }
 

@@ -10,7 +10,8 @@
 //! member of the group, and refuses further statements of the current turn, which would otherwise commit on their own.
 //!
 //! A writer sees what the earlier writers of its group did. If their commit fails, its own fails with them, so that no acknowledged write
-//! depends on a lost write. A writer that is refused gets its error without waiting for the commit, since an error promises nothing.
+//! depends on a lost write. A writer that is refused gets its error without waiting for the commit, since an error does not claim that
+//! anything was stored.
 //!
 //! For a savepoint SQLite keeps the former content of each page that a turn changes, some twenty pages for a message. By default, once
 //! these pages are more than 64 KB, all of them go through a temporary file, with two system calls a page; `library` raises that limit.
@@ -106,7 +107,7 @@ pub(in crate::store) struct Writer {
 /// The writer lock while it is held.
 type WriterLockGuard = OwnedMutexGuard<WriterState>;
 
-/// Sole use of the file for writing, without a transaction: holds the writer lock until it is dropped.
+/// Sole use of the file for writing, without a transaction: this value holds the writer lock until it is dropped.
 ///
 /// The writer lock is in a mutex for the same reason as in [`GroupMember`].
 pub(in crate::store) struct ExclusiveWriter(Mutex<WriterLockGuard>);
@@ -177,7 +178,8 @@ impl Writer {
         Ok(GroupMember { writer_state: Mutex::new(writer_state), ended: false })
     }
 
-    /// Takes the writer lock, for a transaction that runs on another connection. Commits the open group first.
+    /// Takes the writer lock, for work outside of a group: a transaction on another connection, or the last part of a checkpoint. Commits
+    /// the open group first.
     pub async fn sole(&self) -> Result<ExclusiveWriter> {
         let mut writer_state = self.lock_writer().await?;
         writer_state.is_open()?;
@@ -215,7 +217,7 @@ impl Writer {
         }
     }
 
-    /// Begins a transaction on a new connection, to which the PRAGMAs `settings` are applied. It keeps all other writers out.
+    /// Begins a transaction on a new connection, to which the PRAGMAs `settings` are applied. The transaction keeps all other writers out.
     pub async fn alone(&self, settings: &str) -> Result<ExclusiveTransaction> {
         let until = Instant::now() + WRITE_WAIT;
         let sole = self.sole().await?;
@@ -285,7 +287,7 @@ impl WriterState {
         let begun = begin(until, || self.step("BEGIN IMMEDIATE")).await.and_then(|()| self.file.check());
         match &begun {
             Ok(()) => self.group = Some(Group::default()),
-            // The connection stays open: the only failure was that it did not get the lock.
+            // The connection stays open: its only failure was that it did not get SQLite's write lock.
             Err(Error::Busy) => {}
             Err(error) => {
                 self.last_failure.note(error);
@@ -295,8 +297,8 @@ impl WriterState {
         begun
     }
 
-    /// Closes the connection, whatever its state, which rolls back what is not committed. The next writer opens another connection. Writers
-    /// that wait for the commit get an error, since their channels close.
+    /// Closes the connection, whatever its state. SQLite then rolls back what is not committed. The next writer opens another connection.
+    /// Writers that wait for the commit get an error, since their channels close.
     fn abandon(&mut self) {
         (self.connection, self.group) = (None, None);
     }
@@ -323,8 +325,8 @@ impl WriterState {
         }
     }
 
-    /// Returns whether every foreign key written so far refers to an existing row. SQLite itself checks this at the commit, where the whole
-    /// group would fail for one writer.
+    /// Returns whether every foreign key written so far refers to an existing row. SQLite itself checks this only at the commit, where one
+    /// writer's missing row would make the whole group fail.
     fn references_hold(&mut self) -> Result<bool> {
         Ok(library::open_references(self.connection()?)? == 0)
     }
@@ -400,7 +402,7 @@ impl GroupMember {
     }
 
     /// Inserts rows into a table in which new rows always get consecutive numbers; returns their numbers. `RETURNING` would return them
-    /// too, but for that SQLite sets up a table, which costs more than the insertion.
+    /// too, but SQLite sets up a temporary table for its result, which costs more than the insertion.
     pub fn insert(&self, sql: &Sql) -> Result<RangeInclusive<i64>> {
         let rows = self.run(sql)? as i64;
         let last = self.with(|connection| Ok(connection.last_insert_rowid()))?;
@@ -446,7 +448,7 @@ impl Drop for GroupMember {
 }
 
 /// Wakes another thread of the runtime, so that it serves sockets and timers while this thread waits for the disk. The runtime does not
-/// wake a second thread for a single task, so that requests could wait until this thread's sync ends.
+/// wake a second thread for a single task. Without this call, requests could wait until the sync of this thread ends.
 fn wake_another() {
     // The first task stays with this thread until the second task takes its place; only then is the first task offered to other threads.
     for _ in 0..2 {
@@ -454,7 +456,7 @@ fn wake_another() {
     }
 }
 
-/// Tries to begin a transaction until that succeeds or the time `until` has come: other processes may hold the lock.
+/// Tries to begin a transaction until that succeeds or the time `until` has come: another process may hold SQLite's write lock.
 async fn begin(until: Instant, mut attempt: impl FnMut() -> Result<()>) -> Result<()> {
     loop {
         match attempt() {

@@ -1,4 +1,5 @@
-//! The SQLite library: its version and configuration, and the calls that no safe binding offers. The store has no other `unsafe`.
+//! The SQLite library: its version and configuration, and the calls that no safe binding offers. Outside of tests, the store has no other
+//! `unsafe`.
 
 use std::{
     ffi::{CStr, c_int},
@@ -14,8 +15,8 @@ use crate::store::error::{Error, Result};
 /// The oldest SQLite version that the store can use: the first with `PRAGMA wal_checkpoint(NOOP)`, which reports the length of the WAL.
 const OLDEST: c_int = 3_051_000;
 
-/// How many bytes a savepoint keeps in memory before it goes to a temporary file. SQLite then writes them in one call, of at most 131,071
-/// bytes.
+/// How many bytes of a savepoint SQLite keeps in memory before it moves them to a temporary file. The number is slightly below the most
+/// bytes that SQLite writes in one system call, so that one call is enough to move them.
 const SAVEPOINT_BYTES: c_int = 131_000;
 
 /// A setting of SQLite that is missing. SQLite accepts some settings only before its first use, others only when it is compiled.
@@ -113,8 +114,8 @@ pub(in crate::store) fn open_references(connection: &Connection) -> Result<i32> 
 /// Waits until everything that was written to the database's file is on disk.
 pub(in crate::store) fn sync_file(connection: &Connection) -> Result<()> {
     let mut file: *mut ffi::sqlite3_file = std::ptr::null_mut();
-    // SAFETY: the handle belongs to a connection that is borrowed for the length of the calls, whose file stays open for as long;
-    // no other thread uses this connection, and the file's own methods are called as SQLite calls them.
+    // SAFETY: the handle belongs to a connection that is borrowed for the length of the calls, and the connection's file stays open during
+    // that time; no other thread uses this connection, and the file's own methods are called as SQLite calls them.
     let code = unsafe {
         let told = ffi::sqlite3_file_control(connection.handle(), c"main".as_ptr(), ffi::SQLITE_FCNTL_FILE_POINTER, (&raw mut file).cast());
         match file.as_ref().and_then(|file| file.pMethods.as_ref()).and_then(|methods| methods.xSync) {

@@ -1,5 +1,5 @@
-//! SQLite driver: connections, reader pool, group commit of the single writer, checkpoints, copies, checks of the files. This module knows
-//! no table of the schema.
+//! SQLite driver: connections, reader pool, group commit of the single writer, checkpoints, copies, checks of the files. This module does
+//! not depend on any table of the schema.
 
 pub mod checkpoint;
 mod checkpoint_task;

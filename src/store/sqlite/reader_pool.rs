@@ -6,7 +6,7 @@
 //! waits for it.
 //!
 //! Each thread uses one connection (`reader_slots`): otherwise the memory that SQLite writes at each statement would move between the
-//! caches of the cores, and so would the lock of a common list.
+//! caches of the cores, and so would the lock of a shared list of connections.
 //!
 //! Guarantees: a connection cannot write, and sees every change that was committed before the statement began.
 
@@ -77,8 +77,8 @@ impl ReadBudget {
     }
 }
 
-/// The number of progress checks that an inline statement may reach. They take a quarter of a millisecond, enough to find and read a long
-/// page of a list.
+/// The number of progress checks (calls of SQLite's progress handler) that an inline statement may reach. They take a quarter of a
+/// millisecond, enough to find and read a long page of a list.
 const PROGRESS_CHECKS: u32 = 50;
 
 /// The longest time that a statement runs inline. It is reached if the pages that the statement reads have to come from a disk.
@@ -250,7 +250,7 @@ mod tests {
                 assert!(threads.len() == 1 && threads[0] != here, "{threads:?}");
             }
         }
-        // One connection served all inline statements and one the blocking threads. Each is idle again.
+        // One connection ran all inline statements, and one ran those of the blocking threads. Both are idle again.
         assert_eq!((readers.spots.here().lock().len(), readers.elsewhere.lock().len()), (1, 1));
         hurried.close().await;
         readers.close().await;
@@ -281,7 +281,7 @@ mod tests {
             }
         };
         timeout(Duration::from_secs(60), ended).await.expect("they end");
-        // No more statements ran at a time than were allowed.
+        // The number of connections shows that no more statements ran at the same time than were allowed.
         let connections = readers.elsewhere.lock().len();
         assert!((1..=2).contains(&connections), "{connections}");
     }
@@ -311,7 +311,8 @@ mod tests {
             assert_eq!(read(), mine);
             others += usize::from(first != mine);
         }
-        // If threads of other tests took all numbers in between, a new thread can have the same slot as this thread, but not three times.
+        // A new thread has the same slot as this thread only if other tests started exactly as many threads in between as there are other
+        // slots. That does not happen three times in a row.
         assert!(others > 0);
     }
 }

@@ -1,6 +1,7 @@
-//! Per-thread slots: one value for each thread, so that threads share neither the value's lock nor its cache line.
+//! Per-thread slots: each thread has a value of its own, so that threads share neither a lock nor a cache line.
 //!
-//! The value of a thread that has ended stays in its slot, for the next thread whose number leads to the same slot.
+//! The number of a thread selects its slot. When a thread has ended, its value stays in the slot, for the next thread whose number selects
+//! the same slot.
 
 use std::sync::{
     Mutex, MutexGuard,

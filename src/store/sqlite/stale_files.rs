@@ -2,8 +2,8 @@
 //! was to replace.
 //!
 //! A WAL belongs to another file if the first page in it has another application id than the file. (The application id is a number in the
-//! first page that SQLite leaves to programs; each copy of a database gets its own.) The WAL contains the first page from the start of a
-//! server on: the server writes that page when it starts, and so does each `/readyz` and every write that makes the file longer.
+//! first page that SQLite leaves to programs; each copy of a database gets its own.) Once a server has started, the WAL contains the first
+//! page: the server writes that page at its start, at each `/readyz` request, and with every write that makes the file longer.
 
 use std::path::Path;
 
@@ -57,7 +57,7 @@ pub(in crate::store) fn holds_something(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|found| found.len() > 0)
 }
 
-/// Opens a read-only connection that sees the file without its WAL. SQLite keeps no locks for it.
+/// Opens a read-only connection that sees the file without its WAL. SQLite takes no locks for this connection.
 pub(in crate::store) fn open_ignoring_wal(path: &Path) -> Result<Connection> {
     let path = percent_encode(path.as_os_str().as_encoded_bytes(), NON_ALPHANUMERIC);
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;

@@ -1,6 +1,6 @@
 //! As-of pages: keyset pagination of a list whose rows move, in the order that the list had at one moment.
 //!
-//! That moment, called the snapshot, is when the client read the first page. The cursor of each further page names it.
+//! That moment, called the snapshot, is when the client read the first page. The cursor of each further page names the snapshot.
 //!
 //! Guarantee: the pages show each row that was in the list at the snapshot once, at the sort position that it had then and with its present
 //! content. Rows that came later are not shown. A row that has since been deleted, or that no longer fulfils the filter, may be missing.
@@ -29,7 +29,7 @@ use crate::{
 
 /// A record type whose rows move within their list, which is sorted most recent first.
 pub(in crate::store) trait MovingRow: PagedRow {
-    /// The table, with the index by which SQLite must find a row by its id.
+    /// SQL that names the table, and the index by which SQLite must find a row by its id (`INDEXED BY`).
     const BY_ID: &'static str;
 }
 
@@ -74,8 +74,8 @@ impl Committed {
 
     /// Adds the condition that a row of the list has not moved since the snapshot. `id` is the id column of the source.
     fn push_unmoved(&self, sql: &mut Sql, table: &str, id: &str) {
-        // `+ 0` makes it an expression, since PostgreSQL has statistics for columns only. With statistics it would estimate a plan for each
-        // number to be cheaper than one plan for all, and plan every page anew.
+        // `+ 0` turns the column into an expression, for which PostgreSQL has no statistics. With statistics PostgreSQL would estimate that
+        // a plan for one number is cheaper than a plan for all numbers, and would plan every page anew.
         self.push(sql, "(placed_by + 0)");
         if let Self::Through { move_number, .. } = self {
             sql.push(&format!(
@@ -100,8 +100,8 @@ impl Committed {
         self.push(sql, "placed_by");
     }
 
-    /// Adds the condition that the number in `column` was committed at the snapshot. It is the number of an arrival on SQLite, and the id
-    /// of a transaction on PostgreSQL.
+    /// Adds the condition that the number in `column` was committed at the snapshot: on SQLite the number of an arrival (the insert of a
+    /// row), on PostgreSQL the id of a transaction.
     fn push(&self, sql: &mut Sql, column: &str) {
         match self {
             Self::Through { arrival, .. } => {
@@ -171,9 +171,9 @@ impl Db {
         }
     }
 
-    /// [`Db::walk`] with a total, if the request wants one, from counters that the database keeps. `push_total` adds the SQL of the total,
-    /// in which `$1` is the store, too. The statement of a first page also returns the total: that saves a statement, and both are from the
-    /// same snapshot.
+    /// [`Db::walk`] with a total, if the request wants one, from counters that the database keeps. `push_total` adds the SQL of the total.
+    /// In this SQL, as in the list's conditions, `$1` is the store. The statement of a first page also returns the total: that saves a
+    /// statement, and both are from the same snapshot.
     pub(in crate::store) async fn walk_with<T, M>(
         &self,
         mut list: MovingList<'_, M>,
@@ -264,8 +264,8 @@ impl Db {
     /// Returns a page after a cursor, in the order of the snapshot `as_of`.
     ///
     /// Rows that have not moved are read first, moved rows second. A row that moves between the two statements is read twice and shown
-    /// once; in the other order it would be missed. So the second statement runs on the primary: a standby may show less than the first
-    /// statement saw. The second statement is skipped while no row of the list has moved.
+    /// once; in the other order it would be missed. For the same reason the second statement runs on the primary: a standby may show an
+    /// older state than the first statement saw. The second statement is skipped if no row of the list has moved.
     async fn next_page<T, M>(&self, list: MovingList<'_, M>, page: &PageRequest, after: &Position, as_of: &AsOf) -> Result<Page<T>>
     where
         T: MovingRow + Send + 'static,
@@ -275,7 +275,7 @@ impl Db {
         let committed = Committed::read(as_of).ok_or_else(|| Error::Damaged("a cursor names no moment of this database".to_owned()))?;
         conditions.push(" AND ");
         committed.push_unmoved(&mut conditions, T::TABLE, source.order.map_or("id", |(_, id)| id));
-        // A bound value, so that the statement has the same text for every snapshot.
+        // `first_later` is a bound value, so that the statement has the same text for every snapshot.
         let store = conditions.params().first().cloned();
         let conditions = conditions.with(Param::Integer(committed.first_later()));
         let beside = format!(
@@ -319,7 +319,7 @@ impl Db {
             committed.push(&mut sql, "placed_by");
             sql.push(" AND ");
         } else {
-            // Each row is looked up by itself: PostgreSQL does not know how few rows there are.
+            // Each row is looked up by itself. PostgreSQL cannot estimate how few rows there are, and might otherwise scan the table.
             sql.push(&format!(
                 " ORDER BY place_at DESC, row_id DESC) listed \
                  CROSS JOIN LATERAL (SELECT * FROM {table} WHERE store_id = $1 AND id = listed_id{SUBQUERY_FENCE}) {table} WHERE "

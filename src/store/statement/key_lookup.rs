@@ -1,8 +1,8 @@
 //! Look-ups of rows by their key, batched on PostgreSQL.
 //!
-//! On SQLite, which runs in this process, each look-up is run at once. If a batch fails because the database is unavailable or busy, all
-//! its requests fail with that error. If a batch fails for another reason, each of its requests repeats the look-up alone, and gets a
-//! result or an error of its own.
+//! On SQLite, which runs in this process, each look-up runs alone and immediately. If a batch fails because the database is unavailable or
+//! busy, all its requests fail with that error. If a batch fails for another reason, each of its requests repeats the look-up alone, and
+//! gets a result or an error of its own.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -43,8 +43,8 @@ impl LookupTarget {
 impl Sql {
     /// Returns the statement that reads the rows of a table with these ids, of which there is at least one.
     ///
-    /// For several ids PostgreSQL is made to look each row up by its id. Otherwise it might read all rows of the store: to compare the
-    /// costs it knows only how many rows other stores have or, for the first minute, nothing.
+    /// For several ids PostgreSQL is made to look each row up by its id. Otherwise its planner might choose to read all rows of the store:
+    /// the planner's statistics may describe only other stores, and do not exist until the first ANALYZE.
     pub fn by_ids<'a>(backend: DbBackend, store: &StoreId, (columns, table): (&str, &str), ids: impl IntoIterator<Item = &'a str>) -> Self {
         let mut ids: Vec<&str> = ids.into_iter().collect();
         ids.sort_unstable();
@@ -83,7 +83,7 @@ impl Db {
             Some(Ok(rows)) => return rows.get(key).map(|row| decode(&mut Cells::postgres(row))).transpose(),
             // If the database is unavailable or busy, no request repeats its look-up: that would take as long again.
             Some(Err(error)) => error.of_the_database(),
-            // On SQLite, which has no batches, or if the look-up panicked.
+            // There is no batch's result: SQLite has no batches, or the look-up of the batch panicked.
             None => None,
         };
         match failed {
@@ -144,7 +144,7 @@ mod tests {
         assert_eq!(cost, if fixture.db.backend() == DbBackend::Postgres { 1 } else { 60 });
         let numbers = wanted.map(|id| ["a", "b", "c"].contains(&id).then(|| format!("{id} of {}", fixture.store)));
         assert_eq!(found, numbers.into_iter().cycle().take(60).collect::<Vec<_>>());
-        // Looks the same key up in two stores at once. On SQLite each store of a test has a database file of its own.
+        // Looks the same key up in two stores at the same time. On SQLite each store of a test has a database file of its own.
         if fixture.db.backend() == DbBackend::Postgres {
             let found = join_all([&fixture.store, &other.store].map(|store| number(store, "a"))).await;
             assert_eq!(found, [&fixture.store, &other.store].map(|store| Some(format!("a of {store}"))));

@@ -25,7 +25,7 @@ pub(in crate::store) trait PagedRow: Row {
 
 /// The source that a list is read from.
 pub(in crate::store) struct PageSource<'a> {
-    /// The text after `FROM`: the table, or a join with the columns of the table.
+    /// The text after `FROM`: the table, or a join that has the columns of the table.
     pub table: Cow<'a, str>,
     /// The names of the sort instant and the id in this source, if they differ from those in the table.
     pub order: Option<(&'static str, &'static str)>,
@@ -110,7 +110,8 @@ pub(in crate::store) fn count_sql(table: &str, mut conditions: Sql) -> Sql {
     conditions
 }
 
-/// Returns the statement that counts the rows of a list with its fences, for conditions that let few rows through to the fenced subqueries.
+/// Returns the statement that counts the rows of a list and keeps the fences of its subqueries (see
+/// [`SUBQUERY_FENCE`](crate::store::sql::SUBQUERY_FENCE)), for conditions that let few rows through to these subqueries.
 pub(in crate::store) fn fenced_count_sql(table: &str, mut conditions: Sql) -> Sql {
     conditions.text = conditions.fenced();
     count_sql(table, conditions)

@@ -1,4 +1,4 @@
-//! Query cost, for tests: how much work the database has for a page, or for any reading statement, counted rather than timed.
+//! Query cost, for tests: how much work the database does for a page, or for any statement that reads, counted rather than timed.
 
 use rusqlite::{Connection, StatementStatus, config::DbConfig};
 use sea_orm::{ConnectionTrait, DbBackend, Statement};

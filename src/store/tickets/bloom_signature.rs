@@ -123,7 +123,7 @@ impl BloomPreFilter {
             let (least, most) = (least.max(*magnitudes.start()), most.min(*magnitudes.end()));
             let mut choices: Vec<BloomBits> = (least..=most).map(|magnitude| ValueProperty::Magnitude(magnitude).marks(field)).collect();
             if *magnitudes.end() < LARGEST {
-                // The greatest magnitude comes first: half of the whole numbers that pass have it.
+                // The greatest magnitude comes first: half of the whole numbers that pass have this magnitude.
                 choices.reverse();
             }
             pad_choices(choices)
@@ -219,7 +219,7 @@ impl ValueProperty {
         folded.chars().next().map(Self::Beginning)
     }
 
-    /// Returns how many whole numbers have this property. `None`: the number is unlimited, or the property is not of numbers.
+    /// Returns how many whole numbers have this property. `None`: infinitely many, or the property is not one of numbers.
     fn numbers(&self) -> Option<u64> {
         match self {
             Self::Beginning(_) | Self::Magnitude(0 | LARGEST) => None,
@@ -236,7 +236,7 @@ impl ValueProperty {
     }
 }
 
-/// Returns the two bits of a whole value.
+/// Returns the two bits of a value itself, as opposed to the bits of its [`ValueProperty`].
 fn is(field: &FieldId, value: &Comparable) -> BloomBits {
     match value {
         Comparable::Text(text) => one(&["text", field.as_str(), text]),

@@ -44,8 +44,8 @@ pub(in crate::store) enum DrivingCondition<'a> {
 /// If at most this number of tickets fulfils a condition, the statement reads them by the index of the condition instead of reading the
 /// list in order.
 const FEW_ON_SQLITE: i64 = 200;
-/// [`FEW_ON_SQLITE`] on PostgreSQL. Reading the list in order costs more per ticket there, since the index has no Bloom filters, and each
-/// row has to be fetched.
+/// The same limit on PostgreSQL. It is higher, since reading the list in order costs more per ticket there: the index has no Bloom filters,
+/// so each row has to be fetched.
 const FEW_ON_POSTGRES: i64 = 1000;
 
 /// The cost of looking up a ticket by its id, as a multiple of the cost of skipping it while the list is read in order. To skip a ticket,
@@ -152,7 +152,7 @@ impl Db {
     }
 
     /// Restricts a statement to the tickets that fulfil `start`: on SQLite by a condition that is added to `sql`, on PostgreSQL by a
-    /// subquery in the returned table. Returns the SQL of the table to read. It makes the database look up tickets by their ids.
+    /// subquery in the returned table. Returns the SQL of the table to read, which makes the database look up tickets by their ids.
     pub(in crate::store) fn push_driving_condition(
         &self,
         sql: &mut Sql,
@@ -174,7 +174,8 @@ impl Db {
         let end = sql.as_str().len();
         self.push_source(sql, start, shown);
         let source = sql.split_off(end);
-        // `LATERAL` looks up each ticket by its id. For an array of ids, PostgreSQL may scan an assignee's whole list for each id.
+        // `LATERAL` makes PostgreSQL look up each ticket by its id. With an array of ids instead, PostgreSQL may scan an assignee's whole
+        // list for each id.
         format!(
             "(SELECT t.* FROM (SELECT DISTINCT {ids} AS wanted{source}) w CROSS JOIN LATERAL \
              (SELECT * FROM tickets WHERE store_id = $1 AND id = w.wanted{SUBQUERY_FENCE}) t) tickets"
@@ -222,7 +223,7 @@ impl Db {
     }
 }
 
-/// Returns the conditions of a filter that an index can serve.
+/// Returns the conditions of a filter for which there is an index.
 fn indexable_conditions<'a>(
     sqlite: bool,
     filter: &'a TicketFilter,

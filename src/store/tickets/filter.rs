@@ -115,8 +115,8 @@ impl Db {
     }
 
     /// Adds the `FROM` and `WHERE` clauses that select, by an index, the values `v` of a field that pass a test. On SQLite the statement
-    /// names the index. Without statistics SQLite assumes that every index is very selective. By that estimate, a scan of all rows of the
-    /// store is cheaper than fetching the row of each index entry.
+    /// names the index. Without statistics SQLite assumes that any equality condition on an index selects few rows. So it would scan all
+    /// rows of the store by the primary key instead of fetching the row of each entry of the index on values.
     pub(in crate::store) fn push_values(&self, sql: &mut Sql, FieldTest { field_id, test }: &FieldTest) {
         let index = match test {
             Test::StartsWith(_) => " INDEXED BY ticket_field_values_by_fold",

@@ -1,5 +1,5 @@
-//! Tests of the covering index `labelled_tickets` on SQLite: after any sequence of writes to tickets and labels, it contains the open
-//! tickets of each label.
+//! Tests of the table `labelled_tickets` on SQLite, a covering index of open tickets by label that triggers maintain: after any sequence of
+//! writes to tickets and labels, the table contains the open tickets of each label.
 
 use proptest::{prelude::*, test_runner::TestRunner};
 use sea_orm::DbBackend;

@@ -219,7 +219,7 @@ impl Db {
     }
 
     /// Returns the window of a ticket's messages: its conversation, the time at which the conversation's previous ticket closed, and the
-    /// time at which this ticket closed (decisions, section 5.8).
+    /// time at which this ticket closed (our decisions, section 5.8).
     pub async fn ticket_window(&self, store: &StoreId, id: &TicketId) -> Result<Option<TicketWindow>> {
         let mut sql = Sql::of(
             store,

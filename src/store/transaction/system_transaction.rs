@@ -1,5 +1,4 @@
-//! Write transactions that belong to no store. They claim deliveries, number events, and change the settings of stores and the server's
-//! secrets.
+//! Write transactions that belong to no store. For example, they claim deliveries, number events, create stores, and delete old rows.
 //!
 //! On SQLite such a transaction is a savepoint in the group commit, as the write of a request is. It does not use a sqlx pool: when the
 //! disk is full or fails, SQLite rolls a transaction back by itself. sqlx does not notice that, and the pooled connection would hold the

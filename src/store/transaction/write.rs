@@ -1,7 +1,7 @@
 //! The write transaction of a store ([`Write`]). Every use case that changes records of a store runs in it.
 //!
-//! Guarantees: a row that was read for a change does not change until the end of the transaction. Events and the change log commit with the
-//! change or not at all. If the transaction is dropped without [`Write::commit`], it is rolled back.
+//! Guarantees: no other transaction changes a row that this transaction has read and locked, until this transaction ends. Events and the
+//! change log commit with the change or not at all. If the transaction is dropped without [`Write::commit`], it is rolled back.
 //!
 //! On PostgreSQL a frequent write sends two pipelined batches: first BEGIN and the SELECTs that lock its rows, then all its changes and
 //! COMMIT. All writes lock rows in one order, which prevents deadlocks: contacts, then a conversation, then its tickets, then the counter
@@ -224,7 +224,8 @@ impl Write {
     }
 
     /// Reads a conversation and its open ticket, and locks both until the end of the transaction. The ticket is read after the conversation
-    /// is locked. Every write that opens or closes a ticket locks the conversation, so the result stays true.
+    /// is locked. Every write that opens or closes a ticket locks the conversation, so the open ticket stays the same until the end of the
+    /// transaction.
     pub async fn conversation_with_ticket(&self, id: &ConversationId) -> Result<Option<(Conversation, Option<TicketId>)>> {
         let WriteConnection::Postgres(begun) = &self.on else {
             let Some(conversation) = self.conversation(id).await? else { return Ok(None) };
@@ -276,8 +277,8 @@ impl Write {
         lock(&self.log).insert((kind, id.to_owned()), None);
     }
 
-    /// Adds an inserted message to the change log. Unless it is too long, the search index of this process also gets its texts with the
-    /// commit and need not read it from the database. `subject`: the subject of its conversation.
+    /// Adds an inserted message to the change log. With the commit, the search index of this process also gets the texts of the message,
+    /// unless they are too long, so that it need not read them from the database. `subject`: the subject of the message's conversation.
     pub fn inserted(&self, message: &Message, subject: Option<&str>) {
         let (kind, id) = Changed::Message(&message.id).parts();
         let texts = [message.text.as_deref(), message.payload.as_deref(), subject];
@@ -351,8 +352,8 @@ impl Write {
         self.execute_deferred(&idempotency_keys::Entity::insert(row).on_conflict(replaced))
     }
 
-    /// Tries to take an advisory lock with this name until the end of the transaction. `false`: another transaction holds it. Always `true`
-    /// on SQLite, which has one writer at a time.
+    /// Tries to take an advisory lock of the store with this name, until the end of the transaction. `false`: another transaction holds it.
+    /// Always `true` on SQLite, which has one writer at a time.
     pub async fn try_named_lock(&self, name: &str) -> Result<bool> {
         if !self.on_postgres() {
             return Ok(true);

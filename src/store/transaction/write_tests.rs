@@ -270,7 +270,7 @@ async fn what_the_commit_itself_refuses_is_an_error() {
     assert_eq!(written(&fixture).await, before);
 }
 
-/// If a statement fails before the COMMIT in the same batch, nothing is written, although PostgreSQL then responds to the COMMIT.
+/// If a statement fails before the COMMIT in the same batch, nothing is written, although PostgreSQL reports no error for the COMMIT.
 #[tokio::test]
 async fn what_a_statement_of_the_last_flight_refuses_is_an_error() {
     let fixture = with_ticket(Fixture::new().await).await;

@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use super::{Contract, Operation, faults};
 
-/// Whether a parameter needs an example, since its schema does not say what to send. A cursor has no example: it is valid only on the
-/// server that created it.
+/// Whether a parameter needs an example: its schema permits any text, so it does not say what to send. A cursor has no example, since it is
+/// valid only on the server that created it.
 fn needs_example(parameter: &Value) -> bool {
     let schema = &parameter["schema"];
     parameter["in"] == "query" && schema["type"] == "string" && schema.get("enum").is_none() && parameter["name"] != "cursor"

@@ -36,7 +36,7 @@ pub fn saw(document: &str, what: &str) {
     }
 }
 
-/// Records that a request succeeded that is valid according to the document named `document`.
+/// Records a successful request that is valid according to the document named `document`.
 pub fn counted(document: &str) {
     static COUNTED: OnceLock<Option<Mutex<File>>> = OnceLock::new();
     let Some(counted) = COUNTED.get_or_init(|| file("requests").map(Mutex::new)) else { return };

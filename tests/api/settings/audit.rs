@@ -15,7 +15,7 @@ fn every_change_is_recorded_with_its_author() {
     for path in ["/keys/rotate", "/keys/deactivate", "/keys/activate"] {
         plane.post(path, json!({"keyId": key})).ok();
     }
-    // Setting a value that was already set is not a change.
+    // Setting a value that was already set is not a change, and adds no entry to the audit log.
     plane.post("/keys/activate", json!({"keyId": key})).ok();
     plane.call("PATCH", "/keys").json(json!({"keyId": key, "name": "Renamed"})).send().ok();
     plane.call("PUT", "/accounts/users").json(json!({"accountId": "acc-ann", "userIds": [ANN]})).send().ok();

@@ -67,7 +67,7 @@ fn a_feed_of_events_waits_and_selects_kinds() {
     plane.get("/events").query("kinds", "ticket.opened,ticket.shut").send().refuses("kinds");
     plane.get("/events").query("kinds", "Ticket.opened").send().refuses("kinds");
     plane.get("/events").raw_query("kinds[]=ticket.opened").send().fails(400);
-    // Requests with `wait` block until an event of their kinds is recorded.
+    // Requests with `wait` block until an event of the requested kinds is recorded.
     let waiting = |kinds: &'static str| plane.get("/events").query("wait", 30).query("kinds", kinds).exchange();
     thread::scope(|scope| {
         let any = scope.spawn(|| waiting(""));
@@ -101,7 +101,8 @@ fn requests_that_wait_end_with_the_server() {
     let waiting = thread::spawn(move || call.exchange());
     thread::sleep(Duration::from_millis(500));
     drop(plane);
-    // When the server stops, it responds to requests that wait. Otherwise their connections would be closed without a response.
+    // When the server stops, it responds to requests that are still blocked by `wait`. Otherwise their connections would be closed without
+    // a response.
     assert_eq!(waiting.join().expect("an answer").ok(), json!([]));
 }
 

@@ -1,4 +1,4 @@
-//! Tests of sandboxes, databases whose clock can be advanced: how a database becomes a sandbox, which processes may serve it, and the
+//! Tests of sandboxes (databases whose clock can be advanced): how a database becomes a sandbox, which processes may use it, and the
 //! command `clock`.
 
 use serde_json::{Value, json};
@@ -108,8 +108,8 @@ fn one_server_has_the_clock_which_outlasts_its_death_and_which_commands_go_by() 
     assert!(millis(&key["createdAt"]) >= millis(&json!(later)) && key["status"] == "active", "{key}");
     let database = server.kill();
     let server = loop {
-        // PostgreSQL notices with a delay that the connection of the killed server is closed. Until then the sandbox stays locked for that
-        // server.
+        // PostgreSQL notices only after a delay that the killed server's connection is closed. Until then, the killed server's lock on the
+        // sandbox remains.
         if database.postgres.is_none() || !is_locked(&database) {
             break Server::start_with(database, SANDBOX);
         }

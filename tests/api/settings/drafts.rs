@@ -1,4 +1,4 @@
-//! Tests of drafts in the settings API: listing, editing, releasing (sending) and discarding them. The tests of the service cover
+//! Tests of drafts in the settings API: listing, editing, releasing (sending) and discarding them. `src/service/draft_tests.rs` tests
 //! concurrent releases, and drafts that are refused when they are made.
 
 use serde_json::{Value, json};

@@ -1,4 +1,5 @@
-//! Tests of the grants of tokens: every operation of the settings API requires one grant, and refuses tokens that have only other grants.
+//! Tests of the grants (permissions) of tokens: an operation of the settings API that requires a grant refuses tokens that have only other
+//! grants.
 
 use std::collections::BTreeMap;
 
@@ -9,8 +10,8 @@ use crate::{contract, fixture::ANN};
 
 const GRANTS: [&str; 7] = ["events", "inbound", "keys", "webhooks", "team", "audit", "all"];
 
-/// The ids of the operations that each grant permits. Those with the empty grant need no grant, mostly operations on the caller's own
-/// session.
+/// The ids of the operations that each grant permits. The operations under the empty name need no grant; most of them concern the caller's
+/// own session.
 const OPERATIONS: [(&str, &[&str]); 8] = [
     ("events", &["listChanges", "listEvents", "listRecords"]),
     ("inbound", &["receiveMessage"]),
@@ -128,7 +129,7 @@ fn a_token_says_what_it_can_do() {
     assert_eq!(plane.call_as(&text(&made["token"]), "GET", "/session").send().ok()["can"], expected);
     let entries = plane.get("/audit").query("subjectType", "session").send().ok();
     assert_eq!((&entries[0]["action"], &entries[0]["detail"]["can"]), (&json!("session.granted"), &expected));
-    // A token that was created without `--can` permits everything. So does a token from an older build, which had no grants.
+    // A token that was created without `--can` has the grant `all`, which permits everything.
     assert_eq!(plane.get("/session").send().ok()["can"], json!(["all"]));
     assert_eq!(make("keys,all")["can"], json!(["all"]));
     // The audit entry of a link shows no grants.

@@ -60,8 +60,8 @@ fn an_album_is_one_thread_whatever_isolation_is_the_databases_default() {
 const PEOPLE: usize = 100;
 const MESSAGES: usize = 1_000;
 
-/// Returns the account that a sender writes to, and the sender's `referenceId` in the spelling number `way`. All spellings of a sender
-/// belong to one conversation.
+/// Returns the account that a sender writes to, and the sender's `referenceId`. On WhatsApp, `way` selects one of the spellings of the
+/// phone number. Messages in all spellings belong to one conversation.
 fn spelled(person: usize, way: usize) -> (&'static str, String) {
     let digits = format!("6691{person:07}");
     match person % 3 {
@@ -166,7 +166,7 @@ fn holds_all(plane: &SettingsFixture, answers: &[Value]) {
         assert_eq!(shown["allMsgCnt"], expected.len());
         references.insert(shown["referenceId"].as_str().unwrap_or_default().to_owned());
     }
-    // Each conversation has the normalised reference of its sender, which is the first spelling.
+    // Each conversation has the normalised form of its sender's reference, which is the first spelling of the sender.
     assert_eq!(references, (0..PEOPLE).map(|person| spelled(person, 0).1).collect());
 }
 

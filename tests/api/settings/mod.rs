@@ -33,7 +33,7 @@ pub const WITHOUT_CREDENTIAL: [&str; 2] = ["openSession", "sendLink"];
 /// The user id of an admin.
 pub const DEE: &str = "0a000000-0000-4000-8000-000000000005";
 
-/// A server with the store `desk`, and the token of an owner for the settings API.
+/// A server with the stores `desk` and `two`, and a token of an owner of `desk` for the settings API.
 pub struct SettingsFixture {
     pub desk: WriteFixture,
     pub token: String,

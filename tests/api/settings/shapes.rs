@@ -61,8 +61,8 @@ fn the_settings_page_loads_nothing_from_other_hosts() {
         let page = plane.api.raw("GET", path).exchange();
         assert_eq!(page.status, 200);
         assert!(page.header("content-type").is_some_and(|found| found.starts_with(media)), "{path}");
-        // The settings page must load nothing from other hosts. Only these addresses may occur in it: the namespace of SVG, and examples in
-        // input fields.
+        // The settings page must load nothing from other hosts. Only these addresses may occur in the page: the namespace of SVG, and
+        // examples in input fields.
         let text = ["http://www.w3.org/2000/svg", "https://example.com/hooks", "https://example.com/bridge"]
             .into_iter()
             .fold(page.text, |text, address| text.replace(address, ""));

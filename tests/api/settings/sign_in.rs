@@ -46,7 +46,7 @@ impl SmtpServer {
         paths.iter().map(|path| fs::read_to_string(path).expect("a message").replace("=\n", "").replace("=3D", "=")).collect()
     }
 
-    /// Waits until more than `count` e-mails were received. Returns the one after the first `count`.
+    /// Waits until more than `count` e-mails were received. Returns the e-mail that came after the first `count`.
     #[track_caller]
     fn message(&self, count: usize) -> String {
         until("a message came", || self.messages().len() > count);
@@ -120,8 +120,8 @@ fn a_link_comes_to_the_address_on_file_and_opens_one_session() {
     let two = Api { store: "two".to_owned(), ..plane.api.clone() };
     assert_eq!(two.raw("POST", "/settings/v1/session").json(json!({"link": both[1]})).send().ok()["storeId"], "two");
 
-    // The user's address now has another case in store `two`. In some mail systems this is another mailbox, so each spelling gets its own
-    // e-mail.
+    // In store `two`, the user's address now has other upper and lower case letters. Some mail systems treat this as another mailbox, so
+    // each spelling gets its own e-mail.
     of_two("ANN@example.com");
     ask(&plane, "ann@example.com").ok();
     until("two messages came", || smtp.messages().len() == 4);
@@ -153,7 +153,8 @@ fn who_has_an_address_is_told_to_nobody() {
     let plane = plane(&smtp.url);
     let database = &plane.desk.server.database;
     database.sql("update users set email = 'bo@example.com' where id = 'seat-bo'");
-    // An unknown address, and the addresses of an agent, of an invited user and of an owner.
+    // An address that no user has, and the addresses of an agent, of an invited user and of an owner. Only the owner gets an e-mail, but
+    // the responses must be equal.
     let addresses = ["nobody@example.com", "bo@example.com", "new@example.com", "ann@example.com"];
     let mut answers = Vec::new();
     for round in 0..3 {
@@ -170,7 +171,7 @@ fn who_has_an_address_is_told_to_nobody() {
     };
     let refusals: Vec<_> = addresses.iter().map(refused).collect();
     assert!(refusals.iter().all(|refusal| *refusal == refusals[0] && refusal.1.as_deref() == Some("900")), "{refusals:?}");
-    // The next e-mail that arrives belongs to a later request. So no e-mail was sent for the refused requests.
+    // Sends another request. The next e-mail that arrives is for this request, which shows that the refused requests caused no e-mail.
     plane.desk.server.database.sql("update users set email = 'later@example.com' where id = 'seat-ann' and store_id = 'desk'");
     ask(&plane, "later@example.com").ok();
     assert!(smtp.message(3).contains("To: later@example.com"));

@@ -67,7 +67,7 @@ fn the_last_owner_cannot_be_removed() {
     let dee = grant(&plane.desk, "token", DEE);
     let message = plane.call("DELETE", "/users").query("id", "seat-ann").send().fails(409);
     assert!(message.contains("last owner"), "{message}");
-    // A user who removes herself from the store loses access at once.
+    // A user who removes herself from the store loses access immediately.
     plane.call_as(&dee, "DELETE", "/users").query("id", "seat-dee").send().ok();
     plane.call_as(&dee, "GET", "/users").send().fails(401);
 }

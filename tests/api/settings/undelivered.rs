@@ -1,5 +1,5 @@
-//! Tests of undelivered messages in the settings API: listing them with the reason of the failure, and sending them again. The tests of the
-//! delivery worker cover concurrent retries.
+//! Tests of undelivered messages in the settings API: listing them with the reason of the failure, and sending them again.
+//! `src/delivery/outbound/tests/retries.rs` tests concurrent retries.
 
 use serde_json::{Value, json};
 
@@ -49,7 +49,7 @@ fn a_message_that_failed_is_listed_and_sent_again() {
 fn a_pending_message_is_listed_and_tried_at_once() {
     let plane = SettingsFixture::with(SIMULATED);
     plane.desk.text("conv-free", "simulate:down").is(acknowledged());
-    // Makes further attempts due at once until the third one has failed. After that, the next attempt is half a minute away.
+    // Makes further attempts due immediately until the third one has failed. The fourth one is then due only after the backoff.
     plane.desk.until("it was tried thrice", || {
         plane.desk.server.database.sql("UPDATE outbound SET due_at = 1 WHERE claim IS NULL AND attempts < 3");
         listed(&plane, "pending").first().is_some_and(|one| one["attempts"] == 3 && one["nextAttemptAt"].as_str() > one["sentAt"].as_str())

@@ -210,8 +210,8 @@ fn a_dry_run_counts_a_replay() {
     assert_eq!(plane.changes(), before, "what does not exist is no change");
     let events = plane.get("/events").send().ok();
     let event = events[0]["id"].clone();
-    // Returns the timestamp of an event with additional digits below a millisecond. The time is slightly later than the event, whose own
-    // time is in whole milliseconds. So `since` with this time excludes the event, and `until` includes it.
+    // Returns the timestamp of an event with additional digits below a millisecond. The result is slightly later than the event's own time,
+    // which is in whole milliseconds. So a `since` with the result excludes the event, and an `until` includes it.
     let finer = |event: &Value| text(&event["timestamp"]).replace('Z', "0001Z");
     assert_eq!(replay(json!({"dryRun": true, "until": events[1]["timestamp"], "since": finer(&events[0])})), 0);
     assert_eq!(replay(json!({"dryRun": true, "until": finer(&events[1])})), 2);

@@ -1,4 +1,4 @@
-//! Tests that a tool returns the same data as its operation over HTTP, truncated and cleaned as documented.
+//! Tests that an assistant tool returns the same data as the HTTP operation that it executes, truncated and cleaned as documented.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// Returns a tool call for each operation: the tool, its arguments, and the id of the operation that it executes. The arguments ask for the
-/// same as [`good_request`].
+/// same data as the HTTP request that [`good_request`] returns.
 fn calls() -> Vec<(&'static str, Value, &'static str)> {
     let mut calls = vec![
         ("get_ticket", json!({"ticketId": "t-first"}), "getTicket"),
@@ -77,7 +77,7 @@ fn settled(value: &Value) -> Value {
     }
 }
 
-/// Removes hidden characters and truncates texts, as the documentation says.
+/// Removes hidden characters, and truncates texts to `chars` characters, as the documentation of the tools says.
 fn cleaned(value: &Value, chars: usize) -> Value {
     match value {
         Value::String(text) => {

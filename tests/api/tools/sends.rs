@@ -106,7 +106,7 @@ fn a_refused_send_teaches() {
     let (_desk, assistant) = desk();
     let closed = assistant.fails("send_message", json!({"conversationId": CLOSED, "text": "Hi"}));
     assert!(closed.contains("24 hours") && (REV_A || closed.contains("templateId")) && !closed.contains("POST"), "{closed}");
-    // If a message cannot be sent, the call fails at once, and the user is not asked.
+    // If a message cannot be sent, the call fails immediately, and the user is not asked.
     let asking = assistant.clone().that_asks();
     for arguments in [json!({"conversationId": CLOSED, "text": "Hi"}), json!({"conversationId": "nope", "text": "Hi"})] {
         asking.fails("send_message", arguments);

@@ -90,7 +90,7 @@ fn one_bad_item_and_nothing_is_assigned() {
         desk.assign(&[("t-free", BO), ("nobody", BO)]).fails(404);
         // An unknown ticket causes a 404 before the closed ticket `t-shut` causes a 400: the existence of all tickets is checked first.
         desk.assign(&[("t-shut", BO), ("nobody", BO)]).fails(404);
-        // The second item is refused although the first item changes nothing: `t-set` is assigned to this user already.
+        // The first item changes nothing, since `t-set` is already assigned to this user. The second item is still refused.
         desk.assign(&[("t-set", BO), ("t-shut", BO)]).refuses("body[1].ticketId");
     });
 }

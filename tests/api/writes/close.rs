@@ -213,8 +213,9 @@ fn a_closed_ticket_is_sorted_by_the_last_message_of_its_window() {
     assert_eq!(first(json!(["closed"])), "t-shut");
 }
 
-/// The ticket `t-later` is closed while the older ticket of its conversation is open. Only an import can create this state. When the older
-/// ticket is closed later, the message `m-2` belongs to it.
+/// The ticket `t-later` is closed while the older ticket of its conversation is open. Only an import can create this state. When the test
+/// closes the older ticket, the message `m-2` belongs to that ticket and no longer to `t-later`, since the messages of a ticket begin where
+/// those of the ticket before it end.
 #[test]
 fn a_message_that_moves_to_the_older_of_two_tickets_no_longer_sorts_the_other() {
     let mut lines = crate::fixture::desk();

@@ -103,7 +103,7 @@ fn missing_records_and_inactive_fields_are_reported() {
         desk.set_contact_at("con-mia", "f-text", json!("x"), &now).fails(404);
         desk.set_contact_at("con-mia", "c-old", json!("x"), &now).refuses("body.contactFieldId");
         desk.set_contact_at("con-mia", "c-old", Value::Null, &now).refuses("body.contactFieldId");
-        // First the record is checked, then the value, then the timestamp.
+        // The server checks first whether the contact exists, then the value, then the timestamp.
         desk.set_contact_at("nobody", "c-int", json!("x"), &now).fails(404);
         desk.set_contact_at("con-mia", "c-int", json!("x"), &at("01-01T00:00")).refuses("body.value");
     });

@@ -48,7 +48,7 @@ fn a_first_name_is_enough() {
     for absent in ["lastName", "email", "phone", "secondaryEmails", "secondaryPhones", "addresses", "note", "customFieldsUpdatedAt"] {
         assert!(contact.get(absent).is_none(), "{absent} in {contact}");
     }
-    // The contact has neither an e-mail address nor a phone number, which must be unique. So the same request creates another contact.
+    // Only e-mail addresses and phone numbers must be unique, and this contact has neither. So the same request creates another contact.
     assert_ne!(made(&desk, named("สมชาย"))["id"], contact["id"]);
 }
 

@@ -1,4 +1,4 @@
-//! Tests of the outbox: a message is delivered after the response to its request, retried, or given up (decisions, section 7).
+//! Tests of the outbox: a message is delivered after the response to its request, retried, or given up (our decisions, section 7).
 
 use serde_json::{Value, json};
 
@@ -95,7 +95,7 @@ fn an_account_that_hangs_delays_no_other() {
     desk.text("conv-ig", "nor now").is(acknowledged());
     desk.until("another account's message is sent", || desk.sent_texts() == ["not held up", "nor now"]);
     assert_eq!(held(&desk), 16);
-    // A kill ends the server at once. A regular stop would wait for the delayed messages.
+    // A kill ends the server immediately. A regular stop would wait for the delayed messages.
     drop(desk.server.kill());
 }
 

@@ -1,5 +1,5 @@
-//! Tests of idempotency keys, the header `Idempotency-Key` (decisions, section 6): a write that is sent again with the same key is executed
-//! once.
+//! Tests of idempotency keys, the header `Idempotency-Key` (our decisions, section 6): a write that is sent again with the same key is
+//! executed once.
 
 use serde_json::{Value, json};
 
@@ -25,7 +25,7 @@ fn replayed(first: &Answer, again: &Answer) {
     assert_ne!(first.body()["requestId"], again.body()["requestId"], "each request has its own id");
 }
 
-/// Returns a request to every operation that changes something.
+/// Returns a request for each operation that changes something.
 fn calls(desk: &WriteFixture) -> Vec<Call> {
     let mut calls = vec![
         desk.patch("/tickets/field-values", json!({"ticketId": "t-free", "ticketFieldId": "f-text", "newValue": "x"})),

@@ -1,4 +1,4 @@
-//! Tenant isolation of writes: a write reaches only its own store, even if another store has records with the same ids.
+//! Tests of tenant isolation of writes: a write changes only the caller's own store, even if another store has records with the same ids.
 
 use serde_json::json;
 

@@ -9,7 +9,7 @@ use crate::{
     fixture::{channels, two},
 };
 
-/// A message text with which every attempt on a simulated channel fails. The message stays in the outbox, where the test reads it.
+/// A message text with which every delivery attempt on a simulated channel fails. The message stays in the outbox, where the test reads it.
 const WAITING: &str = "simulate:down";
 
 fn new(desk: &WriteFixture, more: Value) -> Answer {

@@ -77,8 +77,6 @@ impl WriteFixture {
         Self { server, key, api }
     }
 
-    /// Returns the events recorded for the caller's store, oldest first.
-    #[track_caller]
     /// Asserts that all events are of type `message.sent`. Returns the texts of their messages, in the order of the events.
     pub fn sent_texts(&self) -> Vec<String> {
         let text = |event: &Value| {
@@ -89,6 +87,8 @@ impl WriteFixture {
         self.events().iter().map(text).collect()
     }
 
+    /// Returns the events recorded for the caller's store, oldest first.
+    #[track_caller]
     pub fn events(&self) -> Vec<Value> {
         self.events_after(&self.api.store, None)
     }
@@ -180,7 +180,7 @@ impl WriteFixture {
         self.api.get("/conversations").query("conversationId", id).send().row(id)
     }
 
-    /// Sets a ticket field without `ticketFieldsUpdatedAt`, so without the check for concurrent changes.
+    /// Sets a ticket field without `ticketFieldsUpdatedAt`, so the server does not check for concurrent changes.
     #[track_caller]
     pub fn set(&self, ticket: &str, field: &str, value: Value) -> Answer {
         self.patch("/tickets/field-values", json!({"ticketId": ticket, "ticketFieldId": field, "newValue": value})).send()
@@ -193,7 +193,7 @@ impl WriteFixture {
         self.patch("/tickets/field-values", body).send()
     }
 
-    /// Reads the contact and sets one of its fields. Sends the timestamp that the contact shows.
+    /// Reads the contact and sets one of its fields. For optimistic concurrency, sends the timestamp that was read.
     #[track_caller]
     pub fn set_contact(&self, contact: &str, field: &str, value: Value) -> Answer {
         let shown = self.contact(contact);
@@ -290,8 +290,8 @@ pub fn parsed(lines: &str) -> Vec<Value> {
     lines.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("not JSON: {line}: {error}"))).collect()
 }
 
-/// Returns the JSON in which this revision shows an outbound message. The id and the time of sending come from `shown`. The older revision
-/// shows `payload`, the newer one shows `text`, and `kind` as `type`.
+/// Returns the expected JSON of an outbound message in this revision of the API. The id and the time of sending come from `shown`. The
+/// older revision shows `payload`, the newer one shows `text`, and `kind` as `type`.
 pub fn outbound(shown: &Value, conversation: &str, account: &str, payload: Value, text: Option<&str>, kind: Option<&str>) -> Value {
     let (id, sent) = (&shown["id"], stamp(shown, "sentAt"));
     if REV_A {
@@ -311,7 +311,7 @@ pub fn outbound(shown: &Value, conversation: &str, account: &str, payload: Value
     message
 }
 
-/// Returns the `data` with which operations respond that return no record.
+/// Returns the `data` of the response to a successful write that returns no record.
 pub fn acknowledged() -> Value {
     json!({"message": "OK"})
 }

@@ -61,7 +61,7 @@ fn of_writes_with_the_same_timestamp_one_sets_a_ticket_field() {
 fn of_writes_with_the_same_timestamp_one_sets_a_contact_field() {
     let desk = WriteFixture::open();
     one_wins(race(20, |n| desk.set_contact_at("con-mia", "c-int", json!(100 + n), &at("01-20T00:00")))).is(acknowledged());
-    // `con-new` never had a custom field, so a write must send the timestamp of the contact itself.
+    // `con-new` never had a value in a custom field, so a write must send the timestamp of the contact itself.
     one_wins(race(20, |n| desk.set_contact_at("con-new", "c-int", json!(100 + n), &at("02-01T00:00")))).is(acknowledged());
     assert_eq!(desk.events().len(), 2);
 }
@@ -119,7 +119,7 @@ fn writes_to_a_ticket_and_to_its_conversation_do_not_deadlock() {
     let desk = WriteFixture::open();
     for round in 0..7 {
         let answers = race(16, |n| match n % 4 {
-            // This value is different in each request, so the write changes the ticket. It updates the ticket's row twice.
+            // Each request sends another value, so each of these writes updates the ticket's row.
             0 => desk.set("t-free", "f-text", json!(format!("{round} {n}"))),
             1 if round % 2 == 0 => desk.label("conv-free", &[&format!("lab-{}", n / 4)], &[]),
             1 => desk.label("conv-free", &["lab-9"], &[&format!("lab-{}", n / 4)]),
@@ -128,12 +128,12 @@ fn writes_to_a_ticket_and_to_its_conversation_do_not_deadlock() {
         });
         answers.iter().for_each(|answer| drop(answer.ok()));
     }
-    // The conversation had two labels at the start, and five of the added labels stay.
+    // The conversation has its two initial labels, the labels that the last round added, and `lab-9`, which no request removes.
     assert_eq!(desk.conversation("conv-free")["labelIds"].as_array().map(Vec::len), Some(2 + 5));
 }
 
-/// Each conversation has an open ticket and a closed, later one, which comes from an import. Rows are locked in the order of their ids, so
-/// every write locks the closed ticket first.
+/// Each conversation has an open ticket and a closed one that was opened later; only an import can create this state. The closed ticket has
+/// the smaller id. Tickets are locked in the order of their ids, so both kinds of writes must lock the closed ticket first.
 #[test]
 fn closing_the_older_of_two_tickets_does_not_deadlock() {
     let mut lines = crate::fixture::desk();

@@ -23,8 +23,8 @@ fn more_channels() -> Vec<Value> {
         account("rt-mail", "outlook", "shop@example.com"),
         account("rt-wid", "widget", "Widget"),
         line("template", template),
-        // This reference is not a phone number, as builds stored it that did not yet normalise phone numbers. `asStored` makes the import
-        // accept it.
+        // This reference is not a phone number: builds that did not yet normalise phone numbers stored such references. `asStored` makes
+        // the import accept it.
         with(
             line(
                 "conversation",
@@ -74,7 +74,7 @@ fn inbound() -> Vec<Value> {
     messages
 }
 
-/// Sends every kind of write, with unusual values that are still valid.
+/// Sends a request of each kind of write, with unusual values that are still valid.
 fn write_everything(desk: &WriteFixture) {
     for (field, value) in [
         ("f-text", json!("")),

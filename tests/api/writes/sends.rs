@@ -24,7 +24,7 @@ pub fn untouched<T>(desk: &WriteFixture, act: impl FnOnce() -> T) -> T {
     outcome
 }
 
-/// Returns a valid request to every operation of this revision that sends a message.
+/// Returns a valid request for each operation of this revision that sends a message.
 fn good(desk: &WriteFixture) -> Vec<Call> {
     let mut calls = vec![desk.post("/messages", json!({"conversationId": "conv-web", "text": "Hi"}))];
     if !REV_A {
@@ -81,7 +81,7 @@ fn a_text_is_shown_and_counted_and_causes_an_event() {
     assert_eq!(events[0]["data"], json!({"message": messages[0], "conversationId": "conv-web", "ticketId": "t-web"}));
     assert_eq!(events[0]["actor"], json!({"type": "api_key", "id": desk.key.id}));
     assert_eq!(desk.undelivered(), Vec::<Value>::new());
-    // The same request again sends another message.
+    // Without an idempotency key, the same request sends another message.
     desk.text("conv-web", &text).is(acknowledged());
     assert_eq!(desk.conversation("conv-web")["allMsgCnt"], 4);
 }
@@ -303,7 +303,7 @@ fn a_send_with_an_idempotency_key_happens_once() {
     assert_eq!(counts(&desk), before + good(&desk).len());
     untouched(&desk, || {
         for call in good(&desk) {
-            // A body with one more space is another body, so it conflicts with the first use of the idempotency key.
+            // The request repeats the idempotency key with another body (one more space), which is a conflict.
             call.reworded().header("idempotency-key", "k").send().fails(409);
         }
     });

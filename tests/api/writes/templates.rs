@@ -144,11 +144,11 @@ fn a_phone_has_one_thread_on_an_account() {
         return;
     }
     let desk = WriteFixture::channels();
-    // The contact with this phone has a conversation on this account, to which the template goes.
+    // The contact with this phone number already has a conversation on this account. The template is sent in this conversation.
     phone(&desk, "acc-wa", MIA, "tpl-APPROVED", Value::Null).is(acknowledged());
     assert_eq!(desk.conversation("conv-wa")["allMsgCnt"], 3);
-    // On the account `acc-wb`, the contact has an imported conversation whose reference is another phone number. The template goes to this
-    // conversation.
+    // On the account `acc-wb`, the contact has an imported conversation whose reference is another phone number. The template is sent in
+    // this conversation, too.
     let before = desk.conversations_of("con-mia").ids().len();
     for count in [3, 4] {
         phone(&desk, "acc-wb", MIA, "tpl-other", json!(["x"])).is(acknowledged());

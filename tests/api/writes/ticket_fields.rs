@@ -208,6 +208,6 @@ fn system_keys_and_inactive_fields_are_read_only() {
 fn a_hidden_field_accepts_a_value() {
     let desk = WriteFixture::open();
     assert_eq!(desk.set("t-free", "f-hidden", json!("x")).ok()["ticketFields"], json!({"f-hidden": "x"}));
-    // The field is also required. A required field can still be unset.
+    // The field `f-hidden` is also a required one. A request can still unset it.
     desk.set("t-free", "f-hidden", Value::Null).ok();
 }

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 
 use super::{WriteFixture, values_of};
 
-/// Returns accepted values: a field, a value that is sent, and the value that is then stored. A ticket field has the id `f-` and this name,
-/// a contact field `c-` and this name.
+/// Returns accepted values: a field, a value that is sent, and the value that is then stored. The field is named without the prefix of its
+/// id, `f-` for ticket fields and `c-` for contact fields.
 fn accepted() -> Vec<(&'static str, Value, Value)> {
     let same = |field, value: Value| (field, value.clone(), value);
     vec![
@@ -271,7 +271,7 @@ fn a_number_is_stored_as_it_was_sent() {
     };
     for number in ["9007199254740991", "9007199254740990", "-1.6619713713377555e-209", "0.8474337369372327", "763774.6189766944", "0.1"] {
         set(number).ok();
-        // A write to another field reads all field values of the ticket and stores them again. The number must keep its digits.
+        // A write to another field reads all field values of the ticket and stores them again. The number in `f-dec` must keep its digits.
         desk.set("t-free", "f-int", json!(number.len())).ok();
         let answer = desk.api.get("/tickets").query("ticketId", "t-free").send();
         assert!(answer.text.contains(&format!("\"f-dec\":{number}")), "{number}: {}", answer.described());

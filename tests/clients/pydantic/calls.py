@@ -1,4 +1,4 @@
-"""Calls of both revisions, with the Python client that openapi-generator generates from the document."""
+"""Calls that both API revisions have, with the Python client that openapi-generator generates from the document."""
 
 import os
 

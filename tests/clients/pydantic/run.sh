@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# run.sh REVISION TOOLS SCRATCH: generates the Python client of openapi-generator, whose models are pydantic's, and runs the calls.
-# COUNTERPART_URL and COUNTERPART_KEY name a live server of that revision.
+# run.sh REVISION TOOLS SCRATCH: generates a Python client with openapi-generator (its models are pydantic models), and runs calls.py with
+# it. COUNTERPART_URL and COUNTERPART_KEY are the URL of a live server of that revision and an API key.
 set -euo pipefail
 revision=$1 tools=$2 scratch=$3/pydantic-$1
 here=$(cd "$(dirname "$0")" && pwd)

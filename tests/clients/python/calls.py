@@ -1,4 +1,4 @@
-"""Typed calls of both revisions, with the client package that openapi-python-client generates from the document."""
+"""Typed calls that both API revisions have, with the client package that openapi-python-client generates from the document."""
 
 import os
 from http import HTTPStatus

@@ -8,7 +8,7 @@ openapi=$(cd "$here/../../../openapi" && pwd)
 workspace=$tools/rust
 export PATH="$tools/python/bin:$PATH"
 
-# An unchanged file keeps its modification time, which Cargo compares.
+# refresh SOURCE TARGET: copies a file only if it changed. So an unchanged file keeps its modification time, and Cargo does not rebuild it.
 refresh() {
     cmp -s "$1" "$2" || { mkdir -p "$(dirname "$2")" && cp "$1" "$2"; }
 }

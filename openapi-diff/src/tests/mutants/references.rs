@@ -97,7 +97,7 @@ fn loops_are_notices() {
         let noticed = report.notices.iter().filter(|notice| notice.starts_with("new: ") && notice.ends_with("leads back to itself"));
         assert_eq!(noticed.count(), count, "{:?}", report.notices);
         super::super::properties::hold_mirrored(&report, &compared(&loops, &plain));
-        // If both documents contain the loop, the comparison ends as well.
+        // If both documents contain the loop, the comparison ends too, and finds no change.
         assert_eq!(super::super::lines(&compared(&loops, &loops)), Vec::<String>::new());
     }
 }

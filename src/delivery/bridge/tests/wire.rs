@@ -6,7 +6,7 @@ use super::*;
 async fn a_message_is_posted_signed_and_gets_its_ids_from_the_response() {
     let reply = answers("201 Created", r#"{"externalId":"x-1","referenceId":"thread 7","more":[]}"#);
     let (bench, local, secret) = Bench::bridged(reply).await;
-    // This connector serves accounts without a bridge. This account has a bridge, so the connector is not used.
+    // This connector is for accounts without a bridge. The account of the test has a bridge, so the connector is not used.
     let mut worker = bench.worker_with(Connectors::every(Arc::new(Simulator)), Targets::Any);
     bench.text("สวัสดี \u{1} simulate:refuse").await;
     worker.drain().await.unwrap();

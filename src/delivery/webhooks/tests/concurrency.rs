@@ -88,7 +88,7 @@ async fn each_endpoint_has_a_limit_and_the_rest_is_shared() {
     assert_eq!([0, 1, 2].map(|n| of(&claimed, n)), [2, 0, 6]);
 }
 
-/// The limit for a delivery to a healthy endpoint: long enough for a busy machine, and much shorter than the time-out of the endpoint
+/// The time limit for a delivery to a healthy endpoint: long enough for a busy machine, and much shorter than the time-out of the endpoint
 /// that hangs.
 const SOON: Duration = Duration::from_secs(5);
 

@@ -57,7 +57,8 @@ const OURSELVES: [&str; 27] = [
     "http://LocalHost",
 ];
 
-/// Hosts of this machine after credentials that look like a host. A subscription with such a URL is refused.
+/// URLs with credentials before the host, which is this machine; most of the credentials look like another host. A subscription with such a
+/// URL is refused.
 const WITH_A_NAME: [&str; 5] = [
     "http://example.com@127.0.0.1",
     "http://example.com:80@127.0.0.1",
@@ -139,7 +140,7 @@ impl LoopbackListeners {
     /// function has arrived, all earlier connections are counted.
     async fn calls(&self) -> usize {
         for address in &self.addresses {
-            // An earlier caller may have had the same port.
+            // The probe is searched for only among later callers, since an earlier caller may have had the same port.
             let before = self.callers.lock().unwrap().len();
             let last = TcpStream::connect(address).await.unwrap().local_addr().unwrap();
             while !self.forget(before, last) {
@@ -234,7 +235,7 @@ async fn dns_rebinding_is_refused() {
     // Every response closes its connection, so each delivery opens another.
     let origin = TestServer::on(six, |_| ScriptedReply::Says("200 OK\r\nconnection: close".to_owned()));
     let names = Arc::new(Names::default());
-    // The rebinding name resolves to a permitted address first, then to a refused address, and later to both at once.
+    // The rebinding name resolves to a permitted address first, then to a refused address, and later to both in one answer.
     for answer in [&["::1"][..], &["127.0.0.1"], &["::1"], &["127.0.0.1", "::1"], &["::ffff:127.0.0.1"]] {
         names.give("rebinding.example", answer);
     }
@@ -258,7 +259,7 @@ async fn no_redirect_leads_to_a_private_address() {
     let (ears, listener) = (LoopbackListeners::new().await, TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).await.unwrap());
     let port = ears.port;
     let locations = ["http://127.0.0.1", "//127.0.0.1", "http://2130706433", "http://[::ffff:7f00:1]", "http://[::1]", "http://localhost"];
-    // The path of a request is the response that it asks for: a status, and a location.
+    // The path of a request, `STATUS-INDEX`, selects the response: its status, and the index of its location.
     let origin = TestServer::on(listener, move |seen| {
         let (status, place) = seen.line.split([' ', '/']).filter(|part| !part.is_empty()).nth(1).unwrap().split_once('-').unwrap();
         ScriptedReply::Says(format!("{status} Elsewhere\r\nlocation: {}:{port}/", locations[place.parse::<usize>().unwrap()]))

@@ -33,7 +33,7 @@ use crate::{
 /// The default number of events.
 const EVENTS: usize = 200;
 
-/// The time-out of an endpoint in this test: long enough for a healthy endpoint on a busy machine.
+/// The time-out of a request to an endpoint in this test: long enough for a healthy endpoint on a busy machine.
 const PATIENT: Duration = Duration::from_secs(2);
 
 /// The pause that the busy endpoint asks for, in milliseconds.
@@ -43,8 +43,8 @@ const ASKED: i64 = 90_000;
 /// occupies a slot of the worker for the whole time-out.
 const SLOW: (usize, usize) = (50, 7);
 
-/// When the clock moves, it moves past the next due time by the elapsed time divided by this number. Attempts that are due at almost
-/// the same time are thus made together, and are late by no more than that.
+/// The clock moves past the next due time by the time since the start of the test, divided by this number. So attempts that are due at
+/// almost the same time are made together, and no attempt is later than that part of the time.
 const STRIDE: i64 = 40;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +60,8 @@ enum EndpointBehaviour {
     Gone,
     /// Does not respond to the first attempt of some events.
     Hangs,
-    /// Resets the connection at two attempts: after it has read the request, and again when the request is repeated.
+    /// Resets the connection at the first two attempts of each event: after it has read the request, and again after the client has
+    /// repeated the request.
     Resets,
     /// Begins a response 200 that never ends, at the first attempt of some events.
     Drips,

@@ -1,4 +1,4 @@
-// Client of the settings API (/settings/v1), and what the page knows of the session.
+// Client of the settings API (/settings/v1), and the data that the page keeps during a session.
 
 import { t } from "./texts.js";
 
@@ -19,7 +19,7 @@ export function accountText(id) {
   return account ? `${account.name} (${account.channel})` : id;
 }
 
-// Called with the error when the user's session has ended, or the user has lost the role.
+// Called with the error of a request that was refused because the session has ended or the user is no longer an owner or admin.
 let unwelcome = () => {};
 export const whenUnwelcome = (call) => (unwelcome = call);
 

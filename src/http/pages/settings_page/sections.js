@@ -1,4 +1,5 @@
-// The tabs (sections) of the settings page. Each tab is a file in `tabs` that describes it, and one line in `settings_page.rs`.
+// The framework of the tabs (sections) of the settings page. Each tab has a file in `tabs`, and a line in the list `TABS` of
+// `settings_page.rs`.
 
 import { all, announce, append, one, show } from "./elements.js";
 import { confirmDialog, readable } from "./dialogs.js";

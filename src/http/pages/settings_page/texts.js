@@ -15,7 +15,7 @@ function chosen() {
   }
 }
 
-// The language that the user chose on this page, or else the first of the browser's languages that has a catalogue.
+// The language that the user chose on this page, or else the first of the browser's languages that has a catalogue, or else English.
 const wanted = [chosen(), ...navigator.languages.map((tag) => tag.split("-")[0]), "en"];
 export const language = wanted.find((name) => Object.hasOwn(LANGUAGES, name));
 // The locale for dates: the language with the user's region, and the Gregorian calendar, which date inputs and the API use.

@@ -203,8 +203,8 @@ async fn a_walk_may_ask_for_its_total_late() {
 }
 
 /// Asserts that PostgreSQL plans the statement of a page with its total five times and then keeps a generic plan: planning takes longer
-/// than reading the page. PostgreSQL would plan each execution if the generic plan looked more expensive than the plans for the first five
-/// values. That would be so if these plans knew the instant of the page, and so that few snoozes end after it.
+/// than reading the page. PostgreSQL would plan each execution if the generic plan looked more expensive than the first five plans. The
+/// first five would look cheaper if PostgreSQL knew the instant of the page and hence that few snoozes end after it.
 #[tokio::test]
 async fn a_list_with_its_total_is_planned_once() {
     let fixture = Fixture::alone().await;

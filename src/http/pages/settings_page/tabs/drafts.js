@@ -39,7 +39,7 @@ const DIALOG = `<dialog id="draft-dialog" aria-labelledby="draft-title"><form me
 const isText = (draft) => draft.operation === "sendTextMessage";
 const contentOf = (draft) => (isText(draft) ? draft.body.text : JSON.stringify(draft.body, undefined, 2));
 
-// Returns the name of the contact, or the addresses that a message without a conversation names.
+// Returns the name of the contact. For a message without a conversation, returns the phone number or e-mail addresses in its request body.
 const recipientOf = ({ contactName, body }) => contactName ?? body.phoneNumber ?? (body.to ?? []).map((to) => to.email ?? to).join(", ");
 
 function fillDraft(draft, slots, text) {
@@ -85,7 +85,7 @@ const acts = {
     let draft = view.records.find((draft) => draft.id === id);
     const messages = await get("/drafts/messages", { draftId: id });
     const dialog = one("#draft-dialog");
-    // While the messages were fetched, the user has opened another draft.
+    // The user may have opened another draft while the messages were fetched.
     if (review !== reviews || dialog.open) return;
     showMessages(messages);
     showContent(draft);
@@ -108,8 +108,8 @@ const acts = {
       try {
         return await post("/drafts/release", { draftId: id, ...(confirmed && { confirmedMessageId: confirmed }) });
       } catch (refused) {
-        // The error names the message that arrived last. It need not be the message with the latest time, since times are those of the
-        // channel.
+        // The error names the message that arrived last. The message with the latest time may be another, since the channel sets the
+        // times.
         const [, newest] = /wrote message `([^`]+)`.*`confirmedMessageId`/.exec(refused.message) ?? [];
         if (!newest) throw refused;
         showMessages(await get("/drafts/messages", { draftId: id }));

@@ -28,7 +28,7 @@ function fillCredential(credential, slots, text, button) {
   badge(slots.kind, t(isCurrent ? "session-this" : `credential-${kind}`), TONES[kind]);
   stamp(slots.made, credential.createdAt);
   stamp(slots.ends, credential.expiresAt);
-  // The current session is ended by the button in the head of the page.
+  // The current session has no button here: the user ends it with the button in the head of the page.
   button("end-credential").hidden = isCurrent;
 }
 

@@ -19,7 +19,7 @@ const SENDS_MAIL = Boolean(document.getElementById("gate-mail"));
 
 const nameOfSeat = (seat) => seat.name ?? seat.email ?? seat.userId ?? seat.id;
 
-// Returns what a role permits on this page, unless the role's name says the same.
+// Returns the kind of a seat's role in parentheses, such as `(admin)`, or an empty text if the role's name is the same.
 function kindOf({ role, roleKind }) {
   if (!roleKind || role.toLowerCase() === t(`role-${roleKind}`)) return "";
   return `(${t(`role-${roleKind}`)})`;

@@ -17,7 +17,7 @@ const ROW = `<template id="undelivered-row"><tr role="row">
   <td role="cell" class="actions"><button type="button" class="quiet" data-act="retry-message"></button></td>
 </tr></template>`;
 
-// The text for each failure reason that the server gives itself and not the channel.
+// The text for each failure reason that comes from this server and not from the channel.
 const REASONS = { no_connector: t("undelivered-no-bridge") };
 
 const textOf = (message) => message.text ?? t("undelivered-no-text");

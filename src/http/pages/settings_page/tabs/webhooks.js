@@ -62,8 +62,8 @@ function webhookForm(title, former, perform) {
   const dialog = one("#webhook-dialog");
   const { url, accountId } = one("form", dialog).elements;
   boxes(one("#kinds"), "events", known.kinds.map((kind) => [kind, kind]), former?.events ?? known.kinds);
-  // The webhook's own account can always be chosen, even if it was added after the list was fetched. Otherwise saving would select every
-  // account.
+  // The webhook's own account is always an option, even if the account was added after the list of accounts was fetched. Otherwise
+  // saving would change the webhook to the events of every account.
   const ids = new Set([...known.accounts.map((account) => account.accountId), ...(former?.accountId ? [former.accountId] : [])]);
   options(accountId, [["", t("every-account")], ...[...ids].map((id) => [id, accountText(id)])], former?.accountId);
   one("#webhook-dialog-title").textContent = title;

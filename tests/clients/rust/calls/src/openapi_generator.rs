@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use reqwest::{Request, Response, header::HeaderMap};
 use reqwest_middleware::{Middleware, Next, Result};
 
-/// Keeps the headers of the latest answer.
+/// A middleware that keeps the headers of the latest response.
 #[derive(Clone, Default)]
 pub struct Latest(Arc<Mutex<HeaderMap>>);
 
@@ -25,7 +25,8 @@ impl Middleware for Latest {
     }
 }
 
-/// Parameters are function arguments here, and revision A has one more.
+/// Calls `list_tickets`. The generated function takes each parameter of the operation as an argument, and in revision A the operation has
+/// one parameter more.
 macro_rules! page {
     (a, $to:expr, $cursor:expr, $filters:expr) => {
         list_tickets($to, Some(2), $cursor, None, None, Some($filters))
@@ -73,7 +74,7 @@ macro_rules! calls {
                 }
             }
 
-            /// `total` is the value of `x-pagination-total`.
+            /// Makes the calls. `total` is the expected value of the header `x-pagination-total`.
             pub async fn calls(url: &str, key: &str, total: Option<&str>) {
                 let latest = Latest::default();
                 let to = configuration(url, key, &latest);

@@ -35,7 +35,7 @@ macro_rules! calls {
                 Client::new_with_client(url, http)
             }
 
-            /// `total` is the value of `x-pagination-total`.
+            /// Makes the calls. `total` is the expected value of the header `x-pagination-total`.
             pub async fn calls(url: &str, key: &str, total: Option<&str>) {
                 let client = client(url, key);
                 let filters = || TicketFilters::builder().statuses(vec![TicketStatus::Open]);

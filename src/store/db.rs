@@ -27,11 +27,12 @@ use crate::store::{
     last_failure::LastFailure,
     limits::WRITE_WAIT,
     postgres::{
-        connection::Server,
+        address::ServerAddress,
         pipelined_clients::PipelinedConnections,
         pool::{self, ConnectionPool},
         relay::Relay,
         replica::{self, Replica, Transaction},
+        server::Server,
     },
     settings::encryption_keys::SecretKeys,
     slow_statements,
@@ -139,21 +140,22 @@ impl Db {
             let (readers, writer) = (Readers::new(file.clone(), connections), Writer::new(file.clone(), LOG_PAGES));
             (address, read, Some(file), Reads::Sqlite(readers), Writes::Sqlite(writer))
         } else if url.starts_with("postgres:") || url.starts_with("postgresql:") {
-            let options = postgres_options(url)?;
+            let address = with_settings(ServerAddress::from_str(url)?);
             // Each statement of a write gets a generic plan: it finds its rows by unique keys, so the bound values do not matter to the
             // plan. By default PostgreSQL would plan the update of a ticket again for each message of a long conversation, at a noticeable
             // cost. The statements of imports keep the default.
-            let planned_once = options.clone().options([("plan_cache_mode", "force_generic_plan")]);
-            let server = Arc::new(Server::of(&options));
+            let planned_once = address.clone().with(|options| options.options([("plan_cache_mode", "force_generic_plan")]));
+            let server = Arc::new(Server::of(&address));
             // Connects once first, since an error of SeaORM's pool does not contain the reason why a server cannot be reached.
             pool::reach(&server, WRITE_WAIT).await?;
-            let relay =
-                server.has_unreadable_certificate().then(|| Relay::to(server.clone(), options.get_port())).transpose()?.map(Arc::new);
+            let options = address.first();
+            let needs_relay = server.has_unreadable_certificate() || address.has_several_hosts();
+            let relay = needs_relay.then(|| Relay::to(server.clone(), options.get_port())).transpose()?.map(Arc::new);
             let reads = PipelinedConnections::new(server, connections, WRITE_WAIT);
             let writes = ConnectionPool::new(Server::of(&planned_once).into(), connections.max(2), WRITE_WAIT);
             // These connections keep no prepared statements, since one that was prepared before a change of the schema could fail after it.
             let read = open_postgres(through(relay.as_deref(), options.clone().statement_cache_capacity(0)), SEAORM_CONNECTIONS).await?;
-            (DatabaseAddress::Postgres(options.into(), relay), read, None, Reads::Postgres(reads), Writes::Postgres(writes))
+            (DatabaseAddress::Postgres(options.clone().into(), relay), read, None, Reads::Postgres(reads), Writes::Postgres(writes))
         } else {
             return Err(Error::Unavailable("the database URL must begin with sqlite:// or postgres://".to_owned()));
         };
@@ -180,7 +182,12 @@ impl Db {
         if self.backend() != DbBackend::Postgres {
             return Err(Error::Unavailable("`--read-url` needs a PostgreSQL database; a SQLite file has no standby".to_owned()));
         }
-        let server = Server::of(&postgres_options(url)?);
+        let address = ServerAddress::from_str(url)?;
+        if address.has_several_hosts() || address.is_read_write() {
+            let reason = "`--read-url` takes the address of one standby: one host, without `target_session_attrs=read-write`";
+            return Err(Error::Unavailable(reason.to_owned()));
+        }
+        let server = Server::of(&with_settings(address));
         let replica = Replica::of(PipelinedConnections::new(server.into(), connections, replica::LOOK)).await;
         Ok(Self { replica: Some(Arc::new(replica)), ..self })
     }
@@ -436,8 +443,8 @@ fn watched(mut connection: DatabaseConnection, on_statement: Option<&OnStatement
     connection
 }
 
-fn postgres_options(url: &str) -> Result<PgConnectOptions> {
-    let options = PgConnectOptions::from_str(url).map_err(unreadable)?;
+/// Adds the settings of PostgreSQL that every connection has.
+fn with_settings(address: ServerAddress) -> ServerAddress {
     let settings = [
         ("lock_timeout", "10s"),
         // No JIT: compiling the statement of a page takes far longer than reading the few thousand rows that a page reads at most.
@@ -446,7 +453,7 @@ fn postgres_options(url: &str) -> Result<PgConnectOptions> {
         // a write that had to wait for a row lock would fail (serialization failure).
         ("default_transaction_isolation", "read committed"),
     ];
-    Ok(options.statement_cache_capacity(256).options(settings).disable_statement_logging())
+    address.with(|options| options.statement_cache_capacity(256).options(settings))
 }
 
 /// Returns options for a connection that goes through the relay, if there is one.

@@ -105,6 +105,12 @@ pub(super) fn is_not_accepting_yet(error: &tokio_postgres::Error) -> bool {
     }
 }
 
+/// Returns whether one of several hosts refused or lost a connection in a way that a failover explains: it is unreachable, it ends, or it is
+/// a standby.
+pub(super) fn may_be_a_failover(error: &tokio_postgres::Error) -> bool {
+    is_lost(error) || of_the_network(error).is_some()
+}
+
 /// Returns the network error because of which a server could not be reached. The driver reports a value that it cannot encode as an I/O
 /// error of kind `InvalidInput`, which is not a network error.
 fn of_the_network(error: &tokio_postgres::Error) -> Option<ErrorKind> {

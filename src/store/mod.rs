@@ -121,5 +121,5 @@ mod write_health;
 
 pub use db::{Db, OnStatement, StatementLimit};
 pub use error::{Error, Result};
-pub(crate) use postgres::connection::is_local_server;
+pub(crate) use postgres::address::is_local_server;
 pub use transaction::write::Write;

@@ -11,12 +11,10 @@
 
 use std::{
     future::poll_fn,
-    net::IpAddr,
     pin::{Pin, pin},
-    str::FromStr,
     sync::{
         Arc, Mutex,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -27,28 +25,19 @@ use futures_util::{
     poll,
 };
 use hashlink::LruCache;
-use percent_encoding::percent_decode_str;
-use sqlx::{
-    ConnectOptions,
-    postgres::{PgConnectOptions, PgSslMode},
-};
 use tokio::{
     task::{JoinHandle, consume_budget},
     time::timeout,
 };
 use tokio_postgres::{
-    Client, Config, NoTls, Row, Statement,
-    config::{Host, SslMode},
+    Client, Row, Statement,
     types::{ToSql, Type},
 };
-use tokio_postgres_rustls::MakeRustlsConnect;
-use url::Url;
 
 use crate::store::{
-    Result,
     error::{is_outdated, reason},
     lock::lock,
-    postgres::tls,
+    postgres::server::ConnectionCount,
     slow_statements::StatementTimer,
     sql::{Param, Sql},
 };
@@ -57,11 +46,6 @@ use crate::store::{
 const STATEMENTS: usize = 256;
 /// How long an idle connection may take to respond, and a connection to close.
 const PROMPT: Duration = Duration::from_secs(1);
-
-/// The TCP user timeout, and about the time after which unanswered keepalives close an idle connection: if the server's machine
-/// acknowledges nothing for this long, the connection is lost. Until then, a pooled connection with a statement in flight keeps its permit.
-/// The times hold on Linux; other systems interpret these options differently.
-const PEER_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A command that does nothing.
 pub(in crate::store) const NOTHING: &str = "";
@@ -74,140 +58,6 @@ pub(in crate::store) enum RowLength {
     Short,
     /// The rows contain stored texts, which may be long.
     Long,
-}
-
-/// A server, and the options for connecting to it.
-pub(in crate::store) struct Server {
-    config: Config,
-    mode: PgSslMode,
-    /// The connection options as a URL. Its query parameters name the certificates.
-    url: Url,
-    /// How often a prepared statement turned out not to fit the schema any more.
-    outdated: Arc<AtomicU64>,
-    open: Arc<AtomicU64>,
-    unreadable_certificate: Arc<AtomicBool>,
-}
-
-/// Counts an open connection, until this value is dropped.
-struct CountedConnection(Arc<AtomicU64>);
-
-impl CountedConnection {
-    fn one_more(open: &Arc<AtomicU64>) -> Self {
-        open.fetch_add(1, Ordering::Relaxed);
-        Self(open.clone())
-    }
-}
-
-impl Drop for CountedConnection {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-impl Server {
-    pub fn of(options: &PgConnectOptions) -> Self {
-        // Some options can be read only from the options' URL. Host and user are replaced in it, since in some spellings they cannot be
-        // part of a URL.
-        let url = options.clone().host("host").username("user").to_url_lossy();
-        let mut config = Config::new();
-        match options.get_socket() {
-            Some(folder) => config.host_path(folder),
-            None => config.host(options.get_host().trim_matches(['[', ']'])),
-        };
-        config.port(options.get_port()).user(options.get_username());
-        if let Some(password) = url.password() {
-            config.password(percent_decode_str(password).collect::<Vec<u8>>());
-        }
-        if let Some(database) = options.get_database() {
-            config.dbname(database);
-        }
-        if let Some(name) = options.get_application_name() {
-            config.application_name(name);
-        }
-        if let Some(settings) = options.get_options() {
-            config.options(settings);
-        }
-        config.tcp_user_timeout(PEER_TIMEOUT).keepalives_idle(PEER_TIMEOUT / 2).keepalives_interval(PEER_TIMEOUT / 6);
-        config.ssl_mode(tls::mode(options.get_ssl_mode()));
-        Self {
-            config,
-            mode: options.get_ssl_mode(),
-            url,
-            outdated: Arc::default(),
-            open: Arc::default(),
-            unreadable_certificate: Arc::default(),
-        }
-    }
-
-    /// Returns the host and port, or the folder of the socket.
-    pub fn address(&self) -> String {
-        match (self.config.get_hosts().first(), self.config.get_ports().first()) {
-            (Some(Host::Tcp(host)), Some(port)) => format!("{host}:{port}"),
-            (Some(Host::Unix(folder)), _) => folder.display().to_string(),
-            _ => "?".to_owned(),
-        }
-    }
-
-    /// Returns the host and port; `None` if the server is reached by a Unix socket.
-    pub fn tcp(&self) -> Option<(&str, u16)> {
-        match (self.config.get_hosts().first(), self.config.get_ports().first()) {
-            (Some(Host::Tcp(host)), Some(port)) => Some((host, *port)),
-            _ => None,
-        }
-    }
-
-    /// Returns whether the server has shown a certificate that the TLS library cannot read.
-    pub fn has_unreadable_certificate(&self) -> bool {
-        self.unreadable_certificate.load(Ordering::Relaxed)
-    }
-
-    /// Returns whether a connection may be unencrypted if the server has no TLS (`sslmode=prefer`).
-    pub fn prefers_tls(&self) -> bool {
-        matches!(self.mode, PgSslMode::Prefer)
-    }
-
-    pub fn connector(&self) -> Result<MakeRustlsConnect> {
-        tls::connector(self.mode, &self.url, &self.unreadable_certificate)
-    }
-
-    /// Returns the number of open connections to the server.
-    pub fn connections(&self) -> u64 {
-        self.open.load(Ordering::Relaxed)
-    }
-
-    /// Opens a connection. The certificate files are read each time, since they may have been renewed.
-    pub async fn connect(&self, rows: RowLength) -> Result<PostgresResult<Connection>> {
-        if self.config.get_ssl_mode() == SslMode::Disable {
-            return Ok(self.config.connect(NoTls).await.map(|(client, serving)| self.connection(client, serving, rows)));
-        }
-        let connected = self.config.connect(self.connector()?).await;
-        Ok(connected.map(|(client, serving)| self.connection(client, serving, rows)))
-    }
-
-    fn connection(
-        &self,
-        client: Client,
-        serving: impl Future<Output = PostgresResult<()>> + Send + 'static,
-        rows: RowLength,
-    ) -> Connection {
-        let served = tokio::spawn(async move {
-            let ended = match rows {
-                RowLength::Short => serving.await,
-                RowLength::Long => few_reads_at_a_time(serving).await,
-            };
-            if let Err(error) = ended {
-                tracing::debug!(error = reason(&error), "a connection to PostgreSQL ended");
-            }
-        });
-        let known = PreparedStatements { statements: LruCache::new(STATEMENTS), outdated: self.outdated.load(Ordering::Relaxed) };
-        Connection {
-            client,
-            known: Mutex::new(known),
-            outdated: self.outdated.clone(),
-            served,
-            _counted: CountedConnection::one_more(&self.open),
-        }
-    }
 }
 
 /// The most reads and writes of a connection in one poll. The runtime allows 128, whatever their size. With long texts that many would
@@ -229,24 +79,13 @@ async fn few_reads_at_a_time<T>(work: impl Future<Output = T>) -> T {
     .await
 }
 
-/// Returns whether a URL names a server on this machine, judging by its host name or address.
-pub fn is_local_server(url: &str) -> bool {
-    let Ok(options) = PgConnectOptions::from_str(url) else { return false };
-    // If the URL names no host, the folder of a Unix socket takes its place.
-    let host = options.get_host().trim_matches(['[', ']']);
-    options.get_socket().is_some()
-        || host.starts_with('/')
-        || host.eq_ignore_ascii_case("localhost")
-        || host.parse().is_ok_and(|address: IpAddr| address.is_loopback())
-}
-
 /// A connection on which several statements can be in flight, with its prepared statements.
 pub(in crate::store) struct Connection {
     client: Client,
     known: Mutex<PreparedStatements>,
     outdated: Arc<AtomicU64>,
     served: JoinHandle<()>,
-    _counted: CountedConnection,
+    _counted: ConnectionCount,
 }
 
 /// Receives the rows of a statement as they arrive, so that a long result is never in memory as a whole in its wire format.
@@ -297,6 +136,27 @@ struct PreparedStatements {
 }
 
 impl Connection {
+    /// Takes over a connection that was opened, and runs its protocol in a task. `outdated` is the count of its server.
+    pub(super) fn new(
+        client: Client,
+        serving: BoxFuture<'static, PostgresResult<()>>,
+        rows: RowLength,
+        outdated: &Arc<AtomicU64>,
+        counted: ConnectionCount,
+    ) -> Self {
+        let served = tokio::spawn(async move {
+            let ended = match rows {
+                RowLength::Short => serving.await,
+                RowLength::Long => few_reads_at_a_time(serving).await,
+            };
+            if let Err(error) = ended {
+                tracing::debug!(error = reason(&error), "a connection to PostgreSQL ended");
+            }
+        });
+        let known = PreparedStatements { statements: LruCache::new(STATEMENTS), outdated: outdated.load(Ordering::Relaxed) };
+        Self { client, known: Mutex::new(known), outdated: outdated.clone(), served, _counted: counted }
+    }
+
     /// Runs a statement outside of a transaction and passes its rows to `to`. If the schema has changed since the statement was prepared,
     /// it is prepared and run once more.
     pub async fn each_row(&self, sql: &Sql, to: &mut dyn RowSink) -> PostgresResult<()> {
@@ -459,62 +319,15 @@ fn value(param: &Param) -> &(dyn ToSql + Sync) {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
+    use std::str::FromStr;
 
     use sea_orm::DbBackend;
-    use sqlx::{Connection as _, postgres::PgConnection};
 
     use super::*;
     use crate::store::{
-        Error,
-        fixture::{Fixture, setting},
+        fixture::Fixture,
+        postgres::{address::ServerAddress, server::Server},
     };
-
-    fn server(url: &str) -> Server {
-        Server::of(&PgConnectOptions::from_str(url).unwrap())
-    }
-
-    #[test]
-    fn the_url_sets_host_user_options_and_tls_mode() {
-        let Server { config, .. } = server(
-            "postgres://us%40er:p%40%25%2F%C3%BC+w@[::1]:6543/da%20ta?application_name=inbox&options=-c%20search_path%3Dx&sslmode=require",
-        );
-        assert_eq!(config.get_hosts(), [Host::Tcp("::1".to_owned())]);
-        assert_eq!(config.get_ports(), [6543]);
-        assert_eq!(config.get_user(), Some("us@er"));
-        assert_eq!(config.get_password(), Some("p@%/ü+w".as_bytes()));
-        assert_eq!(config.get_dbname(), Some("da ta"));
-        assert_eq!(config.get_application_name(), Some("inbox"));
-        assert_eq!(config.get_options(), Some("-c search_path=x"));
-        assert_eq!(config.get_tcp_user_timeout(), Some(&PEER_TIMEOUT));
-        assert_eq!(config.get_ssl_mode(), SslMode::Require);
-        // A user, a host and a folder that cannot be part of a URL.
-        let odd = PgConnectOptions::new_without_pgpass().username("a/b@c:d?#").host("a:b").socket("/a folder/é");
-        let Server { config, .. } = Server::of(&odd.ssl_mode(PgSslMode::Allow));
-        assert_eq!(config.get_hosts(), [Host::Unix(Path::new("/a folder/é").to_owned())]);
-        assert_eq!(config.get_user(), Some("a/b@c:d?#"));
-        assert_eq!(config.get_ssl_mode(), SslMode::Disable);
-    }
-
-    #[tokio::test]
-    async fn an_unreadable_certificate_file_is_an_error_if_the_mode_verifies() {
-        for (query, told) in [
-            ("sslmode=verify-full&sslrootcert=/nowhere/root.pem", "`/nowhere/root.pem`, which `sslrootcert` names, cannot be read"),
-            ("sslmode=verify-ca&sslrootcert=Cargo.toml", "what `sslrootcert` names has no certificate in PEM"),
-            ("sslcert=Cargo.toml", "names one of `sslcert` and `sslkey`"),
-            ("sslkey=Cargo.toml", "names one of `sslcert` and `sslkey`"),
-        ] {
-            let error = server(&format!("postgres://user@127.0.0.1:1/name?{query}")).connect(RowLength::Short).await.err();
-            assert!(matches!(&error, Some(Error::Unavailable(reason)) if reason.contains(told)), "{query}: {error:?}");
-        }
-        // These modes verify no certificate: the files are not read, so a missing one is no error. Only the connection fails.
-        for query in ["sslmode=require&sslrootcert=/nowhere/root.pem", "sslmode=disable&sslcert=/nowhere/client.pem"] {
-            assert!(
-                matches!(server(&format!("postgres://user@127.0.0.1:1/name?{query}")).connect(RowLength::Short).await, Ok(Err(_))),
-                "{query}"
-            );
-        }
-    }
 
     #[tokio::test]
     async fn values_round_trip_and_few_statements_stay_prepared() {
@@ -522,7 +335,8 @@ mod tests {
         if fixture.db.backend() != DbBackend::Postgres {
             return;
         }
-        let connection = server(&fixture.url).connect(RowLength::Short).await.unwrap().unwrap();
+        let server = Server::of(&ServerAddress::from_str(&fixture.url).unwrap());
+        let connection = server.connect(RowLength::Short).await.unwrap().unwrap();
         let params = [
             Param::Text("ü'\\".to_owned()),
             Param::Integer(i64::MIN),
@@ -546,70 +360,5 @@ mod tests {
         let kept = connection.rows(&Sql::fixed("SELECT COUNT(*) FROM pg_prepared_statements")).await.unwrap()[0].get::<_, i64>(0);
         assert_eq!(usize::try_from(kept).unwrap(), STATEMENTS);
         connection.close().await;
-    }
-
-    /// `tests/tls.sh` starts the server, which accepts only TLS, with a certificate for `localhost`.
-    #[tokio::test]
-    #[ignore = "run by tests/tls.sh"]
-    async fn a_connection_is_made_only_if_the_tls_mode_accepts_the_server() {
-        let [port, folder] = ["COUNTERPART_TEST_TLS_PORT", "COUNTERPART_TEST_TLS_CERTIFICATES"].map(|name| setting(name).expect(name));
-        let pem = |name: &str| format!("{folder}/{name}.pem");
-        let (ours, others) = (format!("sslrootcert={}", pem("ours")), format!("sslrootcert={}", pem("others")));
-        let own = format!("sslcert={}&sslkey={folder}/client.key", pem("client"));
-        for (who, options, reached) in [
-            ("postgres@localhost", String::new(), true),
-            ("postgres@localhost", "sslmode=disable".to_owned(), false),
-            ("postgres@localhost", "sslmode=require".to_owned(), true),
-            ("postgres@localhost", format!("sslmode=require&{others}"), true),
-            ("postgres@localhost", format!("sslmode=verify-ca&{ours}"), true),
-            ("postgres@localhost", format!("sslmode=verify-ca&{others}"), false),
-            ("postgres@localhost", "sslmode=verify-ca".to_owned(), false),
-            ("postgres@127.0.0.1", format!("sslmode=verify-ca&{ours}"), true),
-            ("postgres@localhost", format!("sslmode=verify-full&{ours}"), true),
-            ("postgres@localhost", format!("sslmode=verify-full&{others}"), false),
-            ("postgres@127.0.0.1", format!("sslmode=verify-full&{ours}"), false),
-            ("shop@localhost", format!("sslmode=verify-full&{ours}"), false),
-            ("shop@localhost", format!("sslmode=verify-full&{ours}&{own}"), true),
-            ("shop@localhost", format!("sslmode=require&{own}"), true),
-        ] {
-            let (name, host) = who.split_once('@').unwrap();
-            let url = format!("postgres://{name}@{host}:{port}/postgres?{options}");
-            let told = server(&url).connect(RowLength::Short).await.unwrap().map(|_| ());
-            assert_eq!(told.is_ok(), reached, "{url}: {told:?}");
-            // sqlx accepts and refuses the same servers.
-            let told = PgConnection::connect(&url).await.map(|_| ());
-            assert_eq!(told.is_ok(), reached, "{url}: {told:?}");
-        }
-    }
-
-    /// Uses the server of `tests/tls.sh` with a certificate of X.509 version 1.
-    #[tokio::test]
-    #[ignore = "run by tests/tls.sh"]
-    async fn a_certificate_of_version_1_encrypts_but_fails_verification() {
-        let [port, folder] = ["COUNTERPART_TEST_TLS_PORT", "COUNTERPART_TEST_TLS_CERTIFICATES"].map(|name| setting(name).expect(name));
-        for (options, reached) in [
-            ("", true),
-            ("sslmode=prefer", true),
-            ("sslmode=require", true),
-            ("sslmode=verify-ca&sslrootcert=", false),
-            ("sslmode=verify-full&sslrootcert=", false),
-        ] {
-            let root = if reached { String::new() } else { format!("{folder}/ours.pem") };
-            let url = format!("postgres://postgres@localhost:{port}/postgres?{options}{root}");
-            let outcome = crate::store::Db::open(&url, 2, None).await;
-            let Ok(db) = outcome else {
-                let reason = outcome.err().map(|error| error.to_string()).unwrap_or_default();
-                assert!(!reached && reason.contains("X.509 version 1"), "{url}: {reason}");
-                continue;
-            };
-            assert!(reached, "{url}");
-            // The migrations run through SeaORM.
-            db.migrate_up().await.unwrap();
-            db.close().await.unwrap();
-        }
-        let connection =
-            server(&format!("postgres://postgres@localhost:{port}/postgres")).connect(RowLength::Short).await.unwrap().unwrap();
-        let told = connection.rows(&Sql::fixed("SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()")).await.unwrap();
-        assert!(told[0].get::<_, bool>(0));
     }
 }

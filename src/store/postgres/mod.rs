@@ -1,6 +1,7 @@
 //! PostgreSQL driver: connections, connection pool, pipelined clients, batched look-ups, transactions, advisory locks, TLS, reads from a
 //! standby. This module does not depend on any table of the schema.
 
+pub mod address;
 pub mod advisory_locks;
 pub mod batched_lookup;
 pub mod connection;
@@ -8,5 +9,6 @@ pub mod pipelined_clients;
 pub mod pool;
 pub mod relay;
 pub mod replica;
+pub mod server;
 mod tls;
 pub mod transaction;

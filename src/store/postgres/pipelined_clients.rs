@@ -26,8 +26,9 @@ use crate::store::{
     error::is_lost,
     lock::lock,
     postgres::{
-        connection::{Connection, RowLength, RowSink, Server},
+        connection::{Connection, RowLength, RowSink},
         pool::{ConnectionPool, IDLE_BEFORE_CHECK, MAX_CONNECTION_AGE, MAX_IDLE_TIME, closed, connect_with_retry, pool_timeout_error},
+        server::Server,
     },
     sql::{RowBound, Sql},
 };
@@ -212,14 +213,13 @@ mod tests {
 
     use futures_util::{future::join_all, poll};
     use sea_orm::DbBackend;
-    use sqlx::postgres::PgConnectOptions;
     use tokio::time::sleep;
 
     use super::*;
-    use crate::store::{Error, fixture::Fixture};
+    use crate::store::{Error, fixture::Fixture, postgres::address::ServerAddress};
 
     fn lines(url: &str, connections: u32) -> PipelinedConnections {
-        let server = Server::of(&PgConnectOptions::from_str(url).unwrap());
+        let server = Server::of(&ServerAddress::from_str(url).unwrap());
         PipelinedConnections::new(server.into(), connections, Duration::from_secs(5))
     }
 
@@ -304,7 +304,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_server_that_is_not_there_is_told_of_in_time() {
-        let server = Server::of(&PgConnectOptions::from_str("postgres://nobody@127.0.0.1:1/nothing").unwrap());
+        let server = Server::of(&ServerAddress::from_str("postgres://nobody@127.0.0.1:1/nothing").unwrap());
         let lines = PipelinedConnections::new(server.into(), 2, Duration::from_millis(50));
         let told = join_all((0..3).map(|_| async { lines.rows(&Sql::fixed("SELECT 1")).await.map(|_| ()) })).await;
         assert!(told.iter().all(|told| matches!(told, Err(Error::Unavailable(_)))), "{told:?}");
@@ -318,7 +318,7 @@ mod tests {
         }
         let role = format!("one connection of {}", fixture.store);
         fixture.execute(&format!("CREATE ROLE \"{role}\" LOGIN CONNECTION LIMIT 1")).await.unwrap();
-        let options = PgConnectOptions::from_str(&fixture.url).unwrap().username(&role);
+        let options = ServerAddress::from_str(&fixture.url).unwrap().with(|options| options.username(&role));
         let lines = PipelinedConnections::new(Server::of(&options).into(), 2, Duration::from_secs(5));
         let first = process(&lines, "0").await;
         lock(&lines.0.lines[0].open).as_mut().unwrap().made -= MAX_CONNECTION_AGE;

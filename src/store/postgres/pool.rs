@@ -24,10 +24,13 @@ use tokio_postgres::Row;
 
 use crate::store::{
     Error, Result,
-    error::{is_lost, is_not_accepting_yet},
+    error::is_lost,
     last_failure::LastFailure,
     lock::lock,
-    postgres::connection::{Connection, NOTHING, RowLength, RowSink, Server},
+    postgres::{
+        connection::{Connection, NOTHING, RowLength, RowSink},
+        server::Server,
+    },
     sql::Sql,
 };
 
@@ -200,7 +203,7 @@ impl ConnectionPool {
 pub(in crate::store) async fn connect_with_retry(server: &Server, rows: RowLength) -> Result<Connection> {
     loop {
         match server.connect(rows).await? {
-            Err(error) if is_not_accepting_yet(&error) => sleep(CONNECT_RETRY_PAUSE).await,
+            Err(error) if server.may_soon_accept(&error) => sleep(CONNECT_RETRY_PAUSE).await,
             other => return Ok(other?),
         }
     }
@@ -259,10 +262,9 @@ mod tests {
 
     use futures_util::future::join_all;
     use sea_orm::DbBackend;
-    use sqlx::postgres::PgConnectOptions;
 
     use super::*;
-    use crate::store::{Error, fixture::Fixture};
+    use crate::store::{Error, fixture::Fixture, postgres::address::ServerAddress};
 
     #[tokio::test]
     async fn connections_are_used_again_and_bad_ones_are_not() {
@@ -270,7 +272,7 @@ mod tests {
         if fixture.db.backend() != DbBackend::Postgres {
             return;
         }
-        let server = Server::of(&PgConnectOptions::from_str(&fixture.url).unwrap());
+        let server = Server::of(&ServerAddress::from_str(&fixture.url).unwrap());
         let kept = ConnectionPool::new(server.into(), 2, Duration::from_secs(5));
         // The statement takes long enough that concurrent calls need a second connection.
         let process = async || {

@@ -1,8 +1,9 @@
-//! TLS relay for sqlx: a local proxy. sqlx connects to a Unix socket of this process, which forwards the connection to PostgreSQL over TLS.
+//! Relay for sqlx: a local proxy. sqlx connects to a Unix socket of this process, which forwards the connection to PostgreSQL.
 //!
-//! The TLS of sqlx refuses a server whose certificate is of X.509 version 1, even if no certificate is to be verified. Such certificates
-//! are common: the instructions in PostgreSQL's manual lead to one. The relay is created when the database is opened, and only if the
-//! server has such a certificate then and `sslmode` is `prefer` or `require`.
+//! Two kinds of servers need it; it is created when the database is opened:
+//! - A server whose certificate is of X.509 version 1. The TLS of sqlx refuses it, even if no certificate is to be verified. Such
+//!   certificates are common: the instructions in PostgreSQL's manual lead to one. `sslmode` is `prefer` or `require` then.
+//! - A server with several hosts. sqlx always connects to the same host; the relay connects to the host that accepts writes.
 
 use std::{fs::Permissions, io, os::unix::fs::PermissionsExt, sync::Arc, time::Duration};
 
@@ -15,9 +16,12 @@ use tokio::{
     task::JoinHandle,
     time::{sleep, timeout},
 };
-use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
+use tokio_postgres::{
+    config::SslMode,
+    tls::{MakeTlsConnect, TlsConnect},
+};
 
-use crate::store::{Error, Result, limits::WRITE_WAIT, postgres::connection::Server};
+use crate::store::{Error, Result, error::reason, limits::WRITE_WAIT, postgres::server::Server};
 
 /// The message that asks a server for TLS: its length and its code, as the protocol defines them.
 const SSL_REQUEST: [u8; 8] = [0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f];
@@ -42,7 +46,7 @@ impl Relay {
         let unusable = |error: io::Error| {
             let folder = std::env::temp_dir();
             Error::Unavailable(format!(
-                "the certificate of PostgreSQL needs a socket in the folder for temporary files, `{}` (TMPDIR), which cannot be made: {error}",
+                "the connections to PostgreSQL need a socket in the folder for temporary files, `{}` (TMPDIR), which cannot be made: {error}",
                 folder.display()
             ))
         };
@@ -72,13 +76,18 @@ impl Relay {
 
 async fn relay(mut client: UnixStream, server: Arc<Server>) {
     let connecting = async {
-        let (host, port) = server.tcp().ok_or_else(|| io::Error::other("the server is not reached by TCP"))?;
+        let primary = server.primary().await.map_err(io::Error::other)?.map_err(|error| io::Error::other(reason(&error)))?;
+        let (host, port) = primary.ok_or_else(|| io::Error::other("the server is not reached by TCP"))?;
         let mut stream = TcpStream::connect((host, port)).await?;
         stream.set_nodelay(true)?;
+        let mode = server.tls_mode();
+        if mode == SslMode::Disable {
+            return Ok(Either::Left(stream));
+        }
         stream.write_all(&SSL_REQUEST).await?;
         match stream.read_u8().await? {
             b'S' => {}
-            b'N' if server.prefers_tls() => return Ok(Either::Left(stream)),
+            b'N' if mode == SslMode::Prefer => return Ok(Either::Left(stream)),
             b'N' => return Err(io::Error::other("the server has no TLS any more")),
             _ => return Err(io::Error::other("the server refused the connection")),
         }

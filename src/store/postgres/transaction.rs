@@ -150,14 +150,16 @@ mod tests {
     use std::{str::FromStr, time::Duration};
 
     use sea_orm::DbBackend;
-    use sqlx::postgres::PgConnectOptions;
     use tokio::time::timeout;
 
     use super::*;
-    use crate::store::{fixture::Fixture, postgres::connection::Server};
+    use crate::store::{
+        fixture::Fixture,
+        postgres::{address::ServerAddress, server::Server},
+    };
 
     fn pool(fixture: &Fixture, connections: u32) -> ConnectionPool {
-        let server = Server::of(&PgConnectOptions::from_str(&fixture.url).unwrap());
+        let server = Server::of(&ServerAddress::from_str(&fixture.url).unwrap());
         ConnectionPool::new(server.into(), connections, Duration::from_secs(5))
     }
 

@@ -149,7 +149,7 @@ fn is_version(version: &str, known: &str) -> bool {
 /// hash of their text.
 struct Bounded<'a> {
     depth: usize,
-    /// Whether the parser can return the text of a value. Only the JSON parser can.
+    /// Whether the parser can return a value as its source text, unparsed. Only the JSON parser can.
     raw: bool,
     path: String,
     notices: &'a RefCell<Vec<String>>,

@@ -34,8 +34,8 @@ pub enum ContractCommand {
     /// Send the same requests to two servers and explain each difference between their answers
     ///
     /// The documents of the two servers are compared, as `contract diff` compares them. Each request is sent to both servers.
-    /// Each answer must be one that its server's document describes. Where two answers differ, a change between the documents
-    /// must state the difference, or the line of the corpus names its cause. The requests may write: use stores whose
+    /// Each answer must be one that its server's document describes. If two answers differ, the difference must follow from
+    /// a change between the documents, or the request's line in the corpus must name its cause. The requests may write: use stores whose
     /// content may change.
     ///
     /// Exit code: 0 if each difference is documented, 1 if one is not, 2 if an argument is wrong, a file cannot be read or a

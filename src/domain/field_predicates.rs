@@ -158,7 +158,7 @@ fn one(scalar: ScalarKind, name: &str, value: Option<Value>) -> Result<Comparabl
     scalar.comparable(&value).map_err(|reason| FilterError::new(format!("has a `{name}` that {reason}")))
 }
 
-/// The bound of a comparison.
+/// The value with which an operator such as "greater than" compares a field value.
 #[derive(PartialEq, PartialOrd)]
 enum Edge {
     Number(f64),

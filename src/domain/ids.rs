@@ -54,7 +54,7 @@ ids! {
     /// A store: the tenant that every API key, record and query belongs to.
     StoreId,
     TicketId,
-    /// A ticket or contact field definition, or one of the system keys of a ticket.
+    /// The id of a field definition, of tickets or of contacts; or the key of a built-in property of a ticket, such as its status.
     FieldId,
     ConversationId,
     ContactId,

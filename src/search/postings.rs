@@ -76,7 +76,7 @@ pub struct PostingOpener<'i> {
     pub budget: usize,
 }
 
-/// Posting lists by frequency, for frequencies above one.
+/// The posting lists of one term: one for each frequency (number of occurrences in a document) above one.
 type FrequencyLists = Vec<(u32, TermInfo)>;
 
 impl PostingOpener<'_> {

@@ -71,8 +71,8 @@ impl Service {
                     return Ok(feed);
                 }
                 Some(_) => {
-                    // The feed is not ready. The process that activated it may have ended before it stored which transactions must end
-                    // first.
+                    // The feed is not ready: it waits for the end of the transactions that had begun before its activation. The
+                    // process that activated it may have ended before it stored which transactions these are.
                     db.note_feed_activation(store).await?;
                     tokio::time::sleep(BETWEEN_LOOKS).await;
                 }

@@ -27,7 +27,8 @@ pub(in crate::store) struct Sql {
     pub(in crate::store) values: Vec<Param>,
     reach: RowBound,
     locks_rows: bool,
-    /// The byte offsets in the text at which the statement of a page inserts a [`SUBQUERY_FENCE`] or a [`NO_INDEX_PREFIX`].
+    /// Insertions that a statement which reads a page makes into `text`: each is a byte offset in `text`, and the SQL to insert there, a
+    /// [`SUBQUERY_FENCE`] or a [`NO_INDEX_PREFIX`].
     pub(in crate::store) fences: Vec<(usize, &'static str)>,
 }
 
@@ -49,11 +50,11 @@ pub(in crate::store) enum Param {
 /// What limits the number of rows that a statement reads.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::store) enum RowBound {
-    /// The keys in its conditions.
+    /// The statement reads only rows whose keys its conditions list.
     Keys,
-    /// Only how soon the statement finds enough rows that match: it may read many others before.
+    /// The statement reads rows until enough of them match: it may read many others before.
     Rows,
-    /// Nothing: the statement reads a whole table, which SQLite may count in one step.
+    /// The statement reads a whole table, which SQLite may count in one step.
     Table,
 }
 

@@ -66,7 +66,7 @@ fn binaries() -> [String; 2] {
 /// examples of the documents.
 fn stores() -> Vec<(&'static str, Vec<Value>)> {
     let mut lines = fixture::one();
-    // Adds records that the API tests do not need: a field and a comment of the channel that only the newer revision has.
+    // Adds two records that the API tests do not need. Both belong to an account whose channel only the newer revision has.
     let field = json!({
         "id": "f-drunk", "name": "Lullaby", "displayType": "text", "dataType": "string", "sortOrder": 99, "isRequired": false,
         "active": true, "accountIds": ["acc-drunk"], "createdAt": at("01-01T00:00"), "updatedAt": at("01-01T00:00"),

@@ -58,7 +58,7 @@ pub struct ReplayCommand {
     #[arg(long, env = "COUNTERPART_EXAMPLES", value_parser = switch())]
     examples: bool,
 
-    /// Send each write that succeeded with an idempotency key again, with the same body and with another one
+    /// Send each successful write that has an idempotency key twice more: with the same body, and with a different body
     #[arg(long, env = "COUNTERPART_REPEAT", value_parser = switch())]
     repeat: bool,
 

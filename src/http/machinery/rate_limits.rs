@@ -48,7 +48,7 @@ struct RateLimitState {
     full: usize,
 }
 
-/// The smallest value of `full` in [`RateLimitState`].
+/// The number of entries at which idle entries are first removed; later it is twice the number of entries that remained, if that is more.
 const MIN_ENTRIES_TO_SWEEP: usize = 4096;
 
 /// The error of a request that exceeds a rate limit.

@@ -297,7 +297,7 @@ mod tests {
         assert_eq!(told, ["slow"]);
         slower.commit().await.unwrap();
         assert_eq!(since(&third, 10).await.0, ["slower"]);
-        // Reads pages of one entry each. Every page continues the round where the page before it stopped.
+        // Reads pages of at most one entry. Every page continues at the log position where the page before it ended.
         let (mut mark, mut all) = (first, Vec::new());
         for _ in 0..5 {
             let (told, next) = since(&mark, 1).await;

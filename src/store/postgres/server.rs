@@ -33,11 +33,10 @@ use crate::store::{
     },
 };
 
-/// The TCP user timeout, and about the time after which unanswered keepalives close an idle connection: if the server's machine
-/// acknowledges nothing for this long, the connection is lost. Until then, a pooled connection with a statement in flight keeps its permit.
-/// The times hold on Linux; other systems interpret these options differently.
+/// The TCP user timeout: if the server's machine acknowledges nothing for this long, the connection is lost. An idle connection is lost
+/// after about the same time, by keepalives. Linux keeps these times; other systems interpret the two socket options differently.
 const PEER_TIMEOUT: Duration = Duration::from_secs(30);
-/// The same for a server with several hosts, of which another may already accept writes.
+/// The TCP user timeout if the server has several hosts. It is shorter, since another host may already accept writes.
 const FAILOVER_PEER_TIMEOUT: Duration = Duration::from_secs(6);
 /// How long a connection to one of several hosts may take before the next host is tried.
 const HOST_CONNECT_TIMEOUT: Duration = Duration::from_secs(2);

@@ -127,7 +127,8 @@ struct Verifier {
 const OLD: &str = "the server's certificate is of X.509 version 1, which cannot be verified: make it one of version 3, with the server's name \
     (`openssl x509 -req … -extfile <(echo subjectAltName=DNS:HOST)`), or encrypt without verifying (sslmode=require)";
 
-/// Returns the error of the library if it cannot read a certificate, and `None` if it can. The library reads only X.509 version 3.
+/// Returns the error of webpki, the library that verifies certificates, if it cannot read a certificate; `None` if it can. It reads only
+/// X.509 version 3.
 fn unreadable(certificate: &CertificateDer<'_>) -> Option<TlsError> {
     ParsedCertificate::try_from(certificate).err().map(explained)
 }

@@ -254,5 +254,5 @@ fn ticket_index(filter: &TicketFilter, shown: ShownTickets) -> &'static str {
 /// The sort columns of the subquery `listed`, which is joined with `tickets`.
 const LISTED_SORT: Option<(&str, &str)> = Some(("listed_at", "listed_id"));
 
-/// The covering indexes that contain the Bloom filters of tickets.
+/// The covering indexes with the column in which each ticket has a Bloom filter of its field values and labels.
 const BLOOM_INDEXES: [&str; 2] = ["tickets_by_message", "tickets_by_state"];

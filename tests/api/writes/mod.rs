@@ -65,7 +65,7 @@ impl WriteFixture {
         Self::with(&[("shop", channels())])
     }
 
-    /// Like [`Self::channels`], but simulates all channels, so that messages through them are delivered, too.
+    /// Starts a server with the same store as [`Self::channels`]. The server simulates all channels, so it delivers all messages.
     pub fn simulated() -> Self {
         Self::with_settings(&[("shop", channels())], SIMULATED)
     }

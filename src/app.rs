@@ -23,6 +23,7 @@ use tokio::{
 use url::Url;
 
 use crate::{
+    assistant_tools::{self, Api, CallerLimits, HttpTools, ToolPermissions, ToolServer},
     delivery::{
         connector::Connectors,
         outbound::Messages,
@@ -30,7 +31,7 @@ use crate::{
         webhooks::WebhookQueue,
         worker::Worker,
     },
-    domain::{clock::ClocksAndIds, settings::StoreLimits, targets::Targets},
+    domain::{clock::ClocksAndIds, delivery_targets::Targets, settings::StoreLimits},
     http::{
         document::contract,
         events::{self, WireEvents},
@@ -60,7 +61,6 @@ use crate::{
     store::{self, Db, change_log::retention::RetentionPass},
     supervisor::{Supervisor, TaskReporter},
     telemetry::metrics::{MAILS, MESSAGES, Metrics, WEBHOOKS},
-    tools::{self, Api, CallerLimits, HttpTools, ToolPermissions, ToolServer},
 };
 
 pub use database::{ServedDatabase, open, open_migrated, open_served, report_secrets};
@@ -192,7 +192,7 @@ impl App {
         })
     }
 
-    /// Serves the assistant tools at [`tools::PATH`].
+    /// Serves the assistant tools at [`assistant_tools::PATH`].
     #[must_use]
     pub fn with_tools(self, settings: ToolSettings) -> Self {
         Self { tools: Some(settings), ..self }
@@ -236,7 +236,7 @@ impl App {
         let mut operations = contract_operations();
         operations.add(settings::settings_operations());
         if let Some(settings) = &self.tools {
-            operations.at(tools::PATH, settings.permits.methods(), self.http_tools(settings));
+            operations.at(assistant_tools::PATH, settings.permits.methods(), self.http_tools(settings));
         }
         let pages = route.data(self.readiness.clone()).data(self.state.clone()).map_to_response().boxed();
         Middleware { served: InnerEndpoints { operations, pages }, state: self.state.clone(), cors: self.cors.clone() }

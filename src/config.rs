@@ -13,7 +13,7 @@ use clap::{
 
 use percent_encoding::percent_decode_str;
 
-use crate::domain::{settings::StoreLimits, targets::Targets};
+use crate::domain::{delivery_targets::Targets, settings::StoreLimits};
 
 /// Parses the value of a switch's environment variable: a common spelling of true or false, in any case. An empty value is false.
 pub fn switch() -> impl TypedValueParser<Value = bool> {

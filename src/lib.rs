@@ -7,7 +7,7 @@
 //!   [`supervisor`] restarts background tasks; [`readiness`] reports whether the process can do its work.
 //! - [`http`] is the part of the contract that both revisions share; [`revision`] is the part in which they differ, and the only module
 //!   that depends on which revision this build serves.
-//! - [`tools`] serves assistants: each tool calls operations of [`http`].
+//! - [`assistant_tools`] serves assistants: each tool calls operations of [`http`].
 //! - [`service`] implements the use-cases, one file per kind of record; files that end in `_writes` change records.
 //! - [`delivery`] delivers messages to their channels, and events to webhooks.
 //! - [`search`] is the full-text search of messages and contacts.
@@ -22,6 +22,7 @@
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 pub mod app;
+pub mod assistant_tools;
 pub mod cli;
 pub mod config;
 pub mod delivery;
@@ -34,4 +35,3 @@ pub mod service;
 pub mod store;
 pub mod supervisor;
 pub mod telemetry;
-pub mod tools;

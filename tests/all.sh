@@ -61,7 +61,7 @@ mkdir -p "$cluster"
 
 # The tests that use a database. The other tests do not depend on the database, so they run only with SQLite. Those of openapi-diff do not
 # depend on the revision either, so they run once.
-with_database=(--lib --test api --test crash --test import --test page --test receive)
+with_database=(--lib --test api --test crash --test import --test settings_page --test receive)
 packages=(--workspace)
 
 postgres="${COUNTERPART_TEST_POSTGRES:-}"

@@ -12,17 +12,18 @@ use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use super::{CliResult, demo_data, print, serve::Listen};
 use crate::{
     app::{App, ClientSettings, ServedDatabase, ToolSettings, open_served, service},
+    assistant_tools::{self, ToolPermissions},
     config::Config,
     delivery::{connector::Connectors, simulator::Simulator},
     domain::{
         clock::ClocksAndIds,
+        delivery_targets::Targets,
         events::Actor,
         grants::GrantSet,
         ids::StoreId,
         keys::{ApiKey, Secret},
         scopes::Scope,
         settings::{CredentialKind, Editor, link_url},
-        targets::Targets,
     },
     http::{document::examples::STORE, machinery::routing::PREFIX},
     revision,
@@ -34,7 +35,6 @@ use crate::{
     },
     store::Db,
     telemetry::metrics::Metrics,
-    tools::{self, ToolPermissions},
 };
 
 /// The name of the demo's key.
@@ -119,7 +119,7 @@ fn welcome(base: &str, key: &Secret, link: &Secret, kept: Option<&Path>) -> Stri
          Settings  {settings}\n          (opens once, within 15 minutes)\n\n\
          curl -H 'x-api-key: {key}' '{base}{PREFIX}/conversations?contactId={contact}&pageSize=2'",
         revision = revision::NAME,
-        tools = tools::PATH,
+        tools = assistant_tools::PATH,
         settings = link_url(base, link),
         contact = demo_data::FIRST_CONTACT,
     )

@@ -11,10 +11,10 @@ use tokio::{
 use super::{CliResult, Failed, http_client::client, serve::public_url};
 use crate::{
     app::{App, ClientSettings, open_migrated},
+    assistant_tools::{CallerLimits, RemoteTools, ToolPermissions, named_tools},
     config::{Config, api_key, switch},
     delivery::connector::Connectors,
     telemetry::metrics::Metrics,
-    tools::{CallerLimits, RemoteTools, ToolPermissions, named_tools},
 };
 
 #[derive(Args, Debug)]

@@ -10,6 +10,7 @@ use url::Url;
 use super::{CliResult, Failed, print};
 use crate::{
     app::{Addresses, App, ClientSettings, ServedDatabase, ToolSettings, open_served, report_secrets},
+    assistant_tools::ToolPermissions,
     config::{Config, switch},
     delivery::{connector::Connectors, sign_in_mails::Mailer, simulator::Simulator},
     domain::clock::Clock,
@@ -18,7 +19,6 @@ use crate::{
         rate_limits::{RateLimit, requests_per_second},
     },
     telemetry::metrics::Metrics,
-    tools::ToolPermissions,
 };
 
 #[derive(Args, Debug)]

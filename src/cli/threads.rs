@@ -57,8 +57,8 @@ mod tests {
 
     #[test]
     fn the_option_sets_the_number_of_threads() {
-        let told = Cli::try_parse_from(["counterpart", "serve", "--threads", "5"]).unwrap();
-        assert_eq!(told.threads(), 5);
+        let got = Cli::try_parse_from(["counterpart", "serve", "--threads", "5"]).unwrap();
+        assert_eq!(got.threads(), 5);
         assert!(Cli::try_parse_from(["counterpart", "serve", "--threads", "0"]).is_err());
         let demo = Cli::try_parse_from(["counterpart", "demo", "--database-url", "postgres://localhost/name"]).unwrap();
         assert_eq!(demo.threads(), 1 + available_parallelism().unwrap().get());

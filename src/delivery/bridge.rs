@@ -18,11 +18,11 @@ use super::{
 use crate::domain::{
     bridges::BridgeEndpoint,
     clock::Clock,
+    delivery_targets::Targets,
     ids::{AccountId, ConversationId, MessageId, StoreId, TemplateId},
     outbound::{Content, Email, Mailbox, OutboxEntry, TemplateMessage, header_text},
     receive::{MAX_NAME_CHARS, is_name},
     store::Channel,
-    targets::Targets,
 };
 
 /// Error texts of a bridge are cut to this many characters.

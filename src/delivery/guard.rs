@@ -7,7 +7,7 @@ use std::{net::SocketAddr, sync::Arc};
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
-use crate::domain::targets::Targets;
+use crate::domain::delivery_targets::Targets;
 
 /// The error of a name without a permitted address. It is the same whether or not the name exists, since users who may set
 /// an endpoint must not be able to probe internal names.

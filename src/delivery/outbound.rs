@@ -15,7 +15,7 @@ use super::{
     worker::{OnOutcome, Queue, Worker, jitter, settle, uncounted},
 };
 use crate::{
-    domain::{ids::StoreId, outbound::NO_CONNECTOR, targets::Targets, time::Timestamp},
+    domain::{delivery_targets::Targets, ids::StoreId, outbound::NO_CONNECTOR, time::Timestamp},
     service::{
         Result, Service,
         outbound::{LEASE_MILLIS, SendOutcome},

@@ -239,11 +239,11 @@ mod tests {
     fn an_error_names_what_is_allowed() {
         let refused =
             |operator, kind, value| filter(operator, value).test(FieldKind { scalar: kind, multi: false }).unwrap_err().to_string();
-        let told = refused(FieldOperator::Between, ScalarKind::Boolean, json!(true));
+        let got = refused(FieldOperator::Between, ScalarKind::Boolean, json!(true));
         let fitting = "these do: `equal`, `not_equal`, `is_empty`, `is_not_empty`";
-        assert_eq!(told, format!("has the operator `between`, which does not fit a yes-or-no field; {fitting}"));
-        let told = refused(FieldOperator::IsOneOf, ScalarKind::Text, json!(["x", null]));
-        assert_eq!(told, "has a `value[1]` that must be a string");
+        assert_eq!(got, format!("has the operator `between`, which does not fit a yes-or-no field; {fitting}"));
+        let got = refused(FieldOperator::IsOneOf, ScalarKind::Text, json!(["x", null]));
+        assert_eq!(got, "has a `value[1]` that must be a string");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::sync::{
 
 use super::{
     clock::Clock,
-    rules::{ReceivedAt, Rules},
+    revision_rules::{ReceivedAt, Rules},
     time::Timestamp,
 };
 

@@ -121,11 +121,11 @@ impl Inbound {
         let not_text = |member| Ignored { member, reason: "must be a string".to_owned() };
         let mut ignored: Vec<Ignored> = std::mem::take(&mut self.not_texts).into_iter().map(not_text).collect();
         let mut keep = |member: &'static str, value: &mut Option<String>, form: &dyn Fn(&str) -> Result<String, &'static str>| {
-            let Some(told) = value.take() else { return };
-            let kept = match too_long(told.len()) {
+            let Some(text) = value.take() else { return };
+            let kept = match too_long(text.len()) {
                 Some(reason) => Err(reason),
-                None if told.contains('\0') => Err("must not contain the character U+0000".to_owned()),
-                None => form(&told).map_err(str::to_owned),
+                None if text.contains('\0') => Err("must not contain the character U+0000".to_owned()),
+                None => form(&text).map_err(str::to_owned),
             };
             match kept {
                 Ok(kept) => *value = Some(kept),
@@ -153,15 +153,15 @@ impl Inbound {
 
     /// Returns the sender of the message. On WhatsApp the thread's reference is the phone number; in e-mail it may be the address.
     pub fn person(&self, channel: &str) -> Person {
-        let told = self.contact.as_ref();
+        let contact = self.contact.as_ref();
         let reference = || thread_name(channel, &self.reference_id);
-        let email = told.and_then(|contact| contact.email.clone());
+        let email = contact.and_then(|contact| contact.email.clone());
         let email = email.or_else(|| reference().filter(|text| is_mail(channel) && is_email(text)));
-        let phone = told.and_then(|contact| contact.phone.clone());
+        let phone = contact.and_then(|contact| contact.phone.clone());
         let phone = phone.or_else(|| reference().filter(|_| channel == WHATSAPP));
-        let first = told.and_then(|contact| contact.first_name.clone());
+        let first = contact.and_then(|contact| contact.first_name.clone());
         // A last name without a first name is used as the first name, unless the sender has a display name.
-        let (last, only) = told.and_then(|contact| contact.last_name.clone()).map_or((None, None), |last| match &first {
+        let (last, only) = contact.and_then(|contact| contact.last_name.clone()).map_or((None, None), |last| match &first {
             Some(_) => (Some(last), None),
             None => (None, Some(last)),
         });
@@ -204,15 +204,15 @@ mod tests {
             contact,
             not_texts: vec![],
         };
-        let told = |first: Option<&str>| InboundContact {
+        let got = |first: Option<&str>| InboundContact {
             first_name: first.map(str::to_owned),
             last_name: Some("S".to_owned()),
             ..InboundContact::default()
         };
-        let person = inbound("+661", Some("Other"), Some(told(Some("Nok")))).person("whatsapp");
+        let person = inbound("+661", Some("Other"), Some(got(Some("Nok")))).person("whatsapp");
         assert_eq!((person.full_name().as_str(), person.phone.as_deref()), ("Nok S", Some("+661")));
-        assert_eq!(inbound("t", Some("Other"), Some(told(None))).person("line").full_name(), "Other");
-        assert_eq!(inbound("t", None, Some(told(None))).person("line").full_name(), "S");
+        assert_eq!(inbound("t", Some("Other"), Some(got(None))).person("line").full_name(), "Other");
+        assert_eq!(inbound("t", None, Some(got(None))).person("line").full_name(), "S");
         for (reference, name, channel, first) in [
             ("+661", Some("Mali"), "whatsapp", "Mali"),
             ("+661", None, "whatsapp", "+661"),
@@ -251,8 +251,8 @@ mod tests {
         };
         let mut on_whatsapp = inbound.clone();
         let members = |ignored: &[Ignored]| ignored.iter().map(|ignored| ignored.member).collect::<Vec<_>>();
-        let told = inbound.normalise_details("line");
-        assert_eq!(members(&told), ["contact.firstName", "contact.lastName", "contact.email", "contact.phone"]);
+        let got = inbound.normalise_details("line");
+        assert_eq!(members(&got), ["contact.firstName", "contact.lastName", "contact.email", "contact.phone"]);
         assert_eq!((inbound.sender_name.as_deref(), inbound.email_subject.as_deref()), (Some(" Mali Sri"), None));
         assert_eq!(members(&inbound.normalise_details("line")), [""; 0]);
         assert_eq!(members(&on_whatsapp.normalise_details("whatsapp")), ["contact.firstName", "contact.lastName", "contact.email"]);

@@ -111,7 +111,7 @@ const HOUR: i64 = 60 * MINUTE;
 pub const PAUSES: [i64; 9] = [5 * SECOND, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 5 * HOUR, 10 * HOUR, 14 * HOUR, 20 * HOUR, 24 * HOUR];
 
 /// How long an endpoint may fail, without a success, until it is disabled, in milliseconds.
-pub const PATIENCE_MILLIS: i64 = 5 * 24 * HOUR;
+pub const DISABLE_AFTER_MILLIS: i64 = 5 * 24 * HOUR;
 
 /// Returns the time of the next attempt; `None` at the end of the schedule. `asked` is the pause that the endpoint asked for. `jitter`,
 /// between 0 and 1, makes a pause of the schedule up to a fifth shorter or longer.

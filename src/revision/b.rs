@@ -13,7 +13,7 @@ mod user;
 
 use poem_openapi::OpenApi;
 
-use crate::domain::rules::{ReceivedAt, Rules};
+use crate::domain::revision_rules::{ReceivedAt, Rules};
 
 pub const NAME: &str = "B";
 

@@ -59,7 +59,7 @@ const AT_ONCE: usize = 16 * 1024;
 /// The limit of log positions in [`ChangeLogProgress::ahead`].
 const REMEMBERED: usize = 20_000;
 /// The time-out of a database read. A lock is held during the read, and other searches wait for the lock.
-const PATIENCE: Duration = Duration::from_secs(10);
+const READ_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The overlay of this process, and the state of its reader of the change log.
 pub struct SearchOverlay {
@@ -284,7 +284,7 @@ pub fn is_bulk(behind: &ChangesSince) -> bool {
 
 async fn in_time<T>(answer: impl Future<Output = store::Result<T>>) -> Result<T> {
     let late = |_| Err(store::Error::Unavailable("the database did not answer in time".to_owned()));
-    Ok(timeout(PATIENCE, answer).await.unwrap_or_else(late)?)
+    Ok(timeout(READ_TIMEOUT, answer).await.unwrap_or_else(late)?)
 }
 
 #[cfg(test)]
@@ -348,11 +348,11 @@ mod tests {
         let (fixture, front, counted) = mailbox().await;
         insert(&fixture, "m", "text").await.commit().await.unwrap();
         let before = counted.load(Ordering::Acquire);
-        let told = front.changes(fixture.db.own_changes().iter()).await.unwrap();
+        let got = front.changes(fixture.db.own_changes().iter()).await.unwrap();
         assert_eq!(counted.load(Ordering::Acquire), before);
         let read = fixture.db.searchables(&fixture.store, SearchableKind::Message, &["m"]).await.unwrap();
         assert_eq!(read[0].texts, ["text", "its own", "the thread's"]);
-        assert_eq!(told.into_iter().map(|one| (one.record, one.gone, one.new)).collect::<Vec<_>>(), [(read[0].clone(), false, true)]);
+        assert_eq!(got.into_iter().map(|one| (one.record, one.gone, one.new)).collect::<Vec<_>>(), [(read[0].clone(), false, true)]);
     }
 
     #[tokio::test]

@@ -41,7 +41,7 @@ const COMMIT_AFTER: Duration = Duration::from_secs(1);
 /// The number of documents per index commit while very many changes are pending.
 const BULK: usize = 50_000;
 /// How long a search waits for an index that is being built: long enough for a small database.
-const PATIENCE: Duration = Duration::from_secs(2);
+const BUILD_WAIT: Duration = Duration::from_secs(2);
 /// The interval at which the worker commits the log position of an idle index. The change log is pruned over time, and an index whose
 /// position was pruned cannot continue from the log.
 const REMARK: Duration = Duration::from_secs(3600);
@@ -111,7 +111,7 @@ impl SearchService {
     /// `search` names.
     pub async fn find(&self, search: Search) -> Result<HitPage> {
         let mut ready = self.0.ready.subscribe();
-        if !matches!(tokio::time::timeout(PATIENCE, ready.wait_for(|ready| *ready)).await, Ok(Ok(_))) {
+        if !matches!(tokio::time::timeout(BUILD_WAIT, ready.wait_for(|ready| *ready)).await, Ok(Ok(_))) {
             return Err(Error::Building);
         }
         self.0.clone().answer(search).await.map_err(|error| self.0.failed(error))

@@ -60,14 +60,14 @@ impl Bench {
     /// Reads and applies pages until no further change is left. Returns the kind and id of each change, with a minus before a deleted
     /// record.
     async fn follow(&self, copy: &mut KeptCopy, limit: u64) -> Vec<String> {
-        let mut told = Vec::new();
+        let mut got = Vec::new();
         loop {
             let page = self.service.changes_after(&self.fixture.store, copy.after, &[], limit).await.unwrap();
             let sequences: Vec<i64> = page.changes.iter().map(|change| change.sequence).collect();
             assert!(sequences.is_sorted() && sequences.iter().all(|sequence| (copy.after + 1..=page.reached).contains(sequence)));
             for change in page.changes {
                 let sign = if change.record.is_some() { "" } else { "-" };
-                told.push(format!("{sign}{} {}", change.kind.name(), change.id));
+                got.push(format!("{sign}{} {}", change.kind.name(), change.id));
                 match change.record {
                     Some(record) => copy.lines.insert((change.kind, change.id), serde_json::to_string(&record).unwrap()),
                     None => copy.lines.remove(&(change.kind, change.id)),
@@ -75,7 +75,7 @@ impl Bench {
             }
             copy.after = page.reached;
             if page.is_last {
-                return told;
+                return got;
             }
         }
     }
@@ -118,8 +118,8 @@ async fn every_change_comes_once_it_is_committed_and_a_copy_becomes_equal() {
         bench.sql(statement).await;
     }
     let expected = ["role r", "user u", "template m", "contactField f", "team t", "conversation c0", "contact k1", "-label l", "account a"];
-    let told = bench.follow(&mut copy, 500).await;
-    assert_eq!(told, expected, "each record once, at its last change");
+    let got = bench.follow(&mut copy, 500).await;
+    assert_eq!(got, expected, "each record once, at its last change");
     bench.assert_equal(&copy).await;
     // The feed contains neither a change that was rolled back nor a change of another store.
     let tx = bench.fixture.db.begin().await.unwrap();

@@ -118,10 +118,10 @@ impl Bench {
     }
 
     /// Returns the audit log of drafts, oldest first.
-    async fn told(&self) -> Vec<AuditLogEntry> {
-        let mut told = self.service.audited(&self.fixture.store, Some(Subject::Draft), None, 500).await.unwrap();
-        told.reverse();
-        told
+    async fn audit_entries(&self) -> Vec<AuditLogEntry> {
+        let mut got = self.service.audited(&self.fixture.store, Some(Subject::Draft), None, 500).await.unwrap();
+        got.reverse();
+        got
     }
 }
 
@@ -151,12 +151,12 @@ async fn a_draft_is_sent_by_the_user_who_releases_it() {
     conflict(bench.release(&made.id).await, &["released at 2027-", bench.editor.user_id.as_ref().map_or("", UserId::as_str)]);
     conflict(bench.service.discard_draft(&bench.editor, &made.id).await, &["released"]);
     conflict(bench.service.edit_draft(&bench.editor, &made.id, made.send).await, &["released"]);
-    let told = bench.told().await;
+    let got = bench.audit_entries().await;
     assert_eq!(
-        told.iter().map(|entry| (entry.action.as_str(), entry.subject_id.as_str())).collect::<Vec<_>>(),
+        got.iter().map(|entry| (entry.action.as_str(), entry.subject_id.as_str())).collect::<Vec<_>>(),
         [("draft.released", made.id.as_str())]
     );
-    assert!(!told[0].detail.contains("hi\""), "{}", told[0].detail);
+    assert!(!got[0].detail.contains("hi\""), "{}", got[0].detail);
     assert_eq!(bench.fixture.assert_conversation_is_consistent(&thread.conversation_id).await, 2);
 }
 
@@ -221,7 +221,7 @@ async fn a_message_of_the_contact_after_the_draft_stops_its_release_until_it_is_
     let third = bench.service.receive(&bench.fixture.store, late).await.unwrap().message_id;
     conflict(bench.release(&made.id).await, &[third.as_str()]);
     conflict(bench.service.release_draft(&bench.editor, &made.id, Some(second)).await, &[third.as_str()]);
-    assert_eq!((bench.sent(&conversation).await.len(), bench.told().await.len()), (0, 0));
+    assert_eq!((bench.sent(&conversation).await.len(), bench.audit_entries().await.len()), (0, 0));
     let released = bench.service.release_draft(&bench.editor, &made.id, Some(third)).await.unwrap();
     assert_eq!((released.state, bench.sent(&conversation).await.len()), (DraftState::Released, 1));
 }
@@ -272,8 +272,8 @@ async fn of_two_releases_at_once_one_sends() {
     let window = TicketWindow { conversation_id: conversation.clone(), after: None, until: None };
     let page = bench.fixture.db.messages(&bench.fixture.store, &window, &first(2 * DRAFTS as u32)).await.unwrap();
     assert!(page.rows.into_iter().all(|message| seen.insert(message.text)), "a draft was sent twice");
-    // `told` and `listed` return at most 500 entries.
-    assert_eq!((bench.told().await.len(), bench.listed(DraftState::Released).await.len()), (500, 500));
+    // `got` and `listed` return at most 500 entries.
+    assert_eq!((bench.audit_entries().await.len(), bench.listed(DraftState::Released).await.len()), (500, 500));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -359,7 +359,7 @@ async fn an_edited_draft_goes_the_same_way() {
     assert!(matches!(&refused, Error::NotFound { field, .. } if field == "body.templateId"), "{refused:?}");
     bench.release(&made.id).await.unwrap();
     assert_eq!(bench.sent(&"c0".into()).await[0].text.as_deref(), Some("hello"));
-    let actions: Vec<_> = bench.told().await.into_iter().map(|entry| entry.action).collect();
+    let actions: Vec<_> = bench.audit_entries().await.into_iter().map(|entry| entry.action).collect();
     assert_eq!(actions, ["draft.edited", "draft.released"]);
 }
 
@@ -374,7 +374,7 @@ async fn a_discarded_draft_is_never_sent() {
         (DraftState::Discarded, Some(Timestamp::from_millis(START)), &bench.editor.user_id)
     );
     conflict(bench.release(&made.id).await, &["discarded at 2027-"]);
-    assert_eq!(bench.told().await[0].action, "draft.discarded");
+    assert_eq!(bench.audit_entries().await[0].action, "draft.discarded");
     assert!(bench.sent(&"c0".into()).await.is_empty());
 }
 
@@ -386,7 +386,7 @@ async fn a_send_that_fails_leaves_its_draft_pending() {
     bench.clock.pass(DAY + 1);
     let refused = bench.release(&made.id).await.unwrap_err();
     assert!(matches!(&refused, Error::Invalid { field, .. } if field == "body.conversationId"), "{refused:?}");
-    assert_eq!((bench.service.draft(&bench.fixture.store, &made.id).await.unwrap(), bench.told().await), (made.clone(), vec![]));
+    assert_eq!((bench.service.draft(&bench.fixture.store, &made.id).await.unwrap(), bench.audit_entries().await), (made.clone(), vec![]));
     let again = bench.receive("w1", "+66812345678", "2").await.message_id;
     bench.service.release_draft(&bench.editor, &made.id, Some(again)).await.unwrap();
 }

@@ -5,7 +5,7 @@ use url::{Host, Url};
 
 use super::{Error, Result};
 use crate::domain::{
-    targets::Targets,
+    delivery_targets::Targets,
     webhooks::{SECRET_BYTES, SigningSecret},
 };
 

@@ -56,7 +56,7 @@ use std::sync::Arc;
 use tokio::sync::Notify;
 
 use crate::{
-    domain::{clock::ClocksAndIds, ids::StoreId, rules::Rules, settings::StoreLimits, targets::Targets},
+    domain::{clock::ClocksAndIds, delivery_targets::Targets, ids::StoreId, revision_rules::Rules, settings::StoreLimits},
     search::SearchService,
     store::Db,
 };

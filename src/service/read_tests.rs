@@ -13,7 +13,7 @@ use crate::{
         fixture::RULES,
         messages::{CommentExpand, MessageExpand},
         paging::PageRequest,
-        rules::Rules,
+        revision_rules::Rules,
         store::TemplateFilter,
         team::Member,
         tickets::TicketExpand,

@@ -325,8 +325,8 @@ fn mail_reference(content: &Content) -> String {
 /// Returns the Message-ID of an e-mail of the thread, in angle brackets.
 fn mail_name(mail: &ThreadEmail) -> Option<String> {
     let payload = mail.payload.as_deref().and_then(|payload| serde_json::from_str::<Value>(payload).ok());
-    let told = payload.and_then(|payload| payload["email"]["messageId"].as_str().map(str::to_owned));
-    let name = told.or_else(|| mail.external_id.clone())?;
+    let channel_name = payload.and_then(|payload| payload["email"]["messageId"].as_str().map(str::to_owned));
+    let name = channel_name.or_else(|| mail.external_id.clone())?;
     let inner = name.trim().trim_start_matches('<').trim_end_matches('>');
     let right = inner.contains('@') && inner.chars().all(|c| c.is_ascii_graphic() && c != '<' && c != '>');
     right.then(|| format!("<{inner}>"))

@@ -47,7 +47,7 @@ impl Renderer for Heard {
     }
 }
 
-struct Desk {
+struct TicketStateFixture {
     fixture: Fixture,
     service: Service,
     clock: Arc<MovableClock>,
@@ -55,7 +55,7 @@ struct Desk {
 
 const NOW: i64 = 1_000_000;
 
-impl Desk {
+impl TicketStateFixture {
     async fn open() -> Self {
         let fixture = Fixture::new().await;
         let clock = MovableClock::at(NOW);
@@ -146,10 +146,10 @@ fn shown(result: Result<WriteOutcome<crate::domain::tickets::TicketView>, Error>
 
 #[tokio::test]
 async fn an_assignee_is_removed_once_and_from_a_closed_ticket_too() {
-    let desk = Desk::open().await;
+    let shop = TicketStateFixture::open().await;
     let mut seen = 0;
     for (id, is_open, assignee) in [("held", true, Some("u1")), ("free", true, None), ("done", false, Some("u1"))] {
-        desk.fixture
+        shop.fixture
             .ticket(id, |row| {
                 row.is_open = is_open;
                 row.closed_at = (!is_open).then_some(5);
@@ -158,58 +158,58 @@ async fn an_assignee_is_removed_once_and_from_a_closed_ticket_too() {
             .await;
     }
     for (id, events) in [("held", 1), ("held", 0), ("free", 0), ("done", 1), ("done", 0)] {
-        let ticket = desk.unassign(id).await.unwrap();
-        assert_eq!(ticket, desk.ticket(id).await);
+        let ticket = shop.unassign(id).await.unwrap();
+        assert_eq!(ticket, shop.ticket(id).await);
         assert_eq!(ticket.assignee_user_id, None);
         assert_eq!(ticket.updated_at.millis(), if id == "free" { 0 } else { NOW });
         let expected = json!(["ticket.unassigned", "user", [[id, null], "u1"]]);
-        assert_eq!(desk.heard(&mut seen).await, vec![expected; events], "{id}");
+        assert_eq!(shop.heard(&mut seen).await, vec![expected; events], "{id}");
     }
-    assert_eq!(desk.ticket("done").await.closed_at.unwrap().millis(), 5);
-    assert_eq!(desk.unassign("gone").await, Err("`ticketId`: no ticket with id `gone` in this store".to_owned()));
+    assert_eq!(shop.ticket("done").await.closed_at.unwrap().millis(), 5);
+    assert_eq!(shop.unassign("gone").await, Err("`ticketId`: no ticket with id `gone` in this store".to_owned()));
 }
 
 #[tokio::test]
 async fn a_snooze_ends_by_time_message_close_or_call() {
-    let desk = Desk::open().await;
+    let shop = TicketStateFixture::open().await;
     let mut seen = 0;
     for id in ["1", "2"] {
-        desk.fixture.ticket(id, |_| {}).await;
+        shop.fixture.ticket(id, |_| {}).await;
     }
-    assert_eq!(desk.snooze("1", NOW).await, Err("`until` must lie in the future".to_owned()));
-    assert_eq!(desk.snooze("gone", NOW + 1).await, Err("`ticketId`: no ticket with id `gone` in this store".to_owned()));
-    let snoozed = desk.snooze("1", NOW + 10).await.unwrap();
+    assert_eq!(shop.snooze("1", NOW).await, Err("`until` must lie in the future".to_owned()));
+    assert_eq!(shop.snooze("gone", NOW + 1).await, Err("`ticketId`: no ticket with id `gone` in this store".to_owned()));
+    let snoozed = shop.snooze("1", NOW + 10).await.unwrap();
     assert_eq!((snoozed.snoozed_until.unwrap().millis(), snoozed.updated_at.millis()), (NOW + 10, 0));
-    assert_eq!(desk.ticket("1").await, snoozed);
-    assert_eq!(desk.listed().await, ["2".into()]);
+    assert_eq!(shop.ticket("1").await, snoozed);
+    assert_eq!(shop.listed().await, ["2".into()]);
     // The snooze ends by itself when its time has come.
-    desk.wait(10);
-    assert_eq!(desk.listed().await.len(), 2);
+    shop.wait(10);
+    assert_eq!(shop.listed().await.len(), 2);
     // An explicit call ends the snooze. A second call changes nothing.
-    desk.snooze("1", NOW + 99).await.unwrap();
-    assert_eq!(desk.unsnooze("1").await.unwrap().snoozed_until, None);
-    assert_eq!(desk.unsnooze("1").await.unwrap().snoozed_until, None);
-    assert_eq!(desk.listed().await.len(), 2);
-    assert_eq!(desk.heard(&mut seen).await, Vec::<Value>::new());
+    shop.snooze("1", NOW + 99).await.unwrap();
+    assert_eq!(shop.unsnooze("1").await.unwrap().snoozed_until, None);
+    assert_eq!(shop.unsnooze("1").await.unwrap().snoozed_until, None);
+    assert_eq!(shop.listed().await.len(), 2);
+    assert_eq!(shop.heard(&mut seen).await, Vec::<Value>::new());
     // An inbound message ends the snooze.
-    desk.snooze("1", NOW + 99).await.unwrap();
-    desk.receive("c1", "m1").await;
-    let woken = desk.ticket("1").await;
+    shop.snooze("1", NOW + 99).await.unwrap();
+    shop.receive("c1", "m1").await;
+    let woken = shop.ticket("1").await;
     assert_eq!((woken.snoozed_until, woken.sort_at.millis(), woken.updated_at.millis()), (None, NOW + 10, 0));
-    assert_eq!(desk.heard(&mut seen).await, [json!(["message.received", "contact", null])]);
+    assert_eq!(shop.heard(&mut seen).await, [json!(["message.received", "contact", null])]);
     // A close ends the snooze; a reopened ticket is not snoozed again.
-    desk.snooze("1", NOW + 99).await.unwrap();
-    assert_eq!(desk.close("1").await.unwrap().snoozed_until, None);
-    let closed = desk.ticket("1").await;
+    shop.snooze("1", NOW + 99).await.unwrap();
+    assert_eq!(shop.close("1").await.unwrap().snoozed_until, None);
+    let closed = shop.ticket("1").await;
     assert_eq!((closed.snoozed_until, closed.state(Timestamp::from_millis(NOW))), (None, TicketState::Closed));
-    assert_eq!(desk.snooze("1", NOW + 99).await, Err("`ticketId` names a ticket that is closed; only open tickets are snoozed".to_owned()));
-    assert_eq!(desk.unsnooze("1").await.unwrap(), closed);
-    desk.receive("c1", "m2").await;
-    let reopened = desk.ticket("1").await;
+    assert_eq!(shop.snooze("1", NOW + 99).await, Err("`ticketId` names a ticket that is closed; only open tickets are snoozed".to_owned()));
+    assert_eq!(shop.unsnooze("1").await.unwrap(), closed);
+    shop.receive("c1", "m2").await;
+    let reopened = shop.ticket("1").await;
     assert_eq!((reopened.is_open, reopened.closed_at, reopened.snoozed_until), (true, None, None));
     assert_eq!(reopened.reopened_at.unwrap().millis(), NOW + 11);
     assert_eq!(
-        desk.heard(&mut seen).await,
+        shop.heard(&mut seen).await,
         [
             json!(["ticket.closed", "user", ["1", null]]),
             json!(["message.received", "contact", null]),
@@ -220,17 +220,17 @@ async fn a_snooze_ends_by_time_message_close_or_call() {
 
 #[tokio::test]
 async fn an_escalation_names_the_open_ticket() {
-    let desk = Desk::open().await;
+    let shop = TicketStateFixture::open().await;
     let mut seen = 0;
-    desk.fixture.ticket("1", |_| {}).await;
-    let before = desk.ticket("1").await;
-    desk.escalate("c1", Some(" angry \n")).await.unwrap();
-    desk.escalate("c0", Some(" ")).await.unwrap();
-    assert_eq!(desk.ticket("1").await, before);
-    desk.close("1").await.unwrap();
-    desk.escalate("c1", None).await.unwrap();
+    shop.fixture.ticket("1", |_| {}).await;
+    let before = shop.ticket("1").await;
+    shop.escalate("c1", Some(" angry \n")).await.unwrap();
+    shop.escalate("c0", Some(" ")).await.unwrap();
+    assert_eq!(shop.ticket("1").await, before);
+    shop.close("1").await.unwrap();
+    shop.escalate("c1", None).await.unwrap();
     assert_eq!(
-        desk.heard(&mut seen).await,
+        shop.heard(&mut seen).await,
         [
             json!(["ai.escalated", "ai", ["c1", ["1", null], "angry"]]),
             json!(["ai.escalated", "ai", ["c0", null, null]]),
@@ -239,30 +239,30 @@ async fn an_escalation_names_the_open_ticket() {
         ]
     );
     assert_eq!(
-        desk.escalate("gone", None).await.unwrap_err().to_string(),
+        shop.escalate("gone", None).await.unwrap_err().to_string(),
         "`conversationId`: no conversation with id `gone` in this store"
     );
-    assert!(desk.escalate("c1", Some(&"ก".repeat(1000))).await.is_ok());
-    assert!(desk.escalate("c1", Some(&"a".repeat(1001))).await.is_err());
+    assert!(shop.escalate("c1", Some(&"ก".repeat(1000))).await.is_ok());
+    assert!(shop.escalate("c1", Some(&"a".repeat(1001))).await.is_err());
 }
 
 #[tokio::test]
 async fn a_message_at_the_closing_instant_belongs_to_the_next_ticket() {
-    let desk = Desk::open().await;
+    let shop = TicketStateFixture::open().await;
     let settings = StoreSettings { reopen_window_hours: Some(0), ..StoreSettings::default() };
-    stores::edit(&desk.fixture.db, &desk.fixture.store, settings).await.unwrap();
-    desk.receive("quick", "1").await;
-    let first = desk.listed().await.remove(0);
-    desk.close(first.as_str()).await.unwrap();
-    desk.receive("quick", "2").await;
-    let second = desk.listed().await.remove(0);
+    stores::edit(&shop.fixture.db, &shop.fixture.store, settings).await.unwrap();
+    shop.receive("quick", "1").await;
+    let first = shop.listed().await.remove(0);
+    shop.close(first.as_str()).await.unwrap();
+    shop.receive("quick", "2").await;
+    let second = shop.listed().await.remove(0);
     assert_ne!(first, second);
     for (ticket, message) in [(&first, "1"), (&second, "2")] {
         let page =
-            desk.service.messages(&desk.fixture.store, None, Some(ticket), fixture::first(9), MessageExpand::default()).await.unwrap();
+            shop.service.messages(&shop.fixture.store, None, Some(ticket), fixture::first(9), MessageExpand::default()).await.unwrap();
         let found: Vec<_> = page.rows.into_iter().map(|view| view.message.text).collect();
         assert_eq!(found, [Some(message.to_owned())], "{ticket}");
     }
-    let (first, second) = (desk.ticket(first.as_str()).await, desk.ticket(second.as_str()).await);
+    let (first, second) = (shop.ticket(first.as_str()).await, shop.ticket(second.as_str()).await);
     assert!(second.opened_at > first.closed_at.unwrap(), "{first:?} {second:?}");
 }

@@ -18,7 +18,7 @@ use crate::{
         settings::{Editor, Entry, FormerSecrets, Subject},
         time::Timestamp,
         webhooks::{
-            AttemptLogPage, Attempted, EndpointAnswer, KINDS, LoggedAttempt, PATIENCE_MILLIS, ROTATION_MILLIS, Replay, SigningSecret,
+            AttemptLogPage, Attempted, DISABLE_AFTER_MILLIS, EndpointAnswer, KINDS, LoggedAttempt, ROTATION_MILLIS, Replay, SigningSecret,
             TEST_KIND, Webhook, next_attempt,
         },
     },
@@ -334,7 +334,7 @@ fn disables(failing_since: Option<Timestamp>, attempted: &Attempted) -> Option<&
     let failing = failing_since.map_or(0, |since| attempted.ended_at.millis().saturating_sub(since.millis()));
     if attempted.answer.is_gone() {
         Some("the endpoint answered 410 Gone")
-    } else if failing >= PATIENCE_MILLIS {
+    } else if failing >= DISABLE_AFTER_MILLIS {
         Some("nothing but failures for 5 days")
     } else {
         None

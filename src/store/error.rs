@@ -60,9 +60,9 @@ impl From<tokio_postgres::Error> for Error {
         if is_outdated(&error) {
             return Self::Unavailable(format!("the schema changed meanwhile: {}", reason(&error)));
         }
-        let told = error.as_db_error().and_then(|inner| Self::of_code(inner.code().code(), inner.message()));
+        let classified = error.as_db_error().and_then(|inner| Self::of_code(inner.code().code(), inner.message()));
         let away = is_lost(&error) || of_the_network(&error).is_some();
-        told.unwrap_or_else(|| if away { Self::Unavailable(reason(&error)) } else { Self::Other(DbErr::Custom(reason(&error))) })
+        classified.unwrap_or_else(|| if away { Self::Unavailable(reason(&error)) } else { Self::Other(DbErr::Custom(reason(&error))) })
     }
 }
 
@@ -236,7 +236,7 @@ mod tests {
             let tx = fixture.db.begin().await.unwrap();
             let raise = format!("DO $$ BEGIN RAISE EXCEPTION 'no' USING ERRCODE = '{code}'; END $$");
             let error = tx.script(&raise).await.unwrap_err();
-            let told = match error {
+            let classified = match error {
                 Error::Busy => "busy",
                 Error::Unavailable(_) => "away",
                 _ => "wrong",
@@ -247,7 +247,7 @@ mod tests {
                 _ if matches!(code, "55P03" | "57014") => "busy",
                 _ => "away",
             };
-            assert_eq!(told, expected, "{code}: {error:?}");
+            assert_eq!(classified, expected, "{code}: {error:?}");
         }
     }
 }

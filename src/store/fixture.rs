@@ -472,9 +472,9 @@ impl Fixture {
             let sql = sql("SELECT id, sort_at, waiting_since FROM tickets WHERE store_id = $1 AND conversation_id = $2 ORDER BY id");
             self.db.all(sql, |cells| Ok((cells.take::<String>()?, cells.time()?, cells.optional_time()?))).await.unwrap()
         };
-        let told = tickets().await;
+        let got = tickets().await;
         self.execute(&format!("{DERIVE_TICKETS} WHERE store_id = '{}'", self.store)).await.unwrap();
-        assert_eq!(told, tickets().await);
+        assert_eq!(got, tickets().await);
         // Counts outbox entries that are queued after an entry with a newer message. Uses a window function: without statistics PostgreSQL
         // would take minutes for a self-join of outbox entries.
         let overtaken = sql("SELECT COUNT(*) FROM (SELECT m.sent_at, MAX(m.sent_at) OVER (ORDER BY o.position \

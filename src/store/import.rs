@@ -6,17 +6,17 @@
 //! - `bulk`: one statement for many rows.
 //! - `upsert`: writes batches into the tables.
 //! - `unique_values`: finds records that claim the same value of a unique index.
-//! - `recent_conversations`: a cache of conversations that the import has seen.
+//! - `conversation_cache`: a cache of conversations that the import has seen.
 //! - `deferred_indexes`: drops indexes and rebuilds them at the end.
 //! - `check`: tests, at the end, that referenced records exist and that records agree with each other.
 //! - `derive`: computes counters, newest messages, waiting times and ticket numbers.
 
 mod bulk;
 mod check;
+mod conversation_cache;
 mod deferred_indexes;
 mod derive;
 mod executor;
-mod recent_conversations;
 mod rows;
 mod unique_values;
 mod upsert;
@@ -40,9 +40,9 @@ use crate::{
     store::{Db, Result, rows::Cells, transaction::write::UNTRACKED_KIND},
 };
 use bulk::Bulk;
+use conversation_cache::RecentIds;
 use deferred_indexes::DroppedIndex;
 use executor::ImportConnection;
-use recent_conversations::RecentIds;
 
 /// The records of consecutive lines of the import file, by kind.
 #[derive(Debug, Default)]

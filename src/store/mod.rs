@@ -88,7 +88,7 @@ pub mod export;
 pub mod fields;
 #[cfg(test)]
 pub(crate) mod fixture;
-mod former_places;
+mod former_positions;
 pub mod import;
 mod inbound_rows;
 mod last_failure;

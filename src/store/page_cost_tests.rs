@@ -93,13 +93,13 @@ async fn a_deep_page_looks_at_as_much_as_the_first() {
             db.page_cost::<Ticket>(&source, conditions, &page).await
         };
         let (front, near, far) = (visits(None).await, visits(Some(TICKETS - 1000)).await, visits(Some(TICKETS - 3000)).await);
-        let told = format!("{tests:?}: {front} on the first page, {near} at 1000, {far} at 3000");
+        let got = format!("{tests:?}: {front} on the first page, {near} at 1000, {far} at 3000");
         // On a page after a cursor SQLite compares each row with the cursor, which takes some more steps for each row.
-        assert!(near <= front + front / 3 + 30 && far <= front + front / 3 + 30, "{told}");
-        assert!(near.abs_diff(far) <= near / 10 + 30, "{told}");
-        assert!(front < most[usize::from(db.backend() == DbBackend::Postgres)], "{told}");
+        assert!(near <= front + front / 3 + 30 && far <= front + front / 3 + 30, "{got}");
+        assert!(near.abs_diff(far) <= near / 10 + 30, "{got}");
+        assert!(front < most[usize::from(db.backend() == DbBackend::Postgres)], "{got}");
         if db.backend() == DbBackend::Postgres && filter.labels.is_none() && tests.is_empty() {
-            assert_eq!(front, 21, "{told}");
+            assert_eq!(front, 21, "{got}");
         }
     }
 }

@@ -16,7 +16,7 @@ use serde_json::json;
 
 use crate::{
     client::Api,
-    fixture::{ANN, desk},
+    fixture::{ANN, write_store},
     harness::{ALL_SCOPES, Database, Server},
     writes::parsed,
 };
@@ -60,7 +60,7 @@ impl Made {
     }
 }
 
-/// Returns the names of all contacts of store `desk`, according to an export.
+/// Returns the names of all contacts of store `write_store`, according to an export.
 fn contacts(database: &Database) -> BTreeSet<String> {
     let records = parsed(&database.run(&["export", "--store", "desk"]));
     let contacts = records.into_iter().filter(|line| line["kind"] == "contact");
@@ -73,7 +73,7 @@ fn found(server: &Server, name: &str) -> usize {
 }
 
 fn database() -> Option<Database> {
-    let database = Database::with(&[("desk", desk())]);
+    let database = Database::with(&[("desk", write_store())]);
     database.postgres.is_none().then_some(database)
 }
 
@@ -126,7 +126,7 @@ fn drill(round: usize) {
 }
 
 fn contacts_of_the_fixture() -> impl Iterator<Item = String> {
-    let records = desk().into_iter().filter(|line| line["kind"] == "contact");
+    let records = write_store().into_iter().filter(|line| line["kind"] == "contact");
     records.map(|line| line["record"]["firstName"].as_str().unwrap_or_default().to_owned())
 }
 

@@ -50,14 +50,14 @@ fn listed(database: &Database) -> Vec<Value> {
 /// Starts a server on the store of the tests that send, and sets a bridge for one of its accounts. Returns the server's fixture and the
 /// bridge's secret.
 fn bridged(account: &str, url: &str, settings: Settings<'_>) -> (WriteFixture, String) {
-    let desk = WriteFixture::with_settings(&[("shop", channels())], settings);
-    let secret = set(&desk.server.database, account, url, &[]);
-    (desk, secret)
+    let shop = WriteFixture::with_settings(&[("shop", channels())], settings);
+    let secret = set(&shop.server.database, account, url, &[]);
+    (shop, secret)
 }
 
 /// Returns the id that the bridge returned for a message, according to an export.
-fn external_id(desk: &WriteFixture, message: &str) -> Value {
-    let export = desk.server.database.run(&["export", "--store", "shop"]);
+fn external_id(shop: &WriteFixture, message: &str) -> Value {
+    let export = shop.server.database.run(&["export", "--store", "shop"]);
     let found = export.lines().map(parsed).find(|line| line["kind"] == "message" && line["record"]["id"] == message);
     found.unwrap_or_else(|| panic!("no message {message}"))["record"]["externalId"].clone()
 }
@@ -156,128 +156,128 @@ fn an_invalid_bridge_is_refused() {
 #[test]
 fn a_message_goes_over_the_bridge_of_its_account() {
     let endpoint = Endpoint::replying(named);
-    let (desk, first) = bridged("acc-line", &endpoint.url(), PRIVATE);
-    let second = desk.server.database.run(&of("rotate", "acc-line"));
+    let (shop, first) = bridged("acc-line", &endpoint.url(), PRIVATE);
+    let second = shop.server.database.run(&of("rotate", "acc-line"));
     // The simulated channel would refuse this text. The bridge gets the message instead.
     let text = "สวัสดี \u{1F600} simulate:refuse";
-    desk.text("conv-line", text).is(acknowledged());
-    desk.text("conv-fb", "to another account").is(acknowledged());
-    desk.text("conv-web", "to our own channel").is(acknowledged());
-    desk.settled();
+    shop.text("conv-line", text).is(acknowledged());
+    shop.text("conv-fb", "to another account").is(acknowledged());
+    shop.text("conv-web", "to our own channel").is(acknowledged());
+    shop.settled();
     let seen = endpoint.seen();
     assert_eq!(seen.len(), 1, "{seen:?}");
-    let (seen, message) = (&seen[0], desk.newest("conv-line"));
+    let (seen, message) = (&seen[0], shop.newest("conv-line"));
     let id = message["id"].as_str().unwrap_or_default();
     assert_eq!((seen.id(), seen.headers["content-type"].as_str()), (id, "application/json"));
     assert!(seen.is_signed_by(&first) && seen.is_signed_by(&second));
-    let reference = desk.conversation("conv-line")["referenceId"].clone();
+    let reference = shop.conversation("conv-line")["referenceId"].clone();
     let expected = json!({
         "type": "message.send", "attempt": 1, "storeId": "shop", "messageId": id, "conversationId": "conv-line", "accountId": "acc-line",
         "channel": "line", "referenceId": reference, "text": text,
     });
     assert_eq!(parsed(&seen.body), expected);
-    assert_eq!(external_id(&desk, id), format!("x-{id}"));
-    let events = desk.events();
+    assert_eq!(external_id(&shop, id), format!("x-{id}"));
+    let events = shop.events();
     let event = events.iter().find(|event| event["data"]["conversationId"] == "conv-line").cloned().unwrap_or_default();
     assert_eq!((events.len(), &event["type"]), (3, &json!("message.sent")));
     assert_eq!(event["data"], json!({"message": message, "conversationId": "conv-line", "ticketId": "t-line"}));
-    assert_eq!(desk.undelivered(), Vec::<Value>::new());
+    assert_eq!(shop.undelivered(), Vec::<Value>::new());
 }
 
 #[test]
 fn everything_that_is_sent_goes_over_a_bridge() {
     let endpoint = Endpoint::replying(named);
-    let (desk, _) = bridged("acc-mail", &endpoint.url(), BARE);
+    let (shop, _) = bridged("acc-mail", &endpoint.url(), BARE);
     for account in ["acc-wa", "acc-fb"] {
-        set(&desk.server.database, account, &endpoint.url(), &[]);
+        set(&shop.server.database, account, &endpoint.url(), &[]);
     }
-    let told = |count: usize| {
-        desk.settled();
+    let got = |count: usize| {
+        shop.settled();
         let seen = endpoint.seen();
         assert_eq!(seen.len(), count, "{seen:?}");
         seen.last().map(|seen| parsed(&seen.body)).unwrap_or_default()
     };
-    desk.text("conv-mail", "by mail").is(acknowledged());
-    let mail = told(1);
+    shop.text("conv-mail", "by mail").is(acknowledged());
+    let mail = got(1);
     assert_eq!((&mail["channel"], mail.get("text"), mail.get("template")), (&json!("gmail"), None, None));
     assert_eq!((&mail["email"]["text"], &mail["email"]["to"][0]["email"]), (&json!("by mail"), &json!("writer@example.net")));
     assert_eq!((&mail["email"]["subject"], &mail["email"]["inReplyTo"]), (&json!("Re: Order 7"), &json!("<three@example.net>")));
-    desk.text("conv-fb-day", "a day later").is(acknowledged());
-    assert_eq!(told(2)["kind"], "human_agent");
+    shop.text("conv-fb-day", "a day later").is(acknowledged());
+    assert_eq!(got(2)["kind"], "human_agent");
     if !REV_A {
         let body = json!({"accountId": "acc-wa", "phoneNumber": MIA, "templateId": "tpl-pair", "variables": ["Mia", "7"]});
-        desk.post("/messages/template/phone", body).send().is(acknowledged());
-        let template = told(3);
+        shop.post("/messages/template/phone", body).send().is(acknowledged());
+        let template = got(3);
         let expected = json!({
             "id": "tpl-pair", "name": "name_tpl-pair", "language": "th", "variables": ["Mia", "7"], "text": "สวัสดี Mia, order 7; bye Mia",
         });
         assert_eq!((&template["template"], &template["referenceId"]), (&expected, &json!(MIA)));
     }
-    assert_eq!(desk.undelivered(), Vec::<Value>::new());
+    assert_eq!(shop.undelivered(), Vec::<Value>::new());
 }
 
 #[test]
 fn a_refusal_by_a_bridge_is_reported_and_a_failure_is_retried() {
     let endpoint = Endpoint::replying(down);
-    let (desk, _) = bridged("acc-line", &endpoint.url(), BARE);
-    desk.text("conv-line", "later").is(acknowledged());
-    until("it was tried", || !endpoint.seen().is_empty() && desk.undelivered()[0].get("nextAttemptAt").is_some());
-    assert_eq!(desk.events(), Vec::<Value>::new());
+    let (shop, _) = bridged("acc-line", &endpoint.url(), BARE);
+    shop.text("conv-line", "later").is(acknowledged());
+    until("it was tried", || !endpoint.seen().is_empty() && shop.undelivered()[0].get("nextAttemptAt").is_some());
+    assert_eq!(shop.events(), Vec::<Value>::new());
     endpoint.replies(named);
-    desk.until("it is there", || {
-        desk.server.database.sql("UPDATE outbound SET due_at = 1 WHERE claim IS NULL");
-        desk.sent_texts() == ["later"]
+    shop.until("it is there", || {
+        shop.server.database.sql("UPDATE outbound SET due_at = 1 WHERE claim IS NULL");
+        shop.sent_texts() == ["later"]
     });
     let seen = endpoint.seen();
     assert_eq!((seen[0].id(), &parsed(&seen[1].body)["attempt"]), (seen[1].id(), &json!(2)));
 
     endpoint.replies(|_| ("422 No", json!({"error": "the number is blocked"}).to_string()));
-    desk.text("conv-quiet", "never").is(acknowledged());
-    desk.settled();
-    let failed = desk.undelivered();
+    shop.text("conv-quiet", "never").is(acknowledged());
+    shop.settled();
+    let failed = shop.undelivered();
     assert_eq!((failed.len(), &failed[0]["state"]), (1, &json!("failed")), "{failed:?}");
     assert_eq!(failed[0]["reason"], "the bridge answered 422: the number is blocked");
-    assert_eq!((desk.sent_texts().len(), external_id(&desk, seen[0].id())), (1, json!(format!("x-{}", seen[0].id()))));
+    assert_eq!((shop.sent_texts().len(), external_id(&shop, seen[0].id())), (1, json!(format!("x-{}", seen[0].id()))));
 }
 
 #[test]
 fn nothing_connects_to_this_machine_unless_it_is_allowed() {
     let endpoint = Endpoint::replying(named);
-    let (desk, _) = bridged("acc-line", &endpoint.url(), &[]);
+    let (shop, _) = bridged("acc-line", &endpoint.url(), &[]);
     let hosts = ["127.0.0.1", "[::1]", "[::ffff:127.0.0.1]", "2130706433", "0"];
     for (n, host) in (1..).zip(hosts) {
         let scheme = if n == 1 { "http" } else { "https" };
-        set(&desk.server.database, "acc-line", &format!("{scheme}://{host}:{}/", endpoint.port), &[]);
-        desk.text("conv-line", "x").is(acknowledged());
-        desk.settled();
-        let failed = desk.undelivered();
+        set(&shop.server.database, "acc-line", &format!("{scheme}://{host}:{}/", endpoint.port), &[]);
+        shop.text("conv-line", "x").is(acknowledged());
+        shop.settled();
+        let failed = shop.undelivered();
         assert_eq!(failed.len(), n, "{host}");
         let last = &failed[n - 1];
         assert!(last["reason"].as_str().is_some_and(|reason| reason.contains("not a public one")), "{host}: {last}");
     }
-    assert_eq!((endpoint.connections.load(Ordering::SeqCst), desk.events().len()), (0, 0));
+    assert_eq!((endpoint.connections.load(Ordering::SeqCst), shop.events().len()), (0, 0));
 }
 
 #[test]
 fn a_message_of_a_killed_server_is_sent_again_with_the_same_id() {
     let endpoint = Endpoint::replying(named);
-    let (desk, secret) = bridged("acc-line", &endpoint.url(), BARE);
+    let (shop, secret) = bridged("acc-line", &endpoint.url(), BARE);
     endpoint.answers(Some(0));
-    desk.text("conv-line", "x").is(acknowledged());
+    shop.text("conv-line", "x").is(acknowledged());
     until("it is tried", || endpoint.seen().len() == 1);
-    let WriteFixture { server, key, .. } = desk;
+    let WriteFixture { server, key, .. } = shop;
     let database = server.kill();
     // Makes the lease of the killed server expire, so that the next server sends the message.
     database.sql("UPDATE outbound SET due_at = 1");
     endpoint.answers(None);
     let server = Server::start_with(database, BARE);
-    let desk = WriteFixture { api: server.api_of(&key), server, key };
-    desk.settled();
+    let shop = WriteFixture { api: server.api_of(&key), server, key };
+    shop.settled();
     let seen = endpoint.seen();
     assert_eq!((seen.len(), seen[0].id()), (2, seen[1].id()));
     assert!(seen.iter().all(|seen| seen.is_signed_by(&secret)));
     assert_eq!((&parsed(&seen[0].body)["attempt"], &parsed(&seen[1].body)["attempt"]), (&json!(1), &json!(2)));
-    assert_eq!((desk.sent_texts(), external_id(&desk, seen[0].id())), (vec!["x".to_owned()], json!(format!("x-{}", seen[0].id()))));
+    assert_eq!((shop.sent_texts(), external_id(&shop, seen[0].id())), (vec!["x".to_owned()], json!(format!("x-{}", seen[0].id()))));
 }
 
 fn renamed(seen: &ReceivedDelivery, reference: &str) -> (&'static str, String) {
@@ -292,12 +292,12 @@ fn a_whatsapp_bridge_may_spell_the_phone_of_a_thread_in_several_ways() {
         |seen| renamed(seen, "66866666666"),
     ];
     let endpoint = Endpoint::replying(named);
-    let (desk, _) = bridged("acc-wa", &endpoint.url(), BARE);
+    let (shop, _) = bridged("acc-wa", &endpoint.url(), BARE);
     for (answer, called) in answers.into_iter().zip(["+66855555555", "+66855555555", "+66866666666"]) {
         endpoint.replies(answer);
-        desk.text("conv-wa", "hello").is(acknowledged());
-        desk.settled();
-        assert_eq!(desk.conversation("conv-wa")["referenceId"], called);
+        shop.text("conv-wa", "hello").is(acknowledged());
+        shop.settled();
+        assert_eq!(shop.conversation("conv-wa")["referenceId"], called);
     }
-    assert_eq!(desk.undelivered(), Vec::<Value>::new());
+    assert_eq!(shop.undelivered(), Vec::<Value>::new());
 }

@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::contract;
 
 /// The time-out of each read from a connection and of each write to it.
-const PATIENCE: Duration = Duration::from_secs(60);
+const IO_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A caller of the API: the address of a server, an API key, and the store that the key belongs to.
 #[derive(Clone, Debug)]
@@ -155,8 +155,8 @@ impl Call {
     /// Sends the request to a server that may be killed before it responds. A truncated response is an error.
     pub fn attempt(&self) -> std::io::Result<Answer> {
         let mut stream = TcpStream::connect(&self.api.address)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(IO_TIMEOUT))?;
+        stream.set_write_timeout(Some(IO_TIMEOUT))?;
         let mut head = format!("{} {} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n", self.method, self.target(), self.api.address);
         for (name, value) in &self.headers {
             let _ = write!(head, "{name}: {value}\r\n");

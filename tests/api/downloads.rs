@@ -88,8 +88,8 @@ fn a_document_names_the_address_of_its_request() {
     assert_eq!(server("x-forwarded-proto", "javascript"), format!("http://{address}/v1"));
     let yaml = one().anonymous().raw("GET", "/openapi.yaml").exchange();
     assert!(yaml.text.contains(&format!("http://{address}/v1")));
-    let plane = one().anonymous().raw("GET", "/settings/openapi.json").exchange();
-    assert_eq!(plane.body()["servers"][0]["url"], format!("http://{address}/settings/v1"));
+    let settings = one().anonymous().raw("GET", "/settings/openapi.json").exchange();
+    assert_eq!(settings.body()["servers"][0]["url"], format!("http://{address}/settings/v1"));
 
     let public = Server::start_with(Database::fresh(), &[("COUNTERPART_PUBLIC_URL", "https://api.example.com/")]);
     let anonymous = public.api_of(&crate::harness::Key { store: String::new(), id: String::new(), secret: String::new() }).anonymous();

@@ -154,10 +154,10 @@ fn a_body_that_never_comes_ends_the_connection_in_seconds() {
 
 #[test]
 fn a_request_that_is_read_whole_keeps_its_connection_open() {
-    let plane = SettingsFixture::open();
-    let mut stream = TcpStream::connect(&plane.api.address).expect("the server listens");
+    let fixture = SettingsFixture::open();
+    let mut stream = TcpStream::connect(&fixture.api.address).expect("the server listens");
     let body = json!({"name": "", "scopes": []}).to_string();
-    let head = format!("POST /settings/v1/keys HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {}\r\n", plane.token);
+    let head = format!("POST /settings/v1/keys HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {}\r\n", fixture.token);
     for _ in 0..3 {
         stream.write_all(format!("{head}content-length: {}\r\n\r\n{body}", body.len()).as_bytes()).expect("the server reads");
         let mut kept = PersistentConnection(stream.try_clone().expect("a socket"));

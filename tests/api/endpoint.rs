@@ -20,7 +20,7 @@ use sha2::Sha256;
 use crate::{contract::event_contract, harness::Settings};
 
 /// How long a test waits for a delivery.
-const PATIENCE: Duration = Duration::from_secs(30);
+const DELIVERY_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Settings of a server that may deliver to endpoints on this machine and simulates every channel.
 pub const PRIVATE: Settings<'static> = &[("COUNTERPART_SIMULATE_CHANNELS", "true"), ("COUNTERPART_ALLOW_PRIVATE_TARGETS", "true")];
@@ -151,7 +151,7 @@ impl Endpoint {
 
 #[track_caller]
 pub fn until(what: &str, done: impl Fn() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + DELIVERY_TIMEOUT;
     while !done() {
         assert!(Instant::now() < deadline, "timed out before {what}");
         thread::sleep(Duration::from_millis(30));

@@ -44,8 +44,8 @@ fn a_stores_lists_leave_connections_for_another_stores() {
         .stdout(Stdio::piped())
         .spawn()
         .expect("psql is installed");
-    let mut told = psql.stdin.take().expect("a pipe");
-    told.write_all(b"begin; lock table tickets in access exclusive mode;\n\\echo locked\n").expect("psql reads its input");
+    let mut got = psql.stdin.take().expect("a pipe");
+    got.write_all(b"begin; lock table tickets in access exclusive mode;\n\\echo locked\n").expect("psql reads its input");
     let mut line = String::new();
     BufReader::new(psql.stdout.take().expect("a pipe")).read_line(&mut line).expect("psql answers");
     assert_eq!(line, "locked\n");
@@ -71,7 +71,7 @@ fn a_stores_lists_leave_connections_for_another_stores() {
     two.get("/labels").query("searchTerm", "any").send().ok();
     assert!(asked.iter().all(|one| !one.is_finished()));
 
-    drop(told);
+    drop(got);
     psql.wait().expect("psql ends");
     asked.into_iter().for_each(|one| _ = one.join().expect("an answer"));
 }

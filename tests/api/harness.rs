@@ -464,8 +464,8 @@ impl Process {
     }
 
     fn let_go(&mut self) {
-        let told = self.leash.take().map(|mut leash| leash.write_all(self.order));
-        assert!(!matches!(told, Some(Err(_))), "the order is written to the warden: {told:?}");
+        let got = self.leash.take().map(|mut leash| leash.write_all(self.order));
+        assert!(!matches!(got, Some(Err(_))), "the order is written to the warden: {got:?}");
     }
 
     fn signal(&self, signal: &str) {

@@ -23,40 +23,40 @@ fn thai(bytes: usize) -> String {
 
 #[test]
 fn a_comment_has_at_most_64_kib_of_utf_8() {
-    let desk = WriteFixture::open();
-    desk.comment("conv-free", &thai(MOST)).ok();
-    desk.assert_unchanged(|| desk.comment("conv-free", &thai(MOST + 1)).refuses("body.text"));
-    assert_eq!(desk.comments("conv-free")[0]["noteData"]["text"], thai(MOST));
+    let shop = WriteFixture::open();
+    shop.comment("conv-free", &thai(MOST)).ok();
+    shop.assert_unchanged(|| shop.comment("conv-free", &thai(MOST + 1)).refuses("body.text"));
+    assert_eq!(shop.comments("conv-free")[0]["noteData"]["text"], thai(MOST));
 }
 
 #[test]
 fn a_field_value_has_at_most_64_kib_of_utf_8() {
-    let desk = WriteFixture::open();
-    desk.set("t-set", "f-notes", json!(thai(MOST))).ok();
-    desk.set_contact("con-new", "c-notes", json!(thai(MOST))).ok();
-    desk.close(json!({"ticketId": "t-free", "ticketFields": {"f-notes": thai(MOST)}})).ok();
+    let shop = WriteFixture::open();
+    shop.set("t-set", "f-notes", json!(thai(MOST))).ok();
+    shop.set_contact("con-new", "c-notes", json!(thai(MOST))).ok();
+    shop.close(json!({"ticketId": "t-free", "ticketFields": {"f-notes": thai(MOST)}})).ok();
     let several = json!([format!("x{}", thai(40 * KIB)), format!("x{}", thai(30 * KIB))]);
-    desk.assert_unchanged(|| {
-        desk.set("t-set", "f-notes", json!(thai(MOST + 1))).refuses("body.newValue");
-        desk.set("t-set", "f-texts", several.clone()).refuses("body.newValue");
-        desk.set_contact("con-new", "c-notes", json!(thai(MOST + 1))).refuses("body.value");
+    shop.assert_unchanged(|| {
+        shop.set("t-set", "f-notes", json!(thai(MOST + 1))).refuses("body.newValue");
+        shop.set("t-set", "f-texts", several.clone()).refuses("body.newValue");
+        shop.set_contact("con-new", "c-notes", json!(thai(MOST + 1))).refuses("body.value");
         let closing = json!({"ticketId": "t-set", "ticketFields": {"f-notes": thai(MOST + 1)}});
-        desk.close(closing).refuses("body.ticketFields.f-notes");
+        shop.close(closing).refuses("body.ticketFields.f-notes");
     });
 }
 
 #[test]
 fn a_text_that_is_sent_has_a_limit_where_the_contract_gives_none() {
-    let desk = WriteFixture::channels();
+    let shop = WriteFixture::channels();
     if REV_A {
-        desk.text("conv-web", &thai(MOST)).ok();
-        desk.text("conv-web", &thai(MOST + 1)).refuses("body.text");
+        shop.text("conv-web", &thai(MOST)).ok();
+        shop.text("conv-web", &thai(MOST + 1)).refuses("body.text");
         return;
     }
     let mail = |more: Value| {
         let mut body = json!({"accountId": "acc-mail", "to": [{"email": "a@example.com"}], "text": "x"});
         body.as_object_mut().into_iter().for_each(|body| body.extend(more.as_object().cloned().unwrap_or_default()));
-        desk.post("/messages/email/new", body).send()
+        shop.post("/messages/email/new", body).send()
     };
     mail(json!({"subject": thai(MOST), "text": thai(500 * KIB), "html": thai(300 * KIB)})).ok();
     mail(json!({"subject": thai(MOST + 1)})).refuses("body.subject");
@@ -64,7 +64,7 @@ fn a_text_that_is_sent_has_a_limit_where_the_contract_gives_none() {
     // The template `tpl-pair` contains its first variable twice. So the message has more than twice as many bytes as the variable.
     let template = |bytes: usize| {
         let variables = json!([thai(bytes), "x"]);
-        desk.post("/messages/template", json!({"conversationId": "conv-wa", "templateId": "tpl-pair", "variables": variables})).send()
+        shop.post("/messages/template", json!({"conversationId": "conv-wa", "templateId": "tpl-pair", "variables": variables})).send()
     };
     template(30 * KIB).ok();
     template(40 * KIB).refuses("body.variables");
@@ -76,18 +76,18 @@ const SLOW: &str = r"(\w{1,50}[\w ]{1,50}){1,2}!$";
 
 #[test]
 fn a_slow_pattern_keeps_no_other_write_waiting() {
-    let mut lines = crate::fixture::desk();
+    let mut lines = crate::fixture::write_store();
     let field = lines.iter_mut().find(|line| line["record"]["id"] == "f-code").expect("a field");
     field["record"]["regex"] = json!(SLOW);
-    let desk = WriteFixture::with(&[("desk", lines)]);
-    let slow = || desk.set("t-set", "f-code", json!("a ".repeat(MOST / 2))).refuses("body.newValue");
+    let shop = WriteFixture::with(&[("desk", lines)]);
+    let slow = || shop.set("t-set", "f-code", json!("a ".repeat(MOST / 2))).refuses("body.newValue");
     slow();
     let worst = std::thread::scope(|scope| {
         let callers: Vec<_> = (0..4).map(|_| scope.spawn(slow)).collect();
         let mut worst = Duration::ZERO;
         while callers.iter().any(|caller| !caller.is_finished()) {
             let begun = Instant::now();
-            desk.comment("conv-free", "meanwhile").ok();
+            shop.comment("conv-free", "meanwhile").ok();
             worst = worst.max(begun.elapsed());
         }
         worst
@@ -112,12 +112,12 @@ fn limited(attempts: usize, ask: impl Fn() -> Answer) -> String {
 
 #[test]
 fn a_429_names_the_limit_that_was_reached() {
-    let plane = SettingsFixture::with(&[("COUNTERPART_RATE_LIMIT", "2/s"), ("COUNTERPART_STORE_RATE_LIMIT", "5/s")]);
-    let desk = &plane.desk;
-    let message = limited(40, || desk.api.get("/labels").exchange());
+    let fixture = SettingsFixture::with(&[("COUNTERPART_RATE_LIMIT", "2/s"), ("COUNTERPART_STORE_RATE_LIMIT", "5/s")]);
+    let shop = &fixture.shop;
+    let message = limited(40, || shop.api.get("/labels").exchange());
     assert!(message.starts_with("`x-api-key` has used up its rate limit of 2 requests a second"), "{message}");
-    let keys: Vec<_> = (0..6).map(|_| desk.server.api("desk", &ALL_SCOPES)).collect();
-    let beside = desk.server.api("two", &ALL_SCOPES);
+    let keys: Vec<_> = (0..6).map(|_| shop.server.api("desk", &ALL_SCOPES)).collect();
+    let beside = shop.server.api("two", &ALL_SCOPES);
     let turn = std::cell::Cell::new(0);
     let message = limited(200, || {
         turn.set(turn.get() + 1);
@@ -125,7 +125,7 @@ fn a_429_names_the_limit_that_was_reached() {
     });
     assert!(message.contains("belongs to a store") && message.contains("5 requests a second"), "{message}");
     beside.get("/labels").send().ok();
-    let unknown = desk.api.with_key("cp_nobody");
+    let unknown = shop.api.with_key("cp_nobody");
     let message = limited(40, || unknown.get("/labels").exchange());
     assert!(message.contains("the address of this request") && message.contains("2 refused keys"), "{message}");
     // Requests with unknown keys from the same address do not reduce the rate limit of a valid key.
@@ -134,35 +134,35 @@ fn a_429_names_the_limit_that_was_reached() {
 
 #[test]
 fn unknown_tokens_are_limited_by_their_address() {
-    let plane = SettingsFixture::with(&[("COUNTERPART_RATE_LIMIT", "1/s")]);
+    let fixture = SettingsFixture::with(&[("COUNTERPART_RATE_LIMIT", "1/s")]);
     // `sendLink` is left out, since it has separate limits.
-    for operation in crate::contract::settings(&plane.api).operations().into_iter().filter(|operation| operation.id != "sendLink") {
+    for operation in crate::contract::settings(&fixture.api).operations().into_iter().filter(|operation| operation.id != "sendLink") {
         let message = limited(20, || {
-            let call = plane.call_as("cps_nobody", &operation.method, &operation.path);
+            let call = fixture.call_as("cps_nobody", &operation.method, &operation.path);
             if operation.id == "openSession" { call.json(json!({"link": "cps_nobody"})).exchange() } else { call.exchange() }
         });
         assert!(message.contains("refused keys, sessions or tokens"), "{message}");
     }
-    plane.get("/keys").send().ok();
+    fixture.get("/keys").send().ok();
 }
 
 #[test]
 fn a_store_has_at_most_the_configured_numbers_of_webhooks_and_keys() {
-    let plane = SettingsFixture::with(&[("COUNTERPART_MAX_WEBHOOKS", "2"), ("COUNTERPART_MAX_KEYS", "3")]);
-    let hook = || plane.post("/webhooks", json!({"url": "https://example.com/"}));
-    let key = || plane.post("/keys", json!({"name": "x", "scopes": ["labels:read"]}));
+    let fixture = SettingsFixture::with(&[("COUNTERPART_MAX_WEBHOOKS", "2"), ("COUNTERPART_MAX_KEYS", "3")]);
+    let hook = || fixture.post("/webhooks", json!({"url": "https://example.com/"}));
+    let key = || fixture.post("/keys", json!({"name": "x", "scopes": ["labels:read"]}));
     let first = hook().ok()["webhook"]["id"].clone();
     hook().ok();
     // The store already had one key, so two more keys reach its limit of three.
     key().ok();
     key().ok();
-    let before = plane.changes();
+    let before = fixture.changes();
     let message = hook().fails(409);
     assert!(message.contains("2 webhooks") && message.contains("--max-webhooks"), "{message}");
     let message = key().fails(409);
     assert!(message.contains("3 keys") && message.contains("--max-keys"), "{message}");
-    assert_eq!(plane.changes(), before);
-    plane.call("DELETE", "/webhooks").query("webhookId", first.as_str().unwrap_or_default()).send().ok();
+    assert_eq!(fixture.changes(), before);
+    fixture.call("DELETE", "/webhooks").query("webhookId", first.as_str().unwrap_or_default()).send().ok();
     hook().ok();
 }
 
@@ -179,10 +179,10 @@ fn the_command_line_enforces_the_same_numbers() {
 
 #[test]
 fn an_admin_cannot_act_for_an_owner() {
-    let plane = SettingsFixture::open();
-    let dee = grant(&plane.desk, "token", DEE);
-    let as_admin = |method: &str, path: &str| plane.call_as(&dee, method, path);
-    let before = plane.changes();
+    let fixture = SettingsFixture::open();
+    let dee = grant(&fixture.shop, "token", DEE);
+    let as_admin = |method: &str, path: &str| fixture.call_as(&dee, method, path);
+    let before = fixture.changes();
     let message = as_admin("DELETE", "/users").query("id", "seat-cat").send().fails(403);
     assert!(message.starts_with("`id` names an owner"), "{message}");
     let key = |user: Value| {
@@ -194,17 +194,17 @@ fn an_admin_cannot_act_for_an_owner() {
     };
     let message = key(json!(crate::fixture::ANN)).fails(403);
     assert!(message.starts_with("`body.userId` names an owner"), "{message}");
-    assert_eq!(plane.changes(), before);
+    assert_eq!(fixture.changes(), before);
     assert_eq!(key(json!(crate::fixture::BO)).ok()["key"]["userId"], crate::fixture::BO);
     // A key without a user acts for the oldest owner, which an admin must not do. So a key that an admin creates without a user gets the
     // admin as its user.
     let own = key(Value::Null).ok();
     assert_eq!(own["key"]["userId"], DEE);
-    let api = plane.desk.api.with_key(own["secret"].as_str().unwrap_or_default());
+    let api = fixture.shop.api.with_key(own["secret"].as_str().unwrap_or_default());
     api.post("/messages/internal-comments", json!({"conversationId": "conv-free", "text": "mine"})).send().ok();
-    assert_eq!(plane.desk.comments("conv-free")[0]["noteData"]["createdBy"], DEE);
+    assert_eq!(fixture.shop.comments("conv-free")[0]["noteData"]["createdBy"], DEE);
     as_admin("DELETE", "/users").query("id", "seat-bo").send().ok();
-    plane.call("DELETE", "/users").query("id", "seat-cat").send().ok();
+    fixture.call("DELETE", "/users").query("id", "seat-cat").send().ok();
 }
 
 /// The largest page size of the revision, and the number of such pages of long comments that the server sends at the same time for one key.
@@ -230,28 +230,28 @@ fn unread_responses(api: &crate::client::Api, connections: usize) -> Vec<(std::n
 
 #[test]
 fn unread_answers_count_against_their_key() {
-    let desk = WriteFixture::open();
+    let shop = WriteFixture::open();
     let text = thai(MOST);
     (0..100).for_each(|_| {
-        desk.comment("conv-free", &text).ok();
+        shop.comment("conv-free", &text).ok();
     });
     // The comments have the maximum length, so a page of them is large. A response counts in full against the limit of its key until the
     // client has read it.
-    let sockets = unread_responses(&desk.api, 12);
+    let sockets = unread_responses(&shop.api, 12);
     let (sent, refused): (Vec<_>, Vec<_>) = sockets.iter().map(|(_, status)| status.as_str()).partition(|status| *status == "HTTP/1.1 200");
     assert_eq!((sent.len(), refused), (PAGES_UNDER_WAY, vec!["HTTP/1.1 429"; 12 - PAGES_UNDER_WAY]));
     let page = |api: &crate::client::Api| {
         api.get("/messages/internal-comments").query("conversationId", "conv-free").query("pageSize", LARGEST_PAGE).send()
     };
-    let refused = page(&desk.api);
+    let refused = page(&shop.api);
     let message = refused.fails(429);
     assert!(message.starts_with("`x-api-key` has reached the limit of 32 MiB of answers"), "{message}");
     assert_eq!(refused.header("retry-after"), Some("1"));
     // Another key of the same store has no unread responses, so its request succeeds.
-    let beside = desk.server.api("desk", &ALL_SCOPES);
+    let beside = shop.server.api("desk", &ALL_SCOPES);
     assert_eq!(page(&beside).ids().len(), LARGEST_PAGE);
     // A write with the first key gets its response in spite of the limit, because the write has already happened.
-    desk.comment("conv-free", "one more").ok();
+    shop.comment("conv-free", "one more").ok();
     drop(sockets);
-    desk.until("the key is admitted again", || page(&desk.api).status == 200);
+    shop.until("the key is admitted again", || page(&shop.api).status == 200);
 }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::{
     endpoint::until,
-    fixture::{ANN, desk},
+    fixture::{ANN, write_store},
     harness::{ALL_SCOPES, Database, Server, Settings},
 };
 
@@ -13,7 +13,7 @@ const TEXT: &str = "a text of a customer";
 /// Sends requests to a server with these log settings. Asserts that the log contains neither secrets nor texts. Returns the log and the id
 /// of the API key.
 fn logged(settings: Settings<'_>) -> (String, String) {
-    let server = Server::start_with(Database::with(&[("desk", desk())]), settings);
+    let server = Server::start_with(Database::with(&[("desk", write_store())]), settings);
     let key = server.database.key("desk", &ALL_SCOPES);
     let api = server.api_of(&key);
     let body = json!({"conversationId": "conv-wa", "text": TEXT});
@@ -75,7 +75,7 @@ fn slow_statements_are_logged_without_their_values() {
     // At the default log level, requests are not logged, but slow statements are. A statement that SeaORM runs is logged with the id of its
     // request.
     let settings = [("COUNTERPART_LOG_FORMAT", "json"), ("COUNTERPART_SLOW_STATEMENT", "0")];
-    let server = Server::start_with(Database::with(&[("desk", desk())]), &settings);
+    let server = Server::start_with(Database::with(&[("desk", write_store())]), &settings);
     let token = server.database.run(&["settings", "token", "--store", "desk", "--user", ANN]);
     let api = server.api("desk", &ALL_SCOPES).anonymous();
     let listed =

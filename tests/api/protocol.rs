@@ -260,8 +260,8 @@ fn the_contract_check_expects_404_or_405_for_a_path_without_an_operation() {
     for call in [one().get("/nothing"), one().call("PUT", "/tickets"), one().raw("GET", "/settings/v1/nothing")] {
         let answer = call.exchange();
         for status in [200, 400, 401, 500] {
-            let told = Answer { status, ..answer.clone() };
-            assert!(std::panic::catch_unwind(|| contract::conforms(&call, &told)).is_err(), "{status} {}", call.path);
+            let got = Answer { status, ..answer.clone() };
+            assert!(std::panic::catch_unwind(|| contract::conforms(&call, &got)).is_err(), "{status} {}", call.path);
         }
     }
 }

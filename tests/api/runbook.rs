@@ -94,8 +94,8 @@ fn a_complaint_leads_to_its_cause_in_three_steps() {
         json!({"accountId": "acc-line", "referenceId": "thread-9", "externalId": "wamid[1].x", "sender": {"id": "u"}, "text": "hello"});
     let database = &server.database;
     let manager = database.run(&["settings", "token", "--store", "shop", "--user", ANN]);
-    let plane = api.anonymous().raw("POST", "/settings/v1/messages").header("authorization", &format!("Bearer {manager}")).json(came);
-    assert_eq!(plane.exchange().status, 200);
+    let fixture = api.anonymous().raw("POST", "/settings/v1/messages").header("authorization", &format!("Bearer {manager}")).json(came);
+    assert_eq!(fixture.exchange().status, 200);
     let step = commands("\"The customer wrote, and it is not in the inbox\"")[0];
     until("it is logged", || server.log().contains("a message came"));
     let found = lines(&run(&server, step, &[("EXTERNAL-ID", "wamid[1].x")]));

@@ -349,13 +349,13 @@ fn a_key_file_damaged_while_a_server_runs_prevents_only_new_secrets() {
     let keys = tempfile::tempdir().expect("a directory for temporary files");
     let file = keys.path().join("keys");
     fs::write(&file, KEY).expect("a key file");
-    let plane = crate::settings::SettingsFixture::with(&[("COUNTERPART_SECRET_KEY_FILE", &file.display().to_string())]);
+    let fixture = crate::settings::SettingsFixture::with(&[("COUNTERPART_SECRET_KEY_FILE", &file.display().to_string())]);
     fs::write(&file, &KEY[..20]).expect("a key file");
-    let create = || plane.call("POST", "/webhooks").json(json!({"url": "https://example.com/"})).send();
+    let create = || fixture.call("POST", "/webhooks").json(json!({"url": "https://example.com/"})).send();
     let refused = create();
     let message = refused.fails(503);
     assert!(message.contains("a secret cannot be encrypted") && !message.contains(&KEY[..20]), "{message}");
-    plane.desk.comment("conv-free", "as ever").ok();
+    fixture.shop.comment("conv-free", "as ever").ok();
     fs::write(&file, KEY).expect("a key file");
     create().ok();
 }

@@ -19,8 +19,8 @@ const MAY_IMPORT: [(&str, &[&str]); 14] = [
     ("readiness", &["service", "store", "supervisor"]),
     ("revision", &["domain", "service", "http"]),
     ("http", &["domain", "service", "revision", "telemetry", "config"]),
-    ("tools", &["domain", "service", "http", "revision"]),
-    ("cli", &["domain", "service", "store", "search", "delivery", "http", "revision", "config", "telemetry", "tools", "app"]),
+    ("assistant_tools", &["domain", "service", "http", "revision"]),
+    ("cli", &["domain", "service", "store", "search", "delivery", "http", "revision", "config", "telemetry", "assistant_tools", "app"]),
     (
         "app",
         &[
@@ -35,7 +35,7 @@ const MAY_IMPORT: [(&str, &[&str]); 14] = [
             "telemetry",
             "supervisor",
             "readiness",
-            "tools",
+            "assistant_tools",
         ],
     ),
 ];

@@ -16,7 +16,7 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::{
-    KilledSessions, PATIENCE, STORE, WRITERS,
+    KilledSessions, SERVER_TIMEOUT, STORE, WRITERS,
     client::Api,
     fixture::ANN,
     harness::{ALL_SCOPES, Database, Server},
@@ -119,7 +119,7 @@ fn feeds_and_copies_lose_nothing_when_server_and_reader_are_killed() {
             let writers: Vec<_> = (0..WRITERS).map(write).collect();
             let reading = scope.spawn(|| reader.read(api, killing));
             let start = Instant::now();
-            while answered.load(Ordering::Relaxed) == 0 && start.elapsed() < PATIENCE {
+            while answered.load(Ordering::Relaxed) == 0 && start.elapsed() < SERVER_TIMEOUT {
                 thread::sleep(Duration::from_millis(1));
             }
             // Kills the copying process first and starts another one. Then kills the server: the copying process waits until the server is

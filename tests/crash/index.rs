@@ -14,7 +14,7 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::{
-    PATIENCE, REV_A, STORE,
+    REV_A, SERVER_TIMEOUT, STORE,
     client::{Api, Call},
     fixture::at,
     harness::{ALL_SCOPES, Database, Server},
@@ -89,7 +89,7 @@ fn rows(first: &Call) -> Vec<Value> {
     loop {
         let answer = call.exchange();
         if answer.status == 503 {
-            assert!(start.elapsed() < PATIENCE, "the index is not built\n{}", answer.described());
+            assert!(start.elapsed() < SERVER_TIMEOUT, "the index is not built\n{}", answer.described());
             thread::sleep(Duration::from_millis(100));
             continue;
         }
@@ -156,7 +156,7 @@ fn a_search_finds_what_a_scan_finds_after_damage_to_the_index() {
                 scope.spawn(move || write(api, writer, cycle, stop, answered));
             }
             let start = Instant::now();
-            while answered.load(Ordering::Relaxed) < arrived && start.elapsed() < PATIENCE {
+            while answered.load(Ordering::Relaxed) < arrived && start.elapsed() < SERVER_TIMEOUT {
                 thread::sleep(Duration::from_millis(1));
             }
             thread::sleep(delay);
@@ -201,7 +201,7 @@ fn a_search_finds_what_a_scan_finds_after_damage_to_the_index() {
     compare(&api, "after the index of the running process was deleted");
     let start = Instant::now();
     while files(&folder).is_empty() {
-        assert!(start.elapsed() < PATIENCE, "no new index is built");
+        assert!(start.elapsed() < SERVER_TIMEOUT, "no new index is built");
         thread::sleep(Duration::from_millis(50));
     }
     compare(&api, "once a new index is built");

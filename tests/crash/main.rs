@@ -56,8 +56,8 @@ const STORE: &str = "desk";
 /// A page size that both revisions accept on every list.
 const PAGE: usize = 15;
 
-/// The maximum time from the start of a server to its first response.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// How long a server or its database may take for a step that a test waits for.
+const SERVER_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// SQL queries that check invariants which no API response shows. Each row that a query finds is a violation.
 const NONE: [&str; 6] = [
@@ -171,7 +171,7 @@ impl StoreUnderLoad {
             let reader = scope.spawn(move || load.read_events(events, SeededRandom::new(seed, cycle, WRITERS + 1)));
 
             let start = Instant::now();
-            while answered.load(Ordering::Relaxed) == 0 && start.elapsed() < PATIENCE {
+            while answered.load(Ordering::Relaxed) == 0 && start.elapsed() < SERVER_TIMEOUT {
                 thread::sleep(Duration::from_millis(1));
             }
             thread::sleep(delay);
@@ -256,7 +256,7 @@ impl StoreUnderLoad {
 fn lines() -> Vec<Value> {
     let made = fixture::at("03-01T08:00");
     let line = |kind: &str, record: Value| json!({"kind": kind, "record": record});
-    let mut lines = fixture::desk();
+    let mut lines = fixture::write_store();
     lines.push(line("account", json!({"id": "acc-widget", "channel": "widget", "name": "Widget", "status": "healthy"})));
     for number in 0..WRITERS {
         let (conversation, ticket) = (model::conversation(number), model::ticket(number));
@@ -346,7 +346,7 @@ impl KilledSessions {
     fn wait(&self, database: &Database) {
         let start = Instant::now();
         while !self.0.is_empty() && !ask(database, &format!("{} AND backend_start < '{}'", Self::OTHERS, self.0)).is_empty() {
-            assert!(start.elapsed() < PATIENCE, "the sessions of the killed process do not end");
+            assert!(start.elapsed() < SERVER_TIMEOUT, "the sessions of the killed process do not end");
             thread::sleep(Duration::from_millis(5));
         }
     }

@@ -166,7 +166,7 @@ fn a_folded_subject_is_unfolded_and_a_blank_one_is_omitted() {
 #[test]
 fn a_message_is_accepted_without_its_unusable_parts() {
     everywhere(|world| {
-        let told = |answer: &Value| -> Vec<String> {
+        let got = |answer: &Value| -> Vec<String> {
             answer["ignored"].as_array().into_iter().flatten().map(|one| one["member"].as_str().unwrap().to_owned()).collect()
         };
         for (n, (more, ignored, name)) in [
@@ -193,7 +193,7 @@ fn a_message_is_accepted_without_its_unusable_parts() {
         {
             let sent = with(message("li", &format!("t{n}"), &numbered(n)), more);
             let answer = world.one(sent.clone());
-            assert_eq!(told(&answer), ignored, "{answer}");
+            assert_eq!(got(&answer), ignored, "{answer}");
             assert!(answer["ignored"].as_array().into_iter().flatten().all(|one| one["reason"].is_string()), "{answer}");
             let conversation = world.record("conversation", &answer["conversationId"]);
             assert_eq!(conversation["displayName"], name, "{n}");
@@ -203,7 +203,7 @@ fn a_message_is_accepted_without_its_unusable_parts() {
         assert_eq!(world.records("message").len(), 9);
         // On WhatsApp, the contact gets the phone number in the conversation's reference, even if the one in the message is unusable.
         let answer = world.one(with(message("wa", PHONE, "y"), json!({"contact": {"firstName": "A", "phone": "081"}})));
-        assert_eq!(told(&answer), ["contact.phone"]);
+        assert_eq!(got(&answer), ["contact.phone"]);
         let conversation = world.record("conversation", &answer["conversationId"]);
         assert_eq!(world.record("contact", &conversation["contactId"])["phone"], PHONE);
     });

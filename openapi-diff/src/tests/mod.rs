@@ -4,9 +4,9 @@ mod base;
 mod classes;
 mod enumeration;
 mod hostile;
+mod invariants;
 mod leaves;
 mod mutants;
-mod properties;
 mod referee;
 
 use serde_json::Value;

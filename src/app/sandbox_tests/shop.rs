@@ -18,10 +18,10 @@ use crate::{
     },
     domain::{
         clock::{ClocksAndIds, RandomIds},
+        delivery_targets::Targets,
         fixture::MovableClock,
         grants::GrantSet,
         settings::{CredentialKind, Editor},
-        targets::Targets,
         team::RoleKind,
         time::Timestamp,
         webhooks::AttemptLogPage,

@@ -31,7 +31,7 @@ use crate::{
             examples::{self, ExampleRequest, Examples, RECORDED_AT},
         },
         machinery::{idempotency::IDEMPOTENCY_KEY, rate_limits::RateLimit, routing::SETTINGS_PREFIX},
-        settings as plane,
+        settings as settings_api,
     },
     service::{Service, webhooks::WebhookSettings},
     store::queues::concurrency::AttemptLimits,
@@ -247,13 +247,13 @@ async fn answers(examples: &Examples, document: Value, prefix: &str) -> BTreeMap
 /// API.
 async fn events() -> BTreeMap<String, Value> {
     const BESIDE: [&str; 4] = ["escalateConversation", "unassignTicket", "receiveMessage", "testWebhook"];
-    let (bench, settings) = (ExampleServer::new().await, plane::examples());
+    let (bench, settings) = (ExampleServer::new().await, settings_api::examples());
     // Discards one id, so that the webhook gets the same id as over HTTP, where the first id of an operation is the id of the request.
     bench.ids.begin("createWebhook");
     bench.ids.fresh();
     let all = WebhookSettings { url: Some("https://hooks.example.com/counterpart".to_owned()), ..WebhookSettings::default() };
     bench.service.create_webhook(&Editor::command_line(STORE.into()), all).await.unwrap();
-    let routes = [routes(&contract::document(), PREFIX), routes(&plane::document(), SETTINGS_PREFIX)].concat();
+    let routes = [routes(&contract::document(), PREFIX), routes(&settings_api::document(), SETTINGS_PREFIX)].concat();
     let beside = settings.requests.iter().filter(|request| BESIDE.contains(&request.operation.as_str()));
     for request in examples::contract().requests.iter().chain(beside) {
         let route = routes.iter().find(|route| route.operation_id == request.operation).unwrap();
@@ -276,15 +276,15 @@ async fn events() -> BTreeMap<String, Value> {
 /// Returns five sets of examples: for each of the two documents the responses and the errors, and the events. A set has the expected
 /// examples, the actual ones, and the path of the file with the expected ones.
 async fn all() -> [(BTreeMap<String, Value>, BTreeMap<String, Value>, String); 5] {
-    let (contract, settings) = (examples::contract(), plane::examples());
+    let (contract, settings) = (examples::contract(), settings_api::examples());
     let given = answers(&contract, contract::document(), PREFIX).await;
     let folder = format!("src/revision/{}", revision::NAME.to_lowercase());
     let plain = |errors: &errors::Errors| errors.iter().map(|(operation, own)| (operation.clone(), json!(own))).collect();
     let refused = errors::errors(&contract, &contract::document(), false).await;
     let refused = (plain(&contract.errors), plain(&refused), format!("{folder}/errors.json"));
     let contract = (contract.answers, given, format!("{folder}/answers.json"));
-    let given = answers(&settings, plane::document(), SETTINGS_PREFIX).await;
-    let refused_settings = errors::errors(&settings, &plane::document(), true).await;
+    let given = answers(&settings, settings_api::document(), SETTINGS_PREFIX).await;
+    let refused_settings = errors::errors(&settings, &settings_api::document(), true).await;
     let refused_settings = (plain(&settings.errors), plain(&refused_settings), "src/http/settings/errors.json".to_owned());
     let settings = (settings.answers, given, "src/http/settings/answers.json".to_owned());
     [contract, refused, settings, refused_settings, (examples::events(), events().await, format!("{folder}/events.json"))]

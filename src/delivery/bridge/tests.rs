@@ -212,8 +212,8 @@ async fn every_attempt_has_the_message_id_as_its_idempotency_key() {
     let attempts = [1, 2, 2, 3, 4, 5, 6];
     assert_eq!((pauses.len(), seen.len()), (5, attempts.len()));
     for (seen, attempt) in seen.iter().zip(attempts) {
-        let told = body(seen);
-        assert_eq!((seen.id(), &told["messageId"], &told["attempt"]), (local.last().id(), &json!(local.last().id()), &json!(attempt)));
+        let got = body(seen);
+        assert_eq!((seen.id(), &got["messageId"], &got["attempt"]), (local.last().id(), &json!(local.last().id()), &json!(attempt)));
         assert_eq!(seen.signatures(), [seen.signed_by(&secret)]);
     }
 }

@@ -196,13 +196,13 @@ async fn messages_of_one_conversation_are_sent_in_order() {
     let bench = Bench::new().await;
     bench.fixture.conversation("c1", |_| {}).await;
     let order = Arc::new(Mutex::new(Vec::new()));
-    let told = order.clone();
+    let got = order.clone();
     let mut worker = bench.worker(Channel::new(move |outbox_entry, attempt| {
         let text = outbox_entry.content.text().unwrap_or_default().to_owned();
         if text == "first" && attempt < 3 {
             return Err(down(None));
         }
-        told.lock().unwrap().push(text);
+        got.lock().unwrap().push(text);
         Ok(Accepted::default())
     }));
     for (conversation, text) in [("c0", "first"), ("c0", "second"), ("c1", "beside"), ("c0", "third")] {

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::components::operations_mut;
 use crate::{
-    domain::rules::Rules,
+    domain::revision_rules::Rules,
     http::{
         machinery::{auth::SCHEME, reply::REPLAYED},
         schemas::value_types::OPEN_ENUM,

@@ -17,7 +17,7 @@ use serde_json::{Map, Value, json};
 
 use super::components::operations_mut;
 use crate::{
-    domain::{rules::ReceivedAt, time::Timestamp},
+    domain::{revision_rules::ReceivedAt, time::Timestamp},
     http::machinery::envelope::JSON,
     revision,
 };

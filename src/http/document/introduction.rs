@@ -1,7 +1,7 @@
 //! The introduction of the contract's OpenAPI document (`info.description`, in Markdown): the rules that apply to all operations.
 
 use crate::{
-    domain::rules::{DEFAULT_PAGE_SIZE, Rules},
+    domain::revision_rules::{DEFAULT_PAGE_SIZE, Rules},
     revision,
 };
 

@@ -22,7 +22,7 @@ use super::{envelope::REQUEST_ID, fair_share::StorePermit};
 use crate::domain::{
     clock::ClocksAndIds,
     ids::{AccountId, KeyId, StoreId, UserId},
-    rules::ReceivedAt,
+    revision_rules::ReceivedAt,
     time::Timestamp,
 };
 

@@ -2,7 +2,7 @@
 
 use poem_openapi::registry::{MetaHeader, MetaSchema, MetaSchemaRef};
 
-use crate::{domain::rules::ReceivedAt, revision};
+use crate::{domain::revision_rules::ReceivedAt, revision};
 
 /// The header that carries the request id, in requests and responses.
 pub const REQUEST_ID: &str = "x-request-id";

@@ -146,7 +146,7 @@ mod tests {
     use poem::http::HeaderMap;
 
     use super::*;
-    use crate::domain::{clock::ClocksAndIds, rules::ReceivedAt};
+    use crate::domain::{clock::ClocksAndIds, revision_rules::ReceivedAt};
 
     fn context() -> Context {
         let context = Context::arrive(&HeaderMap::new(), &ClocksAndIds::real(), ReceivedAt::Timestamp);

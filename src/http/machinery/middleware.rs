@@ -35,7 +35,7 @@ use super::{
     shared_state::SharedState,
     unsent_responses,
 };
-use crate::domain::rules::ReceivedAt;
+use crate::domain::revision_rules::ReceivedAt;
 
 /// The longest time that a request may take, including the receipt of its body.
 const REQUEST_LIMIT: Duration = Duration::from_secs(30);

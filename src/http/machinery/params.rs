@@ -13,7 +13,7 @@ use super::{error::ApiError, request_data::RequestData};
 use crate::{
     domain::{
         ids::{MAX_ID_CHARS, UUID_CHARS, UserId},
-        rules::DEFAULT_PAGE_SIZE,
+        revision_rules::DEFAULT_PAGE_SIZE,
         search::MAX_QUERY_CHARS,
     },
     revision,

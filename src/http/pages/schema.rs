@@ -98,14 +98,14 @@ mod tests {
 
     #[test]
     fn a_type_is_told_in_words() {
-        let told = |schema: Value| type_of(&schema).into_string();
+        let got = |schema: Value| type_of(&schema).into_string();
         assert_eq!(
-            told(json!({ "type": "array", "items": { "$ref": "#/components/schemas/Pet" } })),
+            got(json!({ "type": "array", "items": { "$ref": "#/components/schemas/Pet" } })),
             "list of <a href=\"#schema-Pet\">Pet</a>"
         );
-        assert_eq!(told(json!({ "type": "string", "format": "date-time", "nullable": true })), "string (date-time) or null");
-        assert_eq!(told(json!({ "oneOf": [{ "type": "string" }, { "type": "integer" }] })), "string or integer");
-        assert_eq!(told(json!({})), "any value");
+        assert_eq!(got(json!({ "type": "string", "format": "date-time", "nullable": true })), "string (date-time) or null");
+        assert_eq!(got(json!({ "oneOf": [{ "type": "string" }, { "type": "integer" }] })), "string or integer");
+        assert_eq!(got(json!({})), "any value");
     }
 
     #[test]

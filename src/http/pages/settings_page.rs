@@ -36,7 +36,7 @@ const FILES: [File; 10] = files![
     "sections.js",
     "dialogs.js",
     "elements.js",
-    "plane.js",
+    "settings_api.js",
     "texts.js",
     "texts/en.ftl",
     "texts/th.ftl",

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::grants::TOKEN_SCHEME;
 use crate::{
-    domain::rules::ReceivedAt,
+    domain::revision_rules::ReceivedAt,
     http::{
         document::{
             canonical::{canonical, sorted},

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::{
     domain::{
-        rules::SEARCH_PAGE_SIZE,
+        revision_rules::SEARCH_PAGE_SIZE,
         search::{ContactHit, MessageHit},
         time::Timestamp,
     },

@@ -350,10 +350,7 @@ mod tests {
         file.write_all(b"\n").unwrap();
         let before = EXAMPLE.len() as u64;
         let refused = run(&fixture.db, &ClocksAndIds::real(), &fixture.store, spool, Options::default()).await;
-        assert!(
-            matches!(refused, Err(ImportError::Changed { before: told, after }) if told == before && after == before + 1),
-            "{refused:?}"
-        );
+        assert!(matches!(refused, Err(ImportError::Changed { before: got, after }) if got == before && after == before + 1), "{refused:?}");
         assert!(fixture.db.users(&fixture.store, None).await.unwrap().is_empty());
     }
 }

@@ -230,10 +230,10 @@ mod tests {
         let since = async |mark: &LogPosition, limit| fixture.db.changes_since(mark, limit).await.unwrap().unwrap();
         let all = since(&mark, 10).await;
         let contacts = all.changes.iter().filter(|one| one.noun() == Some(crate::domain::search::SearchableKind::Contact));
-        let mut told: Vec<&str> = contacts.map(|one| one.id.as_str()).collect();
-        told.sort_unstable();
+        let mut got: Vec<&str> = contacts.map(|one| one.id.as_str()).collect();
+        got.sort_unstable();
         expected.sort_unstable();
-        assert_eq!((told, all.more), (expected.iter().map(String::as_str).collect(), false));
+        assert_eq!((got, all.more), (expected.iter().map(String::as_str).collect(), false));
         assert_eq!(since(&all.mark, 10).await.changes, []);
         // A page may end between two entries of the import.
         let first = since(&mark, 2).await;
@@ -289,19 +289,19 @@ mod tests {
         write("before").await;
         let first = fixture.db.mark().await.unwrap();
         write("after").await;
-        let (told, second) = since(&first, 10).await;
-        assert_eq!(told, ["after"]);
+        let (got, second) = since(&first, 10).await;
+        assert_eq!(got, ["after"]);
         assert_eq!(since(&second, 10).await.0, [""; 0]);
         slow.commit().await.unwrap();
-        let (told, third) = since(&second, 10).await;
-        assert_eq!(told, ["slow"]);
+        let (got, third) = since(&second, 10).await;
+        assert_eq!(got, ["slow"]);
         slower.commit().await.unwrap();
         assert_eq!(since(&third, 10).await.0, ["slower"]);
         // Reads pages of at most one entry. Every page continues at the log position where the page before it ended.
         let (mut mark, mut all) = (first, Vec::new());
         for _ in 0..5 {
-            let (told, next) = since(&mark, 1).await;
-            all.extend(told);
+            let (got, next) = since(&mark, 1).await;
+            all.extend(got);
             mark = next;
         }
         assert_eq!(all, ["slow", "slower", "after"]);

@@ -191,7 +191,7 @@ mod tests {
 
         /// Returns the number of changes after a log position. `None` if some of them were deleted or the position belongs to another
         /// database.
-        async fn told(&self, mark: &LogPosition) -> Option<usize> {
+        async fn changes_after(&self, mark: &LogPosition) -> Option<usize> {
             Some(self.db.changes_since(mark, 10_000).await.unwrap()?.changes.len())
         }
     }
@@ -206,17 +206,17 @@ mod tests {
         fixture.log("s", 7, 0..OLD).await;
         let second = fixture.mark().await;
         fixture.log("s", 10, OLD..OLD + 3).await;
-        assert_eq!(fixture.told(&first).await, Some(OLD + 3));
+        assert_eq!(fixture.changes_after(&first).await, Some(OLD + 3));
         assert_eq!(fixture.forget(WEEK + 7, &mut RetentionPass::default()).await, 0);
         let last = fixture.mark().await;
         fixture.forget_before(10, OLD).await;
-        assert_eq!(fixture.told(&first).await, None);
-        assert_eq!(fixture.told(&second).await, Some(3));
-        assert_eq!(fixture.told(&last).await, Some(0));
+        assert_eq!(fixture.changes_after(&first).await, None);
+        assert_eq!(fixture.changes_after(&second).await, Some(3));
+        assert_eq!(fixture.changes_after(&last).await, Some(0));
         let sqlite = fixture.db.backend() == DbBackend::Sqlite;
         fixture.forget_before(i64::MAX, if sqlite { 2 } else { 0 }).await;
-        assert_eq!(fixture.told(&last).await, Some(0));
-        assert_eq!(fixture.told(&fixture.mark().await).await, Some(0));
+        assert_eq!(fixture.changes_after(&last).await, Some(0));
+        assert_eq!(fixture.changes_after(&fixture.mark().await).await, Some(0));
     }
 
     #[tokio::test]
@@ -228,9 +228,9 @@ mod tests {
         }
         let begun = fixture.db.changes_since(&first, 3).await.unwrap().unwrap();
         assert_eq!((begun.changes.len(), begun.more), (3, true));
-        assert_eq!(fixture.told(&begun.mark).await, Some(6));
+        assert_eq!(fixture.changes_after(&begun.mark).await, Some(6));
         fixture.forget_before(5, 5).await;
-        assert_eq!(fixture.told(&begun.mark).await, None);
+        assert_eq!(fixture.changes_after(&begun.mark).await, None);
     }
 
     #[tokio::test]
@@ -253,7 +253,7 @@ mod tests {
         let mark = fixture.mark().await;
         fixture.log("s", 2, 1..2).await;
         fixture.forget_before(3, 1).await;
-        assert_eq!(fixture.told(&mark).await, Some(1));
+        assert_eq!(fixture.changes_after(&mark).await, Some(1));
     }
 
     #[tokio::test]
@@ -264,7 +264,7 @@ mod tests {
         fixture.log("s", 1, 1..4).await;
         fixture.log("s", 2, 4..5).await;
         fixture.forget_before(3, 3).await;
-        assert_eq!(fixture.told(&first).await, None);
+        assert_eq!(fixture.changes_after(&first).await, None);
     }
 
     #[tokio::test]
@@ -276,19 +276,19 @@ mod tests {
         fixture.log("s", 1, 0..3).await;
         let before = fixture.mark().await;
         fixture.execute("UPDATE changes SET transaction_id = transaction_id + 1000000000").await.unwrap();
-        assert_eq!(fixture.told(&fixture.mark_now().await).await, Some(3));
+        assert_eq!(fixture.changes_after(&fixture.mark_now().await).await, Some(3));
         fixture.execute("UPDATE forgotten_changes SET through = 1000000000").await.unwrap();
-        assert_eq!(fixture.told(&fixture.mark_now().await).await, None);
+        assert_eq!(fixture.changes_after(&fixture.mark_now().await).await, None);
         fixture.db.assign_local_transaction_ids().await.unwrap();
-        assert_eq!(fixture.told(&before).await, Some(3));
+        assert_eq!(fixture.changes_after(&before).await, Some(3));
         let mark = fixture.mark().await;
-        assert_eq!(fixture.told(&mark).await, Some(0));
+        assert_eq!(fixture.changes_after(&mark).await, Some(0));
         fixture.log("s", 2, 3..4).await;
         fixture.db.assign_local_transaction_ids().await.unwrap();
-        assert_eq!(fixture.told(&mark).await, Some(1));
+        assert_eq!(fixture.changes_after(&mark).await, Some(1));
         fixture.execute("ALTER TABLE changes RENAME TO former").await.unwrap();
         fixture.execute("CREATE TABLE changes (LIKE former INCLUDING ALL)").await.unwrap();
-        assert_eq!(fixture.told(&mark).await, None);
-        assert_eq!(fixture.told(&fixture.mark().await).await, Some(0));
+        assert_eq!(fixture.changes_after(&mark).await, None);
+        assert_eq!(fixture.changes_after(&fixture.mark().await).await, Some(0));
     }
 }

@@ -52,7 +52,7 @@ struct OpenLookupBatch<A>(Mutex<Option<Vec<LookupRequest<A>>>>);
 
 struct LookupRequest<A> {
     key: String,
-    told: oneshot::Sender<A>,
+    to_caller: oneshot::Sender<A>,
 }
 
 impl<A> OpenLookupBatch<A> {
@@ -70,7 +70,7 @@ impl<A> OpenLookupBatch<A> {
     /// Closes the batch to further requests; returns the requests whose callers still wait.
     fn begin(&self) -> Vec<LookupRequest<A>> {
         let mut all = lock(&self.0).take().unwrap_or_default();
-        all.retain(|one| !one.told.is_closed());
+        all.retain(|one| !one.to_caller.is_closed());
         all
     }
 }
@@ -127,8 +127,8 @@ where
     where
         F: Future<Output = A> + Send + 'static,
     {
-        let (told, answer) = oneshot::channel();
-        self.add(kind, LookupRequest { key: key.to_owned(), told }, look_up);
+        let (to_caller, answer) = oneshot::channel();
+        self.add(kind, LookupRequest { key: key.to_owned(), to_caller }, look_up);
         answer.await.ok()
     }
 
@@ -158,12 +158,12 @@ where
             if let Some(former) = former {
                 gather.alarms.wait_with_timeout(former).await;
             }
-            let (keys, told): (BTreeSet<_>, Vec<_>) = asked.begin().into_iter().map(|one| (one.key, one.told)).unzip();
-            if told.is_empty() {
+            let (keys, to_caller): (BTreeSet<_>, Vec<_>) = asked.begin().into_iter().map(|one| (one.key, one.to_caller)).unzip();
+            if to_caller.is_empty() {
                 return;
             }
             let answer = look_up(keys).await;
-            for one in told {
+            for one in to_caller {
                 // Fails if the caller no longer waits.
                 _ = one.send(answer.clone());
             }
@@ -330,7 +330,7 @@ mod tests {
         let runtime = tokio::runtime::Runtime::new().unwrap();
         let ended = runtime.handle().clone();
         drop(runtime);
-        let (tell, told) = std::sync::mpsc::channel();
+        let (tell, got) = std::sync::mpsc::channel();
         // Runs on another thread, since a mistake would be a deadlock: the call would hold a lock that it waits for.
         std::thread::spawn(move || {
             let _within = ended.enter();
@@ -338,7 +338,7 @@ mod tests {
             let answer = gather.ask("k", "a", |_| async { 1 }).now_or_never();
             tell.send((answer, lock(&gather.newest).len())).unwrap();
         });
-        assert_eq!(told.recv_timeout(Duration::from_secs(30)), Ok((Some(None), 0)));
+        assert_eq!(got.recv_timeout(Duration::from_secs(30)), Ok((Some(None), 0)));
     }
 
     #[tokio::test(start_paused = true)]
@@ -348,13 +348,13 @@ mod tests {
         for _ in 0..=MAX_BATCH_REQUESTS {
             all.push(ask(&gather, &asked, "k", "key").await);
         }
-        for told in 1..=3 {
+        for got in 1..=3 {
             assert!(lock(&asked).len() == 1);
-            next(&asked).1.send(told).unwrap();
+            next(&asked).1.send(got).unwrap();
             turns().await;
         }
         let expected: Vec<_> =
-            [(1, 1), (2, MAX_BATCH_REQUESTS), (3, 1)].into_iter().flat_map(|(told, times)| vec![Some(told); times]).collect();
+            [(1, 1), (2, MAX_BATCH_REQUESTS), (3, 1)].into_iter().flat_map(|(got, times)| vec![Some(got); times]).collect();
         assert_eq!(join_all(all).await, expected);
     }
 }

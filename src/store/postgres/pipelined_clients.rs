@@ -115,9 +115,9 @@ impl PipelinedConnections {
                     }
                     repeats += 1;
                 }
-                told => {
+                outcome => {
                     line.0.answered(&connection);
-                    return Ok(told?);
+                    return Ok(outcome?);
                 }
             }
         }
@@ -306,8 +306,8 @@ mod tests {
     async fn a_server_that_is_not_there_is_told_of_in_time() {
         let server = Server::of(&ServerAddress::from_str("postgres://nobody@127.0.0.1:1/nothing").unwrap());
         let lines = PipelinedConnections::new(server.into(), 2, Duration::from_millis(50));
-        let told = join_all((0..3).map(|_| async { lines.rows(&Sql::fixed("SELECT 1")).await.map(|_| ()) })).await;
-        assert!(told.iter().all(|told| matches!(told, Err(Error::Unavailable(_)))), "{told:?}");
+        let got = join_all((0..3).map(|_| async { lines.rows(&Sql::fixed("SELECT 1")).await.map(|_| ()) })).await;
+        assert!(got.iter().all(|got| matches!(got, Err(Error::Unavailable(_)))), "{got:?}");
     }
 
     #[tokio::test]

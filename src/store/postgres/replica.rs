@@ -12,7 +12,7 @@
 //!
 //! The address must be that of one server, a physical standby of this primary: only such a standby numbers transactions as its primary
 //! does. If the standby is slow to return a snapshot, one request waits for it, at most [`LOOK`] in each [`FAILURE_BACKOFF`]; meanwhile the
-//! other requests read from the primary. A statement waits for the standby at most [`PATIENCE`].
+//! other requests read from the primary. A statement waits for the standby at most [`STATEMENT_TIMEOUT`].
 
 use std::{
     sync::{Mutex, PoisonError},
@@ -34,7 +34,7 @@ const SNAPSHOT_TTL: Duration = Duration::from_secs(1);
 /// How long a standby may take to return its snapshot, connecting included.
 pub(in crate::store) const LOOK: Duration = Duration::from_millis(500);
 /// How long a standby may take for a statement; after that the statement runs on the primary.
-const PATIENCE: Duration = Duration::from_secs(5);
+const STATEMENT_TIMEOUT: Duration = Duration::from_secs(5);
 
 const SHOWN: &str = "SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint, pg_is_in_recovery()";
 
@@ -84,7 +84,7 @@ impl Replica {
 
     /// Runs a statement on the standby; returns whether that succeeded. A standby that fails is not used for a while.
     pub async fn each_row(&self, sql: &Sql, to: &mut dyn RowSink) -> bool {
-        match timeout(PATIENCE, self.read.each_row(sql, to)).await {
+        match timeout(STATEMENT_TIMEOUT, self.read.each_row(sql, to)).await {
             Ok(Ok(())) => return true,
             Ok(Err(error)) => self.failed(&error),
             Err(_) => self.failed(&"no answer in time"),

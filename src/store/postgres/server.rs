@@ -249,14 +249,14 @@ mod tests {
 
     #[tokio::test]
     async fn an_unreadable_certificate_file_is_an_error_if_the_mode_verifies() {
-        for (query, told) in [
+        for (query, got) in [
             ("sslmode=verify-full&sslrootcert=/nowhere/root.pem", "`/nowhere/root.pem`, which `sslrootcert` names, cannot be read"),
             ("sslmode=verify-ca&sslrootcert=Cargo.toml", "what `sslrootcert` names has no certificate in PEM"),
             ("sslcert=Cargo.toml", "names one of `sslcert` and `sslkey`"),
             ("sslkey=Cargo.toml", "names one of `sslcert` and `sslkey`"),
         ] {
             let error = server(&format!("postgres://user@127.0.0.1:1/name?{query}")).connect(RowLength::Short).await.err();
-            assert!(matches!(&error, Some(Error::Unavailable(reason)) if reason.contains(told)), "{query}: {error:?}");
+            assert!(matches!(&error, Some(Error::Unavailable(reason)) if reason.contains(got)), "{query}: {error:?}");
         }
         // These modes verify no certificate: the files are not read, so a missing one is no error. Only the connection fails.
         for query in ["sslmode=require&sslrootcert=/nowhere/root.pem", "sslmode=disable&sslcert=/nowhere/client.pem"] {
@@ -293,11 +293,11 @@ mod tests {
         ] {
             let (name, host) = who.split_once('@').unwrap();
             let url = format!("postgres://{name}@{host}:{port}/postgres?{options}");
-            let told = server(&url).connect(RowLength::Short).await.unwrap().map(|_| ());
-            assert_eq!(told.is_ok(), reached, "{url}: {told:?}");
+            let got = server(&url).connect(RowLength::Short).await.unwrap().map(|_| ());
+            assert_eq!(got.is_ok(), reached, "{url}: {got:?}");
             // sqlx accepts and refuses the same servers.
-            let told = PgConnection::connect(&url).await.map(|_| ());
-            assert_eq!(told.is_ok(), reached, "{url}: {told:?}");
+            let got = PgConnection::connect(&url).await.map(|_| ());
+            assert_eq!(got.is_ok(), reached, "{url}: {got:?}");
         }
     }
 
@@ -328,7 +328,7 @@ mod tests {
         }
         let connection =
             server(&format!("postgres://postgres@localhost:{port}/postgres")).connect(RowLength::Short).await.unwrap().unwrap();
-        let told = connection.rows(&Sql::fixed("SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()")).await.unwrap();
-        assert!(told[0].get::<_, bool>(0));
+        let got = connection.rows(&Sql::fixed("SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()")).await.unwrap();
+        assert!(got[0].get::<_, bool>(0));
     }
 }

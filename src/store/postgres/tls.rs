@@ -164,7 +164,7 @@ impl ServerCertVerifier for Verifier {
             {
                 Ok(ServerCertVerified::assertion())
             }
-            told => told,
+            got => got,
         }
     }
 

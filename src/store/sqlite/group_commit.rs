@@ -487,8 +487,8 @@ mod tests {
         let count = |n: i64| file.query_row("SELECT COUNT(*) FROM t WHERE n = ?1", [n], |row| row.get::<_, i64>(0)).unwrap();
         let writer = Writer::new(opened(&path), 1000);
         let turn = writer.turn().await.unwrap();
-        let told = turn.all(&Sql::fixed("PRAGMA cache_spill"), &|cells| cells.take::<i64>());
-        assert_eq!(told.unwrap(), [i64::from(GROUP_PAGES)]);
+        let got = turn.all(&Sql::fixed("PRAGMA cache_spill"), &|cells| cells.take::<i64>());
+        assert_eq!(got.unwrap(), [i64::from(GROUP_PAGES)]);
         for _ in 0..ROWS {
             turn.run(&Sql::fixed("INSERT INTO t VALUES (0, $1)").with(Param::Bytes(vec![7; 3000]))).unwrap();
         }

@@ -117,9 +117,9 @@ pub(in crate::store) fn sync_file(connection: &Connection) -> Result<()> {
     // SAFETY: the handle belongs to a connection that is borrowed for the length of the calls, and the connection's file stays open during
     // that time; no other thread uses this connection, and the file's own methods are called as SQLite calls them.
     let code = unsafe {
-        let told = ffi::sqlite3_file_control(connection.handle(), c"main".as_ptr(), ffi::SQLITE_FCNTL_FILE_POINTER, (&raw mut file).cast());
+        let got = ffi::sqlite3_file_control(connection.handle(), c"main".as_ptr(), ffi::SQLITE_FCNTL_FILE_POINTER, (&raw mut file).cast());
         match file.as_ref().and_then(|file| file.pMethods.as_ref()).and_then(|methods| methods.xSync) {
-            Some(sync) if told == ffi::SQLITE_OK => sync(file, ffi::SQLITE_SYNC_NORMAL),
+            Some(sync) if got == ffi::SQLITE_OK => sync(file, ffi::SQLITE_SYNC_NORMAL),
             _ => ffi::SQLITE_MISUSE,
         }
     };

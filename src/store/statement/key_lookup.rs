@@ -190,8 +190,8 @@ mod tests {
             assert_eq!(count("pg_terminate_backend(pid)").await, Some(1));
         };
         let both = async { tokio::join!(look_ups, away) };
-        let (told, ()) = timeout(Duration::from_secs(30), both).await.unwrap();
-        assert!(told.iter().all(|told| matches!(told, Err(Error::Unavailable(_)))), "{told:?}");
+        let (got, ()) = timeout(Duration::from_secs(30), both).await.unwrap();
+        assert!(got.iter().all(|got| matches!(got, Err(Error::Unavailable(_)))), "{got:?}");
         assert_eq!(statements.load(Ordering::Relaxed) - before, 1);
     }
 
@@ -203,8 +203,8 @@ mod tests {
         let columns = if fixture.is_sqlite() { "id, json_extract('{', '$')" } else { "id, 1 / (length(id) - length(id))" };
         let sought = LookupTarget::Rows { store: fixture.store.clone(), columns, table: "tickets" };
         let before = statements.load(Ordering::Relaxed);
-        let told = join_all((0..5).map(|_| fixture.db.by_key(sought.clone(), "a", |cells| cells.take::<String>()))).await;
-        assert!(told.iter().all(|told| matches!(told, Err(Error::Other(_)))), "{told:?}");
+        let got = join_all((0..5).map(|_| fixture.db.by_key(sought.clone(), "a", |cells| cells.take::<String>()))).await;
+        assert!(got.iter().all(|got| matches!(got, Err(Error::Other(_)))), "{got:?}");
         let shared = u64::from(fixture.db.backend() == DbBackend::Postgres);
         assert_eq!(statements.load(Ordering::Relaxed) - before, shared + 5);
     }

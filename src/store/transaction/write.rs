@@ -282,8 +282,8 @@ impl Write {
     pub fn inserted(&self, message: &Message, subject: Option<&str>) {
         let (kind, id) = Changed::Message(&message.id).parts();
         let texts = [message.text.as_deref(), message.payload.as_deref(), subject];
-        let told = self.own.tells(texts.into_iter().flatten().map(str::len).sum());
-        let inserted = told.then(|| InsertedRecord { record: searchable(&self.store, message, subject), epoch: self.epoch });
+        let got = self.own.tells(texts.into_iter().flatten().map(str::len).sum());
+        let inserted = got.then(|| InsertedRecord { record: searchable(&self.store, message, subject), epoch: self.epoch });
         lock(&self.log).insert((kind, id.to_owned()), inserted);
     }
 

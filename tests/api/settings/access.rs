@@ -10,16 +10,16 @@ use crate::{
 };
 
 /// Returns every operation of the settings API that needs a credential.
-fn operations(plane: &SettingsFixture) -> Vec<(String, String)> {
-    let all = contract::settings(&plane.api).operations();
+fn operations(fixture: &SettingsFixture) -> Vec<(String, String)> {
+    let all = contract::settings(&fixture.api).operations();
     assert!(all.len() >= 31, "{}", all.len());
     all.into_iter().filter(|one| !WITHOUT_CREDENTIAL.contains(&one.id.as_str())).map(|one| (one.method, one.path)).collect()
 }
 
 /// Creates a link for a user and opens a session with it. Returns the session cookie as `NAME=VALUE`.
 #[track_caller]
-fn session(plane: &SettingsFixture, user: &str) -> String {
-    let opened = open(plane, &link(&plane.desk, user));
+fn session(fixture: &SettingsFixture, user: &str) -> String {
+    let opened = open(fixture, &link(&fixture.shop, user));
     opened.ok();
     cookie(&opened)
 }
@@ -31,81 +31,81 @@ fn cookie(opened: &Answer) -> String {
 }
 
 #[track_caller]
-fn open(plane: &SettingsFixture, link: &str) -> Answer {
-    plane.api.raw("POST", "/settings/v1/session").json(json!({"link": link})).send()
+fn open(fixture: &SettingsFixture, link: &str) -> Answer {
+    fixture.api.raw("POST", "/settings/v1/session").json(json!({"link": link})).send()
 }
 
-fn with_cookie(plane: &SettingsFixture, cookie: &str, method: &str, path: &str) -> Call {
-    plane.api.raw(method, &format!("/settings/v1{path}")).header("cookie", cookie)
+fn with_cookie(fixture: &SettingsFixture, cookie: &str, method: &str, path: &str) -> Call {
+    fixture.api.raw(method, &format!("/settings/v1{path}")).header("cookie", cookie)
 }
 
 #[test]
 fn every_operation_refuses_requests_without_a_valid_credential() {
-    let plane = SettingsFixture::open();
-    let session = session(&plane, ANN);
-    let token_as_cookie = format!("counterpart_session={}", plane.token);
+    let fixture = SettingsFixture::open();
+    let session = session(&fixture, ANN);
+    let token_as_cookie = format!("counterpart_session={}", fixture.token);
     let session_as_token = format!("Bearer {}", session.split('=').nth(1).unwrap_or_default());
-    for (method, path) in operations(&plane) {
-        let call = || plane.api.raw(&method, &format!("/settings/v1{path}"));
+    for (method, path) in operations(&fixture) {
+        let call = || fixture.api.raw(&method, &format!("/settings/v1{path}"));
         call().send().fails(401);
-        call().header("x-api-key", &plane.desk.key.secret).send().fails(401);
+        call().header("x-api-key", &fixture.shop.key.secret).send().fails(401);
         call().header("authorization", "Bearer ").send().fails(401);
         call().header("authorization", "Basic YTpi").send().fails(401);
         call().header("authorization", "Bearer cps_0000000000000000000000000000000000000000").send().fails(401);
-        call().header("authorization", &format!("Bearer {}", plane.desk.key.secret)).send().fails(401);
-        call().header("authorization", &format!("Bearer {}", link(&plane.desk, ANN))).send().fails(401);
+        call().header("authorization", &format!("Bearer {}", fixture.shop.key.secret)).send().fails(401);
+        call().header("authorization", &format!("Bearer {}", link(&fixture.shop, ANN))).send().fails(401);
         call().header("authorization", &session_as_token).send().fails(401);
         call().header("cookie", &token_as_cookie).send().fails(401);
         call().header("cookie", "counterpart_session=; other=1").send().fails(401);
     }
     // A token of the settings API is not accepted by the operations of the contract (`/v1`).
-    plane.desk.api.with_key(&plane.token).get("/labels").send().fails(401);
+    fixture.shop.api.with_key(&fixture.token).get("/labels").send().fails(401);
 }
 
 #[test]
 fn only_owners_and_admins_have_access() {
-    let plane = SettingsFixture::open();
-    let agent = grant(&plane.desk, "token", BO);
-    let before = plane.changes();
-    for (method, path) in operations(&plane) {
-        let message = plane.call_as(&agent, &method, &path).send().fails(403);
+    let fixture = SettingsFixture::open();
+    let agent = grant(&fixture.shop, "token", BO);
+    let before = fixture.changes();
+    for (method, path) in operations(&fixture) {
+        let message = fixture.call_as(&agent, &method, &path).send().fails(403);
         assert!(message.contains("owners and admins"), "{message}");
     }
-    let refused = open(&plane, &link(&plane.desk, BO));
+    let refused = open(&fixture, &link(&fixture.shop, BO));
     refused.fails(403);
     assert_eq!(refused.header("set-cookie"), None);
     // The audit log has only one new entry, for the creation of the agent's link.
-    assert_eq!(plane.changes() - before, 1);
+    assert_eq!(fixture.changes() - before, 1);
     for user in [ANN, CAT, DEE] {
-        plane.call_as(&grant(&plane.desk, "token", user), "GET", "/keys").send().ok();
-        with_cookie(&plane, &session(&plane, user), "GET", "/keys").send().ok();
+        fixture.call_as(&grant(&fixture.shop, "token", user), "GET", "/keys").send().ok();
+        with_cookie(&fixture, &session(&fixture, user), "GET", "/keys").send().ok();
     }
-    let complaint = plane.desk.server.database.fails(&["settings", "token", "--store", "desk", "--user", GHOST]);
+    let complaint = fixture.shop.server.database.fails(&["settings", "token", "--store", "desk", "--user", GHOST]);
     assert!(complaint.contains(GHOST), "{complaint}");
-    plane.desk.server.database.fails(&["settings", "link", "--store", "nope", "--user", ANN]);
-    plane.desk.server.database.fails(&["settings", "link", "--store", "desk", "--user", "ann"]);
+    fixture.shop.server.database.fails(&["settings", "link", "--store", "nope", "--user", ANN]);
+    fixture.shop.server.database.fails(&["settings", "link", "--store", "desk", "--user", "ann"]);
 }
 
 #[test]
 fn a_lost_role_takes_effect_on_the_next_request() {
-    let plane = SettingsFixture::open();
-    let token = grant(&plane.desk, "token", DEE);
-    let session = session(&plane, DEE);
-    plane.call_as(&token, "GET", "/keys").send().ok();
-    plane.desk.server.database.sql("update users set role_id = 'role-agent' where id = 'seat-dee' and store_id = 'desk'");
-    plane.call_as(&token, "GET", "/keys").send().fails(403);
-    with_cookie(&plane, &session, "GET", "/keys").send().fails(403);
-    plane.desk.server.database.sql("update users set role_id = null where id = 'seat-dee' and store_id = 'desk'");
-    plane.call_as(&token, "GET", "/keys").send().fails(403);
-    plane.desk.server.database.sql("update users set role_id = 'role-admin' where id = 'seat-dee' and store_id = 'desk'");
-    plane.call_as(&token, "GET", "/keys").send().ok();
+    let fixture = SettingsFixture::open();
+    let token = grant(&fixture.shop, "token", DEE);
+    let session = session(&fixture, DEE);
+    fixture.call_as(&token, "GET", "/keys").send().ok();
+    fixture.shop.server.database.sql("update users set role_id = 'role-agent' where id = 'seat-dee' and store_id = 'desk'");
+    fixture.call_as(&token, "GET", "/keys").send().fails(403);
+    with_cookie(&fixture, &session, "GET", "/keys").send().fails(403);
+    fixture.shop.server.database.sql("update users set role_id = null where id = 'seat-dee' and store_id = 'desk'");
+    fixture.call_as(&token, "GET", "/keys").send().fails(403);
+    fixture.shop.server.database.sql("update users set role_id = 'role-admin' where id = 'seat-dee' and store_id = 'desk'");
+    fixture.call_as(&token, "GET", "/keys").send().ok();
 }
 
 #[test]
 fn a_link_opens_one_session() {
-    let plane = SettingsFixture::open();
-    let link = link(&plane.desk, ANN);
-    let opened = open(&plane, &link);
+    let fixture = SettingsFixture::open();
+    let link = link(&fixture.shop, ANN);
+    let opened = open(&fixture, &link);
     let data = opened.ok();
     assert_eq!((&data["storeId"], &data["userId"], &data["role"]), (&json!("desk"), &json!(ANN), &json!("owner")));
     let header = opened.header("set-cookie").unwrap_or_default();
@@ -114,31 +114,31 @@ fn a_link_opens_one_session() {
     }
     assert!(!header.contains("Secure"), "{header}");
     let session = cookie(&opened);
-    with_cookie(&plane, &session, "GET", "/session").send().is(data);
-    with_cookie(&plane, &format!("a=b; {session}; c=d"), "GET", "/session").send().ok();
+    with_cookie(&fixture, &session, "GET", "/session").send().is(data);
+    with_cookie(&fixture, &format!("a=b; {session}; c=d"), "GET", "/session").send().ok();
     // The session is found although another host of the same site has set a cookie with the same name, or a proxy has added an
     // `authorization` header of another scheme.
-    with_cookie(&plane, &format!("counterpart_session=junk; {session}"), "GET", "/session").send().ok();
-    with_cookie(&plane, &session, "GET", "/session").header("authorization", "Basic YTpi").send().ok();
+    with_cookie(&fixture, &format!("counterpart_session=junk; {session}"), "GET", "/session").send().ok();
+    with_cookie(&fixture, &session, "GET", "/session").header("authorization", "Basic YTpi").send().ok();
     assert_eq!(opened.header("cache-control"), Some("no-store"));
     for used in [link.as_str(), "", "cps_", "x"] {
-        let refused = open(&plane, used);
+        let refused = open(&fixture, used);
         refused.fails(401);
         assert_eq!(refused.header("set-cookie"), None);
     }
-    plane.api.raw("POST", "/settings/v1/session").json(json!({})).send().refuses("body.link");
-    plane.api.raw("POST", "/settings/v1/session").json(json!({"link": 5})).send().refuses("body.link");
+    fixture.api.raw("POST", "/settings/v1/session").json(json!({})).send().refuses("body.link");
+    fixture.api.raw("POST", "/settings/v1/session").json(json!({"link": 5})).send().refuses("body.link");
     // A token is not accepted in place of a link. It stays valid as a token.
-    open(&plane, &plane.token).fails(401);
-    plane.get("/session").send().ok();
+    open(&fixture, &fixture.token).fails(401);
+    fixture.get("/session").send().ok();
 }
 
 #[test]
 fn a_link_used_many_times_at_once_opens_one_session() {
-    let plane = SettingsFixture::open();
-    let link = link(&plane.desk, ANN);
+    let fixture = SettingsFixture::open();
+    let link = link(&fixture.shop, ANN);
     let entered: usize = std::thread::scope(|scope| {
-        let tries: Vec<_> = (0..12).map(|_| scope.spawn(|| usize::from(open(&plane, &link).status == 200))).collect();
+        let tries: Vec<_> = (0..12).map(|_| scope.spawn(|| usize::from(open(&fixture, &link).status == 200))).collect();
         tries.into_iter().map(|entering| entering.join().unwrap_or_default()).sum()
     });
     assert_eq!(entered, 1);
@@ -146,48 +146,48 @@ fn a_link_used_many_times_at_once_opens_one_session() {
 
 #[test]
 fn links_sessions_and_tokens_expire() {
-    let plane = SettingsFixture::open();
-    let (link, session) = (link(&plane.desk, ANN), session(&plane, ANN));
+    let fixture = SettingsFixture::open();
+    let (link, session) = (link(&fixture.shop, ANN), session(&fixture, ANN));
     let later = |kind: &str, millis: i64| {
-        plane.desk.server.database.sql(&format!("update grants set expires_at = expires_at - {millis} where kind = '{kind}'"));
+        fixture.shop.server.database.sql(&format!("update grants set expires_at = expires_at - {millis} where kind = '{kind}'"));
     };
     later("link", 14 * 60_000);
     later("session", 11 * 60 * 60_000);
     later("token", 89 * 24 * 60 * 60_000);
-    with_cookie(&plane, &session, "GET", "/session").send().ok();
-    plane.get("/session").send().ok();
+    with_cookie(&fixture, &session, "GET", "/session").send().ok();
+    fixture.get("/session").send().ok();
     later("link", 60_000);
     later("session", 60 * 60_000);
-    open(&plane, &link).fails(401);
-    with_cookie(&plane, &session, "GET", "/session").send().fails(401);
+    open(&fixture, &link).fails(401);
+    with_cookie(&fixture, &session, "GET", "/session").send().fails(401);
     later("token", 24 * 60 * 60_000);
-    plane.get("/session").send().fails(401);
+    fixture.get("/session").send().fails(401);
 }
 
 #[test]
 fn sessions_and_tokens_can_be_ended_and_revoked() {
-    let plane = SettingsFixture::open();
-    let (session, other) = (session(&plane, ANN), session(&plane, ANN));
-    let ended = with_cookie(&plane, &session, "DELETE", "/session").header("sec-fetch-site", "same-origin").send();
+    let fixture = SettingsFixture::open();
+    let (session, other) = (session(&fixture, ANN), session(&fixture, ANN));
+    let ended = with_cookie(&fixture, &session, "DELETE", "/session").header("sec-fetch-site", "same-origin").send();
     ended.ok();
     assert!(ended.header("set-cookie").is_some_and(|cookie| cookie.contains("Max-Age=0")), "{}", ended.described());
-    with_cookie(&plane, &session, "GET", "/session").send().fails(401);
-    with_cookie(&plane, &other, "GET", "/session").send().ok();
-    plane.call("DELETE", "/session").send().ok();
-    plane.get("/session").send().fails(401);
-    let token = grant(&plane.desk, "token", ANN);
-    assert_eq!(plane.desk.server.database.run(&["settings", "revoke", "--store", "desk", "--user", ANN]), "2");
-    plane.call_as(&token, "GET", "/session").send().fails(401);
-    with_cookie(&plane, &other, "GET", "/session").send().fails(401);
+    with_cookie(&fixture, &session, "GET", "/session").send().fails(401);
+    with_cookie(&fixture, &other, "GET", "/session").send().ok();
+    fixture.call("DELETE", "/session").send().ok();
+    fixture.get("/session").send().fails(401);
+    let token = grant(&fixture.shop, "token", ANN);
+    assert_eq!(fixture.shop.server.database.run(&["settings", "revoke", "--store", "desk", "--user", ANN]), "2");
+    fixture.call_as(&token, "GET", "/session").send().fails(401);
+    with_cookie(&fixture, &other, "GET", "/session").send().fails(401);
 }
 
 #[test]
 fn another_site_cannot_change_anything_with_a_session_cookie() {
-    let plane = SettingsFixture::open();
-    let session = session(&plane, ANN);
-    let host = plane.api.address.clone();
-    let before = plane.changes();
-    let make = || with_cookie(&plane, &session, "POST", "/keys").json(json!({"name": "Forged", "scopes": ["labels:read"]}));
+    let fixture = SettingsFixture::open();
+    let session = session(&fixture, ANN);
+    let host = fixture.api.address.clone();
+    let before = fixture.changes();
+    let make = || with_cookie(&fixture, &session, "POST", "/keys").json(json!({"name": "Forged", "scopes": ["labels:read"]}));
     make().send().fails(403);
     for site in ["cross-site", "same-site", "none", ""] {
         make().header("sec-fetch-site", site).send().fails(403);
@@ -201,17 +201,17 @@ fn another_site_cannot_change_anything_with_a_session_cookie() {
     }
     // Browsers post forms to other sites without a preflight request, in these three media types.
     for media in ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data"] {
-        let form = with_cookie(&plane, &session, "POST", "/keys").header("content-type", media).header("origin", "http://evil.example");
+        let form = with_cookie(&fixture, &session, "POST", "/keys").header("content-type", media).header("origin", "http://evil.example");
         form.bytes("{\"name\":\"Forged\",\"scopes\":[\"labels:read\"]}").send().fails(403);
     }
-    for (method, path) in operations(&plane).iter().filter(|(method, _)| method != "GET") {
-        with_cookie(&plane, &session, method, path).header("sec-fetch-site", "cross-site").send().fails(403);
+    for (method, path) in operations(&fixture).iter().filter(|(method, _)| method != "GET") {
+        with_cookie(&fixture, &session, method, path).header("sec-fetch-site", "cross-site").send().fails(403);
     }
-    let link = link(&plane.desk, ANN);
-    let login = || plane.api.raw("POST", "/settings/v1/session").json(json!({"link": link}));
+    let link = link(&fixture.shop, ANN);
+    let login = || fixture.api.raw("POST", "/settings/v1/session").json(json!({"link": link}));
     login().header("sec-fetch-site", "cross-site").send().fails(403);
     login().header("origin", "http://evil.example").send().fails(403);
-    assert_eq!(plane.changes() - before, 1, "the link alone");
+    assert_eq!(fixture.changes() - before, 1, "the link alone");
     make().header("sec-fetch-site", "same-origin").send().ok();
     make().header("origin", &format!("http://{host}")).send().ok();
     make().header("origin", &format!("https://{host}")).header("x-forwarded-proto", "https").send().ok();
@@ -221,16 +221,16 @@ fn another_site_cannot_change_anything_with_a_session_cookie() {
 
 #[test]
 fn a_token_gives_no_access_to_another_store() {
-    let plane = SettingsFixture::open();
-    let (key, _) = plane.key(&["labels:read"]);
-    let hook = plane.post("/webhooks", json!({"url": "https://example.com/"})).ok()["webhook"]["id"].clone();
-    let stranger = plane.desk.server.database.ask(
+    let fixture = SettingsFixture::open();
+    let (key, _) = fixture.key(&["labels:read"]);
+    let hook = fixture.post("/webhooks", json!({"url": "https://example.com/"})).ok()["webhook"]["id"].clone();
+    let stranger = fixture.shop.server.database.ask(
         "SELECT u.user_id FROM users u JOIN roles r ON r.store_id = u.store_id AND r.id = u.role_id \
          WHERE u.store_id = 'two' AND r.kind = 'owner' AND u.user_id IS NOT NULL",
     );
     let stranger = stranger.first().expect("store two has an owner");
-    let token = plane.desk.server.database.run(&["settings", "token", "--store", "two", "--user", stranger]);
-    let mut two = plane.api.clone();
+    let token = fixture.shop.server.database.run(&["settings", "token", "--store", "two", "--user", stranger]);
+    let mut two = fixture.api.clone();
     two.store = "two".to_owned();
     let call =
         |method: &str, path: &str| two.raw(method, &format!("/settings/v1{path}")).header("authorization", &format!("Bearer {token}"));
@@ -255,11 +255,11 @@ fn a_token_gives_no_access_to_another_store() {
 
 #[test]
 fn credentials_are_listed_without_their_secrets_and_ended_one_by_one() {
-    let plane = SettingsFixture::open();
-    let session = session(&plane, DEE);
-    let narrow = plane.desk.server.database.run(&["settings", "token", "--store", "desk", "--user", DEE, "--can", "events"]);
-    let unused = link(&plane.desk, BO);
-    let listed = plane.get("/credentials").send().ok();
+    let fixture = SettingsFixture::open();
+    let session = session(&fixture, DEE);
+    let narrow = fixture.shop.server.database.run(&["settings", "token", "--store", "desk", "--user", DEE, "--can", "events"]);
+    let unused = link(&fixture.shop, BO);
+    let listed = fixture.get("/credentials").send().ok();
     let all = listed.as_array().expect("a list");
     let shown = |one: &Value| (one["kind"].clone(), one["userId"].clone(), one["can"].clone(), one["isCurrent"].clone());
     let mut found: Vec<_> = all.iter().map(shown).collect();
@@ -273,7 +273,7 @@ fn credentials_are_listed_without_their_secrets_and_ended_one_by_one() {
     ];
     expected.sort_by_key(|one| format!("{one:?}"));
     assert_eq!(found, expected);
-    for secret in [&plane.token, &narrow, &unused, &session] {
+    for secret in [&fixture.token, &narrow, &unused, &session] {
         assert!(!listed.to_string().contains(secret.as_str()), "{listed}");
     }
     let id = |user: &str, kind: &str| {
@@ -283,24 +283,24 @@ fn credentials_are_listed_without_their_secrets_and_ended_one_by_one() {
 
     // An admin cannot end the token of an owner.
     let end = |call: Call, id: &str| call.query("credentialId", id).send();
-    let admin = |method: &str| with_cookie(&plane, &session, method, "/credentials").header("sec-fetch-site", "same-origin");
+    let admin = |method: &str| with_cookie(&fixture, &session, method, "/credentials").header("sec-fetch-site", "same-origin");
     assert!(end(admin("DELETE"), &id(ANN, "token")).fails(403).contains("only an owner"));
-    plane.get("/session").send().ok();
+    fixture.get("/session").send().ok();
     end(admin("DELETE"), &id(DEE, "token")).ok();
-    plane.call_as(&narrow, "GET", "/events").send().fails(401);
-    end(plane.call("DELETE", "/credentials"), &id(BO, "link")).ok();
-    open(&plane, &unused).fails(401);
-    end(plane.call("DELETE", "/credentials"), &id(DEE, "session")).ok();
+    fixture.call_as(&narrow, "GET", "/events").send().fails(401);
+    end(fixture.call("DELETE", "/credentials"), &id(BO, "link")).ok();
+    open(&fixture, &unused).fails(401);
+    end(fixture.call("DELETE", "/credentials"), &id(DEE, "session")).ok();
     admin("GET").send().fails(401);
-    let message = end(plane.call("DELETE", "/credentials"), &id(DEE, "session")).fails(404);
+    let message = end(fixture.call("DELETE", "/credentials"), &id(DEE, "session")).fails(404);
     assert!(message.contains("credentialId"), "{message}");
-    let logged = plane.changes();
-    let last = plane.changes_since(logged - 3);
+    let logged = fixture.changes();
+    let last = fixture.changes_since(logged - 3);
     assert!(last.iter().all(|(action, _, _)| action == "session.revoked"), "{last:?}");
     // A token of another store is not found, so it cannot be ended.
-    let foreign = plane.desk.server.database.run(&["settings", "token", "--store", "two", "--user", ANN]);
-    let two = Api { store: "two".to_owned(), ..plane.api.clone() };
+    let foreign = fixture.shop.server.database.run(&["settings", "token", "--store", "two", "--user", ANN]);
+    let two = Api { store: "two".to_owned(), ..fixture.api.clone() };
     let others = two.raw("GET", "/settings/v1/credentials").header("authorization", &format!("Bearer {foreign}")).send().ok();
     let theirs = text(&others[0]["credentialId"]);
-    end(plane.call("DELETE", "/credentials"), &theirs).fails(404);
+    end(fixture.call("DELETE", "/credentials"), &theirs).fails(404);
 }

@@ -7,32 +7,32 @@ use crate::fixture::{ANN, BO};
 
 #[test]
 fn every_change_is_recorded_with_its_author() {
-    let plane = SettingsFixture::open();
-    let before = plane.changes();
-    let (key, _) = plane.key(&["labels:read"]);
-    let call = plane.call("PATCH", "/keys").header("x-request-id", "req-1").json(json!({"keyId": key, "name": "Renamed"}));
+    let fixture = SettingsFixture::open();
+    let before = fixture.changes();
+    let (key, _) = fixture.key(&["labels:read"]);
+    let call = fixture.call("PATCH", "/keys").header("x-request-id", "req-1").json(json!({"keyId": key, "name": "Renamed"}));
     call.send().ok();
     for path in ["/keys/rotate", "/keys/deactivate", "/keys/activate"] {
-        plane.post(path, json!({"keyId": key})).ok();
+        fixture.post(path, json!({"keyId": key})).ok();
     }
     // Setting a value that was already set is not a change, and adds no entry to the audit log.
-    plane.post("/keys/activate", json!({"keyId": key})).ok();
-    plane.call("PATCH", "/keys").json(json!({"keyId": key, "name": "Renamed"})).send().ok();
-    plane.call("PUT", "/accounts/users").json(json!({"accountId": "acc-ann", "userIds": [ANN]})).send().ok();
-    plane.call("DELETE", "/keys").query("keyId", &key).send().ok();
-    let hook = text(&plane.post("/webhooks", json!({"url": "https://example.com/"})).ok()["webhook"]["id"]);
-    plane.call("PATCH", "/webhooks").json(json!({"webhookId": hook, "events": ["ai.escalated"]})).send().ok();
-    plane.call("PATCH", "/webhooks").json(json!({"webhookId": hook, "events": ["ai.escalated"]})).send().ok();
-    plane.post("/webhooks/disable", json!({"webhookId": hook})).ok();
-    plane.post("/webhooks/disable", json!({"webhookId": hook})).ok();
+    fixture.post("/keys/activate", json!({"keyId": key})).ok();
+    fixture.call("PATCH", "/keys").json(json!({"keyId": key, "name": "Renamed"})).send().ok();
+    fixture.call("PUT", "/accounts/users").json(json!({"accountId": "acc-ann", "userIds": [ANN]})).send().ok();
+    fixture.call("DELETE", "/keys").query("keyId", &key).send().ok();
+    let hook = text(&fixture.post("/webhooks", json!({"url": "https://example.com/"})).ok()["webhook"]["id"]);
+    fixture.call("PATCH", "/webhooks").json(json!({"webhookId": hook, "events": ["ai.escalated"]})).send().ok();
+    fixture.call("PATCH", "/webhooks").json(json!({"webhookId": hook, "events": ["ai.escalated"]})).send().ok();
+    fixture.post("/webhooks/disable", json!({"webhookId": hook})).ok();
+    fixture.post("/webhooks/disable", json!({"webhookId": hook})).ok();
     for path in ["/webhooks/enable", "/webhooks/rotate", "/webhooks/test", "/webhooks/replay"] {
-        plane.post(path, json!({"webhookId": hook})).ok();
+        fixture.post(path, json!({"webhookId": hook})).ok();
     }
-    plane.call("DELETE", "/webhooks").query("webhookId", &hook).send().ok();
-    plane.desk.server.database.run(&["key", "create", "--store", "desk", "--name", "By hand", "--scopes", "labels:read"]);
-    let told: Vec<_> = plane.changes_since(before).into_iter().map(|(action, _, _)| action).collect();
+    fixture.call("DELETE", "/webhooks").query("webhookId", &hook).send().ok();
+    fixture.shop.server.database.run(&["key", "create", "--store", "desk", "--name", "By hand", "--scopes", "labels:read"]);
+    let got: Vec<_> = fixture.changes_since(before).into_iter().map(|(action, _, _)| action).collect();
     assert_eq!(
-        told,
+        got,
         [
             "key.created",
             "key.edited",
@@ -51,7 +51,7 @@ fn every_change_is_recorded_with_its_author() {
             "key.created",
         ]
     );
-    let entries = plane.get("/audit").query("limit", 500).send().ok().as_array().cloned().unwrap_or_default();
+    let entries = fixture.get("/audit").query("limit", 500).send().ok().as_array().cloned().unwrap_or_default();
     let edited = entries.iter().find(|entry| entry["action"] == "key.edited").cloned().unwrap_or_default();
     assert_eq!((&edited["userId"], &edited["via"], &edited["requestId"]), (&json!(ANN), &json!("token"), &json!("req-1")));
     assert_eq!((&edited["subjectType"], &edited["subjectId"]), (&json!("key"), &json!(key)));
@@ -62,17 +62,17 @@ fn every_change_is_recorded_with_its_author() {
 
 #[test]
 fn the_audit_log_is_paginated_and_filtered() {
-    let plane = SettingsFixture::open();
+    let fixture = SettingsFixture::open();
     for _ in 0..5 {
-        plane.key(&["labels:read"]);
+        fixture.key(&["labels:read"]);
     }
-    plane.post("/tickets/unassign", json!({"ticketId": "t-set"})).ok();
-    let all = plane.get("/audit").send().ok().as_array().cloned().unwrap_or_default();
+    fixture.post("/tickets/unassign", json!({"ticketId": "t-set"})).ok();
+    let all = fixture.get("/audit").send().ok().as_array().cloned().unwrap_or_default();
     let position = |entry: &Value| entry["position"].as_i64().unwrap_or_default();
     assert!(all.windows(2).all(|pair| position(&pair[0]) > position(&pair[1])));
     let (mut walked, mut before) = (Vec::new(), None);
     loop {
-        let mut call = plane.get("/audit").query("limit", 2);
+        let mut call = fixture.get("/audit").query("limit", 2);
         if let Some(before) = before {
             call = call.query("before", before);
         }
@@ -82,12 +82,12 @@ fn the_audit_log_is_paginated_and_filtered() {
         walked.extend(page);
     }
     assert_eq!(walked, all);
-    let narrowed = plane.get("/audit").query("subjectType", "ticket").send().ok();
+    let narrowed = fixture.get("/audit").query("subjectType", "ticket").send().ok();
     assert_eq!(narrowed.as_array().map(Vec::len), Some(1));
     assert_eq!(narrowed[0]["detail"]["previousAssigneeUserId"], BO);
-    plane.get("/audit").query("subjectType", "nothing").send().refuses("subjectType");
-    plane.get("/audit").query("before", "x").send().refuses("before");
-    grant(&plane.desk, "token", BO);
-    let sessions = plane.get("/audit").query("subjectType", "session").send().ok();
+    fixture.get("/audit").query("subjectType", "nothing").send().refuses("subjectType");
+    fixture.get("/audit").query("before", "x").send().refuses("before");
+    grant(&fixture.shop, "token", BO);
+    let sessions = fixture.get("/audit").query("subjectType", "session").send().ok();
     assert_eq!((&sessions[0]["action"], &sessions[0]["subjectId"]), (&json!("session.granted"), &json!(BO)));
 }

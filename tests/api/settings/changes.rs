@@ -31,12 +31,12 @@ fn rows(value: &Value) -> Vec<Value> {
 
 /// Reads a snapshot of all records page by page. Returns the number of records of each kind, and the position in the change feed at which
 /// the snapshot began.
-fn snapshot(plane: &SettingsFixture) -> (i64, BTreeMap<String, usize>) {
+fn snapshot(fixture: &SettingsFixture) -> (i64, BTreeMap<String, usize>) {
     let (mut start, mut counts) = (None, BTreeMap::new());
     for kind in KINDS {
         let mut after: Option<String> = None;
         loop {
-            let mut call = plane.get("/changes/snapshot").query("kind", kind).query("limit", 3);
+            let mut call = fixture.get("/changes/snapshot").query("kind", kind).query("limit", 3);
             if let Some(after) = &after {
                 call = call.query("afterId", after);
             }
@@ -57,33 +57,33 @@ fn snapshot(plane: &SettingsFixture) -> (i64, BTreeMap<String, usize>) {
 
 #[test]
 fn a_feed_of_events_waits_and_selects_kinds() {
-    let plane = SettingsFixture::open();
-    let desk = &plane.desk;
-    assert_eq!(plane.get("/events").query("wait", 1).send().ok(), json!([]));
+    let fixture = SettingsFixture::open();
+    let shop = &fixture.shop;
+    assert_eq!(fixture.get("/events").query("wait", 1).send().ok(), json!([]));
     for bad in ["31", "-1", "1.5", "x", ""] {
-        plane.get("/events").query("wait", bad).send().refuses("wait");
+        fixture.get("/events").query("wait", bad).send().refuses("wait");
     }
-    plane.get("/events").raw_query("wait=0&wait=1").send().refuses("wait");
-    plane.get("/events").query("kinds", "ticket.opened,ticket.shut").send().refuses("kinds");
-    plane.get("/events").query("kinds", "Ticket.opened").send().refuses("kinds");
-    plane.get("/events").raw_query("kinds[]=ticket.opened").send().fails(400);
+    fixture.get("/events").raw_query("wait=0&wait=1").send().refuses("wait");
+    fixture.get("/events").query("kinds", "ticket.opened,ticket.shut").send().refuses("kinds");
+    fixture.get("/events").query("kinds", "Ticket.opened").send().refuses("kinds");
+    fixture.get("/events").raw_query("kinds[]=ticket.opened").send().fails(400);
     // Requests with `wait` block until an event of the requested kinds is recorded.
-    let waiting = |kinds: &'static str| plane.get("/events").query("wait", 30).query("kinds", kinds).exchange();
+    let waiting = |kinds: &'static str| fixture.get("/events").query("wait", 30).query("kinds", kinds).exchange();
     thread::scope(|scope| {
         let any = scope.spawn(|| waiting(""));
         let closed = scope.spawn(|| waiting("ticket.closed,ticket.opened"));
         thread::sleep(Duration::from_millis(300));
-        desk.set("t-free", "f-text", json!("now")).ok();
+        shop.set("t-free", "f-text", json!("now")).ok();
         let any = any.join().expect("an answer");
         assert_eq!((rows(&any.ok()).len(), any.header("x-next-after")), (1, Some("1")));
         assert!(!closed.is_finished(), "this event is not of interest");
-        desk.close(json!({"ticketId": "t-free"})).ok();
+        shop.close(json!({"ticketId": "t-free"})).ok();
         let closed = closed.join().expect("an answer");
         assert_eq!(rows(&closed.ok())[0]["type"], "ticket.closed");
     });
-    let all = rows(&plane.get("/events").send().ok());
+    let all = rows(&fixture.get("/events").send().ok());
     let of = |kinds: &str, after: i64| {
-        let answer = plane.get("/events").raw_query(kinds).query("after", after).send();
+        let answer = fixture.get("/events").raw_query(kinds).query("after", after).send();
         let sequences: Vec<i64> = rows(&answer.ok()).iter().filter_map(|event| event["sequence"].as_i64()).collect();
         (sequences, answer.header("x-next-after").and_then(|text| text.parse::<i64>().ok()))
     };
@@ -96,11 +96,11 @@ fn a_feed_of_events_waits_and_selects_kinds() {
 
 #[test]
 fn requests_that_wait_end_with_the_server() {
-    let plane = SettingsFixture::open();
-    let call = plane.get("/events").query("wait", 30);
+    let fixture = SettingsFixture::open();
+    let call = fixture.get("/events").query("wait", 30);
     let waiting = thread::spawn(move || call.exchange());
     thread::sleep(Duration::from_millis(500));
-    drop(plane);
+    drop(fixture);
     // When the server stops, it responds to requests that are still blocked by `wait`. Otherwise their connections would be closed without
     // a response.
     assert_eq!(waiting.join().expect("an answer").ok(), json!([]));
@@ -108,48 +108,48 @@ fn requests_that_wait_end_with_the_server() {
 
 #[test]
 fn every_change_of_a_record_is_in_the_feed() {
-    let plane = SettingsFixture::open();
-    let desk = &plane.desk;
-    plane.get("/changes").query("after", 0).send().fails(410);
-    plane.get("/changes").send().refuses("after");
-    plane.get("/changes/snapshot").send().refuses("kind");
-    plane.get("/changes/snapshot").query("kind", "tickets").send().refuses("kind");
-    plane.get("/changes/snapshot").query("kind", "ticket").query("afterId", "").send().refuses("afterId");
-    let (start, counts) = snapshot(&plane);
+    let fixture = SettingsFixture::open();
+    let shop = &fixture.shop;
+    fixture.get("/changes").query("after", 0).send().fails(410);
+    fixture.get("/changes").send().refuses("after");
+    fixture.get("/changes/snapshot").send().refuses("kind");
+    fixture.get("/changes/snapshot").query("kind", "tickets").send().refuses("kind");
+    fixture.get("/changes/snapshot").query("kind", "ticket").query("afterId", "").send().refuses("afterId");
+    let (start, counts) = snapshot(&fixture);
     assert!(["role", "user", "account", "label", "ticketField", "contact", "conversation", "ticket"].iter().all(|kind| counts[*kind] > 0));
     let mut after = start;
     // Returns the changes since the last call: the kind and the id of each changed record, with a minus before deleted records.
-    let mut told = || -> Vec<String> {
-        let answer = plane.get("/changes").query("after", after).send();
+    let mut got = || -> Vec<String> {
+        let answer = fixture.get("/changes").query("after", after).send();
         let changes = rows(&answer.ok());
         assert_eq!(answer.header("x-up-to-date"), Some("true"));
         after = answer.header("x-next-after").and_then(|text| text.parse().ok()).expect("a number");
         assert!(changes.iter().all(|change| change["record"].is_null() == (change["deleted"] == true)));
         let sign = |change: &Value| if change["deleted"] == true { "-" } else { "" };
-        let mut told: Vec<_> = changes.iter().map(|one| format!("{}{} {}", sign(one), text(&one["kind"]), text(&one["id"]))).collect();
-        told.sort();
-        told
+        let mut got: Vec<_> = changes.iter().map(|one| format!("{}{} {}", sign(one), text(&one["kind"]), text(&one["id"]))).collect();
+        got.sort();
+        got
     };
-    assert_eq!(told(), [""; 0]);
-    let contact = text(&desk.api.post("/contacts", json!({"firstName": "New"})).send().ok()["id"]);
-    assert_eq!(told(), [format!("contact {contact}")]);
-    desk.read("conv-free").ok();
-    assert_eq!(told(), ["conversation conv-free"]);
-    desk.comment("conv-free", "seen").ok();
-    assert!(told()[0].starts_with("comment "));
-    desk.label("conv-free", &["lab-0"], &[]).ok();
-    assert!(told().contains(&"conversation conv-free".to_owned()));
-    desk.set("t-free", "f-text", json!("now")).ok();
-    assert_eq!(told(), ["ticket t-free"]);
-    plane
+    assert_eq!(got(), [""; 0]);
+    let contact = text(&shop.api.post("/contacts", json!({"firstName": "New"})).send().ok()["id"]);
+    assert_eq!(got(), [format!("contact {contact}")]);
+    shop.read("conv-free").ok();
+    assert_eq!(got(), ["conversation conv-free"]);
+    shop.comment("conv-free", "seen").ok();
+    assert!(got()[0].starts_with("comment "));
+    shop.label("conv-free", &["lab-0"], &[]).ok();
+    assert!(got().contains(&"conversation conv-free".to_owned()));
+    shop.set("t-free", "f-text", json!("now")).ok();
+    assert_eq!(got(), ["ticket t-free"]);
+    fixture
         .call("PUT", "/accounts/users")
         .json(json!({"accountId": "acc-ann", "userIds": [crate::fixture::ANN, crate::fixture::BO]}))
         .send()
         .ok();
-    assert!(told().contains(&"account acc-ann".to_owned()));
-    plane.call("DELETE", "/users").query("id", "seat-invited").send().ok();
-    assert_eq!(told(), ["-user seat-invited"]);
-    desk.server.database.import(
+    assert!(got().contains(&"account acc-ann".to_owned()));
+    fixture.call("DELETE", "/users").query("id", "seat-invited").send().ok();
+    assert_eq!(got(), ["-user seat-invited"]);
+    shop.server.database.import(
         "desk",
         &[
             line("role", json!({"id": "role-new", "name": "New", "kind": "agent"})),
@@ -157,30 +157,30 @@ fn every_change_of_a_record_is_in_the_feed() {
             line("team", json!({"id": "team-new", "name": "New", "users": [crate::fixture::ANN]})),
         ],
     );
-    let imported = told();
+    let imported = got();
     assert!(["label lab-new", "role role-new", "team team-new"].iter().all(|one| imported.contains(&(*one).to_owned())), "{imported:?}");
     // A refused write adds nothing to the feed.
-    assert_ne!(desk.set("t-free", "f-none", json!("x")).status, 200);
-    assert_eq!(told(), [""; 0]);
+    assert_ne!(shop.set("t-free", "f-none", json!("x")).status, 200);
+    assert_eq!(got(), [""; 0]);
     let end = after;
-    plane.get("/changes").query("after", end + 1).send().fails(410);
-    let labels = rows(&plane.get("/changes").query("after", start).query("kinds", "label,role").send().ok());
+    fixture.get("/changes").query("after", end + 1).send().fails(410);
+    let labels = rows(&fixture.get("/changes").query("after", start).query("kinds", "label,role").send().ok());
     assert_eq!(labels.len(), 2);
-    plane.get("/changes").query("after", start).query("kinds", "labels").send().refuses("kinds");
+    fixture.get("/changes").query("after", start).query("kinds", "labels").send().refuses("kinds");
     // A request with `wait` blocks until a record changes.
     thread::scope(|scope| {
-        let waiting = scope.spawn(|| plane.get("/changes").query("after", end).query("wait", 30).exchange());
+        let waiting = scope.spawn(|| fixture.get("/changes").query("after", end).query("wait", 30).exchange());
         thread::sleep(Duration::from_millis(300));
-        desk.comment("conv-free", "again").ok();
+        shop.comment("conv-free", "again").ok();
         assert_eq!(rows(&waiting.join().expect("an answer").ok())[0]["kind"], "comment");
     });
 }
 
 #[test]
 fn a_copy_is_equal_to_an_export() {
-    let plane = SettingsFixture::open();
-    let (desk, database) = (&plane.desk, &plane.desk.server.database);
-    let (file, url) = (database.folder().join("copy.ndjson"), format!("http://{}", desk.server.address));
+    let fixture = SettingsFixture::open();
+    let (shop, database) = (&fixture.shop, &fixture.shop.server.database);
+    let (file, url) = (database.folder().join("copy.ndjson"), format!("http://{}", shop.server.address));
     let to = file.to_string_lossy().into_owned();
     let arguments = ["copy", "--to", &to, "--url", &url, "--once"];
     let copy = |token: &str| database.run_with(&[("COUNTERPART_TOKEN", token)], &arguments);
@@ -188,17 +188,17 @@ fn a_copy_is_equal_to_an_export() {
         let (copied, exported) = (fs::read_to_string(&file).expect("the copy"), database.run(&["export", "--store", "desk"]));
         assert!(copied.trim_end() == exported, "the copy differs:\n{copied}\n{exported}");
     };
-    copy(&plane.token);
+    copy(&fixture.token);
     equal();
-    desk.comment("conv-free", "seen").ok();
-    desk.api.post("/contacts", json!({"firstName": "New"})).send().ok();
-    plane.call("DELETE", "/users").query("id", "seat-invited").send().ok();
-    copy(&plane.token);
+    shop.comment("conv-free", "seen").ok();
+    shop.api.post("/contacts", json!({"firstName": "New"})).send().ok();
+    fixture.call("DELETE", "/users").query("id", "seat-invited").send().ok();
+    copy(&fixture.token);
     equal();
     // The server no longer has the changes that follow the copy's position in the feed. So the copy begins again with a snapshot.
     database.sql("UPDATE change_feeds SET last_sequence = last_sequence + 1000, forgotten = last_sequence + 1000");
-    desk.comment("conv-free", "later").ok();
-    copy(&plane.token);
+    shop.comment("conv-free", "later").ok();
+    copy(&fixture.token);
     equal();
     // With an invalid or missing token, the command fails and does not change the copy.
     let refused = database.fails_with(&[("COUNTERPART_TOKEN", "nonsense")], &arguments);
@@ -210,7 +210,7 @@ fn a_copy_is_equal_to_an_export() {
         // Copies into a PostgreSQL database. The test uses the server's own database, in which the copy has separate tables.
         assert!(!base.is_empty());
         let arguments = ["copy", "--to", &database.url, "--url", &url, "--once"];
-        database.run_with(&[("COUNTERPART_TOKEN", &plane.token)], &arguments);
+        database.run_with(&[("COUNTERPART_TOKEN", &fixture.token)], &arguments);
         let records = database.ask("SELECT record FROM counterpart_records WHERE kind = 'comment' ORDER BY id");
         let exported = database.run(&["export", "--store", "desk"]);
         assert!(!records.is_empty() && records.iter().all(|record| exported.contains(record)));

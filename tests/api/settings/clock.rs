@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::SettingsFixture;
 use crate::{
     client::Api,
-    fixture::{ANN, desk},
+    fixture::{ANN, write_store},
     harness::{Database, Server, Settings},
 };
 
@@ -22,11 +22,11 @@ fn empty() -> Database {
     database
 }
 
-/// Starts a server on a new sandbox with the store `desk`. Returns the server and the token of an owner.
+/// Starts a server on a new sandbox with the store `shop`. Returns the server and the token of an owner.
 fn sandbox() -> (Server, String) {
     let database = empty();
     database.run(&["migrate", "--sandbox"]);
-    database.store("desk", &desk());
+    database.store("desk", &write_store());
     let token = database.run(&["settings", "token", "--store", "desk", "--user", ANN]);
     (Server::start_with(database, SANDBOX), token)
 }
@@ -88,10 +88,10 @@ fn one_server_has_the_clock_which_outlasts_its_death_and_which_commands_go_by() 
     assert_eq!(advanced["now"], json!(to), "{advanced}");
     assert!(clock(&server, &token, &[]).contains("(of a sandbox)"));
     let later = plus_days(&advanced["now"], 1);
-    let told = clock(&server, &token, &["show"]);
-    assert!(told.as_str() >= to.as_str(), "{told}");
-    let told = clock(&server, &token, &["advance", "--to", &later]);
-    assert!(told.starts_with(&format!("the clock shows {later}; since ")), "{told}");
+    let got = clock(&server, &token, &["show"]);
+    assert!(got.as_str() >= to.as_str(), "{got}");
+    let got = clock(&server, &token, &["advance", "--to", &later]);
+    assert!(got.starts_with(&format!("the clock shows {later}; since ")), "{got}");
     // A command that runs at the same time as the server uses the sandbox's clock, too.
     let key: Value = serde_json::from_str(&server.database.run(&[
         "key",
@@ -133,23 +133,23 @@ fn is_locked(database: &Database) -> bool {
 
 #[test]
 fn a_server_without_a_sandbox_shows_real_time() {
-    let plane = SettingsFixture::open();
-    let shown = plane.get("/clock").send().ok();
+    let fixture = SettingsFixture::open();
+    let shown = fixture.get("/clock").send().ok();
     assert_eq!(shown["sandbox"], false);
     let to = plus_days(&shown["now"], 1);
-    let refused = plane.post("/clock/advance", json!({ "to": to })).fails(409);
+    let refused = fixture.post("/clock/advance", json!({ "to": to })).fails(409);
     assert!(refused.contains("its database is no sandbox"), "{refused}");
-    let refused = plane.post("/clock/advance", json!({})).fails(400);
+    let refused = fixture.post("/clock/advance", json!({})).fails(400);
     assert!(refused.contains("body.to"), "{refused}");
-    let refused = plane.call_as("unknown", "POST", "/clock/advance").json(json!({ "to": to })).send().fails(401);
+    let refused = fixture.call_as("unknown", "POST", "/clock/advance").json(json!({ "to": to })).send().fails(401);
     assert!(refused.contains("the session or token is unknown"), "{refused}");
-    let refused = plane.desk.server.database.fails_with(
+    let refused = fixture.shop.server.database.fails_with(
         &[("COUNTERPART_TOKEN", "unknown")],
-        &["clock", "advance", "--to", &to, "--url", &format!("http://{}", plane.desk.server.address)],
+        &["clock", "advance", "--to", &to, "--url", &format!("http://{}", fixture.shop.server.address)],
     );
     assert!(refused.contains("answered 401: the session or token is unknown"), "{refused}");
-    let refused = plane.desk.server.database.fails(&["clock"]);
+    let refused = fixture.shop.server.database.fails(&["clock"]);
     assert!(refused.contains("set COUNTERPART_TOKEN"), "{refused}");
-    let refused = plane.desk.server.database.fails(&["clock", "advance", "--to", "tomorrow"]);
+    let refused = fixture.shop.server.database.fails(&["clock", "advance", "--to", "tomorrow"]);
     assert!(refused.contains("must be an instant with a time zone"), "{refused}");
 }

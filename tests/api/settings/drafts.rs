@@ -18,13 +18,13 @@ fn now() -> i64 {
 
 /// Inserts a pending draft that was made `ago` milliseconds ago. `seen` is the id of the message that was the newest in its conversation at
 /// that time.
-fn draft(plane: &SettingsFixture, id: &str, ago: i64, operation: &str, body: &Value, seen: Option<&str>) {
+fn draft(fixture: &SettingsFixture, id: &str, ago: i64, operation: &str, body: &Value, seen: Option<&str>) {
     let mut content = body.clone();
     content["operation"] = operation.into();
     let nullable = |value: Option<&str>| value.map_or("NULL".to_owned(), |value| format!("'{value}'"));
     let (conversation, account) = (nullable(body["conversationId"].as_str()), nullable(body["accountId"].as_str()));
     let (seen, at) = (nullable(seen), now() - ago);
-    plane.desk.server.database.sql(&format!(
+    fixture.shop.server.database.sql(&format!(
         "INSERT INTO drafts (store_id, id, key_id, key_name, operation, content, conversation_id, account_id, seen_message_id, created_at, \
          updated_at, expires_at, state) VALUES ('desk', '{id}', 'key-gone', 'Assistant', '{operation}', '{content}', {conversation}, \
          {account}, {seen}, {at}, {at}, {}, 'pending')",
@@ -42,10 +42,10 @@ fn ids(drafts: &Value) -> Vec<&str> {
 
 #[test]
 fn a_draft_is_edited_and_released_once() {
-    let plane = SettingsFixture::open();
-    draft(&plane, "d-1", 1000, "sendTextMessage", &to_free("Hi"), Some("m-1"));
-    let before = plane.changes();
-    let listed = plane.get("/drafts").send().ok();
+    let fixture = SettingsFixture::open();
+    draft(&fixture, "d-1", 1000, "sendTextMessage", &to_free("Hi"), Some("m-1"));
+    let before = fixture.changes();
+    let listed = fixture.get("/drafts").send().ok();
     assert_eq!(ids(&listed), ["d-1"]);
     assert_eq!(
         (&listed[0]["body"], &listed[0]["operation"], &listed[0]["state"]),
@@ -55,7 +55,7 @@ fn a_draft_is_edited_and_released_once() {
         (&listed[0]["conversationId"], &listed[0]["seenMessageId"], listed[0].get("settledAt")),
         (&json!("conv-free"), &json!("m-1"), None)
     );
-    let edit = |body: Value| plane.call("PATCH", "/drafts").json(body).send();
+    let edit = |body: Value| fixture.call("PATCH", "/drafts").json(body).send();
     let edited = edit(json!({"draftId": "d-1", "body": to_free("Hello")})).ok();
     assert_eq!((&edited["body"], &edited["keyName"]), (&to_free("Hello"), &json!("Assistant")));
     for (body, field) in [
@@ -72,91 +72,91 @@ fn a_draft_is_edited_and_released_once() {
     }
     edit(json!({"draftId": "d-9", "body": to_free("x")})).fails(404);
 
-    let release = |body: Value| plane.post("/drafts/release", body);
+    let release = |body: Value| fixture.post("/drafts/release", body);
     release(json!({"draftId": "d-9"})).fails(404);
     let released = release(json!({"draftId": "d-1"})).ok();
     assert_eq!((&released["state"], &released["settledBy"]), (&json!("released"), &json!(ANN)));
     release(json!({"draftId": "d-1"})).fails(409);
     edit(json!({"draftId": "d-1", "body": to_free("x")})).fails(409);
-    let sent = plane.desk.api.get("/messages").query("conversationId", "conv-free").query("pageSize", 5).send().ok();
+    let sent = fixture.shop.api.get("/messages").query("conversationId", "conv-free").query("pageSize", 5).send().ok();
     let text = if REV_A { &sent[0]["payload"]["text"] } else { &sent[0]["text"] };
     assert_eq!((text, sent.as_array().map(Vec::len)), (&json!("Hello"), Some(2)));
-    let told = plane.changes_since(before);
+    let got = fixture.changes_since(before);
     let expected = ["draft.edited", "draft.released"].map(|action| (action.to_owned(), "draft".to_owned(), "d-1".to_owned()));
-    assert_eq!(told, expected);
-    let log = plane.get("/audit").query("subjectType", "draft").send();
+    assert_eq!(got, expected);
+    let log = fixture.get("/audit").query("subjectType", "draft").send();
     assert!(!log.text.contains("Hello"), "the audit log has the text of a message: {}", log.text);
-    assert_eq!(ids(&plane.get("/drafts").query("state", "released").send().ok()), ["d-1"]);
+    assert_eq!(ids(&fixture.get("/drafts").query("state", "released").send().ok()), ["d-1"]);
 }
 
 #[test]
 fn a_newer_message_of_the_contact_has_to_be_confirmed() {
-    let plane = SettingsFixture::open();
-    draft(&plane, "d-1", 1000, "sendTextMessage", &to_free("Hi"), None);
-    let refused = plane.post("/drafts/release", json!({"draftId": "d-1"}));
+    let fixture = SettingsFixture::open();
+    draft(&fixture, "d-1", 1000, "sendTextMessage", &to_free("Hi"), None);
+    let refused = fixture.post("/drafts/release", json!({"draftId": "d-1"}));
     refused.fails(409);
     assert!(refused.text.contains("message `m-1`"), "{}", refused.text);
-    plane.post("/drafts/release", json!({"draftId": "d-1", "confirmedMessageId": "m-0"})).fails(409);
-    plane.post("/drafts/release", json!({"draftId": "d-1", "confirmedMessageId": "m-1"})).ok();
+    fixture.post("/drafts/release", json!({"draftId": "d-1", "confirmedMessageId": "m-0"})).fails(409);
+    fixture.post("/drafts/release", json!({"draftId": "d-1", "confirmedMessageId": "m-1"})).ok();
 }
 
 #[test]
 fn the_messages_before_a_draft_are_listed_newest_first() {
-    let plane = SettingsFixture::open();
-    draft(&plane, "d-1", 1000, "sendTextMessage", &to_free("Hi"), Some("m-1"));
+    let fixture = SettingsFixture::open();
+    draft(&fixture, "d-1", 1000, "sendTextMessage", &to_free("Hi"), Some("m-1"));
     let letter = json!({"accountId": "acc-ann", "to": [{"email": "mia@example.com"}], "subject": "Order 7", "text": "It is on its way."});
-    draft(&plane, "d-2", 1000, "sendEmailNew", &letter, None);
-    let messages = |id: &str| plane.get("/drafts/messages").query("draftId", id).send();
+    draft(&fixture, "d-2", 1000, "sendEmailNew", &letter, None);
+    let messages = |id: &str| fixture.get("/drafts/messages").query("draftId", id).send();
     let listed = messages("d-1").ok();
     assert_eq!((ids(&listed), &listed[0]["fromContact"]), (vec!["m-1"], &json!(true)));
-    plane.post("/drafts/release", json!({"draftId": "d-1"})).ok();
+    fixture.post("/drafts/release", json!({"draftId": "d-1"})).ok();
     let listed = messages("d-1").ok();
     assert_eq!((&listed[0]["text"], &listed[0]["fromContact"], ids(&listed)[1]), (&json!("Hi"), &json!(false), "m-1"));
     assert_eq!(messages("d-2").ok(), json!([]), "the draft opens a conversation");
     messages("d-9").fails(404);
     messages("").fails(400);
-    plane.get("/drafts/messages").send().fails(400);
+    fixture.get("/drafts/messages").send().fails(400);
 }
 
 #[test]
 fn a_draft_whose_message_is_refused_stays_pending() {
-    let plane = SettingsFixture::open();
+    let fixture = SettingsFixture::open();
     // The contact of this conversation has never written, so a text message is refused.
     let body = json!({"conversationId": "conv-wa", "text": "Hi"});
-    draft(&plane, "d-1", 1000, "sendTextMessage", &body, None);
-    plane.post("/drafts/release", json!({"draftId": "d-1"})).refuses("body.conversationId");
-    plane.call("PATCH", "/drafts").json(json!({"draftId": "d-1", "body": body})).send().refuses("body.body.conversationId");
-    assert_eq!(ids(&plane.get("/drafts").send().ok()), ["d-1"]);
+    draft(&fixture, "d-1", 1000, "sendTextMessage", &body, None);
+    fixture.post("/drafts/release", json!({"draftId": "d-1"})).refuses("body.conversationId");
+    fixture.call("PATCH", "/drafts").json(json!({"draftId": "d-1", "body": body})).send().refuses("body.body.conversationId");
+    assert_eq!(ids(&fixture.get("/drafts").send().ok()), ["d-1"]);
 }
 
 #[test]
 fn a_discarded_and_an_expired_draft_are_not_sent() {
-    let plane = SettingsFixture::open();
-    draft(&plane, "d-old", SEVEN_DAYS, "sendTextMessage", &to_free("Hi"), Some("m-1"));
-    draft(&plane, "d-1", 1000, "sendTextMessage", &to_free("Hi"), Some("m-1"));
-    plane.call("DELETE", "/drafts").send().refuses("draftId");
-    plane.call("DELETE", "/drafts").query("draftId", "d-9").send().fails(404);
-    plane.call("DELETE", "/drafts").query("draftId", "d-1").send().ok();
+    let fixture = SettingsFixture::open();
+    draft(&fixture, "d-old", SEVEN_DAYS, "sendTextMessage", &to_free("Hi"), Some("m-1"));
+    draft(&fixture, "d-1", 1000, "sendTextMessage", &to_free("Hi"), Some("m-1"));
+    fixture.call("DELETE", "/drafts").send().refuses("draftId");
+    fixture.call("DELETE", "/drafts").query("draftId", "d-9").send().fails(404);
+    fixture.call("DELETE", "/drafts").query("draftId", "d-1").send().ok();
     for id in ["d-1", "d-old"] {
-        plane.call("DELETE", "/drafts").query("draftId", id).send().fails(409);
-        plane.post("/drafts/release", json!({"draftId": id})).fails(409);
-        plane.call("PATCH", "/drafts").json(json!({"draftId": id, "body": to_free("x")})).send().fails(409);
+        fixture.call("DELETE", "/drafts").query("draftId", id).send().fails(409);
+        fixture.post("/drafts/release", json!({"draftId": id})).fails(409);
+        fixture.call("PATCH", "/drafts").json(json!({"draftId": id, "body": to_free("x")})).send().fails(409);
     }
     for (state, expected) in [("pending", vec![]), ("discarded", vec!["d-1"]), ("expired", vec!["d-old"]), ("released", vec![])] {
-        assert_eq!(ids(&plane.get("/drafts").query("state", state).send().ok()), expected, "{state}");
+        assert_eq!(ids(&fixture.get("/drafts").query("state", state).send().ok()), expected, "{state}");
     }
-    plane.get("/drafts").query("state", "sent").send().refuses("state");
+    fixture.get("/drafts").query("state", "sent").send().refuses("state");
 }
 
 #[test]
 fn drafts_are_listed_in_pages_the_newest_first() {
-    let plane = SettingsFixture::open();
+    let fixture = SettingsFixture::open();
     for i in 0..5 {
-        draft(&plane, &format!("d-{i}"), 1000 * i, "sendTextMessage", &to_free("Hi"), Some("m-1"));
+        draft(&fixture, &format!("d-{i}"), 1000 * i, "sendTextMessage", &to_free("Hi"), Some("m-1"));
     }
     let (mut walked, mut before) = (Vec::new(), None);
     loop {
-        let mut call = plane.get("/drafts").query("limit", 2);
+        let mut call = fixture.get("/drafts").query("limit", 2);
         if let Some(before) = &before {
             call = call.query("before", before);
         }
@@ -166,40 +166,40 @@ fn drafts_are_listed_in_pages_the_newest_first() {
         before = Some(last);
     }
     assert_eq!(walked, ["d-0", "d-1", "d-2", "d-3", "d-4"]);
-    plane.get("/drafts").query("before", "d-9").send().refuses("before");
+    fixture.get("/drafts").query("before", "d-9").send().refuses("before");
 }
 
 #[test]
 fn a_draft_of_an_operation_that_only_the_other_revision_has_can_be_released() {
-    let plane = SettingsFixture::open();
+    let fixture = SettingsFixture::open();
     let body = json!({"accountId": "acc-ann", "to": [{"email": "mia@example.com"}], "subject": "Order 7", "text": "It is on its way."});
-    draft(&plane, "d-1", 1000, "sendEmailNew", &body, None);
-    assert_eq!(plane.get("/drafts").send().ok()[0]["accountId"], "acc-ann");
-    let edited = plane.call("PATCH", "/drafts").json(json!({"draftId": "d-1", "body": body})).send();
+    draft(&fixture, "d-1", 1000, "sendEmailNew", &body, None);
+    assert_eq!(fixture.get("/drafts").send().ok()[0]["accountId"], "acc-ann");
+    let edited = fixture.call("PATCH", "/drafts").json(json!({"draftId": "d-1", "body": body})).send();
     if REV_A {
         edited.fails(400);
         assert!(edited.text.contains("revision A"), "{}", edited.text);
     } else {
         edited.ok();
     }
-    plane.post("/drafts/release", json!({"draftId": "d-1"})).ok();
+    fixture.post("/drafts/release", json!({"draftId": "d-1"})).ok();
     let sent =
-        plane.desk.server.database.ask(&format!("SELECT payload FROM messages WHERE store_id = 'desk' AND author_user_id = '{ANN}'"));
+        fixture.shop.server.database.ask(&format!("SELECT payload FROM messages WHERE store_id = 'desk' AND author_user_id = '{ANN}'"));
     assert!(sent.len() == 1 && sent[0].contains("Order 7"), "{sent:?}");
 }
 
 #[test]
 fn an_export_leaves_drafts_out() {
-    let plane = SettingsFixture::open();
-    let export = || plane.desk.server.database.run(&["export", "--store", "desk"]);
+    let fixture = SettingsFixture::open();
+    let export = || fixture.shop.server.database.run(&["export", "--store", "desk"]);
     let before = export();
-    draft(&plane, "d-1", 1000, "sendTextMessage", &to_free("Hi"), Some("m-1"));
+    draft(&fixture, "d-1", 1000, "sendTextMessage", &to_free("Hi"), Some("m-1"));
     assert_eq!(export(), before);
     // An import into the store does not change the draft.
-    plane
-        .desk
+    fixture
+        .shop
         .server
         .database
         .import("desk", &[line("message", message("m-2", "conv-free", "inbound", "2025-03-01T09:30:00.000Z", "Hello?"))]);
-    assert_eq!(ids(&plane.get("/drafts").send().ok()), ["d-1"]);
+    assert_eq!(ids(&fixture.get("/drafts").send().ok()), ["d-1"]);
 }

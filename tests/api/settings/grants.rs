@@ -63,17 +63,17 @@ const OPERATIONS: [(&str, &[&str]); 8] = [
     ("", &["openSession", "sendLink", "getSession", "endSession", "getClock"]),
 ];
 
-fn token(plane: &SettingsFixture, can: &str) -> String {
-    plane.desk.server.database.run(&["settings", "token", "--store", "desk", "--user", ANN, "--can", can])
+fn token(fixture: &SettingsFixture, can: &str) -> String {
+    fixture.shop.server.database.run(&["settings", "token", "--store", "desk", "--user", ANN, "--can", can])
 }
 
 #[test]
 fn every_operation_has_the_grant_of_this_table() {
-    let plane = SettingsFixture::open();
+    let fixture = SettingsFixture::open();
     let of = |grant: &'static str, ids: &'static [&str]| ids.iter().map(move |id| ((*id).to_owned(), grant.to_owned()));
     let expected: BTreeMap<String, String> = OPERATIONS.into_iter().flat_map(|(grant, ids)| of(grant, ids)).collect();
     let mut found = BTreeMap::new();
-    for operation in contract::settings(&plane.api).operations() {
+    for operation in contract::settings(&fixture.api).operations() {
         let grant = operation.node.get("x-required-grant").map(text).unwrap_or_default();
         let description = text(&operation.node["description"]);
         assert!(grant.is_empty() || description.ends_with(&format!("\n\nA token needs the grant `{grant}`.")), "{description}");
@@ -84,18 +84,18 @@ fn every_operation_has_the_grant_of_this_table() {
 
 #[test]
 fn an_operation_accepts_its_grant_and_refuses_every_other() {
-    let plane = SettingsFixture::open();
-    let tokens = GRANTS.map(|grant| (grant, token(&plane, grant)));
-    let mut operations = contract::settings(&plane.api).operations();
+    let fixture = SettingsFixture::open();
+    let tokens = GRANTS.map(|grant| (grant, token(&fixture, grant)));
+    let mut operations = contract::settings(&fixture.api).operations();
     // `endSession` ends the token that the request uses, so it comes last.
     operations.sort_by_key(|operation| operation.id == "endSession");
     let mut requests = 0;
     for operation in operations.iter().filter(|operation| !WITHOUT_CREDENTIAL.contains(&operation.id.as_str())) {
         let required = operation.node.get("x-required-grant").map(text);
         let path = format!("/settings/v1{}", operation.path);
-        plane.api.raw(&operation.method, &path).send().fails(401);
+        fixture.api.raw(&operation.method, &path).send().fails(401);
         for (grant, token) in &tokens {
-            let answer = plane.call_as(token, &operation.method, &operation.path).send();
+            let answer = fixture.call_as(token, &operation.method, &operation.path).send();
             let permits = *grant == "all" || required.as_deref().is_none_or(|required| required == *grant);
             if permits {
                 assert!(![401, 403].contains(&answer.status), "{} with {grant}: {}", operation.id, answer.described());
@@ -111,14 +111,14 @@ fn an_operation_accepts_its_grant_and_refuses_every_other() {
     }
     assert!(requests >= 38 * 7, "{requests}");
     for (_, token) in &tokens {
-        plane.call_as(token, "GET", "/session").send().fails(401);
+        fixture.call_as(token, "GET", "/session").send().fails(401);
     }
 }
 
 #[test]
 fn a_token_says_what_it_can_do() {
-    let plane = SettingsFixture::open();
-    let database = &plane.desk.server.database;
+    let fixture = SettingsFixture::open();
+    let database = &fixture.shop.server.database;
     let make = |can: &str| {
         let printed = database.run(&["settings", "token", "--store", "desk", "--user", ANN, "--can", can, "--json"]);
         serde_json::from_str::<Value>(&printed).unwrap_or_else(|error| panic!("{printed}: {error}"))
@@ -126,23 +126,23 @@ fn a_token_says_what_it_can_do() {
     let made = make(" inbound,events, inbound");
     let expected = json!(["events", "inbound"]);
     assert_eq!(made["can"], expected);
-    assert_eq!(plane.call_as(&text(&made["token"]), "GET", "/session").send().ok()["can"], expected);
-    let entries = plane.get("/audit").query("subjectType", "session").send().ok();
+    assert_eq!(fixture.call_as(&text(&made["token"]), "GET", "/session").send().ok()["can"], expected);
+    let entries = fixture.get("/audit").query("subjectType", "session").send().ok();
     assert_eq!((&entries[0]["action"], &entries[0]["detail"]["can"]), (&json!("session.granted"), &expected));
     // A token that was created without `--can` has the grant `all`, which permits everything.
-    assert_eq!(plane.get("/session").send().ok()["can"], json!(["all"]));
+    assert_eq!(fixture.get("/session").send().ok()["can"], json!(["all"]));
     assert_eq!(make("keys,all")["can"], json!(["all"]));
     // The audit entry of a link shows no grants.
-    super::grant(&plane.desk, "link", ANN);
-    let entries = plane.get("/audit").query("subjectType", "session").send().ok();
+    super::grant(&fixture.shop, "link", ANN);
+    let entries = fixture.get("/audit").query("subjectType", "session").send().ok();
     assert_eq!((&entries[0]["detail"]["kind"], entries[0]["detail"].get("can")), (&json!("link"), None), "{entries}");
     for wrong in ["event", "", "events,", "Events", "events;keys"] {
         let refused = database.fails(&["settings", "token", "--store", "desk", "--user", ANN, "--can", wrong]);
         assert!(refused.contains("the grants are events, inbound, keys, webhooks, team, audit, all"), "{refused}");
     }
     // Grants add nothing to a role: an admin with every grant may not do what only an owner may.
-    let admin = super::grant(&plane.desk, "token", super::DEE);
-    let seats = plane.get("/users").send().ok();
+    let admin = super::grant(&fixture.shop, "token", super::DEE);
+    let seats = fixture.get("/users").send().ok();
     let owner = seats.as_array().into_iter().flatten().find(|seat| seat["userId"] == ANN).expect("Ann has a seat");
-    plane.call_as(&admin, "DELETE", "/users").query("id", text(&owner["id"])).send().fails(403);
+    fixture.call_as(&admin, "DELETE", "/users").query("id", text(&owner["id"])).send().fails(403);
 }

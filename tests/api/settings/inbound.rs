@@ -18,8 +18,8 @@ const ALBUMS: usize = 20;
 
 #[test]
 fn an_album_is_one_thread_whatever_isolation_is_the_databases_default() {
-    let plane = SettingsFixture::open();
-    let database = &plane.desk.server.database;
+    let fixture = SettingsFixture::open();
+    let database = &fixture.shop.server.database;
     let defaults = match &database.postgres {
         Some((_, name)) => ["read committed", "repeatable read", "serializable"]
             .map(|level| Some(format!("ALTER DATABASE {name} SET default_transaction_isolation = '{level}'")))
@@ -33,7 +33,7 @@ fn an_album_is_one_thread_whatever_isolation_is_the_databases_default() {
         // A database setting applies only to new connections. So the server processes start after the isolation level was changed.
         let processes = [0, 1].map(|n| {
             let index = database.folder().join(format!("index-{level}-{n}")).display().to_string();
-            plane.desk.server.beside(&[("COUNTERPART_INDEX_DIR", &index)])
+            fixture.shop.server.beside(&[("COUNTERPART_INDEX_DIR", &index)])
         });
         for album in 0..ALBUMS {
             let name = format!("album-{level}-{album}");
@@ -42,7 +42,7 @@ fn an_album_is_one_thread_whatever_isolation_is_the_databases_default() {
                     "accountId": "acc-line", "referenceId": name, "externalId": format!("{name}-{n}"), "sender": {"id": name},
                     "images": [format!("https://cdn.example/{n}.png")], "sentAt": format!("2026-03-01T09:00:00.{n:03}Z"),
                 });
-                plane.at(&processes[n % 2].address, "/messages", message)
+                fixture.at(&processes[n % 2].address, "/messages", message)
             });
             let taken: Vec<Value> = answers.iter().map(Answer::ok).collect();
             for member in ["conversationId", "ticketId"] {
@@ -50,8 +50,8 @@ fn an_album_is_one_thread_whatever_isolation_is_the_databases_default() {
             }
             let conversation = taken[0]["conversationId"].as_str().unwrap_or_default();
             let sent: Vec<_> = taken.iter().rev().map(|one| one["messageId"].clone()).collect();
-            assert_eq!(plane.desk.all_messages(conversation), sent, "{name}: the newest first");
-            assert_eq!(plane.desk.conversation(conversation)["allMsgCnt"], ALBUM);
+            assert_eq!(fixture.shop.all_messages(conversation), sent, "{name}: the newest first");
+            assert_eq!(fixture.shop.conversation(conversation)["allMsgCnt"], ALBUM);
         }
     }
 }
@@ -149,7 +149,7 @@ fn inbox() -> Vec<Value> {
 }
 
 /// Asserts that each sender has exactly one conversation, which has each of the sender's messages once.
-fn holds_all(plane: &SettingsFixture, answers: &[Value]) {
+fn holds_all(fixture: &SettingsFixture, answers: &[Value]) {
     let duplicates = answers.iter().filter(|answer| answer["duplicate"] == true).count();
     assert_eq!((answers.len(), duplicates), (MESSAGES + MESSAGES / 10, MESSAGES / 10));
     let mut messages: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
@@ -160,9 +160,10 @@ fn holds_all(plane: &SettingsFixture, answers: &[Value]) {
     assert_eq!((messages.len(), messages.values().map(BTreeSet::len).sum::<usize>()), (PEOPLE, MESSAGES));
     let mut references = BTreeSet::new();
     for (conversation, expected) in &messages {
-        let kept: BTreeSet<_> = plane.desk.all_messages(conversation).iter().map(|id| id.as_str().unwrap_or_default().to_owned()).collect();
+        let kept: BTreeSet<_> =
+            fixture.shop.all_messages(conversation).iter().map(|id| id.as_str().unwrap_or_default().to_owned()).collect();
         assert_eq!(kept, *expected, "{conversation}");
-        let shown = plane.desk.conversation(conversation);
+        let shown = fixture.shop.conversation(conversation);
         assert_eq!(shown["allMsgCnt"], expected.len());
         references.insert(shown["referenceId"].as_str().unwrap_or_default().to_owned());
     }
@@ -172,25 +173,25 @@ fn holds_all(plane: &SettingsFixture, answers: &[Value]) {
 
 #[test]
 fn realistic_messages_over_a_bridge_are_all_accepted_and_stored() {
-    let plane = SettingsFixture::open();
+    let fixture = SettingsFixture::open();
     let messages = inbox();
     let answers: Vec<Value> = messages
         .chunks(8)
-        .flat_map(|some| race(some.len(), |n| plane.at(&plane.api.address, "/messages", some[n].clone())))
+        .flat_map(|some| race(some.len(), |n| fixture.at(&fixture.api.address, "/messages", some[n].clone())))
         .map(|answer| answer.ok())
         .collect();
-    holds_all(&plane, &answers);
-    plane.post("/messages", with(real_shaped(0), json!({"accountId": "acc-none"}))).refuses("body.accountId");
-    plane.post("/messages", with(real_shaped(0), json!({"text": 7}))).refuses("body.text");
+    holds_all(&fixture, &answers);
+    fixture.post("/messages", with(real_shaped(0), json!({"accountId": "acc-none"}))).refuses("body.accountId");
+    fixture.post("/messages", with(real_shaped(0), json!({"text": 7}))).refuses("body.text");
 }
 
 #[test]
 fn realistic_messages_on_the_command_line_are_all_accepted_and_stored() {
-    let plane = SettingsFixture::open();
-    let database = &plane.desk.server.database;
+    let fixture = SettingsFixture::open();
+    let database = &fixture.shop.server.database;
     let file = database.folder().join("inbox.ndjson");
     let text: String = inbox().iter().map(|message| format!("{message}\n")).collect();
     std::fs::write(&file, text).expect("the file is written");
     let printed = database.run(&["message", "receive", "--store", "desk", &file.display().to_string()]);
-    holds_all(&plane, &parsed(&printed));
+    holds_all(&fixture, &parsed(&printed));
 }

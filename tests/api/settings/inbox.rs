@@ -11,121 +11,121 @@ use crate::{
 
 const LATER: &str = "2098-01-01T00:00:00.000Z";
 
-fn kinds(plane: &SettingsFixture) -> Vec<String> {
-    plane.desk.kinds()
+fn kinds(fixture: &SettingsFixture) -> Vec<String> {
+    fixture.shop.kinds()
 }
 
 #[test]
 fn a_ticket_is_unassigned() {
-    let plane = SettingsFixture::open();
-    let before = plane.changes();
-    let answer = plane.post("/tickets/unassign", json!({"ticketId": "t-set"})).ok();
+    let fixture = SettingsFixture::open();
+    let before = fixture.changes();
+    let answer = fixture.post("/tickets/unassign", json!({"ticketId": "t-set"})).ok();
     assert_eq!((&answer["id"], &answer["isOpen"], answer.get("assigneeUserId")), (&json!("t-set"), &json!(true), None));
-    assert_eq!(plane.desk.ticket("t-set").get("assigneeUserId"), None);
-    assert_eq!(plane.desk.ticket("t-set")["updatedAt"], answer["updatedAt"]);
-    plane.post("/tickets/unassign", json!({"ticketId": "t-set"})).is(answer);
-    let events = plane.desk.events();
+    assert_eq!(fixture.shop.ticket("t-set").get("assigneeUserId"), None);
+    assert_eq!(fixture.shop.ticket("t-set")["updatedAt"], answer["updatedAt"]);
+    fixture.post("/tickets/unassign", json!({"ticketId": "t-set"})).is(answer);
+    let events = fixture.shop.events();
     assert_eq!(events.len(), 1, "a ticket without an assignee causes no event");
     assert_eq!((&events[0]["type"], &events[0]["actor"]), (&json!("ticket.unassigned"), &json!({"type": "user", "id": ANN})));
     assert_eq!(events[0]["data"]["previousAssigneeUserId"], BO);
-    assert_eq!(plane.changes_since(before), [("ticket.unassigned".into(), "ticket".into(), "t-set".into())]);
+    assert_eq!(fixture.changes_since(before), [("ticket.unassigned".into(), "ticket".into(), "t-set".into())]);
 }
 
 #[test]
 fn a_ticket_is_snoozed_and_unsnoozed() {
-    let plane = SettingsFixture::open();
-    let open = || plane.desk.post("/tickets/list", json!({})).query("pageSize", 50).send().ids();
+    let fixture = SettingsFixture::open();
+    let open = || fixture.shop.post("/tickets/list", json!({})).query("pageSize", 50).send().ids();
     assert!(open().contains(&"t-free".to_owned()));
-    let shown = plane.post("/tickets/snooze", json!({"ticketId": "t-free", "until": "2098-01-01T07:00:00+07:00"})).ok();
+    let shown = fixture.post("/tickets/snooze", json!({"ticketId": "t-free", "until": "2098-01-01T07:00:00+07:00"})).ok();
     assert_eq!((&shown["snoozedUntil"], &shown["isOpen"]), (&json!(LATER), &json!(true)));
     assert!(!open().contains(&"t-free".to_owned()));
-    let shown = plane.post("/tickets/unsnooze", json!({"ticketId": "t-free"})).ok();
+    let shown = fixture.post("/tickets/unsnooze", json!({"ticketId": "t-free"})).ok();
     assert_eq!(shown.get("snoozedUntil"), None);
     assert!(open().contains(&"t-free".to_owned()));
-    assert_eq!(kinds(&plane), Vec::<String>::new());
-    let refused = plane.desk.assert_unchanged(|| {
-        let snooze = |ticket: &str, until: Value| plane.post("/tickets/snooze", json!({"ticketId": ticket, "until": until}));
+    assert_eq!(kinds(&fixture), Vec::<String>::new());
+    let refused = fixture.shop.assert_unchanged(|| {
+        let snooze = |ticket: &str, until: Value| fixture.post("/tickets/snooze", json!({"ticketId": ticket, "until": until}));
         snooze("t-free", json!("2020-01-01T00:00:00Z")).refuses("body.until");
         snooze("t-free", json!("soon")).refuses("body.until");
         snooze("t-free", json!(null)).refuses("body.until");
         snooze("t-free", json!(4_000_000_000_i64)).refuses("body.until");
         snooze("nope", json!(LATER)).fails(404);
-        plane.post("/tickets/snooze", json!({"ticketId": "t-free"})).refuses("body.until");
+        fixture.post("/tickets/snooze", json!({"ticketId": "t-free"})).refuses("body.until");
         snooze("t-shut", json!(LATER))
     });
     refused.refuses("body.ticketId");
-    assert_eq!(plane.desk.ticket("t-shut")["closedAt"], SHUT);
+    assert_eq!(fixture.shop.ticket("t-shut")["closedAt"], SHUT);
 }
 
 #[test]
 fn the_ai_hands_a_conversation_over() {
-    let plane = SettingsFixture::open();
-    plane.post("/conversations/escalate", json!({"conversationId": "conv-free", "reason": " ลูกค้าต้องการคน "})).is(acknowledged());
-    plane.post("/conversations/escalate", json!({"conversationId": "conv-bare"})).is(acknowledged());
-    let events = plane.desk.events();
+    let fixture = SettingsFixture::open();
+    fixture.post("/conversations/escalate", json!({"conversationId": "conv-free", "reason": " ลูกค้าต้องการคน "})).is(acknowledged());
+    fixture.post("/conversations/escalate", json!({"conversationId": "conv-bare"})).is(acknowledged());
+    let events = fixture.shop.events();
     assert_eq!(events.iter().map(|event| &event["type"]).collect::<Vec<_>>(), ["ai.escalated", "ai.escalated"]);
     assert_eq!(events[0]["actor"], json!({"type": "ai"}));
     assert_eq!((&events[0]["data"]["reason"], &events[0]["data"]["ticket"]["id"]), (&json!("ลูกค้าต้องการคน"), &json!("t-free")));
-    assert_eq!(events[0]["data"]["conversation"], plane.desk.conversation("conv-free"));
+    assert_eq!(events[0]["data"]["conversation"], fixture.shop.conversation("conv-free"));
     assert_eq!((events[1]["data"].get("reason"), events[1]["data"].get("ticket")), (None, None));
-    plane.post("/conversations/escalate", json!({"conversationId": "nope"})).fails(404);
-    plane.post("/conversations/escalate", json!({"conversationId": "conv-free", "reason": "x".repeat(1001)})).refuses("body.reason");
-    assert_eq!(plane.desk.events().len(), 2);
+    fixture.post("/conversations/escalate", json!({"conversationId": "nope"})).fails(404);
+    fixture.post("/conversations/escalate", json!({"conversationId": "conv-free", "reason": "x".repeat(1001)})).refuses("body.reason");
+    assert_eq!(fixture.shop.events().len(), 2);
 }
 
 #[test]
 fn a_repeated_request_is_answered_as_before() {
-    let plane = SettingsFixture::open();
+    let fixture = SettingsFixture::open();
     for (path, body) in [
         ("/conversations/escalate", json!({"conversationId": "conv-free"})),
         ("/tickets/unassign", json!({"ticketId": "t-set"})),
         ("/tickets/snooze", json!({"ticketId": "t-free", "until": LATER})),
         ("/tickets/unsnooze", json!({"ticketId": "t-asleep"})),
     ] {
-        let call = || plane.call("POST", path).header("idempotency-key", "one").json(body.clone());
+        let call = || fixture.call("POST", path).header("idempotency-key", "one").json(body.clone());
         let first = call().send();
-        let (events, changes) = (plane.desk.events().len(), plane.changes());
+        let (events, changes) = (fixture.shop.events().len(), fixture.changes());
         let second = call().send();
         assert_eq!((second.ok(), second.header("idempotency-replayed")), (first.ok(), Some("true")));
         call().reworded().send().fails(409);
-        assert_eq!((plane.desk.events().len(), plane.changes()), (events, changes));
+        assert_eq!((fixture.shop.events().len(), fixture.changes()), (events, changes));
     }
 }
 
 #[test]
 fn a_missing_ticket_cannot_be_snoozed_or_unsnoozed() {
-    let plane = SettingsFixture::open();
-    plane.post("/tickets/snooze", json!({"ticketId": "nope", "until": LATER})).fails(404);
-    plane.post("/tickets/unsnooze", json!({"ticketId": "nope"})).fails(404);
+    let fixture = SettingsFixture::open();
+    fixture.post("/tickets/snooze", json!({"ticketId": "nope", "until": LATER})).fails(404);
+    fixture.post("/tickets/unsnooze", json!({"ticketId": "nope"})).fails(404);
 }
 
 #[test]
 fn a_bridge_delivers_inbound_messages() {
-    let plane = SettingsFixture::open();
+    let fixture = SettingsFixture::open();
     let message = json!({
         "accountId": "acc-line", "referenceId": "U-new", "externalId": "x-1", "sender": {"id": "U1", "name": "มะลิ"},
         "text": "สวัสดี", "images": ["https://cdn.example/1.png"], "sentAt": "2025-06-01T10:00:00+07:00",
         "contact": {"firstName": "มะลิ", "lastName": "ศรีสุข", "email": "mali@example.com", "phone": "+66811111111"},
     });
-    let before = plane.changes();
-    let first = plane.post("/messages", message.clone()).ok();
+    let before = fixture.changes();
+    let first = fixture.post("/messages", message.clone()).ok();
     assert_eq!((&first["duplicate"], first["ticketId"].is_string()), (&json!(false), true));
     let conversation = first["conversationId"].as_str().unwrap_or_default();
-    let shown = plane.desk.newest(conversation);
+    let shown = fixture.shop.newest(conversation);
     assert_eq!((&shown["id"], &shown["sentAt"]), (&first["messageId"], &json!("2025-06-01T03:00:00.000Z")));
-    assert_eq!(kinds(&plane), ["message.received", "ticket.opened"]);
-    assert_eq!(plane.desk.events()[0]["actor"]["type"], "contact");
+    assert_eq!(kinds(&fixture), ["message.received", "ticket.opened"]);
+    assert_eq!(fixture.shop.events()[0]["actor"]["type"], "contact");
     // The audit log has no entry for an inbound message, since an event records it.
-    assert_eq!(plane.changes_since(before), []);
-    let again = plane.desk.assert_unchanged(|| plane.post("/messages", message.clone()).ok());
+    assert_eq!(fixture.changes_since(before), []);
+    let again = fixture.shop.assert_unchanged(|| fixture.post("/messages", message.clone()).ok());
     assert_eq!((&again["duplicate"], &again["messageId"], &again["ticketId"]), (&json!(true), &first["messageId"], &first["ticketId"]));
-    assert_eq!(plane.changes(), before);
+    assert_eq!(fixture.changes(), before);
     let with = |member: &str, value: Value| {
         let mut changed = message.clone();
         changed[member] = value;
-        plane.post("/messages", changed)
+        fixture.post("/messages", changed)
     };
-    plane.desk.assert_unchanged(|| {
+    fixture.shop.assert_unchanged(|| {
         with("accountId", json!("nope")).refuses("body.accountId");
         with("referenceId", json!("")).refuses("body.referenceId");
         with("externalId", json!("x".repeat(513))).refuses("body.externalId");
@@ -139,49 +139,49 @@ fn a_bridge_delivers_inbound_messages() {
             with("images", json!(["https://cdn.example/1.png", blank])).refuses("body.images[1]");
         }
         with("unread", json!(1)).refuses("body.unread");
-        plane.post("/messages", json!({})).refuses("body.accountId");
+        fixture.post("/messages", json!({})).refuses("body.accountId");
     });
 }
 
 #[test]
 fn a_whatsapp_thread_is_one_however_its_phone_is_spelled() {
-    let plane = SettingsFixture::open();
+    let fixture = SettingsFixture::open();
     let mut conversations = Vec::new();
     for (n, reference) in
         ["66899990001", "66899990001@s.whatsapp.net", "+66899990001", "0066899990001", "tel:+66-89-999-0001"].iter().enumerate()
     {
         let message = json!({"accountId": "acc-wa", "referenceId": reference, "externalId": format!("x{n}"), "sender": {"id": reference}, "text": "x"});
-        conversations.push(plane.post("/messages", message).ok()["conversationId"].clone());
+        conversations.push(fixture.post("/messages", message).ok()["conversationId"].clone());
     }
     assert!(conversations.iter().all(|id| *id == conversations[0]), "{conversations:?}");
-    assert_eq!(plane.desk.conversation(conversations[0].as_str().unwrap_or_default())["referenceId"], "+66899990001");
-    plane.desk.assert_unchanged(|| {
+    assert_eq!(fixture.shop.conversation(conversations[0].as_str().unwrap_or_default())["referenceId"], "+66899990001");
+    fixture.shop.assert_unchanged(|| {
         for reference in ["not a phone", "0899990001", "120363041234567890@g.us"] {
             let message = json!({"accountId": "acc-wa", "referenceId": reference, "externalId": "x", "sender": {"id": "u"}, "text": "x"});
-            plane.post("/messages", message).refuses("body.referenceId");
+            fixture.post("/messages", message).refuses("body.referenceId");
         }
     });
 }
 
 #[test]
 fn a_message_is_accepted_without_its_unusable_parts() {
-    let plane = SettingsFixture::open();
+    let fixture = SettingsFixture::open();
     let message = json!({
         "accountId": "acc-ann", "referenceId": "<1@example.com>", "externalId": "x-1", "sender": {"id": "U1", "name": "a\u{0}b"}, "text": "x",
         "emailSubject": "Your order\r\n of yesterday", "sentAt": LATER,
         "contact": {"firstName": " ", "lastName": "Sri\r\n suk", "email": "Mali <mali@example.com>", "phone": "081"},
     });
-    let answer = plane.post("/messages", message).ok();
+    let answer = fixture.post("/messages", message).ok();
     let members: Vec<_> = answer["ignored"].as_array().into_iter().flatten().map(|one| one["member"].clone()).collect();
     assert_eq!(members, ["sender.name", "contact.firstName", "contact.email", "contact.phone"]);
-    let conversation = plane.desk.conversation(answer["conversationId"].as_str().unwrap_or_default());
+    let conversation = fixture.shop.conversation(answer["conversationId"].as_str().unwrap_or_default());
     assert_eq!((&conversation["emailSubject"], &conversation["displayName"]), (&json!("Your order of yesterday"), &json!("Sri suk")));
-    assert_eq!(plane.desk.newest(conversation["id"].as_str().unwrap_or_default())["sentAt"], LATER);
+    assert_eq!(fixture.shop.newest(conversation["id"].as_str().unwrap_or_default())["sentAt"], LATER);
     let message = json!({
         "accountId": "acc-ann", "referenceId": "<2@example.com>", "externalId": "x-2", "sender": {"id": "U2", "name": null}, "text": "x",
         "emailSubject": ["x"], "contact": {"firstName": "Nok", "lastName": null, "email": {}, "phone": 66_812_345_678_u64},
     });
-    let answer = plane.post("/messages", message).ok();
+    let answer = fixture.post("/messages", message).ok();
     let members: Vec<_> = answer["ignored"].as_array().into_iter().flatten().map(|one| one["member"].clone()).collect();
     assert_eq!(members, ["emailSubject", "contact.email", "contact.phone"]);
     // A property that is null counts as absent, and is not reported as ignored.
@@ -189,5 +189,5 @@ fn a_message_is_accepted_without_its_unusable_parts() {
         "accountId": "acc-ann", "referenceId": "<3@example.com>", "externalId": "x-3", "sender": {"id": "U3", "name": "Nok"}, "text": "x",
         "images": null, "sentAt": null, "emailSubject": null, "contact": null,
     });
-    assert_eq!(plane.post("/messages", message).ok().get("ignored"), None);
+    assert_eq!(fixture.post("/messages", message).ok().get("ignored"), None);
 }

@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 
 use crate::{
     client::{Answer, Api, Call},
-    fixture::{ANN, desk, line, two},
+    fixture::{ANN, line, two, write_store},
     harness::Settings,
     writes::WriteFixture,
 };
@@ -33,9 +33,9 @@ pub const WITHOUT_CREDENTIAL: [&str; 2] = ["openSession", "sendLink"];
 /// The user id of an admin.
 pub const DEE: &str = "0a000000-0000-4000-8000-000000000005";
 
-/// A server with the stores `desk` and `two`, and a token of an owner of `desk` for the settings API.
+/// A server with the stores `shop` and `two`, and a token of an owner of `shop` for the settings API.
 pub struct SettingsFixture {
-    pub desk: WriteFixture,
+    pub shop: WriteFixture,
     pub token: String,
     /// A caller that sends no credential.
     pub api: Api,
@@ -47,7 +47,7 @@ impl SettingsFixture {
     }
 
     pub fn with(settings: Settings<'_>) -> Self {
-        let mut lines = desk();
+        let mut lines = write_store();
         lines.extend([
             line("role", json!({"id": "role-admin", "name": "Admin", "kind": "admin"})),
             line(
@@ -56,10 +56,10 @@ impl SettingsFixture {
             ),
             line("user", json!({"id": "seat-invited", "email": "new@example.com", "createdAt": "2025-01-06T00:00:00.000Z"})),
         ]);
-        let desk = WriteFixture::with_settings(&[("desk", lines), ("two", two())], settings);
-        let token = grant(&desk, "token", ANN);
-        let api = desk.api.anonymous();
-        Self { desk, token, api }
+        let shop = WriteFixture::with_settings(&[("desk", lines), ("two", two())], settings);
+        let token = grant(&shop, "token", ANN);
+        let api = shop.api.anonymous();
+        Self { shop, token, api }
     }
 
     /// Returns a request to the settings API with the given token.
@@ -118,14 +118,14 @@ impl SettingsFixture {
 
 /// Creates a link or a token for a user of the store, with the command `settings link` or `settings token`. Returns the output.
 #[track_caller]
-pub fn grant(desk: &WriteFixture, kind: &str, user: &str) -> String {
-    desk.server.database.run(&["settings", kind, "--store", "desk", "--user", user])
+pub fn grant(shop: &WriteFixture, kind: &str, user: &str) -> String {
+    shop.server.database.run(&["settings", kind, "--store", "desk", "--user", user])
 }
 
 /// Creates a sign-in link for a user. Returns the secret in the link.
 #[track_caller]
-pub fn link(desk: &WriteFixture, user: &str) -> String {
-    let printed = grant(desk, "link", user);
+pub fn link(shop: &WriteFixture, user: &str) -> String {
+    let printed = grant(shop, "link", user);
     printed.strip_prefix("http://127.0.0.1:8080/settings#link=").unwrap_or_else(|| panic!("not a link: {printed}")).to_owned()
 }
 

@@ -7,11 +7,11 @@ use crate::contract;
 
 #[test]
 fn malformed_bodies_are_refused_by_every_operation_and_change_nothing() {
-    let plane = SettingsFixture::open();
-    let before = plane.changes();
-    plane.desk.assert_unchanged(|| {
-        for operation in contract::settings(&plane.api).operations() {
-            let call = || plane.call(&operation.method, &operation.path);
+    let fixture = SettingsFixture::open();
+    let before = fixture.changes();
+    fixture.shop.assert_unchanged(|| {
+        for operation in contract::settings(&fixture.api).operations() {
+            let call = || fixture.call(&operation.method, &operation.path);
             if operation.node.get("requestBody").is_none() {
                 continue;
             }
@@ -23,30 +23,30 @@ fn malformed_bodies_are_refused_by_every_operation_and_change_nothing() {
             call().json(json!({"x": "y".repeat(1024 * 1024)})).send().fails(413);
         }
     });
-    assert_eq!(plane.changes(), before);
+    assert_eq!(fixture.changes(), before);
 }
 
 #[test]
 fn unknown_paths_and_wrong_methods_are_distinguished() {
-    let plane = SettingsFixture::open();
+    let fixture = SettingsFixture::open();
     for path in ["/nope", "/keys/", "/keys/rotate/x", ""] {
-        plane.get(path).send().fails(404);
+        fixture.get(path).send().fails(404);
     }
-    let refused = plane.call("PUT", "/keys").send();
+    let refused = fixture.call("PUT", "/keys").send();
     refused.fails(405);
     let mut allowed: Vec<_> = refused.header("allow").unwrap_or_default().split(", ").collect();
     allowed.sort_unstable();
     assert_eq!(allowed, ["DELETE", "GET", "HEAD", "PATCH", "POST"]);
-    assert_eq!(plane.call("POST", "/events").send().header("allow"), Some("GET, HEAD"));
-    plane.call("HEAD", "/keys").send();
+    assert_eq!(fixture.call("POST", "/events").send().header("allow"), Some("GET, HEAD"));
+    fixture.call("HEAD", "/keys").send();
     // The credential is checked before the form of the body.
-    plane.api.raw("POST", "/settings/v1/keys").bytes("{").send().fails(401);
+    fixture.api.raw("POST", "/settings/v1/keys").bytes("{").send().fails(401);
 }
 
 #[test]
 fn the_settings_page_loads_nothing_from_other_hosts() {
-    let plane = SettingsFixture::open();
-    let page = plane.api.raw("GET", "/settings").exchange();
+    let fixture = SettingsFixture::open();
+    let page = fixture.api.raw("GET", "/settings").exchange();
     let policy = page.header("content-security-policy").unwrap_or_default();
     assert!(
         policy.starts_with("default-src 'none'") && policy.contains("frame-ancestors 'none'") && !policy.contains("unsafe"),
@@ -54,11 +54,11 @@ fn the_settings_page_loads_nothing_from_other_hosts() {
     );
     let tabs: Vec<_> = page.text.split('"').filter(|path| path.starts_with("/settings/tabs/")).map(str::to_owned).collect();
     assert!(tabs.len() > 5, "{tabs:?}");
-    let scripts = ["page", "sections", "dialogs", "elements", "plane"].map(|name| format!("/settings/{name}.js"));
+    let scripts = ["page", "sections", "dialogs", "elements", "settings_api"].map(|name| format!("/settings/{name}.js"));
     let files = scripts.into_iter().chain(tabs).map(|path| (path, "text/javascript"));
     for (path, media) in files.chain([("/settings".to_owned(), "text/html"), ("/settings/page.css".to_owned(), "text/css")]) {
         let path = &path;
-        let page = plane.api.raw("GET", path).exchange();
+        let page = fixture.api.raw("GET", path).exchange();
         assert_eq!(page.status, 200);
         assert!(page.header("content-type").is_some_and(|found| found.starts_with(media)), "{path}");
         // The settings page must load nothing from other hosts. Only these addresses may occur in the page: the namespace of SVG, and
@@ -68,9 +68,9 @@ fn the_settings_page_loads_nothing_from_other_hosts() {
             .fold(page.text, |text, address| text.replace(address, ""));
         assert!(!text.contains("http://") && !text.contains("https://") && !text.contains("//cdn"), "{path} names another host");
     }
-    let document = &contract::settings(&plane.api).document;
+    let document = &contract::settings(&fixture.api).document;
     assert!(document["servers"][0]["url"].as_str().is_some_and(|url| url.ends_with("/settings/v1")), "{}", document["servers"]);
-    for operation in contract::settings(&plane.api).operations() {
+    for operation in contract::settings(&fixture.api).operations() {
         let security = &operation.node["security"];
         let expected = match operation.id.as_str() {
             "openSession" | "sendLink" => json!([]),

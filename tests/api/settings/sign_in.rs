@@ -61,22 +61,22 @@ impl Drop for SmtpServer {
     }
 }
 
-fn plane(url: &str) -> SettingsFixture {
-    let plane = SettingsFixture::with(&[
+fn fixture(url: &str) -> SettingsFixture {
+    let fixture = SettingsFixture::with(&[
         ("COUNTERPART_SMTP_URL", url),
         ("COUNTERPART_MAIL_FROM", "Inbox <inbox@example.com>"),
         ("COUNTERPART_PUBLIC_URL", "https://inbox.example.com/"),
     ]);
-    plane.desk.server.database.sql(&format!("update users set email = 'Ann@Example.com' where user_id = '{ANN}' and store_id = 'desk'"));
-    plane
+    fixture.shop.server.database.sql(&format!("update users set email = 'Ann@Example.com' where user_id = '{ANN}' and store_id = 'desk'"));
+    fixture
 }
 
-fn ask(plane: &SettingsFixture, email: &str) -> Answer {
-    plane.api.raw("POST", "/settings/v1/session/link").json(json!({"email": email})).send()
+fn ask(fixture: &SettingsFixture, email: &str) -> Answer {
+    fixture.api.raw("POST", "/settings/v1/session/link").json(json!({"email": email})).send()
 }
 
-fn open(plane: &SettingsFixture, link: &str) -> Answer {
-    plane.api.raw("POST", "/settings/v1/session").json(json!({"link": link})).send()
+fn open(fixture: &SettingsFixture, link: &str) -> Answer {
+    fixture.api.raw("POST", "/settings/v1/session").json(json!({"link": link})).send()
 }
 
 #[track_caller]
@@ -91,39 +91,39 @@ fn links(message: &str) -> Vec<String> {
 #[test]
 fn a_link_comes_to_the_address_on_file_and_opens_one_session() {
     let smtp = SmtpServer::start();
-    let plane = plane(&smtp.url);
-    ask(&plane, "ann@example.COM").ok();
+    let fixture = fixture(&smtp.url);
+    ask(&fixture, "ann@example.COM").ok();
     let message = smtp.message(0);
     assert!(message.contains("To: Ann@Example.com") && message.contains("From: Inbox <inbox@example.com>"), "{message}");
     assert!(message.contains("Subject: Your link to the settings of "), "{message}");
     let link = links(&message).remove(0);
-    let granted = &plane.get("/audit").query("limit", 1).send().ok()[0];
+    let granted = &fixture.get("/audit").query("limit", 1).send().ok()[0];
     assert_eq!(
         (&granted["action"], &granted["via"], &granted["detail"]["sentTo"]),
         (&json!("session.granted"), &json!("system"), &json!("Ann@Example.com"))
     );
-    let session = open(&plane, &link).ok();
+    let session = open(&fixture, &link).ok();
     assert_eq!((&session["userId"], &session["role"]), (&json!(ANN), &json!("owner")));
-    open(&plane, &link).fails(401);
+    open(&fixture, &link).fails(401);
 
     // A user who is an owner of two stores gets one e-mail with a link for each store.
     let of_two = |email: &str| {
         let update = format!("update users set email = '{email}' where user_id = '{ANN}' and store_id = 'two'");
-        plane.desk.server.database.sql(&update);
+        fixture.shop.server.database.sql(&update);
     };
     of_two("Ann@Example.com");
-    ask(&plane, "ann@example.com").ok();
+    ask(&fixture, "ann@example.com").ok();
     let message = smtp.message(1);
     assert!(message.contains("Subject: Your links to the settings of 2 stores"), "{message}");
     let both = links(&message);
-    open(&plane, &both[0]).ok();
-    let two = Api { store: "two".to_owned(), ..plane.api.clone() };
+    open(&fixture, &both[0]).ok();
+    let two = Api { store: "two".to_owned(), ..fixture.api.clone() };
     assert_eq!(two.raw("POST", "/settings/v1/session").json(json!({"link": both[1]})).send().ok()["storeId"], "two");
 
     // In store `two`, the user's address now has other upper and lower case letters. Some mail systems treat this as another mailbox, so
     // each spelling gets its own e-mail.
     of_two("ANN@example.com");
-    ask(&plane, "ann@example.com").ok();
+    ask(&fixture, "ann@example.com").ok();
     until("two messages came", || smtp.messages().len() == 4);
     let last = smtp.messages().split_off(2);
     assert!(last.iter().all(|message| links(message).len() == 1), "{last:?}");
@@ -133,25 +133,25 @@ fn a_link_comes_to_the_address_on_file_and_opens_one_session() {
 #[test]
 fn a_link_goes_with_its_address_and_its_time() {
     let smtp = SmtpServer::start();
-    let plane = plane(&smtp.url);
-    let database = &plane.desk.server.database;
-    ask(&plane, "ann@example.com").ok();
+    let fixture = fixture(&smtp.url);
+    let database = &fixture.shop.server.database;
+    ask(&fixture, "ann@example.com").ok();
     let bound = links(&smtp.message(0)).remove(0);
     database.sql(&format!("update users set email = 'new@example.com' where user_id = '{ANN}'"));
-    open(&plane, &bound).fails(401);
-    ask(&plane, "new@example.com").ok();
+    open(&fixture, &bound).fails(401);
+    ask(&fixture, "new@example.com").ok();
     let late = links(&smtp.message(1)).remove(0);
     database.sql("update grants set expires_at = 1 where sent_to = 'new@example.com'");
-    open(&plane, &late).fails(401);
-    ask(&plane, "new@example.com").ok();
-    open(&plane, &links(&smtp.message(2)).remove(0)).ok();
+    open(&fixture, &late).fails(401);
+    ask(&fixture, "new@example.com").ok();
+    open(&fixture, &links(&smtp.message(2)).remove(0)).ok();
 }
 
 #[test]
 fn who_has_an_address_is_told_to_nobody() {
     let smtp = SmtpServer::start();
-    let plane = plane(&smtp.url);
-    let database = &plane.desk.server.database;
+    let fixture = fixture(&smtp.url);
+    let database = &fixture.shop.server.database;
     database.sql("update users set email = 'bo@example.com' where id = 'seat-bo'");
     // An address that no user has, and the addresses of an agent, of an invited user and of an owner. Only the owner gets an e-mail, but
     // the responses must be equal.
@@ -159,21 +159,21 @@ fn who_has_an_address_is_told_to_nobody() {
     let mut answers = Vec::new();
     for round in 0..3 {
         for address in addresses {
-            answers.push(ask(&plane, address).ok());
+            answers.push(ask(&fixture, address).ok());
         }
         until("the owner's message came", || smtp.messages().len() == round + 1);
     }
     assert!(answers.iter().all(|answer| *answer == answers[0]), "{answers:?}");
     // The fourth request for an address is refused. The refusal is the same for all addresses.
     let refused = |address: &&str| {
-        let answer = ask(&plane, address);
+        let answer = ask(&fixture, address);
         (answer.fails(429), answer.header("retry-after").map(str::to_owned))
     };
     let refusals: Vec<_> = addresses.iter().map(refused).collect();
     assert!(refusals.iter().all(|refusal| *refusal == refusals[0] && refusal.1.as_deref() == Some("900")), "{refusals:?}");
     // Sends another request. The next e-mail that arrives is for this request, which shows that the refused requests caused no e-mail.
-    plane.desk.server.database.sql("update users set email = 'later@example.com' where id = 'seat-ann' and store_id = 'desk'");
-    ask(&plane, "later@example.com").ok();
+    fixture.shop.server.database.sql("update users set email = 'later@example.com' where id = 'seat-ann' and store_id = 'desk'");
+    ask(&fixture, "later@example.com").ok();
     assert!(smtp.message(3).contains("To: later@example.com"));
 }
 
@@ -181,17 +181,17 @@ fn who_has_an_address_is_told_to_nobody() {
 #[test]
 fn an_answer_waits_for_no_smtp_server() {
     let silent = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    let plane = plane(&format!("smtp://{}", silent.local_addr().expect("an address")));
+    let fixture = fixture(&format!("smtp://{}", silent.local_addr().expect("an address")));
     let begun = Instant::now();
     for _ in 0..3 {
-        ask(&plane, "ann@example.com").ok();
+        ask(&fixture, "ann@example.com").ok();
     }
     assert!(begun.elapsed() < Duration::from_secs(15), "{:?}; one message alone would take 30 s", begun.elapsed());
 }
 
 #[test]
 fn requests_are_checked_and_an_smtp_server_that_is_away_harms_nothing() {
-    let plane = plane("smtp://127.0.0.1:9");
+    let fixture = fixture("smtp://127.0.0.1:9");
     for (body, complaint) in [
         (json!({}), "body.email"),
         (json!({"email": null}), "body.email"),
@@ -202,18 +202,18 @@ fn requests_are_checked_and_an_smtp_server_that_is_away_harms_nothing() {
         (json!({"email": format!("{}@example.com", "a".repeat(300))}), "body.email"),
         (json!({"email": "ann@example.com", "store": "desk"}), "store"),
     ] {
-        let message = plane.api.raw("POST", "/settings/v1/session/link").json(body).send().fails(400);
+        let message = fixture.api.raw("POST", "/settings/v1/session/link").json(body).send().fails(400);
         assert!(message.contains(complaint), "{message}");
     }
-    let foreign = plane.api.raw("POST", "/settings/v1/session/link").header("origin", "https://example.org");
+    let foreign = fixture.api.raw("POST", "/settings/v1/session/link").header("origin", "https://example.org");
     foreign.json(json!({"email": "ann@example.com"})).send().fails(403);
-    ask(&plane, "ann@example.com").ok();
-    until("the failure is logged", || plane.desk.server.log().contains("could not be sent"));
+    ask(&fixture, "ann@example.com").ok();
+    until("the failure is logged", || fixture.shop.server.log().contains("could not be sent"));
     // The server revokes a link if it cannot send the e-mail.
-    until("the link is ended", || plane.get("/audit").query("limit", 1).send().ok()[0]["action"] == "session.revoked");
-    let log = plane.desk.server.log();
+    until("the link is ended", || fixture.get("/audit").query("limit", 1).send().ok()[0]["action"] == "session.revoked");
+    let log = fixture.shop.server.log();
     assert!(!log.to_lowercase().contains("ann@example.com") && !log.contains("cps_"), "{log}");
-    plane.get("/session").send().ok();
+    fixture.get("/session").send().ok();
 
     let complaint = ask(&SettingsFixture::open(), "ann@example.com").fails(409);
     assert!(complaint.contains("--smtp-url"), "{complaint}");

@@ -20,37 +20,37 @@ fn message(account: &str, id: &str) -> Value {
     json!({"storeId": "desk", "accountId": account, "referenceId": "thread", "externalId": id, "sender": {"id": "u"}, "text": "hello"})
 }
 
-fn signed(plane: &SettingsFixture, secret: &str, id: &str, time: u64, body: &Value) -> Call {
+fn signed(fixture: &SettingsFixture, secret: &str, id: &str, time: u64, body: &Value) -> Call {
     let key = BASE64.decode(secret.strip_prefix("whsec_").expect("a secret's form")).expect("a secret's form");
     let mut mac = Hmac::<Sha256>::new_from_slice(&key).expect("any length");
     mac.update(format!("{id}.{time}.{body}").as_bytes());
     let signature = format!("v1,{}", BASE64.encode(mac.finalize().into_bytes()));
-    let call = plane.api.raw("POST", "/settings/v1/messages").header("webhook-id", id).header("webhook-timestamp", &time.to_string());
+    let call = fixture.api.raw("POST", "/settings/v1/messages").header("webhook-id", id).header("webhook-timestamp", &time.to_string());
     call.header("webhook-signature", &signature).header("content-type", "application/json").bytes(body.to_string())
 }
 
-fn bridge(plane: &SettingsFixture, account: &str) -> String {
-    let set = plane.call("PUT", "/accounts/bridge").json(json!({"accountId": account, "url": "https://example.com/send"})).send();
+fn bridge(fixture: &SettingsFixture, account: &str) -> String {
+    let set = fixture.call("PUT", "/accounts/bridge").json(json!({"accountId": account, "url": "https://example.com/send"})).send();
     text(&set.ok()["secret"])
 }
 
 #[test]
 fn a_signed_message_needs_no_token() {
-    let plane = SettingsFixture::open();
-    let (secret, other) = (bridge(&plane, "acc-line"), bridge(&plane, "acc-ann"));
-    let (before, time) = (plane.changes(), now());
+    let fixture = SettingsFixture::open();
+    let (secret, other) = (bridge(&fixture, "acc-line"), bridge(&fixture, "acc-ann"));
+    let (before, time) = (fixture.changes(), now());
     let body = message("acc-line", "x-1");
-    let call = || signed(&plane, &secret, "m-1", time, &body);
+    let call = || signed(&fixture, &secret, "m-1", time, &body);
     let taken = call().send().ok();
     assert_eq!(taken["duplicate"], false);
     call().send().fails(409);
-    assert_eq!(signed(&plane, &secret, "m-1", time + 1, &body).send().ok()["duplicate"], true);
-    signed(&plane, &secret, "m-2", time - 301, &message("acc-line", "x-2")).send().fails(401);
+    assert_eq!(signed(&fixture, &secret, "m-1", time + 1, &body).send().ok()["duplicate"], true);
+    signed(&fixture, &secret, "m-2", time - 301, &message("acc-line", "x-2")).send().fails(401);
     let refused = [
-        signed(&plane, &other, "m-2", time, &message("acc-line", "x-2")),
-        signed(&plane, &secret, "m-2", time, &message("acc-ann", "x-2")),
-        signed(&plane, &secret, "m-2", time, &message("acc-wa", "x-2")),
-        signed(&plane, &secret, "m-2", time, &message("acc-none", "x-2")),
+        signed(&fixture, &other, "m-2", time, &message("acc-line", "x-2")),
+        signed(&fixture, &secret, "m-2", time, &message("acc-ann", "x-2")),
+        signed(&fixture, &secret, "m-2", time, &message("acc-wa", "x-2")),
+        signed(&fixture, &secret, "m-2", time, &message("acc-none", "x-2")),
     ];
     let texts = refused.map(|call| {
         let answer = call.send();
@@ -58,25 +58,25 @@ fn a_signed_message_needs_no_token() {
         answer.body()["error"]["message"].clone()
     });
     assert!(texts.iter().all(|text| *text == texts[0]), "the refusals tell accounts apart: {texts:?}");
-    signed(&plane, &secret, "m-2", time, &json!({})).send().fails(401);
+    signed(&fixture, &secret, "m-2", time, &json!({})).send().fails(401);
     // A signature is accepted only for inbound messages: other operations refuse it.
-    let elsewhere = signed(&plane, &secret, "m-3", time, &body);
-    plane.api.raw("GET", "/settings/v1/events").send().fails(401);
-    let mut call = plane.api.raw("GET", "/settings/v1/keys");
+    let elsewhere = signed(&fixture, &secret, "m-3", time, &body);
+    fixture.api.raw("GET", "/settings/v1/events").send().fails(401);
+    let mut call = fixture.api.raw("GET", "/settings/v1/keys");
     for (name, value) in &elsewhere.headers {
         call = call.header(name, value);
     }
     call.send().fails(401);
-    assert_eq!(plane.changes(), before, "inbound messages are no changes of settings");
-    assert_eq!(plane.desk.events().len(), 2);
-    assert_eq!(plane.desk.events()[0]["actor"]["type"], "contact");
+    assert_eq!(fixture.changes(), before, "inbound messages are no changes of settings");
+    assert_eq!(fixture.shop.events().len(), 2);
+    assert_eq!(fixture.shop.events()[0]["actor"]["type"], "contact");
 }
 
 #[test]
 fn a_token_brings_messages_into_its_own_store_alone() {
-    let plane = SettingsFixture::open();
-    let token = plane.desk.server.database.run(&["settings", "token", "--store", "desk", "--user", ANN, "--can", "inbound"]);
-    let post = |body: Value| plane.call_as(&token, "POST", "/messages").json(body).send();
+    let fixture = SettingsFixture::open();
+    let token = fixture.shop.server.database.run(&["settings", "token", "--store", "desk", "--user", ANN, "--can", "inbound"]);
+    let post = |body: Value| fixture.call_as(&token, "POST", "/messages").json(body).send();
     post(message("acc-line", "x-1")).ok();
     let mut body = message("acc-line", "x-2");
     body["storeId"] = json!("two");
@@ -92,10 +92,10 @@ fn a_token_brings_messages_into_its_own_store_alone() {
 
 #[test]
 fn refused_signatures_count_against_their_address() {
-    let plane = SettingsFixture::with(&[("COUNTERPART_RATE_LIMIT", "1/s")]);
+    let fixture = SettingsFixture::with(&[("COUNTERPART_RATE_LIMIT", "1/s")]);
     let secret = format!("whsec_{}", BASE64.encode([7; 32]));
-    let status = |n: usize| signed(&plane, &secret, "m", now(), &message("acc-line", &n.to_string())).exchange().status;
+    let status = |n: usize| signed(&fixture, &secret, "m", now(), &message("acc-line", &n.to_string())).exchange().status;
     assert_eq!(status(0), 401);
     assert!((1..50).any(|n| status(n) == 429), "no refusal counted");
-    plane.get("/session").send().ok();
+    fixture.get("/session").send().ok();
 }

@@ -11,33 +11,33 @@ use crate::{
     fixture::{ANN, BO, CAT, GHOST},
 };
 
-fn set(plane: &SettingsFixture, account: &str, users: &[&str]) -> crate::client::Answer {
-    plane.call("PUT", "/accounts/users").json(json!({"accountId": account, "userIds": users})).send()
+fn set(fixture: &SettingsFixture, account: &str, users: &[&str]) -> crate::client::Answer {
+    fixture.call("PUT", "/accounts/users").json(json!({"accountId": account, "userIds": users})).send()
 }
 
-fn assignee(plane: &SettingsFixture, ticket: &str) -> Option<String> {
-    plane.desk.ticket(ticket).get("assigneeUserId").and_then(Value::as_str).map(str::to_owned)
+fn assignee(fixture: &SettingsFixture, ticket: &str) -> Option<String> {
+    fixture.shop.ticket(ticket).get("assigneeUserId").and_then(Value::as_str).map(str::to_owned)
 }
 
 #[test]
 fn a_removed_user_loses_tickets_keys_and_sessions() {
-    let plane = SettingsFixture::open();
-    let desk = &plane.desk;
-    desk.server
+    let fixture = SettingsFixture::open();
+    let shop = &fixture.shop;
+    shop.server
         .database
         .sql(&format!("update tickets set assignee_user_id = '{BO}' where id in ('t-shut', 't-free') and store_id = 'desk'"));
-    let token = grant(desk, "token", BO);
-    let made = plane.post("/keys", json!({"name": "Bo's", "scopes": ["messages:write"], "userId": BO})).ok();
-    let before = plane.changes();
-    let removed = plane.call("DELETE", "/users").query("id", "seat-bo").send().ok();
+    let token = grant(shop, "token", BO);
+    let made = fixture.post("/keys", json!({"name": "Bo's", "scopes": ["messages:write"], "userId": BO})).ok();
+    let before = fixture.changes();
+    let removed = fixture.call("DELETE", "/users").query("id", "seat-bo").send().ok();
     assert_eq!(removed, json!({"unassignedTickets": 3}));
     for ticket in ["t-free", "t-set", "t-shut"] {
-        assert_eq!(assignee(&plane, ticket), None);
+        assert_eq!(assignee(&fixture, ticket), None);
     }
-    let events = desk.events();
-    let told: Vec<_> = events.iter().map(|event| (event["type"].as_str(), event["data"]["ticket"]["id"].as_str())).collect();
+    let events = shop.events();
+    let got: Vec<_> = events.iter().map(|event| (event["type"].as_str(), event["data"]["ticket"]["id"].as_str())).collect();
     assert_eq!(
-        told,
+        got,
         [
             (Some("ticket.unassigned"), Some("t-free")),
             (Some("ticket.unassigned"), Some("t-set")),
@@ -47,82 +47,82 @@ fn a_removed_user_loses_tickets_keys_and_sessions() {
     assert!(
         events.iter().all(|event| event["data"]["previousAssigneeUserId"] == BO && event["actor"] == json!({"type": "user", "id": ANN}))
     );
-    assert!(!plane.get("/users").send().ids().contains(&"seat-bo".to_owned()));
-    plane.call_as(&token, "GET", "/session").send().fails(401);
+    assert!(!fixture.get("/users").send().ids().contains(&"seat-bo".to_owned()));
+    fixture.call_as(&token, "GET", "/session").send().fails(401);
     // The API key of the removed user stays valid. It now acts for the oldest owner.
     let key = made["key"]["id"].as_str().unwrap_or_default();
-    assert_eq!(plane.get("/keys").send().row(key).get("userId"), None);
-    let api = desk.api.with_key(made["secret"].as_str().unwrap_or_default());
+    assert_eq!(fixture.get("/keys").send().row(key).get("userId"), None);
+    let api = shop.api.with_key(made["secret"].as_str().unwrap_or_default());
     api.post("/messages/internal-comments", json!({"conversationId": "conv-free", "text": "still here"})).send().ok();
-    assert_eq!(plane.changes_since(before), [("user.removed".into(), "user".into(), "seat-bo".into())]);
-    plane.call("DELETE", "/users").query("id", "seat-bo").send().fails(404);
-    plane.call("DELETE", "/users").query("id", "seat-invited").send().is(json!({"unassignedTickets": 0}));
-    plane.call("DELETE", "/users").send().refuses("id");
+    assert_eq!(fixture.changes_since(before), [("user.removed".into(), "user".into(), "seat-bo".into())]);
+    fixture.call("DELETE", "/users").query("id", "seat-bo").send().fails(404);
+    fixture.call("DELETE", "/users").query("id", "seat-invited").send().is(json!({"unassignedTickets": 0}));
+    fixture.call("DELETE", "/users").send().refuses("id");
 }
 
 #[test]
 fn the_last_owner_cannot_be_removed() {
-    let plane = SettingsFixture::open();
-    plane.call("DELETE", "/users").query("id", "seat-cat").send().ok();
-    let dee = grant(&plane.desk, "token", DEE);
-    let message = plane.call("DELETE", "/users").query("id", "seat-ann").send().fails(409);
+    let fixture = SettingsFixture::open();
+    fixture.call("DELETE", "/users").query("id", "seat-cat").send().ok();
+    let dee = grant(&fixture.shop, "token", DEE);
+    let message = fixture.call("DELETE", "/users").query("id", "seat-ann").send().fails(409);
     assert!(message.contains("last owner"), "{message}");
     // A user who removes herself from the store loses access immediately.
-    plane.call_as(&dee, "DELETE", "/users").query("id", "seat-dee").send().ok();
-    plane.call_as(&dee, "GET", "/users").send().fails(401);
+    fixture.call_as(&dee, "DELETE", "/users").query("id", "seat-dee").send().ok();
+    fixture.call_as(&dee, "GET", "/users").send().fails(401);
 }
 
 #[test]
 fn of_two_owners_who_remove_each_other_one_stays() {
     for _ in 0..3 {
-        let plane = SettingsFixture::open();
-        let cat = grant(&plane.desk, "token", CAT);
+        let fixture = SettingsFixture::open();
+        let cat = grant(&fixture.shop, "token", CAT);
         let statuses = thread::scope(|scope| {
-            let one = scope.spawn(|| plane.call("DELETE", "/users").query("id", "seat-cat").exchange().status);
-            let other = scope.spawn(|| plane.call_as(&cat, "DELETE", "/users").query("id", "seat-ann").exchange().status);
+            let one = scope.spawn(|| fixture.call("DELETE", "/users").query("id", "seat-cat").exchange().status);
+            let other = scope.spawn(|| fixture.call_as(&cat, "DELETE", "/users").query("id", "seat-ann").exchange().status);
             [one.join().unwrap_or_default(), other.join().unwrap_or_default()]
         });
         // The request that comes second is refused with 401 if its caller was already removed, or with 409 because it would remove the last
         // owner.
         assert!(statuses.contains(&200) && statuses.iter().any(|status| [401, 409].contains(status)), "{statuses:?}");
-        let owners = plane.desk.server.database.ask("SELECT id FROM users WHERE store_id = 'desk' AND role_id = 'role-owner'");
+        let owners = fixture.shop.server.database.ask("SELECT id FROM users WHERE store_id = 'desk' AND role_id = 'role-owner'");
         assert_eq!(owners.len(), 1);
     }
 }
 
 #[test]
 fn users_who_lose_access_to_an_account_lose_its_tickets() {
-    let plane = SettingsFixture::open();
-    let listed = plane.get("/accounts").send().ok();
+    let fixture = SettingsFixture::open();
+    let listed = fixture.get("/accounts").send().ok();
     let users = |account: &str| {
-        let all = plane.get("/accounts").send().ok();
+        let all = fixture.get("/accounts").send().ok();
         all.as_array().into_iter().flatten().find(|one| one["accountId"] == account).map(|one| one["userIds"].clone()).unwrap_or_default()
     };
     assert_eq!(listed.as_array().map(Vec::len), Some(3));
     assert_eq!((users("acc-line"), users("acc-ann")), (json!([]), json!([ANN])));
-    let changed = set(&plane, "acc-line", &[BO, CAT]).ok();
+    let changed = set(&fixture, "acc-line", &[BO, CAT]).ok();
     assert_eq!(changed["unassignedTickets"], 0);
     assert_eq!(users("acc-line"), json!([BO, CAT]));
-    assert_eq!(assignee(&plane, "t-set").as_deref(), Some(BO));
-    assert_eq!(plane.desk.events().len(), 0);
-    let changed = set(&plane, "acc-line", &[CAT]).ok();
+    assert_eq!(assignee(&fixture, "t-set").as_deref(), Some(BO));
+    assert_eq!(fixture.shop.events().len(), 0);
+    let changed = set(&fixture, "acc-line", &[CAT]).ok();
     assert_eq!((&changed["unassignedTickets"], &changed["account"]["userIds"]), (&json!(1), &json!([CAT])));
-    assert_eq!(assignee(&plane, "t-set"), None);
-    assert_eq!(plane.desk.kinds(), ["ticket.unassigned"]);
+    assert_eq!(assignee(&fixture, "t-set"), None);
+    assert_eq!(fixture.shop.kinds(), ["ticket.unassigned"]);
     if !REV_A {
-        plane.desk.assign(&[("t-set", BO)]).refuses("body[0].assigneeUserId");
-        plane.desk.assign(&[("t-set", CAT)]).ok();
+        fixture.shop.assign(&[("t-set", BO)]).refuses("body[0].assigneeUserId");
+        fixture.shop.assign(&[("t-set", CAT)]).ok();
     }
-    set(&plane, "acc-line", &[]).ok();
+    set(&fixture, "acc-line", &[]).ok();
     assert_eq!(users("acc-line"), json!([]));
-    plane.desk.assert_unchanged(|| {
-        set(&plane, "nope", &[ANN]).fails(404);
-        set(&plane, "acc-line", &[ANN, GHOST]).refuses("body.userIds[1]");
-        set(&plane, "acc-line", &[ANN, "bo"]).refuses("body.userIds[1]");
-        set(&plane, "acc-line", &[ANN, BO, ANN]).refuses("body.userIds[2]");
-        set(&plane, "acc-line", &vec![ANN; 1001]).refuses("body.userIds");
-        plane.call("PUT", "/accounts/users").json(json!({"accountId": "acc-line"})).send().refuses("body.userIds");
-        plane.call("PUT", "/accounts/users").json(json!({"accountId": "acc-line", "userIds": null})).send().refuses("body.userIds");
+    fixture.shop.assert_unchanged(|| {
+        set(&fixture, "nope", &[ANN]).fails(404);
+        set(&fixture, "acc-line", &[ANN, GHOST]).refuses("body.userIds[1]");
+        set(&fixture, "acc-line", &[ANN, "bo"]).refuses("body.userIds[1]");
+        set(&fixture, "acc-line", &[ANN, BO, ANN]).refuses("body.userIds[2]");
+        set(&fixture, "acc-line", &vec![ANN; 1001]).refuses("body.userIds");
+        fixture.call("PUT", "/accounts/users").json(json!({"accountId": "acc-line"})).send().refuses("body.userIds");
+        fixture.call("PUT", "/accounts/users").json(json!({"accountId": "acc-line", "userIds": null})).send().refuses("body.userIds");
     });
 }
 
@@ -133,39 +133,39 @@ fn no_ticket_stays_with_a_user_who_is_removed_at_the_same_moment() {
         return;
     }
     for round in 0..4 {
-        let plane = SettingsFixture::open();
+        let fixture = SettingsFixture::open();
         let tickets = ["t-free", "t-set", "t-ahead", "t-asleep"];
         thread::scope(|scope| {
             for ticket in tickets {
-                let plane = &plane;
+                let fixture = &fixture;
                 scope.spawn(move || {
                     for user in [CAT, BO, CAT, BO] {
                         let body = json!([{"ticketId": ticket, "assigneeUserId": user}]);
-                        let status = plane.desk.post("/tickets/assign", body).exchange().status;
+                        let status = fixture.shop.post("/tickets/assign", body).exchange().status;
                         assert!([200, 400].contains(&status), "{status}");
                     }
                 });
             }
             scope.spawn(|| {
                 let gone = match round % 2 {
-                    0 => plane.call("DELETE", "/users").query("id", "seat-bo").exchange(),
-                    _ => plane.call("PUT", "/accounts/users").json(json!({"accountId": "acc-line", "userIds": [CAT]})).exchange(),
+                    0 => fixture.call("DELETE", "/users").query("id", "seat-bo").exchange(),
+                    _ => fixture.call("PUT", "/accounts/users").json(json!({"accountId": "acc-line", "userIds": [CAT]})).exchange(),
                 };
                 assert_eq!(gone.status, 200, "{}", gone.described());
             });
         });
         for ticket in tickets {
-            assert_ne!(assignee(&plane, ticket).as_deref(), Some(BO), "{ticket}");
+            assert_ne!(assignee(&fixture, ticket).as_deref(), Some(BO), "{ticket}");
         }
-        let unassigned: Vec<_> = plane.desk.events().into_iter().filter(|event| event["type"] == "ticket.unassigned").collect();
+        let unassigned: Vec<_> = fixture.shop.events().into_iter().filter(|event| event["type"] == "ticket.unassigned").collect();
         assert!(unassigned.iter().all(|event| event["data"]["previousAssigneeUserId"] == BO), "{unassigned:#?}");
     }
 }
 
 #[test]
 fn removing_a_user_unassigns_many_tickets_at_once() {
-    let plane = SettingsFixture::open();
-    plane.desk.server.database.sql(&format!(
+    let fixture = SettingsFixture::open();
+    fixture.shop.server.database.sql(&format!(
         "INSERT INTO conversations (store_id, id, channel, account_id, contact_id, display_name, reference_id, label_ids, label_marks, is_spam, \
          unread_count, message_count, sort_at, created_at, updated_at) \
          WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1200) \
@@ -175,8 +175,8 @@ fn removing_a_user_unassigns_many_tickets_at_once() {
          WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1200) \
          SELECT 'desk', 'many-' || i, 'many-' || i, TRUE, FALSE, FALSE, 'line', 'con-mia', 'acc-line', 'many-' || i, 0, '{BO}', '{{}}', 0, 0, 0, 0, 0, 0 FROM n"
     ));
-    plane.call("DELETE", "/users").query("id", "seat-bo").send().is(json!({"unassignedTickets": 1201}));
-    assert_eq!(plane.desk.kinds().len(), 1201);
-    let left = plane.desk.server.database.ask(&format!("SELECT id FROM tickets WHERE assignee_user_id = '{BO}' AND store_id = 'desk'"));
+    fixture.call("DELETE", "/users").query("id", "seat-bo").send().is(json!({"unassignedTickets": 1201}));
+    assert_eq!(fixture.shop.kinds().len(), 1201);
+    let left = fixture.shop.server.database.ask(&format!("SELECT id FROM tickets WHERE assignee_user_id = '{BO}' AND store_id = 'desk'"));
     assert_eq!(left, Vec::<String>::new());
 }

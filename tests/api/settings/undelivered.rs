@@ -6,20 +6,20 @@ use serde_json::{Value, json};
 use super::SettingsFixture;
 use crate::{client::Answer, harness::SIMULATED, writes::acknowledged};
 
-fn listed(plane: &SettingsFixture, state: &str) -> Vec<Value> {
-    plane.get("/messages/undelivered").query("state", state).send().ok().as_array().cloned().unwrap_or_default()
+fn listed(fixture: &SettingsFixture, state: &str) -> Vec<Value> {
+    fixture.get("/messages/undelivered").query("state", state).send().ok().as_array().cloned().unwrap_or_default()
 }
 
-fn retry(plane: &SettingsFixture, id: &Value) -> Answer {
-    plane.call("POST", "/messages/retry").json(json!({"messageId": id})).send()
+fn retry(fixture: &SettingsFixture, id: &Value) -> Answer {
+    fixture.call("POST", "/messages/retry").json(json!({"messageId": id})).send()
 }
 
 #[test]
 fn a_message_that_failed_is_listed_and_sent_again() {
-    let plane = SettingsFixture::with(SIMULATED);
-    plane.desk.text("conv-free", "simulate:refuse").is(acknowledged());
-    plane.desk.until("the refusal is known", || !listed(&plane, "failed").is_empty());
-    let failed = listed(&plane, "failed");
+    let fixture = SettingsFixture::with(SIMULATED);
+    fixture.shop.text("conv-free", "simulate:refuse").is(acknowledged());
+    fixture.shop.until("the refusal is known", || !listed(&fixture, "failed").is_empty());
+    let failed = listed(&fixture, "failed");
     assert_eq!(failed.len(), 1);
     let (found, id) = (&failed[0], &failed[0]["messageId"]);
     assert_eq!(
@@ -30,15 +30,17 @@ fn a_message_that_failed_is_listed_and_sent_again() {
     assert!(found["contactName"].as_str().is_some_and(|name| !name.is_empty()), "{found}");
     assert!(found["failedAt"].is_string() && found.get("nextAttemptAt").is_none(), "{found}");
     // Without `state`, the failed messages are listed. The page after the last of them is empty.
-    assert_eq!(plane.get("/messages/undelivered").send().ok(), json!(failed));
-    assert_eq!(plane.get("/messages/undelivered").query("before", id.as_str().unwrap_or_default()).send().ok(), json!([]));
+    assert_eq!(fixture.get("/messages/undelivered").send().ok(), json!(failed));
+    assert_eq!(fixture.get("/messages/undelivered").query("before", id.as_str().unwrap_or_default()).send().ok(), json!([]));
 
-    retry(&plane, id).is(acknowledged());
-    plane.desk.until("it failed again", || listed(&plane, "failed").first().is_some_and(|again| again["failedAt"] != found["failedAt"]));
-    let again = listed(&plane, "failed")[0]["failedAt"].clone();
-    plane.desk.server.database.run(&["message", "retry", "--store", "desk", "--message", id.as_str().unwrap_or_default()]);
-    plane.desk.until("it failed a third time", || listed(&plane, "failed").first().is_some_and(|third| third["failedAt"] != again));
-    let entries = plane.get("/audit").query("subjectType", "message").send().ok();
+    retry(&fixture, id).is(acknowledged());
+    fixture
+        .shop
+        .until("it failed again", || listed(&fixture, "failed").first().is_some_and(|again| again["failedAt"] != found["failedAt"]));
+    let again = listed(&fixture, "failed")[0]["failedAt"].clone();
+    fixture.shop.server.database.run(&["message", "retry", "--store", "desk", "--message", id.as_str().unwrap_or_default()]);
+    fixture.shop.until("it failed a third time", || listed(&fixture, "failed").first().is_some_and(|third| third["failedAt"] != again));
+    let entries = fixture.get("/audit").query("subjectType", "message").send().ok();
     assert_eq!(
         (&entries[0]["action"], &entries[0]["subjectId"], &entries[0]["detail"]),
         (&json!("message.retried"), id, &json!({"former": "failed"}))
@@ -47,41 +49,43 @@ fn a_message_that_failed_is_listed_and_sent_again() {
 
 #[test]
 fn a_pending_message_is_listed_and_tried_at_once() {
-    let plane = SettingsFixture::with(SIMULATED);
-    plane.desk.text("conv-free", "simulate:down").is(acknowledged());
+    let fixture = SettingsFixture::with(SIMULATED);
+    fixture.shop.text("conv-free", "simulate:down").is(acknowledged());
     // Makes further attempts due immediately until the third one has failed. The fourth one is then due only after the backoff.
-    plane.desk.until("it was tried thrice", || {
-        plane.desk.server.database.sql("UPDATE outbound SET due_at = 1 WHERE claim IS NULL AND attempts < 3");
-        listed(&plane, "pending").first().is_some_and(|one| one["attempts"] == 3 && one["nextAttemptAt"].as_str() > one["sentAt"].as_str())
+    fixture.shop.until("it was tried thrice", || {
+        fixture.shop.server.database.sql("UPDATE outbound SET due_at = 1 WHERE claim IS NULL AND attempts < 3");
+        listed(&fixture, "pending")
+            .first()
+            .is_some_and(|one| one["attempts"] == 3 && one["nextAttemptAt"].as_str() > one["sentAt"].as_str())
     });
-    let pending = listed(&plane, "pending");
+    let pending = listed(&fixture, "pending");
     assert_eq!((pending.len(), &pending[0]["reason"]), (1, &json!("the simulated channel is down")));
     assert!(pending[0]["nextAttemptAt"].is_string() && pending[0].get("failedAt").is_none(), "{pending:?}");
     let attempts = pending[0]["attempts"].as_i64();
-    retry(&plane, &pending[0]["messageId"]).is(acknowledged());
-    plane.desk.until("it was tried again", || listed(&plane, "pending").first().is_some_and(|one| one["attempts"].as_i64() > attempts));
+    retry(&fixture, &pending[0]["messageId"]).is(acknowledged());
+    fixture.shop.until("it was tried again", || listed(&fixture, "pending").first().is_some_and(|one| one["attempts"].as_i64() > attempts));
 }
 
 #[test]
 fn what_cannot_be_sent_again_is_refused() {
-    let plane = SettingsFixture::with(SIMULATED);
-    plane.desk.text("conv-free", "delivered at once").is(acknowledged());
-    let delivered = plane.desk.newest("conv-free")["id"].clone();
-    plane.desk.until("it is delivered", || listed(&plane, "pending").is_empty());
-    retry(&plane, &delivered).fails(409);
+    let fixture = SettingsFixture::with(SIMULATED);
+    fixture.shop.text("conv-free", "delivered at once").is(acknowledged());
+    let delivered = fixture.shop.newest("conv-free")["id"].clone();
+    fixture.shop.until("it is delivered", || listed(&fixture, "pending").is_empty());
+    retry(&fixture, &delivered).fails(409);
     // An inbound message cannot be sent again.
-    assert_eq!(retry(&plane, &json!("m-1")).fails(409), "`body.messageId` names a message that this server did not send");
+    assert_eq!(retry(&fixture, &json!("m-1")).fails(409), "`body.messageId` names a message that this server did not send");
     // Unknown messages: `no-such` does not exist, and `m-two` belongs to another store.
     for unknown in ["no-such", "m-two"] {
-        retry(&plane, &json!(unknown)).fails(404);
+        retry(&fixture, &json!(unknown)).fails(404);
     }
     for body in [json!({}), json!({"messageId": null}), json!({"messageId": 5}), json!({"messageId": "m-1", "more": 1})] {
-        plane.call("POST", "/messages/retry").json(body).send().fails(400);
+        fixture.call("POST", "/messages/retry").json(body).send().fails(400);
     }
-    plane.get("/messages/undelivered").query("state", "sent").send().fails(400);
+    fixture.get("/messages/undelivered").query("state", "sent").send().fails(400);
     for state in ["failed", "pending"] {
-        plane.get("/messages/undelivered").query("state", state).query("before", "m-1").send().fails(404);
+        fixture.get("/messages/undelivered").query("state", state).query("before", "m-1").send().fails(404);
     }
-    plane.get("/messages/undelivered").query("limit", "0").send().fails(400);
-    assert_eq!(listed(&plane, "failed"), Vec::<Value>::new());
+    fixture.get("/messages/undelivered").query("limit", "0").send().fails(400);
+    assert_eq!(listed(&fixture, "failed"), Vec::<Value>::new());
 }

@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 use super::{Assistant, SENDING};
 use crate::{REV_A, fixture::channels, writes::WriteFixture};
 
-fn desk() -> (WriteFixture, Assistant) {
-    let desk = WriteFixture::with_settings(&[("shop", channels())], SENDING);
-    let assistant = Assistant::of(&desk.api);
-    (desk, assistant)
+fn shop() -> (WriteFixture, Assistant) {
+    let shop = WriteFixture::with_settings(&[("shop", channels())], SENDING);
+    let assistant = Assistant::of(&shop.api);
+    (shop, assistant)
 }
 
 /// The id of a WhatsApp conversation whose contact has not written for 24 hours, so that text messages are refused.
@@ -19,22 +19,22 @@ fn to_web(text: &str) -> Value {
     json!({"conversationId": "conv-web", "text": text})
 }
 
-fn texts(desk: &WriteFixture) -> usize {
-    desk.messages("conv-web").len()
+fn texts(shop: &WriteFixture) -> usize {
+    shop.messages("conv-web").len()
 }
 
 #[test]
 fn an_equal_send_is_made_once_unless_the_caller_means_it_again() {
-    let (desk, assistant) = desk();
-    let before = texts(&desk);
+    let (shop, assistant) = shop();
+    let before = texts(&shop);
     assert_eq!(assistant.call("send_message", to_web("Hi"))["status"], "sent");
     let again = assistant.call("send_message", to_web("Hi"));
     assert!(again["status"] == "sent" && again["note"].as_str().is_some_and(|note| note.contains("nothing was done again")), "{again}");
-    assert_eq!(texts(&desk), before + 1);
+    assert_eq!(texts(&shop), before + 1);
     let mut repeated = to_web("Hi");
     repeated["repetition"] = json!(2);
     assert_eq!(assistant.call("send_message", repeated).get("note"), None);
-    assert_eq!(texts(&desk), before + 2);
+    assert_eq!(texts(&shop), before + 2);
     // Ten concurrent calls with the same arguments send one message.
     let threads: Vec<_> = (0..10)
         .map(|_| {
@@ -49,13 +49,13 @@ fn an_equal_send_is_made_once_unless_the_caller_means_it_again() {
         let text = result["content"][0]["text"].as_str().unwrap_or_default();
         assert!(result["structuredContent"]["status"] == "sent" || text.contains("in progress"), "{result}");
     }
-    assert_eq!(texts(&desk), before + 3);
+    assert_eq!(texts(&shop), before + 3);
 }
 
 #[test]
 fn a_client_that_can_ask_shows_the_message_first() {
-    let (desk, assistant) = desk();
-    let (assistant, before) = (assistant.that_asks(), texts(&desk));
+    let (shop, assistant) = shop();
+    let (assistant, before) = (assistant.that_asks(), texts(&shop));
     let ask = |text: &str| assistant.result("tools/call", json!({"name": "send_message", "arguments": to_web(text)}));
     let asked = ask("Hello\u{202e} there");
     assert_eq!(asked["resultType"], "input_required", "{asked}");
@@ -67,7 +67,7 @@ fn a_client_that_can_ask_shows_the_message_first() {
             && question.contains("widget"),
         "{question}"
     );
-    assert_eq!(texts(&desk), before, "nothing is sent before the person decides");
+    assert_eq!(texts(&shop), before, "nothing is sent before the person decides");
     let reply = |asked: &Value, text: &str, reply: Value| {
         assistant.result(
             "tools/call",
@@ -78,7 +78,7 @@ fn a_client_that_can_ask_shows_the_message_first() {
         let result = reply(&asked, "Hello\u{202e} there", json!({"action": action}));
         assert_eq!(result["structuredContent"]["status"], "declined", "{result}");
     }
-    assert_eq!(texts(&desk), before);
+    assert_eq!(texts(&shop), before);
     // The client returns the server's `requestState` with the user's answer. The state is valid only for the arguments of the first call,
     // and cannot be forged.
     let other = reply(&asked, "Something else", json!({"action": "accept", "content": {}}));
@@ -90,20 +90,20 @@ fn a_client_that_can_ask_shows_the_message_first() {
     for wrong in [json!({}), json!(null), json!({"action": "yes"}), json!([])] {
         assert_eq!(reply(&asked, "Hello\u{202e} there", wrong.clone())["isError"], true, "{wrong}");
     }
-    assert_eq!(texts(&desk), before);
+    assert_eq!(texts(&shop), before);
     let accepted = reply(&asked, "Hello\u{202e} there", json!({"action": "accept", "content": {}}));
     assert_eq!(accepted["structuredContent"]["status"], "sent", "{accepted}");
-    assert_eq!(texts(&desk), before + 1);
+    assert_eq!(texts(&shop), before + 1);
     // The same answer of the user, sent again, sends no second message.
     reply(&asked, "Hello\u{202e} there", json!({"action": "accept", "content": {}}));
-    assert_eq!(texts(&desk), before + 1);
+    assert_eq!(texts(&shop), before + 1);
     let long = ask(&"x".repeat(900));
     assert_eq!(long["resultType"], "input_required");
 }
 
 #[test]
 fn a_refused_send_teaches() {
-    let (_desk, assistant) = desk();
+    let (_desk, assistant) = shop();
     let closed = assistant.fails("send_message", json!({"conversationId": CLOSED, "text": "Hi"}));
     assert!(closed.contains("24 hours") && (REV_A || closed.contains("templateId")) && !closed.contains("POST"), "{closed}");
     // If a message cannot be sent, the call fails immediately, and the user is not asked.
@@ -131,7 +131,7 @@ fn a_question_shows_what_is_sent_and_cannot_be_faked() {
     if REV_A {
         return;
     }
-    let (_desk, assistant) = desk();
+    let (_desk, assistant) = shop();
     let mixed = json!({"accountId": "acc-wa", "phoneNumber": "+66844444444", "templateId": "tpl-APPROVED", "text": "never sent"});
     assert!(assistant.fails("start_conversation", mixed.clone()).contains("`text`"));
     let asking = assistant.that_asks();

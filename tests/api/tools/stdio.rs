@@ -23,12 +23,12 @@ struct Client {
 }
 
 impl Client {
-    fn start(desk: &WriteFixture, arguments: &[&str], capabilities: Value) -> Self {
-        Self::with_key(desk, arguments, capabilities, &desk.key.secret)
+    fn start(shop: &WriteFixture, arguments: &[&str], capabilities: Value) -> Self {
+        Self::with_key(shop, arguments, capabilities, &shop.key.secret)
     }
 
-    fn with_key(desk: &WriteFixture, arguments: &[&str], capabilities: Value, key: &str) -> Self {
-        let mut command = desk.server.database.command();
+    fn with_key(shop: &WriteFixture, arguments: &[&str], capabilities: Value, key: &str) -> Self {
+        let mut command = shop.server.database.command();
         let command = command.arg("mcp").args(arguments).env("COUNTERPART_API_KEY", key);
         let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the program starts");
         let (input, output) = (process.stdin.take(), BufReader::new(process.stdout.take().expect("a pipe")));
@@ -79,7 +79,7 @@ impl Client {
     }
 }
 
-fn desk(settings: Settings<'_>) -> WriteFixture {
+fn shop(settings: Settings<'_>) -> WriteFixture {
     WriteFixture::with_settings(&[("shop", channels())], settings)
 }
 
@@ -88,14 +88,14 @@ fn to_web(text: &str) -> Value {
 }
 
 /// Tests the options `--write` and `--allow-send` of `counterpart mcp`. `target` has the arguments that choose the database or a server.
-fn switches(desk: &WriteFixture, target: &[&str]) {
+fn switches(shop: &WriteFixture, target: &[&str]) {
     let with =
         |more: &[&'static str]| target.iter().copied().map(str::to_owned).chain(more.iter().map(|it| (*it).to_owned())).collect::<Vec<_>>();
     let start = |more: &[&'static str], capabilities: Value| {
         let arguments = with(more);
-        Client::start(desk, &arguments.iter().map(String::as_str).collect::<Vec<_>>(), capabilities)
+        Client::start(shop, &arguments.iter().map(String::as_str).collect::<Vec<_>>(), capabilities)
     };
-    let texts = || desk.messages("conv-web").len();
+    let texts = || shop.messages("conv-web").len();
     let mut reading = start(&[], json!({}));
     let names = reading.names();
     assert!(names.contains(&"read_thread".to_owned()) && !names.contains(&"add_comment".to_owned()), "{names:?}");
@@ -136,31 +136,31 @@ fn switches(desk: &WriteFixture, target: &[&str]) {
 
 #[test]
 fn the_switches_decide_on_the_database() {
-    switches(&desk(&[]), &[]);
+    switches(&shop(&[]), &[]);
 }
 
 #[test]
 fn the_switches_decide_through_a_server() {
-    let desk = desk(SENDING);
-    let url = format!("http://{}", desk.server.address);
-    switches(&desk, &["--url", &url]);
+    let shop = shop(SENDING);
+    let url = format!("http://{}", shop.server.address);
+    switches(&shop, &["--url", &url]);
 }
 
 #[test]
 fn a_server_that_permits_no_sends_makes_drafts_whatever_the_command_says() {
-    let desk = desk(SERVED);
-    let url = format!("http://{}", desk.server.address);
-    let mut client = Client::start(&desk, &["--url", &url, "--allow-send"], json!({"elicitation": {}}));
+    let shop = shop(SERVED);
+    let url = format!("http://{}", shop.server.address);
+    let mut client = Client::start(&shop, &["--url", &url, "--allow-send"], json!({"elicitation": {}}));
     assert_eq!(client.call("send_message", to_web("x"))["structuredContent"]["status"], "draft");
     client.end();
 }
 
 #[test]
 fn what_the_command_lacks_is_said() {
-    let desk = desk(&[]);
-    let url = format!("http://{}", desk.server.address);
+    let shop = shop(&[]);
+    let url = format!("http://{}", shop.server.address);
     let failed = |arguments: &[&str], key: &str| {
-        let mut command = desk.server.database.command();
+        let mut command = shop.server.database.command();
         let output = command.args(arguments).env("COUNTERPART_API_KEY", key).stdin(Stdio::null()).output().expect("it runs");
         assert!(!output.status.success());
         String::from_utf8_lossy(&output.stderr).into_owned()
@@ -168,9 +168,9 @@ fn what_the_command_lacks_is_said() {
     for (arguments, key, word) in [
         (&["mcp"][..], "", "COUNTERPART_API_KEY"),
         (&["mcp"], "cp_wrong", "not valid"),
-        (&["mcp", "--url", &url], &desk.key.secret, "serve --mcp"),
-        (&["mcp", "--url", "http://127.0.0.1:1"], &desk.key.secret, "cannot be reached"),
-        (&["mcp", "--tools", "nonsense"], &desk.key.secret, "list_tickets"),
+        (&["mcp", "--url", &url], &shop.key.secret, "serve --mcp"),
+        (&["mcp", "--url", "http://127.0.0.1:1"], &shop.key.secret, "cannot be reached"),
+        (&["mcp", "--tools", "nonsense"], &shop.key.secret, "list_tickets"),
     ] {
         let said = failed(arguments, key);
         assert!(said.contains(word), "{arguments:?}: {said}");

@@ -10,11 +10,11 @@ use crate::{
 
 #[test]
 fn the_older_revision_does_not_know_the_path() {
-    let desk = WriteFixture::open();
+    let shop = WriteFixture::open();
     if REV_A {
-        desk.assert_unchanged(|| desk.assign(&[("t-free", BO)]).fails(404));
+        shop.assert_unchanged(|| shop.assign(&[("t-free", BO)]).fails(404));
     } else {
-        desk.assign(&[("t-free", BO)]).ok();
+        shop.assign(&[("t-free", BO)]).ok();
     }
 }
 
@@ -23,9 +23,9 @@ fn tickets_come_back_in_the_order_of_the_request() {
     if REV_A {
         return;
     }
-    let desk = WriteFixture::open();
-    let before = desk.ticket("t-free");
-    let answer = desk.assign(&[("t-set", ANN), ("t-free", BO), ("t-ann", ANN), ("t-asleep", CAT)]);
+    let shop = WriteFixture::open();
+    let before = shop.ticket("t-free");
+    let answer = shop.assign(&[("t-set", ANN), ("t-free", BO), ("t-ann", ANN), ("t-asleep", CAT)]);
     answer.lists(&["t-set", "t-free", "t-ann", "t-asleep"]);
     let after = answer.row("t-free");
     let mut expected = before;
@@ -38,7 +38,7 @@ fn tickets_come_back_in_the_order_of_the_request() {
     for (id, user) in [("t-set", ANN), ("t-free", BO), ("t-ann", ANN), ("t-asleep", CAT)] {
         let ticket = answer.row(id);
         assert_eq!(ticket["assigneeUserId"], user);
-        assert_eq!(desk.ticket(id), ticket);
+        assert_eq!(shop.ticket(id), ticket);
     }
 }
 
@@ -47,13 +47,13 @@ fn assigning_a_ticket_to_its_assignee_changes_nothing() {
     if REV_A {
         return;
     }
-    let desk = WriteFixture::open();
-    let held = desk.ticket("t-set");
-    desk.assert_unchanged(|| desk.assign(&[("t-set", BO)]).is(json!([held])));
-    let answer = desk.assign(&[("t-free", BO), ("t-set", BO)]);
+    let shop = WriteFixture::open();
+    let held = shop.ticket("t-set");
+    shop.assert_unchanged(|| shop.assign(&[("t-set", BO)]).is(json!([held])));
+    let answer = shop.assign(&[("t-free", BO), ("t-set", BO)]);
     answer.lists(&["t-free", "t-set"]);
     assert_eq!(answer.row("t-set"), held);
-    assert_eq!(desk.kinds(), ["ticket.assigned"]);
+    assert_eq!(shop.kinds(), ["ticket.assigned"]);
 }
 
 #[test]
@@ -61,12 +61,12 @@ fn the_assignee_is_expanded() {
     if REV_A {
         return;
     }
-    let desk = WriteFixture::open();
+    let shop = WriteFixture::open();
     let body = json!([{"ticketId": "t-free", "assigneeUserId": BO.to_uppercase()}]);
-    let ticket = desk.post("/tickets/assign", body.clone()).query("expand", "assignee").send().row("t-free");
+    let ticket = shop.post("/tickets/assign", body.clone()).query("expand", "assignee").send().row("t-free");
     assert_eq!(ticket["assignee"], json!({"id": BO, "name": "User seat-bo"}));
     assert!(ticket.get("assigneeUserId").is_none(), "{ticket}");
-    desk.assert_unchanged(|| desk.post("/tickets/assign", body).query("expand", "role").send().refuses_expand());
+    shop.assert_unchanged(|| shop.post("/tickets/assign", body).query("expand", "role").send().refuses_expand());
 }
 
 #[test]
@@ -74,8 +74,8 @@ fn one_bad_item_and_nothing_is_assigned() {
     if REV_A {
         return;
     }
-    let desk = WriteFixture::open();
-    desk.assert_unchanged(|| {
+    let shop = WriteFixture::open();
+    shop.assert_unchanged(|| {
         for (ticket, user, field) in [
             ("t-shut", BO, "body[1].ticketId"),
             ("t-spam", BO, "body[1].ticketId"),
@@ -84,14 +84,14 @@ fn one_bad_item_and_nothing_is_assigned() {
             ("t-set", GHOST, "body[1].assigneeUserId"),
             ("t-set", STRANGER, "body[1].assigneeUserId"),
         ] {
-            desk.assign(&[("t-free", BO), (ticket, user)]).refuses(field);
-            desk.assign(&[("t-free", BO), (ticket, user), ("t-asleep", BO)]).refuses(field);
+            shop.assign(&[("t-free", BO), (ticket, user)]).refuses(field);
+            shop.assign(&[("t-free", BO), (ticket, user), ("t-asleep", BO)]).refuses(field);
         }
-        desk.assign(&[("t-free", BO), ("nobody", BO)]).fails(404);
+        shop.assign(&[("t-free", BO), ("nobody", BO)]).fails(404);
         // An unknown ticket causes a 404 before the closed ticket `t-shut` causes a 400: the existence of all tickets is checked first.
-        desk.assign(&[("t-shut", BO), ("nobody", BO)]).fails(404);
+        shop.assign(&[("t-shut", BO), ("nobody", BO)]).fails(404);
         // The first item changes nothing, since `t-set` is already assigned to this user. The second item is still refused.
-        desk.assign(&[("t-set", BO), ("t-shut", BO)]).refuses("body[1].ticketId");
+        shop.assign(&[("t-set", BO), ("t-shut", BO)]).refuses("body[1].ticketId");
     });
 }
 
@@ -100,10 +100,10 @@ fn a_ticket_may_occur_only_once() {
     if REV_A {
         return;
     }
-    let desk = WriteFixture::open();
-    desk.assert_unchanged(|| {
-        desk.assign(&[("t-free", BO), ("t-free", BO)]).refuses("body[1].ticketId");
-        desk.assign(&[("t-free", BO), ("t-set", BO), ("t-free", ANN)]).refuses("body[2].ticketId");
+    let shop = WriteFixture::open();
+    shop.assert_unchanged(|| {
+        shop.assign(&[("t-free", BO), ("t-free", BO)]).refuses("body[1].ticketId");
+        shop.assign(&[("t-free", BO), ("t-set", BO), ("t-free", ANN)]).refuses("body[2].ticketId");
     });
 }
 
@@ -112,14 +112,14 @@ fn a_request_has_one_to_fifty_items() {
     if REV_A {
         return;
     }
-    let desk = WriteFixture::open();
+    let shop = WriteFixture::open();
     let items = |count: usize| -> Value { (0..count).map(|n| json!({"ticketId": format!("nobody-{n}"), "assigneeUserId": BO})).collect() };
-    desk.assert_unchanged(|| {
-        desk.post("/tickets/assign", items(0)).send().refuses("body");
-        desk.post("/tickets/assign", items(51)).send().refuses("body");
+    shop.assert_unchanged(|| {
+        shop.post("/tickets/assign", items(0)).send().refuses("body");
+        shop.post("/tickets/assign", items(51)).send().refuses("body");
         // A request may have at most 50 items. So a request with 50 unknown tickets is not refused for its length, but because the tickets
         // do not exist.
-        desk.post("/tickets/assign", items(50)).send().fails(404);
+        shop.post("/tickets/assign", items(50)).send().fails(404);
     });
 }
 
@@ -128,8 +128,8 @@ fn an_item_of_the_wrong_shape_is_named() {
     if REV_A {
         return;
     }
-    let desk = WriteFixture::open();
-    desk.assert_unchanged(|| {
+    let shop = WriteFixture::open();
+    shop.assert_unchanged(|| {
         for (body, field) in [
             (json!({"ticketId": "t-free", "assigneeUserId": BO}), "body"),
             (json!(["t-free"]), "body[0]"),
@@ -143,7 +143,7 @@ fn an_item_of_the_wrong_shape_is_named() {
             (json!([{"ticketId": "t-free", "assigneeUserId": BO}, {"ticketId": "t-set", "assigneeUserId": ""}]), "body[1].assigneeUserId"),
             (json!([{"ticketId": "t-free", "assigneeUserId": BO, "force": true}]), "body[0].force"),
         ] {
-            refuses_in(&desk.post("/tickets/assign", body).send(), field);
+            refuses_in(&shop.post("/tickets/assign", body).send(), field);
         }
     });
 }

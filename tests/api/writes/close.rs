@@ -9,21 +9,21 @@ use crate::fixture::{ANN, BO, GHOST, NAMELESS, SHUT, STRANGER, at, line, message
 /// `values`.
 #[track_caller]
 fn leaves(more: Value, values: Value) {
-    let desk = WriteFixture::open();
+    let shop = WriteFixture::open();
     let mut body = json!({"ticketId": "t-free"});
     if let (Value::Object(body), Value::Object(more)) = (&mut body, more) {
         body.extend(more);
     }
-    let ticket = desk.close(body).ok();
+    let ticket = shop.close(body).ok();
     assert_eq!(values_of(&ticket, "ticketFields"), values);
-    assert_eq!(desk.ticket("t-free"), ticket);
+    assert_eq!(shop.ticket("t-free"), ticket);
 }
 
 #[test]
 fn a_ticket_closes_and_keeps_the_rest() {
-    let desk = WriteFixture::open();
-    let before = desk.ticket("t-set");
-    let after = desk.close(json!({"ticketId": "t-set"})).ok();
+    let shop = WriteFixture::open();
+    let before = shop.ticket("t-set");
+    let after = shop.close(json!({"ticketId": "t-set"})).ok();
     let closed = stamp(&after, "closedAt");
     assert!(closed > at("03-02T09:30"));
     assert_eq!(stamp(&after, "updatedAt"), closed);
@@ -33,18 +33,18 @@ fn a_ticket_closes_and_keeps_the_rest() {
     expected["updatedAt"] = json!(closed);
     // The expected ticket keeps its `ticketFieldsUpdatedAt`, because no field value changed.
     assert_eq!(after, expected);
-    assert_eq!(desk.ticket("t-set"), after);
-    assert_eq!(desk.kinds(), ["ticket.closed"]);
+    assert_eq!(shop.ticket("t-set"), after);
+    assert_eq!(shop.kinds(), ["ticket.closed"]);
 }
 
 #[test]
 fn everything_given_is_recorded_at_once() {
-    let desk = WriteFixture::open();
+    let shop = WriteFixture::open();
     let body = json!({
         "ticketId": "t-free", "handledBy": BO, "isConverted": true, "totalRevenue": 1250.5, "currency": "USD",
         "ticketFields": {"f-text": "done", "f-multi": ["b"], "f-when": "2025-03-02T16:00:00+07:00", "f-int": 2},
     });
-    let ticket = desk.post("/tickets/close", body).query("expand", "handledBy,account").send().ok();
+    let ticket = shop.post("/tickets/close", body).query("expand", "handledBy,account").send().ok();
     assert_eq!(ticket["isOpen"], false);
     assert_eq!(ticket["handledBy"], json!({"id": BO, "name": "User seat-bo"}));
     assert_eq!(ticket["account"]["id"], "acc-line");
@@ -56,7 +56,7 @@ fn everything_given_is_recorded_at_once() {
         })
     );
     stamp(&ticket, "ticketFieldsUpdatedAt");
-    assert_eq!(desk.ticket("t-free")["handledBy"], BO);
+    assert_eq!(shop.ticket("t-free")["handledBy"], BO);
 }
 
 #[test]
@@ -69,16 +69,16 @@ fn revenue_takes_the_stores_currency_unless_it_names_one() {
 #[test]
 fn revenue_is_kept_exactly() {
     for amount in [json!(0.1), json!(0.0001), json!(12_345_678_901.234_5), json!(999_999_999_999_999_i64), json!(1e3), json!(19.99)] {
-        let desk = WriteFixture::open();
-        let ticket = desk.close(json!({"ticketId": "t-free", "totalRevenue": amount})).ok();
+        let shop = WriteFixture::open();
+        let ticket = shop.close(json!({"ticketId": "t-free", "totalRevenue": amount})).ok();
         assert_eq!(ticket["ticketFields"]["salesRevenue"].as_f64(), amount.as_f64(), "{amount}");
     }
 }
 
 #[test]
 fn what_a_close_refuses_changes_nothing() {
-    let desk = WriteFixture::open();
-    desk.assert_unchanged(|| {
+    let shop = WriteFixture::open();
+    shop.assert_unchanged(|| {
         for (more, field) in [
             (json!({"totalRevenue": -1}), "body.totalRevenue"),
             (json!({"totalRevenue": -0.0001}), "body.totalRevenue"),
@@ -118,75 +118,75 @@ fn what_a_close_refuses_changes_nothing() {
             if let (Value::Object(body), Value::Object(more)) = (&mut body, more) {
                 body.extend(more);
             }
-            desk.close(body).refuses(field);
+            shop.close(body).refuses(field);
         }
-        desk.close(json!({})).refuses("body.ticketId");
-        desk.close(json!({"ticketId": null})).refuses("body.ticketId");
-        desk.close(json!({"ticketId": 5})).refuses("body.ticketId");
-        desk.close(json!({"ticketId": "nobody"})).fails(404);
-        desk.close(json!({"ticketId": "nobody", "handledBy": GHOST})).fails(404);
-        desk.post("/tickets/close", json!({"ticketId": "t-free"})).query("expand", "labels").send().refuses_expand();
+        shop.close(json!({})).refuses("body.ticketId");
+        shop.close(json!({"ticketId": null})).refuses("body.ticketId");
+        shop.close(json!({"ticketId": 5})).refuses("body.ticketId");
+        shop.close(json!({"ticketId": "nobody"})).fails(404);
+        shop.close(json!({"ticketId": "nobody", "handledBy": GHOST})).fails(404);
+        shop.post("/tickets/close", json!({"ticketId": "t-free"})).query("expand", "labels").send().refuses_expand();
     });
 }
 
 #[test]
 fn closing_again_changes_nothing() {
-    let desk = WriteFixture::open();
-    let shut = desk.ticket("t-shut");
-    desk.assert_unchanged(|| desk.close(json!({"ticketId": "t-shut"})).is(shut));
+    let shop = WriteFixture::open();
+    let shut = shop.ticket("t-shut");
+    shop.assert_unchanged(|| shop.close(json!({"ticketId": "t-shut"})).is(shut));
     let body = json!({"ticketId": "t-free", "handledBy": ANN, "isConverted": true, "totalRevenue": 5.0, "ticketFields": {"f-text": "x"}});
-    let once = desk.close(body.clone()).ok();
-    desk.assert_unchanged(|| desk.close(body).is(once));
+    let once = shop.close(body.clone()).ok();
+    shop.assert_unchanged(|| shop.close(body).is(once));
 }
 
 #[test]
 fn a_closed_ticket_records_values_and_keeps_its_closing_time() {
-    let desk = WriteFixture::open();
-    let before = desk.ticket("t-shut");
-    let after = desk.close(json!({"ticketId": "t-shut", "handledBy": NAMELESS, "ticketFields": {"f-text": "late"}})).ok();
+    let shop = WriteFixture::open();
+    let before = shop.ticket("t-shut");
+    let after = shop.close(json!({"ticketId": "t-shut", "handledBy": NAMELESS, "ticketFields": {"f-text": "late"}})).ok();
     let mut expected = without(before, &["updatedAt"]);
     expected["handledBy"] = json!(NAMELESS);
     expected["ticketFields"] = json!({"f-text": "late"});
     assert_eq!(without(after.clone(), &["updatedAt", "ticketFieldsUpdatedAt"]), expected);
     assert_eq!(after["closedAt"], SHUT);
     assert!(stamp(&after, "updatedAt").as_str() > SHUT);
-    assert_eq!(desk.kinds(), ["ticket.ticket_field_updated"]);
+    assert_eq!(shop.kinds(), ["ticket.ticket_field_updated"]);
 }
 
 #[test]
 fn a_snoozed_or_spam_ticket_closes() {
-    let desk = WriteFixture::open();
+    let shop = WriteFixture::open();
     for id in ["t-asleep", "t-spam"] {
-        assert_eq!(desk.close(json!({"ticketId": id})).ok()["isOpen"], false);
+        assert_eq!(shop.close(json!({"ticketId": id})).ok()["isOpen"], false);
     }
 }
 
 #[test]
 fn a_close_that_changes_a_value_updates_the_timestamp_of_the_fields() {
-    let desk = WriteFixture::open();
-    let same = desk.close(json!({"ticketId": "t-set", "ticketFields": {"f-text": "before", "f-int": 3.0}})).ok();
+    let shop = WriteFixture::open();
+    let same = shop.close(json!({"ticketId": "t-set", "ticketFields": {"f-text": "before", "f-int": 3.0}})).ok();
     assert_eq!(same["ticketFieldsUpdatedAt"], at("03-02T09:30"));
-    let changed = desk.close(json!({"ticketId": "t-set", "ticketFields": {"f-text": "after", "f-int": 3}})).ok();
+    let changed = shop.close(json!({"ticketId": "t-set", "ticketFields": {"f-text": "after", "f-int": 3}})).ok();
     assert!(stamp(&changed, "ticketFieldsUpdatedAt") > at("03-02T09:30"));
-    desk.set_at("t-set", "f-int", json!(9), &at("03-02T09:30")).fails(409);
-    let ahead = desk.close(json!({"ticketId": "t-ahead", "isConverted": true})).ok();
+    shop.set_at("t-set", "f-int", json!(9), &at("03-02T09:30")).fails(409);
+    let ahead = shop.close(json!({"ticketId": "t-ahead", "isConverted": true})).ok();
     assert_eq!(ahead["ticketFieldsUpdatedAt"], "2099-01-01T00:00:00.001Z");
 }
 
 #[test]
 fn the_user_who_handled_it_is_found_whatever_the_case_of_the_id() {
-    let desk = WriteFixture::open();
-    assert_eq!(desk.close(json!({"ticketId": "t-free", "handledBy": BO.to_uppercase()})).ok()["handledBy"], BO);
+    let shop = WriteFixture::open();
+    assert_eq!(shop.close(json!({"ticketId": "t-free", "handledBy": BO.to_uppercase()})).ok()["handledBy"], BO);
 }
 
 #[test]
 fn revenue_is_not_rounded() {
-    let desk = WriteFixture::open();
+    let shop = WriteFixture::open();
     let close = |amount: &str| {
         let body = format!("{{\"ticketId\":\"t-free\",\"totalRevenue\":{amount}}}");
-        desk.post("/tickets/close", Value::Null).bytes(body).send()
+        shop.post("/tickets/close", Value::Null).bytes(body).send()
     };
-    desk.assert_unchanged(|| {
+    shop.assert_unchanged(|| {
         for amount in
             ["0.1000000000000000000001", "1.00000000000000000001", "999999999999999.00000000001", "-1e-30", "\"1\"", "null", "[1]"]
         {
@@ -204,12 +204,12 @@ fn revenue_is_not_rounded() {
 fn a_closed_ticket_is_sorted_by_the_last_message_of_its_window() {
     let ahead = json!({"id": "m-99", "conversationId": "conv-ahead", "direction": "inbound", "sentAt": "2099-01-01T00:00:00Z",
         "createdAt": "2099-01-01T00:00:00Z", "text": "x"});
-    let desk = WriteFixture::with(&[("desk", [crate::fixture::desk(), vec![line("message", ahead)]].concat())]);
-    let first = |statuses: Value| desk.post("/tickets/list", json!({"statuses": statuses})).send().ids().remove(0);
+    let shop = WriteFixture::with(&[("desk", [crate::fixture::write_store(), vec![line("message", ahead)]].concat())]);
+    let first = |statuses: Value| shop.post("/tickets/list", json!({"statuses": statuses})).send().ids().remove(0);
     assert_eq!(first(json!(["open", "closed"])), "t-ahead");
-    desk.close(json!({"ticketId": "t-ahead"})).ok();
+    shop.close(json!({"ticketId": "t-ahead"})).ok();
     // The message was sent after the ticket was closed, so it no longer belongs to the ticket.
-    desk.api.get("/messages").query("ticketId", "t-ahead").query("pageSize", 1).send().lists(&[]);
+    shop.api.get("/messages").query("ticketId", "t-ahead").query("pageSize", 1).send().lists(&[]);
     assert_eq!(first(json!(["closed"])), "t-shut");
 }
 
@@ -218,17 +218,17 @@ fn a_closed_ticket_is_sorted_by_the_last_message_of_its_window() {
 /// those of the ticket before it end.
 #[test]
 fn a_message_that_moves_to_the_older_of_two_tickets_no_longer_sorts_the_other() {
-    let mut lines = crate::fixture::desk();
+    let mut lines = crate::fixture::write_store();
     let shut = json!({"isOpen": false, "closedAt": at("03-05T00:00"), "updatedAt": at("03-05T00:00")});
     for (id, talk, opened) in [("t-later", "conv-free", "03-02T00:00"), ("t-between", "conv-bare", "03-03T00:00")] {
         let talk = lines.iter().map(|line| &line["record"]).find(|record| record["id"] == talk).unwrap();
         lines.push(line("ticket", with(ticket(id, talk, &at(opened)), shut.clone())));
     }
     lines.push(line("message", message("m-2", "conv-free", "inbound", &at("03-04T00:00"), "to both")));
-    let desk = WriteFixture::with(&[("desk", lines)]);
-    let closed = || desk.post("/tickets/list", json!({"statuses": ["closed"]})).send().ids();
+    let shop = WriteFixture::with(&[("desk", lines)]);
+    let closed = || shop.post("/tickets/list", json!({"statuses": ["closed"]})).send().ids();
     assert_eq!(closed(), ["t-later", "t-between", "t-shut"]);
-    desk.close(json!({"ticketId": "t-free"})).ok();
+    shop.close(json!({"ticketId": "t-free"})).ok();
     assert_eq!(closed(), ["t-free", "t-between", "t-later", "t-shut"]);
-    desk.api.get("/messages").query("ticketId", "t-later").query("pageSize", 1).send().lists(&[]);
+    shop.api.get("/messages").query("ticketId", "t-later").query("pageSize", 1).send().lists(&[]);
 }

@@ -6,16 +6,16 @@ use super::{WriteFixture, acknowledged, stamp};
 use crate::{
     REV_A,
     client::Api,
-    fixture::{ANN, BO, NAMELESS, desk as lines},
+    fixture::{ANN, BO, NAMELESS, write_store as lines},
 };
 
 #[test]
 fn a_comment_is_added_and_changes_nothing_else() {
-    let desk = WriteFixture::open();
-    let (conversation, ticket) = (desk.conversation("conv-free"), desk.ticket("t-free"));
+    let shop = WriteFixture::open();
+    let (conversation, ticket) = (shop.conversation("conv-free"), shop.ticket("t-free"));
     let text = format!("  Ask <@<{BO}>:Bo@> and <@<{BO}>:Bo@>\n\"ไทย\" <b>\u{202e} ");
-    desk.comment("conv-free", &text).is(acknowledged());
-    let comments = desk.comments("conv-free");
+    shop.comment("conv-free", &text).is(acknowledged());
+    let comments = shop.comments("conv-free");
     let [comment] = &comments[..] else { panic!("one comment: {comments:?}") };
     let sent = stamp(comment, "sentAt");
     assert_eq!(
@@ -26,70 +26,70 @@ fn a_comment_is_added_and_changes_nothing_else() {
         })
     );
     // A comment adds no message, and changes neither the conversation nor the ticket.
-    assert_eq!((desk.conversation("conv-free"), desk.ticket("t-free")), (conversation, ticket));
-    desk.api.get("/messages").query("conversationId", "conv-free").query("pageSize", 5).send().lists(&["m-1"]);
-    assert_eq!(desk.kinds(), Vec::<String>::new());
+    assert_eq!((shop.conversation("conv-free"), shop.ticket("t-free")), (conversation, ticket));
+    shop.api.get("/messages").query("conversationId", "conv-free").query("pageSize", 5).send().lists(&["m-1"]);
+    assert_eq!(shop.kinds(), Vec::<String>::new());
 }
 
 #[test]
 fn comments_come_back_newest_first_and_may_repeat() {
-    let desk = WriteFixture::open();
+    let shop = WriteFixture::open();
     for text in ["one", "two", "two", "three"] {
-        desk.comment("conv-bare", text).ok();
+        shop.comment("conv-bare", text).ok();
     }
-    let texts: Vec<_> = desk.comments("conv-bare").iter().map(|comment| comment["noteData"]["text"].clone()).collect();
+    let texts: Vec<_> = shop.comments("conv-bare").iter().map(|comment| comment["noteData"]["text"].clone()).collect();
     assert_eq!(texts, ["three", "two", "two", "one"]);
 }
 
 #[test]
 fn the_author_is_the_user_of_the_key_or_else_the_oldest_owner() {
-    let desk = WriteFixture::open();
+    let shop = WriteFixture::open();
     for user in [BO, NAMELESS] {
         let arguments = ["key", "create", "--store", "desk", "--name", "Own", "--scopes", "messages:write", "--user", user];
-        let api: Api = desk.api.with_key(&desk.server.database.run(&arguments));
+        let api: Api = shop.api.with_key(&shop.server.database.run(&arguments));
         api.post("/messages/internal-comments", json!({"conversationId": "conv-free", "text": user})).send().ok();
-        assert_eq!(desk.comments("conv-free")[0]["noteData"], json!({"text": user, "createdBy": user}));
+        assert_eq!(shop.comments("conv-free")[0]["noteData"], json!({"text": user, "createdBy": user}));
     }
-    desk.comment("conv-free", "by the store's own").ok();
-    assert_eq!(desk.comments("conv-free")[0]["noteData"]["createdBy"], ANN);
+    shop.comment("conv-free", "by the store's own").ok();
+    assert_eq!(shop.comments("conv-free")[0]["noteData"]["createdBy"], ANN);
 }
 
 #[test]
 fn a_store_without_an_owner_needs_a_key_with_a_user() {
     let mut lines = lines();
     lines.retain(|line| line["record"]["roleId"] != "role-owner");
-    let desk = WriteFixture::with(&[("desk", lines)]);
-    desk.assert_unchanged(|| desk.comment("conv-free", "x").fails(400));
+    let shop = WriteFixture::with(&[("desk", lines)]);
+    shop.assert_unchanged(|| shop.comment("conv-free", "x").fails(400));
     let arguments = ["key", "create", "--store", "desk", "--name", "Own", "--scopes", "messages:write", "--user", BO];
-    let api = desk.api.with_key(&desk.server.database.run(&arguments));
+    let api = shop.api.with_key(&shop.server.database.run(&arguments));
     api.post("/messages/internal-comments", json!({"conversationId": "conv-free", "text": "x"})).send().ok();
 }
 
 #[test]
 fn only_the_older_revision_accepts_an_empty_comment() {
-    let desk = WriteFixture::open();
+    let shop = WriteFixture::open();
     if REV_A {
-        desk.comment("conv-free", "").is(acknowledged());
-        assert_eq!(desk.comments("conv-free")[0]["noteData"]["text"], "");
+        shop.comment("conv-free", "").is(acknowledged());
+        assert_eq!(shop.comments("conv-free")[0]["noteData"]["text"], "");
     } else {
-        desk.assert_unchanged(|| desk.comment("conv-free", "").refuses("body.text"));
+        shop.assert_unchanged(|| shop.comment("conv-free", "").refuses("body.text"));
     }
 }
 
 #[test]
 fn any_conversation_takes_a_comment_and_an_unknown_one_is_not_found() {
-    let desk = WriteFixture::open();
+    let shop = WriteFixture::open();
     for id in ["conv-shut", "conv-spam", "conv-bare", "conv-ann"] {
-        desk.comment(id, "x").is(acknowledged());
-        assert_eq!(desk.comments(id).len(), 1);
+        shop.comment(id, "x").is(acknowledged());
+        assert_eq!(shop.comments(id).len(), 1);
     }
-    desk.assert_unchanged(|| desk.comment("nobody", "x").fails(404));
+    shop.assert_unchanged(|| shop.comment("nobody", "x").fails(404));
 }
 
 #[test]
 fn a_body_of_the_wrong_shape_is_refused() {
-    let desk = WriteFixture::open();
-    desk.assert_unchanged(|| {
+    let shop = WriteFixture::open();
+    shop.assert_unchanged(|| {
         for (body, field) in [
             (json!({"text": "x"}), "body.conversationId"),
             (json!({"conversationId": "conv-free"}), "body.text"),
@@ -99,7 +99,7 @@ fn a_body_of_the_wrong_shape_is_refused() {
             (json!({"conversationId": null, "text": "x"}), "body.conversationId"),
             (json!({"conversationId": "conv-free", "text": "x", "createdBy": ANN}), "body.createdBy"),
         ] {
-            desk.post("/messages/internal-comments", body).send().refuses(field);
+            shop.post("/messages/internal-comments", body).send().refuses(field);
         }
     });
 }

@@ -6,10 +6,10 @@ use super::{WriteFixture, stamp, without};
 
 /// Creates a contact from this body, and asserts that it can then be read. Returns the contact.
 #[track_caller]
-fn made(desk: &WriteFixture, body: Value) -> Value {
-    let contact = desk.post("/contacts", body).send().ok();
+fn made(shop: &WriteFixture, body: Value) -> Value {
+    let contact = shop.post("/contacts", body).send().ok();
     let id = contact["id"].as_str().unwrap_or_else(|| panic!("no id in {contact}"));
-    assert_eq!(desk.contact(id), contact);
+    assert_eq!(shop.contact(id), contact);
     contact
 }
 
@@ -19,9 +19,9 @@ fn named(name: &str) -> Value {
 
 #[test]
 fn a_contact_comes_back_whole() {
-    let desk = WriteFixture::open();
+    let shop = WriteFixture::open();
     let body = json!({"firstName": "Ada", "lastName": "Lovelace", "email": "Ada@Example.com", "phone": "+441234567890"});
-    let contact = made(&desk, body);
+    let contact = made(&shop, body);
     let now = stamp(&contact, "createdAt");
     assert_eq!(
         without(contact.clone(), &["id", "customFields"]),
@@ -34,59 +34,59 @@ fn a_contact_comes_back_whole() {
     assert_eq!(id.map(|id| id.get_version_num()), Some(7), "{contact}");
     // A search finds the contact right after it was created.
     assert_eq!(
-        desk.post("/contacts/list", json!({"search": "lovelace +44123"})).send().ids(),
+        shop.post("/contacts/list", json!({"search": "lovelace +44123"})).send().ids(),
         [contact["id"].as_str().unwrap_or_default()]
     );
-    assert_eq!(desk.kinds(), Vec::<String>::new());
+    assert_eq!(shop.kinds(), Vec::<String>::new());
 }
 
 #[test]
 fn a_first_name_is_enough() {
-    let desk = WriteFixture::open();
-    let contact = made(&desk, named("สมชาย"));
+    let shop = WriteFixture::open();
+    let contact = made(&shop, named("สมชาย"));
     assert_eq!((&contact["fullName"], &contact["firstName"]), (&json!("สมชาย"), &json!("สมชาย")));
     for absent in ["lastName", "email", "phone", "secondaryEmails", "secondaryPhones", "addresses", "note", "customFieldsUpdatedAt"] {
         assert!(contact.get(absent).is_none(), "{absent} in {contact}");
     }
     // Only e-mail addresses and phone numbers must be unique, and this contact has neither. So the same request creates another contact.
-    assert_ne!(made(&desk, named("สมชาย"))["id"], contact["id"]);
+    assert_ne!(made(&shop, named("สมชาย"))["id"], contact["id"]);
 }
 
 #[test]
 fn the_timestamp_of_a_new_contact_allows_its_first_field() {
-    let desk = WriteFixture::open();
-    let contact = made(&desk, named("Ada"));
+    let shop = WriteFixture::open();
+    let contact = made(&shop, named("Ada"));
     let id = contact["id"].as_str().unwrap_or_default();
-    desk.set_contact_at(id, "c-text", json!("x"), &stamp(&contact, "updatedAt")).ok();
-    assert_eq!(desk.contact(id)["customFields"], json!({"c-text": "x"}));
+    shop.set_contact_at(id, "c-text", json!("x"), &stamp(&contact, "updatedAt")).ok();
+    assert_eq!(shop.contact(id)["customFields"], json!({"c-text": "x"}));
 }
 
 #[test]
 fn lengths_are_counted_in_characters() {
-    let desk = WriteFixture::open();
+    let shop = WriteFixture::open();
     for letter in ["ไ", "𝕏", "a"] {
-        let contact = made(&desk, json!({"firstName": letter.repeat(50), "lastName": letter.repeat(50)}));
+        let contact = made(&shop, json!({"firstName": letter.repeat(50), "lastName": letter.repeat(50)}));
         assert_eq!(contact["fullName"].as_str().map(|name| name.chars().count()), Some(101));
     }
     let address = |letters: usize| format!("{}@{}.com", "a".repeat(60), "b".repeat(letters));
-    made(&desk, json!({"firstName": "A", "email": address(35)}));
-    made(&desk, json!({"firstName": "A", "phone": "+12345678901234"}));
-    desk.assert_unchanged(|| {
+    made(&shop, json!({"firstName": "A", "email": address(35)}));
+    made(&shop, json!({"firstName": "A", "phone": "+12345678901234"}));
+    shop.assert_unchanged(|| {
         for letter in ["ไ", "a"] {
-            desk.post("/contacts", named(&letter.repeat(51))).send().refuses("body.firstName");
-            desk.post("/contacts", json!({"firstName": "A", "lastName": letter.repeat(51)})).send().refuses("body.lastName");
+            shop.post("/contacts", named(&letter.repeat(51))).send().refuses("body.firstName");
+            shop.post("/contacts", json!({"firstName": "A", "lastName": letter.repeat(51)})).send().refuses("body.lastName");
         }
-        desk.post("/contacts", json!({"firstName": "A", "email": address(36)})).send().refuses("body.email");
-        desk.post("/contacts", json!({"firstName": "A", "phone": "+123456789012345"})).send().refuses("body.phone");
+        shop.post("/contacts", json!({"firstName": "A", "email": address(36)})).send().refuses("body.email");
+        shop.post("/contacts", json!({"firstName": "A", "phone": "+123456789012345"})).send().refuses("body.phone");
     });
 }
 
 #[test]
 fn an_invalid_contact_is_refused() {
-    let desk = WriteFixture::open();
-    desk.assert_unchanged(|| {
+    let shop = WriteFixture::open();
+    shop.assert_unchanged(|| {
         for blank in ["", " ", "\t\n", "\u{3000}", "\u{a0} "] {
-            desk.post("/contacts", named(blank)).send().refuses("body.firstName");
+            shop.post("/contacts", named(blank)).send().refuses("body.firstName");
         }
         for (body, field) in [
             (json!({}), "body.firstName"),
@@ -101,7 +101,7 @@ fn an_invalid_contact_is_refused() {
             (json!({"firstName": "A", "id": "mine"}), "body.id"),
             (json!({"firstName": "A", "customFields": {}}), "body.customFields"),
         ] {
-            desk.post("/contacts", body).send().refuses(field);
+            shop.post("/contacts", body).send().refuses(field);
         }
         let displayed = ["Mia <mia@example.com>", "<mia@example.com>", "\"mia\"@example.com", "a@[127.0.0.1]"];
         for email in displayed.into_iter().chain([
@@ -116,7 +116,7 @@ fn an_invalid_contact_is_refused() {
             " a@b.co",
             "Mali <a@b.co>",
         ]) {
-            desk.post("/contacts", json!({"firstName": "A", "email": email})).send().refuses("body.email");
+            shop.post("/contacts", json!({"firstName": "A", "email": email})).send().refuses("body.email");
         }
         for phone in [
             "",
@@ -132,25 +132,25 @@ fn an_invalid_contact_is_refused() {
             "+0812345678",
             "+9991234567",
         ] {
-            desk.post("/contacts", json!({"firstName": "A", "phone": phone})).send().refuses("body.phone");
+            shop.post("/contacts", json!({"firstName": "A", "phone": phone})).send().refuses("body.phone");
         }
     });
 }
 
 #[test]
 fn a_primary_email_or_phone_belongs_to_one_contact() {
-    let desk = WriteFixture::open();
-    desk.assert_unchanged(|| {
+    let shop = WriteFixture::open();
+    shop.assert_unchanged(|| {
         for email in ["Mia@Example.com", "mia@example.com", "MIA@EXAMPLE.COM"] {
-            desk.post("/contacts", json!({"firstName": "Mia", "email": email})).send().fails(409);
+            shop.post("/contacts", json!({"firstName": "Mia", "email": email})).send().fails(409);
         }
-        desk.post("/contacts", json!({"firstName": "Mia", "phone": "+66812345678"})).send().fails(409);
-        desk.post("/contacts", json!({"firstName": "Mia", "email": "new@example.com", "phone": "+66812345678"})).send().fails(409);
+        shop.post("/contacts", json!({"firstName": "Mia", "phone": "+66812345678"})).send().fails(409);
+        shop.post("/contacts", json!({"firstName": "Mia", "email": "new@example.com", "phone": "+66812345678"})).send().fails(409);
         // The form of the body is checked before the conflict.
-        desk.post("/contacts", json!({"firstName": "", "email": "mia@example.com"})).send().refuses("body.firstName");
+        shop.post("/contacts", json!({"firstName": "", "email": "mia@example.com"})).send().refuses("body.firstName");
     });
     // Only the primary e-mail address and phone number of a contact are unique. A new contact may have the secondary ones of another
     // contact.
-    made(&desk, json!({"firstName": "Mia", "email": "second@example.com", "phone": "+66899999999"}));
-    desk.post("/contacts", json!({"firstName": "Mia", "email": "SECOND@example.com"})).send().fails(409);
+    made(&shop, json!({"firstName": "Mia", "email": "second@example.com", "phone": "+66899999999"}));
+    shop.post("/contacts", json!({"firstName": "Mia", "email": "SECOND@example.com"})).send().fails(409);
 }

@@ -117,7 +117,7 @@ fn body(dice: &mut SeededRandom, path: &str) -> Value {
 
 #[test]
 fn nearly_valid_writes_get_documented_answers_and_leave_a_sound_store() {
-    let desk = WriteFixture::open();
+    let shop = WriteFixture::open();
     let mut dice = SeededRandom(0x5eed_2025_0002);
     let mut taken = 0;
     for (path, method) in WRITES.into_iter().filter(|(path, _)| is_served(path)) {
@@ -131,7 +131,7 @@ fn nearly_valid_writes_get_documented_answers_and_leave_a_sound_store() {
             if dice.roll(16) == 0 {
                 bytes.truncate(dice.roll(bytes.len()));
             }
-            let mut call = desk.api.call(&method.to_ascii_uppercase(), path).header("content-type", "application/json").bytes(bytes);
+            let mut call = shop.api.call(&method.to_ascii_uppercase(), path).header("content-type", "application/json").bytes(bytes);
             if dice.roll(4) == 0 {
                 let keys = ["k", "", " ", "\u{e9}", "0a000000-0000-4000-8000-000000000001"];
                 call = call.header("idempotency-key", keys[dice.roll(keys.len())]);
@@ -143,7 +143,7 @@ fn nearly_valid_writes_get_documented_answers_and_leave_a_sound_store() {
     }
     // Most requests are expected to be refused. Checks that enough requests succeeded for the test to be useful.
     assert!(taken > WRITES.len() * 5, "only {taken} requests succeeded");
-    for (n, event) in (1..).zip(desk.events()) {
+    for (n, event) in (1..).zip(shop.events()) {
         assert_eq!(event["sequence"], n);
     }
     // The export of the imported store must equal the first export byte for byte. So the file is imported unchanged, without parsing its
@@ -151,10 +151,10 @@ fn nearly_valid_writes_get_documented_answers_and_leave_a_sound_store() {
     let home = tempfile::tempdir().expect("a directory for temporary files");
     let file = home.path().join("desk.ndjson");
     let file = file.to_string_lossy();
-    desk.server.database.run(&["export", "--store", "desk", &file]);
+    shop.server.database.run(&["export", "--store", "desk", &file]);
     let again = Database::fresh();
     again.run(&["store", "create", "--id", "desk", "--name", "Again"]);
     again.run(&["import", "--store", "desk", &file]);
-    let (exported, again) = (desk.server.database.run(&["export", "--store", "desk"]), again.run(&["export", "--store", "desk"]));
+    let (exported, again) = (shop.server.database.run(&["export", "--store", "desk"]), again.run(&["export", "--store", "desk"]));
     assert!(exported == again, "the export of the import differs:\n{exported}\n---\n{again}");
 }

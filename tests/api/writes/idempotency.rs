@@ -10,7 +10,7 @@ use super::{
 use crate::{
     REV_A,
     client::{Answer, Call},
-    fixture::{BO, desk as lines},
+    fixture::{BO, write_store as lines},
 };
 
 fn keyed(call: Call, key: &str) -> Answer {
@@ -26,28 +26,28 @@ fn replayed(first: &Answer, again: &Answer) {
 }
 
 /// Returns a request for each operation that changes something.
-fn calls(desk: &WriteFixture) -> Vec<Call> {
+fn calls(shop: &WriteFixture) -> Vec<Call> {
     let mut calls = vec![
-        desk.patch("/tickets/field-values", json!({"ticketId": "t-free", "ticketFieldId": "f-text", "newValue": "x"})),
-        desk.post("/tickets/close", json!({"ticketId": "t-set", "ticketFields": {"f-text": "closed"}})),
-        desk.post("/conversations/mark-read", json!({"conversationId": "conv-free"})),
-        desk.patch("/conversations/labels", json!({"conversationId": "conv-free", "addLabels": ["lab-c"]})),
-        desk.post("/contacts", json!({"firstName": "Ada", "email": "ada@example.com"})),
-        desk.patch(
+        shop.patch("/tickets/field-values", json!({"ticketId": "t-free", "ticketFieldId": "f-text", "newValue": "x"})),
+        shop.post("/tickets/close", json!({"ticketId": "t-set", "ticketFields": {"f-text": "closed"}})),
+        shop.post("/conversations/mark-read", json!({"conversationId": "conv-free"})),
+        shop.patch("/conversations/labels", json!({"conversationId": "conv-free", "addLabels": ["lab-c"]})),
+        shop.post("/contacts", json!({"firstName": "Ada", "email": "ada@example.com"})),
+        shop.patch(
             "/contacts/field-values",
             json!({"contactId": "con-mia", "contactFieldId": "c-text", "value": "x", "updatedAt": "2025-01-20T00:00:00.000Z"}),
         ),
-        desk.post("/messages/internal-comments", json!({"conversationId": "conv-free", "text": "x"})),
-        desk.post("/messages", json!({"conversationId": "conv-free", "text": "x"})),
+        shop.post("/messages/internal-comments", json!({"conversationId": "conv-free", "text": "x"})),
+        shop.post("/messages", json!({"conversationId": "conv-free", "text": "x"})),
     ];
     if !REV_A {
         let to = json!([{"email": "eva@example.com"}]);
         calls.extend([
-            desk.post("/tickets/assign", json!([{"ticketId": "t-asleep", "assigneeUserId": BO}])),
-            desk.post("/messages/email/new", json!({"accountId": "acc-ann", "to": to, "text": "x"})),
-            desk.post("/messages/email", json!({"conversationId": "conv-ann", "to": to, "text": "x"})),
-            desk.post("/messages/template", json!({"conversationId": "conv-wa", "templateId": "tpl-one", "variables": ["x"]})),
-            desk.post(
+            shop.post("/tickets/assign", json!([{"ticketId": "t-asleep", "assigneeUserId": BO}])),
+            shop.post("/messages/email/new", json!({"accountId": "acc-ann", "to": to, "text": "x"})),
+            shop.post("/messages/email", json!({"conversationId": "conv-ann", "to": to, "text": "x"})),
+            shop.post("/messages/template", json!({"conversationId": "conv-wa", "templateId": "tpl-one", "variables": ["x"]})),
+            shop.post(
                 "/messages/template/phone",
                 json!({"accountId": "acc-wa", "phoneNumber": "+66844444444", "templateId": "tpl-one", "variables": ["x"]}),
             ),
@@ -60,74 +60,74 @@ fn calls(desk: &WriteFixture) -> Vec<Call> {
 
 #[test]
 fn every_write_is_executed_once_and_its_answer_is_repeated() {
-    let desk = WriteFixture::open();
+    let shop = WriteFixture::open();
     // All requests use the same idempotency key. They do not conflict, because a key is scoped to its operation.
-    let first: Vec<_> = calls(&desk).into_iter().map(|call| keyed(call, "once")).collect();
-    desk.assert_unchanged(|| {
-        for (call, first) in calls(&desk).into_iter().zip(&first) {
+    let first: Vec<_> = calls(&shop).into_iter().map(|call| keyed(call, "once")).collect();
+    shop.assert_unchanged(|| {
+        for (call, first) in calls(&shop).into_iter().zip(&first) {
             replayed(first, &keyed(call.clone(), "once"));
             replayed(first, &keyed(call.clone(), "once"));
             keyed(call.reworded(), "once").fails(409);
         }
     });
-    assert_eq!(desk.comments("conv-free").len(), 1);
+    assert_eq!(shop.comments("conv-free").len(), 1);
 }
 
 #[test]
 fn the_first_answer_is_repeated_whatever_happened_since() {
-    let desk = WriteFixture::open();
-    let call = || desk.patch("/tickets/field-values", json!({"ticketId": "t-free", "ticketFieldId": "f-text", "newValue": "x"}));
+    let shop = WriteFixture::open();
+    let call = || shop.patch("/tickets/field-values", json!({"ticketId": "t-free", "ticketFieldId": "f-text", "newValue": "x"}));
     let first = keyed(call(), "k");
-    desk.set("t-free", "f-text", json!("y")).ok();
-    desk.assert_unchanged(|| replayed(&first, &keyed(call(), "k")));
-    assert_eq!(desk.ticket("t-free")["ticketFields"]["f-text"], "y");
+    shop.set("t-free", "f-text", json!("y")).ok();
+    shop.assert_unchanged(|| replayed(&first, &keyed(call(), "k")));
+    assert_eq!(shop.ticket("t-free")["ticketFields"]["f-text"], "y");
 }
 
 #[test]
 fn another_body_under_the_same_key_is_a_conflict() {
-    let desk = WriteFixture::open();
-    let comment = |text: &str| desk.post("/messages/internal-comments", json!({"conversationId": "conv-free", "text": text}));
+    let shop = WriteFixture::open();
+    let comment = |text: &str| shop.post("/messages/internal-comments", json!({"conversationId": "conv-free", "text": text}));
     keyed(comment("one"), "k").is(acknowledged());
-    desk.assert_unchanged(|| {
+    shop.assert_unchanged(|| {
         keyed(comment("two"), "k").fails(409);
         // The form of the body is checked before the idempotency key.
-        keyed(desk.post("/messages/internal-comments", json!({"conversationId": "conv-free"})), "k").refuses("body.text");
+        keyed(shop.post("/messages/internal-comments", json!({"conversationId": "conv-free"})), "k").refuses("body.text");
     });
     keyed(comment("two"), "l").is(acknowledged());
     keyed(comment("one"), "K").is(acknowledged());
-    assert_eq!(desk.comments("conv-free").len(), 3);
+    assert_eq!(shop.comments("conv-free").len(), 3);
 }
 
 #[test]
 fn idempotency_keys_are_scoped_to_an_operation_and_a_store() {
-    let desk = WriteFixture::with(&[("desk", lines()), ("copy", lines())]);
+    let shop = WriteFixture::with(&[("desk", lines()), ("copy", lines())]);
     let body = json!({"conversationId": "conv-free", "text": "x"});
-    let first = keyed(desk.post("/messages/internal-comments", body.clone()), "k");
-    let read = keyed(desk.post("/conversations/mark-read", json!({"conversationId": "conv-free"})), "k");
+    let first = keyed(shop.post("/messages/internal-comments", body.clone()), "k");
+    let read = keyed(shop.post("/conversations/mark-read", json!({"conversationId": "conv-free"})), "k");
     assert_eq!(read.header("idempotency-replayed"), None, "{}", read.described());
     read.is(acknowledged());
-    assert_eq!(desk.conversation("conv-free")["unreadMsgCnt"], 0);
-    let copy = desk.server.api("copy", &["messages:write"]);
+    assert_eq!(shop.conversation("conv-free")["unreadMsgCnt"], 0);
+    let copy = shop.server.api("copy", &["messages:write"]);
     let other = keyed(copy.post("/messages/internal-comments", body.clone()), "k");
     assert_eq!(other.header("idempotency-replayed"), None, "{}", other.described());
     other.is(acknowledged());
     // Idempotency keys belong to the store: another API key of the same store counts as the same caller.
-    let second = desk.server.api("desk", &["messages:write"]);
+    let second = shop.server.api("desk", &["messages:write"]);
     replayed(&first, &keyed(second.post("/messages/internal-comments", body), "k"));
-    assert_eq!(desk.comments("conv-free").len(), 1);
+    assert_eq!(shop.comments("conv-free").len(), 1);
 }
 
 #[test]
 fn a_failure_is_not_stored() {
-    let desk = WriteFixture::open();
+    let shop = WriteFixture::open();
     let set = |ticket: &str, value: Value| {
         let body = json!({"ticketId": ticket, "ticketFieldId": "f-int", "newValue": value});
-        keyed(desk.patch("/tickets/field-values", body), "k")
+        keyed(shop.patch("/tickets/field-values", body), "k")
     };
     set("t-free", json!("no number")).refuses("body.newValue");
     set("nobody", json!(1)).fails(404);
     set("t-free", json!("no number")).refuses("body.newValue");
-    let contact = |email: &str| keyed(desk.post("/contacts", json!({"firstName": "Mia", "email": email})), "k");
+    let contact = |email: &str| keyed(shop.post("/contacts", json!({"firstName": "Mia", "email": email})), "k");
     contact("mia@example.com").fails(409);
     let made = contact("other@example.com");
     replayed(&made, &contact("other@example.com"));
@@ -137,27 +137,27 @@ fn a_failure_is_not_stored() {
 
 #[test]
 fn a_write_without_the_header_is_executed_again() {
-    let desk = WriteFixture::open();
+    let shop = WriteFixture::open();
     for _ in 0..2 {
-        let answer = desk.comment("conv-free", "x");
+        let answer = shop.comment("conv-free", "x");
         assert_eq!(answer.header("idempotency-replayed"), None);
     }
-    assert_eq!(desk.comments("conv-free").len(), 2);
+    assert_eq!(shop.comments("conv-free").len(), 2);
 }
 
 #[test]
 fn a_key_without_its_scope_learns_nothing_from_a_replay() {
-    let desk = WriteFixture::open();
+    let shop = WriteFixture::open();
     let body = json!({"conversationId": "conv-free", "text": "x"});
-    keyed(desk.post("/messages/internal-comments", body.clone()), "k").ok();
-    let reader = desk.server.api("desk", &["messages:read", "contacts:write"]);
+    keyed(shop.post("/messages/internal-comments", body.clone()), "k").ok();
+    let reader = shop.server.api("desk", &["messages:read", "contacts:write"]);
     keyed(reader.post("/messages/internal-comments", body), "k").fails(403);
 }
 
 #[test]
 fn the_header_is_documented_on_every_write() {
-    let desk = WriteFixture::open();
-    let document = desk.api.anonymous().raw("GET", "/openapi.json").exchange().body();
+    let shop = WriteFixture::open();
+    let document = shop.api.anonymous().raw("GET", "/openapi.json").exchange().body();
     for (path, method) in WRITES {
         let node = &document["paths"][path].get(method).or_else(|| document["paths"][format!("/v1{path}")].get(method)).cloned();
         let Some(node) = node else {

@@ -9,8 +9,8 @@ const TEN: [&str; 10] = ["lab-0", "lab-1", "lab-2", "lab-3", "lab-4", "lab-5", "
 
 /// Returns the labels of a conversation, sorted.
 #[track_caller]
-fn labels(desk: &WriteFixture, conversation: &str) -> Vec<String> {
-    let ids = desk.conversation(conversation)["labelIds"].clone();
+fn labels(shop: &WriteFixture, conversation: &str) -> Vec<String> {
+    let ids = shop.conversation(conversation)["labelIds"].clone();
     let mut ids: Vec<String> = serde_json::from_value(ids).unwrap_or_default();
     ids.sort_unstable();
     ids
@@ -18,11 +18,11 @@ fn labels(desk: &WriteFixture, conversation: &str) -> Vec<String> {
 
 #[test]
 fn labels_are_added_and_removed() {
-    let desk = WriteFixture::open();
-    let before = desk.conversation("conv-free");
-    desk.label("conv-free", &["lab-c"], &["lab-a"]).is(acknowledged());
-    assert_eq!(labels(&desk, "conv-free"), ["lab-b", "lab-c"]);
-    let after = desk.conversation("conv-free");
+    let shop = WriteFixture::open();
+    let before = shop.conversation("conv-free");
+    shop.label("conv-free", &["lab-c"], &["lab-a"]).is(acknowledged());
+    assert_eq!(labels(&shop, "conv-free"), ["lab-b", "lab-c"]);
+    let after = shop.conversation("conv-free");
     assert!(stamp(&after, "updatedAt") > stamp(&before, "updatedAt"));
     let moved = ["labelIds", "updatedAt"];
     assert_eq!(without(after, &moved), without(before, &moved));
@@ -30,117 +30,117 @@ fn labels_are_added_and_removed() {
 
 #[test]
 fn a_present_label_added_or_an_absent_one_removed_changes_nothing() {
-    let desk = WriteFixture::open();
-    desk.assert_unchanged(|| {
-        desk.label("conv-free", &["lab-a"], &[]).is(acknowledged());
-        desk.label("conv-free", &["lab-a", "lab-b"], &["lab-c", "lab-0"]).is(acknowledged());
+    let shop = WriteFixture::open();
+    shop.assert_unchanged(|| {
+        shop.label("conv-free", &["lab-a"], &[]).is(acknowledged());
+        shop.label("conv-free", &["lab-a", "lab-b"], &["lab-c", "lab-0"]).is(acknowledged());
     });
     // A request may add a label that the conversation has, and remove a label that it lacks. These changes have no effect; the other
     // changes of the request still happen.
-    desk.label("conv-free", &["lab-a", "lab-1"], &["lab-c", "lab-b"]).is(acknowledged());
-    assert_eq!(labels(&desk, "conv-free"), ["lab-1", "lab-a"]);
-    assert_eq!(desk.events().len(), 2);
+    shop.label("conv-free", &["lab-a", "lab-1"], &["lab-c", "lab-b"]).is(acknowledged());
+    assert_eq!(labels(&shop, "conv-free"), ["lab-1", "lab-a"]);
+    assert_eq!(shop.events().len(), 2);
 }
 
 #[test]
 fn a_conversation_without_an_open_ticket_takes_labels() {
-    let desk = WriteFixture::open();
+    let shop = WriteFixture::open();
     for id in ["conv-bare", "conv-shut", "conv-spam"] {
-        desk.label(id, &["lab-a"], &[]).is(acknowledged());
-        assert_eq!(labels(&desk, id), ["lab-a"]);
+        shop.label(id, &["lab-a"], &[]).is(acknowledged());
+        assert_eq!(labels(&shop, id), ["lab-a"]);
     }
 }
 
 #[test]
 fn at_most_ten_labels_are_added_and_ten_removed() {
-    let desk = WriteFixture::open();
+    let shop = WriteFixture::open();
     let eleven = [&TEN[..], &["lab-c"]].concat();
-    desk.assert_unchanged(|| {
-        desk.label("conv-free", &eleven, &[]).refuses("body.addLabels");
-        desk.label("conv-free", &["lab-c"], &[&TEN[..], &["lab-a"]].concat()).refuses("body.removeLabels");
+    shop.assert_unchanged(|| {
+        shop.label("conv-free", &eleven, &[]).refuses("body.addLabels");
+        shop.label("conv-free", &["lab-c"], &[&TEN[..], &["lab-a"]].concat()).refuses("body.removeLabels");
     });
-    desk.label("conv-free", &TEN, &[]).is(acknowledged());
-    assert_eq!(labels(&desk, "conv-free").len(), 12);
-    desk.label("conv-free", &["lab-a"], &TEN).is(acknowledged());
-    assert_eq!(labels(&desk, "conv-free"), ["lab-a", "lab-b"]);
+    shop.label("conv-free", &TEN, &[]).is(acknowledged());
+    assert_eq!(labels(&shop, "conv-free").len(), 12);
+    shop.label("conv-free", &["lab-a"], &TEN).is(acknowledged());
+    assert_eq!(labels(&shop, "conv-free"), ["lab-a", "lab-b"]);
 }
 
 #[test]
 fn the_newer_revision_requires_labels_to_add() {
-    let desk = WriteFixture::open();
+    let shop = WriteFixture::open();
     if REV_A {
-        desk.label("conv-free", &[], &["lab-a"]).is(acknowledged());
-        assert_eq!(labels(&desk, "conv-free"), ["lab-b"]);
+        shop.label("conv-free", &[], &["lab-a"]).is(acknowledged());
+        assert_eq!(labels(&shop, "conv-free"), ["lab-b"]);
         let body = json!({"conversationId": "conv-free", "addLabels": [], "removeLabels": ["lab-b"]});
-        desk.patch("/conversations/labels", body).send().is(acknowledged());
-        assert_eq!(labels(&desk, "conv-free"), Vec::<String>::new());
+        shop.patch("/conversations/labels", body).send().is(acknowledged());
+        assert_eq!(labels(&shop, "conv-free"), Vec::<String>::new());
     } else {
-        desk.assert_unchanged(|| {
-            desk.label("conv-free", &[], &["lab-a"]).refuses("body.addLabels");
+        shop.assert_unchanged(|| {
+            shop.label("conv-free", &[], &["lab-a"]).refuses("body.addLabels");
             let body = json!({"conversationId": "conv-free", "addLabels": [], "removeLabels": ["lab-a"]});
-            desk.patch("/conversations/labels", body).send().refuses("body.addLabels");
-            desk.label("conv-free", &[], &[]).refuses("body.addLabels");
+            shop.patch("/conversations/labels", body).send().refuses("body.addLabels");
+            shop.label("conv-free", &[], &[]).refuses("body.addLabels");
         });
         let body = json!({"conversationId": "conv-free", "addLabels": ["lab-c"], "removeLabels": []});
-        desk.patch("/conversations/labels", body).send().is(acknowledged());
+        shop.patch("/conversations/labels", body).send().is(acknowledged());
     }
 }
 
 #[test]
 fn a_request_without_labels_is_refused() {
-    let desk = WriteFixture::open();
-    desk.assert_unchanged(|| {
+    let shop = WriteFixture::open();
+    shop.assert_unchanged(|| {
         for body in [
             json!({"conversationId": "conv-free"}),
             json!({"conversationId": "conv-free", "addLabels": []}),
             json!({"conversationId": "conv-free", "addLabels": [], "removeLabels": []}),
         ] {
-            refuses_in(&desk.patch("/conversations/labels", body).send(), "body");
+            refuses_in(&shop.patch("/conversations/labels", body).send(), "body");
         }
     });
 }
 
 #[test]
 fn an_unknown_label_is_refused_in_the_newer_revision_and_ignored_in_the_older() {
-    let desk = WriteFixture::open();
+    let shop = WriteFixture::open();
     if REV_A {
-        desk.assert_unchanged(|| {
-            desk.label("conv-free", &["nothing"], &[]).is(acknowledged());
-            desk.label("conv-free", &[], &["nothing"]).is(acknowledged());
+        shop.assert_unchanged(|| {
+            shop.label("conv-free", &["nothing"], &[]).is(acknowledged());
+            shop.label("conv-free", &[], &["nothing"]).is(acknowledged());
         });
-        desk.label("conv-free", &["nothing", "lab-c"], &["nobody"]).is(acknowledged());
-        assert_eq!(labels(&desk, "conv-free"), ["lab-a", "lab-b", "lab-c"]);
+        shop.label("conv-free", &["nothing", "lab-c"], &["nobody"]).is(acknowledged());
+        assert_eq!(labels(&shop, "conv-free"), ["lab-a", "lab-b", "lab-c"]);
     } else {
-        desk.assert_unchanged(|| {
-            refuses_in(&desk.label("conv-free", &["nothing"], &[]), "body.addLabels");
-            refuses_in(&desk.label("conv-free", &["lab-c", "nothing"], &["lab-a"]), "body.addLabels");
-            refuses_in(&desk.label("conv-free", &["lab-c"], &["nothing"]), "body.removeLabels");
+        shop.assert_unchanged(|| {
+            refuses_in(&shop.label("conv-free", &["nothing"], &[]), "body.addLabels");
+            refuses_in(&shop.label("conv-free", &["lab-c", "nothing"], &["lab-a"]), "body.addLabels");
+            refuses_in(&shop.label("conv-free", &["lab-c"], &["nothing"]), "body.removeLabels");
         });
     }
 }
 
 #[test]
 fn a_label_is_not_added_and_removed_at_once() {
-    let desk = WriteFixture::open();
-    desk.assert_unchanged(|| {
+    let shop = WriteFixture::open();
+    shop.assert_unchanged(|| {
         for label in ["lab-a", "lab-c"] {
-            refuses_in(&desk.label("conv-free", &["lab-1", label], &[label]), "body.");
+            refuses_in(&shop.label("conv-free", &["lab-1", label], &[label]), "body.");
         }
     });
 }
 
 #[test]
 fn an_unknown_conversation_is_not_found() {
-    let desk = WriteFixture::open();
-    desk.label("nobody", &["lab-a"], &[]).fails(404);
+    let shop = WriteFixture::open();
+    shop.label("nobody", &["lab-a"], &[]).fails(404);
     // An unknown conversation causes a 404 before an unknown label is refused.
-    desk.label("nobody", &["nothing"], &[]).fails(404);
+    shop.label("nobody", &["nothing"], &[]).fails(404);
 }
 
 #[test]
 fn a_body_of_the_wrong_shape_is_refused() {
-    let desk = WriteFixture::open();
-    desk.assert_unchanged(|| {
+    let shop = WriteFixture::open();
+    shop.assert_unchanged(|| {
         for (body, field) in [
             (json!({"addLabels": ["lab-c"]}), "body.conversationId"),
             (json!({"conversationId": "conv-free", "addLabels": "lab-c"}), "body.addLabels"),
@@ -151,8 +151,8 @@ fn a_body_of_the_wrong_shape_is_refused() {
             (json!({"conversationId": "conv-free", "addLabels": ["lab-c"], "removeLabels": [["lab-a"]]}), "body.removeLabels[0]"),
             (json!({"conversationId": "conv-free", "addLabels": ["lab-c"], "labels": []}), "body.labels"),
         ] {
-            desk.patch("/conversations/labels", body).send().refuses(field);
+            shop.patch("/conversations/labels", body).send().refuses(field);
         }
     });
-    assert_eq!(stamp(&desk.conversation("conv-free"), "updatedAt"), at("03-01T07:00"));
+    assert_eq!(stamp(&shop.conversation("conv-free"), "updatedAt"), at("03-01T07:00"));
 }

@@ -12,23 +12,23 @@ use crate::{
 /// A message text with which every delivery attempt on a simulated channel fails. The message stays in the outbox, where the test reads it.
 const WAITING: &str = "simulate:down";
 
-fn new(desk: &WriteFixture, more: Value) -> Answer {
-    send(desk, "/messages/email/new", json!({"accountId": "acc-mail", "to": [{"email": "eva@example.com"}], "text": "Hi"}), more)
+fn new(shop: &WriteFixture, more: Value) -> Answer {
+    send(shop, "/messages/email/new", json!({"accountId": "acc-mail", "to": [{"email": "eva@example.com"}], "text": "Hi"}), more)
 }
 
-fn reply(desk: &WriteFixture, more: Value) -> Answer {
-    send(desk, "/messages/email", json!({"conversationId": "conv-mail", "to": [{"email": "eva@example.com"}], "text": "Hi"}), more)
+fn reply(shop: &WriteFixture, more: Value) -> Answer {
+    send(shop, "/messages/email", json!({"conversationId": "conv-mail", "to": [{"email": "eva@example.com"}], "text": "Hi"}), more)
 }
 
 /// Sends a POST request with the body `body`, in which the properties of `more` replace those of the same name. Null removes a property.
-fn send(desk: &WriteFixture, path: &str, mut body: Value, more: Value) -> Answer {
+fn send(shop: &WriteFixture, path: &str, mut body: Value, more: Value) -> Answer {
     for (name, value) in more.as_object().into_iter().flatten() {
         match value {
             Value::Null => body = without(body, &[name]),
             value => body[name] = value.clone(),
         }
     }
-    desk.post(path, body).send()
+    shop.post(path, body).send()
 }
 
 fn addresses(count: usize) -> Value {
@@ -40,9 +40,9 @@ fn an_e_mail_of_the_wrong_shape_is_refused() {
     if REV_A {
         return;
     }
-    let desk = WriteFixture::channels();
+    let shop = WriteFixture::channels();
     let both: [fn(&WriteFixture, Value) -> Answer; 2] = [new, reply];
-    untouched(&desk, || {
+    untouched(&shop, || {
         for (more, field) in [
             (json!({"to": null}), "body.to"),
             (json!({"to": []}), "body.to"),
@@ -74,7 +74,7 @@ fn an_e_mail_of_the_wrong_shape_is_refused() {
             (json!({"attachments": []}), "body.attachments"),
         ] {
             for send in both {
-                send(&desk, more.clone()).refuses(field);
+                send(&shop, more.clone()).refuses(field);
             }
         }
         for bad in [
@@ -90,31 +90,31 @@ fn an_e_mail_of_the_wrong_shape_is_refused() {
         ] {
             let to = json!([{"email": "a@b.example"}, {"email": "a@b.example"}, {"email": "a@b.example"}, {"email": bad}]);
             for send in both {
-                send(&desk, json!({"to": to})).refuses("body.to[3].email");
+                send(&shop, json!({"to": to})).refuses("body.to[3].email");
             }
         }
         for absent in ["cc", "bcc", "subject", "html"] {
             for (path, id) in [("/messages/email/new", "accountId"), ("/messages/email", "conversationId")] {
                 let mut body = json!({id: "nobody", "to": [{"email": "eva@example.com"}], "text": "Hi"});
                 body[absent] = Value::Null;
-                desk.post(path, body).send().refuses(&format!("body.{absent}"));
+                shop.post(path, body).send().refuses(&format!("body.{absent}"));
             }
         }
-        new(&desk, json!({"accountId": null})).refuses("body.accountId");
-        new(&desk, json!({"accountId": 5})).refuses("body.accountId");
-        new(&desk, json!({"conversationId": "conv-mail"})).refuses("body.conversationId");
-        reply(&desk, json!({"conversationId": null})).refuses("body.conversationId");
-        reply(&desk, json!({"accountId": "acc-mail"})).refuses("body.accountId");
+        new(&shop, json!({"accountId": null})).refuses("body.accountId");
+        new(&shop, json!({"accountId": 5})).refuses("body.accountId");
+        new(&shop, json!({"conversationId": "conv-mail"})).refuses("body.conversationId");
+        reply(&shop, json!({"conversationId": null})).refuses("body.conversationId");
+        reply(&shop, json!({"accountId": "acc-mail"})).refuses("body.accountId");
         // The form of the body is checked first, then whether the account or conversation exists, then whether its channel is e-mail.
-        new(&desk, json!({"accountId": "nobody", "to": []})).refuses("body.to");
-        reply(&desk, json!({"conversationId": "nobody", "text": " "})).refuses("body.text");
-        new(&desk, json!({"accountId": "nobody"})).fails(404);
-        reply(&desk, json!({"conversationId": "nobody"})).fails(404);
+        new(&shop, json!({"accountId": "nobody", "to": []})).refuses("body.to");
+        reply(&shop, json!({"conversationId": "nobody", "text": " "})).refuses("body.text");
+        new(&shop, json!({"accountId": "nobody"})).fails(404);
+        reply(&shop, json!({"conversationId": "nobody"})).fails(404);
         for account in ["acc-web", "acc-wa", "acc-line"] {
-            new(&desk, json!({"accountId": account})).refuses("body.accountId");
+            new(&shop, json!({"accountId": account})).refuses("body.accountId");
         }
         for conversation in ["conv-web", "conv-wa-late", "conv-line"] {
-            reply(&desk, json!({"conversationId": conversation})).refuses("body.conversationId");
+            reply(&shop, json!({"conversationId": conversation})).refuses("body.conversationId");
         }
     });
 }
@@ -124,23 +124,23 @@ fn an_e_mail_begins_a_conversation_each_time() {
     if REV_A {
         return;
     }
-    let desk = WriteFixture::simulated();
-    let tickets = desk.post("/tickets/list", json!({"statuses": ["open", "closed"]})).query("pageSize", 100).send().ids();
+    let shop = WriteFixture::simulated();
+    let tickets = shop.post("/tickets/list", json!({"statuses": ["open", "closed"]})).query("pageSize", 100).send().ids();
     let body = json!({
         "to": [{"email": "Eva.Stone@Example.com", "name": "Eva Stone"}, {"email": "mia@example.com"}],
         "cc": addresses(50), "bcc": [{"email": "b@example.com", "name": "ไทย \"B\""}], "subject": "Your order", "text": WAITING, "html": "<p>Hi</p>",
     });
-    new(&desk, body.clone()).is(acknowledged());
-    let eva = desk.only_contact("eva.stone@example.com");
+    new(&shop, body.clone()).is(acknowledged());
+    let eva = shop.only_contact("eva.stone@example.com");
     assert_eq!(
         (&eva["firstName"], &eva["fullName"], &eva["email"]),
         (&json!("Eva Stone"), &json!("Eva Stone"), &json!("Eva.Stone@Example.com"))
     );
     let id = eva["id"].as_str().unwrap_or_default();
-    let talks = desk.conversations_of(id).ok();
+    let talks = shop.conversations_of(id).ok();
     let [talk] = &talks.as_array().cloned().unwrap_or_default()[..] else { panic!("one conversation: {talks}") };
     let conversation = talk["id"].as_str().unwrap_or_default();
-    let shown = desk.newest(conversation);
+    let shown = shop.newest(conversation);
     let message_id = format!("<{}@example.com>", shown["id"].as_str().unwrap_or_default());
     let sent = shown["sentAt"].clone();
     assert_eq!(
@@ -152,7 +152,7 @@ fn an_e_mail_begins_a_conversation_each_time() {
         })
     );
     assert_eq!(shown, outbound(&shown, conversation, "acc-mail", Value::Null, Some(WAITING), None));
-    let parcel = desk.parcels()[0].clone();
+    let parcel = shop.parcels()[0].clone();
     assert_eq!(
         without(parcel["content"]["email"].clone(), &["cc"]),
         json!({
@@ -162,25 +162,25 @@ fn an_e_mail_begins_a_conversation_each_time() {
     );
     assert_eq!(parcel["content"]["email"]["cc"], addresses(50));
     // Another e-mail to the same address, in another case, creates another conversation of the same contact.
-    new(&desk, json!({"accountId": "acc-out", "to": [{"email": "EVA.STONE@example.com", "name": "Someone"}], "text": null, "html": "<p>"}))
+    new(&shop, json!({"accountId": "acc-out", "to": [{"email": "EVA.STONE@example.com", "name": "Someone"}], "text": null, "html": "<p>"}))
         .is(acknowledged());
-    let talks = desk.conversations_of(id).ok();
+    let talks = shop.conversations_of(id).ok();
     assert_eq!(talks.as_array().map(Vec::len), Some(2), "{talks}");
-    assert_eq!(desk.only_contact("eva.stone@example.com"), eva);
+    assert_eq!(shop.only_contact("eva.stone@example.com"), eva);
     let last = &talks[0];
     assert_eq!((&last["channel"], last.get("emailSubject"), &last["lastMsg"]["snippet"]), (&json!("outlook"), None, &json!("")));
-    let shown = desk.newest(last["id"].as_str().unwrap_or_default());
+    let shown = shop.newest(last["id"].as_str().unwrap_or_default());
     assert_eq!(shown, outbound(&shown, last["id"].as_str().unwrap_or_default(), "acc-out", Value::Null, None, None));
     // An e-mail to the address of a known contact creates no contact. A new contact without a name is named after its address.
-    new(&desk, json!({"to": [{"email": "MIA@example.com"}]})).is(acknowledged());
-    assert_eq!(desk.conversations_of("con-mia").ok()[0]["lastMsg"]["snippet"], "Hi");
+    new(&shop, json!({"to": [{"email": "MIA@example.com"}]})).is(acknowledged());
+    assert_eq!(shop.conversations_of("con-mia").ok()[0]["lastMsg"]["snippet"], "Hi");
     for (to, name) in
         [(json!({"email": "first.last@example.com"}), "first.last"), (json!({"email": "blank@example.com", "name": "  "}), "blank")]
     {
-        new(&desk, json!({"to": [to]})).is(acknowledged());
-        assert_eq!(desk.only_contact(to["email"].as_str().unwrap_or_default())["fullName"], name);
+        new(&shop, json!({"to": [to]})).is(acknowledged());
+        assert_eq!(shop.only_contact(to["email"].as_str().unwrap_or_default())["fullName"], name);
     }
-    let all = desk.post("/tickets/list", json!({"statuses": ["open", "closed"]})).query("pageSize", 100).send().ids();
+    let all = shop.post("/tickets/list", json!({"statuses": ["open", "closed"]})).query("pageSize", 100).send().ids();
     assert_eq!(all.len(), tickets.len(), "an outbound e-mail opens no ticket");
 }
 
@@ -189,7 +189,7 @@ fn a_reply_goes_to_its_recipients_in_the_thread() {
     if REV_A {
         return;
     }
-    let desk = WriteFixture::simulated();
+    let shop = WriteFixture::simulated();
     let replies = [
         ("conv-mail", json!({})),
         ("conv-mail", json!({"subject": "Another"})),
@@ -201,11 +201,11 @@ fn a_reply_goes_to_its_recipients_in_the_thread() {
         more["conversationId"] = json!(id);
         more["html"] = if more.get("html").is_some() { more["html"].clone() } else { json!("") };
         more["text"] = if more.get("text").is_some() { more["text"].clone() } else { json!(WAITING) };
-        reply(&desk, more).is(acknowledged());
+        reply(&shop, more).is(acknowledged());
     }
-    let lost = desk.newest("conv-mail-lost");
+    let lost = shop.newest("conv-mail-lost");
     assert_eq!(lost, outbound(&lost, "conv-mail-lost", "acc-mail", Value::Null, None, None));
-    let parcels = desk.parcels();
+    let parcels = shop.parcels();
     let subjects: Vec<_> = parcels.iter().take(3).map(|parcel| parcel["content"]["email"]["subject"].clone()).collect();
     assert_eq!(subjects, [json!("Re: Order 7"), json!("Another"), json!("")]);
     let mails: Vec<_> = parcels.iter().map(|parcel| &parcel["content"]["email"]).collect();
@@ -213,7 +213,7 @@ fn a_reply_goes_to_its_recipients_in_the_thread() {
         assert_eq!((&mail["to"], &mail["in_reply_to"]), (&json!([{"email": "eva@example.com"}]), &json!("<three@example.net>")));
         assert_eq!(mail["html"], Value::Null, "an empty part is left out");
     }
-    let talk = desk.conversation("conv-mail");
+    let talk = shop.conversation("conv-mail");
     assert_eq!((&talk["emailSubject"], &talk["allMsgCnt"], &talk["contactId"]), (&json!("Order 7"), &json!(7), &json!("con-mia")));
 }
 
@@ -222,20 +222,20 @@ fn the_accounts_and_threads_of_another_store_are_not_found() {
     if REV_A {
         return;
     }
-    let desk = WriteFixture::with(&[("shop", channels()), ("two", two())]);
-    let other = desk.snapshot("two");
-    untouched(&desk, || {
-        new(&desk, json!({"accountId": "acc-two"})).fails(404);
-        reply(&desk, json!({"conversationId": "conv-two"})).fails(404);
-        desk.text("conv-two", "x").fails(404);
-        desk.post("/messages/template", json!({"conversationId": "conv-two", "templateId": "tpl-two"})).send().fails(404);
-        desk.post("/messages/template", json!({"conversationId": "conv-wa", "templateId": "tpl-two"})).send().fails(404);
+    let shop = WriteFixture::with(&[("shop", channels()), ("two", two())]);
+    let other = shop.snapshot("two");
+    untouched(&shop, || {
+        new(&shop, json!({"accountId": "acc-two"})).fails(404);
+        reply(&shop, json!({"conversationId": "conv-two"})).fails(404);
+        shop.text("conv-two", "x").fails(404);
+        shop.post("/messages/template", json!({"conversationId": "conv-two", "templateId": "tpl-two"})).send().fails(404);
+        shop.post("/messages/template", json!({"conversationId": "conv-wa", "templateId": "tpl-two"})).send().fails(404);
         let phone = |account: &str, template: &str| {
-            desk.post("/messages/template/phone", json!({"accountId": account, "phoneNumber": "+66855555555", "templateId": template}))
+            shop.post("/messages/template/phone", json!({"accountId": account, "phoneNumber": "+66855555555", "templateId": template}))
                 .send()
         };
         phone("acc-two", "tpl-two").fails(404);
         phone("acc-wa", "tpl-two").fails(404);
     });
-    assert_eq!(desk.snapshot("two"), other);
+    assert_eq!(shop.snapshot("two"), other);
 }

@@ -34,13 +34,13 @@ use crate::{
     REV_A,
     client::{Answer, Api, Call},
     contract::is_timestamp,
-    fixture::{channels, desk},
+    fixture::{channels, write_store},
     harness::{ALL_SCOPES, Database, Key, SIMULATED, Server, Settings},
     pages::walk,
 };
 
 /// The maximum time that a test waits for effects that follow a response, such as a delivery.
-const PATIENCE: Duration = Duration::from_secs(30);
+const SETTLE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A server with at least one store, and a caller that has all scopes in the first store.
 pub struct WriteFixture {
@@ -51,7 +51,7 @@ pub struct WriteFixture {
 
 impl WriteFixture {
     pub fn open() -> Self {
-        Self::with(&[("desk", desk())])
+        Self::with(&[("desk", write_store())])
     }
 
     /// Starts a server with these stores. The caller belongs to the first store.
@@ -125,7 +125,7 @@ impl WriteFixture {
 
     #[track_caller]
     pub fn until(&self, what: &str, done: impl Fn() -> bool) {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + SETTLE_TIMEOUT;
         while !done() {
             assert!(Instant::now() < deadline, "timed out before {what}: {:?}", self.undelivered());
             thread::sleep(Duration::from_millis(20));

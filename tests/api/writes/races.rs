@@ -45,36 +45,36 @@ pub fn gapless(events: &[Value]) {
 
 #[test]
 fn of_writes_with_the_same_timestamp_one_sets_a_ticket_field() {
-    let desk = WriteFixture::open();
+    let shop = WriteFixture::open();
     for round in 0..3 {
-        let before = stamp(&desk.ticket("t-set"), "ticketFieldsUpdatedAt");
-        let winner = one_wins(race(32, |n| desk.set_at("t-set", "f-int", json!(100 * (round + 1) + n), &before))).ok();
-        assert_eq!(desk.ticket("t-set"), winner);
+        let before = stamp(&shop.ticket("t-set"), "ticketFieldsUpdatedAt");
+        let winner = one_wins(race(32, |n| shop.set_at("t-set", "f-int", json!(100 * (round + 1) + n), &before))).ok();
+        assert_eq!(shop.ticket("t-set"), winner);
         assert!(stamp(&winner, "ticketFieldsUpdatedAt") > before);
     }
-    let events = desk.events();
+    let events = shop.events();
     gapless(&events);
     assert_eq!(events.len(), 3);
 }
 
 #[test]
 fn of_writes_with_the_same_timestamp_one_sets_a_contact_field() {
-    let desk = WriteFixture::open();
-    one_wins(race(20, |n| desk.set_contact_at("con-mia", "c-int", json!(100 + n), &at("01-20T00:00")))).is(acknowledged());
+    let shop = WriteFixture::open();
+    one_wins(race(20, |n| shop.set_contact_at("con-mia", "c-int", json!(100 + n), &at("01-20T00:00")))).is(acknowledged());
     // `con-new` never had a value in a custom field, so a write must send the timestamp of the contact itself.
-    one_wins(race(20, |n| desk.set_contact_at("con-new", "c-int", json!(100 + n), &at("02-01T00:00")))).is(acknowledged());
-    assert_eq!(desk.events().len(), 2);
+    one_wins(race(20, |n| shop.set_contact_at("con-new", "c-int", json!(100 + n), &at("02-01T00:00")))).is(acknowledged());
+    assert_eq!(shop.events().len(), 2);
 }
 
 #[test]
 fn writes_without_a_timestamp_all_happen_one_after_the_other() {
-    let desk = WriteFixture::open();
-    let answers = race(24, |n| desk.set("t-set", "f-int", json!(100 + n)));
+    let shop = WriteFixture::open();
+    let answers = race(24, |n| shop.set("t-set", "f-int", json!(100 + n)));
     let mut stamps: Vec<_> = answers.iter().map(|answer| stamp(&answer.ok(), "ticketFieldsUpdatedAt")).collect();
     stamps.sort_unstable();
     stamps.dedup();
     assert_eq!(stamps.len(), 24, "no two writes share a timestamp");
-    let events = desk.events();
+    let events = shop.events();
     gapless(&events);
     assert_eq!(events.len(), 24);
     // Each event shows the value of the previous write as its old value, and has a later timestamp.
@@ -86,12 +86,12 @@ fn writes_without_a_timestamp_all_happen_one_after_the_other() {
         assert!(now > last.1, "{now} after {}", last.1);
         last = (data["newValue"].clone(), now);
     }
-    assert_eq!(desk.ticket("t-set")["ticketFields"]["f-int"], last.0);
+    assert_eq!(shop.ticket("t-set")["ticketFields"]["f-int"], last.0);
 }
 
 #[test]
 fn writes_to_different_fields_do_not_undo_each_other() {
-    let desk = WriteFixture::open();
+    let shop = WriteFixture::open();
     let fields = [
         ("f-text", json!("t")),
         ("f-notes", json!("n")),
@@ -104,39 +104,39 @@ fn writes_to_different_fields_do_not_undo_each_other() {
         ("f-file", json!("a.pdf")),
         ("f-url", json!("https://example.com")),
     ];
-    race(fields.len(), |n| desk.set("t-free", fields[n].0, fields[n].1.clone())).iter().for_each(|answer| drop(answer.ok()));
-    assert_eq!(desk.ticket("t-free")["ticketFields"], fields.into_iter().collect::<Value>());
+    race(fields.len(), |n| shop.set("t-free", fields[n].0, fields[n].1.clone())).iter().for_each(|answer| drop(answer.ok()));
+    assert_eq!(shop.ticket("t-free")["ticketFields"], fields.into_iter().collect::<Value>());
     let labels: Vec<_> = (0..10).map(|n| format!("lab-{n}")).collect();
-    race(10, |n| desk.label("conv-bare", &[&labels[n]], &[])).iter().for_each(|answer| answer.is(acknowledged()));
-    assert_eq!(desk.conversation("conv-bare")["labelIds"].as_array().map(Vec::len), Some(10));
-    let events = desk.events();
+    race(10, |n| shop.label("conv-bare", &[&labels[n]], &[])).iter().for_each(|answer| answer.is(acknowledged()));
+    assert_eq!(shop.conversation("conv-bare")["labelIds"].as_array().map(Vec::len), Some(10));
+    let events = shop.events();
     gapless(&events);
     assert_eq!(events.len(), 20);
 }
 
 #[test]
 fn writes_to_a_ticket_and_to_its_conversation_do_not_deadlock() {
-    let desk = WriteFixture::open();
+    let shop = WriteFixture::open();
     for round in 0..7 {
         let answers = race(16, |n| match n % 4 {
             // Each request sends another value, so each of these writes updates the ticket's row.
-            0 => desk.set("t-free", "f-text", json!(format!("{round} {n}"))),
-            1 if round % 2 == 0 => desk.label("conv-free", &[&format!("lab-{}", n / 4)], &[]),
-            1 => desk.label("conv-free", &["lab-9"], &[&format!("lab-{}", n / 4)]),
-            2 => desk.text("conv-free", "hello"),
-            _ => desk.read("conv-free"),
+            0 => shop.set("t-free", "f-text", json!(format!("{round} {n}"))),
+            1 if round % 2 == 0 => shop.label("conv-free", &[&format!("lab-{}", n / 4)], &[]),
+            1 => shop.label("conv-free", &["lab-9"], &[&format!("lab-{}", n / 4)]),
+            2 => shop.text("conv-free", "hello"),
+            _ => shop.read("conv-free"),
         });
         answers.iter().for_each(|answer| drop(answer.ok()));
     }
     // The conversation has its two initial labels, the labels that the last round added, and `lab-9`, which no request removes.
-    assert_eq!(desk.conversation("conv-free")["labelIds"].as_array().map(Vec::len), Some(2 + 5));
+    assert_eq!(shop.conversation("conv-free")["labelIds"].as_array().map(Vec::len), Some(2 + 5));
 }
 
 /// Each conversation has an open ticket and a closed one that was opened later; only an import can create this state. The closed ticket has
 /// the smaller id. Tickets are locked in the order of their ids, so both kinds of writes must lock the closed ticket first.
 #[test]
 fn closing_the_older_of_two_tickets_does_not_deadlock() {
-    let mut lines = crate::fixture::desk();
+    let mut lines = crate::fixture::write_store();
     let talk = conversation("", "acc-line", "line", "con-mia", &at("03-01T07:00"));
     for n in 0..12 {
         let talk = with(talk.clone(), json!({"id": format!("talk-{n}"), "referenceId": format!("talk-{n}")}));
@@ -145,11 +145,11 @@ fn closing_the_older_of_two_tickets_does_not_deadlock() {
         lines.push(line("ticket", with(ticket(&format!("a-{n}"), &talk, &at("03-02T00:00")), shut)));
         lines.push(line("conversation", talk));
     }
-    let desk = WriteFixture::with(&[("desk", lines)]);
+    let shop = WriteFixture::with(&[("desk", lines)]);
     for n in 0..12 {
         let answers = race(4, |caller| match caller {
-            0 => desk.close(json!({"ticketId": format!("z-{n}")})),
-            _ => desk.label(&format!("talk-{n}"), &[&format!("lab-{caller}")], &[]),
+            0 => shop.close(json!({"ticketId": format!("z-{n}")})),
+            _ => shop.label(&format!("talk-{n}"), &[&format!("lab-{caller}")], &[]),
         });
         answers.iter().for_each(|answer| drop(answer.ok()));
     }
@@ -157,31 +157,31 @@ fn closing_the_older_of_two_tickets_does_not_deadlock() {
 
 #[test]
 fn of_equal_contacts_one_is_created() {
-    let desk = WriteFixture::open();
+    let shop = WriteFixture::open();
     let email = |n: usize| if n.is_multiple_of(2) { "ada@example.com" } else { "ADA@Example.COM" };
-    let winner = one_wins(race(20, |n| desk.post("/contacts", json!({"firstName": format!("Ada {n}"), "email": email(n)})).send())).ok();
-    let by_phone = |n| desk.post("/contacts", json!({"firstName": format!("Bob {n}"), "phone": "+4412345678"})).send();
+    let winner = one_wins(race(20, |n| shop.post("/contacts", json!({"firstName": format!("Ada {n}"), "email": email(n)})).send())).ok();
+    let by_phone = |n| shop.post("/contacts", json!({"firstName": format!("Bob {n}"), "phone": "+4412345678"})).send();
     one_wins(race(20, by_phone));
-    let found = desk.post("/contacts/list", json!({"search": "ada@example.com"})).send();
+    let found = shop.post("/contacts/list", json!({"search": "ada@example.com"})).send();
     found.lists(&[winner["id"].as_str().unwrap_or_default()]);
-    assert_eq!(desk.post("/contacts/list", json!({})).send().ids().len(), 5);
+    assert_eq!(shop.post("/contacts/list", json!({})).send().ids().len(), 5);
 }
 
 #[test]
 fn a_ticket_that_many_callers_close_closes_once() {
-    let desk = WriteFixture::open();
-    let answers = race(12, |_| desk.close(json!({"ticketId": "t-free", "isConverted": true})));
+    let shop = WriteFixture::open();
+    let answers = race(12, |_| shop.close(json!({"ticketId": "t-free", "isConverted": true})));
     let first = answers[0].ok();
     answers.iter().for_each(|answer| answer.is(first.clone()));
-    assert_eq!(desk.kinds(), ["ticket.ticket_field_updated", "ticket.closed"]);
+    assert_eq!(shop.kinds(), ["ticket.ticket_field_updated", "ticket.closed"]);
 }
 
 #[test]
 fn concurrent_requests_with_one_idempotency_key_write_once() {
-    let desk = WriteFixture::open();
+    let shop = WriteFixture::open();
     let answers = race(16, |_| {
         let body = json!({"conversationId": "conv-free", "text": "once"});
-        desk.post("/messages/internal-comments", body).header("idempotency-key", "k").send()
+        shop.post("/messages/internal-comments", body).header("idempotency-key", "k").send()
     });
     for answer in &answers {
         match answer.status {
@@ -194,15 +194,15 @@ fn concurrent_requests_with_one_idempotency_key_write_once() {
     }
     let first: Vec<_> = answers.iter().filter(|answer| answer.status == 200 && answer.header("idempotency-replayed").is_none()).collect();
     assert_eq!(first.len(), 1, "one is the first");
-    assert_eq!(desk.comments("conv-free").len(), 1);
+    assert_eq!(shop.comments("conv-free").len(), 1);
 }
 
 #[test]
 fn of_different_bodies_under_one_idempotency_key_one_is_written() {
-    let desk = WriteFixture::open();
+    let shop = WriteFixture::open();
     one_wins(race(12, |n| {
         let body = json!({"conversationId": "conv-free", "text": format!("from {n}")});
-        desk.post("/messages/internal-comments", body).header("idempotency-key", "k").send()
+        shop.post("/messages/internal-comments", body).header("idempotency-key", "k").send()
     }));
-    assert_eq!(desk.comments("conv-free").len(), 1);
+    assert_eq!(shop.comments("conv-free").len(), 1);
 }

@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 use super::WriteFixture;
 use crate::{
     REV_A,
-    fixture::{ANN, conversation, desk, line, with},
+    fixture::{ANN, conversation, line, with, write_store},
     harness::Database,
 };
 
-/// Returns import lines for channels that the store `desk` lacks: accounts, a template, and a conversation with an unusual reference.
+/// Returns import lines for channels that the store `shop` lacks: accounts, a template, and a conversation with an unusual reference.
 fn more_channels() -> Vec<Value> {
     let account =
         |id: &str, channel: &str, name: &str| line("account", json!({"id": id, "channel": channel, "name": name, "status": "healthy"}));
@@ -75,7 +75,7 @@ fn inbound() -> Vec<Value> {
 }
 
 /// Sends a request of each kind of write, with unusual values that are still valid.
-fn write_everything(desk: &WriteFixture) {
+fn write_everything(shop: &WriteFixture) {
     for (field, value) in [
         ("f-text", json!("")),
         ("f-notes", json!("\u{1}\u{2028}\u{feff} ")),
@@ -87,52 +87,52 @@ fn write_everything(desk: &WriteFixture) {
         ("f-pick", json!("wine")),
         ("f-url", json!("HTTP://x/%zz?\"<>")),
     ] {
-        desk.set("t-free", field, value).ok();
+        shop.set("t-free", field, value).ok();
     }
     let body =
         json!({"ticketId": "t-ahead", "handledBy": ANN, "isConverted": false, "totalRevenue": 0.0001, "ticketFields": {"f-texts": ["x"]}});
-    desk.close(body).ok();
+    shop.close(body).ok();
     for (field, value) in [("c-text", json!("")), ("c-when", json!("2025-01-01T00:00:00+07:00")), ("c-many", json!([3, 1]))] {
-        desk.set_contact("con-new", field, value).ok();
+        shop.set_contact("con-new", field, value).ok();
     }
     for body in [
         json!({"firstName": "\u{1}", "lastName": "\u{feff}", "email": "o'neill+tag@localhost", "phone": "+10"}),
         json!({"firstName": " A "}),
     ] {
-        desk.post("/contacts", body).send().ok();
+        shop.post("/contacts", body).send().ok();
     }
-    desk.label("conv-free", &["lab-9", "lab-0"], &["lab-a"]).ok();
-    desk.read("conv-free").ok();
-    desk.comment("conv-free", "\u{1}<@nobody:x@>").ok();
-    let widget = thread(desk, "rt-wid", "w");
-    let text = |conversation: &str, text: &str| desk.post("/messages", json!({"conversationId": conversation, "text": text})).send().ok();
+    shop.label("conv-free", &["lab-9", "lab-0"], &["lab-a"]).ok();
+    shop.read("conv-free").ok();
+    shop.comment("conv-free", "\u{1}<@nobody:x@>").ok();
+    let widget = thread(shop, "rt-wid", "w");
+    let text = |conversation: &str, text: &str| shop.post("/messages", json!({"conversationId": conversation, "text": text})).send().ok();
     text(&widget, "\u{1} \n");
-    text(&thread(desk, "rt-mail", "Plain@Example.com"), " x ");
+    text(&thread(shop, "rt-mail", "Plain@Example.com"), " x ");
     if REV_A {
-        desk.comment("conv-free", "").ok();
+        shop.comment("conv-free", "").ok();
         text(&widget, "");
         return;
     }
-    desk.assign(&[("t-free", ANN)]).ok();
+    shop.assign(&[("t-free", ANN)]).ok();
     let to = json!([{"email": "Eve+x@Example.com", "name": ""}, {"email": "a@b.co"}]);
     let mail = |more: Value| with(json!({"to": to}), more);
     for content in [json!({"text": "x", "html": ""}), json!({"text": "", "html": "<p>x</p>", "subject": "", "cc": [], "bcc": to})] {
         let mut first = mail(content.clone());
         first["accountId"] = "rt-mail".into();
-        desk.post("/messages/email/new", first).send().ok();
+        shop.post("/messages/email/new", first).send().ok();
         let mut reply = mail(content);
-        reply["conversationId"] = thread(desk, "rt-mail", "Not a mail@@ <x>").into();
-        desk.post("/messages/email", reply).send().ok();
+        reply["conversationId"] = thread(shop, "rt-mail", "Not a mail@@ <x>").into();
+        shop.post("/messages/email", reply).send().ok();
     }
-    let template = json!({"conversationId": thread(desk, "rt-wa", "not a phone"), "templateId": "rt-tp", "variables": [" "]});
-    desk.post("/messages/template", template).send().ok();
+    let template = json!({"conversationId": thread(shop, "rt-wa", "not a phone"), "templateId": "rt-tp", "variables": [" "]});
+    shop.post("/messages/template", template).send().ok();
     let template = json!({"accountId": "rt-wa", "phoneNumber": "+66800000010", "templateId": "rt-tp", "variables": ["\u{feff}"]});
-    desk.post("/messages/template/phone", template).send().ok();
+    shop.post("/messages/template/phone", template).send().ok();
 }
 
 /// Returns the id of the account's conversation with this reference, according to an export.
-fn thread(desk: &WriteFixture, account: &str, reference: &str) -> String {
-    let export = desk.server.database.run(&["export", "--store", "desk"]);
+fn thread(shop: &WriteFixture, account: &str, reference: &str) -> String {
+    let export = shop.server.database.run(&["export", "--store", "desk"]);
     let conversations = export.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()).map(|line| line["record"].clone());
     let found = conversations.into_iter().find(|one| one["accountId"] == account && one["referenceId"] == reference);
     found.unwrap_or_else(|| panic!("no thread {reference}"))["id"].as_str().unwrap_or_default().to_owned()
@@ -140,7 +140,7 @@ fn thread(desk: &WriteFixture, account: &str, reference: &str) -> String {
 
 #[test]
 fn written_and_received_records_import_to_the_same_bytes() {
-    let desk = WriteFixture::with(&[("desk", [desk(), more_channels()].concat())]);
+    let shop = WriteFixture::with(&[("desk", [write_store(), more_channels()].concat())]);
     let folder = tempfile::tempdir().expect("a directory for temporary files");
     let file = |name: &str, text: &str| {
         let path = folder.path().join(name);
@@ -148,11 +148,11 @@ fn written_and_received_records_import_to_the_same_bytes() {
         path.to_string_lossy().into_owned()
     };
     let messages: String = inbound().iter().map(|message| format!("{message}\n")).collect();
-    desk.server.database.run(&["message", "receive", "--store", "desk", &file("messages", &messages)]);
-    write_everything(&desk);
+    shop.server.database.run(&["message", "receive", "--store", "desk", &file("messages", &messages)]);
+    write_everything(&shop);
 
     let export = |database: &Database| database.run(&["export", "--store", "desk"]) + "\n";
-    let first = export(&desk.server.database);
+    let first = export(&shop.server.database);
     let copy = Database::fresh();
     copy.run(&["store", "create", "--id", "desk", "--name", "A copy"]);
     copy.run(&["import", "--store", "desk", &file("first", &first)]);
@@ -164,14 +164,14 @@ fn written_and_received_records_import_to_the_same_bytes() {
 
 #[test]
 fn a_message_that_an_import_would_refuse_is_not_received() {
-    let desk = WriteFixture::open();
+    let shop = WriteFixture::open();
     let folder = tempfile::tempdir().expect("a directory for temporary files");
     let path = folder.path().join("message");
     for (more, field) in [(json!({"images": ["a\0b"]}), "images[0]"), (json!({"text": "a\0b"}), "text")] {
         let message = with(json!({"accountId": "acc-line", "referenceId": "r", "externalId": "x", "sender": {"id": "u"}}), more);
         std::fs::write(&path, format!("{message}\n")).expect("the file is written");
         let said =
-            desk.assert_unchanged(|| desk.server.database.fails(&["message", "receive", "--store", "desk", &path.to_string_lossy()]));
+            shop.assert_unchanged(|| shop.server.database.fails(&["message", "receive", "--store", "desk", &path.to_string_lossy()]));
         assert!(said.contains(&format!("`{field}` ")), "{said}");
     }
 }

@@ -38,9 +38,9 @@ fn writes() -> impl Iterator<Item = (&'static str, String)> {
 
 #[test]
 fn a_missing_or_malformed_body_is_refused() {
-    let desk = WriteFixture::open();
-    let call = |path: &str, method: &str| -> Call { desk.api.call(method, path) };
-    desk.assert_unchanged(|| {
+    let shop = WriteFixture::open();
+    let call = |path: &str, method: &str| -> Call { shop.api.call(method, path) };
+    shop.assert_unchanged(|| {
         for (path, method) in writes() {
             call(path, &method).send().fails(400);
             for text in ["", "{", "nonsense", "null", "5", "\"x\"", "{\"a\":1}{}", "\u{feff}{}"] {
@@ -58,33 +58,33 @@ fn a_missing_or_malformed_body_is_refused() {
 
 #[test]
 fn a_body_without_a_content_type_is_tolerated() {
-    let desk = WriteFixture::open();
+    let shop = WriteFixture::open();
     let body = json!({"conversationId": "conv-free", "text": "x"}).to_string();
-    desk.api.call("POST", "/messages/internal-comments").bytes(body.clone()).send().ok();
-    desk.api.call("POST", "/messages/internal-comments").bytes(body).chunked().send().ok();
-    assert_eq!(desk.comments("conv-free").len(), 2);
+    shop.api.call("POST", "/messages/internal-comments").bytes(body.clone()).send().ok();
+    shop.api.call("POST", "/messages/internal-comments").bytes(body).chunked().send().ok();
+    assert_eq!(shop.comments("conv-free").len(), 2);
 }
 
 #[test]
 fn another_method_is_not_allowed() {
-    let desk = WriteFixture::open();
+    let shop = WriteFixture::open();
     for (path, method) in writes() {
         let other = if method == "PATCH" { "PUT" } else { "DELETE" };
-        let answer = desk.api.call(other, path).send();
+        let answer = shop.api.call(other, path).send();
         answer.fails(405);
         let allowed = answer.header("allow").unwrap_or_default();
         assert!(allowed.split(',').any(|allowed| allowed.trim() == method), "{method} {path}: {allowed}");
-        desk.api.call(&method, &format!("{path}/")).send().fails(404);
+        shop.api.call(&method, &format!("{path}/")).send().fails(404);
     }
 }
 
 #[test]
 fn a_ticket_field_update_of_the_wrong_shape_is_refused() {
-    let desk = WriteFixture::open();
+    let shop = WriteFixture::open();
     let good = json!({"ticketId": "t-free", "ticketFieldId": "f-text", "newValue": "x"});
-    desk.assert_unchanged(|| {
+    shop.assert_unchanged(|| {
         for member in ["ticketId", "ticketFieldId", "newValue"] {
-            desk.patch("/tickets/field-values", without(good.clone(), &[member])).send().refuses(&format!("body.{member}"));
+            shop.patch("/tickets/field-values", without(good.clone(), &[member])).send().refuses(&format!("body.{member}"));
         }
         for (member, bad) in [
             ("ticketId", json!(null)),
@@ -104,36 +104,36 @@ fn a_ticket_field_update_of_the_wrong_shape_is_refused() {
         ] {
             let mut body = good.clone();
             body[member] = bad;
-            desk.patch("/tickets/field-values", body).send().refuses(&format!("body.{member}"));
+            shop.patch("/tickets/field-values", body).send().refuses(&format!("body.{member}"));
         }
     });
-    desk.patch("/tickets/field-values", good).send().ok();
+    shop.patch("/tickets/field-values", good).send().ok();
 }
 
 #[test]
 fn a_write_that_only_acknowledges_expands_nothing() {
-    let desk = WriteFixture::open();
-    desk.assert_unchanged(|| {
+    let shop = WriteFixture::open();
+    shop.assert_unchanged(|| {
         for (path, body) in [
             ("/messages/internal-comments", json!({"conversationId": "conv-free", "text": "x"})),
             ("/contacts", json!({"firstName": "A"})),
             ("/conversations/mark-read", json!({"conversationId": "conv-free"})),
         ] {
-            desk.post(path, body).query("expand", "account").send().refuses_expand();
+            shop.post(path, body).query("expand", "account").send().refuses_expand();
         }
     });
 }
 
 #[test]
 fn a_write_requires_a_key_with_its_scope() {
-    let desk = WriteFixture::open();
+    let shop = WriteFixture::open();
     for (path, method) in writes() {
-        desk.api.anonymous().call(&method, path).send().fails(401);
-        desk.server.api("desk", &["users:read"]).call(&method, path).send().fails(403);
+        shop.api.anonymous().call(&method, path).send().fails(401);
+        shop.server.api("desk", &["users:read"]).call(&method, path).send().fails(403);
     }
     // A key with the read scopes of the same kinds of records is refused, too.
-    let reader = desk.server.api("desk", &["tickets:read", "conversations:read", "contacts:read", "messages:read"]);
-    desk.assert_unchanged(|| {
+    let reader = shop.server.api("desk", &["tickets:read", "conversations:read", "contacts:read", "messages:read"]);
+    shop.assert_unchanged(|| {
         reader.post("/tickets/close", json!({"ticketId": "t-free", "handledBy": BO})).send().fails(403);
         for (path, method) in writes() {
             reader.call(&method, path).send().fails(403);

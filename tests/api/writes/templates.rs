@@ -12,20 +12,20 @@ use crate::{
 
 const NEW: &str = "+66844444444";
 
-fn reply(desk: &WriteFixture, conversation: &str, template: &str, variables: Value) -> Answer {
-    send(desk, "/messages/template", json!({"conversationId": conversation, "templateId": template}), variables)
+fn reply(shop: &WriteFixture, conversation: &str, template: &str, variables: Value) -> Answer {
+    send(shop, "/messages/template", json!({"conversationId": conversation, "templateId": template}), variables)
 }
 
-fn phone(desk: &WriteFixture, account: &str, phone: &str, template: &str, variables: Value) -> Answer {
-    send(desk, "/messages/template/phone", json!({"accountId": account, "phoneNumber": phone, "templateId": template}), variables)
+fn phone(shop: &WriteFixture, account: &str, phone: &str, template: &str, variables: Value) -> Answer {
+    send(shop, "/messages/template/phone", json!({"accountId": account, "phoneNumber": phone, "templateId": template}), variables)
 }
 
 /// Sends a request to one of the operations that send templates. If `variables` is null, the request has no `variables`.
-fn send(desk: &WriteFixture, path: &str, mut body: Value, variables: Value) -> Answer {
+fn send(shop: &WriteFixture, path: &str, mut body: Value, variables: Value) -> Answer {
     if !variables.is_null() {
         body["variables"] = variables;
     }
-    desk.post(path, body).send()
+    shop.post(path, body).send()
 }
 
 #[test]
@@ -33,12 +33,12 @@ fn a_template_of_the_wrong_shape_is_refused() {
     if REV_A {
         return;
     }
-    let desk = WriteFixture::channels();
-    untouched(&desk, || {
+    let shop = WriteFixture::channels();
+    untouched(&shop, || {
         for to_phone in [false, true] {
             let send = |template: &str, variables| match to_phone {
-                true => phone(&desk, "acc-wa", NEW, template, variables),
-                false => reply(&desk, "conv-wa", template, variables),
+                true => phone(&shop, "acc-wa", NEW, template, variables),
+                false => reply(&shop, "conv-wa", template, variables),
             };
             for (variables, field) in [
                 (json!("a"), "body.variables"),
@@ -82,24 +82,24 @@ fn a_template_of_the_wrong_shape_is_refused() {
             ),
             ("/messages/template/phone", json!({"accountId": "acc-wa", "phoneNumber": NEW, "templateId": "x", "phone": NEW}), "body.phone"),
         ] {
-            desk.post(path, body).send().refuses(field);
+            shop.post(path, body).send().refuses(field);
         }
         for bad in ["", "66844444444", "+66 844444444", "+123456789012345", "+1234567890123456", "+", "+abc", "+٦٦٨٤٤٤٤٤٤٤٤"] {
-            phone(&desk, "acc-wa", bad, "tpl-APPROVED", Value::Null).refuses("body.phoneNumber");
-            phone(&desk, "nobody", bad, "nothing", Value::Null).refuses("body.phoneNumber");
+            phone(&shop, "acc-wa", bad, "tpl-APPROVED", Value::Null).refuses("body.phoneNumber");
+            phone(&shop, "nobody", bad, "nothing", Value::Null).refuses("body.phoneNumber");
         }
         // An unknown conversation or account causes a 404, whatever the template.
-        reply(&desk, "nobody", "tpl-named", Value::Null).misses("body.conversationId");
-        phone(&desk, "nobody", NEW, "tpl-APPROVED", Value::Null).misses("body.accountId");
+        reply(&shop, "nobody", "tpl-named", Value::Null).misses("body.conversationId");
+        phone(&shop, "nobody", NEW, "tpl-APPROVED", Value::Null).misses("body.accountId");
         // The channel of the account is checked before the template.
         for template in ["tpl-APPROVED", "nothing"] {
-            reply(&desk, "conv-web", template, Value::Null).refuses("body.conversationId");
+            reply(&shop, "conv-web", template, Value::Null).refuses("body.conversationId");
             for account in ["acc-web", "acc-mail"] {
-                phone(&desk, account, NEW, template, Value::Null).refuses("body.accountId");
+                phone(&shop, account, NEW, template, Value::Null).refuses("body.accountId");
             }
         }
-        reply(&desk, "conv-wa", "nothing", Value::Null).misses("body.templateId");
-        phone(&desk, "acc-wa", NEW, "nothing", Value::Null).misses("body.templateId");
+        reply(&shop, "conv-wa", "nothing", Value::Null).misses("body.templateId");
+        phone(&shop, "acc-wa", NEW, "nothing", Value::Null).misses("body.templateId");
     });
 }
 
@@ -108,19 +108,19 @@ fn a_template_is_sent_whenever_the_contact_last_wrote() {
     if REV_A {
         return;
     }
-    let desk = WriteFixture::channels();
+    let shop = WriteFixture::channels();
     for id in ["conv-wa", "conv-wa-late", "conv-wa-never"] {
-        reply(&desk, id, "tpl-pair", json!(["น้อง {{2}}", " \n"])).is(acknowledged());
-        let shown = desk.newest(id);
+        reply(&shop, id, "tpl-pair", json!(["น้อง {{2}}", " \n"])).is(acknowledged());
+        let shown = shop.newest(id);
         let text = "สวัสดี น้อง {{2}}, order  \n; bye น้อง {{2}}";
         assert_eq!(shown, outbound(&shown, id, "acc-wa", Value::Null, Some(text), None));
     }
     for status in ["APPROVED", "FLAGGED", "REINSTATED"] {
-        reply(&desk, "conv-wa", &format!("tpl-{status}"), json!([])).is(acknowledged());
+        reply(&shop, "conv-wa", &format!("tpl-{status}"), json!([])).is(acknowledged());
     }
-    assert_eq!(desk.conversation("conv-wa")["allMsgCnt"], 6);
+    assert_eq!(shop.conversation("conv-wa")["allMsgCnt"], 6);
     // After the template, a text message is still refused: only a message of the contact opens the messaging window.
-    desk.text("conv-wa-late", "x").refuses("body.conversationId");
+    shop.text("conv-wa-late", "x").refuses("body.conversationId");
 }
 
 /// Only the newer revision can send templates, and only the older one shows `payload`. So the test reads the payload from an export.
@@ -129,10 +129,10 @@ fn the_payload_of_a_template_has_its_variables() {
     if REV_A {
         return;
     }
-    let desk = WriteFixture::channels();
-    reply(&desk, "conv-wa", "tpl-pair", json!(["a", "b"])).is(acknowledged());
-    let id = desk.newest("conv-wa")["id"].clone();
-    let exported = super::parsed(&desk.server.database.run(&["export", "--store", "shop"]));
+    let shop = WriteFixture::channels();
+    reply(&shop, "conv-wa", "tpl-pair", json!(["a", "b"])).is(acknowledged());
+    let id = shop.newest("conv-wa")["id"].clone();
+    let exported = super::parsed(&shop.server.database.run(&["export", "--store", "shop"]));
     let record = exported.iter().map(|line| &line["record"]).find(|record| record["id"] == id).unwrap_or_else(|| panic!("no {id}"));
     let template = json!({"id": "tpl-pair", "name": "name_tpl-pair", "language": "th", "variables": ["a", "b"]});
     assert_eq!(record["payload"], json!({"type": "template", "text": "สวัสดี a, order b; bye a", "template": template}));
@@ -143,29 +143,29 @@ fn a_phone_has_one_thread_on_an_account() {
     if REV_A {
         return;
     }
-    let desk = WriteFixture::channels();
+    let shop = WriteFixture::channels();
     // The contact with this phone number already has a conversation on this account. The template is sent in this conversation.
-    phone(&desk, "acc-wa", MIA, "tpl-APPROVED", Value::Null).is(acknowledged());
-    assert_eq!(desk.conversation("conv-wa")["allMsgCnt"], 3);
+    phone(&shop, "acc-wa", MIA, "tpl-APPROVED", Value::Null).is(acknowledged());
+    assert_eq!(shop.conversation("conv-wa")["allMsgCnt"], 3);
     // On the account `acc-wb`, the contact has an imported conversation whose reference is another phone number. The template is sent in
     // this conversation, too.
-    let before = desk.conversations_of("con-mia").ids().len();
+    let before = shop.conversations_of("con-mia").ids().len();
     for count in [3, 4] {
-        phone(&desk, "acc-wb", MIA, "tpl-other", json!(["x"])).is(acknowledged());
-        assert_eq!(desk.conversation("conv-wb")["allMsgCnt"], count);
+        phone(&shop, "acc-wb", MIA, "tpl-other", json!(["x"])).is(acknowledged());
+        assert_eq!(shop.conversation("conv-wb")["allMsgCnt"], count);
     }
-    assert_eq!(desk.conversations_of("con-mia").ids().len(), before);
+    assert_eq!(shop.conversations_of("con-mia").ids().len(), before);
     // No contact has this phone number, so a contact and a conversation are created.
-    phone(&desk, "acc-wa", NEW, "tpl-APPROVED", Value::Null).is(acknowledged());
-    let contact = desk.only_contact(NEW);
+    phone(&shop, "acc-wa", NEW, "tpl-APPROVED", Value::Null).is(acknowledged());
+    let contact = shop.only_contact(NEW);
     assert_eq!((&contact["firstName"], &contact["fullName"], &contact["phone"]), (&json!(NEW), &json!(NEW), &json!(NEW)));
-    let talk = desk.conversations_of(contact["id"].as_str().unwrap_or_default()).ok()[0].clone();
+    let talk = shop.conversations_of(contact["id"].as_str().unwrap_or_default()).ok()[0].clone();
     assert_eq!((&talk["referenceId"], &talk["displayName"], &talk["channel"]), (&json!(NEW), &json!(NEW), &json!("whatsapp")));
     assert_eq!((talk.get("lastRecipientMsgDate"), &talk["unreadMsgCnt"]), (None, &json!(0)));
-    desk.text(talk["id"].as_str().unwrap_or_default(), "x").refuses("body.conversationId");
-    let open = desk.api.get("/tickets").query("ticketId", "t-wa").send().ok();
+    shop.text(talk["id"].as_str().unwrap_or_default(), "x").refuses("body.conversationId");
+    let open = shop.api.get("/tickets").query("ticketId", "t-wa").send().ok();
     assert_eq!(open["isOpen"], true);
-    assert!(!desk.post("/tickets/list", json!({"contactIds": [contact["id"]]})).send().text.contains("isOpen"), "no ticket opens");
+    assert!(!shop.post("/tickets/list", json!({"contactIds": [contact["id"]]})).send().text.contains("isOpen"), "no ticket opens");
 }
 
 #[test]
@@ -173,16 +173,16 @@ fn a_template_to_a_phone_continues_the_thread_of_its_bare_digits() {
     if REV_A {
         return;
     }
-    let desk = WriteFixture::channels();
+    let shop = WriteFixture::channels();
     let folder = tempfile::tempdir().expect("a directory for temporary files");
     let path = folder.path().join("message");
     let digits = NEW.trim_start_matches('+');
     let message = json!({"accountId": "acc-wa", "referenceId": digits, "externalId": "x", "sender": {"id": digits}, "text": "x"});
     std::fs::write(&path, format!("{message}\n")).expect("the file is written");
-    desk.server.database.run(&["message", "receive", "--store", "shop", &path.to_string_lossy()]);
-    phone(&desk, "acc-wa", NEW, "tpl-APPROVED", Value::Null).is(acknowledged());
-    let contact = desk.only_contact(NEW);
-    let talks = desk.conversations_of(contact["id"].as_str().unwrap_or_default());
+    shop.server.database.run(&["message", "receive", "--store", "shop", &path.to_string_lossy()]);
+    phone(&shop, "acc-wa", NEW, "tpl-APPROVED", Value::Null).is(acknowledged());
+    let contact = shop.only_contact(NEW);
+    let talks = shop.conversations_of(contact["id"].as_str().unwrap_or_default());
     assert_eq!((talks.ids().len(), &talks.ok()[0]["allMsgCnt"]), (1, &json!(2)));
 }
 
@@ -198,14 +198,14 @@ fn a_template_to_a_phone_goes_there_whatever_the_reference_of_its_conversation()
             line["asStored"] = json!(true);
         }
     }
-    let desk = WriteFixture::with_settings(&[("shop", lines)], &[]);
-    desk.server.database.run(&["bridge", "set", "--store", "shop", "--account", "acc-wb", "--url", "https://bridge.invalid/"]);
-    phone(&desk, "acc-wb", MIA, "tpl-other", json!(["x"])).is(acknowledged());
-    desk.text("conv-wb", "a reply").is(acknowledged());
-    assert_eq!(desk.conversation("conv-wb")["allMsgCnt"], 4);
-    let references: Vec<_> = desk.parcels().iter().map(|parcel| parcel["reference_id"].clone()).collect();
+    let shop = WriteFixture::with_settings(&[("shop", lines)], &[]);
+    shop.server.database.run(&["bridge", "set", "--store", "shop", "--account", "acc-wb", "--url", "https://bridge.invalid/"]);
+    phone(&shop, "acc-wb", MIA, "tpl-other", json!(["x"])).is(acknowledged());
+    shop.text("conv-wb", "a reply").is(acknowledged());
+    assert_eq!(shop.conversation("conv-wb")["allMsgCnt"], 4);
+    let references: Vec<_> = shop.parcels().iter().map(|parcel| parcel["reference_id"].clone()).collect();
     assert_eq!(references, [MIA, MIA]);
-    assert_eq!(desk.conversation("conv-wb")["referenceId"], "thread-of-another-system");
+    assert_eq!(shop.conversation("conv-wb")["referenceId"], "thread-of-another-system");
 }
 
 #[test]
@@ -213,24 +213,24 @@ fn concurrent_templates_to_a_new_phone_share_one_thread() {
     if REV_A {
         return;
     }
-    let desk = WriteFixture::channels();
-    race(20, |n| phone(&desk, "acc-wa", NEW, "tpl-pair", json!([format!("{n}"), "x"]))).iter().for_each(|answer| answer.is(acknowledged()));
-    let contact = desk.only_contact(NEW)["id"].clone();
-    let talks = desk.conversations_of(contact.as_str().unwrap_or_default());
+    let shop = WriteFixture::channels();
+    race(20, |n| phone(&shop, "acc-wa", NEW, "tpl-pair", json!([format!("{n}"), "x"]))).iter().for_each(|answer| answer.is(acknowledged()));
+    let contact = shop.only_contact(NEW)["id"].clone();
+    let talks = shop.conversations_of(contact.as_str().unwrap_or_default());
     assert_eq!(talks.ids().len(), 1);
     assert_eq!(talks.ok()[0]["allMsgCnt"], 20);
     // Repeats the race on another account, with a different idempotency key in each request. The concurrent creation of the same
     // conversation must not cause an error for a caller.
     let answers = race(20, |n| {
         let body = json!({"accountId": "acc-wb", "phoneNumber": "+66866666666", "templateId": "tpl-other", "variables": [format!("{n}")]});
-        desk.post("/messages/template/phone", body).header("idempotency-key", &format!("k{n}")).send()
+        shop.post("/messages/template/phone", body).header("idempotency-key", &format!("k{n}")).send()
     });
     answers.iter().for_each(|answer| answer.is(acknowledged()));
-    let contact = desk.only_contact("+66866666666")["id"].clone();
-    assert_eq!(desk.conversations_of(contact.as_str().unwrap_or_default()).ok()[0]["allMsgCnt"], 20);
+    let contact = shop.only_contact("+66866666666")["id"].clone();
+    assert_eq!(shop.conversations_of(contact.as_str().unwrap_or_default()).ok()[0]["allMsgCnt"], 20);
     // Concurrent e-mails to the same new address: each creates its own conversation, but together they create only one contact.
     let mail = |n: usize| json!({"accountId": "acc-mail", "to": [{"email": if n.is_multiple_of(2) { "New@example.com" } else { "new@EXAMPLE.com" }}], "text": "x"});
-    race(20, |n| desk.post("/messages/email/new", mail(n)).send()).iter().for_each(|answer| answer.is(acknowledged()));
-    let contact = desk.only_contact("new@example.com")["id"].clone();
-    assert_eq!(desk.conversations_of(contact.as_str().unwrap_or_default()).ids().len(), 20);
+    race(20, |n| shop.post("/messages/email/new", mail(n)).send()).iter().for_each(|answer| answer.is(acknowledged()));
+    let contact = shop.only_contact("new@example.com")["id"].clone();
+    assert_eq!(shop.conversations_of(contact.as_str().unwrap_or_default()).ids().len(), 20);
 }

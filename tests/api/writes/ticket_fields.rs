@@ -10,22 +10,22 @@ const STAMPS: [&str; 2] = ["updatedAt", "ticketFieldsUpdatedAt"];
 
 #[test]
 fn a_first_value_comes_back_in_the_whole_ticket() {
-    let desk = WriteFixture::open();
-    let before = desk.ticket("t-free");
+    let shop = WriteFixture::open();
+    let before = shop.ticket("t-free");
     assert_eq!((values_of(&before, "ticketFields"), before.get("ticketFieldsUpdatedAt")), (json!({}), None));
-    let after = desk.set("t-free", "f-text", json!("hello")).ok();
+    let after = shop.set("t-free", "f-text", json!("hello")).ok();
     let mut expected = without(before.clone(), &STAMPS);
     expected["ticketFields"] = json!({"f-text": "hello"});
     assert_eq!(without(after.clone(), &STAMPS), expected);
     assert!(stamp(&after, "ticketFieldsUpdatedAt") > at("03-01T08:00"));
     assert!(stamp(&after, "updatedAt") > stamp(&before, "updatedAt"));
-    assert_eq!(desk.ticket("t-free"), after);
+    assert_eq!(shop.ticket("t-free"), after);
 }
 
 #[test]
 fn the_answer_is_exactly_the_ticket() {
-    let desk = WriteFixture::open();
-    let after = desk.set_at("t-set", "f-text", json!("after"), &at("03-02T09:30")).ok();
+    let shop = WriteFixture::open();
+    let after = shop.set_at("t-set", "f-text", json!("after"), &at("03-02T09:30")).ok();
     let (updated, fields_updated, number) = (stamp(&after, "updatedAt"), stamp(&after, "ticketFieldsUpdatedAt"), &after["ticketNumber"]);
     assert_eq!(
         after,
@@ -40,9 +40,9 @@ fn the_answer_is_exactly_the_ticket() {
 
 #[test]
 fn related_records_are_expanded() {
-    let desk = WriteFixture::open();
+    let shop = WriteFixture::open();
     let body = json!({"ticketId": "t-set", "ticketFieldId": "f-text", "newValue": "x"});
-    let call = desk.patch("/tickets/field-values", body.clone());
+    let call = shop.patch("/tickets/field-values", body.clone());
     let ticket = call.clone().query("expand", "account,assignee").query("expand", "conversation").send().ok();
     assert_eq!(ticket["account"], json!({"id": "acc-line", "name": "Account acc-line", "channel": "line"}));
     assert_eq!(ticket["assignee"], json!({"id": BO, "name": "User seat-bo"}));
@@ -50,8 +50,8 @@ fn related_records_are_expanded() {
     for gone in ["accountId", "assigneeUserId", "conversationId"] {
         assert!(ticket.get(gone).is_none(), "{gone} in {ticket}");
     }
-    desk.assert_unchanged(|| {
-        let call = desk.patch("/tickets/field-values", json!({"ticketId": "t-set", "ticketFieldId": "f-text", "newValue": "y"}));
+    shop.assert_unchanged(|| {
+        let call = shop.patch("/tickets/field-values", json!({"ticketId": "t-set", "ticketFieldId": "f-text", "newValue": "y"}));
         call.clone().query("expand", "contact").send().refuses_expand();
         call.query("expand", "account,").send().refuses_expand();
     });
@@ -59,10 +59,10 @@ fn related_records_are_expanded() {
 
 #[test]
 fn a_closed_or_spam_or_snoozed_ticket_accepts_values() {
-    let desk = WriteFixture::open();
+    let shop = WriteFixture::open();
     for id in ["t-shut", "t-spam", "t-asleep"] {
-        let before = desk.ticket(id);
-        let after = desk.set(id, "f-text", json!("late")).ok();
+        let before = shop.ticket(id);
+        let after = shop.set(id, "f-text", json!("late")).ok();
         assert_eq!(after["ticketFields"], json!({"f-text": "late"}));
         assert_eq!((&after["isOpen"], &after["closedAt"]), (&before["isOpen"], &before["closedAt"]));
     }
@@ -70,24 +70,24 @@ fn a_closed_or_spam_or_snoozed_ticket_accepts_values() {
 
 #[test]
 fn null_unsets_and_leaves_the_other_values() {
-    let desk = WriteFixture::open();
-    let after = desk.set("t-set", "f-text", Value::Null).ok();
+    let shop = WriteFixture::open();
+    let after = shop.set("t-set", "f-text", Value::Null).ok();
     assert_eq!(after["ticketFields"], json!({"f-int": 3, "f-when": at("03-02T09:00"), "f-multi": ["a", "b"], "aiCsat": "good"}));
-    desk.set("t-set", "f-multi", json!([])).ok();
-    let after = desk.set("t-set", "f-int", Value::Null).ok();
+    shop.set("t-set", "f-multi", json!([])).ok();
+    let after = shop.set("t-set", "f-int", Value::Null).ok();
     assert_eq!(after["ticketFields"], json!({"f-when": at("03-02T09:00"), "aiCsat": "good"}));
-    desk.set("t-free", "f-flag", json!(false)).ok();
-    let after = desk.set("t-free", "f-flag", Value::Null).ok();
+    shop.set("t-free", "f-flag", json!(false)).ok();
+    let after = shop.set("t-free", "f-flag", Value::Null).ok();
     assert_eq!(values_of(&after, "ticketFields"), json!({}));
-    assert_eq!(desk.ticket("t-free"), after);
+    assert_eq!(shop.ticket("t-free"), after);
     stamp(&after, "ticketFieldsUpdatedAt");
 }
 
 #[test]
 fn setting_the_stored_value_changes_nothing() {
-    let desk = WriteFixture::open();
-    let before = desk.ticket("t-set");
-    desk.assert_unchanged(|| {
+    let shop = WriteFixture::open();
+    let before = shop.ticket("t-set");
+    shop.assert_unchanged(|| {
         for (field, value) in [
             ("f-text", json!("before")),
             ("f-int", json!(3)),
@@ -98,96 +98,96 @@ fn setting_the_stored_value_changes_nothing() {
             ("f-texts", json!([])),
             ("f-texts", Value::Null),
         ] {
-            desk.set("t-set", field, value.clone()).is(before.clone());
-            desk.set_at("t-set", field, value, &at("03-02T09:30")).is(before.clone());
+            shop.set("t-set", field, value.clone()).is(before.clone());
+            shop.set_at("t-set", field, value, &at("03-02T09:30")).is(before.clone());
         }
-        desk.set("t-free", "f-text", Value::Null).is(desk.ticket("t-free"));
+        shop.set("t-free", "f-text", Value::Null).is(shop.ticket("t-free"));
     });
 }
 
 #[test]
 fn timestamps_increase_strictly_and_each_allows_the_next_write() {
-    let desk = WriteFixture::open();
+    let shop = WriteFixture::open();
     let mut last = at("03-02T09:30");
     for n in 10..30 {
-        let ticket = desk.set_at("t-set", "f-int", json!(n), &last).ok();
+        let ticket = shop.set_at("t-set", "f-int", json!(n), &last).ok();
         let next = stamp(&ticket, "ticketFieldsUpdatedAt");
         assert!(next > last, "{next} after {last}");
-        desk.set_at("t-set", "f-int", json!(n + 1000), &last).fails(409);
+        shop.set_at("t-set", "f-int", json!(n + 1000), &last).fails(409);
         last = next;
     }
-    assert_eq!(desk.ticket("t-set")["ticketFields"]["f-int"], 29);
+    assert_eq!(shop.ticket("t-set")["ticketFields"]["f-int"], 29);
 }
 
 #[test]
 fn a_timestamp_in_the_future_increases_by_one_millisecond() {
-    let desk = WriteFixture::open();
-    let ticket = desk.set("t-ahead", "f-int", json!(2)).ok();
+    let shop = WriteFixture::open();
+    let ticket = shop.set("t-ahead", "f-int", json!(2)).ok();
     assert_eq!(ticket["ticketFieldsUpdatedAt"], "2099-01-01T00:00:00.001Z");
-    let ticket = desk.set_at("t-ahead", "f-int", json!(3), "2099-01-01T00:00:00.001Z").ok();
+    let ticket = shop.set_at("t-ahead", "f-int", json!(3), "2099-01-01T00:00:00.001Z").ok();
     assert_eq!(ticket["ticketFieldsUpdatedAt"], "2099-01-01T00:00:00.002Z");
 }
 
 #[test]
 fn a_timestamp_is_compared_as_an_instant() {
-    let desk = WriteFixture::open();
-    desk.set_at("t-set", "f-text", json!("after"), "2025-03-02T16:30:00+07:00").ok();
+    let shop = WriteFixture::open();
+    shop.set_at("t-set", "f-text", json!("after"), "2025-03-02T16:30:00+07:00").ok();
 }
 
 #[test]
 fn another_timestamp_than_the_stored_one_is_a_conflict() {
-    let desk = WriteFixture::open();
-    let before = desk.ticket("t-set");
-    desk.assert_unchanged(|| {
+    let shop = WriteFixture::open();
+    let before = shop.ticket("t-set");
+    shop.assert_unchanged(|| {
         for wrong in [at("03-02T09:29:59.999"), at("03-02T09:30:00.001"), "2099-01-01T00:00:00Z".into(), "1970-01-01T00:00:00Z".into()] {
-            desk.set_at("t-set", "f-text", json!("after"), &wrong).fails(409);
+            shop.set_at("t-set", "f-text", json!("after"), &wrong).fails(409);
             // A wrong timestamp is refused even if the value would not change.
-            desk.set_at("t-set", "f-text", json!("before"), &wrong).fails(409);
-            desk.set_at("t-set", "f-notes", Value::Null, &wrong).fails(409);
+            shop.set_at("t-set", "f-text", json!("before"), &wrong).fails(409);
+            shop.set_at("t-set", "f-notes", Value::Null, &wrong).fails(409);
         }
         // `t-free` never had a field value, so it has no `ticketFieldsUpdatedAt` that a timestamp could match.
-        let made = desk.ticket("t-free");
-        desk.set_at("t-free", "f-text", json!("x"), &stamp(&made, "updatedAt")).fails(409);
+        let made = shop.ticket("t-free");
+        shop.set_at("t-free", "f-text", json!("x"), &stamp(&made, "updatedAt")).fails(409);
     });
-    assert_eq!(desk.ticket("t-set"), before);
+    assert_eq!(shop.ticket("t-set"), before);
 }
 
 #[test]
 fn a_write_without_a_timestamp_is_unconditional() {
-    let desk = WriteFixture::open();
-    desk.set("t-set", "f-text", json!("one")).ok();
-    assert_eq!(desk.set("t-set", "f-text", json!("two")).ok()["ticketFields"]["f-text"], "two");
+    let shop = WriteFixture::open();
+    shop.set("t-set", "f-text", json!("one")).ok();
+    assert_eq!(shop.set("t-set", "f-text", json!("two")).ok()["ticketFields"]["f-text"], "two");
 }
 
 #[test]
 fn missing_records_are_not_found() {
-    let desk = WriteFixture::open();
-    desk.assert_unchanged(|| {
-        desk.set("nobody", "f-text", json!("x")).fails(404);
-        desk.set("NOT a uuid!", "f-text", json!("x")).fails(404);
-        desk.set(&"x".repeat(65), "f-text", json!("x")).fails(404);
-        desk.set("t-set", "nothing", json!("x")).fails(404);
+    let shop = WriteFixture::open();
+    shop.assert_unchanged(|| {
+        shop.set("nobody", "f-text", json!("x")).fails(404);
+        shop.set("NOT a uuid!", "f-text", json!("x")).fails(404);
+        shop.set(&"x".repeat(65), "f-text", json!("x")).fails(404);
+        shop.set("t-set", "nothing", json!("x")).fails(404);
         // A field of contacts is not a field of tickets.
-        desk.set("t-set", "c-text", json!("x")).fails(404);
+        shop.set("t-set", "c-text", json!("x")).fails(404);
     });
 }
 
 #[test]
 fn checks_run_in_a_fixed_order() {
-    let desk = WriteFixture::open();
-    desk.assert_unchanged(|| {
+    let shop = WriteFixture::open();
+    shop.assert_unchanged(|| {
         // The form of the body is checked first, then the existence of the records, then the value, then the timestamp.
-        desk.patch("/tickets/field-values", json!({"ticketId": "nobody", "ticketFieldId": "nothing"})).send().refuses("body.newValue");
-        desk.set("nobody", "f-int", json!("no number")).fails(404);
-        desk.set_at("t-set", "f-int", json!("no number"), &at("01-01T00:00")).refuses("body.newValue");
-        desk.set_at("t-set", "f-old", json!("x"), &at("01-01T00:00")).fails(400);
+        shop.patch("/tickets/field-values", json!({"ticketId": "nobody", "ticketFieldId": "nothing"})).send().refuses("body.newValue");
+        shop.set("nobody", "f-int", json!("no number")).fails(404);
+        shop.set_at("t-set", "f-int", json!("no number"), &at("01-01T00:00")).refuses("body.newValue");
+        shop.set_at("t-set", "f-old", json!("x"), &at("01-01T00:00")).fails(400);
     });
 }
 
 #[test]
 fn system_keys_and_inactive_fields_are_read_only() {
-    let desk = WriteFixture::open();
-    desk.assert_unchanged(|| {
+    let shop = WriteFixture::open();
+    shop.assert_unchanged(|| {
         for (key, value) in [
             ("isConverted", json!(true)),
             ("salesRevenue", json!(1)),
@@ -197,17 +197,17 @@ fn system_keys_and_inactive_fields_are_read_only() {
             ("resolutionStatus", json!("human")),
             ("aiCsat", Value::Null),
         ] {
-            desk.set("t-set", key, value).refuses("body.ticketFieldId");
+            shop.set("t-set", key, value).refuses("body.ticketFieldId");
         }
-        desk.set("t-set", "f-old", json!("x")).refuses("body.ticketFieldId");
-        desk.set("t-set", "f-old", Value::Null).refuses("body.ticketFieldId");
+        shop.set("t-set", "f-old", json!("x")).refuses("body.ticketFieldId");
+        shop.set("t-set", "f-old", Value::Null).refuses("body.ticketFieldId");
     });
 }
 
 #[test]
 fn a_hidden_field_accepts_a_value() {
-    let desk = WriteFixture::open();
-    assert_eq!(desk.set("t-free", "f-hidden", json!("x")).ok()["ticketFields"], json!({"f-hidden": "x"}));
+    let shop = WriteFixture::open();
+    assert_eq!(shop.set("t-free", "f-hidden", json!("x")).ok()["ticketFields"], json!({"f-hidden": "x"}));
     // The field `f-hidden` is also a required one. A request can still unset it.
-    desk.set("t-free", "f-hidden", Value::Null).ok();
+    shop.set("t-free", "f-hidden", Value::Null).ok();
 }

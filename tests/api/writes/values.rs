@@ -109,7 +109,7 @@ fn refused() -> Vec<(&'static str, Value)> {
 
 #[test]
 fn a_ticket_field_stores_values_that_fit() {
-    let desk = WriteFixture::open();
+    let shop = WriteFixture::open();
     let more = [
         ("dec", json!(1.25), json!(1.25)),
         ("dec", json!(-0.001), json!(-0.001)),
@@ -119,34 +119,34 @@ fn a_ticket_field_stores_values_that_fit() {
         ("url", json!("HTTP://example.com"), json!("HTTP://example.com")),
     ];
     for (field, sent, stored) in accepted().into_iter().chain(more) {
-        let ticket = desk.set("t-free", &format!("f-{field}"), sent.clone()).ok();
+        let ticket = shop.set("t-free", &format!("f-{field}"), sent.clone()).ok();
         assert_eq!(ticket["ticketFields"][format!("f-{field}")], stored, "{field}: {sent}");
-        assert_eq!(desk.ticket("t-free"), ticket, "{field}: {sent}");
+        assert_eq!(shop.ticket("t-free"), ticket, "{field}: {sent}");
     }
 }
 
 #[test]
 fn an_integer_sent_with_a_fraction_of_zero_is_that_integer() {
-    let desk = WriteFixture::open();
+    let shop = WriteFixture::open();
     for (field, sent, stored) in [("int", json!(4.0), 4), ("int", json!(-0.0), 0), ("num", json!(3.0), 3)] {
-        let ticket = desk.set("t-free", &format!("f-{field}"), sent).ok();
+        let ticket = shop.set("t-free", &format!("f-{field}"), sent).ok();
         assert_eq!(ticket["ticketFields"][format!("f-{field}")].as_f64(), Some(f64::from(stored)));
-        desk.assert_unchanged(|| desk.set("t-free", &format!("f-{field}"), json!(stored)).ok());
+        shop.assert_unchanged(|| shop.set("t-free", &format!("f-{field}"), json!(stored)).ok());
     }
 }
 
 /// An integer is shown as `4`, since a parser that expects an integer does not accept `4.0`.
 #[test]
 fn an_integer_is_shown_without_a_fraction() {
-    let desk = WriteFixture::open();
-    assert_eq!(desk.set("t-free", "f-int", json!(4.0)).ok()["ticketFields"], json!({"f-int": 4}));
-    desk.set_contact("con-new", "c-int", json!(4.0)).ok();
-    assert_eq!(desk.contact("con-new")["customFields"], json!({"c-int": 4}));
+    let shop = WriteFixture::open();
+    assert_eq!(shop.set("t-free", "f-int", json!(4.0)).ok()["ticketFields"], json!({"f-int": 4}));
+    shop.set_contact("con-new", "c-int", json!(4.0)).ok();
+    assert_eq!(shop.contact("con-new")["customFields"], json!({"c-int": 4}));
 }
 
 #[test]
 fn a_ticket_field_refuses_values_that_do_not_fit() {
-    let desk = WriteFixture::open();
+    let shop = WriteFixture::open();
     let more = [
         ("dec", json!("1.5")),
         ("dec", json!([1.5])),
@@ -161,62 +161,62 @@ fn a_ticket_field_refuses_values_that_do_not_fit() {
         ("url", json!("")),
         ("hidden", json!(5)),
     ];
-    desk.assert_unchanged(|| {
-        desk.close(json!({"ticketId": "t-free", "ticketFields": {"f-url": "javascript:alert(1)"}})).refuses("body.ticketFields.f-url");
+    shop.assert_unchanged(|| {
+        shop.close(json!({"ticketId": "t-free", "ticketFields": {"f-url": "javascript:alert(1)"}})).refuses("body.ticketFields.f-url");
         for (field, value) in refused().into_iter().chain(more) {
-            desk.set("t-set", &format!("f-{field}"), value).refuses("body.newValue");
+            shop.set("t-set", &format!("f-{field}"), value).refuses("body.newValue");
         }
     });
 }
 
 #[test]
 fn closing_checks_values_against_the_same_definitions() {
-    let desk = WriteFixture::open();
+    let shop = WriteFixture::open();
     for (field, sent, stored) in accepted() {
         let id = format!("f-{field}");
-        let ticket = desk.close(json!({"ticketId": "t-shut", "ticketFields": {&id: sent.clone()}})).ok();
+        let ticket = shop.close(json!({"ticketId": "t-shut", "ticketFields": {&id: sent.clone()}})).ok();
         assert_eq!(ticket["ticketFields"][&id], stored, "{field}: {sent}");
     }
-    desk.assert_unchanged(|| {
+    shop.assert_unchanged(|| {
         for (field, value) in refused() {
             let id = format!("f-{field}");
             // The request also has a valid value for another field. Because of the invalid value, the valid one is not written, and the
             // ticket is not closed.
             let body = json!({"ticketId": "t-free", "isConverted": true, "ticketFields": {"f-notes": "good", &id: value}});
-            desk.close(body).refuses(&format!("body.ticketFields.{id}"));
+            shop.close(body).refuses(&format!("body.ticketFields.{id}"));
         }
     });
 }
 
 #[test]
 fn a_contact_field_stores_values_that_fit() {
-    let desk = WriteFixture::open();
+    let shop = WriteFixture::open();
     for (field, sent, stored) in accepted() {
         let id = format!("c-{field}");
-        desk.set_contact("con-new", &id, sent.clone()).is(super::acknowledged());
-        assert_eq!(values_of(&desk.contact("con-new"), "customFields")[&id], stored, "{field}: {sent}");
+        shop.set_contact("con-new", &id, sent.clone()).is(super::acknowledged());
+        assert_eq!(values_of(&shop.contact("con-new"), "customFields")[&id], stored, "{field}: {sent}");
     }
 }
 
 #[test]
 fn a_contact_field_refuses_values_that_do_not_fit() {
-    let desk = WriteFixture::open();
-    desk.assert_unchanged(|| {
+    let shop = WriteFixture::open();
+    shop.assert_unchanged(|| {
         for (field, value) in refused() {
-            desk.set_contact("con-mia", &format!("c-{field}"), value).refuses("body.value");
+            shop.set_contact("con-mia", &format!("c-{field}"), value).refuses("body.value");
         }
     });
 }
 
 #[test]
 fn a_field_without_a_limit_has_a_default_limit() {
-    let desk = WriteFixture::open();
+    let shop = WriteFixture::open();
     let values = |count: u32| Value::from_iter(0..count);
-    desk.set("t-free", "f-many", values(100)).ok();
-    desk.set("t-free", "f-many", values(101)).refuses("body.newValue");
-    desk.close(json!({"ticketId": "t-free", "ticketFields": {"f-many": values(101)}})).refuses("body.ticketFields.f-many");
-    desk.set_contact("con-new", "c-many", values(10)).ok();
-    desk.set_contact("con-new", "c-many", values(11)).refuses("body.value");
+    shop.set("t-free", "f-many", values(100)).ok();
+    shop.set("t-free", "f-many", values(101)).refuses("body.newValue");
+    shop.close(json!({"ticketId": "t-free", "ticketFields": {"f-many": values(101)}})).refuses("body.ticketFields.f-many");
+    shop.set_contact("con-new", "c-many", values(10)).ok();
+    shop.set_contact("con-new", "c-many", values(11)).refuses("body.value");
 }
 
 #[test]
@@ -227,9 +227,9 @@ fn a_text_that_fits_no_index_is_stored_filtered_and_imported() {
         Some(char::from(b'a' + (*state >> 33) as u8 % 26))
     };
     let long: String = std::iter::repeat(()).scan(1, |state, ()| digit(state)).take(20_000).collect();
-    let desk = WriteFixture::open();
-    desk.set("t-free", "f-notes", json!(long)).ok();
-    desk.close(json!({"ticketId": "t-shut", "ticketFields": {"f-notes": format!("{long}2")}})).ok();
+    let shop = WriteFixture::open();
+    shop.set("t-free", "f-notes", json!(long)).ok();
+    shop.close(json!({"ticketId": "t-shut", "ticketFields": {"f-notes": format!("{long}2")}})).ok();
     for (operator, value, found) in [
         ("equal", long.clone(), &["t-free"][..]),
         ("starts_with", long.to_uppercase(), &["t-free", "t-shut"]),
@@ -237,43 +237,43 @@ fn a_text_that_fits_no_index_is_stored_filtered_and_imported() {
     ] {
         let filter = json!({"ticketFieldId": "f-notes", "operator": operator, "value": value});
         let body = json!({"statuses": ["open", "closed"], "advancedFilters": {"ticketFields": [filter]}});
-        let mut ids = desk.post("/tickets/list", body).send().ids();
+        let mut ids = shop.post("/tickets/list", body).send().ids();
         ids.sort();
         assert_eq!(ids, found, "{operator}");
     }
-    let lines = desk.server.database.run(&["export", "--store", "desk"]);
+    let lines = shop.server.database.run(&["export", "--store", "desk"]);
     let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap_or_default()).collect();
     assert_eq!(WriteFixture::with(&[("copy", lines)]).ticket("t-free")["ticketFields"]["f-notes"], long);
 }
 
 #[test]
 fn a_number_that_cannot_be_stored_as_it_was_sent_is_refused() {
-    let desk = WriteFixture::open();
-    desk.assert_unchanged(|| {
+    let shop = WriteFixture::open();
+    shop.assert_unchanged(|| {
         for number in ["0.10000000000000000001", "1234567890123.45678", "-1e-400", "9007199254740990.5", "3.00000000000000000001"] {
             let body = format!(r#"{{"ticketId":"t-free","ticketFieldId":"f-dec","newValue":{number}}}"#);
-            desk.patch("/tickets/field-values", Value::Null).bytes(body).send().refuses("body.newValue");
+            shop.patch("/tickets/field-values", Value::Null).bytes(body).send().refuses("body.newValue");
             let body = format!(r#"{{"ticketId":"t-free","ticketFields":{{"f-text":"x","f-dec":{number}}}}}"#);
-            desk.post("/tickets/close", Value::Null).bytes(body).send().refuses("body.ticketFields.f-dec");
-            let stamp = super::stamp(&desk.contact("con-mia"), "updatedAt");
+            shop.post("/tickets/close", Value::Null).bytes(body).send().refuses("body.ticketFields.f-dec");
+            let stamp = super::stamp(&shop.contact("con-mia"), "updatedAt");
             let body = format!(r#"{{"contactId":"con-mia","contactFieldId":"c-num","value":{number},"updatedAt":"{stamp}"}}"#);
-            desk.patch("/contacts/field-values", Value::Null).bytes(body).send().refuses("body.value");
+            shop.patch("/contacts/field-values", Value::Null).bytes(body).send().refuses("body.value");
         }
     });
 }
 
 #[test]
 fn a_number_is_stored_as_it_was_sent() {
-    let desk = WriteFixture::open();
+    let shop = WriteFixture::open();
     let set = |number: &str| {
         let body = format!("{{\"ticketId\":\"t-free\",\"ticketFieldId\":\"f-dec\",\"newValue\":{number}}}");
-        desk.patch("/tickets/field-values", Value::Null).bytes(body).send()
+        shop.patch("/tickets/field-values", Value::Null).bytes(body).send()
     };
     for number in ["9007199254740991", "9007199254740990", "-1.6619713713377555e-209", "0.8474337369372327", "763774.6189766944", "0.1"] {
         set(number).ok();
         // A write to another field reads all field values of the ticket and stores them again. The number in `f-dec` must keep its digits.
-        desk.set("t-free", "f-int", json!(number.len())).ok();
-        let answer = desk.api.get("/tickets").query("ticketId", "t-free").send();
+        shop.set("t-free", "f-int", json!(number.len())).ok();
+        let answer = shop.api.get("/tickets").query("ticketId", "t-free").send();
         assert!(answer.text.contains(&format!("\"f-dec\":{number}")), "{number}: {}", answer.described());
     }
 }

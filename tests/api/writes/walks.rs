@@ -26,8 +26,8 @@ fn walk_while(list: &Call, mut between: impl FnMut(&Answer)) -> Vec<String> {
 
 #[test]
 fn tickets_that_get_messages_meanwhile_come_once() {
-    let desk = WriteFixture::open();
-    let list = desk.post("/tickets/list", json!({}));
+    let shop = WriteFixture::open();
+    let list = shop.post("/tickets/list", json!({}));
     let whole = walk(&list, 50);
     let rows = list.clone().query("pageSize", 50).send().ok();
     let of_ticket = |row: &Value| row["conversationId"].as_str().unwrap_or_default().to_owned();
@@ -35,7 +35,7 @@ fn tickets_that_get_messages_meanwhile_come_once() {
     let mut moved = 0;
     let walked = walk_while(&list, |_| {
         // Sends messages in the conversations of the last tickets of the list, so that these tickets move to the first page.
-        moved += conversations.iter().rev().take(3).filter(|conversation| desk.text(conversation, "x").status == 200).count();
+        moved += conversations.iter().rev().take(3).filter(|conversation| shop.text(conversation, "x").status == 200).count();
     });
     assert_eq!(walked, whole);
     assert!(moved > 0, "no ticket of {conversations:?} takes a text");
@@ -44,15 +44,15 @@ fn tickets_that_get_messages_meanwhile_come_once() {
 
 #[test]
 fn contacts_that_change_or_come_meanwhile_come_once_or_not() {
-    let desk = WriteFixture::open();
-    let list = desk.post("/contacts/list", json!({}));
+    let shop = WriteFixture::open();
+    let list = shop.post("/contacts/list", json!({}));
     let whole = walk(&list, 50);
     let last = whole.last().unwrap();
     let mut number = 0;
     let walked = walk_while(&list, |_| {
         number += 1;
-        desk.set_contact(last, "c-text", json!(number.to_string())).ok();
-        desk.post("/contacts", json!({"firstName": format!("New {number}")})).send().ok();
+        shop.set_contact(last, "c-text", json!(number.to_string())).ok();
+        shop.post("/contacts", json!({"firstName": format!("New {number}")})).send().ok();
     });
     assert_eq!(walked, whole);
     assert_eq!(walk(&list, 50).len(), whole.len() + number);
@@ -63,13 +63,13 @@ fn a_total_is_of_the_moment_of_the_first_page() {
     if !crate::REV_A {
         return;
     }
-    let desk = WriteFixture::open();
+    let shop = WriteFixture::open();
     for filters in [json!({}), json!({"updatedAfter": "2000-01-01T00:00:00Z"})] {
-        let list = desk.post("/contacts/list", filters);
+        let list = shop.post("/contacts/list", filters);
         let mut totals = vec![];
         let walked = walk_while(&list, |page| {
             totals.push(page.header("x-pagination-total").map(str::to_owned));
-            desk.post("/contacts", json!({"firstName": "New"})).send().ok();
+            shop.post("/contacts", json!({"firstName": "New"})).send().ok();
         });
         totals.dedup();
         assert_eq!(totals, [Some(walked.len().to_string())]);

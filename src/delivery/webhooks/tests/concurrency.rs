@@ -14,9 +14,9 @@ use crate::{
         worker::{MAX_ATTEMPTS_PER_DESTINATION, Worker},
     },
     domain::{
+        delivery_targets::Targets,
         ids::StoreId,
         settings::Editor,
-        targets::Targets,
         webhooks::{AttemptLogPage, EndpointAnswer, Replay},
     },
     service::{
@@ -49,8 +49,8 @@ async fn the_lease_of_an_attempt_expires() {
     bench.service.settle_delivery(&second, bench.attempted(EndpointAnswer::None("down".to_owned())), 0.5).await.unwrap();
     assert_eq!(bench.due().await, Some(5 * MINUTE), "the second attempt keeps the second pause");
     let log = bench.log(&id).await;
-    let told: Vec<_> = log.iter().map(|one| (one.attempt, one.status, one.reason.as_deref(), one.outcome.as_str())).collect();
-    assert_eq!(told, [(1, Some(500), None, "late"), (1, Some(200), None, "late"), (2, None, Some("down"), "retrying")]);
+    let got: Vec<_> = log.iter().map(|one| (one.attempt, one.status, one.reason.as_deref(), one.outcome.as_str())).collect();
+    assert_eq!(got, [(1, Some(500), None, "late"), (1, Some(200), None, "late"), (2, None, Some("down"), "retrying")]);
     // The late success counts as a delivery: a replay does not send the event again.
     bench.service.enable_webhook(&bench.editor(), &id, false).await.unwrap();
     assert_eq!(bench.service.replay(&bench.editor(), &id, Replay { missing: true, ..every() }, true).await.unwrap(), 0);

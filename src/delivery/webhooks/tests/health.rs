@@ -8,7 +8,7 @@ use crate::{
     delivery::worker::MAX_ATTEMPTS_PER_DESTINATION,
     domain::{
         time::Timestamp,
-        webhooks::{EndpointAnswer, PATIENCE_MILLIS, Replay},
+        webhooks::{DISABLE_AFTER_MILLIS, EndpointAnswer, Replay},
     },
     service::webhooks::WebhookSettings,
 };
@@ -60,7 +60,7 @@ async fn five_days_without_a_success_disable() {
     bench.event().await;
     worker.drain().await.unwrap();
     assert_eq!(bench.shown(&id).await.failing_since.map(Timestamp::millis), Some(START));
-    bench.pass(PATIENCE_MILLIS - 1);
+    bench.pass(DISABLE_AFTER_MILLIS - 1);
     worker.drain().await.unwrap();
     assert!(bench.shown(&id).await.enabled);
     // A success restarts the five days of failures after which the subscription is disabled.
@@ -71,7 +71,7 @@ async fn five_days_without_a_success_disable() {
     endpoint.now_says("500 Broken");
     bench.event().await;
     worker.drain().await.unwrap();
-    bench.pass(PATIENCE_MILLIS - 1);
+    bench.pass(DISABLE_AFTER_MILLIS - 1);
     bench.event().await;
     worker.drain().await.unwrap();
     assert!(bench.shown(&id).await.enabled, "the time before the success does not count");
@@ -91,7 +91,7 @@ async fn a_new_url_restarts_the_period() {
     bench.event().await;
     let mut worker = bench.worker();
     worker.drain().await.unwrap();
-    bench.pass(PATIENCE_MILLIS);
+    bench.pass(DISABLE_AFTER_MILLIS);
     let other = TestEndpoint::says("500 Broken too").await;
     bench
         .service

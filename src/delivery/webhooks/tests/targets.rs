@@ -17,8 +17,8 @@ use super::{
 use crate::{
     delivery::{client::SigningHttpClient, guard::SystemResolver},
     domain::{
+        delivery_targets::{Targets, tests::SPELT_OUT},
         ids::WebhookId,
-        targets::{Targets, tests::SPELT_OUT},
     },
     service::{Error, webhooks::WebhookSettings},
 };

@@ -23,9 +23,9 @@ use crate::{
         worker::{MAX_ATTEMPTS_PER_DESTINATION, Worker},
     },
     domain::{
+        delivery_targets::Targets,
         ids::WebhookId,
-        targets::Targets,
-        webhooks::{AttemptLogPage, LoggedAttempt, PATIENCE_MILLIS, PAUSES, Replay},
+        webhooks::{AttemptLogPage, DISABLE_AFTER_MILLIS, LoggedAttempt, PAUSES, Replay},
     },
     store::{Db, fixture::setting},
 };
@@ -98,29 +98,29 @@ struct ReceivedEvent {
 struct Subscriber {
     manner: EndpointBehaviour,
     id: WebhookId,
-    told: Arc<Mutex<HashMap<String, ReceivedEvent>>>,
+    got: Arc<Mutex<HashMap<String, ReceivedEvent>>>,
     /// Whether an endpoint of the manner `RecoversTooLate` has recovered and responds 200.
     recovered: Arc<AtomicBool>,
 }
 
 impl Subscriber {
     async fn new(bench: &Bench, manner: EndpointBehaviour, elsewhere: &str) -> Self {
-        let (told, recovered): (Arc<Mutex<HashMap<String, ReceivedEvent>>>, Arc<AtomicBool>) = Default::default();
-        let (keep, well, elsewhere) = (told.clone(), recovered.clone(), elsewhere.to_owned());
+        let (got, recovered): (Arc<Mutex<HashMap<String, ReceivedEvent>>>, Arc<AtomicBool>) = Default::default();
+        let (keep, well, elsewhere) = (got.clone(), recovered.clone(), elsewhere.to_owned());
         let server = TestServer::new(move |request| {
             let mut keep = keep.lock().unwrap();
             let (place, seconds) = (keep.len(), request.seconds());
-            let told = keep.entry(request.id().to_owned()).or_insert_with(|| ReceivedEvent {
+            let got = keep.entry(request.id().to_owned()).or_insert_with(|| ReceivedEvent {
                 place,
                 body: request.body.clone(),
                 same: true,
                 attempts: Vec::new(),
                 resets: 0,
             });
-            told.same &= told.body == request.body;
-            let slow = told.place % SLOW.0 == SLOW.1;
+            got.same &= got.body == request.body;
+            let slow = got.place % SLOW.0 == SLOW.1;
             let says = |status: &str| ScriptedReply::Says(status.to_owned());
-            let reply = match (manner, told.attempts.len() + 1) {
+            let reply = match (manner, got.attempts.len() + 1) {
                 (EndpointBehaviour::Broken, _) | (EndpointBehaviour::Recovers, 1..=4) => says("500 Broken"),
                 (EndpointBehaviour::RecoversTooLate, _) if !well.load(Ordering::SeqCst) => says("500 Broken"),
                 (EndpointBehaviour::Busy, 1) => says(&format!("429 Too Many\r\nretry-after: {}", ASKED / 1000)),
@@ -128,24 +128,24 @@ impl Subscriber {
                 (EndpointBehaviour::Gone, _) => says("410 Gone"),
                 (EndpointBehaviour::Hangs, 1) if slow => ScriptedReply::Hang,
                 (EndpointBehaviour::Drips, 1) if slow => ScriptedReply::Unended(""),
-                (EndpointBehaviour::Resets, _) if told.resets < 4 => ScriptedReply::Reset,
+                (EndpointBehaviour::Resets, _) if got.resets < 4 => ScriptedReply::Reset,
                 _ => says("200 OK"),
             };
-            told.resets += usize::from(matches!(reply, ScriptedReply::Reset));
+            got.resets += usize::from(matches!(reply, ScriptedReply::Reset));
             // Every second reset belongs to the same attempt, repeated on another connection.
-            if !matches!(reply, ScriptedReply::Reset) || !told.resets.is_multiple_of(2) {
-                told.attempts.push((seconds, reply.clone()));
+            if !matches!(reply, ScriptedReply::Reset) || !got.resets.is_multiple_of(2) {
+                got.attempts.push((seconds, reply.clone()));
             }
             reply
         })
         .await;
         let (id, _) = bench.hook(&server.url()).await;
-        Self { manner, id, told, recovered }
+        Self { manner, id, got, recovered }
     }
 
     /// Returns the number of attempts that reached the endpoint.
     fn attempts(&self) -> usize {
-        self.told.lock().unwrap().values().map(|told| told.attempts.len()).sum()
+        self.got.lock().unwrap().values().map(|got| got.attempts.len()).sum()
     }
 
     /// Compares the attempt log with what the endpoint saw, attempt by attempt, and both with the schedule and the recorded
@@ -161,14 +161,14 @@ impl Subscriber {
                 log.entry(one.event_id.clone()).or_default().push(one);
             }
         }
-        let told = self.told.lock().unwrap();
-        assert_eq!(log.len(), told.len(), "{:?}", self.manner);
+        let got = self.got.lock().unwrap();
+        assert_eq!(log.len(), got.len(), "{:?}", self.manner);
         let mut outcomes = BTreeMap::new();
-        for (event, told) in &*told {
+        for (event, got) in &*got {
             let logged = &log[event];
-            assert!(told.same && recorded.contains(&told.body), "{:?}: {event} has another body", self.manner);
-            assert_eq!(logged.len(), told.attempts.len(), "{:?}: {event}", self.manner);
-            for (n, (one, (seconds, reply))) in logged.iter().zip(&told.attempts).enumerate() {
+            assert!(got.same && recorded.contains(&got.body), "{:?}: {event} has another body", self.manner);
+            assert_eq!(logged.len(), got.attempts.len(), "{:?}: {event}", self.manner);
+            for (n, (one, (seconds, reply))) in logged.iter().zip(&got.attempts).enumerate() {
                 let context = format!("{:?}: attempt {n} of {logged:?}", self.manner);
                 assert_eq!(one.started_at.millis().div_euclid(1000), *seconds, "{context}");
                 let status = match reply {
@@ -264,7 +264,7 @@ async fn endpoints_that_recover_get_all_events_and_broken_ones_are_disabled() {
     assert_eq!(bodies.len(), events);
     for one in &subscribers {
         assert_eq!(one.compare(&bench, &bodies).await, one.expected(events), "{:?}", one.manner);
-        assert!(one.manner == EndpointBehaviour::Gone || one.told.lock().unwrap().len() == events, "{:?}", one.manner);
+        assert!(one.manner == EndpointBehaviour::Gone || one.got.lock().unwrap().len() == events, "{:?}", one.manner);
     }
     assert!(of(EndpointBehaviour::Gone).attempts() <= MAX_ATTEMPTS_PER_DESTINATION);
     for one in &subscribers {
@@ -301,7 +301,7 @@ async fn endpoints_that_recover_get_all_events_and_broken_ones_are_disabled() {
     assert_eq!(late.compare(&bench, &bodies).await, expected);
 
     // After five days, one more failed event disables every endpoint without a success.
-    bench.pass((START + PATIENCE_MILLIS - bench.now()).max(0));
+    bench.pass((START + DISABLE_AFTER_MILLIS - bench.now()).max(0));
     bench.contact_events(1, None).await;
     finish(&bench, &mut worker).await;
     let bodies = recorded(&bench).await;

@@ -1,7 +1,7 @@
 // Dialogs of the settings page.
 
 import { announce, one } from "./elements.js";
-import { known } from "./plane.js";
+import { known } from "./settings_api.js";
 import { t } from "./texts.js";
 
 // Returns the server's error message for people: the label of the input replaces the name of the request's property.

@@ -3,7 +3,7 @@
 
 import { copy, readable } from "./dialogs.js";
 import { all, announce, clock, one, options } from "./elements.js";
-import { Refused, fetched, get, known, nameOf, namesOf, post, remove, whenUnwelcome } from "./plane.js";
+import { Refused, fetched, get, known, nameOf, namesOf, post, remove, whenUnwelcome } from "./settings_api.js";
 import { acts, forget, here, turn } from "./sections.js";
 import { LANGUAGES, choose, language, localize, t, zone } from "./texts.js";
 

@@ -3,7 +3,7 @@
 
 import { all, announce, append, one, show } from "./elements.js";
 import { confirmDialog, readable } from "./dialogs.js";
-import { known } from "./plane.js";
+import { known } from "./settings_api.js";
 import { t } from "./texts.js";
 
 export const PAGE_ROWS = 50;

@@ -3,7 +3,7 @@
 import { add, changed, confirmAndPerform } from "../sections.js";
 import { openDialog, showSecret } from "../dialogs.js";
 import { boxes, one } from "../elements.js";
-import { get, known, nameOf, post, put, remove } from "../plane.js";
+import { get, known, nameOf, post, put, remove } from "../settings_api.js";
 import { t } from "../texts.js";
 
 const ROW = `<template id="account-row"><li>

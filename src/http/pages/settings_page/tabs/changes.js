@@ -2,7 +2,7 @@
 
 import { PAGE_ROWS, add, table } from "../sections.js";
 import { stamp } from "../elements.js";
-import { get, nameOf } from "../plane.js";
+import { get, nameOf } from "../settings_api.js";
 import { t } from "../texts.js";
 
 const ROW = `<template id="change-row"><tr role="row">

@@ -3,7 +3,7 @@
 import { PAGE_ROWS, add, changed, table } from "../sections.js";
 import { openDialog } from "../dialogs.js";
 import { badge, one, options, stamp } from "../elements.js";
-import { get, post } from "../plane.js";
+import { get, post } from "../settings_api.js";
 import { t } from "../texts.js";
 
 const ROW = `<template id="attempt-row"><tr role="row">

@@ -3,7 +3,7 @@
 import { add, changed, confirmAndPerform, table } from "../sections.js";
 import { openDialog } from "../dialogs.js";
 import { one, stamp } from "../elements.js";
-import { accountText, get, patch, post, remove } from "../plane.js";
+import { accountText, get, patch, post, remove } from "../settings_api.js";
 import { t } from "../texts.js";
 
 const ROW = `<template id="draft-row"><tr role="row">

@@ -3,7 +3,7 @@
 import { add, changed, confirmAndPerform, table } from "../sections.js";
 import { openDialog, showSecret } from "../dialogs.js";
 import { badge, boxes, one, options, stamp } from "../elements.js";
-import { Refused, get, known, nameOf, patch, post, remove } from "../plane.js";
+import { Refused, get, known, nameOf, patch, post, remove } from "../settings_api.js";
 import { t } from "../texts.js";
 
 const SOON_MILLIS = 14 * 24 * 3600 * 1000;

@@ -2,7 +2,7 @@
 
 import { add, confirmAndPerform, table } from "../sections.js";
 import { badge, stamp } from "../elements.js";
-import { get, nameOf, remove } from "../plane.js";
+import { get, nameOf, remove } from "../settings_api.js";
 import { t } from "../texts.js";
 
 const ROW = `<template id="session-row"><tr role="row">

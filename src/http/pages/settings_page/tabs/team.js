@@ -3,7 +3,7 @@
 import { add, changed, table } from "../sections.js";
 import { confirmDialog } from "../dialogs.js";
 import { badge, one } from "../elements.js";
-import { get, known, namesOf, remove } from "../plane.js";
+import { get, known, namesOf, remove } from "../settings_api.js";
 import { t } from "../texts.js";
 
 const ROW = `<template id="seat-row"><tr role="row">

@@ -2,7 +2,7 @@
 
 import { add, changed, table } from "../sections.js";
 import { badge, one, stamp } from "../elements.js";
-import { accountText, get, post } from "../plane.js";
+import { accountText, get, post } from "../settings_api.js";
 import { t } from "../texts.js";
 
 const LIMIT = 200;

@@ -3,7 +3,7 @@
 import { add, changed, confirmAndPerform, hurry } from "../sections.js";
 import { openDialog, showSecret } from "../dialogs.js";
 import { announce, badge, boxes, clock, one, options, stamp } from "../elements.js";
-import { Refused, accountText, get, known, patch, post, remove } from "../plane.js";
+import { Refused, accountText, get, known, patch, post, remove } from "../settings_api.js";
 import { t } from "../texts.js";
 
 const ROW = `<template id="webhook-row"><li>

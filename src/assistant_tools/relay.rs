@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 use super::{
     approval_flow::REPLY_LIMIT,
     call::CallerLimits,
-    endpoint::{DRAFTS_ONLY, PATH, READ_ONLY, TOOLS},
+    http_endpoint::{DRAFTS_ONLY, PATH, READ_ONLY, TOOLS},
     server::asks,
 };
 use crate::http::machinery::{auth::API_KEY, envelope::JSON};

@@ -2,7 +2,7 @@
 //! The client is hand-written, since the existing WebDriver crates depend on some twenty further crates, among them a second version of the
 //! ICU crates.
 //!
-//! The client polls each condition until it is true, for at most [`PATIENCE`]; no test sleeps for a guessed time.
+//! The client polls each condition until it is true, for at most [`CONDITION_TIMEOUT`]; no test sleeps for a guessed time.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -15,7 +15,8 @@ use std::{
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+/// How long the browser may take to fulfil a condition.
+const CONDITION_TIMEOUT: Duration = Duration::from_secs(20);
 
 pub const TAB: &str = "\u{e004}";
 pub const ENTER: &str = "\u{e007}";
@@ -129,10 +130,10 @@ impl Browser {
         self.try_post(path, body).unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// Repeats a step until it succeeds. Panics if it does not succeed within [`PATIENCE`]. Returns the result of the step.
+    /// Repeats a step until it succeeds. Panics if it does not succeed within [`CONDITION_TIMEOUT`]. Returns the result of the step.
     #[track_caller]
     fn patiently<T>(&self, what: &str, step: impl Fn() -> Result<T, String>) -> T {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + CONDITION_TIMEOUT;
         loop {
             match step() {
                 Ok(value) => return value,
@@ -292,9 +293,9 @@ impl Browser {
     /// Returns the URLs of the requests that the browser sent since the last call.
     #[track_caller]
     pub fn requests(&self) -> Vec<String> {
-        let told = self.log("performance").into_iter().filter_map(|entry| serde_json::from_str(entry["message"].as_str()?).ok());
-        told.filter(|told: &Value| told["message"]["method"] == "Network.requestWillBeSent")
-            .map(|told| told["message"]["params"]["request"]["url"].as_str().unwrap_or_default().to_owned())
+        let got = self.log("performance").into_iter().filter_map(|entry| serde_json::from_str(entry["message"].as_str()?).ok());
+        got.filter(|got: &Value| got["message"]["method"] == "Network.requestWillBeSent")
+            .map(|got| got["message"]["params"]["request"]["url"].as_str().unwrap_or_default().to_owned())
             .collect()
     }
 }
@@ -304,7 +305,7 @@ impl Browser {
 fn exchange(address: &str, method: &str, path: &str, body: Option<&Value>) -> std::io::Result<Value> {
     let body = body.map(Value::to_string).unwrap_or_default();
     let mut stream = TcpStream::connect(address)?;
-    stream.set_read_timeout(Some(PATIENCE * 2))?;
+    stream.set_read_timeout(Some(CONDITION_TIMEOUT * 2))?;
     let length = body.len();
     write!(
         stream,

@@ -32,7 +32,7 @@ use serde_json::json;
 use browser::{Browser, ENTER, ESCAPE, SPACE, TAB};
 use client::Api;
 use endpoint::Endpoint;
-use fixture::{ANN, BO, desk};
+use fixture::{ANN, BO, write_store};
 use harness::{Database, Server, Settings};
 
 const STORE: &str = "desk";
@@ -66,7 +66,7 @@ impl BrowserSession {
 
     /// Like [`Self::begin`], but starts the server with these settings.
     fn with(settings: Settings<'_>) -> Self {
-        let database = Database::with(&[(STORE, desk())]);
+        let database = Database::with(&[(STORE, write_store())]);
         let server = Server::start_with(database, settings);
         let browser = Browser::open();
         // A new browser window sends requests by itself. Reading the log here discards the entries of these requests.

@@ -7,8 +7,8 @@ use std::{
 
 use poem::{
     Request, Response,
-    endpoint::BoxEndpoint,
     http::{HeaderName, Method, header},
+    http_endpoint::BoxEndpoint,
 };
 use serde_json::{Map, Value};
 use url::form_urlencoded::Serializer;

@@ -10,8 +10,8 @@ use std::{
 
 use poem::{
     Endpoint, Request, Response,
-    endpoint::{BoxEndpoint, EndpointExt, TowerCompatExt},
     http::{HeaderMap, Method, StatusCode, header},
+    http_endpoint::{BoxEndpoint, EndpointExt, TowerCompatExt},
 };
 use poem_openapi::OperationId;
 use rmcp::{

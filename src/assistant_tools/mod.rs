@@ -8,7 +8,7 @@
 //!
 //! - `catalog` lists the tools; there is one file for each kind of record. `definition` has the parts of a tool's definition.
 //! - `operations` finds and calls operations; `schemas` makes the schemas of tools.
-//! - `server` implements the protocol; `endpoint` serves it over HTTP, and `relay` forwards it to another server.
+//! - `server` implements the protocol; `http_endpoint` serves it over HTTP, and `relay` forwards it to another server.
 //! - `approval_flow` decides whether a message is sent, shown to the client's user first, or kept as a draft.
 //! - `untrusted` removes hidden characters from texts that contacts wrote; `results` limits the size of results; `problems` writes error
 //!   messages for assistants.
@@ -21,9 +21,9 @@ mod catalog;
 mod contacts;
 mod conversations;
 mod definition;
-mod endpoint;
 mod fields;
 mod guide;
+mod http_endpoint;
 mod labels;
 mod messages;
 mod operations;
@@ -43,7 +43,7 @@ mod untrusted;
 mod tests;
 
 pub use call::{CallerLimits, ToolPermissions};
-pub use endpoint::{HttpTools, PATH, named_tools};
+pub use http_endpoint::{HttpTools, PATH, named_tools};
 pub use operations::Api;
 pub use relay::RemoteTools;
 pub use server::ToolServer;

@@ -31,7 +31,7 @@ use crate::{revision, service::Service};
 /// How the caller of a request is identified.
 #[derive(Clone)]
 enum CallerSource {
-    /// By the API key of each HTTP request, which `endpoint` authenticates.
+    /// By the API key of each HTTP request, which `http_endpoint` authenticates.
     Requests,
     /// By the only API key of the process, which is looked up on every call.
     One { key: Arc<str>, caller_limits: CallerLimits },

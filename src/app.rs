@@ -82,7 +82,7 @@ pub struct App {
     tools: Option<ToolSettings>,
     /// Absent: the server sends no e-mail.
     mails: Option<SignInMails>,
-    /// Present in a sandbox: the channels through which the delivery workers of messages and of webhooks are ordered to drain their queues.
+    /// Present in a sandbox: the receivers of orders to drain a queue, for the delivery workers of messages and of webhooks.
     orders: Option<[DrainOrders; 2]>,
 }
 
@@ -90,14 +90,14 @@ pub struct App {
 #[derive(Clone, Debug)]
 pub struct ToolSettings {
     pub permits: ToolPermissions,
-    /// The hosts under which clients reach the server, besides those of `public_url` and this machine.
+    /// Host names by which clients may reach the server, in addition to that of `public_url` and to the names of the local machine.
     pub hosts: Vec<String>,
 }
 
 /// Settings that concern callers: limits, CORS, and the public address of this server.
 #[derive(Debug, Default)]
 pub struct ClientSettings {
-    /// Absent: any number of requests.
+    /// Limits on the rate of requests. Absent: the rate is not limited.
     pub rate: Option<RateLimit>,
     pub bounds: StoreLimits,
     /// The base URL for clients. Absent: clients are given the address to which they sent their request.
@@ -109,14 +109,14 @@ pub struct ClientSettings {
     pub mailer: Option<Mailer>,
 }
 
-/// How long requests in progress may take once the server was asked to stop.
+/// How long requests in progress may take once the server was asked to stop. After that, background tasks get the same time to finish.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(10);
 /// How long a background task may report nothing before it counts as hung. `WORKER_SILENCE` is for a delivery worker, whose longest wait
 /// is for the database. `LONG_SILENCE` is for a task that reads or writes more at a time.
 const WORKER_SILENCE: Duration = Duration::from_secs(60);
 const LONG_SILENCE: Duration = Duration::from_secs(600);
 
-/// Makes the use-cases service, with events serialised in the format of the compiled API revision.
+/// Makes the use-cases service, with events serialised in the format of this build's contract revision.
 pub fn service(db: Db, clocks_and_ids: ClocksAndIds) -> Service {
     Service::new(db, clocks_and_ids, revision::RULES, Arc::new(WireEvents))
 }
@@ -153,9 +153,9 @@ impl App {
         let replica = service.db().has_replica().then(|| service.on_replica());
         let supervisor = Supervisor::new(metrics.clone());
         let readiness = Readiness::new(service.clone(), supervisor.clone());
-        // The share limits the concurrent statements of one store. On SQLite each read occupies a thread, so a store may use all threads
-        // but one. On PostgreSQL half of the read connections are for statements that may take long, such as pages of lists, and a store
-        // may use half of these connections.
+        // The share limits the concurrent expensive statements of one store. On SQLite each read occupies a thread, so a store may use all
+        // threads but one. On PostgreSQL half of the read connections are for statements that may take long, such as pages of lists, and a
+        // store may use half of these connections.
         let share = if service.db().is_one_writer() { Handle::current().metrics().num_workers() - 1 } else { callers.connections / 4 };
         let turns = FairScheduler::new(share);
         let (sign_in_requests, mails) = callers.mailer.map_or((None, None), |mailer| {
@@ -192,7 +192,7 @@ impl App {
         })
     }
 
-    /// Serves the assistant tools at [`assistant_tools::PATH`].
+    /// Returns the application with the assistant tools, which it serves over HTTP at [`assistant_tools::PATH`].
     #[must_use]
     pub fn with_tools(self, settings: ToolSettings) -> Self {
         Self { tools: Some(settings), ..self }
@@ -263,7 +263,7 @@ impl App {
         Ok(self.state.service.authenticate(key).await?.is_some())
     }
 
-    /// Returns the operations of the contract, for callers in this process.
+    /// Returns the operations of the API contract, for callers in this process.
     fn api(&self) -> Api {
         let nothing = make_sync(|_| StatusCode::NOT_FOUND).map_to_response().boxed();
         let served = InnerEndpoints { operations: contract_operations(), pages: nothing };
@@ -283,7 +283,7 @@ impl App {
         })
     }
 
-    /// Writes the times at which API keys were last used from memory to the database, and closes the database.
+    /// Saves to the database when each API key was last used, which until then is only in memory. Then it closes the database.
     pub async fn close(&self) -> service::Result<()> {
         let service = &self.state.service;
         service.save_key_uses().await?;
@@ -311,11 +311,11 @@ impl App {
         self.searches.run(std::future::pending(), TaskReporter::unheard()).await;
     }
 
-    /// Serves requests and runs the background tasks until `stop` resolves. Then it finishes the work in progress and closes the
-    /// database. `ready` receives the bound addresses.
+    /// Serves requests and runs the background tasks until `stop` resolves. Then it waits for the work in progress, for a limited time, and
+    /// closes the database. `ready` is called with the addresses of the server as soon as it is bound to them.
     pub async fn serve(&self, listen: &str, stop: impl Future<Output = ()>, ready: impl FnOnce(Addresses)) -> io::Result<()> {
         let acceptor = connection_timeouts::listen(listen, self.state.metrics.http_connections()).await?;
-        // Dropping the sender stops the background tasks and the metrics page.
+        // Dropping `stop_workers` stops the background tasks and the metrics page.
         let (stop_workers, stopped) = watch::channel(());
         let (metrics_url, metrics) = self.serve_metrics(stopped.clone()).await?.unzip();
         ready(Addresses { url: url_of(&acceptor, listen), metrics_url });
@@ -417,9 +417,9 @@ const MAINTENANCE_RETRY_INTERVAL: Duration = Duration::from_secs(5);
 /// store.
 const PRUNING_PERIOD: u64 = 60;
 
-/// Runs the maintenance jobs periodically, and once more at the end: stores when each API key was last used, replaces the partial rows of
-/// each total by their sum, deletes the expired signatures of bridges, and prunes the oldest entries of the change log and of the change
-/// feeds. Less often it prunes the oldest former sort positions of rows.
+/// Runs the maintenance jobs periodically, and once more at the end: stores when each API key was last used, merges the partial rows of
+/// each stored total, deletes expired signatures of bridge requests, and prunes the oldest entries of the change log and of the change
+/// feeds. Every [`PRUNING_PERIOD`] intervals it also prunes the oldest former sort positions of rows.
 async fn run_maintenance_jobs(service: Service, stopped: impl Future<Output = ()>, reporter: TaskReporter) {
     let mut stopped = std::pin::pin!(stopped);
     let mut forgetting = RetentionPass::default();
@@ -461,8 +461,8 @@ async fn run_maintenance_jobs(service: Service, stopped: impl Future<Output = ()
     }
 }
 
-/// Handles the outcome of a maintenance job: logs a failure with the text `undone`, which says what could not be done. Returns whether the
-/// job succeeded.
+/// Handles the outcome of a maintenance job: reports progress to the supervisor, and logs a failure with the text `undone`, which says what
+/// could not be done. Returns whether the job succeeded.
 fn log_job_outcome<T>(reporter: &TaskReporter, undone: &str, outcome: Result<T, impl Display>) -> bool {
     reporter.beat();
     outcome.inspect_err(|error| tracing::warn!(%error, "{undone}")).is_ok()
@@ -479,7 +479,7 @@ fn healthz() -> Response {
     text("application/json", body.to_string())
 }
 
-/// Readiness probe: responds whether the process can do its work, and if not, why.
+/// Readiness probe: responds whether the process can do its work, and if it cannot, why.
 #[handler]
 async fn readyz(Data(readiness): Data<&Readiness>) -> Response {
     let (reasons, warnings) = (readiness.reasons().await, readiness.warnings());

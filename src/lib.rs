@@ -2,16 +2,16 @@
 //!
 //! The top-level modules (`tests/architecture` calls them rooms), in the direction in which data flows:
 //!
-//! - [`cli`] is the command line, over [`config`], the settings of the process.
+//! - [`cli`] is the command line; [`config`] has the options that all commands share.
 //! - [`app`] assembles the parts, serves requests, and starts the background tasks and the maintenance jobs; [`telemetry`] logs and counts;
 //!   [`supervisor`] restarts background tasks; [`readiness`] reports whether the process can do its work.
 //! - [`http`] is the part of the contract that both revisions share; [`revision`] is the part in which they differ, and the only module
-//!   that depends on which revision this build serves.
+//!   in which a Cargo feature selects the code of one revision.
 //! - [`assistant_tools`] serves assistants: each tool calls operations of [`http`].
 //! - [`service`] implements the use-cases, one file per kind of record; files that end in `_writes` change records.
 //! - [`delivery`] delivers messages to their channels, and events to webhooks.
 //! - [`search`] is the full-text search of messages and contacts.
-//! - [`store`] is the database layer, for SQLite and PostgreSQL: the only module that contains SQL.
+//! - [`store`] is the database layer, for SQLite and PostgreSQL: the only module that contains SQL, apart from tests.
 //! - [`domain`] defines the kinds of records and their rules, and imports none of the other modules.
 //!
 //! "contract, section 4.3" in a comment cites the specification that integrators have. "our decisions, section 6" cites a decision of ours

@@ -18,7 +18,8 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 #[cfg(not(any(target_env = "msvc", target_env = "musl")))]
 const SETTINGS: &[u8] = b"narenas:2,background_thread:true,dirty_decay_ms:100,muzzy_decay_ms:0,tcache_max:131072\0";
 
-/// The same settings for musl, where jemalloc has no background thread: free memory returns to the system during later allocations.
+/// Settings of jemalloc in a build with musl, where it has no background thread: free memory returns to the system during later
+/// allocations.
 #[cfg(target_env = "musl")]
 const SETTINGS: &[u8] = b"narenas:2,dirty_decay_ms:100,muzzy_decay_ms:0,tcache_max:131072\0";
 
@@ -31,7 +32,8 @@ static ALLOCATOR_SETTINGS: &[u8; SETTINGS.len()] = match SETTINGS.first_chunk() 
 };
 
 fn main() -> ExitCode {
-    // Only the owner can access files that this process creates: database, write-ahead log, index, key file, exports, temporary files.
+    // Only the user who runs this process can access the files that it creates: database, write-ahead log, index, key file, exports,
+    // temporary files.
     rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
     let cli = Cli::read().unwrap_or_else(|error| error.exit());
     // The guard is dropped last, so that every log line is written.

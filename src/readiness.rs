@@ -24,10 +24,11 @@ use crate::{
 /// How long the result of a check is reused.
 const REMEMBERED: Duration = Duration::from_secs(1);
 
-/// How long a probe waits for the database.
+/// How long a probe waits for the check of the database to end.
 const PROBE: Duration = Duration::from_secs(2);
 
-/// How long the check may wait for other writers before the database counts as unavailable: as long as a request waits.
+/// How long the check may wait on SQLite for other writers before the database counts as unavailable. A request that writes waits for the
+/// same time.
 const WRITE_WAIT: Duration = Duration::from_secs(10);
 
 const FAILING: &str = "the database cannot do its work: its disk is full or failing, or it is read-only";
@@ -42,7 +43,7 @@ pub struct Readiness {
 
 #[derive(Default)]
 struct Looked {
-    /// The result of the last check, and its time. The inner `None` means that the database is usable.
+    /// The time and the result of the last check. The result `None` means that the database is usable.
     answer: Option<(Instant, Option<&'static str>)>,
     /// A check in progress, and the time of its start.
     under_way: Option<(Instant, JoinHandle<store::Result<()>>)>,

@@ -1,9 +1,10 @@
 //! Supervisor: runs the background tasks, restarts a task that ends or hangs, with exponential backoff, and reports a task that does not
 //! recover.
 //!
-//! `app` creates the supervisor and runs the delivery workers, the search service and the maintenance jobs; `readiness` reads its state. A
-//! task reports progress, success and failure through its [`TaskReporter`]. Every end and every failure of a task is logged and counted.
-//! After a single panic, the task restarts after a pause of 100 ms. The process is unready while a task
+//! `app` creates the supervisor and uses it to run the delivery workers, the e-mail task, the search service and the maintenance jobs;
+//! `readiness` reads its state. A task reports progress, success and failure through its [`TaskReporter`]. Every failure and every
+//! unexpected end of a task is logged and counted. After a single panic, the task restarts after a pause of 100 ms. The process is unready
+//! while a task
 //!
 //! - has ended [`DEATHS_UNTIL_FAILING`] times in a row, and has not run for [`STABLE_RUN`] since,
 //! - reported nothing for so long that the supervisor aborted it, and has not succeeded since, or
@@ -54,14 +55,14 @@ struct State {
     running_since: Option<Instant>,
     reported_at: Instant,
     deaths_in_a_row: u32,
-    /// The time of the first failure since the last success, and the number of failures since then.
+    /// The time of the first failure after the last success, and the number of failures after the last success.
     failing_since: Option<Instant>,
     failures: u32,
     /// Whether the task hung and has not succeeded since.
     hung: bool,
 }
 
-/// The handle by which a task reports progress, success and failure. An idle task reports, too.
+/// The handle by which a task reports progress, success and failure. A task must report even while it is idle, or it counts as hung.
 #[derive(Clone)]
 pub struct TaskReporter(Option<(Arc<Task>, Metrics)>);
 
@@ -105,8 +106,8 @@ impl Supervisor {
         Self { tasks: Arc::default(), metrics }
     }
 
-    /// Runs a task until `stop` changes or its sender is dropped. `start` creates the task for each run. The task must end on `stop` by
-    /// itself, and must report at intervals shorter than `silence`.
+    /// Runs a task until `stop` changes or its sender is dropped. `start` creates the task for each run. The task itself must watch `stop`
+    /// and end, and must report at intervals shorter than `silence`.
     pub fn run<F>(
         &self,
         name: &'static str,
@@ -244,7 +245,7 @@ mod tests {
         });
         sleep(Duration::from_secs(1)).await;
         assert_eq!((starts.load(Ordering::Relaxed), supervisor.failing()), (2, vec![]));
-        // From here on, every run of the task panics.
+        // From here on, every run of a task panics.
         panics.store(u32::MAX, Ordering::Relaxed);
         task.abort();
         let (_stopping, stop) = watch::channel(());

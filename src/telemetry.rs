@@ -25,14 +25,14 @@ use tracing_subscriber::{
 use crate::config::LogFormat;
 
 /// Directives that are added to every log filter: for each library that can log secrets or texts of people, the most verbose level at which
-/// it does not. At more verbose levels, the database driver logs the values of each statement, and the protocol library of the assistant
-/// tools logs whole messages.
+/// it does not. At more verbose levels, the PostgreSQL driver `tokio_postgres` logs the values of each statement, and `rmcp`, the protocol
+/// library of the assistant tools, logs whole messages.
 const LOG_LEVEL_CAPS: [(&str, &str); 2] = [("tokio_postgres", "info"), ("rmcp", "warn")];
 
 /// The capacity of the queue of log lines. When the queue is full, new lines are dropped.
 const LINES: usize = 8192;
 
-/// The number of log lines that could not be written, and the counter of lines dropped from the full queue.
+/// The number of log lines that could not be written, and the counter of lines that were dropped because the queue was full.
 static REFUSED_LINES: AtomicU64 = AtomicU64::new(0);
 static DROPPED_LINES: OnceLock<ErrorCounter> = OnceLock::new();
 
@@ -92,8 +92,8 @@ impl<W: Write> Write for LossyWriter<W> {
     }
 }
 
-/// Finds a part of a filter that is a single word but not a level. `EnvFilter` would read such a word as the name of a module, although the
-/// user meant a level.
+/// Finds a part of a log filter that is a single word but not a level. `EnvFilter` would read such a word as the name of a module, although
+/// the user probably meant a level.
 fn misspelt_level(filter: &str) -> Option<&str> {
     let parts = filter.split(',').map(str::trim);
     let is_bare = |part: &&str| !part.is_empty() && part.chars().all(|c| c.is_alphanumeric());
@@ -105,15 +105,15 @@ fn without_values(filter: &str) -> Result<EnvFilter, BadFilter> {
         return Err(BadFilter::Level(word.to_owned()));
     }
     EnvFilter::try_new(filter)?;
-    // Directives of the caller that name a library of `LOG_LEVEL_CAPS` are removed. A directive for a module of such a library would be
-    // more specific than the added directive, and would override it.
+    // Directives that name a library of `LOG_LEVEL_CAPS` are removed from the filter. Otherwise a directive for a module of such a library
+    // would override the directive that is added below, since it is more specific.
     let others: Vec<&str> = filter.split(',').filter(|one| !LOG_LEVEL_CAPS.iter().any(|(library, _)| one.contains(library))).collect();
     LOG_LEVEL_CAPS.iter().try_fold(EnvFilter::try_new(others.join(","))?, |filter, (library, level)| {
         Ok(filter.add_directive(format!("{library}={level}").parse().map_err(BadFilter::Syntax)?))
     })
 }
 
-/// The number of log lines that were lost: refused by the output, or dropped from a full queue.
+/// The number of log lines that were lost: refused by the output, or dropped because the queue was full.
 #[derive(Debug, Default)]
 pub(crate) struct LostLines;
 

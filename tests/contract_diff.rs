@@ -46,7 +46,7 @@ const COMMITTED: [[&str; 3]; 3] = [
     ["events-rev-a.json", "events-rev-b.json", "events-a-to-b"],
 ];
 
-/// The comparisons that are also committed as JSON, from which the documentation pages about changes are rendered.
+/// The comparisons that are committed as JSON besides Markdown. The documentation pages about changes are rendered from the JSON.
 const RENDERED: [&str; 2] = ["a-to-b", "events-a-to-b"];
 
 fn notes(name: &str) -> Notes {
@@ -76,7 +76,7 @@ fn the_committed_comparisons_are_what_the_binary_prints() {
 }
 
 /// `features.md` has a table of the differences that no OpenAPI document shows. Its rows must equal the entries of
-/// `openapi/a-to-b.notes.json`.
+/// `unshown` in `openapi/a-to-b.notes.json`.
 #[test]
 fn differences_that_no_document_shows_are_in_the_notes_and_in_features_md() {
     let features = read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("features.md"));
@@ -127,7 +127,7 @@ fn the_json_report_matches_its_schema() {
         let report: Value = serde_json::from_str(&printed(&output)).unwrap();
         let faults: Vec<_> = validator.iter_errors(&report).map(|fault| format!("{fault} at {}", fault.instance_path)).collect();
         assert!(faults.is_empty(), "{faults:#?}");
-        // The JSON can be parsed as a [`Report`] again.
+        // The printed JSON can be parsed as a [`Report`].
         let read: Report = serde_json::from_value(report).unwrap();
         assert!(!read.changes.is_empty());
     }

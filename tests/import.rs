@@ -96,7 +96,7 @@ impl World {
     }
 }
 
-/// The input is a device that never ends: without a limit it would fill the disk or the memory.
+/// The input is a device that returns bytes without end. If the command had no limit, it would fill the disk or the memory.
 #[test]
 fn an_input_that_never_ends_is_refused() {
     everywhere(|world| {
@@ -213,7 +213,8 @@ fn an_export_imports_to_the_same_bytes_in_any_order() {
     });
 }
 
-/// A store may still contain values that were stored before the rule that now refuses them. An import accepts such values.
+/// A store may contain values that older builds accepted and that operations now refuse, such as an FTP address in a URL field. An import
+/// accepts these values.
 #[test]
 fn values_older_than_their_rule_import_again() {
     let sample = SAMPLE
@@ -426,7 +427,8 @@ fn several_faults_are_reported_together() {
         assert_eq!(said.matches("label.id: `l` stands on line 1 already").count(), 20, "{said}");
         assert!(said.contains("line 21: ") && !said.contains("line 22: ") && said.contains("these are the first 20 faults"), "{said}");
 
-        // Only the database can detect references to missing records. These errors are reported with their lines, too.
+        // References to missing contacts and accounts are found only while the import writes to the database. These errors are reported
+        // with line numbers, as the errors of the validation are.
         let conversation = |contact: &str| {
             format!(
                 "{{\"kind\":\"conversation\",\"record\":{{\"id\":\"{contact}\",\"channel\":\"line\",\"accountId\":\"none\",\"contactId\":\"{contact}\",\

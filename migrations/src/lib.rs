@@ -2,11 +2,12 @@
 //!
 //! Rules of the schema:
 //! - The primary key of a table of records begins with `store_id`, so that the records of a store are one contiguous range of keys and can
-//!   be sharded by store. Queues and logs are numbered across stores, and credentials are found by the hash of their secret.
-//! - No table or column depends on a revision of the API contract: a database that was written under one revision can be used under
-//!   another, too.
+//!   be sharded by store. The keys of some other tables do not: queues and logs are numbered across stores, and credentials are found by
+//!   the hash of their secret.
+//! - No table or column depends on a revision of the API contract: a database that was written under one revision can be used under another
+//!   revision.
 //! - Instants are Unix milliseconds (`BIGINT`), exactly the precision of the API contract.
-//! - Text keys compare bytewise on both databases, so that keyset pages are equal.
+//! - Text keys compare bytewise on both databases, so that both return the same keyset pages.
 //! - JSON is stored as text: `JSONB` would reorder keys.
 //!
 //! Each migration runs in one transaction on both databases.
@@ -26,9 +27,9 @@
 //! - `m0011_recounted` counts the totals of `m0008_totals` again, on PostgreSQL.
 //! - `m0012_threads` removes the sort key from the index of a contact's conversations, on SQLite.
 //! - `m0013_write_probe` creates the row that `/readyz` updates to prove that the database accepts writes.
-//! - `m0014_sealed_secrets` adds the encryption key id of stored secrets.
+//! - `m0014_sealed_secrets` adds, to each stored secret, the id of the key that it is encrypted with.
 //! - `m0015_totals_unmarked` removes the change counter of `m0010_changed`.
-//! - `m0016_channel_sent_at` adds the channel's time of a message, for messages that cannot be sorted by it.
+//! - `m0016_channel_sent_at` adds the time that a channel gives a message, for messages that cannot be sorted by that time.
 //! - `m0017_drafts` creates the table of drafts.
 //! - `m0018_narrow_tokens` adds grants to tokens, and creates the table of accepted signed requests of bridges (replay protection).
 //! - `m0019_sandbox` creates the table that identifies a database as a sandbox.
@@ -120,7 +121,8 @@ pub(crate) async fn run(manager: &SchemaManager<'_>, script: &str) -> Result<(),
             ("{serial}", "INTEGER PRIMARY KEY AUTOINCREMENT"),
             // Small rows are stored in their primary key (clustered index): one search instead of two.
             ("{clustered}", "WITHOUT ROWID"),
-            // Covering columns after the sort key of a list, for SQLite only: PostgreSQL does not test bits within an index.
+            // Further columns after the sort key in the index of a list (covering index). For SQLite only: PostgreSQL does not test bits
+            // within an index.
             ("{marks}", ", label_marks, field_marks, text_marks"),
         ],
         _ => [

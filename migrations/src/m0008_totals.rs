@@ -33,7 +33,8 @@ pub(crate) fn of_stored() -> String {
     )
 }
 
-/// Partial index of snoozed tickets. They are counted when a list is read: they are few, and a snooze ends without a write.
+/// Partial index of snoozed tickets. Snoozed tickets have no counter, since a snooze ends without a write that could fire a trigger. They
+/// are counted when a list is read: they are few.
 const SNOOZED: &str =
     "CREATE INDEX tickets_snoozed ON tickets (store_id, is_spam, snoozed_until) WHERE is_open = TRUE AND snoozed_until IS NOT NULL";
 
@@ -62,7 +63,7 @@ fn up_on_sqlite() -> Vec<String> {
 }
 
 fn up_on_postgres() -> Vec<String> {
-    // A statement adds one row to each total, for any number of inserted or deleted rows.
+    // Each statement that inserts or deletes rows adds only one row to each total, whatever the number of these rows.
     let many = |function: &str, name: &str, rows: &str, sign: &str| {
         format!(
             "CREATE FUNCTION {function}() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN \
@@ -98,7 +99,8 @@ fn up_on_postgres() -> Vec<String> {
         ),
         come("tickets"),
         go("tickets"),
-        // A row trigger with a condition: nearly every update of a ticket keeps both columns, and then the trigger costs nothing.
+        // A row trigger with a condition: nearly every update of a ticket keeps the values of both columns, and then the trigger costs
+        // nothing.
         format!(
             "CREATE TRIGGER tickets_move AFTER UPDATE OF is_open, is_spam ON tickets FOR EACH ROW {MOVED} EXECUTE FUNCTION tickets_move()"
         ),

@@ -4,8 +4,8 @@
 //! tickets and skips the tickets of other labels one by one, which costs more than the page itself. Closed tickets are not included: there
 //! are many more of them, in lists that are seldom viewed.
 //!
-//! Triggers maintain the table, as they do totals. They assume that the keys of tickets and labels never change. PostgreSQL has no such
-//! table: its writers run concurrently, and each would have to lock the conversation to maintain it.
+//! Triggers maintain the table. The triggers assume that the keys of tickets and labels never change. PostgreSQL has no such table: its
+//! writers run concurrently, and each would have to lock the conversation to maintain it.
 
 use sea_orm_migration::{prelude::*, sea_orm::DbBackend};
 
@@ -23,8 +23,8 @@ const TABLE: &str = "CREATE TABLE labelled_tickets (store_id TEXT NOT NULL, labe
      sort_at BIGINT NOT NULL, ticket_id TEXT NOT NULL, field_marks BIGINT NOT NULL, text_marks BIGINT NOT NULL, \
      PRIMARY KEY (store_id, label_id, is_spam, sort_at, ticket_id)) WITHOUT ROWID";
 
-/// Returns the statement that inserts a row for each label of a ticket's conversation. `row` is the alias of the ticket, and `label` the
-/// alias of the table with the label.
+/// Returns the statement that inserts a row for each label of a ticket's conversation. `row` and `label` are the aliases that the ticket
+/// and the label have in `from`.
 fn put(row: &str, label: &str, from: &str) -> String {
     format!(
         "INSERT INTO labelled_tickets (store_id, label_id, is_spam, sort_at, ticket_id, field_marks, text_marks) \
@@ -34,7 +34,7 @@ fn put(row: &str, label: &str, from: &str) -> String {
 
 const LABELS_OF: &str = "conversation_labels l WHERE l.store_id = NEW.store_id AND l.conversation_id = NEW.conversation_id";
 
-/// The condition for the rows of `labelled_tickets` that belong to a ticket before its update or deletion.
+/// The condition for the rows of `labelled_tickets` that a ticket had before its update or deletion.
 const OLD_ROWS: &str = "store_id = OLD.store_id AND label_id IN \
      (SELECT label_id FROM conversation_labels WHERE store_id = OLD.store_id AND conversation_id = OLD.conversation_id) \
      AND is_spam = OLD.is_spam AND sort_at = OLD.sort_at AND ticket_id = OLD.id";

@@ -1,9 +1,8 @@
-//! Change counter of everything that ticket filters depend on, to validate cached filter totals. It is stored as a total (`m0008_totals`)
-//! that only grows. If a reader finds the same value at two times, no ticket, label or field value has changed in between in a way that
-//! affects a filter.
+//! Change counter of each store, by which cached totals of ticket filters were validated. `m0015_totals_unmarked` removes it, since totals
+//! are no longer cached. The counter was a total (`m0008_totals`) that triggers increased at each change of a ticket, label or field value.
 //!
-//! Triggers maintain the counter, as they do the other totals. Two columns of a ticket are left out, since every message changes them: its
-//! sort position, and since when the customer has waited. Keys are assumed never to change.
+//! The triggers ignored two columns of a ticket that every message changes: `sort_at`, which no filter tests, and `waiting_since`, since
+//! totals of filters on it were not cached. They also ignored primary keys, which never change.
 //!
 //! On PostgreSQL a concurrent writer may fail with a retryable error during this migration: it may hold a lock on one of
 //! the tables and wait for another.

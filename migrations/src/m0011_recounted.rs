@@ -1,5 +1,5 @@
-//! Recount of the totals of `m0008_totals` on PostgreSQL: that migration used to count before its triggers existed, so
-//! concurrent changes in between were permanently missing. On SQLite there are no concurrent writers.
+//! Recount of the totals of `m0008_totals` on PostgreSQL: that migration used to count before its triggers existed, so changes that were
+//! made in between are permanently missing from the totals. On SQLite there are no concurrent writers.
 //!
 //! A concurrent writer may fail with a retryable error, as in `m0010_changed`.
 
@@ -25,8 +25,8 @@ impl MigrationTrait for Migration {
         if manager.get_database_backend() == DbBackend::Sqlite {
             return Ok(());
         }
-        // `totals` is locked, too: a concurrent addition of partial totals would leave a sum that the statements below neither see nor
-        // delete.
+        // The lock on `totals` keeps the server from replacing partial totals by their sum at the same time: the statements below would
+        // neither see nor delete that sum.
         let alone = "LOCK TABLE tickets, contacts, totals IN SHARE ROW EXCLUSIVE MODE";
         // `tickets.changed` is a counter of changes and not of rows.
         let former = "DELETE FROM totals WHERE name <> 'tickets.changed'";

@@ -1,4 +1,5 @@
-//! Narrower index of a contact's conversations on SQLite: the index has no sort key, and a list sorts the conversations.
+//! Narrower index of a contact's conversations on SQLite: the index no longer contains the sort key, and each query sorts the
+//! conversations.
 //!
 //! Each message moves its conversation to the head of its contact's list. If the index contained the sort key, each message would have to
 //! update the index: two searches, and a database page that no other message of the commit touches, which measurably slows messages down. A

@@ -1,4 +1,4 @@
-//! Column for the encryption key id of a stored secret. NULL: the secret is not encrypted.
+//! Column for the id of the key that a stored secret is encrypted with. NULL: the secret is not encrypted.
 //!
 //! A build before this migration cannot read an encrypted secret. If it is still running, it signs with the wrong bytes; if
 //! it is started, it refuses the newer schema. Rolling this migration back deletes encrypted secrets, which no build could

@@ -1,4 +1,4 @@
-//! Column for the time that a channel gives a message, if it is too far after the receipt to sort messages by it.
+//! Column for the time that a channel gives a message, if that time is too far after the receipt of the message to be its sort key.
 //!
 //! `messages.sent_at` stays the sort key: lists, tickets and counters use it and its index.
 

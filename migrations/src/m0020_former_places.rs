@@ -3,9 +3,9 @@
 //!
 //! The sort position of a row is the instant by which its list is ordered. The column `placed_by` of the row names the write that gave the
 //! row its current position. A row of `former_places` names the write that gave a row a former position (`placed_by`) and the write that
-//! ended it (`left_by`). A write is named by a number: on SQLite from a counter of the store, which each insert and each move of a row
-//! increments; on PostgreSQL by the id of its transaction. If a client got its first page between the two writes, its next pages have the
-//! row at the former position.
+//! moved the row away from it (`left_by`). A write is named by a number: on PostgreSQL the id of its transaction; on SQLite the value of a
+//! counter of the store, which each insert and each move of a row increments (`m0022_moves_on_sqlite` changes this). If a client got its
+//! first page between the two writes, its next pages have the row at the former position.
 //!
 //! Triggers write `placed_by` and `former_places`, so every writer is covered: requests, imports, an older server process, and manual
 //! changes by an operator. Existing rows have `placed_by` 0: they have been at their positions since before any pagination.
@@ -77,7 +77,8 @@ fn up_on_sqlite() -> Vec<String> {
 
 const TRANSACTION: &str = "pg_current_xact_id()::text::bigint";
 
-/// Returns the trigger function that records the former sort position of a row. `now` is the SQL for the current time in milliseconds.
+/// Returns the statement that creates the trigger function which records the former sort position of a row. `now` is the SQL for the
+/// current time in milliseconds.
 pub(crate) fn moved_on_postgres(table: &str, place: &str, now: &str) -> String {
     // A transaction that moves a row twice records one former position, the first.
     format!(
@@ -92,7 +93,7 @@ fn up_on_postgres() -> Vec<String> {
     let triggers = |(table, place): (&str, &str)| {
         [
             format!("ALTER TABLE {table} ADD COLUMN placed_by BIGINT NOT NULL DEFAULT 0"),
-            // In `ADD COLUMN`, a default that is not constant would rewrite every row.
+            // In `ADD COLUMN`, a default that is not constant would make PostgreSQL rewrite every row.
             format!("ALTER TABLE {table} ALTER COLUMN placed_by SET DEFAULT ({TRANSACTION})"),
             moved_on_postgres(table, place, "(extract(epoch FROM now()) * 1000)::bigint"),
             format!(

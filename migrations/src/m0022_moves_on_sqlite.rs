@@ -58,7 +58,8 @@ fn up_on_sqlite() -> Vec<String> {
             ),
         ]);
     }
-    // The former triggers have been dropped, so nothing refers to the table.
+    // The table is replaced, since SQLite cannot change the primary key of a table. The triggers above refer to it by name, so they use the
+    // new table.
     statements.extend(
         ["DROP TABLE former_places", TABLE, "CREATE INDEX former_places_of_list ON former_places (store_id, list, left_by)"]
             .map(str::to_owned),
@@ -70,7 +71,7 @@ fn down_on_sqlite() -> Vec<String> {
     let triggers = LISTS.into_iter().flat_map(|(table, _)| [format!("DROP TRIGGER {table}_placed"), format!("DROP TRIGGER {table}_moved")]);
     let statements = [
         "DROP TABLE former_places",
-        // `moves` continues after the numbers of the rows that were inserted since the migration.
+        // The counter `moves` continues after the numbers that the counter `arrivals` has given to inserted rows.
         "INSERT INTO counters (store_id, name, value) SELECT store_id, 'moves', value FROM counters WHERE name = 'arrivals' \
          ON CONFLICT (store_id, name) DO UPDATE SET value = MAX(value, excluded.value)",
         "DELETE FROM counters WHERE name = 'arrivals'",

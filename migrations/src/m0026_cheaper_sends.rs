@@ -9,9 +9,9 @@
 //!
 //! On PostgreSQL:
 //!
-//! - An index with half the columns replaces the primary key of `former_places`, which nothing needs: a transaction writes at most one
-//!   entry for each row, and entries are found by the store and the transaction. Logical replication then identifies a deleted entry by all
-//!   its columns.
+//! - `former_places` loses its primary key and gets an index with half the columns. The primary key is not needed: a transaction writes at
+//!   most one entry for each row, and entries are found by the store and the transaction. Logical replication then identifies a deleted
+//!   entry by all its columns.
 //! - The index of a contact's conversations no longer contains the sort key, which each message changes. On SQLite it lost the sort key in
 //!   `m0012_threads`. Now a message's update of its conversation changes no index, if the page of the row has room for the new version (a
 //!   HOT update). In return, a page of a contact with thousands of conversations sorts them, as on SQLite.
@@ -47,7 +47,8 @@ fn large() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
     RECORDS.into_iter().filter(|(table, ..)| LARGE.contains(table))
 }
 
-/// Returns the statement that builds the new index next to the old index. Readers do not wait for it.
+/// Returns the statement that builds the new index of a contact's conversations next to the old index. Readers do not wait for the
+/// statement.
 fn built(columns: &str) -> String {
     format!("CREATE INDEX conversations_by_contact_new ON conversations ({columns})")
 }

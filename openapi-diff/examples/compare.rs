@@ -1,4 +1,5 @@
-//! Prints the comparison of two files as JSON: `cargo run -p openapi-diff --example compare -- old.json new.json`.
+//! Example program: compares two OpenAPI documents and prints the report as JSON.
+//! Run it with `cargo run -p openapi-diff --example compare -- old.json new.json`.
 
 use std::{
     env,
@@ -28,7 +29,7 @@ fn run() -> Result<(), Box<dyn Error>> {
     Ok(io::stdout().write_all(report.json().as_bytes())?)
 }
 
-/// Reads a document and the files of its folder that it refers to.
+/// Reads a document, and the files in the document's folder that its references lead to.
 fn document(path: &Path) -> Result<Document, Box<dyn Error>> {
     let folder = path.parent().unwrap_or(Path::new(""));
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();

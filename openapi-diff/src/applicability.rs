@@ -1,7 +1,8 @@
-//! Selects the keywords that are compared: those that apply to values of both schemas.
+//! Selects which keywords of an old and a new schema are compared: those that apply to values that each of the two schemas accepts.
 //!
-//! A keyword such as `maxLength` applies to strings. If only one schema accepts strings, the finding about the changed type lists the
-//! keyword, and the keyword gets no finding of its own. If neither schema accepts strings, the keyword has no effect.
+//! A keyword such as `maxLength` applies to strings. If only one schema accepts strings, the finding (reported difference) about the
+//! changed type lists the keyword, and the keyword gets no finding of its own. If neither schema accepts strings, the keyword has no
+//! effect.
 
 use std::collections::BTreeSet;
 
@@ -50,7 +51,7 @@ impl<'o> Applicability<'o> {
         Self { old, new, excluded }
     }
 
-    /// Returns, for the old and the new schema, whether it accepts values that a keyword applies to.
+    /// Returns whether the old schema, and whether the new schema, accepts values that a keyword applies to.
     fn takes(&self, key: &str) -> [bool; 2] {
         let types = match (about(key), text(self.old, "format").or(text(self.new, "format"))) {
             (_, Some(format)) if key == "format" => {
@@ -78,9 +79,9 @@ impl<'o> Applicability<'o> {
         self.takes(key) == [true, true]
     }
 
-    /// Accounts for the differing keywords that are not compared. If one schema accepts values that a keyword applies to, the finding about
-    /// the changed type (one of `differ.found`, from index `from` on) lists that keyword as covered. If neither schema does, the keyword
-    /// has no effect, and is reported under the rule `RESTATED`.
+    /// Reports the keywords that differ but are not compared. If only one schema accepts values that a keyword applies to, the keyword is
+    /// added to the finding about the changed type, which is in `differ.found` at index `from` or later. If neither schema accepts such
+    /// values, the keyword has no effect, and is reported under the rule `RESTATED`.
     pub fn account(&self, differ: &mut Differ, at: &super::differ::Location, from: usize) {
         let differs = |key: &&str| match (self.old.get(*key), self.new.get(*key)) {
             (Some(old), Some(new)) => !differ.identical(old, new),

@@ -1,5 +1,5 @@
-//! Compares the JSON Schema applicators (keywords that contain subschemas) that no other module compares: `not`, `if`, `contains`,
-//! `dependentSchemas`, `unevaluated*`, and the parts of an `allOf` that cannot be merged.
+//! Compares the JSON Schema applicators (keywords that contain subschemas) that no other module compares, such as `not`, `if` and
+//! `contains`. Also compares the parts of an `allOf` that cannot be merged.
 
 use std::{
     borrow::Cow,
@@ -37,7 +37,7 @@ pub(super) const APPLICATORS: [&str; 14] = [
     "definitions",
 ];
 
-/// Groups of keywords that take effect together. Without the first keyword of its group, a keyword has no effect.
+/// Groups of keywords that take effect together. Without the first keyword of a group, the other keywords of the group have no effect.
 const GROUPS: [&[&str]; 6] = [
     &["not"],
     &["if", "then", "else"],
@@ -106,7 +106,8 @@ impl<'a> Differ<'a> {
         if applicability.compares("dependentSchemas") {
             self.dependent_schemas(at, [old, new], pair);
         }
-        // A definition has an effect only where a reference leads to it, and is compared there. Here its change counts as restated.
+        // A definition has an effect only where a reference leads to it, and is compared there. Here a changed definition is reported as
+        // restated, which means without effect.
         for key in ["$defs", "definitions"] {
             let (before, after) = (old.member(key), new.member(key));
             for name in keys(members_of(&before), members_of(&after)) {
@@ -142,7 +143,8 @@ impl<'a> Differ<'a> {
         if [&one, &other].iter().all(|object| narrows_nothing(object, first)) {
             return self.report_detail(&rules::RESTATED, at, &differing.join(", "));
         }
-        // Other keywords determine which properties or items are unevaluated, so for these keywords the whole schemas are compared.
+        // Which properties and items count as unevaluated or additional depends on the other keywords of the schema. So for these groups
+        // the whole schemas are compared, and not only the keywords of the group.
         let whole = first.starts_with("unevaluated") || first == "additionalItems";
         let [before, after] = [&one, &other].map(|object| if whole { Value::Object(object.clone()) } else { only(Some(object), group) });
         let decision = self.decision(at, pair, before, after);
@@ -184,7 +186,7 @@ impl<'a> Differ<'a> {
     }
 }
 
-/// Whether a schema accepts every value.
+/// Whether a schema accepts every value: it is `true`, or has only annotations.
 pub(super) fn allows_everything(schema: &Value) -> bool {
     *schema == Value::Bool(true) || schema.as_object().is_some_and(|schema| schema.keys().all(|key| is_annotation(key)))
 }
@@ -201,7 +203,7 @@ fn narrows_nothing(object: &Object, first: &str) -> bool {
     let Some(schema) = object.get(first) else { return true };
     match first {
         "if" => !object.contains_key("then") && !object.contains_key("else"),
-        // Next to `items`, no item is unevaluated; next to `additionalProperties`, no property is.
+        // In a schema with `items`, no item is unevaluated. In a schema with `additionalProperties`, no property is unevaluated.
         "unevaluatedItems" if object.contains_key("items") => true,
         "unevaluatedProperties" if object.contains_key("additionalProperties") => true,
         // `not` and `contains` restrict values even if their subschema accepts every value.

@@ -1,8 +1,8 @@
 //! Compares choices, which are schemas with `oneOf` or `anyOf`, variant by variant.
 //!
-//! The module `pairing` pairs the variants. If only one document has a choice, the schema of the other document is compared as a list of
-//! variants too: the schema itself, or one schema for each of its types. An added or removed variant is a compatible change if a variant
-//! of the other document accepts all its values.
+//! The module `pairing` pairs the variants. If only one document has a choice, the schema of the other document is treated as a list of
+//! variants: the schema itself, or one schema for each of its types. An added or removed variant is a compatible change if a variant of the
+//! other document accepts all its values.
 
 use std::{borrow::Cow, collections::BTreeSet};
 
@@ -22,7 +22,7 @@ use super::{
     values::{Object, empty, is_annotation, items, members, step},
 };
 
-/// The number of variants in one list beyond which nested choices (`oneOf`, `anyOf`) are no longer expanded into it.
+/// Once a list has more variants than this, choices (`oneOf`, `anyOf`) that are nested in the list are not expanded.
 const NESTED: usize = 200;
 
 pub(super) type Variants<'a> = Vec<Cow<'a, Value>>;
@@ -72,7 +72,8 @@ pub(super) fn compare<'a>(
     }
 }
 
-/// Reports, as an added or removed constraint, a `oneOf` or `anyOf` that only one of the two schemas has.
+/// Reports a `oneOf` or `anyOf` that only one of the two schemas has: as an added or removed constraint, or as restated if it has no
+/// effect.
 fn restriction<'a>(differ: &mut Differ<'a>, at: &Location, schemas: [&Resolved<'a>; 2], pair: &Pair<'_, 'a>, key: &str) {
     let [one, other] = schemas.map(|schema| super::semantics::only(schema.object(), &[key]));
     let added = members(&other).contains_key(key);
@@ -168,7 +169,7 @@ fn by_type<'a>(side: &DocumentIndex<'a>, object: &Object) -> Variants<'a> {
     types.iter().map(of).collect()
 }
 
-/// Returns a schema as the document writes it. None for a schema that was merged from parts and is no reference.
+/// Returns a schema as the document writes it. None for a schema that the comparison built by merging, unless that schema is a reference.
 pub(super) fn written<'a>(schema: &Cow<'a, Value>) -> Option<Cow<'a, Value>> {
     match schema {
         Cow::Borrowed(schema) => Some(Cow::Borrowed(*schema)),
@@ -176,8 +177,8 @@ pub(super) fn written<'a>(schema: &Cow<'a, Value>) -> Option<Cow<'a, Value>> {
     }
 }
 
-/// Compares a choice (`oneOf`, `anyOf`) with a schema that is no choice, and returns true. For any other pair of schemas, returns false
-/// without comparing them.
+/// Compares a choice (`oneOf`, `anyOf`) with a schema that is no choice, and returns true. Returns false without comparing the schemas if
+/// both or neither is a choice, or if one of them cannot be treated as a list of variants.
 pub(super) fn compare_with_one<'a>(
     differ: &mut Differ<'a>,
     at: &Location,
@@ -262,7 +263,8 @@ fn unmatched_variant<'a>(
     let variant = SideSchema::new(which, variant.clone());
     let other = SideSchema::new(if is_new { DocumentRole::Old } else { DocumentRole::New }, Cow::Borrowed(empty()));
     let semantics = differ.semantics(place.direction).illustrating();
-    // With a discriminator, each value names its variant, so the values of this variant cannot belong to another one.
+    // With a discriminator, each value names its variant, so the values of this variant cannot belong to another variant, and the check is
+    // left out.
     if !named && differ.semantics(place.direction).strict().fits_any(&variant, others, &other) {
         return differ.report_either(is_new, &rules::VARIANT_LISTED, &rules::VARIANT_UNLISTED, place, Some(key));
     }
@@ -273,8 +275,9 @@ fn unmatched_variant<'a>(
     differ.add_witness(witness.as_ref());
 }
 
-/// Expands nested choices into their variants, and lists of types into one schema for each type, where the result accepts the same values.
-/// References named in `kept` stay as they are.
+/// Expands each variant of `list` that is itself a choice into the variants of that choice, and each inline variant with several types into
+/// one variant for each type. A choice is expanded only if the new list provably accepts the same values. A reference whose name is in
+/// `kept` is not expanded.
 fn expanded<'a>(differ: &Differ<'a>, which: DocumentRole, key: &str, list: Variants<'a>, kept: &BTreeSet<String>) -> Variants<'a> {
     let side = if which == DocumentRole::Old { &differ.old } else { &differ.new };
     let mut all = Variants::new();

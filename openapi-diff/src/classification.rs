@@ -1,9 +1,10 @@
-//! Classifies a changed keyword by whether the new schema accepts the same values as the old one, more or fewer (schema containment in each
-//! direction), and finds a witness (counter-example) for each breaking change of a schema.
+//! Classifies a changed schema keyword: checks whether the new schema accepts all values of the old schema, and the reverse (schema
+//! containment). Also searches for a witness (counter-example) of each breaking change of a schema.
 //!
-//! A witness is a value that shows the change: one document accepts it, the other refuses it. In each direction, either a proof that all
-//! values are still accepted or a witness decides; without either, the effect is reported as undecided. A change that is proven to refuse
-//! no value in either direction is reported as restated.
+//! A witness is a value that shows the change: one document accepts it, the other refuses it. For each of the two checks, the module
+//! looks for a proof that all values are accepted, then for a witness that refutes it. If it finds neither, that effect of the change is
+//! reported as unknown. If it finds both proofs, the change is reported as restated (without effect). A finding is a difference between
+//! the documents that the comparison has found.
 
 use std::{borrow::Cow, rc::Rc};
 
@@ -16,9 +17,9 @@ use super::{
     values::Object,
 };
 
-/// The number of random instances that are tried to refute that one schema includes another.
+/// The number of random values of one schema that are tried to refute that another schema accepts all of its values.
 const SAMPLES: usize = 60;
-/// The number of random instances that are tried to find the witnesses for one pair of schemas.
+/// The number of random values that are tried to find the witnesses for one pair of schemas.
 const WITNESS_SAMPLES: usize = 48;
 /// The maximum number of pairs of schemas whose witnesses are cached.
 const KEPT: usize = 50_000;
@@ -56,8 +57,8 @@ impl Classification {
         }
     }
 
-    /// Returns the witness (counter-example) that shows that the change breaks values sent in this direction. None if there is no such
-    /// value.
+    /// Returns a value that the change breaks if it is sent in this direction (a witness, or counter-example). None if no such value was
+    /// found.
     pub fn witness(&self, direction: Direction) -> Option<&Value> {
         match (direction, &self.kept, &self.known) {
             (Direction::Request, Inclusion::Refuted(value), _) | (Direction::Response, _, Inclusion::Refuted(value)) => Some(value),
@@ -67,8 +68,8 @@ impl Classification {
 }
 
 impl<'a> Differ<'a> {
-    /// Classifies a change of some keywords of a pair of schemas. `before` and `after` are schemas that contain only these keywords, as the
-    /// old and the new document write them.
+    /// Classifies a change of some keywords of a pair of schemas. `before` is a part of the old schema and `after` a part of the new one:
+    /// each contains at least these keywords.
     pub(super) fn decision(&self, at: &Location, pair: &Pair<'_, 'a>, before: Value, after: Value) -> Classification {
         let [before, after] =
             [(DocumentRole::Old, before), (DocumentRole::New, after)].map(|(which, value)| SideSchema::new(which, Cow::Owned(value)));
@@ -90,8 +91,8 @@ impl<'a> Differ<'a> {
         self.add_witness(decision.witness(at.direction));
     }
 
-    /// Revises the findings about a group of keywords, which are those from index `from` of `found` on. Compares the values that both
-    /// schemas accept, and replaces these findings if the comparison shows another effect.
+    /// Revises the findings about a group of keywords: the findings in `found` from index `from` on. Compares which values each of the two
+    /// schemas accepts, and replaces the findings if the change has another effect than they state.
     pub(super) fn reclassify_findings(
         &mut self,
         at: &Location,
@@ -128,8 +129,8 @@ impl<'a> Differ<'a> {
         }
     }
 
-    /// Adds a witness to each breaking finding without one, among the findings about a pair of schemas: those from index `from` of `found`
-    /// on.
+    /// Searches for witnesses of the breaking findings about a pair of schemas: the findings in `found` from index `from` on. A finding
+    /// that already has a witness keeps it.
     pub(super) fn add_witnesses(&mut self, at: &Location, pair: &Pair<'_, 'a>, from: usize) {
         let wanted = |finding: &Finding| {
             finding.witness.is_none()
@@ -180,7 +181,7 @@ impl<'a> Differ<'a> {
 }
 
 impl RefusalCause {
-    /// Whether this cause explains why a schema refuses a value. `refusals` names the keywords that refuse it.
+    /// Whether this cause explains why a schema refuses a value. `refusals` names the keywords that refuse the value.
     fn explains(&self, refusals: &RefusingKeywords, value: &Value) -> bool {
         match self {
             Self::Nothing => false,
@@ -193,10 +194,11 @@ impl RefusalCause {
     }
 }
 
-/// Rules that only state that a keyword changed. `reclassify_findings` replaces their findings by one that states the effect.
+/// Rules that only state that a keyword changed. `reclassify_findings` replaces the findings under these rules by one finding that states
+/// the effect of the change.
 static UNDECIDED: [&Rule; 2] = [&rules::PATTERN_CHANGED, &rules::LIMIT_CHANGED];
 
-/// Rules that concern only the values that a keyword accepts. `reclassify_findings` may replace their findings.
+/// Rules that concern only which values a keyword accepts. `reclassify_findings` may replace the findings under these rules.
 static REVISED: [&Rule; 21] = [
     &rules::TYPE_CHANGED,
     &rules::TYPE_WIDENED,

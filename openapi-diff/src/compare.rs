@@ -51,7 +51,7 @@ fn document(differ: &mut Differ) {
     differ.rest(&whole, old, new, &ROOT);
 }
 
-/// Compares the components that no operation uses. A component that an operation uses is compared where it is used.
+/// Compares the security schemes, and the components that no operation uses. Other components are compared where they are used.
 fn components(differ: &mut Differ) {
     let whole = Location::document("");
     let (old, new) = (differ.old.root(), differ.new.root());
@@ -70,7 +70,7 @@ fn components(differ: &mut Differ) {
         let Some((one, other)) = differ.maps(&place, section, before, after) else { continue };
         for name in keys(one, other) {
             let reference = format!("#/components/{section}/{}", super::values::step(name));
-            // A component is used also if a reference leads to a part of it.
+            // A component counts as used even if a reference leads only to a part of it.
             let leads = |used: &BTreeSet<String>| {
                 used.iter().any(|used| used.strip_prefix(&*reference).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')))
             };

@@ -1,4 +1,6 @@
-//! The state of a comparison: both documents, the current location, and the findings.
+//! The state of a comparison: both documents, and the differences found so far (findings), each with its location.
+//!
+//! The witness of a finding is an example value that shows the change: one document accepts it, the other refuses it.
 
 use std::{
     borrow::Cow,
@@ -26,14 +28,14 @@ pub(super) struct Location {
     /// The path inside a value, such as `/data/[]/id`.
     path: Rc<str>,
     pub direction: Direction,
-    /// Whether the value has to be present, in the old and in the new document.
+    /// Whether the value at this location has to be present: first for the old document, then for the new document.
     pub required: [bool; 2],
     /// Whether the values at this location are written as plain text, as in a query.
     pub text: bool,
     /// Whether the values at this location may be written as XML.
     pub xml: bool,
-    /// Whether other schemas restrict the same value too, as the parts of an `allOf` do. Then an instance of this schema alone proves
-    /// nothing, because another part may refuse it.
+    /// Whether the schema at this location is only one part of an `allOf`, whose other parts restrict the same value. Then a value that is
+    /// valid under this schema proves nothing, because another part may refuse the value.
     pub partial: bool,
 }
 
@@ -56,7 +58,7 @@ impl Location {
     }
 
     /// Returns this location with `name` appended to its `part`, such as `response 200 header etag`. Call this method before
-    /// [`Self::step`]: `step` appends to the path, and the text of a location contains the part before the path.
+    /// [`Self::step`], which appends to the path: in the text of a location, the part is followed by the path.
     pub fn part(&self, name: &str) -> Self {
         let part = if self.part.is_empty() { name.into() } else { format!("{} {name}", self.part).into() };
         Self { part, required: [false; 2], ..self.clone() }
@@ -70,7 +72,7 @@ impl Location {
         Self { required, ..self.clone() }
     }
 
-    /// Returns the same location for values that are written as plain text.
+    /// Returns this location, marked as one whose values are written as plain text.
     pub fn as_text(&self) -> Self {
         Self { text: true, ..self.clone() }
     }
@@ -105,18 +107,18 @@ pub(super) struct Finding {
     pub detail: Option<String>,
     pub old: Option<Value>,
     pub new: Option<Value>,
-    /// Other keywords that differ, too. This finding covers them, so they get no finding of their own.
+    /// Other differing keywords that this finding covers, so that they get no findings of their own.
     pub covers: BTreeSet<String>,
     /// Why one of the two schemas refuses values that the other accepts. A value that is refused for this reason can be the witness.
     pub blame: RefusalCause,
     /// The witness, an example of the change: a value that was accepted before and is refused now, or that was not sent before and may be
     /// sent now.
     pub witness: Option<Value>,
-    /// The sunset day (`x-sunset`) of the removed part, if that part was deprecated.
+    /// For the removal of a deprecated part: the sunset day (`x-sunset`) of that part.
     pub sunset: Option<String>,
 }
 
-/// The part of a schema that refuses a value.
+/// The reason why a schema refuses a value.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum RefusalCause {
     Nothing,
@@ -127,7 +129,7 @@ pub(super) enum RefusalCause {
     Surplus(String),
 }
 
-/// The rules for something that is added, removed or changed.
+/// The three rules for a key: one if it was added, one if it was removed, one if its value changed.
 pub(super) struct PresenceRules {
     pub added: &'static Rule,
     pub removed: &'static Rule,
@@ -151,7 +153,8 @@ pub(super) struct Differ<'a> {
     /// The remaining number of pairs of schemas that may be compared at every location where they are used. At zero, each pair is compared
     /// only once within one body or parameter.
     pub left: usize,
-    /// The remaining number of comparisons in the mode that compares each pair only once within one body or parameter.
+    /// The remaining number of pairs of schemas that may be compared in the mode that compares each pair only once within one body or
+    /// parameter.
     pub left_once: usize,
     memory: CheckCaches<'a>,
     /// A cache of witnesses, by the memory addresses of the two schemas and the direction.
@@ -173,7 +176,7 @@ impl<'a> Differ<'a> {
         }
     }
 
-    /// Returns the checker that decides which values schemas accept in a direction.
+    /// Returns a checker that decides which values schemas accept if the values are sent in this direction.
     pub fn semantics(&self, direction: Direction) -> SchemaChecker<'_, 'a> {
         SchemaChecker::new([&self.old, &self.new], &self.unchanged, direction, &self.memory)
     }
@@ -181,14 +184,14 @@ impl<'a> Differ<'a> {
     /// Adds the sunset of a removed part to the last finding, if that part was deprecated.
     pub fn add_sunset(&mut self, gone: &Value) {
         let gone = members(gone);
-        // `x-sunset` is a day, or a time that begins with its day.
+        // The value of `x-sunset` is a date, or a time that begins with a date. Only the date is used.
         let day = gone.get("x-sunset").and_then(Value::as_str).and_then(|time| time.get(..10));
         if let (true, Some(finding)) = (flag(gone, "deprecated"), self.found.last_mut()) {
             finding.sunset = day.map(str::to_owned);
         }
     }
 
-    /// Sets the witness of the last finding, if that finding is breaking.
+    /// Sets the witness of the last finding, if that finding is breaking and not about a part of an `allOf`.
     pub fn add_witness(&mut self, witness: Option<&Value>) {
         let breaking = |finding: &&mut Finding| !finding.at.partial && finding.rule.class(finding.at.direction) == rules::Class::Breaking;
         if let Some(finding) = self.found.last_mut().filter(breaking) {
@@ -231,13 +234,13 @@ impl<'a> Differ<'a> {
         });
     }
 
-    /// Reports a part that only one document has: with the rule `added` if that is the new document, else with `removed`.
+    /// Reports a part that only one document has: under the rule `added` if only the new document has the part, else under `removed`.
     pub fn report_either(&mut self, is_new: bool, added: &'static Rule, removed: &'static Rule, at: &Location, detail: Option<&str>) {
         self.report_full(if is_new { added } else { removed }, at, detail, None, None);
     }
 
-    /// Reports the reference of a value that only one document has, if it is broken: as broken if the value was added, as mended if it was
-    /// removed.
+    /// Checks a value that only one document has. If the value is a broken reference, reports the reference: as broken if the value was
+    /// added, as mended if the value was removed.
     pub fn report_broken(&mut self, is_new: bool, value: &'a Value, at: &Location) {
         let side = if is_new { &self.new } else { &self.old };
         if let Err(reference) = side.follow(value) {
@@ -245,18 +248,18 @@ impl<'a> Differ<'a> {
         }
     }
 
-    /// Reports a flag that only one document sets: with the rule `set` if that is the new document, else with `unset`.
+    /// Reports a flag that only one document sets: under the rule `set` if only the new document sets the flag, else under `unset`.
     pub fn report_flag(&mut self, old: bool, new: bool, set: &'static Rule, unset: &'static Rule, at: &Location) {
         if old != new {
             self.report_either(new, set, unset, at, None);
         }
     }
 
-    /// Reports the value of a key that was added, removed or changed.
+    /// Reports a key that was added or removed, or whose value changed, under the matching rule of `trio`.
     pub fn report_presence(&mut self, trio: &'static PresenceRules, at: &Location, key: &str, old: Option<&Value>, new: Option<&Value>) {
         let rule = match (old, new) {
             (None, None) => return,
-            // Even if both values are equal, their meaning differs if a reference in them leads to different targets.
+            // Even if both values are equal, their meaning differs if a reference in them leads to a changed value.
             (Some(old), Some(new))
                 if same(old, new) && self.old.references(old).iter().all(|reference| self.unchanged.contains(reference)) =>
             {
@@ -283,7 +286,7 @@ impl<'a> Differ<'a> {
         }
     }
 
-    /// Whether two values are equal, and all references in them lead to equal values.
+    /// Whether two values are equal, and all references in them lead to equal values. False if the values contain a discriminator.
     pub fn identical(&self, old: &Value, new: &Value) -> bool {
         old == new && self.all_unchanged(old)
     }
@@ -291,7 +294,7 @@ impl<'a> Differ<'a> {
     fn all_unchanged(&self, value: &Value) -> bool {
         match value {
             Value::Object(object) => {
-                // A discriminator refers to schemas by name without `$ref`, so a schema with a discriminator never counts as unchanged.
+                // A discriminator refers to schemas by name without `$ref`, so an object with a discriminator does not count as unchanged.
                 !object.contains_key("discriminator")
                     && reference(value).is_none_or(|reference| self.unchanged.contains(reference))
                     && object.values().all(|member| self.all_unchanged(member))

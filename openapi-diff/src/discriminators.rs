@@ -1,4 +1,4 @@
-//! Compares discriminators: their property, their mapping, and variants that no `oneOf` lists.
+//! Compares the discriminators of schemas: the property that they name, the mapping, and the variants that they select without a `oneOf`.
 
 use std::{
     borrow::Cow,
@@ -57,7 +57,7 @@ pub(super) fn discriminator(differ: &mut Differ, at: &Location, old: &Object, ne
                     differ.report_detail(&rules::RESTATED, at, &format!("mapping {value}"));
                 }
                 (Some(old), Some(new)) => differ.report_full(&rules::MAPPING_CHANGED, at, Some(value), Some(old), Some(new)),
-                // Without a mapping, the name of a schema is its discriminator value.
+                // Without a mapping, the name of a schema is its discriminator value. A mapping entry that states the same has no effect.
                 (Some(target), None) if implied(new, value, target) => {
                     differ.report_detail(&rules::RESTATED, at, &format!("mapping {value}"))
                 }
@@ -72,7 +72,7 @@ pub(super) fn discriminator(differ: &mut Differ, at: &Location, old: &Object, ne
 }
 
 /// Whether the target of a discriminator value was only renamed: the old schema does not refer to the new target, and the new schema does
-/// not refer to the old one. The contents of the two targets are compared as variants.
+/// not refer to the old one. The contents of the two targets are compared elsewhere, as variants.
 fn renamed(schemas: [&Object; 2], targets: [&String; 2]) -> bool {
     let knows = |schema: &Object, target: &String| {
         let target = reference_of_mapping(target);
@@ -97,15 +97,15 @@ fn requires(side: &DocumentIndex, schema: &Object, name: &str, depth: usize) -> 
     items(schema.get("required")).iter().any(|item| item == name) || depth < 8 && (all("oneOf") || all("anyOf"))
 }
 
-/// Whether a discriminator value is the name of a listed variant, so that it needs no mapping.
+/// Whether a discriminator value needs no mapping, because it is the name of a variant that the schema lists.
 fn implied(schema: &Object, value: &str, target: &Value) -> bool {
     let Some(target) = target.as_str().map(reference_of_mapping) else { return false };
     let variants = ["oneOf", "anyOf"].into_iter().flat_map(|key| items(schema.get(key)));
     name_of(&target) == value && variants.filter_map(reference).any(|variant| variant == target)
 }
 
-/// Compares the variants of a discriminator that no `oneOf` lists: the schemas that extend this schema by `allOf`, and the targets of the
-/// mapping.
+/// Compares the variants that a discriminator selects without a `oneOf`: the schemas that extend the discriminator's schema by `allOf`, and
+/// the targets of its mapping.
 pub(super) fn by_discriminator<'a>(
     differ: &mut Differ<'a>,
     at: &Location,

@@ -13,7 +13,7 @@ use super::{
     values::{Object, canonical, empty, flag, keys, members, text, without_annotations},
 };
 
-/// How a request body of a media type uses encoding objects.
+/// How the bodies of a media type use encoding objects.
 #[derive(Clone, Copy, PartialEq)]
 enum Use {
     Form,

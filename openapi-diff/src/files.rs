@@ -4,9 +4,9 @@ use serde_json::Value;
 
 use super::read::{Document, NOTICES, parsed};
 
-/// The maximum number of files that one document may consist of.
+/// The maximum number of other files that are loaded for one document.
 const FILES: usize = 1_000;
-/// The maximum total size of the files of one document, in bytes.
+/// The maximum total size of the files that are loaded for one document, in bytes.
 const BYTES: usize = 128 * 1024 * 1024;
 
 /// Loads the files that a document refers to, directly or through other files. A file that cannot be read becomes a notice.
@@ -53,7 +53,8 @@ struct SourceFile<'p> {
 }
 
 impl SourceFile<'_> {
-    /// Returns the reference relative to the folder of the document, and the file to load for it. None if the reference stays as it is.
+    /// Converts a reference in this file into one that is relative to the folder of the document. The second value is the file that has to
+    /// be loaded for the reference, if any. None if the reference stays unchanged.
     fn resolved(&self, reference: &str) -> Option<(String, Option<String>)> {
         let (path, fragment) = reference.split_once('#').map_or((reference, None), |(path, fragment)| (path, Some(fragment)));
         let fragment = fragment.map(|fragment| format!("#{fragment}")).unwrap_or_default();

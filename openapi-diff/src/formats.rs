@@ -97,12 +97,12 @@ fn result(change: &Change, file: &str) -> Value {
     result
 }
 
-/// Escapes the message of an annotation.
+/// Escapes the message of a GitHub annotation.
 fn message(text: &str) -> String {
     text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
 }
 
-/// Escapes a property of an annotation.
+/// Escapes the value of a property of a GitHub annotation, such as `title`.
 fn property(text: &str) -> String {
     message(text).replace(':', "%3A").replace(',', "%2C")
 }

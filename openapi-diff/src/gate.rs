@@ -39,7 +39,7 @@ pub struct Severities {
     pub rules: BTreeMap<String, Class>,
 }
 
-/// Kinds of changes that a team can ignore: they then count as compatible.
+/// Kinds of changes that a team can ignore. Ignored changes count as compatible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ignored {
     /// Changes that affect the code of generated clients and leave requests and responses as they are.
@@ -52,7 +52,8 @@ pub struct Gate {
     pub approvals: Approvals,
     pub severities: Severities,
     pub ignored: Vec<Ignored>,
-    /// If set, only the changes of operations whose path matches are kept, and the changes of the document as a whole.
+    /// If set, the report keeps only the changes of operations whose path (for a webhook: whose name in the report) matches this pattern,
+    /// and the changes of the document as a whole.
     pub path: Option<Regex>,
     /// Today's date, such as `2026-11-26`.
     pub today: String,
@@ -86,7 +87,7 @@ const REMOVALS: [&str; 11] = [
 ];
 
 impl Severities {
-    /// Returns the names in the file that are not identifiers of rules.
+    /// Returns the names in the file of severities that are not identifiers of rules.
     pub fn unknown(&self) -> Vec<&str> {
         self.rules.keys().map(String::as_str).filter(|id| Rule::of(id).is_none()).collect()
     }
@@ -142,7 +143,7 @@ impl Report {
         problems
     }
 
-    /// Returns the changes of the class `mildest` or a more severe one that are not approved.
+    /// Returns the changes that are not approved and whose class is `mildest` or more severe.
     pub fn failing(&self, mildest: Class) -> impl Iterator<Item = &Change> {
         self.changes.iter().filter(move |change| change.class <= mildest && change.approved.is_none())
     }
@@ -159,12 +160,12 @@ fn class(change: &Change, gate: &Gate) -> Class {
     if sunset.is_some_and(|day| day <= gate.today.as_str()) { Class::Compatible } else { change.class }
 }
 
-/// Returns the path in the name of an operation.
+/// Returns the path in the name of an operation: `/pets` for `GET /pets`. A name without a path, such as that of a webhook, stays whole.
 fn path_of(operation: &str) -> &str {
     operation.find('/').map_or(operation, |start| &operation[start..])
 }
 
-/// Whether a text is a day such as `2026-12-31`.
+/// Whether a text has the form of a day, such as `2026-12-31`.
 fn is_day(text: &str) -> bool {
     let shape = |(position, byte): (usize, u8)| if position == 4 || position == 7 { byte == b'-' } else { byte.is_ascii_digit() };
     let within =

@@ -17,7 +17,7 @@ use super::{
     values::canonical,
 };
 
-/// The minimum number of locations with the same change for which the change is shown at the front of the report.
+/// A change is shown once at the front of the report if it is the same at this many locations or more.
 const MANY: usize = 3;
 
 pub(super) struct Grouping<'r> {
@@ -26,18 +26,20 @@ pub(super) struct Grouping<'r> {
     pub added: Vec<&'r Change>,
     /// The changes that remove an operation.
     pub removed: Vec<&'r Change>,
-    /// First the document as a whole, then the operations with breaking changes, then the other operations.
+    /// The groups in the order in which they are shown: first the document as a whole, then the operations with breaking changes, then the
+    /// other operations.
     pub operations: Vec<OperationGroup<'r>>,
     /// The number of changes by class. A change that is shown at the front of the report counts once.
     pub distinct: Summary,
-    /// The texts of the notes: first the notes on behaviour, then the notes on changes in the order in which the changes are shown.
+    /// The texts of the notes: first the notes on undocumented differences in behaviour, then the notes on changes in the order in which
+    /// the changes are shown.
     pub notes: Vec<&'r str>,
 }
 
 /// Entries at the front of the report whose changes affect the same operations.
 pub(super) struct SharedChanges<'r> {
     pub title: String,
-    /// Whether every response has the changes. Then no operation refers to them.
+    /// Whether the changes are in every response of the documents. Then no operation refers to the entries.
     pub is_everywhere: bool,
     /// The affected operations, as text: their names, or their number if every operation is affected.
     pub reached: String,
@@ -50,7 +52,7 @@ pub(super) struct SharedChange<'r> {
     pub label: String,
     pub place: String,
     pub places: usize,
-    /// The first of the equal changes.
+    /// The first of the equal changes for which the entry stands.
     pub change: &'r Change,
 }
 
@@ -67,7 +69,7 @@ pub(super) struct OperationGroup<'r> {
 pub(super) struct Mention {
     pub label: String,
     pub class: Class,
-    /// The statuses of the affected responses, if the entry covers several statuses.
+    /// The statuses of the operation's responses that the entry affects. Empty if the entry does not cover several statuses.
     pub statuses: Vec<String>,
 }
 
@@ -105,7 +107,7 @@ impl SameChange<'_> {
 fn gathered(changes: &[Change]) -> Vec<SameChange<'_>> {
     let mut all: BTreeMap<_, SameChange> = BTreeMap::new();
     for change in changes {
-        // A change of a whole operation is shown under that operation.
+        // Changes of the document as a whole and of an operation as a whole are skipped: they are never shown at the front of the report.
         let Some(operation) = change.operation.as_deref().filter(|_| change.place != "operation") else { continue };
         let (status, within) = split(&change.place);
         let values = [&change.old, &change.new].map(|value| value.as_ref().map(canonical));
@@ -151,8 +153,8 @@ impl Report {
         let places = |all: &[SameChange]| all.iter().map(|same| same.changes.len()).max();
         let worst = |all: &[SameChange]| all.iter().map(|same| same.changes[0].class).min();
         extents.sort_by_key(|(_, all)| (worst(all), std::cmp::Reverse(places(all))));
-        // `entered` maps the fingerprint of each change at the front to the label of its entry and whether the entry covers several
-        // statuses. The value is None if the entry covers every response.
+        // `entered` maps the fingerprint of each change at the front of the report to two values: the label of its entry, and whether the
+        // entry covers several statuses. Both are absent (None) if the entry covers every response.
         let (mut common, mut entered, mut count) = (Vec::new(), BTreeMap::new(), 0);
         for ((everywhere, operations), mut all) in extents {
             all.sort_by_key(|same| (same.changes[0].class, split(&same.changes[0].place).1));

@@ -1,9 +1,9 @@
 //! Renders a report as one self-contained HTML page with a filter by class of change (breaking, unknown, compatible). The page shows the
 //! changes from the old document to the new one and the reverse changes, and the reader switches between these directions.
 //!
-//! Each direction begins with a table of the operations that changed; a list of what to do about the changes follows. The switch and the
-//! filters are form controls, and the style sheet hides what they exclude. So the page works with keyboards and screen readers, and under
-//! a content security policy that forbids all scripts.
+//! Each direction begins with a summary and a table of the operations that changed. A list of what to do about the changes follows. The
+//! switch and the filters are form controls, and the style sheet hides what they exclude. So the page works with keyboards and screen
+//! readers, and under a content security policy that forbids all scripts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -39,7 +39,7 @@ impl std::fmt::Debug for PageContext<'_> {
 }
 
 impl Report {
-    /// Renders the page.
+    /// Renders the report as an HTML page.
     pub fn html(&self, around: &PageContext<'_>) -> String {
         let back = self.mirrored();
         let (old, new) = (titled(&self.old), titled(&self.new));
@@ -231,8 +231,7 @@ impl ReportDirection<'_> {
         }
     }
 
-    /// Renders a change. `end` is rendered after the change: the rule of the change, with its fingerprint or with the number of its
-    /// locations.
+    /// Renders a change. `end` is rendered after the change. It contains the rule and either the fingerprint or the number of locations.
     fn item(&self, change: &Change, place: &str, end: &Markup) -> Markup {
         let name = class_name(change.class);
         let says = Some(described(change)).filter(|about| !about.is_empty()).unwrap_or_else(|| change.says.clone());
@@ -251,14 +250,15 @@ impl ReportDirection<'_> {
     }
 }
 
-/// Returns every change of an operation, including the changes at the front of the report.
+/// Returns the changes that are shown under an operation, and one change for each entry at the front of the report that the operation
+/// refers to.
 fn changes_of<'r>(group: &'r OperationGroup<'r>, entries: &BTreeMap<&String, &'r Change>) -> Vec<&'r Change> {
     let common = group.common.iter().filter_map(|mention| entries.get(&mention.label).copied());
     common.chain(group.changes.iter().copied()).collect()
 }
 
-/// Returns the CSS classes of a section: one for each class of its changes. The section is hidden when the filters exclude all of these
-/// classes.
+/// Returns the CSS classes of a section: one for each kind of change in it (breaking, unknown, compatible). The section is hidden if the
+/// filters exclude all of these kinds.
 fn shown_with(has: impl Fn(Class) -> bool) -> String {
     CLASSES.into_iter().filter(|class| has(*class)).map(|class| format!("has-{}", class_name(class))).collect::<Vec<_>>().join(" ")
 }

@@ -1,7 +1,7 @@
-//! Compares the keywords of a schema that hold plain values: types, formats, limits, enumerations, flags.
+//! Compares the schema keywords that hold plain values: types, formats, limits, enumerations, flags.
 //!
-//! Keywords that take effect together form a group. A difference within a group to which no rule applies has no effect and is reported as
-//! restated. A changed keyword whose value has the wrong type is reported as an unknown change.
+//! Keywords that take effect together form a group. If a group differs but no rule applies to the difference, the difference has no effect
+//! and is reported as restated (without effect). A changed keyword whose value has the wrong type is reported as an unknown change.
 
 use std::collections::BTreeSet;
 
@@ -42,7 +42,8 @@ impl KeywordGroup {
     }
 }
 
-/// Whether a keyword applies to values of all types.
+/// Whether a keyword is compared even if the two schemas have no type in common, because it applies to values of all types. `enum` and
+/// `const` are not compared then.
 pub(super) fn is_of_any_type(key: &str) -> bool {
     ["default", "readOnly", "writeOnly", "deprecated", "nullable", "type"].contains(&key)
 }
@@ -101,7 +102,7 @@ pub(super) fn shaped(differ: &mut Differ, at: &Location, key: &str, old: &Object
     false
 }
 
-/// Returns the types that a schema names, without `null` if it names several. None if the schema has no `type`.
+/// Returns the types that a schema names, without `null` if it names several types. None if the schema has no `type`.
 pub(super) fn named_types(schema: &Object) -> Option<BTreeSet<&str>> {
     let named = schema.get("type")?;
     let all: BTreeSet<_> = named.as_str().into_iter().chain(items(Some(named)).iter().filter_map(Value::as_str)).collect();
@@ -109,13 +110,13 @@ pub(super) fn named_types(schema: &Object) -> Option<BTreeSet<&str>> {
 }
 
 pub(super) fn takes_null(side: &DocumentIndex, schema: &Object) -> bool {
-    // OpenAPI 3.1 has no `nullable`.
+    // OpenAPI 3.0 has the keyword `nullable`. OpenAPI 3.1 lists `null` among the types instead.
     let listed = items(schema.get("type"));
     !side.document.is_3_1() && flag(schema, "nullable") || listed.iter().any(|name| name == "null") && listed.len() > 1
 }
 
 /// Reports whether null became allowed or refused. A schema without a type accepts null anyway. OpenAPI 3.0 does not define `nullable` next
-/// to `oneOf` or `anyOf`; here it allows null, as the authors of such documents intend.
+/// to `oneOf` or `anyOf`; this crate takes it to allow null, as the authors of such documents intend.
 fn null(differ: &mut Differ, at: &Location, old: &Object, new: &Object) {
     let typed = |schema: &Object| schema.contains_key("type");
     let varied = |schema: &Object| schema.contains_key("oneOf") || schema.contains_key("anyOf");
@@ -124,7 +125,7 @@ fn null(differ: &mut Differ, at: &Location, old: &Object, new: &Object) {
     }
 }
 
-/// Whether all types of `one` are types of `other`. An integer is also a number.
+/// Whether all types of `one` are types of `other`. An integer is also a number, and None stands for all types.
 fn within(one: Option<&BTreeSet<&str>>, other: Option<&BTreeSet<&str>>) -> bool {
     let Some(other) = other else { return true };
     one.is_some_and(|one| one.iter().all(|name| other.contains(name) || *name == "integer" && other.contains("number")))
@@ -135,7 +136,8 @@ pub(super) fn has_odd_type(schema: &Object) -> bool {
         || schema.get("nullable").is_some_and(|flag| !flag.is_boolean())
 }
 
-/// Reports a changed type if the schemas have no type in common, and returns whether that is so. Other keywords then need no comparison.
+/// If the schemas have no type in common, reports a changed type and returns true. Then keywords that apply only to some types are not
+/// compared.
 pub(super) fn types_exclude(differ: &mut Differ, at: &Location, old: &Object, new: &Object) -> bool {
     if has_odd_type(old) || has_odd_type(new) {
         return false;
@@ -153,7 +155,8 @@ pub(super) fn types_exclude(differ: &mut Differ, at: &Location, old: &Object, ne
     let from = differ.found.len();
     differ.report_values(rule, at, Some(&spelled(Some(&before), false)), Some(&spelled(Some(&after), false)));
     null(differ, at, old, new);
-    // As plain text, the same value may be of both types. So no cause is set, and no witness is searched for.
+    // If values are written as plain text, the same text may be a value of the old type and of the new type. So no cause is set, and no
+    // witness is searched for.
     if !at.text {
         differ.blame(from, &RefusalCause::Keywords(vec!["type".to_owned(), "nullable".to_owned()]));
     }
@@ -162,7 +165,7 @@ pub(super) fn types_exclude(differ: &mut Differ, at: &Location, old: &Object, ne
 
 const SCALARS: [&str; 3] = ["integer", "number", "boolean"];
 
-/// Whether a schema accepts the text of any value.
+/// Whether a schema accepts every text: it allows strings, and none of its keywords restricts them.
 fn is_free_text(types: &BTreeSet<&str>, schema: &Object) -> bool {
     let free = ["minLength", "maxLength", "pattern", "format", "enum", "const", "not", "oneOf", "anyOf", "allOf"]
         .iter()
@@ -267,7 +270,7 @@ fn limit(differ: &mut Differ, at: &Location, key: &str, values: (Option<&Value>,
     differ.report_full(rule, at, Some(key), Some(values.0.unwrap_or(&none)), Some(values.1.unwrap_or(&none)));
 }
 
-/// Compares a lower limit of a count. An absent limit is 0.
+/// Compares a lower limit of a count. An absent limit counts as 0.
 fn at_least(differ: &mut Differ, at: &Location, key: &str, old: &Object, new: &Object) {
     let [before, after] = [old, new].map(|object| object.get(key).cloned().unwrap_or_else(|| 0.into()));
     let zero = Value::from(0);
@@ -290,12 +293,12 @@ fn at_most(differ: &mut Differ, at: &Location, key: &str, old: &Object, new: &Ob
     limit(differ, at, key, (before, after), Some(stricter));
 }
 
-/// Compares a bound, inclusive or exclusive. In OpenAPI 3.0 a flag makes a bound exclusive; in 3.1 a separate keyword has the exclusive
-/// bound.
+/// Compares a lower or an upper bound, which may be inclusive or exclusive. In OpenAPI 3.0 a flag makes a bound exclusive; in 3.1 a
+/// separate keyword contains the exclusive bound.
 fn bound(differ: &mut Differ, at: &Location, key: &'static str, old: &Object, new: &Object) {
     let lower = key == "minimum";
-    // Orders bounds by strictness: a higher lower bound and a lower upper bound are stricter, and so is an exclusive bound at the same
-    // number.
+    // Orders bounds by strictness. A lower bound is stricter if its number is greater, an upper bound if its number is smaller. If the
+    // numbers are equal, an exclusive bound is stricter than an inclusive one.
     let strictness = |one: &(&Value, bool), other: &(&Value, bool)| {
         let ordering = order(one.0, other.0);
         (if lower { ordering } else { ordering.reverse() }).then(one.1.cmp(&other.1))
@@ -316,7 +319,8 @@ fn bound(differ: &mut Differ, at: &Location, key: &'static str, old: &Object, ne
         bound.map(|(value, excluded)| if excluded { format!("{} (excluded)", canonical(value)).into() } else { value.clone() })
     };
     let [before, after] = [old, new].map(|object| effective(object, key, excluding, strictness));
-    // For integers, an exclusive bound equals the next inclusive one.
+    // For integers, an exclusive bound allows the same values as an inclusive bound at the next greater integer (for a lower bound) or the
+    // next smaller one (for an upper bound).
     let whole = |(bound, excluded): (&Value, bool)| {
         bound.as_i64().map(|bound| i128::from(bound) + if lower { i128::from(excluded) } else { -i128::from(excluded) })
     };
@@ -364,7 +368,7 @@ fn multiple(differ: &mut Differ, at: &Location, old: &Object, new: &Object) {
 enum AllowedValues<'v> {
     Any,
     Closed(&'v [Value]),
-    /// `x-extensible-enum`: a list that may grow.
+    /// The values of `x-extensible-enum`, a list to which a later version of the document may add values.
     Open(&'v [Value]),
     /// A combination of keywords that no rule covers.
     Odd,

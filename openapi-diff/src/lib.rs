@@ -1,15 +1,15 @@
 #![doc = include_str!("../README.md")]
 //! # How the crate is organised
 //!
-//! - `read` parses a document, `files` loads the files that it refers to. `references` resolves `$ref`. `resolve` merges `allOf` into one
-//!   schema.
+//! - `read` parses a document, and `files` loads the files that the document refers to. `references` resolves `$ref`. `resolve` merges
+//!   `allOf` into one schema.
 //! - `compare` starts the comparison, and `differ` holds its state. `operations`, `parameters`, `security`, `servers`, `responses`,
-//!   `headers` and `media_types` compare the parts of an operation.
+//!   `headers`, `media_types` and `encodings` compare the parts of an operation.
 //! - `schema` compares two schemas. `objects`, `keywords`, `choices`, `pairing`, `discriminators`, `applicators` and `applicability` are
 //!   its parts. `classification` and `semantics` compare the values that two schemas accept (validity, schema containment,
 //!   counter-examples).
-//! - `rules` is the table of rules and classes. `report` holds the changes. `migration_notes` adds notes on them from a file. `gate`
-//!   applies the decisions of a team.
+//! - `rules` is the table of rules and classes. `report` holds the changes. `migration_notes` adds notes for integrators to the
+//!   changes. `gate` applies the decisions of a team.
 //! - `conformance` checks a response against a document. `replay` compares the responses of two servers.
 //! - `grouping` groups the changes for display. `print` and `html` render text, Markdown and HTML. `formats` renders SARIF, JUnit XML and
 //!   annotations of GitHub Actions.

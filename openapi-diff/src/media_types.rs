@@ -12,10 +12,11 @@ use super::{
     values::{Object, flag, members},
 };
 
-/// Values of a section such as `content` by a normalised form of their key, each with the key as the document writes it.
+/// The entries of a section such as `content`, by their keys in a normal form. Each entry is a pair: its key as the document writes it, and
+/// its value.
 pub(super) type Named<'a> = BTreeMap<String, (String, &'a Value)>;
 
-/// Adds a value under its normalised key. If the key is already present, a number is appended to it.
+/// Adds a value under its normalised key. If the map already has the key, a number is appended to the key.
 pub(super) fn name<'a>(named: &mut Named<'a>, key: String, written: &str, value: &'a Value) {
     let (mut unique, mut count) = (key.clone(), 1);
     while named.contains_key(&unique) {
@@ -47,7 +48,7 @@ pub(super) fn compare_body<'a>(differ: &mut Differ<'a>, at: &Location, old: &'a 
     differ.rest(&at, before, after, &["required", "content", "$ref"]);
 }
 
-/// Compares bodies by media type.
+/// Compares the `content` of two bodies, parameters or headers, media type by media type.
 pub(super) fn content<'a>(differ: &mut Differ<'a>, at: &Location, old: &'a Object, new: &'a Object) {
     let Some((before, after)) = differ.maps(at, "content", old, new) else { return };
     let types = |map: &'a Object| {
@@ -58,7 +59,7 @@ pub(super) fn content<'a>(differ: &mut Differ<'a>, at: &Location, old: &'a Objec
     let (before, after) = (types(before), types(after));
     let all: BTreeSet<_> = before.keys().chain(after.keys()).collect();
     for key in all {
-        // A location without a media type stands for the most common one, JSON.
+        // The location of JSON does not name the media type, because JSON is the most common one.
         let place = if key == "application/json" { at.clone() } else { at.part(&format!("({key})")) };
         match (before.get(key), after.get(key)) {
             (Some((one, was)), Some((other, is))) => {
@@ -95,7 +96,7 @@ fn media<'a>(differ: &mut Differ<'a>, at: &Location, media_type: &str, old: &'a 
     differ.rest(at, old, new, &["schema", "encoding", "$ref"]);
 }
 
-/// Whether bodies of a media type are XML.
+/// Whether bodies of a media type, or of a range such as `*/*`, may be XML.
 fn is_xml(media_type: &str) -> bool {
     let kind = media_type.split(';').next().unwrap_or_default();
     kind.ends_with("/xml") || kind.ends_with("+xml") || kind.contains('*')

@@ -18,13 +18,13 @@ pub struct Note {
     pub fingerprints: Vec<String>,
 }
 
-/// A file of notes.
+/// A file of migration notes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Notes {
     #[serde(default)]
     pub notes: Vec<Note>,
-    /// New features that the documents describe only in words, one sentence or more each.
+    /// New features that the documents describe only in words, each in one sentence or more.
     #[serde(default)]
     pub news: Vec<String>,
     #[serde(default)]
@@ -36,7 +36,7 @@ pub struct Notes {
 pub struct NoteMismatches {
     /// Breaking changes without a note.
     pub missing: Vec<Change>,
-    /// Fingerprints that the notes name and that no change has, or that two notes name.
+    /// Fingerprints in the notes that no change has, and fingerprints that two notes name.
     pub orphaned: Vec<String>,
 }
 

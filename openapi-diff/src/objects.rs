@@ -1,4 +1,4 @@
-//! Compares the keywords of objects: properties, pattern properties, additional properties, and names of properties.
+//! Compares the schema keywords for objects: properties, pattern properties, additional properties, and names of properties.
 
 use std::borrow::Cow;
 
@@ -65,7 +65,8 @@ impl<'a> Differ<'a> {
                 match (&before, &after) {
                     (Some(_), Some(_)) => below.compare(at.step(&format!("{{{}}}", step(pattern))), before, after),
                     _ => {
-                        // In a closed object a pattern accepts more properties; in an open object it restricts them.
+                        // An added pattern makes a closed object (one that refuses undeclared properties) accept more properties, but
+                        // restricts the properties of an open object.
                         let closed = refuses_others(if after.is_some() { one } else { other });
                         let schema =
                             matches!(AdditionalProperties::of(if after.is_some() { one } else { other }), AdditionalProperties::Schema);
@@ -182,7 +183,7 @@ impl<'a> Differ<'a> {
                 self.blame(from, &RefusalCause::Surplus(name.to_owned()));
             }
             // A hidden property, one that is never sent in this direction, counts as not required in its document, unless it is hidden in
-            // both documents.
+            // each document that lists it.
             let [expected, expects] =
                 [(needed, hidden[0]), (needs, hidden[1])].map(|(is, hidden)| is && (all_hidden || hidden != Some(true)));
             let from = self.found.len();

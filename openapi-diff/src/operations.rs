@@ -114,9 +114,10 @@ pub(super) fn shared(old: &DocumentIndex, new: &DocumentIndex) -> Shared {
 /// What distinguishes the operations of a path, a webhook and a callback in reports.
 struct OperationKind<'k> {
     label: &'k dyn Fn(&str) -> String,
-    /// The beginning of each location. Empty except for a callback, whose changes are reported under the operation that declares it.
+    /// The text with which each location begins. Empty except for a callback: its changes are reported under the operation that declares
+    /// it, and the text names the callback.
     prefix: &'k str,
-    /// The direction of the requests: `Response` for a webhook, because the server sends them.
+    /// The direction in which requests are sent: `Response` for a webhook, because the server sends its requests to integrators.
     sends: Direction,
     added: &'static Rule,
     removed: &'static Rule,
@@ -129,7 +130,8 @@ impl OperationKind<'_> {
     }
 }
 
-/// Reports the operations of a path that only one document has. `without` holds the rules for a path without operations.
+/// Reports the operations of a path that only one document has. `without` holds the two rules under which an added or removed path without
+/// operations is reported.
 fn alone<'a>(differ: &mut Differ<'a>, kind: &OperationKind, item: &'a Value, is_new: bool, without: (&'static Rule, &'static Rule)) {
     let side = if is_new { &differ.new } else { &differ.old };
     let followed = side.follow(item).map(|item| methods(members(item)));
@@ -215,8 +217,8 @@ fn operation<'a>(differ: &mut Differ<'a>, at: &Location, sends: Direction, old: 
         let general = (differ.old.root().get("servers"), differ.new.root().get("servers"));
         compare_servers(differ, &at.part("servers"), was.or(general.0), is.or(general.1));
     }
-    // If both operations have their own servers, the servers of the path have no effect. No other comparison reports a change of the path's
-    // servers then, so it is reported here.
+    // If both operations have their own servers, the servers of the path have no effect. Then no other comparison reports changed servers
+    // of the path, so they are reported here.
     if before.contains_key("servers") && after.contains_key("servers") {
         differ.report_keyword(&at.part("path"), "servers", old.path.get("servers"), new.path.get("servers"));
     }

@@ -1,7 +1,8 @@
 //! Pairs the variants of two choices (`oneOf`, `anyOf`), so that each pair can be compared.
 //!
-//! Variants are paired by the name of their reference, by the value of the discriminator, by being equivalent, by one including
-//! the other, and last by their type. The order of the variants has an effect only among those that are paired by their type.
+//! Two variants are paired if their references have the same name; else if the same discriminator values select them; else if they are
+//! equivalent; else if one includes the other; else if they have the same type. With a discriminator, the steps of equivalence and
+//! inclusion are left out. The order of the variants has an effect only among those that are paired by their type.
 
 use std::{
     borrow::Cow,
@@ -124,7 +125,8 @@ impl<'a> Pairing<'_, 'a> {
         self.differ.semantics(self.direction).strict().equivalent(&one, &other)
     }
 
-    /// Pairs two variants if one of them includes the other, and neither variant includes, or is included in, a third one.
+    /// Pairs an old and a new variant if one of them includes the other. A variant that is related in this way to several variants of the
+    /// other list is not paired, and neither are two references. Long lists are not paired at all, since each pair costs time.
     fn by_inclusion(
         &self,
         pairs: &mut Vec<VariantMatch>,
@@ -157,7 +159,7 @@ impl<'a> Pairing<'_, 'a> {
         }
     }
 
-    /// Returns the values of the discriminator that select a variant.
+    /// Returns the discriminator values that the mapping assigns to a variant.
     fn values(&self, side: usize, variant: &Value) -> BTreeSet<String> {
         let Some(target) = reference(variant) else { return BTreeSet::new() };
         let mapping = self.discriminators[side].and_then(|discriminator| discriminator.get("mapping"));

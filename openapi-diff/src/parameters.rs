@@ -14,8 +14,8 @@ use super::{
     values::{Object, both_same, canonical, empty, flag, is_annotation, items, members, order, text, without_annotations},
 };
 
-/// A path item, one of its operations, and the path template. Parameters of the operation replace parameters of the path item with the same
-/// name.
+/// A path item, one of its operations, and the path template. A parameter of the operation replaces the parameter of the path item with the
+/// same name and the same `in` (query, header and so on).
 pub(super) struct OperationInPath<'a> {
     pub path: &'a Object,
     pub operation: &'a Object,
@@ -65,7 +65,7 @@ pub(super) fn compare_parameters<'a>(differ: &mut Differ<'a>, at: &Location, old
     }
     let ((mut before, replaced), (mut after, replaces)) = (parameters(differ, true, old), parameters(differ, false, new));
     if replaced != replaces {
-        // Parameters of the path item that the operation replaces have no effect.
+        // A parameter of the path item that the operation replaces has no effect, so its change is reported as restated.
         differ.report_detail(&rules::RESTATED, &at.part("path"), "parameters");
     }
     unfollowed(differ, at, true, &mut after, &mut before);
@@ -108,7 +108,7 @@ pub(super) fn compare_parameters<'a>(differ: &mut Differ<'a>, at: &Location, old
 /// Headers that OpenAPI describes elsewhere. OpenAPI ignores parameters with these names.
 const IGNORED: [&str; 3] = ["header accept", "header content-type", "header authorization"];
 
-/// Returns how a location names a parameter, such as `query parameter limit`.
+/// Returns the name of a parameter in a location of the report, such as `query parameter limit`.
 fn called(key: &str, was: Option<&(String, &Value)>, is: Option<&(String, &Value)>) -> String {
     let (place, rest) = key.split_once(' ').unwrap_or((key, ""));
     match (was, is) {
@@ -119,8 +119,8 @@ fn called(key: &str, was: Option<&(String, &Value)>, is: Option<&(String, &Value
     }
 }
 
-/// Reports each reference to a parameter that only one document cannot follow. If the other document has the same reference, the change is
-/// reported at the location of the parameter that this reference leads to.
+/// Reports each parameter whose reference is broken in one document only. If the other document has the same reference, the change is
+/// reported at the location of the parameter to which the reference leads there.
 fn unfollowed<'a>(differ: &mut Differ<'a>, at: &Location, is_new: bool, own: &mut Named<'a>, other: &mut Named<'a>) {
     let broken = |(key, (_, value)): (&String, &(String, &'a Value))| {
         Some((key.clone(), reference(value).filter(|_| key.starts_with("parameter "))?))
@@ -173,7 +173,8 @@ pub(super) fn flags(
 /// Compares how a parameter or a header is serialised: its `style`, `explode` and `allowReserved`.
 pub(super) fn written(differ: &mut Differ, at: &Location, old: &Object, new: &Object, place: &str) {
     const KEYS: [&str; 3] = ["style", "explode", "allowReserved"];
-    // `explode` has no effect on a plain value or on the style `deepObject`, so the text of these serialisations does not contain it.
+    // `explode` has no effect on a plain value (no list, no object) or on the style `deepObject`, so the text of these serialisations
+    // does not contain it.
     let plain = plain(&differ.old, old) && plain(&differ.new, new);
     let spelled = |object: &Object| {
         let style = object
@@ -228,8 +229,8 @@ pub(super) fn value<'a>(differ: &mut Differ<'a>, at: &Location, old: &'a Object,
     let (before, after) = (old.get("schema"), new.get("schema"));
     let at = &at.as_text();
     if let (Some(was), Some(is)) = (before, after) {
-        // If a list is written as one parameter for each item, a single value is written like a list of one item. So a change from one to
-        // the other is reported by rules of its own.
+        // If a list is written as one parameter for each item, a single value is written like a list of one item. So there are separate
+        // rules for a change between a single value and such a list.
         let lists = [(&differ.old, old, was), (&differ.new, new, is)].map(|(side, parameter, schema)| list(side, parameter, schema, place));
         let scalars = [(&differ.old, old), (&differ.new, new)].map(|(side, parameter)| plain(side, parameter));
         match lists {
@@ -249,7 +250,7 @@ pub(super) fn value<'a>(differ: &mut Differ<'a>, at: &Location, old: &'a Object,
     differ.schema(at, before, after);
 }
 
-/// Returns the schema of the items of a list, if the list is written as one parameter for each item and a single item is a valid list.
+/// Returns the schema of the items of a list, if the list is written as one parameter for each item and a list of one item is valid.
 fn list<'a>(side: &DocumentIndex<'a>, parameter: &Object, schema: &'a Value, place: &str) -> Option<&'a Value> {
     let form = text(parameter, "style").is_none_or(|style| style == "form") && ["query", "cookie"].contains(&place);
     let explode = parameter.get("explode").is_none_or(|explode| *explode == Value::Bool(true));

@@ -40,8 +40,8 @@ pub(super) fn summed(summary: Summary) -> String {
     format!("{all} change{}: {}", if all == 1 { "" } else { "s" }, classed(summary))
 }
 
-/// Returns the summary line of the HTML page and of the Markdown report. It first counts a change that is the same at many locations once,
-/// and then counts all locations.
+/// Returns the summary line of the HTML page and of the Markdown report. The line has two counts: in the first, a change that is the same
+/// at many locations counts once; in the second, it counts at each location.
 pub(super) fn summed_once(distinct: Summary, all: Summary) -> String {
     if distinct == all {
         return summed(all);
@@ -62,7 +62,7 @@ pub(super) fn described(change: &Change) -> String {
     said.join("; ")
 }
 
-/// Replaces control characters.
+/// Replaces the control characters of a text by the Unicode replacement character.
 pub(super) fn plain(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
@@ -234,8 +234,8 @@ impl Report {
 }
 
 impl OperationGroup<'_> {
-    /// Returns the labels of the entries at the front of the report that affect this operation and have the given class. None if there are
-    /// none.
+    /// Returns the labels of the entries at the front of the report that affect this operation and have the given class. None if no entry
+    /// does both.
     fn see_above(&self, class: Class) -> Option<String> {
         let one = |mention: &Mention| match mention.statuses.is_empty() {
             true => mention.label.clone(),

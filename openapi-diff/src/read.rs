@@ -1,8 +1,9 @@
 //! Parses OpenAPI documents, JSON or YAML.
 //!
-//! Only text that is no OpenAPI 3.0 or 3.1 document is refused. Other faults (a repeated key, deep nesting) become notices. A JSON value
-//! that is nested too deeply is replaced by its hash, so that a change in it is found. One visitor reads both formats, because
-//! `serde_json::Value` drops repeated keys silently, and keys of YAML may be numbers.
+//! The parser refuses text that is no OpenAPI 3.0 or 3.1 document, and YAML beyond the limits of `yaml_options`. Other faults (a repeated
+//! key, deeply nested JSON) become notices. A JSON value that is nested too deeply is replaced by its hash, so that a change in it is
+//! found. For both formats, the visitor `Bounded` builds the `serde_json::Value`. The deserializer of `Value` itself would drop repeated
+//! keys silently and refuse keys that are numbers, which YAML allows.
 
 use std::{cell::RefCell, collections::BTreeMap, fmt};
 
@@ -14,7 +15,7 @@ use super::{
     values::{hex, sha256},
 };
 
-/// The nesting of JSON beyond which a value is replaced by its hash. Real documents are less deep, and the parsers accept more.
+/// The nesting depth of JSON beyond which a value is replaced by its hash. Real documents are nested less deeply.
 const DEPTH: usize = 100;
 /// The maximum number of notices of one document.
 pub(super) const NOTICES: usize = 100;
@@ -44,8 +45,8 @@ pub enum Unreadable {
 }
 
 impl Document {
-    /// Makes the URLs of servers under `origin`, such as `https://api.example.com`, relative. Then the documents of two deployments can be
-    /// compared.
+    /// Makes each URL in the document's list `servers` relative if it begins with `origin`, so that the documents of two deployments can be
+    /// compared. `origin` is a text such as `https://api.example.com`.
     #[must_use]
     pub fn served_by(mut self, origin: &str) -> Self {
         for server in self.root.get_mut("servers").and_then(Value::as_array_mut).into_iter().flatten() {
@@ -70,8 +71,8 @@ impl Document {
         Ok(document)
     }
 
-    /// Reads a document and the files that its references lead to. `name` is the name of the document in its folder; `load`
-    /// returns the text of another file, by its path from that folder with `/` between its steps. No path leaves the folder.
+    /// Reads a document and the files that its references lead to. `name` is the name of the document in its folder; `load` returns the
+    /// text of another file, given its path relative to that folder, with `/` as the separator. No such path leads out of the folder.
     pub fn read_with(text: &str, name: &str, load: &mut dyn FnMut(&str) -> Result<String, String>) -> Result<Self, Unreadable> {
         let mut document = Self::read(text)?;
         files::load(&mut document, name, load);
@@ -145,8 +146,8 @@ fn is_version(version: &str, known: &str) -> bool {
     version.strip_prefix(known).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
-/// Reads one value of a document. If the parser can return the text of a value, lists and objects deeper than [`DEPTH`] are replaced by a
-/// hash of their text.
+/// Reads one value of a document. If the parser can return the text of a value, lists and objects that are nested deeper than [`DEPTH`] are
+/// replaced by a hash of their text.
 struct Bounded<'a> {
     depth: usize,
     /// Whether the parser can return a value as its source text, unparsed. Only the JSON parser can.

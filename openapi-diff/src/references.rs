@@ -22,16 +22,17 @@ pub(super) struct DocumentIndex<'a> {
     /// The subtypes of base schemas. The key is the reference to a base schema, the value the references to the schemas that extend it by
     /// `allOf`.
     children: HashMap<&'a str, Vec<String>>,
-    /// Anchors by name: the JSON pointer and the value of the schema that has the `$anchor`.
+    /// The schemas that have an anchor, by the name of the anchor: the JSON pointer and the value of each schema. A name that
+    /// occurs twice is left out.
     anchors: HashMap<&'a str, (String, &'a Value)>,
-    /// Schemas by their `$id`. Each is found by the whole identifier and by its last path segment.
+    /// Schemas by their `$id`. Each schema has an entry for the whole identifier and one for its last path segment.
     ids: HashMap<&'a str, &'a Value>,
     /// Every reference of the document and of its files.
     all: BTreeSet<String>,
 }
 
 /// Collects the anchors (`$anchor`, `$dynamicAnchor`) within a value: for each name, the JSON pointers and values of all schemas that have
-/// it.
+/// an anchor of that name.
 fn anchors<'a>(value: &'a Value, way: &mut Vec<Cow<'a, str>>, found: &mut HashMap<&'a str, Vec<(String, &'a Value)>>) {
     for (step, member) in members(value) {
         if let (true, Some(name)) = (["$anchor", "$dynamicAnchor"].contains(&step.as_str()), member.as_str()) {
@@ -153,7 +154,8 @@ impl<'a> DocumentIndex<'a> {
         Ok(value)
     }
 
-    /// Returns the variants that a discriminator without `oneOf` selects, as pairs of a discriminator value and a reference.
+    /// Returns the variants that a discriminator without `oneOf` selects, as pairs of a discriminator value and a reference. `references`
+    /// are the references that lead to `schema`.
     pub fn by_discriminator(&self, schema: &Object, references: &[String]) -> Vec<(String, String)> {
         let Some(discriminator) = schema.get("discriminator") else { return Vec::new() };
         let mut variants: Vec<_> = members(discriminator.get("mapping").unwrap_or(super::values::empty()))

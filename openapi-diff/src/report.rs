@@ -28,7 +28,8 @@ pub struct Change {
     pub operation: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operation_id: Option<String>,
-    /// The name and `operationId` of the operation in the other document, for [`Report::mirrored`]. Absent if they are the same there.
+    /// The values of `operation` and `operation_id` in the mirror of this change ([`Report::mirrored`]). Absent if they are the same as
+    /// here.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub back: Option<OperationName>,
     /// The location of the change within its operation, such as `response 200 /data/[]/id`.
@@ -51,7 +52,7 @@ pub struct Change {
     /// be sent now. For a property that was added, removed or became required: an object with or without that property.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub witness: Option<Value>,
-    /// The sunset day (`x-sunset`) of the removed part, if that part was deprecated.
+    /// For the removal of a deprecated part: the sunset day (`x-sunset`) of that part.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sunset: Option<String>,
     /// The reason that the team gave for the approval, if the change is approved.
@@ -129,11 +130,11 @@ impl Summary {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shared {
     pub operations: usize,
-    /// The number of responses of these operations that both documents have.
+    /// The number of responses that both documents describe, in the operations that both documents have.
     pub answers: usize,
 }
 
-/// A difference in behaviour that no document shows. The file of notes describes it.
+/// A difference in behaviour that no document shows. The file of migration notes describes it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct UndocumentedDifference {
@@ -160,7 +161,7 @@ pub struct Report {
     /// Differences in behaviour that neither document shows, from the file of migration notes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unshown: Vec<UndocumentedDifference>,
-    /// Sorted by operation, then by class, the breaking changes first.
+    /// The changes, sorted by operation and then by class. The breaking changes of an operation come first.
     pub changes: Vec<Change>,
 }
 
@@ -243,7 +244,7 @@ impl Report {
             class: change.rule.mirror.class(change.direction),
             old: change.new,
             new: change.old,
-            // A witness shows a change in one direction only.
+            // A witness (example value) shows a change in one direction only.
             witness: None,
             sunset: None,
             approved: None,
@@ -323,7 +324,7 @@ pub(super) fn unnamed(path: &str) -> String {
     plain
 }
 
-/// Returns the form of a location that is part of a fingerprint. In the location of a path parameter, the position of the parameter
+/// Returns a location in the form that is hashed for a fingerprint. In the location of a path parameter, the position of the parameter
 /// replaces its name.
 fn unnamed_place(operation: &str, place: &str) -> String {
     const PARAMETER: &str = "path parameter ";

@@ -1,8 +1,8 @@
 //! Resolves a schema: follows its references and merges its `allOf` into one object.
 //!
 //! So moving a property into a base schema is no change, and a change in a base schema is found in each schema that extends it. If two
-//! parts of an `allOf` have the same keyword and one value cannot express both, the second keyword stays under `allOf` and is compared
-//! there.
+//! parts of an `allOf` have the same keyword and their values cannot be merged into one, the second keyword stays under `allOf` and is
+//! compared there.
 
 use std::{
     borrow::Cow,
@@ -19,7 +19,7 @@ use super::{
 /// A resolved schema.
 #[derive(Debug)]
 pub(super) struct Resolved<'a> {
-    /// An object, `true`, `false`, or an invalid value.
+    /// The merged schema: an object, `true` or `false`. In an invalid document it may be any other value.
     pub schema: Cow<'a, Value>,
     /// The names of the references that led to the schema, directly or in `allOf`.
     pub names: BTreeSet<String>,
@@ -32,7 +32,7 @@ pub(super) struct Resolved<'a> {
     pub outer: Vec<String>,
     /// Whether the schema itself has a discriminator, and does not inherit it by `allOf`.
     pub discriminates: bool,
-    /// Whether parts of an `allOf` were left out because the schema has more than [`PARTS`] references and parts.
+    /// Whether the schema has so many references and parts of `allOf` that the limit [`PARTS`] was reached. Then some may be left out.
     pub cut: bool,
 }
 
@@ -187,7 +187,8 @@ impl<'a> Resolution<'_, 'a> {
         merged(parts, !self.side.document.is_3_1())
     }
 
-    /// Turns a choice (`oneOf`, `anyOf`) between null and one schema into that schema with null as a type. None for other choices.
+    /// Turns a choice (`oneOf`, `anyOf`) between null and one schema into that schema with null as a type. None for other choices, and if
+    /// that schema has no `type` or has a `const`.
     fn or_null(&mut self, schema: &Value, followed: &mut Vec<String>, outermost: bool) -> Option<Value> {
         let is_null = |variant: &Value| {
             let mut said = members(variant).iter().filter(|(key, _)| !is_annotation(key));
@@ -246,8 +247,8 @@ impl<'a> Resolution<'_, 'a> {
         }
         rest.insert("type".to_owned(), named);
         rest.insert("x-extensible-enum".to_owned(), values);
-        // If a variant is a `$ref`, generated code names the type of the listed values after it. So its name counts among the names of this
-        // schema, and a change of it is reported.
+        // If a variant is a `$ref`, generated code names the type of the listed values after it. So the name of the reference counts among
+        // the names of this schema, and a changed name is reported.
         self.names.extend(items(Some(&variants)).iter().filter_map(reference).map(name_of));
         Some(Value::Object(rest))
     }
@@ -276,8 +277,8 @@ impl<'a> Resolution<'_, 'a> {
 /// `unevaluatedItems` and `unevaluatedProperties`, each with the keyword into which `Resolution::evaluated` renames it.
 const UNEVALUATED: [(&str, &str); 2] = [("unevaluatedItems", "items"), ("unevaluatedProperties", "additionalProperties")];
 
-/// Whether a subschema may evaluate items or properties. Then `key`, which is one of the keywords in [`UNEVALUATED`], does not apply to
-/// these.
+/// Whether a subschema may evaluate items or properties. Then `key` (`unevaluatedItems` or `unevaluatedProperties`) does not apply to the
+/// items or properties that the subschema evaluates.
 pub(super) fn evaluates(schema: &Value, key: &str) -> bool {
     let own = if key == "unevaluatedItems" { "contains" } else { "dependentSchemas" };
     ["oneOf", "anyOf", "allOf", "if", "$dynamicRef", own].iter().any(|key| schema.get(*key).is_some())
@@ -327,7 +328,7 @@ fn enumerated(schema: &Value) -> Option<Value> {
     Some(Value::Object(rest))
 }
 
-/// Bounds, and the flags of OpenAPI 3.0 that make them exclusive.
+/// The keywords of bounds, each with the flag of OpenAPI 3.0 that makes the bound exclusive.
 const BOUNDS: [(&str, &str); 2] = [("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")];
 
 /// Merges schemas. A keyword that cannot be merged stays under `allOf`, as a separate schema.
@@ -345,7 +346,7 @@ fn merged(parts: &[&Value], nullable_counts: bool) -> Object {
             if let ("allOf", Value::Array(kept)) = (key.as_str(), value) {
                 kept.iter().cloned().for_each(&mut keep);
             } else if BOUNDS.iter().any(|(_, excluded)| key == excluded) && value.is_boolean() {
-                // The loop over `BOUNDS` below sets the flag.
+                // A boolean `exclusiveMinimum` or `exclusiveMaximum` is set by the loop over `BOUNDS` below.
             } else if let ("properties", Value::Object(listed), None | Some(Value::Object(_))) = (key.as_str(), value, all.get(key)) {
                 properties(parts, part, listed, &mut all);
             } else if let Some(known) = all.get_mut(key) {
@@ -383,8 +384,8 @@ fn merged(parts: &[&Value], nullable_counts: bool) -> Object {
     all
 }
 
-/// Adds the properties of a part of an `allOf`. A property that another part does not list also has to satisfy the `additionalProperties`
-/// of that part.
+/// Adds the properties of a part of an `allOf` to the merged schema `all`. If another part does not list such a property, the property also
+/// has to satisfy the `additionalProperties` of that other part, unless that part has `patternProperties`.
 fn properties(parts: &[&Value], part: &Object, listed: &Object, all: &mut Object) {
     let mut own = listed.clone();
     for other in parts.iter().filter_map(|other| other.as_object()).filter(|other| !std::ptr::eq(*other, part)) {
@@ -409,7 +410,7 @@ fn both(known: &mut Value, other: &Value) {
     *known = serde_json::json!({ "allOf": [known.take(), other] });
 }
 
-/// Merges `other` into `known`; they are two values of the keyword `key`. Returns false if one value cannot express both.
+/// Merges `other` into `known`, which are two values of the keyword `key`. Returns false if they cannot be merged into one value.
 fn combine(key: &str, known: &mut Value, other: &Value) -> bool {
     match (key, &mut *known, other) {
         ("properties" | "patternProperties", Value::Object(known), Value::Object(other)) => {

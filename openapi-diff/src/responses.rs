@@ -1,4 +1,4 @@
-//! Compares responses by status, and their links.
+//! Compares the responses of an operation, status by status, with their headers, bodies and links.
 
 use std::collections::BTreeSet;
 
@@ -80,7 +80,8 @@ fn is_success(key: &str) -> bool {
     key.starts_with(['2', '3'])
 }
 
-/// Returns the response that covers an unlisted status: its range, or, for a failure, `default`.
+/// Returns the response that applies to a status that `responses` does not list: that of the status range, such as `4XX`, or, for a
+/// failure, that of `default`.
 pub(super) fn covering<'a>(responses: &'a Object, key: &str) -> Option<(&'a str, &'a Value)> {
     if key == "default" {
         return None;
@@ -95,7 +96,7 @@ pub(super) fn covering<'a>(responses: &'a Object, key: &str) -> Option<(&'a str,
 fn answer(key: &str, is_new: bool, other: &Object) -> &'static rules::Rule {
     let parts = key.ends_with("XX") && is_success(key) && other.keys().any(|listed| is_status(listed) && listed[..1] == key[..1]);
     match (key, is_new) {
-        // For a range such as `2XX` of which the other document lists some statuses.
+        // The key is a range such as `2XX`, and the other document lists single statuses of this range.
         (_, true) if parts => &rules::RANGE_ADDED,
         (_, false) if parts => &rules::RANGE_REMOVED,
         ("default", true) => &rules::DEFAULT_ANSWER_ADDED,

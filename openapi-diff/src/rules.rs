@@ -19,13 +19,13 @@ pub enum Class {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Direction {
-    /// Sent by an integrator, including responses to webhooks and callbacks.
+    /// Values that an integrator sends, including the integrator's responses to webhooks and callbacks.
     Request,
-    /// Sent to an integrator, including requests of webhooks and callbacks.
+    /// Values that are sent to an integrator, including the requests of webhooks and callbacks.
     Response,
     /// No single direction: the change concerns the operation or the document as a whole.
     Both,
-    /// Never sent: a `readOnly` property of a request, a `writeOnly` property of a response.
+    /// Values that are never sent: a `readOnly` property of a request, a `writeOnly` property of a response.
     Neither,
 }
 
@@ -47,7 +47,7 @@ pub struct Rule {
     pub mirror: &'static Rule,
     pub request: Class,
     pub response: Class,
-    /// The text of a change. `{detail}`, `{old}` and `{new}` are placeholders.
+    /// The template of the text that describes a change. `{detail}`, `{old}` and `{new}` are placeholders.
     pub says: &'static str,
 }
 
@@ -84,7 +84,7 @@ macro_rules! rules {
 
 #[rustfmt::skip]
 rules! {
-    // The document.
+    // Rules about the document as a whole.
     OPENAPI_VERSION_CHANGED   "openapi-version-changed"   OPENAPI_VERSION_CHANGED   U U "the document is written in OpenAPI {new}, was {old}"
     INFO_ADDED                "info-added"                INFO_REMOVED              C C "`info` has {detail}"
     INFO_REMOVED              "info-removed"              INFO_ADDED                C C "`info` no longer has {detail}"
@@ -97,7 +97,8 @@ rules! {
     VARIABLE_FREED            "server-variable-freed"         VARIABLE_LIMITED         C C "the variable may have any value, was one of {old}"
     VARIABLE_VALUE_ADDED      "server-variable-value-added"   VARIABLE_VALUE_REMOVED   C C "the variable may be {detail}"
     VARIABLE_VALUE_REMOVED    "server-variable-value-removed" VARIABLE_VALUE_ADDED     B B "the variable can no longer be {detail}"
-    // A client keeps using the value of a variable that it was configured with. The other rules report whether that value is still allowed.
+    // A client continues to use the value that was configured for a variable, so a changed default breaks no client. The other rules about
+    // variables report whether that value is still allowed.
     VARIABLE_DEFAULT_CHANGED  "server-variable-default-changed" VARIABLE_DEFAULT_CHANGED C C "the variable is {new} unless a client chooses, was {old}"
     SECURITY_DEFAULT_CHANGED  "security-default-changed"  SECURITY_DEFAULT_CHANGED  C C "the default security changed (each affected operation has a change of its own)"
     SCHEME_ADDED              "security-scheme-added"     SCHEME_REMOVED            C C "the security scheme is new"
@@ -108,12 +109,13 @@ rules! {
     FLOW_REMOVED              "flow-removed"              FLOW_ADDED                B B "the flow {detail} is no longer offered"
     OFFER_ADDED               "flow-scope-added"          OFFER_REMOVED             C C "the scope {detail} is offered"
     OFFER_REMOVED             "flow-scope-removed"        OFFER_ADDED               B B "the scope {detail} is no longer offered"
-    // Components that no operation uses.
+    // Rules about components that no operation uses.
     UNUSED_ADDED              "unused-component-added"    UNUSED_REMOVED            C C "a component that nothing uses is new"
     UNUSED_REMOVED            "unused-component-removed"  UNUSED_ADDED              C C "a component that nothing used is gone"
     UNUSED_CHANGED            "unused-component-changed"  UNUSED_CHANGED            C C "a component that nothing uses changed"
 
-    // Operations. Generated clients name a method after the operationId, so another operationId breaks their callers.
+    // Rules about operations. Generated clients name a method after the operationId, so a changed operationId breaks the code that calls
+    // the method.
     PATH_ADDED                "path-added"                PATH_REMOVED              C C "a path without operations is new"
     PATH_REMOVED              "path-removed"              PATH_ADDED                C C "a path without operations is gone"
     OPERATION_ADDED           "operation-added"           OPERATION_REMOVED         C C "the operation is new"
@@ -136,7 +138,7 @@ rules! {
     LINK_ADDED                "link-added"                LINK_REMOVED              C C "the link is new"
     LINK_REMOVED              "link-removed"              LINK_ADDED                B B "the link is gone"
 
-    // Credentials.
+    // Rules about the credentials that an operation requires.
     SECURITY_REQUIRED         "security-required"         SECURITY_WAIVED           B C "asks for credentials: {new}"
     SECURITY_WAIVED           "security-waived"           SECURITY_REQUIRED         C B "no longer asks for credentials, which were {old}"
     ALTERNATIVE_ADDED         "security-added"            ALTERNATIVE_REMOVED       C B "takes {detail} too"
@@ -146,8 +148,8 @@ rules! {
     SCOPE_ADDED               "scope-added"               SCOPE_REMOVED             B C "needs the scope {detail}"
     SCOPE_REMOVED             "scope-removed"             SCOPE_ADDED               C B "no longer needs the scope {detail}"
 
-    // Parameters and headers. Removing one breaks clients in both directions: a recipient misses its value, and a sender is refused or
-    // ignored.
+    // Rules about parameters and headers. If a parameter or header is removed, clients that read its value no longer find it, and a value
+    // that clients still send is refused or ignored. So the removal is breaking in both directions.
     PARAMETER_ADDED           "parameter-optional-added"   PARAMETER_REMOVED          C C "an optional parameter is new"
     PARAMETER_REMOVED         "parameter-optional-removed" PARAMETER_ADDED            B B "the parameter is gone"
     REQUIRED_PARAMETER_ADDED  "parameter-required-added"   REQUIRED_PARAMETER_REMOVED B C "a required parameter is new"
@@ -166,14 +168,14 @@ rules! {
     HEADER_BECAME_REQUIRED    "header-became-required"     HEADER_BECAME_OPTIONAL     B C "the header is always there"
     HEADER_BECAME_OPTIONAL    "header-became-optional"     HEADER_BECAME_REQUIRED     C B "the header may be missing"
 
-    // Bodies and responses.
+    // Rules about request bodies and responses.
     BODY_ADDED                "body-optional-added"        BODY_REMOVED               C C "takes a body"
     BODY_REMOVED              "body-optional-removed"      BODY_ADDED                 B B "no longer takes a body"
     REQUIRED_BODY_ADDED       "body-required-added"        REQUIRED_BODY_REMOVED      B C "needs a body"
     REQUIRED_BODY_REMOVED     "body-required-removed"      REQUIRED_BODY_ADDED        B B "no longer takes a body, which was required"
     BODY_BECAME_REQUIRED      "body-became-required"       BODY_BECAME_OPTIONAL       B C "the body is required"
     BODY_BECAME_OPTIONAL      "body-became-optional"       BODY_BECAME_REQUIRED       C B "the body is no longer required"
-    // A client asks for the type that it knows (`Accept`), so an additional type breaks no client.
+    // A client asks for the media type that it knows (header `Accept`), so an additional media type breaks no client.
     MEDIA_TYPE_ADDED          "media-type-added"           MEDIA_TYPE_REMOVED         C C "{detail} is new"
     MEDIA_TYPE_REMOVED        "media-type-removed"         MEDIA_TYPE_ADDED           B B "{detail} is gone"
     MEDIA_TYPE_LISTED         "media-type-listed"          MEDIA_TYPE_UNLISTED        C C "described by itself, was {detail}"
@@ -192,7 +194,8 @@ rules! {
     ANSWER_LISTED             "response-listed"            ANSWER_UNLISTED            C C "described by itself, was {detail}"
     ANSWER_UNLISTED           "response-unlisted"          ANSWER_LISTED              C C "no longer described by itself but by {detail}"
 
-    // Values. Accepting fewer values is breaking in a request, allowing more values is breaking in a response.
+    // Rules about the values that a schema allows. To allow fewer values is breaking in a request. To allow more values is breaking in a
+    // response.
     TYPE_CHANGED              "type-changed"               TYPE_CHANGED               B B "is {new}, was {old}"
     // In a query, path or header, each value is written as text. In a list with one parameter for each item, a single value is written like
     // a list of one item.
@@ -240,7 +243,8 @@ rules! {
     WRITE_ONLY_REMOVED        "write-only-removed"         WRITE_ONLY_ADDED           C C "can be read too"
     CONSTRAINT_ADDED          "constraint-added"           CONSTRAINT_REMOVED         B C "`{detail}` narrows what may be there"
     CONSTRAINT_REMOVED        "constraint-removed"         CONSTRAINT_ADDED           C B "`{detail}` no longer narrows what may be there"
-    // The effect of a changed keyword, found by comparing the values that both schemas accept.
+    // Rules about the effect of a changed keyword, which is found by comparing the values that the old schema accepts with those that the
+    // new schema accepts.
     CONSTRAINT_LOOSENED       "constraint-loosened"        CONSTRAINT_TIGHTENED       C B "`{detail}` accepts more values than before"
     CONSTRAINT_TIGHTENED      "constraint-tightened"       CONSTRAINT_LOOSENED        B C "`{detail}` accepts fewer values than before"
     CONSTRAINT_MOVED          "constraint-moved"           CONSTRAINT_MOVED           B B "`{detail}` accepts values that it refused, and refuses values that it accepted"
@@ -252,8 +256,8 @@ rules! {
     FORBIDDEN                 "value-forbidden"            PERMITTED                  B C "no value is allowed any longer"
     PERMITTED                 "value-permitted"            FORBIDDEN                  C B "values are allowed, none was"
 
-    // Objects. The rules `closed-…` are for an object that refuses undeclared properties (`additionalProperties: false`). In such an
-    // object, a new property breaks responses, because the old document excluded it.
+    // Rules about objects. The rules `closed-…` are for an object that refuses undeclared properties (`additionalProperties: false`). In
+    // such an object, a new property breaks responses, because the old document excluded it.
     PROPERTY_ADDED            "property-optional-added"    PROPERTY_REMOVED           C C "an optional property is new"
     PROPERTY_REMOVED          "property-optional-removed"  PROPERTY_ADDED             B B "the property is gone"
     REQUIRED_PROPERTY_ADDED   "property-required-added"    REQUIRED_PROPERTY_REMOVED  B C "a required property is new"
@@ -275,12 +279,12 @@ rules! {
     OTHERS_RESTRICTED         "additional-properties-restricted"   OTHERS_UNRESTRICTED B C "other properties must fit a schema"
     OTHERS_UNRESTRICTED       "additional-properties-unrestricted" OTHERS_RESTRICTED   C B "other properties need no longer fit a schema"
 
-    // Compositions: the variants and the discriminators of `oneOf` and `anyOf`.
+    // Rules about compositions: the variants and the discriminators of `oneOf` and `anyOf`.
     VARIANT_ADDED             "variant-added"              VARIANT_REMOVED            C B "a variant is new in `{detail}`"
     VARIANT_REMOVED           "variant-removed"            VARIANT_ADDED              B C "a variant is gone from `{detail}`"
     VARIANT_LISTED            "variant-listed"             VARIANT_UNLISTED           C C "a variant is new in `{detail}`; another variant accepted its values before"
     VARIANT_UNLISTED          "variant-unlisted"           VARIANT_LISTED             C C "a variant is gone from `{detail}`; another variant accepts its values"
-    // `oneOf` refuses a value that two variants accept. The rules below report whether there are such values.
+    // `oneOf` refuses a value that two variants accept. The next rules report whether there are such values.
     ANY_FOR_ONE               "any-of-for-one-of"          ONE_FOR_ANY                C C "any of the variants may fit (`anyOf`), was exactly one (`oneOf`)"
     ONE_FOR_ANY               "one-of-for-any-of"          ANY_FOR_ONE                C C "exactly one of the variants must fit (`oneOf`), was any (`anyOf`)"
     VARIANTS_OVERLAP          "variants-overlap"           VARIANTS_SEPARATED         B C "more than one variant of `oneOf` accepts a value that was accepted, so it is refused"
@@ -303,7 +307,7 @@ rules! {
 
     XML_CHANGED               "xml-changed"                XML_CHANGED                B B "is written otherwise in XML: {new}, was {old}"
 
-    // Changes that no other rule covers.
+    // Rules for changes that no rule above covers, and for differences without effect.
     RESTATED                  "restated"                   RESTATED                   C C "`{detail}` is written differently and means the same"
     EXTENSION_ADDED           "extension-added"            EXTENSION_REMOVED          U U "`{detail}` is new"
     EXTENSION_REMOVED         "extension-removed"          EXTENSION_ADDED            U U "`{detail}` is gone"

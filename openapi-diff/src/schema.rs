@@ -42,7 +42,7 @@ pub(super) struct SchemaPairTask<'a> {
     reference_path: ReferencePath,
 }
 
-/// The pairs of references on the path to a schema.
+/// The pairs of references on the path to a schema, as a linked list.
 type ReferencePath = Option<Rc<Link>>;
 
 struct Link {
@@ -107,7 +107,8 @@ impl<'a> Differ<'a> {
         }
     }
 
-    /// Compares two schemas and their subschemas, breadth first. Returns false if the limit was reached.
+    /// Compares two schemas and their subschemas, breadth first. Returns false if the number of pairs or the nesting depth of references
+    /// exceeds its limit.
     fn breadth_first(&mut self, at: &Location, old: Cow<'a, Value>, new: Cow<'a, Value>, mut mode: Mode) -> bool {
         let mut queue = VecDeque::from([SchemaPairTask { at: at.clone(), old, new, reference_path: None }]);
         while let Some(task) = queue.pop_front() {
@@ -140,7 +141,7 @@ impl<'a> Differ<'a> {
     }
 
     /// Reports that a schema which refuses every value took the place of another schema, or the reverse. Any value that the other schema
-    /// accepts is a witness.
+    /// accepts is an example of this change.
     fn report_any(&mut self, rule: &'static rules::Rule, at: &Location) {
         let from = self.found.len();
         self.report(rule, at);
@@ -248,8 +249,8 @@ impl<'a> Differ<'a> {
     }
 }
 
-/// Returns a key for a pair of schemas of which each has `$ref`, `allOf`, `oneOf` or `anyOf`. None for other pairs, because only such pairs
-/// can be recursive.
+/// Returns a key for a pair of schemas if both have `$ref`, `allOf`, `oneOf` or `anyOf`. None for other pairs, because they cannot be
+/// recursive.
 fn named(task: &SchemaPairTask) -> Option<String> {
     let name = |schema: &Value| match reference(schema) {
         Some(reference) if members(schema).len() == 1 => Some(reference.to_owned()),
@@ -259,8 +260,8 @@ fn named(task: &SchemaPairTask) -> Option<String> {
     Some(format!("{:?} {} {}", task.at.direction, name(&task.old)?, name(&task.new)?))
 }
 
-/// Adds a pair of references to the path. None if the pair is already on the path, or if each pair is compared only once and this pair was
-/// compared before.
+/// Adds a pair of references to the path that leads to a schema. None if the pair is already on this path, or if each pair is compared only
+/// once and this pair was compared before.
 fn entered(reference_path: ReferencePath, pair: Option<String>, once: &mut Option<HashSet<String>>) -> Option<ReferencePath> {
     let Some(pair) = pair else { return Some(reference_path) };
     if let Some(once) = once {

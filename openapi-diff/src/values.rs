@@ -77,7 +77,8 @@ pub(super) fn both_same(old: Option<&Value>, new: Option<&Value>) -> bool {
     }
 }
 
-/// Returns the canonical JSON text of a value. Equal values have equal texts.
+/// Returns the canonical JSON text of a value. Equal values have equal texts, except for a float from 9e15 on and
+/// the equal integer.
 pub(super) fn canonical(value: &Value) -> String {
     match value {
         Value::Number(number) => match number.as_f64().filter(|_| number.is_f64()) {
@@ -112,7 +113,8 @@ pub(super) fn hex(bytes: &[u8]) -> String {
 
 /// Returns a value without its annotations, which are removed at any depth.
 pub(super) fn without_annotations(value: &Value) -> Value {
-    /// Keywords whose objects have names chosen by the author as keys. Such a name is kept even if it equals that of an annotation.
+    /// Keywords whose value is an object with free names as keys, such as names of properties. Such a key is kept even if it is spelled
+    /// like an annotation.
     const NAMES: [&str; 13] = [
         "properties",
         "patternProperties",
@@ -128,7 +130,7 @@ pub(super) fn without_annotations(value: &Value) -> Value {
         "variables",
         "mapping",
     ];
-    /// Keywords whose values are data. A property in the data is kept even if it is named like an annotation.
+    /// Keywords whose values are data, not schemas. A property in the data is kept even if it is named like an annotation.
     const LITERAL: [&str; 3] = ["default", "enum", "const"];
     fn inner(value: &Value, names: bool) -> Value {
         match value {

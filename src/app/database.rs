@@ -1,4 +1,4 @@
-//! Opening the database of a command or a server: migrations, the keys of stored secrets, and whether it is a sandbox.
+//! Opening the database of a command or a server: migrations, the keys that encrypt stored secrets, and whether it is a sandbox.
 
 use std::time::Duration;
 
@@ -19,8 +19,8 @@ async fn connect(config: &Config, metrics: Option<&Metrics>) -> store::Result<Db
     Db::open(&config.database_url, config.connections.get(), metrics.map(Metrics::on_statement)).await
 }
 
-/// Opens the database for a command, as [`open_served`] does, whether or not it is a sandbox. For a sandbox, the clock in the
-/// returned [`ClocksAndIds`] is the sandbox's.
+/// Opens the database for a command: migrates its schema, and encrypts secrets that are stored in plain text, if there is a key. The
+/// database may be a sandbox; the clock in the returned [`ClocksAndIds`] is then that of the sandbox.
 pub async fn open_migrated(config: &Config) -> store::Result<(Db, ClocksAndIds)> {
     let db = connect(config, None).await?;
     db.migrate_up().await?;
@@ -36,8 +36,8 @@ pub struct ServedDatabase {
     pub lock: Option<ServerLock>,
 }
 
-/// Opens the database for a server: migrates its schema, and encrypts secrets that are stored in plain text. `metrics` count its
-/// statements. With `as_sandbox`, a database that has tables and is no sandbox is refused; otherwise a sandbox is refused.
+/// Opens the database for a server: migrates its schema, and encrypts secrets that are stored in plain text, if there is a key. `metrics`
+/// counts the statements. With `as_sandbox`, a database that has tables and is no sandbox is refused; without it, a sandbox is refused.
 pub async fn open_served(config: &Config, metrics: &Metrics, as_sandbox: bool) -> store::Result<ServedDatabase> {
     let db = connect(config, Some(metrics)).await?;
     if as_sandbox {
@@ -51,7 +51,7 @@ pub async fn open_served(config: &Config, metrics: &Metrics, as_sandbox: bool) -
         }
     }
     let lock = if as_sandbox { Some(db.lock_for_server().await?) } else { None };
-    // The clock is read while the lock is held, so no other server moves it afterwards.
+    // The clock is read while this server holds the lock, so no other server can advance it afterwards.
     let clocks_and_ids = clocks_of(&db).await?;
     Ok(ServedDatabase { db: prepared(config, db).await?, clocks_and_ids, lock })
 }
@@ -63,7 +63,7 @@ async fn clocks_of(db: &Db) -> store::Result<ClocksAndIds> {
 }
 
 /// Prepares an open database. Deletes the former sort positions of rows if another database server recorded them, as in a database that was
-/// restored from a dump. Sets the keys that encrypt stored secrets, and encrypts secrets that are stored in plain text.
+/// restored from a dump. Sets the keys that encrypt stored secrets, if there are any, and encrypts secrets that are stored in plain text.
 async fn prepared(config: &Config, db: Db) -> store::Result<Db> {
     db.discard_foreign_positions().await?;
     let db = db.with_secret_keys(secret_keys(config)?);

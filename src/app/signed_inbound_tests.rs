@@ -1,5 +1,5 @@
-//! Tests of inbound messages that a bridge signs: valid requests are accepted, and none of thousands of forged, changed, stale, replayed
-//! and foreign requests is accepted.
+//! Tests of inbound messages that are signed by a bridge, the HTTP service of a channel. Valid requests are accepted. Of thousands of
+//! requests that are forged, changed, stale, replayed or signed by the bridge of another account, none is accepted.
 
 use std::sync::Arc;
 
@@ -140,7 +140,7 @@ async fn a_bridge_brings_messages_in_with_its_own_secret() {
     let (status, again) = bench.send(&sign(&first, "m.1", NOW + 1, message.clone())).await;
     assert_eq!((status, &again["data"]["duplicate"]), (200, &json!(true)), "{again}");
     assert_eq!(again["data"]["messageId"], answer["data"]["messageId"]);
-    // During a rotation both secrets are valid, even if the header also contains unknown signatures.
+    // During a rotation the old and the new secret are valid, even if the header also contains signatures that the server does not know.
     let second = bench.rotate("a1", FormerSecrets::Overlap).await;
     for (n, (secret, before)) in [(&first, "v1,AAAA "), (&second, "v1a,AAAA v9,x ")].into_iter().enumerate() {
         let mut signed = sign(secret, "rotated", NOW + 10 + n as i64, bench.message("a1", 10 + n).to_string());
@@ -160,7 +160,8 @@ async fn a_bridge_brings_messages_in_with_its_own_secret() {
         assert_eq!(found, status, "{answer}");
         assert!(status == 200 || answer["error"]["message"].as_str().unwrap().contains("`webhook-timestamp` must be within five minutes"));
     }
-    // A byte order mark and half of a surrogate pair are signed as they are sent. A compressed body is signed before compression.
+    // The signature covers the body as sent, with a byte order mark or half of a surrogate pair; of a compressed body, it covers the
+    // original.
     let marked = format!("\u{feff}{}", bench.message("a1", 30));
     assert_eq!(bench.send(&sign(&second, "mark", NOW, marked)).await.0, 200);
     let half = bench.message("a1", 31).to_string().replace("hello", "\\ud83d");
@@ -170,7 +171,7 @@ async fn a_bridge_brings_messages_in_with_its_own_secret() {
     std::io::Write::write_all(&mut gzip, &packed.body).unwrap();
     packed.body = gzip.finish().unwrap();
     assert_eq!(send(&bench.endpoint, &packed, &[("content-encoding", "gzip")]).await.0, 200);
-    // If a request has a token, its signature does not count.
+    // If a request has a bearer token, the server ignores its signature.
     let signed = sign(&second, "both", NOW, bench.message("a1", 33).to_string());
     assert_eq!(send(&bench.endpoint, &signed, &[("authorization", "Bearer cps_unknown")]).await.0, 401);
     assert_eq!(bench.send(&signed).await.0, 200);
@@ -244,12 +245,13 @@ fn refused_request(bench: &Bench, dice: &mut SeededRandom, n: usize, secrets: &[
             mac[dice.below(32)] ^= 1 << dice.below(8);
             Signed { signature: format!("v1,{}", BASE64.encode(mac)), ..good }
         }
-        // Signed with the secret of another account's bridge, or of the bridge of the account with the same id in another store.
+        // The secret is not that of the bridge of the account in the body: it is that of another account, or of the account with the same
+        // id in the other store.
         2 => sign(beside, &id, time, text),
         3 => sign(foreign, &id, time, text),
         4 => sign(own, &id, time, in_store(store, "a2")),
         5 => sign(own, &id, time, in_store(&bench.other, "a1")),
-        // An account without a bridge, an account that does not exist, or an account id that no database can store.
+        // An account without a bridge, an account that does not exist, or an account id with U+0000, which PostgreSQL cannot store.
         6 => {
             let secret = SigningSecret(if dice.below(2) == 0 { vec![0; 32] } else { dice.bytes(32) });
             let account = ["a3", "a4", "", "a1\0", "A1", " a1"][dice.below(6)];
@@ -282,7 +284,7 @@ fn refused_request(bench: &Bench, dice: &mut SeededRandom, n: usize, secrets: &[
             }
             lacking
         }
-        // A property that is sent twice: two parsers could read two different accounts.
+        // The body contains `accountId` twice, so two parsers could read different accounts.
         14 => {
             let twice = format!("{{\"accountId\":\"a2\",{}", &text[1..]);
             sign(own, &id, time, twice)

@@ -28,14 +28,14 @@ use crate::{
 /// How long the client's user has to reply to a question.
 pub const REPLY_LIMIT: Duration = Duration::from_secs(15 * 60);
 
-/// The longest question that is shown to the user, in characters. A message whose question is longer becomes a draft, since the user cannot
-/// approve what is not shown.
+/// The longest question that is shown to the user, in characters. If the user can be asked, a message whose question is longer becomes a
+/// draft, since the user cannot approve what is not shown.
 const MAX_SHOWN_CHARS: usize = 4_000;
 
 /// The name of the only question that a call asks.
 pub const QUESTION: &str = "send";
 
-/// What the user sees of a message before it is sent.
+/// The parts of a message that the client's user is shown before the message is sent.
 pub struct Preview {
     to: String,
     content: Vec<(&'static str, String)>,
@@ -58,7 +58,7 @@ impl Preview {
         Self { to, content: content.collect() }
     }
 
-    /// Writes the question to the user; `None` if it is too long to be shown.
+    /// Returns the text of the question for the user. `None` if the text is longer than [`MAX_SHOWN_CHARS`].
     fn question(&self) -> Option<String> {
         // A line of the message must not look like a line of the question. So the lines of the message begin with `> `, and the recipient
         // is one line.
@@ -124,7 +124,7 @@ pub async fn send_or_draft(call: &Call<'_>, input: Input, preview: Preview) -> R
     }
 }
 
-/// Returns the form of a yes-or-no question: it has no fields, and its buttons are the reply.
+/// Returns the form of a yes-or-no question. The form has no fields: the user replies with the accept or decline button of the client.
 pub fn nothing_to_fill_in() -> ElicitationSchema {
     ElicitationSchema::new(std::collections::BTreeMap::new())
 }
@@ -170,7 +170,7 @@ async fn check(call: &Call<'_>, input: &Input) -> Result<(), ToolError> {
 /// The operation name under which the idempotency keys of drafts are stored.
 const DRAFT_OPERATION: &str = "makeDraft";
 
-/// The response to a call that made a draft. The response is stored under the idempotency key, so that a repeated call gets it again.
+/// What is stored under the idempotency key of a call that made a draft, so that a repeated call gets the same draft.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Receipt {

@@ -22,7 +22,7 @@ pub fn checked(tool: &Tool, mut arguments: Map<String, Value>) -> Result<Map<Str
         if arguments.get(member.name).is_some_and(|value| value.is_null() && !allows(&member.schema, value)) {
             arguments.remove(member.name);
         }
-        // In JSON Schema 5.0 is an integer, but the operations accept only digits in a query parameter.
+        // By JSON Schema, the number `5.0` is an integer. The operations accept only digits in a query parameter, so it becomes `5`.
         if let Some(value) = arguments.get_mut(member.name)
             && member.schema["type"] == "integer"
             && let Some(whole) = value.as_f64().filter(|number| number.fract() == 0.0 && number.abs() < 1e15)
@@ -52,7 +52,7 @@ fn about(schema: &Value) -> &str {
     schema["description"].as_str().unwrap_or_default()
 }
 
-/// Shortens a name that the caller sent for an error message.
+/// Prepares a name that the caller sent for display in an error message: removes control characters, and shortens the name.
 fn shown(name: &str) -> String {
     name.chars().filter(|c| !c.is_control()).take(40).collect()
 }

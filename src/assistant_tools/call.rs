@@ -67,9 +67,10 @@ pub struct ToolCaller {
 pub enum ApprovalChannel<'a> {
     /// The user cannot be asked: the client does not support questions.
     None,
-    /// During the call: in protocol revisions before 2026-07-28.
+    /// The user can be asked during the call, as in protocol revisions before 2026-07-28.
     DuringCall(&'a Peer<RoleServer>),
-    /// Between calls: the result of the call is a question, and the client repeats the call with the user's reply.
+    /// The user can be asked between calls, as in protocol revisions from 2026-07-28: the result of a call is a question, and the client
+    /// repeats the call with the user's reply.
     BetweenCalls { state: Option<&'a str>, replies: Option<&'a InputResponses> },
 }
 
@@ -77,7 +78,8 @@ pub enum ApprovalChannel<'a> {
 #[derive(Debug)]
 pub enum Outcome {
     Done(Value),
-    /// The client asks its user this question, and repeats the call with the reply and the sealed state.
+    /// The call needs the approval of the client's user: the client asks this question, and repeats the call with the reply and the signed
+    /// state.
     Ask {
         question: String,
         state: String,
@@ -92,7 +94,7 @@ pub struct Call<'a> {
     pub permits: ToolPermissions,
     pub person: ApprovalChannel<'a>,
     pub api: &'a Api,
-    /// Checks messages, stores drafts, and reads the key that seals the state of a question.
+    /// Checks messages, stores drafts, and reads the key that signs the state of a question.
     pub service: &'a Service,
 }
 
@@ -151,7 +153,7 @@ impl Call<'_> {
         Actor::ApiKey(self.session.caller.key_id.clone())
     }
 
-    /// Returns the text that binds the sealed state of a question to the API key, the tool and the arguments of this call.
+    /// Returns the text that binds the signed state of a question to the API key, the tool and the arguments of this call.
     pub fn binding(&self) -> String {
         format!("{}/{}", self.session.caller.key_id, self.fingerprint())
     }
@@ -161,7 +163,7 @@ impl Call<'_> {
         self.api.call(Sender { key: &self.session.key, request_id: &self.session.request_id }, input).await
     }
 
-    /// Calls the only operation of the tool, with the tool's arguments.
+    /// Calls one of the tool's operations, with the tool's arguments.
     pub async fn run_operation(&self, operation: &'static str) -> Result<Outcome, ToolError> {
         self.records(self.input(operation)?).await.map(Outcome::Done)
     }
@@ -171,7 +173,7 @@ impl Call<'_> {
         self.records_within(input, usize::MAX, results::MAX_BYTES).await
     }
 
-    /// Does the same as [`Self::records`], with texts cut to `chars` characters, in at most `bytes` bytes.
+    /// Does the same as [`Self::records`], but cuts texts to `chars` characters, and limits a page to `bytes` bytes.
     pub async fn records_within(&self, input: Input, chars: usize, bytes: usize) -> Result<Value, ToolError> {
         let Answer { data, next_cursor, replayed } = self.call(&input).await?;
         let mut data = results::cleaned(data, chars);
@@ -185,7 +187,7 @@ impl Call<'_> {
     }
 }
 
-/// Returns a hash of a value that does not depend on the order of its properties.
+/// Returns a hash of a JSON value. The order of an object's properties does not change the hash.
 pub fn digest(value: Value) -> String {
     hexadecimal(&Sha256::digest(sorted(value).to_string()))
 }

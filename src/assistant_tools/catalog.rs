@@ -1,4 +1,4 @@
-//! The catalog of tools of the compiled revision, in the order in which clients see them. A new tool is added here.
+//! The catalog of tools for this build's contract revision, in the order in which clients see them. A new tool is added here.
 
 use std::sync::LazyLock;
 
@@ -34,7 +34,7 @@ static TOOLS: LazyLock<Vec<Tool>> = LazyLock::new(|| {
     tools.into_iter().flatten().collect()
 });
 
-/// Returns every tool of the compiled revision.
+/// Returns every tool for this build's contract revision.
 pub fn tools() -> &'static [Tool] {
     &TOOLS
 }

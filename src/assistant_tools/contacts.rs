@@ -24,7 +24,7 @@ pub fn get_contact() -> Option<Tool> {
     )
 }
 
-/// Returns the operation that searches contacts: the search if the compiled revision has one, otherwise the filtered list.
+/// Returns the operation that searches contacts: the search if this build's contract revision has one, otherwise the filtered list.
 fn search_operation() -> &'static str {
     if operations::find("searchContacts").is_some() { "searchContacts" } else { "listContacts" }
 }

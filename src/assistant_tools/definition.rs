@@ -19,7 +19,7 @@ pub enum Effect {
     Reads,
     /// Changes records of the store.
     Writes {
-        /// Whether a repeated call leaves the records as the first call did.
+        /// Whether a repetition of the call has no further effect on the records.
         idempotent: bool,
         destructive: bool,
     },
@@ -30,11 +30,11 @@ pub enum Effect {
 /// Where the value of an argument goes in the operation's request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// A query parameter.
+    /// Into the query parameter of this name.
     Query(&'static str),
-    /// A JSON pointer into the request body.
+    /// Into the request body, at this JSON pointer.
     Body(&'static str),
-    /// Not in a request: the tool's own code uses the value.
+    /// Not into a request: the tool's own code uses the value.
     Tool,
 }
 
@@ -48,15 +48,15 @@ pub struct InputMember {
 }
 
 impl InputMember {
-    /// Makes an argument for a query parameter of an operation; `None` if the compiled revision lacks the parameter.
+    /// Makes an argument for a query parameter of an operation; `None` if this build's contract revision lacks the parameter.
     pub fn query(operation: &str, name: &'static str, description: &str, example: Value) -> Option<Self> {
         let operation = operations::find(operation)?;
         let schema = described(operation.parameters.get(name)?.clone(), description, example);
         Some(Self { name, schema, required: operation.requires(name), place: Place::Query(name) })
     }
 
-    /// Makes an argument for a property of an operation's request body, by JSON pointer; `None` if the compiled revision lacks the
-    /// property.
+    /// Makes an argument for a property of an operation's request body, by JSON pointer; `None` if this build's contract revision
+    /// lacks the property.
     pub fn body(name: &'static str, operation: &str, pointer: &'static str, description: &str, example: Value) -> Option<Self> {
         let body = &operations::find(operation)?.body;
         let schema = described(schemas::property(body, pointer)?.clone(), description, example);
@@ -131,7 +131,7 @@ pub fn pages(operation: &str) -> Vec<Option<InputMember>> {
     vec![size.map(|member| InputMember { required: false, ..member }), cursor]
 }
 
-/// The name of the argument that marks an intended repetition of a call. Without it, equal calls are carried out once.
+/// The name of the argument that marks an intended repetition of a call. Without it, equal calls within 24 hours are carried out once.
 pub const REPETITION: &str = "repetition";
 
 /// Makes the argument [`REPETITION`].
@@ -140,13 +140,13 @@ pub fn repetition() -> Option<InputMember> {
     InputMember::own(REPETITION, schema, "Equal calls within 24 hours count once; 2, 3 … repeat.", json!(2))
 }
 
-/// The code of a tool that does more than call one operation once.
+/// The code of a tool for which one call of a fixed operation is not enough.
 pub type Code = for<'a> fn(&'a Call<'a>) -> BoxFuture<'a, Result<Outcome, ToolError>>;
 
 /// How a tool is carried out.
 #[derive(Clone, Copy)]
 pub enum Run {
-    /// By one call of this operation.
+    /// The tool calls this operation once, and returns its records.
     Operation(&'static str),
     Code(Code),
 }
@@ -167,7 +167,7 @@ pub struct Tool {
     pub title: &'static str,
     pub description: String,
     pub effect: Effect,
-    /// The operations that the tool can call, as far as the compiled revision has them. The first decides whether the tool exists.
+    /// The operations that the tool can call; this build's contract revision may lack some of them.
     pub operations: &'static [&'static str],
     pub members: Vec<InputMember>,
     /// The schema of the structured result, before [`schemas::output`] shortens it.
@@ -178,7 +178,7 @@ pub struct Tool {
 }
 
 impl Tool {
-    /// Makes a tool that calls one operation and returns its `data`; `None` if the compiled revision lacks the operation.
+    /// Makes a tool that calls one operation and returns its `data`; `None` if this build's contract revision lacks the operation.
     pub fn of(
         operation: &'static [&'static str; 1],
         name: &'static str,
@@ -201,7 +201,7 @@ impl Tool {
         })
     }
 
-    /// Returns the tool's operations that the compiled revision has.
+    /// Returns the tool's operations that this build's contract revision has.
     pub fn available(&self) -> impl Iterator<Item = &'static ApiOperation> {
         self.operations.iter().filter_map(|id| operations::find(id))
     }
@@ -241,7 +241,8 @@ impl Tool {
     }
 }
 
-/// Returns the schema of a tool's result for `data` of an operation: an object stays as it is, records become a list.
+/// Returns the schema of a tool's result for `data` of an operation: the schema of an object is returned unchanged, and the schema of an
+/// array becomes that of a list of records.
 pub fn answer_of(operation: &ApiOperation) -> Value {
     if operation.data["type"] == "array" { schemas::items(&operation.data["items"]) } else { operation.data.clone() }
 }

@@ -1,4 +1,4 @@
-//! The MCP tool that lists the definitions of ticket and contact fields.
+//! The MCP tool that lists the definitions of the fields of tickets, or of those of contacts.
 
 use futures_util::future::BoxFuture;
 use serde_json::json;

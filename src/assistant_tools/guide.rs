@@ -28,7 +28,7 @@ const PARTS: [GuideList; 6] = [
     GuideList { name: "contactFields", operation: "listContactFields", keeps: &["id", "name", "displayType"] },
 ];
 
-/// The largest number of records in a list: the largest page size that both revisions permit.
+/// The largest number of records in a list whose operation has pagination: the largest page size that both revisions permit.
 const GUIDE_PAGE_SIZE: u32 = 50;
 
 pub fn get_inbox_guide() -> Option<Tool> {

@@ -1,16 +1,17 @@
 //! The assistant tools: a server of the Model Context Protocol (MCP), over HTTP at `/mcp` and over standard input and output.
 //!
-//! A tool calls one or more operations of the compiled revision with the caller's API key. It calls them through the router of this
-//! process, so that authentication, scopes, rate limits, checks and responses are those of the operation. The schemas of a tool come from
-//! the compiled revision's OpenAPI document. A tool whose operation the revision lacks is not listed.
+//! A tool calls one or more operations of the contract with the caller's API key. It calls them through the router of this process, so that
+//! authentication, scopes, rate limits, checks and responses are those of the operation. The schemas of a tool come from the OpenAPI
+//! document of this build's contract revision (A or B). A tool whose operation this revision lacks is not listed.
 //!
 //! Called by `app` and `cli`; calls the operations of `http`, and `service` for drafts.
 //!
-//! - `catalog` lists the tools; there is one file for each kind of record. `definition` has the parts of a tool's definition.
+//! - `catalog` lists the tools; the tools for each kind of record are in a file of their own. `definition` has the parts of a tool's
+//!   definition.
 //! - `operations` finds and calls operations; `schemas` makes the schemas of tools.
 //! - `server` implements the protocol; `http_endpoint` serves it over HTTP, and `relay` forwards it to another server.
 //! - `approval_flow` decides whether a message is sent, shown to the client's user first, or kept as a draft.
-//! - `untrusted` removes hidden characters from texts that contacts wrote; `results` limits the size of results; `problems` writes error
+//! - `untrusted` removes hidden characters from results; `results` limits the size of results; `problems` writes error
 //!   messages for assistants.
 
 mod accounts;

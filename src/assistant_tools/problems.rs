@@ -21,7 +21,7 @@ pub enum ToolError {
         message: String,
         retry_after: Option<u32>,
     },
-    /// The tool cannot do what the call asks for, in the compiled revision or at present.
+    /// The tool cannot do what the call asks for, because of this build's contract revision or only at present.
     Unavailable(String),
     Internal(String),
 }
@@ -87,7 +87,7 @@ fn message_names(message: &str, member: &str) -> bool {
     message.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| word == member)
 }
 
-/// Replaces paths and operations of the contract by arguments and tools, and removes hidden characters.
+/// Replaces property paths and operation names of the contract by the names of arguments and tools, and removes hidden characters.
 fn in_words_of_the_tool(tool: &Tool, message: &str) -> String {
     let mut text = message.replace(is_hidden, "");
     let mut places: Vec<(String, &str)> = tool

@@ -58,14 +58,15 @@ fn fitting(records: &[Value], bytes: usize) -> usize {
     fits.count().max(1)
 }
 
-/// Cuts texts and lists of a result's records until the result fits.
+/// Cuts texts and lists of a result's records, in the steps of `RESULT_CUT_STEPS`, until the result fits.
 pub fn limited(mut result: Value) -> Value {
     for (chars, entries) in RESULT_CUT_STEPS {
         if size(&result) <= MAX_BYTES {
             return result;
         }
         match result.as_object_mut() {
-            // The number of records was limited before. Only the records are cut here; the cursor and the note stay complete.
+            // [`page`] has already limited the number of records. So only texts and lists within the records are cut; the cursor and the
+            // note stay complete.
             Some(list) if list.contains_key("items") => {
                 for name in ["items", "comments"] {
                     let records = list.get_mut(name).and_then(Value::as_array_mut);
@@ -83,7 +84,7 @@ fn is_whole(name: &str) -> bool {
     name == "id" || name.ends_with("Id") || name.ends_with("At")
 }
 
-/// Cuts the texts and lists within a value, and appends a note to each that was cut.
+/// Cuts the texts and lists within a value, and appends a note to each text and each list of texts that was cut.
 fn cut(value: &mut Value, chars: usize, entries: usize) {
     match value {
         Value::String(text) => {

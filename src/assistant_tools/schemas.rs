@@ -1,4 +1,4 @@
-//! JSON Schemas of tools, made from the OpenAPI document of the compiled revision.
+//! JSON Schemas of tools, made from the OpenAPI document of this build's contract revision.
 //!
 //! Clients and models read these schemas, and many of them understand only a part of JSON Schema. So the schemas have no references and no
 //! alternatives, and only the descriptions that this module's callers add.
@@ -11,7 +11,8 @@ use crate::http::document::openapi_3_1::modern;
 /// The largest output schema, in bytes.
 pub const MAX_OUTPUT_BYTES: usize = 4096;
 
-/// The largest depth of an output schema. No schema of the contract is deeper, so an output schema is complete if its size permits this.
+/// The largest depth of an output schema. No schema of the contract is deeper, so an output schema is cut only if it is longer than
+/// [`MAX_OUTPUT_BYTES`].
 const MAX_OUTPUT_DEPTH: usize = 16;
 
 /// Follows a `$ref`; returns any other value as it is.
@@ -25,7 +26,7 @@ pub fn content<'a>(document: &'a Value, holder: &'a Value) -> &'a Value {
     resolved(document, &resolved(document, holder)["content"]["application/json"]["schema"])
 }
 
-/// Converts a schema of the OpenAPI document to JSON Schema 2020-12, without references and descriptions.
+/// Converts a schema of the OpenAPI document to JSON Schema 2020-12, without references, alternatives and descriptions.
 pub fn plain(document: &Value, schema: &Value) -> Value {
     let mut schema = inlined(document, schema, &mut Vec::new());
     modern(&mut schema);
@@ -109,8 +110,8 @@ fn simplified(schema: Value) -> Value {
     object.into()
 }
 
-/// Returns the output schema of a tool whose result is `schema`: its structure only, cut at the greatest depth at which it fits into
-/// [`MAX_OUTPUT_BYTES`].
+/// Returns the output schema of a tool whose result has the schema `schema`: its structure only, cut at the greatest depth at which it fits
+/// into [`MAX_OUTPUT_BYTES`].
 pub fn output(schema: Value) -> Value {
     let mut depth = MAX_OUTPUT_DEPTH;
     loop {

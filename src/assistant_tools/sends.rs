@@ -46,7 +46,7 @@ fn recipients(name: &'static str, operation: &str, description: &str) -> Option<
     InputMember::own(name, addresses, description, json!(["a@example.com"]))
 }
 
-/// Makes an optional argument of an e-mail or template operation, which the tool's code passes on.
+/// Makes an optional argument for a property of an e-mail or a template. The tool's code passes the value on to the operation.
 fn part(name: &'static str, operation: &str, pointer: &'static str, description: &str, example: Value) -> Option<InputMember> {
     InputMember::body(name, operation, pointer, description, example).map(|member| InputMember { required: false, ..member })
 }
@@ -155,7 +155,7 @@ async fn last_sender(call: &Call<'_>, conversation: &str) -> Result<String, Tool
     })
 }
 
-/// Returns the name and the channel of a conversation, for the user who approves the message; empty if the key may not read conversations.
+/// Returns the name and the channel of a conversation, for the user who approves the message; empty if they cannot be read.
 async fn described(call: &Call<'_>, conversation: &str) -> String {
     if !call.session.caller.scopes.contains(Scope::ConversationsRead) {
         return String::new();

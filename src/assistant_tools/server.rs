@@ -47,7 +47,7 @@ pub struct ToolServer {
 }
 
 impl ToolServer {
-    /// Makes a server for HTTP, whose requests each have a caller.
+    /// Makes a server for HTTP, where each request has a caller of its own.
     pub fn of_requests(api: Api, service: Service, permits: ToolPermissions) -> Self {
         Self { api, service, permits, callers: CallerSource::Requests }
     }
@@ -188,7 +188,8 @@ impl ServerHandler for ToolServer {
     }
 
     async fn on_custom_request(&self, request: CustomRequest, _: RequestContext<RoleServer>) -> Result<CustomResult, ErrorData> {
-        // The protocol library passes a known method on to this function if its parameters do not have the form that the protocol requires.
+        // rmcp, the protocol library, passes a known method on to this function if its parameters do not have the form that the protocol
+        // requires.
         let takes = match request.method.as_str() {
             "tools/call" | "prompts/get" => "`name`, a text, and `arguments`, an object",
             "resources/read" => "`uri`, a text",

@@ -67,7 +67,8 @@ fn input_schemas_are_simple_closed_and_described() {
     }
 }
 
-/// Asserts that each argument maps to an existing query parameter or body property. Otherwise its value would be lost.
+/// Asserts that each argument, except those for the tool's own code, maps to an existing query parameter or body property. Otherwise its
+/// value would be lost.
 #[test]
 fn every_member_has_its_place_in_an_operation() {
     for tool in catalog::tools() {

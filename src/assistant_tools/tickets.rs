@@ -49,9 +49,9 @@ pub fn list_tickets() -> Option<Tool> {
     Some(Tool { run: Run::Code(|call| list(call)), ..tool })
 }
 
-/// Makes the argument for filters on field values. Its schema leaves out the form of a filter, which would be as long as the schemas of all
-/// other arguments. The example shows the form, and the operation checks it. In the tool's form, `between` has its bounds as an array in
-/// `value`.
+/// Makes the argument for filters on field values. The argument's schema does not describe the properties of a filter, since the
+/// description would be as long as the schemas of all other arguments. The example shows these properties, and the operation checks them.
+/// Unlike the operation, the tool takes the two bounds of `between` as an array in `value`.
 fn field_filters() -> Option<InputMember> {
     let example = json!([{ "ticketFieldId": "topic", "operator": "is_one_of", "value": ["Lost"] }]);
     let mut member =

@@ -1,9 +1,9 @@
 //! Protection against prompt injection: the list of result properties with untrusted texts, which contacts wrote, and the removal of hidden
 //! characters.
 //!
-//! A contact can write an instruction to the assistant into a message, and hide it from the people who read the message. Such texts are
-//! only in the properties that [`MEMBERS`] lists; the server's instructions to assistants repeat that list. Characters that a person cannot
-//! see are removed.
+//! A contact can write an instruction to the assistant into a message, and hide it from the people who read the message. Texts that
+//! contacts wrote are only in the properties that [`MEMBERS`] lists; the server's instructions to assistants repeat that list. Characters
+//! that a person cannot see are removed.
 
 use serde_json::{Map, Value};
 
@@ -41,7 +41,7 @@ pub fn is_hidden(c: char) -> bool {
         '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' => true,
         '\u{fe00}'..='\u{fe0f}' | '\u{fff0}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' => true,
         '\u{2800}' | '\u{16fe4}' | '\u{1d159}' | '\u{13430}'..='\u{1345f}' => true,
-        // Private use characters, plane 14, and code points that are not characters.
+        // Private use characters, plane 14 of Unicode, and code points that are not characters.
         '\u{e000}'..='\u{f8ff}' | '\u{e0000}'.. | '\u{fdd0}'..='\u{fdef}' => true,
         _ if u32::from(c) & 0xfffe == 0xfffe => true,
         _ => c.is_control(),

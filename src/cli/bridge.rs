@@ -35,17 +35,17 @@ pub enum BridgeCommand {
         #[command(flatten)]
         store: StoreArg,
     },
-    /// Rotate the secret of a bridge; prints the new one like `set`; the former one also signs for 24 hours
+    /// Rotate the secret of a bridge; prints the new secret. For 24 hours, requests are signed with the former secret in addition
     Rotate {
         #[command(flatten)]
         place: BridgeArgs,
-        /// End the former secrets at once, since they leaked
+        /// End the former secrets immediately, for example because they have leaked
         #[arg(long, env = "COUNTERPART_END_FORMER", value_parser = switch())]
         end_former: bool,
         #[command(flatten)]
         output: BridgeOutput,
     },
-    /// Remove a bridge, at once and permanently
+    /// Remove a bridge immediately and permanently
     Remove {
         #[command(flatten)]
         place: BridgeArgs,

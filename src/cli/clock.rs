@@ -39,7 +39,7 @@ enum ClockAction {
     },
     /// Advance the clock of a sandbox; ends once everything that fell due has run
     Advance {
-        /// The instant that the clock shows then, such as 2026-12-01T09:00:00Z
+        /// The instant to which the clock is advanced, such as 2026-12-01T09:00:00Z
         #[arg(long, env = "COUNTERPART_TO", value_name = "TIME", value_parser = instant)]
         to: Timestamp,
         #[command(flatten)]
@@ -101,7 +101,7 @@ async fn show(server: &ServerArgs) -> CliResult {
 }
 
 impl ServerArgs {
-    /// Sends a request to the settings API of the server. Returns `data` of the response.
+    /// Sends a request to the settings API of the server. Returns the property `data` of the response.
     async fn ask(&self, method: Method, path: &str, body: Option<Value>) -> Result<Value, Failed> {
         let token = settings_token().ok_or_else(|| {
             Failed("there is no token; set COUNTERPART_TOKEN to one, which `counterpart settings token` prints".to_owned())

@@ -43,7 +43,7 @@ pub enum ContractCommand {
     Replay(Box<ReplayCommand>),
 }
 
-/// What is compared, and how it is shown.
+/// The arguments of `contract diff`.
 #[derive(Args, Debug)]
 pub struct Diff {
     /// The old document: a file, `-` for standard input, a URL, or `git:REV:PATH` for a file of a git revision
@@ -62,24 +62,24 @@ pub struct Diff {
     #[arg(long, env = "COUNTERPART_DIFF_OUTPUT", value_name = "FILE")]
     output: Option<String>,
 
-    /// Notes to print too, as JSON: `{"notes": [{"note": TEXT, "fingerprints": [...]}], "unshown": [{"key", "old", "new"}]}`
+    /// Notes to print in the report, as JSON: `{"notes": [{"note": TEXT, "fingerprints": [...]}], "unshown": [{"key", "old", "new"}]}`
     ///
-    /// `notes` are about changes, `unshown` about behaviour that no document shows; either may be left out.
+    /// `notes` are about changes, `unshown` about behaviour that no document shows; each of the two may be left out.
     #[arg(long, env = "COUNTERPART_NOTES", value_name = "FILE")]
     notes: Option<String>,
 
-    /// The mildest class of change that fails
+    /// The mildest class of changes that make the command fail
     #[arg(long, env = "COUNTERPART_FAIL_ON", value_enum, default_value_t = FailOn::Breaking)]
     fail_on: FailOn,
 
     /// Approved changes, as JSON: `{"approvals": [{"fingerprint": F, "reason": TEXT, "expires": "2026-12-31"}]}`
     ///
-    /// An approved change does not fail until its approval expires. `expires` may be left out. An approval that no change
-    /// needs fails.
+    /// An approved change does not fail until its approval expires. `expires` may be left out. The command also fails if the file contains
+    /// an approval that no change needs.
     #[arg(long, env = "COUNTERPART_APPROVED", value_name = "FILE")]
     approved: Option<String>,
 
-    /// Classes of rules, as JSON: `{"rules": {"operation-id-renamed": "compatible"}}`
+    /// Severity classes to use for rules instead of their default classes, as JSON: `{"rules": {"operation-id-renamed": "compatible"}}`
     ///
     /// Reports as text and as JSON name the rule of each change.
     #[arg(long, env = "COUNTERPART_SEVERITY", value_name = "FILE")]
@@ -89,7 +89,8 @@ pub struct Diff {
     #[arg(long, env = "COUNTERPART_IGNORE", value_enum, value_delimiter = ',')]
     ignore: Vec<Ignore>,
 
-    /// A regular expression: only operations whose path matches are reported, and changes of the document as a whole
+    /// A regular expression: changes of operations are reported only if the path matches. Changes of the document as a whole are always
+    /// reported
     #[arg(long, env = "COUNTERPART_MATCH_PATH", value_name = "REGEX")]
     match_path: Option<Regex>,
 }
@@ -98,11 +99,11 @@ pub struct Diff {
 enum ReportFormat {
     /// For people: by operation, breaking changes first
     Text,
-    /// The same as Markdown
+    /// The text report as Markdown
     Md,
-    /// As `openapi/contract-diff.schema.json` describes it
+    /// JSON, as `openapi/contract-diff.schema.json` describes it
     Json,
-    /// One page, both directions
+    /// An HTML page, which shows the changes from the old document to the new one, and in the opposite direction
     Html,
     /// SARIF 2.1.0, for code scanning
     Sarif,
@@ -146,7 +147,8 @@ impl ContractCommand {
 }
 
 impl Diff {
-    /// Compares the two documents and writes the report. Returns true if no change fails and all approvals and severities are valid.
+    /// Compares the two documents and writes the report. Returns true if no change has a class that makes the command fail, and all
+    /// approvals and severities are valid.
     fn run(self) -> Result<bool, Failed> {
         if self.old == "-" && self.new == "-" {
             return Err(Failed("only one of the documents can come through standard input".to_owned()));

@@ -40,7 +40,7 @@ use crate::{
 /// The name of the demo's key.
 const KEY_NAME: &str = "demo";
 
-/// The characters that would end the path of a URL, or begin a percent-encoded byte.
+/// The characters that are percent-encoded in the path of a URL: control characters, `%`, and the characters that would end the path.
 const NOT_IN_PATHS: &AsciiSet = &CONTROLS.add(b'%').add(b'?').add(b'#');
 
 #[derive(Args, Debug)]
@@ -89,7 +89,7 @@ async fn fill(db: &Db, clocks_and_ids: &ClocksAndIds) -> Result<(Secret, Secret)
         import::run(db, clocks_and_ids, &store, spool, Options::default()).await?;
     }
     let (service, editor) = (service(db.clone(), clocks_and_ids.clone()), Editor::command_line(store.clone()));
-    // A key that a user created under the same name is kept: it usually has an owner or fewer scopes.
+    // A key that a user created under the same name is kept if it has an owner or fewer scopes, which is usual.
     let is_former =
         |key: &&ApiKey| key.name == KEY_NAME && key.owner.is_none() && Scope::ALL.iter().all(|scope| key.scopes.contains(*scope));
     for key in service.keys(&store).await?.iter().filter(is_former) {

@@ -1,15 +1,15 @@
-//! Generated demo store: plausible records on the channels of both revisions, as import lines. Called by `demo`. The same `now` gives
-//! the same lines; every instant is before `now`, except for snoozes and the call-back times in ticket fields.
+//! Generated demo store: plausible records on the channels that both revisions have, as import lines. Called by `demo`. The same `now`
+//! gives the same lines; every instant is before `now`, except for snoozes and the call-back times in ticket fields.
 
 use serde_json::{Value, json};
 
 use crate::domain::{ids::UserId, sends::Send, store::CHANNELS, time::Timestamp};
 
-/// The numbers of records; the number of messages depends on the conversations.
+/// The numbers of contacts and conversations in the demo store.
 const CONTACTS: usize = 60;
 const CONVERSATIONS: usize = 80;
 
-/// The number of channels of the demo: the first of `CHANNELS`, which both revisions have.
+/// The number of channels of the demo: it uses the first ones of `CHANNELS`, which both revisions have.
 const DEMO_CHANNELS: usize = 10;
 
 const MINUTE: i64 = 60_000;
@@ -166,7 +166,7 @@ impl DemoData {
         let mut lines = Vec::new();
         for (number, channel) in CHANNELS.into_iter().take(DEMO_CHANNELS).enumerate() {
             let at = self.at((170 - number as i64) * DAY);
-            // Only the owner and the returns team may read the mail of outlook.
+            // Only the owner and the returns team may read the e-mails of the outlook account.
             let users = (channel == "outlook").then(|| [user_id(1), user_id(2), user_id(5)]);
             let metadata = (channel == "instagram").then(|| json!({"userName": "demo.shop", "country": "TH", "followerCount": 12840}));
             let status = if channel == "shopee" { "degraded" } else { "healthy" };

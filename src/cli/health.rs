@@ -12,7 +12,7 @@ use tokio::{
 use super::{CliResult, Failed, print, serve::Listen};
 
 /// The time-out of the request. It is shorter than the usual time-out of a container's health check, so that this command prints the reason
-/// of a failure before the check ends it.
+/// of a failure before the container's runtime ends the command.
 const HEALTH_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// The maximum number of bytes of the response that are read.

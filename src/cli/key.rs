@@ -27,7 +27,7 @@ pub enum KeyCommand {
         /// The purpose of the key
         #[arg(long, env = "COUNTERPART_NAME")]
         name: String,
-        /// Its scopes, separated by commas; a write scope grants its read scope
+        /// The scopes of the key, separated by commas; a write scope includes the read scope of the same records
         #[arg(long, env = "COUNTERPART_SCOPES", value_delimiter = ',', value_parser = scope, required = true, value_name = "SCOPE,…")]
         scopes: Vec<Scope>,
         /// The userId of the user for whom the key acts [default: the store's oldest owner]
@@ -49,15 +49,15 @@ pub enum KeyCommand {
         /// The new name
         #[arg(long, env = "COUNTERPART_NAME")]
         name: Option<String>,
-        /// The new scopes, all of them, separated by commas
+        /// The complete new list of scopes, separated by commas
         #[arg(long, env = "COUNTERPART_SCOPES", value_delimiter = ',', value_parser = scope, value_name = "SCOPE,…")]
         scopes: Option<Vec<Scope>>,
     },
-    /// Rotate a key's secret; prints the new one like `create`; the former one stays valid for two hours
+    /// Rotate a key's secret; prints the new secret. The former secret stays valid for two hours
     Rotate {
         #[command(flatten)]
         key: KeyArgs,
-        /// End the former secrets at once, since they leaked
+        /// End the former secrets immediately, for example because they have leaked
         #[arg(long, env = "COUNTERPART_END_FORMER", value_parser = switch())]
         end_former: bool,
         #[command(flatten)]
@@ -73,7 +73,7 @@ pub enum KeyCommand {
         #[command(flatten)]
         key: KeyArgs,
     },
-    /// Delete a key, at once and permanently
+    /// Delete a key immediately and permanently
     Delete {
         #[command(flatten)]
         key: KeyArgs,

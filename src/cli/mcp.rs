@@ -1,4 +1,5 @@
-//! `counterpart mcp`: the assistant tools over standard input and output, for a client that starts this program.
+//! `counterpart mcp`: serves the assistant tools (Model Context Protocol) over standard input and output, for a client that starts this
+//! program.
 
 use clap::Args;
 use reqwest::redirect::Policy;
@@ -36,7 +37,7 @@ pub struct Mcp {
     tools: Option<ToolNames>,
 }
 
-/// The names of tools.
+/// The value of the option `--tools`: names of existing tools.
 #[derive(Clone, Debug)]
 struct ToolNames(Vec<String>);
 
@@ -97,11 +98,11 @@ async fn serve(server: impl ServerHandler) -> CliResult {
     Ok(())
 }
 
-/// The size of the buffer between standard input and the protocol library, in bytes.
+/// The size of the buffer between standard input and rmcp (the protocol library), in bytes.
 const STDIN_BUFFER_BYTES: usize = 64 * 1024;
 
-/// Passes lines from standard input to the protocol library. Drops every line that is not a request until the first request other than
-/// `server/discover`: the library would end at such a line, for example at the cancellation of a request that was already answered.
+/// Passes the lines of standard input to rmcp, the protocol library. Until the first request other than `server/discover`, drops every line
+/// that is not a request, such as the cancellation of a request that was already answered. rmcp would stop serving at such a line.
 async fn forward_input(input: impl AsyncRead + Unpin, output: &mut (impl AsyncWrite + Unpin)) -> std::io::Result<()> {
     let (mut input, mut line, mut has_begun) = (BufReader::new(input), Vec::new(), false);
     while !has_begun {

@@ -16,7 +16,7 @@ use crate::{
 #[derive(Args, Debug)]
 #[command(args_conflicts_with_subcommands = true)]
 pub struct Migrate {
-    /// Make the tables of a sandbox: a database whose clock can be put forward, for tests. An ordinary database is refused
+    /// Make the tables of a sandbox: a database whose clock can be advanced, for tests. An ordinary database is refused
     #[arg(long, env = "COUNTERPART_SANDBOX", value_parser = switch())]
     sandbox: bool,
 

@@ -1,7 +1,7 @@
-//! Command line interface: one file per subcommand. Called by `main`; calls `service`.
+//! Command line interface, with a file for each subcommand. Called by `main`; calls mainly `app` and `service`.
 //!
-//! Data goes to standard output, everything else to standard error. Exit codes: 0; 1 if the command failed; 2 if its
-//! arguments are invalid.
+//! Data goes to standard output, everything else to standard error. Exit codes: 0 if the command succeeded; 1 if it failed; 2 if its
+//! arguments are invalid. `contract` has exit codes of its own.
 
 mod backup;
 mod bridge;

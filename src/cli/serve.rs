@@ -55,13 +55,13 @@ pub struct Serve {
     #[arg(long, env = "COUNTERPART_SIMULATE_CHANNELS", value_parser = switch())]
     simulate_channels: bool,
 
-    /// Serve a sandbox: a database whose clock can be put forward, for tests. A database without tables becomes a sandbox for good; any
-    /// other database is refused
+    /// Serve a sandbox: a database whose clock can be advanced, for tests. A database without tables becomes a sandbox permanently; an
+    /// ordinary database is refused
     #[arg(long, env = "COUNTERPART_SANDBOX", value_parser = switch())]
     sandbox: bool,
 
     /// Send links to the settings page by e-mail through this SMTP server: `smtps://USER:PASSWORD@HOST`, or `smtp://HOST:PORT`, with
-    /// `?tls=required` for STARTTLS. A person enters the address on file on the settings page
+    /// `?tls=required` for STARTTLS. A user asks for a link on the settings page, with the e-mail address that the store has for the user
     #[arg(
         long,
         env = "COUNTERPART_SMTP_URL",
@@ -136,7 +136,7 @@ impl Serve {
             sandbox_now.map_or(Ok(()), |now| print(&format!("sandbox, whose clock shows {now}")))
         };
         let served = self.listen.serve(&app, ready).await;
-        // Releases the lock of the sandbox, so that another server may serve it.
+        // Releases the lock of the sandbox, so that another server can serve the sandbox.
         drop(lock);
         served
     }
@@ -170,7 +170,7 @@ impl Listen {
         if matches!(host, "0.0.0.0" | "[::]") { Vec::new() } else { vec![host.to_owned()] }
     }
 
-    /// Serves until the process is asked to stop. `ready` is called with the addresses.
+    /// Serves until the process is asked to stop. `ready` is called with the addresses at which the server listens.
     pub async fn serve(&self, app: &App, ready: impl FnOnce(&Addresses) -> CliResult) -> CliResult {
         let mut stop = Box::pin(asked_to_stop()?);
         let served = app.serve(&self.listen, &mut stop, |addresses| {
@@ -182,7 +182,7 @@ impl Listen {
     }
 }
 
-/// Warns about private files that other accounts of the machine may access. The server does not change the mode of existing files.
+/// Warns about private files that other users of the machine may access. The server does not change the mode of existing files.
 fn report_modes(config: &Config) {
     for path in config.private_files() {
         let mode = fs::metadata(&path).map_or(0, |meta| meta.permissions().mode());
@@ -193,7 +193,7 @@ fn report_modes(config: &Config) {
     }
 }
 
-/// Resolves on an interrupt or a termination signal.
+/// Returns a future that resolves on an interrupt or a termination signal.
 fn asked_to_stop() -> Result<impl Future<Output = ()>, Failed> {
     use tokio::signal::unix::{SignalKind, signal};
     let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);

@@ -25,7 +25,7 @@ pub enum StoreCommand {
         /// The id of the new store
         #[arg(long, env = "COUNTERPART_ID")]
         id: String,
-        /// Its name
+        /// The name of the new store
         #[arg(long, env = "COUNTERPART_NAME")]
         name: String,
         #[command(flatten)]
@@ -52,7 +52,7 @@ pub enum StoreCommand {
 /// The first user of a new store.
 #[derive(Args, Debug)]
 pub struct Owner {
-    /// The name of an owner, created with the store
+    /// The name of the store's owner, who is created with the store
     #[arg(long, env = "COUNTERPART_OWNER_NAME", value_name = "NAME", requires = "owner_email")]
     owner_name: Option<String>,
     /// The owner's e-mail address

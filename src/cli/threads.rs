@@ -1,4 +1,4 @@
-//! Size of the runtime's thread pool, by default from the number of processors and the database.
+//! Size of the runtime's thread pool. The default depends on the number of processors and on the database.
 //!
 //! SQLite: one thread more than processors, since one thread may block on the disk (`store::sqlite::group_commit`). PostgreSQL: one thread
 //! per processor, since no thread blocks; measurements showed that one more thread slows down requests for tickets. PostgreSQL on this

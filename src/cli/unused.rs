@@ -40,7 +40,7 @@ pub fn refuse(cli: &Command, matches: &ArgMatches) -> Result<(), clap::Error> {
             return fail(format!("`--{}` does nothing with `{command}`: {reason}", id.replace('_', "-")));
         }
     }
-    // The switches (boolean options) of the command, and of every group that contains it.
+    // The switches (boolean options) of the subcommand that was called, and of the commands that contain it.
     let (mut used, mut names) = (switches(cli), Vec::new());
     let (mut command, mut inner) = (cli, matches);
     while let Some((name, next)) = inner.subcommand() {
@@ -49,7 +49,7 @@ pub fn refuse(cli: &Command, matches: &ArgMatches) -> Result<(), clap::Error> {
         names.push(name);
         (command, inner) = (found, next);
     }
-    // A health check runs in the environment of the server that it checks.
+    // A health check runs in the environment of the server that it checks, so the switches of `serve` may be on.
     if names == ["health"] {
         return Ok(());
     }

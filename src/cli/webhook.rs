@@ -51,16 +51,16 @@ pub enum WebhookCommand {
         /// The new URL
         #[arg(long, env = "COUNTERPART_URL")]
         url: Option<String>,
-        /// Only these kinds from now on, separated by commas
+        /// Deliver only these kinds of events from now on, separated by commas
         #[arg(long, env = "COUNTERPART_EVENTS", value_delimiter = ',', value_name = "KIND,…")]
         events: Option<Vec<String>>,
-        /// All kinds from now on
+        /// Deliver all kinds of events from now on
         #[arg(long, env = "COUNTERPART_ALL_EVENTS", conflicts_with = "events", value_parser = switch())]
         all_events: bool,
-        /// Only events of this channel account from now on
+        /// Deliver only events of this channel account from now on
         #[arg(long, env = "COUNTERPART_ACCOUNT", value_name = "ID")]
         account: Option<String>,
-        /// Events of all accounts from now on
+        /// Deliver events of all accounts from now on
         #[arg(long, env = "COUNTERPART_ALL_ACCOUNTS", conflicts_with = "account", value_parser = switch())]
         all_accounts: bool,
     },
@@ -74,11 +74,11 @@ pub enum WebhookCommand {
         #[command(flatten)]
         hook: Hook,
     },
-    /// Rotate the secret of a webhook; prints the new one like `create`; the former one also signs for 24 hours
+    /// Rotate the secret of a webhook; prints the new secret. For 24 hours, requests are signed with the former secret in addition
     Rotate {
         #[command(flatten)]
         hook: Hook,
-        /// End the former secrets at once, since they leaked
+        /// End the former secrets immediately, for example because they have leaked
         #[arg(long, env = "COUNTERPART_END_FORMER", value_parser = switch())]
         end_former: bool,
         #[command(flatten)]
@@ -107,17 +107,17 @@ pub enum WebhookCommand {
         /// Only events before this instant
         #[arg(long, env = "COUNTERPART_UNTIL", value_name = "T", value_parser = instant)]
         until: Option<Bound>,
-        /// Only events without a successful delivery that are not queued
+        /// Only events that have no successful delivery and are not queued
         #[arg(long, env = "COUNTERPART_MISSING", value_parser = switch())]
         missing: bool,
-        /// Every event on record
+        /// All recorded events
         #[arg(long, env = "COUNTERPART_ALL", value_parser = switch())]
         all: bool,
-        /// Only print the number
+        /// Only print the number of events, and send nothing
         #[arg(long, env = "COUNTERPART_DRY_RUN", value_parser = switch())]
         dry_run: bool,
     },
-    /// Delete a webhook with its log, at once and permanently
+    /// Delete a webhook and its log immediately and permanently
     Delete {
         #[command(flatten)]
         hook: Hook,
@@ -200,7 +200,7 @@ impl WebhookCommand {
     }
 }
 
-/// Removes the spaces around the items of a comma-separated list. A list of nothing but spaces is empty.
+/// Removes the spaces around the items of a comma-separated list. If all items are blank, the list becomes empty.
 fn trimmed(kinds: Vec<String>) -> Vec<String> {
     let kinds: Vec<String> = kinds.into_iter().map(|kind| kind.trim().to_owned()).collect();
     if kinds.iter().all(String::is_empty) { Vec::new() } else { kinds }

@@ -28,7 +28,7 @@ use crate::domain::{
 /// Error texts of a bridge are cut to this many characters.
 const MAX_ERROR_CHARS: usize = 200;
 
-/// The HTTP client that all bridges share.
+/// What the connectors of all bridges share: the HTTP client, the clock and the permitted targets.
 #[derive(Clone)]
 pub struct BridgeConnectors {
     http_client: SigningHttpClient,
@@ -70,12 +70,13 @@ impl BridgeConnector {
         let url = Url::parse(&self.endpoint.url).map_err(never)?;
         targets.check(&url).map_err(never)?;
         let body = serde_json::to_vec(&MessageOrder::of(outbox_entry, attempt)).map_err(never)?;
-        // If the secrets cannot be decrypted, the failure is transient: the operator can configure the missing key again.
+        // If the signing secrets cannot be decrypted, the failure is transient: a retry succeeds once the operator has configured the
+        // missing encryption key again.
         let secrets = self.endpoint.secrets.as_ref().map_err(|reason| transient_failure(reason.clone(), None))?;
         match http_client.post(url, outbox_entry.message_id.as_str(), clock.now(), secrets, body).await {
             Ok(received) => classify_bridge_response(&received),
-            // A name without a public address fails transiently too: it may get such an address later, and the caller must not see
-            // whether the name exists.
+            // Every request without a response is a transient failure, even if the host name has no public address: the name may get a
+            // public address later, and a different class of failure would show whether the name exists.
             Err(reason) => Err(transient_failure(reason, None)),
         }
     }
@@ -93,7 +94,7 @@ fn transient_failure(reason: String, after: Option<i64>) -> SendFailure {
     }
 }
 
-/// Classifies a response as accepted or failed. A response that never ends is still read if all of its JSON arrived.
+/// Classifies a response as accepted or failed. The JSON of a response that never ends is still used if all of the JSON has arrived.
 fn classify_bridge_response(received: &EndpointResponse) -> Result<Accepted, SendFailure> {
     let (status, after) = (received.status, received.pause);
     let read = |body: &[u8]| serde_json::from_slice::<Map<String, Value>>(body).ok();

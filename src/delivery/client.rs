@@ -5,7 +5,8 @@
 //! with [`Targets::check`] first.
 //!
 //! Connections are reused for later requests. A receiver may close a connection just as the client writes the next request to it; this
-//! is no failure of the receiver. The client repeats such a request once, immediately, on a new connection.
+//! is no failure of the receiver. So the client repeats a request whose connection ended without a response: once, immediately, on a new
+//! connection.
 
 use std::{
     error::Error as _,
@@ -27,7 +28,7 @@ use crate::domain::{delivery_targets::Targets, retry::LONGEST_ASKED, time::Times
 /// The maximum number of bytes of a response body that are read.
 pub const MAX_RESPONSE_BYTES: usize = 64 * 1024;
 
-/// The client could not be built.
+/// The error if the HTTP client cannot be built.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientBuildError {
     #[error("TLS cannot be set up: {0}")]
@@ -36,7 +37,7 @@ pub enum ClientBuildError {
     Http(#[from] reqwest::Error),
 }
 
-/// A client that connects only to permitted targets.
+/// An HTTP client that signs its requests, and connects only to permitted targets.
 #[derive(Clone)]
 pub struct SigningHttpClient {
     client: Client,
@@ -59,7 +60,7 @@ pub enum ResponseBody {
     Whole(Vec<u8>),
     /// The body ended too early or did not end: the bytes that arrived, and the reason of the failure.
     Part(Vec<u8>, String),
-    /// Longer than [`MAX_RESPONSE_BYTES`]: the bytes before the limit.
+    /// The body is longer than [`MAX_RESPONSE_BYTES`]: the bytes before this limit.
     TooLong(Vec<u8>),
 }
 
@@ -68,7 +69,7 @@ impl SigningHttpClient {
         Self::naming(timeout, targets, Arc::new(SystemResolver))
     }
 
-    /// Makes a client as [`Self::new`] does, with the DNS resolver of the caller.
+    /// Makes a client as [`Self::new`] does, but with the DNS resolver `names` instead of the system's resolver.
     pub(super) fn naming(timeout: Duration, targets: Targets, names: Arc<dyn Resolve>) -> Result<Self, ClientBuildError> {
         let client = client_of(timeout, targets, names.clone(), usize::MAX)?;
         Ok(Self { client, unpooled: client_of(timeout, targets, names, 0)?, timeout })
@@ -143,7 +144,7 @@ fn client_of(timeout: Duration, targets: Targets, names: Arc<dyn Resolve>, kept:
     Ok(Client::builder()
         .tls_backend_preconfigured(tls)
         .dns_resolver(Guard { targets, names })
-        // A proxy would resolve the name itself, without the guard.
+        // A proxy would resolve the host name itself, so the SSRF guard could not check the addresses.
         .no_proxy()
         .redirect(Policy::none())
         .user_agent(concat!("counterpart/", env!("CARGO_PKG_VERSION")))

@@ -30,16 +30,16 @@ impl Capabilities {
 pub struct Accepted {
     /// The channel's id of the message.
     pub external_id: Option<String>,
-    /// The channel's id of the thread, if it differs from the one in the [`OutboxEntry`].
+    /// The channel's id of the thread, if it differs from the `reference_id` in the [`OutboxEntry`].
     pub reference_id: Option<String>,
 }
 
 /// Whether a failed attempt may be retried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailureClass {
-    /// Retry, after the pause that the channel asks for, if any.
+    /// The attempt may be retried. `after`: the pause that the channel asks for, if it asks for one.
     Transient { after: Option<Duration> },
-    /// Do not retry.
+    /// The attempt must not be retried.
     Permanent,
 }
 
@@ -63,7 +63,7 @@ pub trait Connector: Send + Sync + 'static {
     fn send<'a>(&'a self, outbox_entry: &'a OutboxEntry, attempt: i64) -> Sending<'a>;
 }
 
-/// The fallback connector, which sends the messages of accounts without a bridge; `None` if there is no fallback.
+/// The fallback connector, which sends the messages of accounts without a bridge. `every` is `None` if there is no fallback.
 #[derive(Clone, Default)]
 pub struct Connectors {
     every: Option<Arc<dyn Connector>>,

@@ -1,11 +1,12 @@
-//! Delivery workers: attempt to send outbound messages to channels, and events to webhooks, from two database queues with leases.
+//! Delivery workers: one sends outbound messages to channels, the other sends events to webhooks. Each takes its items from a queue in the
+//! database, under leases (time-limited claims).
 //!
 //! Called by `app`. Calls `service`, which stores the queues, records the outcome of each attempt, and decides whether and when an attempt
 //! is retried (`service::outbound`, `service::webhooks`).
 //! - [`worker`]: the queue worker that both queues share.
 //! - [`outbound`]: the message queue. [`connector`]: the interface of a channel adapter. [`bridge`]: the connector to an
 //!   HTTP endpoint of the store's choice. [`simulator`]: a fake connector for development, the demo and tests.
-//! - [`webhooks`]: the event queue and its signed requests; it makes attempts, and decides no retries.
+//! - [`webhooks`]: the event queue, and the signed requests that deliver its events.
 //! - [`sign_in_mails`]: e-mails with links to the settings page, which need no queue in the database.
 //! - [`client`]: the HTTP client for requests to bridges and webhooks. [`guard`]: its SSRF guard.
 

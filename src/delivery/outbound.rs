@@ -1,7 +1,7 @@
 //! Worker of the outbound message queue (outbox): sends each queued message to its channel. `service::outbound` decides the retries.
 //!
 //! The outcome of each attempt is recorded in a separate transaction, so a message counts as sent only after its channel has accepted it.
-//! Messages of one conversation are sent in order, one at a time; conversations are sent in parallel.
+//! Messages of one conversation are sent in order, one at a time; messages of different conversations are sent in parallel.
 
 #[cfg(test)]
 mod tests;
@@ -26,11 +26,11 @@ use crate::{
     },
 };
 
-/// The time-out of an attempt to send a message. It is half of the lease of the attempt, so that the outcome is recorded before another
-/// worker can claim the message.
+/// The time-out of an attempt to send a message. It is half of the lease (the time for which a worker claims the message), so that the
+/// outcome is recorded before another worker can claim the message.
 const TIMEOUT: Duration = Duration::from_millis(LEASE_MILLIS as u64 / 2);
 
-/// The message queue.
+/// The queue of outbound messages.
 #[derive(Clone)]
 pub struct Messages {
     service: Service,
@@ -48,7 +48,7 @@ impl Messages {
         Self::within(TIMEOUT, service, connectors, targets)
     }
 
-    /// Makes the queue as [`Messages::new`] does, with another time-out for bridges.
+    /// Makes the queue as [`Messages::new`] does, but with the time-out `timeout` for requests to bridges.
     pub(super) fn within(
         timeout: Duration,
         service: Service,

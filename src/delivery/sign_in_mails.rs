@@ -1,9 +1,9 @@
 //! E-mails with sign-in links to the settings page.
 //!
-//! A person who asks for a link enters an e-mail address. [`SignInMails`] looks up the users with this address, and sends the links, after
-//! the HTTP response was sent. So neither the response nor its time shows whether a user has the address. Requests wait in a queue in
-//! memory. If the process ends before a request is handled, or if the SMTP server refuses the message, the person has to ask again. A
-//! failure to send is logged and counted.
+//! A person who asks for a link enters an e-mail address. The HTTP handler only adds the address to a queue in memory. The task
+//! [`SignInMails`] looks up the users with the address, and sends the links. So neither the HTTP response nor its time shows whether a user
+//! has the address. If the process ends before the task has handled an address, or if the SMTP server refuses the message, the person has
+//! to ask again. A failure to send is logged and counted.
 
 use std::{future::Future, net::IpAddr, pin::pin, sync::Arc, time::Duration};
 
@@ -56,7 +56,7 @@ impl Mailer {
         Ok(Self { transport: transport.timeout(Some(SMTP_TIMEOUT)).build(), from, public_url })
     }
 
-    /// Returns the e-mail to one address with its sign-in links. `links` is not empty.
+    /// Returns the e-mail to one address, with the sign-in links of the users who have this address. `links` is not empty.
     fn message(&self, id: &str, address: &str, links: &[(EmailLoginUser, Secret)]) -> Result<Message, String> {
         let to = Mailbox::new(None, address.parse().map_err(|error| format!("the address on file is not usable: {error}"))?);
         let subject = match links {
@@ -100,7 +100,8 @@ fn one_line(name: &str) -> String {
 pub struct SignInMails {
     pub service: Service,
     pub mailer: Mailer,
-    /// The addresses that people entered. A run of the task locks the receiver, so only one run receives them.
+    /// The addresses that people entered. While the task runs it holds the lock, so a task that the supervisor restarts receives addresses
+    /// only after the former task has ended.
     pub requests: Arc<Mutex<mpsc::Receiver<String>>>,
     pub on_outcome: OnOutcome,
 }
@@ -110,7 +111,8 @@ impl SignInMails {
         let mut requests = self.requests.lock().await;
         let mut stopped = pin!(stopped);
         loop {
-            // The task reports success even if the SMTP server is unavailable, since that must not make the process unready.
+            // The task reports success even if the SMTP server is unavailable: an unavailable SMTP server must not make the process
+            // unready.
             reporter.succeeded();
             let address = tokio::select! {
                 () = &mut stopped => return,

@@ -20,7 +20,7 @@ pub struct Simulator;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct SimulatorDirectives {
     delay: Duration,
-    /// How many attempts fail.
+    /// How many attempts fail before the message is accepted.
     failures: i64,
     refuse: bool,
 }

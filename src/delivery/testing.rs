@@ -20,7 +20,7 @@ pub(crate) use crate::service::fixture::service;
 /// The initial time of the fake clock.
 pub const START: i64 = 1_700_000_000_000;
 
-/// The time-out of a request to an endpoint in these tests.
+/// The time-out of requests to endpoints in most tests of delivery.
 pub const SHORT: Duration = Duration::from_millis(400);
 
 /// A request that an endpoint received.
@@ -152,7 +152,7 @@ impl TestServer {
 
 /// Sends a response with this status line and headers, and keeps the connection open.
 async fn say(stream: &mut TcpStream, status: &str) {
-    // A 204 has no content.
+    // A response with the status 204 has no body.
     let content = if status.starts_with("204") { "" } else { "ok" };
     answer(stream, status, content).await;
 }
@@ -161,7 +161,7 @@ async fn answer(stream: &mut TcpStream, status: &str, body: &str) {
     _ = stream.write_all(format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n\r\n{body}", body.len()).as_bytes()).await;
 }
 
-/// A server that records its requests, and gives all of them the same response.
+/// A server that records its requests, and gives all of them the same response, which a test can change.
 #[derive(Clone)]
 pub struct TestEndpoint {
     pub url: String,

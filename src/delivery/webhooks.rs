@@ -68,8 +68,8 @@ impl WebhookQueue {
         Self { on_outcome, ..self }
     }
 
-    /// Sends an event to its endpoint. Returns the response or the reason why there is none, and the beginning of the body of a response
-    /// that reports a failure.
+    /// Sends an event to its endpoint. Returns the status of the response, or the reason why there is no response. If the status reports a
+    /// failure, also returns the beginning of the response's body.
     async fn answer(&self, webhook_delivery: &WebhookDelivery) -> (EndpointAnswer, Option<String>) {
         let refused = |reason: &str| (EndpointAnswer::None(reason.chars().take(MAX_REASON_CHARS).collect()), None);
         let url = match Url::parse(&webhook_delivery.url) {
@@ -83,7 +83,7 @@ impl WebhookQueue {
             Ok(secrets) => secrets,
             Err(reason) => return refused(reason),
         };
-        // Receivers compare the signature's time with real time.
+        // Receivers compare the timestamp of the signature with real time, so the timestamp is real time even in a sandbox.
         let signed_at = self.service.clocks_and_ids().real.now();
         match self.http_client.post(url, &webhook_delivery.event_id, signed_at, secrets, webhook_delivery.body.clone()).await {
             // Only the status counts, even if the body is incomplete.
@@ -97,7 +97,7 @@ impl WebhookQueue {
     }
 }
 
-/// Returns the beginning of a response body, as text that both databases can store.
+/// Returns the beginning of a response body as text, without U+0000, which PostgreSQL cannot store.
 fn beginning(body: &ResponseBody) -> Option<String> {
     let bytes = match body {
         ResponseBody::Whole(bytes) | ResponseBody::Part(bytes, _) | ResponseBody::TooLong(bytes) => bytes,

@@ -1,5 +1,5 @@
-//! Queue worker, shared by the message queue and the event queue: claims due items under a lease, attempts them
-//! concurrently, and records the outcome of each attempt.
+//! Queue worker, shared by the message queue and the event queue: claims due items under a lease (for a limited time), attempts to deliver
+//! them concurrently, and records the outcome of each attempt.
 //!
 //! Each item has a destination ([`Queue::Place`]), which is an account or a webhook endpoint. Each destination has at most
 //! [`MAX_ATTEMPTS_PER_DESTINATION`] attempts at a time (bulkhead), so a destination that hangs delays only its own items. When a process
@@ -34,7 +34,8 @@ const MAX: usize = 512;
 /// The limit of concurrent attempts per destination (account or endpoint).
 pub const MAX_ATTEMPTS_PER_DESTINATION: usize = 16;
 
-/// The interval at which the worker polls the queue for items of other processes. It is notified of the items of its own process.
+/// The interval at which the worker polls the queue for items of other processes. For items that its own process has queued, the worker is
+/// notified.
 pub(super) const QUEUE_POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Pause after a database error.
@@ -54,7 +55,7 @@ pub trait Queue: Clone + Send + Sync + 'static {
 
     fn now(&self) -> Timestamp;
 
-    /// Claims due items, at most as many as `room` permits in all and per destination.
+    /// Claims due items. `room` limits their number in total and for each destination.
     fn claim(&self, room: AttemptLimits<'_, Self::Place>) -> impl Future<Output = Result<Vec<Self::Claimed>>> + Send;
 
     fn place(claimed: &Self::Claimed) -> Self::Place;
@@ -248,7 +249,7 @@ pub fn jitter(clocks_and_ids: &ClocksAndIds) -> f64 {
 const OUTCOME_WRITE_BACKOFF: [Duration; 4] =
     [Duration::from_millis(20), Duration::from_millis(500), Duration::from_secs(3), Duration::from_secs(10)];
 
-/// Called with the outcome of an attempt.
+/// A callback that gets the outcome of each attempt.
 pub type OnOutcome = Arc<dyn Fn(DeliveryOutcome) + Send + Sync>;
 
 /// Returns a callback that does nothing, for a queue whose attempts are not counted.
@@ -256,7 +257,7 @@ pub fn uncounted() -> OnOutcome {
     Arc::new(|_| ())
 }
 
-/// Records the outcome of an attempt, with retries. `None`: it could not be recorded.
+/// Records the outcome of an attempt, with retries. Returns `None` if the outcome could not be recorded.
 pub async fn settle<F: Future<Output = Result<DeliveryOutcome>>>(what: &str, write: impl Fn() -> F) -> Option<DeliveryOutcome> {
     let mut pauses = OUTCOME_WRITE_BACKOFF.iter();
     loop {

@@ -11,7 +11,7 @@ pub struct Bridge {
     pub updated_at: Timestamp,
 }
 
-/// The properties of a bridge that a delivery needs.
+/// The properties of a bridge that are needed to deliver a message to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BridgeEndpoint {
     pub url: String,

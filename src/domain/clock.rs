@@ -106,7 +106,7 @@ impl Clock for SandboxClock {
 /// Shared handles to the clocks and the id generator, passed on by the composition root.
 #[derive(Clone)]
 pub struct ClocksAndIds {
-    /// The clock for everything except the uses of the field `real`.
+    /// The clock for everything except the purposes that the documentation of the field `real` lists.
     pub clock: Arc<dyn Clock>,
     pub ids: Arc<dyn Ids>,
     /// The clock that shows real time, as people and other machines know it. It is used for the expiry of links, sessions and tokens of the
@@ -130,8 +130,8 @@ impl ClocksAndIds {
         Self { real: clock.clone(), clock, ids, sandbox: None, has_even_pauses: false }
     }
 
-    /// Returns the clocks and ids of a sandbox, whose clock is `ahead` milliseconds ahead of real time. Retries in a sandbox keep exactly
-    /// to their schedule, so that tests can be repeated.
+    /// Returns the clocks and the id generator of a sandbox, whose clock is `ahead` milliseconds ahead of real time. Retries in a sandbox
+    /// keep exactly to their schedule, so that tests can be repeated.
     #[must_use]
     pub fn in_sandbox(self, ahead: i64) -> Self {
         let clock = SandboxClock::new(self.real.clone(), ahead);

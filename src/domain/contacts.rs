@@ -20,7 +20,7 @@ pub struct Contact {
     pub secondary_emails: Option<Vec<String>>,
     pub addresses: Option<Vec<String>>,
     pub note: Option<String>,
-    /// A JSON object keyed by field id, as text.
+    /// The values of custom fields: the text of a JSON object whose keys are field ids.
     pub custom_fields: Option<String>,
     pub custom_fields_updated_at: Option<Timestamp>,
     pub created_at: Timestamp,
@@ -32,9 +32,9 @@ pub struct Contact {
 pub struct ContactFilter {
     /// A text to search for in names, e-mail addresses, phone numbers and notes; never blank.
     pub search: Option<String>,
-    /// Inclusive.
+    /// Only contacts with `updated_at` at or after this instant.
     pub updated_after: Option<Timestamp>,
-    /// Exclusive.
+    /// Only contacts with `updated_at` before this instant.
     pub updated_before: Option<Timestamp>,
 }
 

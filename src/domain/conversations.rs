@@ -31,7 +31,7 @@ pub struct Conversation {
 /// The newest message of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LastMessage {
-    /// The first [`SNIPPET_CHARS`] characters of the text, each run of white space as one space.
+    /// The first [`SNIPPET_CHARS`] characters of the text, in which one space replaces each run of white space.
     pub snippet: String,
     pub sent_by_recipient: bool,
     pub sent_at: Timestamp,
@@ -54,7 +54,7 @@ pub struct ConversationView {
     pub account: Option<ChannelRef>,
 }
 
-/// A reference to a conversation and its account, for the messages and comments of the conversation.
+/// References to a conversation and its account, which are shown with the messages and comments of the conversation if requested.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Thread {
     pub conversation: ChannelRef,

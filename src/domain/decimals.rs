@@ -1,5 +1,5 @@
-//! Exact numbers in JSON: refuses a number that would change when it is stored as a 64-bit integer, or else as a double (64-bit
-//! floating-point number).
+//! Exact numbers in JSON: deserialisation refuses a number whose value would change when it is stored as a 64-bit integer or, if it is not
+//! such an integer, as a double (64-bit floating-point number).
 
 use std::borrow::Cow;
 
@@ -31,14 +31,14 @@ impl<'de> Deserialize<'de> for ExactJson {
     }
 }
 
-/// The maximum number of characters that an error text shows of a number.
+/// An error text shows at most this many characters of a refused number.
 const SHOWN: usize = 40;
 
 fn shown(number: &str) -> Cow<'_, str> {
     number.get(..SHOWN).map_or(number.into(), |beginning| format!("{beginning}…").into())
 }
 
-/// Returns the first number in a JSON text that would change when it is parsed.
+/// Finds the numbers of a JSON text whose values would change when the text is parsed. Returns the first of these numbers.
 fn changed(json: &str) -> Option<&str> {
     let (mut rest, mut in_text) = (json, false);
     loop {
@@ -64,9 +64,9 @@ fn changed(json: &str) -> Option<&str> {
     }
 }
 
-/// Whether a number keeps its value when it is parsed as a whole number of 64 bits, or else as a double that is written in JSON again.
-/// The double is written by `serde_json`, as in a response. The standard library might write another decimal: two decimals of 17 digits can
-/// be equally near to a double.
+/// Whether a number keeps its value when it is parsed as a 64-bit integer or, if it is not such an integer, as a double, and is then
+/// written as JSON again. `serde_json` writes the double here, as it does in a response. Rust's standard library might write another
+/// decimal, since two decimals of 17 digits can be equally near to a double.
 fn is_kept(number: &str) -> bool {
     if number.parse::<i64>().is_ok() || number.parse::<u64>().is_ok() {
         return true;

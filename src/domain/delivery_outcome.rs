@@ -6,13 +6,14 @@ use super::time::Timestamp;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeliveryOutcome {
     Delivered,
-    /// Another attempt follows.
+    /// The attempt failed, and another attempt follows.
     Retrying,
-    /// No other attempt follows.
+    /// The attempt failed, and no other attempt follows.
     GivenUp,
-    /// Given up, and the webhook was disabled.
+    /// The attempt failed, no other attempt follows, and the webhook was disabled.
     Disabled,
-    /// The outcome arrived after the lease of the attempt had expired: the outcome of a later attempt counts.
+    /// The outcome does not decide about retries: it arrived after the attempt's lease (time limit) had expired, or after the webhook was
+    /// disabled or deleted.
     Late,
 }
 
@@ -29,26 +30,26 @@ impl DeliveryOutcome {
     }
 }
 
-/// The limit up to which waiting items are counted.
+/// The items that wait in an outbox are counted up to this number only.
 pub const COUNT_LIMIT: u64 = 10_000;
 
 /// The number and the age of the items that wait in an outbox.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Backlog {
-    /// At most [`COUNT_LIMIT`].
+    /// The number of waiting items, at most [`COUNT_LIMIT`].
     pub waiting: u64,
     /// When the oldest waiting item was created.
     pub oldest: Option<Timestamp>,
 }
 
-/// The values for the metrics page that are read from the database together.
+/// The values that the server reads from the database for the metrics page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Backlogs {
     pub messages: Backlog,
     pub events: Backlog,
     /// The number of webhooks that are disabled because their endpoints failed.
     pub webhooks_disabled: u64,
-    /// The number of enabled webhooks whose last delivery failed.
+    /// The number of enabled webhooks whose last delivery attempt failed.
     pub webhooks_failing: u64,
     /// The size of the database in bytes, on SQLite including its WAL.
     pub bytes: u64,

@@ -31,7 +31,8 @@ const FORBIDDEN: [&str; 37] = [
     "203.0.113.0/24",
     "224.0.0.0/4",
     "240.0.0.0/4",
-    // IPv4 embedded in IPv6, which may lead to a private address: compatible, translated, 6to4, Teredo.
+    // IPv6 networks whose addresses embed an IPv4 address, which may be a private one: IPv4-compatible, IPv4-translated, NAT64, 6to4 and
+    // Teredo. Other special-purpose networks follow.
     "::/96",
     "::ffff:0:0:0/96",
     "64:ff9b::/96",
@@ -69,7 +70,7 @@ pub fn is_public(address: IpAddr) -> bool {
 pub enum Targets {
     /// Public addresses only.
     Public,
-    /// Public addresses, and those of this machine: for the demo.
+    /// Public addresses, and the loopback addresses of this machine: for the demo.
     PublicAndLoopback,
     /// All addresses: for development and tests.
     Any,
@@ -94,8 +95,8 @@ impl Targets {
         }
     }
 
-    /// Refuses a URL whose host is a literal IP address, in any notation, that is not permitted. Such a host needs a check of its own: the
-    /// resolver, which checks the addresses of host names, is not called for it.
+    /// Refuses a URL if its host is a literal IP address, in any notation, and the address is not permitted. Such a host needs a check of
+    /// its own: the resolver, which checks the addresses of host names, is not called for it.
     pub fn check(self, url: &Url) -> Result<(), TargetNotPermitted> {
         let address = match url.host() {
             Some(Host::Ipv4(four)) => IpAddr::V4(four),
@@ -127,7 +128,7 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// Hosts of URLs that are literal IP addresses in various notations, none of them public.
+    /// Literal IP addresses in various notations, as the host of a URL may contain them. None of these addresses is public.
     pub(crate) const SPELT_OUT: [&str; 68] = [
         "127.0.0.1",
         "127.1",

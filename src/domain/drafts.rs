@@ -23,7 +23,7 @@ pub enum DraftState {
     Pending,
     Released,
     Discarded,
-    /// The draft was neither released nor discarded in its lifetime.
+    /// The draft was neither released nor discarded within its lifetime.
     Expired,
 }
 
@@ -69,7 +69,7 @@ pub struct Draft {
     pub send: Send,
     /// The conversation of the message, if the conversation existed when the draft was made.
     pub conversation_id: Option<ConversationId>,
-    /// The account that the request for the draft names.
+    /// The account that was named in the request that created the draft.
     pub account_id: Option<AccountId>,
     /// The newest inbound message of the conversation when the draft was made.
     pub seen_message_id: Option<MessageId>,

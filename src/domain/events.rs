@@ -62,7 +62,7 @@ pub enum EventChange {
     AiEscalated { conversation: Conversation, ticket: Option<Box<Ticket>>, reason: Option<String> },
 }
 
-/// A field's value before and after; absent means unset.
+/// A change of a field's value: `old` is the value before the change, `new` the value after it. `None`: the field has no value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FieldChange {
     pub field_id: FieldId,
@@ -71,7 +71,7 @@ pub struct FieldChange {
 }
 
 impl EventChange {
-    /// Returns the event's channel account; `None` for a contact, which belongs to no account.
+    /// Returns the event's channel account; `None` for a change of a contact, since a contact belongs to no account.
     pub fn account(&self) -> Option<&AccountId> {
         match self {
             Self::MessageReceived { message, .. } | Self::MessageSent { message, .. } => Some(&message.account_id),
@@ -87,7 +87,7 @@ impl EventChange {
         }
     }
 
-    /// Returns the event's name.
+    /// Returns the name of the event's kind.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::MessageReceived { .. } => "message.received",

@@ -18,28 +18,28 @@ pub struct FieldTest {
     pub test: Test,
 }
 
-/// The primitive tests to which the operators are reduced. Lists hold at least one value, without duplicates, all of one
-/// type.
+/// The primitive tests to which the operators are reduced. The list of a test contains at least one value, no duplicates, and only values
+/// of the same type.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Test {
     Present,
     Absent,
     AnyOf(Vec<Comparable>),
-    /// Also true for a ticket without a value.
+    /// No value of the ticket is in the list. This is true for a ticket without a value.
     NoneOf(Vec<Comparable>),
     AllOf(Vec<Comparable>),
-    /// The text is folded (see [`fold`]).
+    /// The folded value (see [`fold`]) begins with this folded text.
     StartsWith(String),
-    /// The text is folded (see [`fold`]).
+    /// The folded value (see [`fold`]) contains this folded text.
     Contains(String),
     Above(f64),
     Below(f64),
-    /// Both bounds are inclusive. An instant is rounded to a millisecond: the first bound up, the second down. If both bounds were between
-    /// the same two milliseconds, the first is then greater than the second, and no value matches.
+    /// The least and the greatest value that match. Instants are rounded to milliseconds: the first up, the second down. If the filter
+    /// gives two instants between the same two milliseconds, the first number is greater than the second, and no value matches.
     Between(f64, f64),
 }
 
-/// The limit of values for an operator that takes several.
+/// The limit of values in a filter whose operator takes several values.
 pub const MAX_FILTER_VALUES: usize = 100;
 
 /// The reason why a filter does not fit its field.
@@ -102,7 +102,7 @@ impl FieldFilter {
 }
 
 impl FieldOperator {
-    /// The operator as a request spells it.
+    /// Returns the name of the operator in a request.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Equal => "equal",
@@ -176,7 +176,8 @@ impl Edge {
         }
     }
 
-    /// Converts the bound to the form of the stored values. `round` is how the comparison rounds an instant.
+    /// Returns the edge as a number, in the form of the stored values. `round` rounds an instant to a millisecond, as the operator
+    /// requires.
     fn rounded(self, round: fn(Bound) -> Timestamp) -> f64 {
         match self {
             Self::Number(number) => number,

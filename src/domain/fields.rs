@@ -1,5 +1,5 @@
-//! Definitions of ticket fields and contact fields (custom fields), and the validation of their values: sections 2.4 and 2.7 of the
-//! contract; our decisions, sections 2, 5.6 and 6.3.
+//! Definitions of ticket fields and contact fields (custom fields), and the validation of field values (contract, sections 2.4 and 2.7; our
+//! decisions, sections 2, 5.6 and 6.3).
 
 use std::{borrow::Cow, collections::HashSet};
 
@@ -20,7 +20,7 @@ use super::{
 pub struct TicketField {
     pub base: Field,
     pub is_required: bool,
-    /// A JSON array, as text.
+    /// The conditions under which the field is shown: the text of a JSON array.
     pub show_conditions: Option<String>,
     /// The accounts for whose tickets the field is shown. Absent: all accounts.
     pub account_ids: Option<Vec<AccountId>>,
@@ -45,7 +45,7 @@ pub struct Field {
     pub sort_order: i64,
     pub active: bool,
     pub description: Option<String>,
-    /// A JSON array of options, as text.
+    /// The options of a select field: the text of a JSON array.
     pub select_options: Option<String>,
     pub regex: Option<String>,
     pub max_items: Option<i64>,
@@ -57,7 +57,7 @@ impl Field {
     }
 }
 
-/// Operators of show conditions, under which a ticket field is shown: contract, section 2.4 and our decisions, section 2.
+/// The operators of the conditions under which a ticket field is shown (contract, section 2.4; our decisions, section 2).
 pub const SHOW_OPERATORS: [&str; 10] = [
     "equals",
     "not_equals",
@@ -74,10 +74,10 @@ pub const SHOW_OPERATORS: [&str; 10] = [
 /// The limit of values of a multi-valued ticket field whose definition has no limit.
 pub const MAX_VALUES: i64 = 100;
 
-/// The limit of values of a multi-valued contact field (section 8).
+/// The limit of values of a multi-valued contact field whose definition sets no smaller limit (contract, section 8).
 pub const MAX_CONTACT_VALUES: i64 = 10;
 
-/// Validation of a value before it is written. If the result is `None`, the field is unset.
+/// Validation of a field value before it is written. If the result is `None`, the field is left without a value.
 impl Field {
     /// Checks a value against the field's type, options and pattern, and returns the value in its stored form. Returns `None` for `null`
     /// and for an empty array, which unset the field (our decisions, section 6.3).
@@ -91,7 +91,8 @@ impl Field {
         let value = match value {
             Value::Null => return Ok(None),
             Value::Array(items) if kind.multi && items.is_empty() => return Ok(None),
-            // Counted before any value is checked: the checks of a huge array would keep the write transaction open for long.
+            // The values are counted before any of them is checked: the checks of a huge array would keep the write transaction open for a
+            // long time.
             Value::Array(items) if kind.multi && items.len() as i64 > self.max_items.unwrap_or(most) => {
                 let most = self.max_items.unwrap_or(most);
                 return Err(ValueError(format!("holds {} values; the field allows {most}", items.len()).into()));
@@ -123,7 +124,8 @@ impl Field {
             }
         }
         if let Some(pattern) = &self.regex {
-            // A definition whose pattern does not compile is refused when it is created, so this pattern is damaged.
+            // A definition whose pattern does not compile is refused when it is created. So a stored pattern that does not compile is
+            // damaged.
             let pattern = patterns::compile(pattern).map_err(|_| "belongs to a field whose pattern is damaged")?;
             if items.iter().filter_map(Value::as_str).any(|text| !pattern.is_match(text)) {
                 return Err(ValueError(format!("does not match the field's pattern, `{pattern}`").into()));
@@ -133,10 +135,11 @@ impl Field {
     }
 }
 
-/// Whether a text is an address that is safe to open in a browser: http or https, and not `javascript:` or `data:`, for example.
+/// Whether a text is a web address that is safe to open in a browser: an http or https URL. A `javascript:` or `data:` URL, for example, is
+/// not safe.
 fn is_web_address(text: &str) -> bool {
     let begins = |scheme: &str| text.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme));
-    // The URL parser would ignore spaces around the address and control characters in it, so they are refused here.
+    // The URL parser would ignore control characters in the text, and spaces around it. So this check refuses both.
     let is_clean = text.trim_end() == text && !text.contains(char::is_control);
     is_clean && (begins("https://") || begins("http://")) && Url::parse(text).is_ok()
 }
@@ -151,8 +154,8 @@ fn some_of(values: &[Value]) -> String {
     if values.len() > NAMED { format!("{named} and {} more", values.len() - NAMED) } else { named }
 }
 
-/// Collects the values of all nodes of an option tree, in order and in their stored form: `1` and `1.0` are one number, `1` and
-/// `"1"` are two values.
+/// Collects the values of all nodes of an option tree, in order and in their stored form. In that form `1` and `1.0` are the same value,
+/// but `1` and `"1"` are not.
 fn collect_options(options: Value, scalar: ScalarKind, values: &mut Vec<Value>) {
     let Value::Array(options) = options else { return };
     for mut option in options {
@@ -178,21 +181,21 @@ pub const TICKET_DISPLAY_TYPES: [(&str, &[&str]); 11] = [
     ("url", &["string"]),
 ];
 
-/// The number of display types of contact fields: the first nine of [`TICKET_DISPLAY_TYPES`], without the last two.
+/// The number of display types that a contact field may have: all of [`TICKET_DISPLAY_TYPES`] except the last two.
 pub const CONTACT_DISPLAY_TYPES: usize = 9;
 
 /// The type of one value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScalarKind {
     Text,
-    /// Within ±(2^53 − 1).
+    /// A number within ±(2^53 − 1).
     Number,
-    /// A number without a fraction.
+    /// A whole number within ±(2^53 − 1).
     Integer,
     Boolean,
-    /// `YYYY-MM-DD`.
+    /// A date, `YYYY-MM-DD`.
     Date,
-    /// RFC 3339 with an offset.
+    /// A date-time in the form of RFC 3339, with an offset.
     DateTime,
 }
 
@@ -252,7 +255,8 @@ impl FieldKind {
         Self { scalar, multi: display_type == "multi_select" || max_items.is_some_and(|max| max > 1) }
     }
 
-    /// Returns the kind of a system key of a ticket's `ticketFields` (our decisions, section 2); `None` for other keys.
+    /// Returns the value type of a system key: a key of a ticket's `ticketFields` that needs no field definition (our decisions, section
+    /// 2). `None` for other keys.
     pub fn of_system_key(key: &str) -> Option<Self> {
         SYSTEM_KEYS.iter().find(|(known, _)| *known == key).map(|(_, scalar)| Self::single(*scalar))
     }
@@ -298,7 +302,7 @@ impl ScalarKind {
         match self {
             Self::Text => value.as_str().map(|text| Comparable::Text(text.to_owned())).ok_or(ValueError::from("must be a string")),
             Self::Boolean => value.as_bool().map(|flag| Comparable::Text(flag.to_string())).ok_or(ValueError::from("must be a boolean")),
-            // Beyond this limit two different numbers may be equal as doubles, which the filters and many JSON clients use.
+            // Beyond `MAX_INTEGER`, two different integers may be equal as doubles, which the filters and many JSON clients use.
             Self::Number => number(value.as_f64().filter(|number| number.abs() <= MAX_INTEGER), "must be a number within ±(2^53 − 1)"),
             Self::Integer => number(
                 value.as_f64().filter(|number| number.fract() == 0.0 && number.abs() <= MAX_INTEGER),
@@ -423,7 +427,7 @@ mod tests {
         }
         assert!(field("url", "string", None, Some(2)).validate(json!(["https://example.com", "ftp://example.com"])).is_err());
         assert!(field("text", "string", None, None).validate(json!("ftp://example.com")).is_ok());
-        // A value that was stored before this rule existed is still read and imported: `canonical` does not check the address.
+        // A value that was stored before web addresses were checked is still read and imported: `canonical` does not check them.
         assert_eq!(one.kind().canonical(json!("ftp://example.com")), Ok(json!("ftp://example.com")));
     }
 

@@ -16,19 +16,19 @@ pub struct TicketFilter {
     pub account_ids: Vec<AccountId>,
     pub assignee_user_ids: Vec<UserId>,
     pub handled_by_user_ids: Vec<UserId>,
-    /// Values of [`super::tickets::RESOLUTION_STATUSES`], or `none`.
+    /// Values of [`super::tickets::RESOLUTION_STATUSES`], or `none` for tickets without a resolution status.
     pub resolution_statuses: Vec<String>,
     pub unassigned: bool,
     pub is_follow_up: Option<bool>,
     pub is_spam: bool,
     pub labels: Option<LabelFilter>,
-    /// In the order of the request, since an error identifies a filter by its index.
+    /// The filters on field values, in the order of the request: an error identifies a field filter by its index.
     pub fields: Vec<FieldFilter>,
     pub waiting_minutes: Option<i64>,
     pub opened_at: Option<OpenedAt>,
 }
 
-/// A ticket status as a filter.
+/// The ticket statuses by which a filter can select tickets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
     Open,
@@ -38,10 +38,10 @@ pub enum Status {
 /// The tickets that match the status filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ShownTickets {
-    /// Open and not snoozed.
+    /// Open tickets that are not snoozed.
     Open,
     Closed,
-    /// Open, closed and snoozed.
+    /// All tickets: open, snoozed and closed ones.
     All,
 }
 
@@ -51,8 +51,8 @@ impl TicketFilter {
         *self == Self { statuses: self.statuses.clone(), is_spam: self.is_spam, ..Self::default() }
     }
 
-    /// Returns which tickets match the status filter (our decisions, sections 5.1 and 5.2). `history`: whether a request with only a
-    /// conversation id lists all tickets of the conversation in this revision.
+    /// Returns which tickets match the status filter (our decisions, sections 5.1 and 5.2). `history`: whether, in this API revision, a
+    /// request with only a conversation id lists all tickets of the conversation.
     pub fn shown(&self, history: bool) -> ShownTickets {
         let (open, closed) = (self.statuses.contains(&Status::Open), self.statuses.contains(&Status::Closed));
         match (open, closed) {
@@ -69,7 +69,7 @@ impl TicketFilter {
     }
 }
 
-/// A filter on the labels of a ticket's conversation; 1 to 10 ids.
+/// A filter on the labels of a ticket's conversation. It contains 1 to 10 label ids.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LabelFilter {
     pub operator: LabelOperator,
@@ -133,8 +133,8 @@ impl FieldOperator {
 /// A filter on `openedAt`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpenedAt {
-    /// Both bounds are inclusive and rounded to milliseconds: the first up, the second down. If both were between the same two
-    /// milliseconds, the first is then later than the second, and no ticket matches.
+    /// The ticket was opened at or after the first timestamp, and at or before the second. The instants of the request are rounded to
+    /// milliseconds: the first up, the second down. If both instants are between the same two milliseconds, no ticket matches.
     Between(Timestamp, Timestamp),
     After(Timestamp),
     Before(Timestamp),

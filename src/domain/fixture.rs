@@ -30,7 +30,7 @@ impl Clock for MovableClock {
     }
 }
 
-/// Pseudo-random number generator (xorshift) with a seed other than 0: it returns the same numbers in every run.
+/// Pseudo-random number generator (xorshift). With the same seed, which must not be 0, it returns the same numbers in every run.
 pub(crate) struct SeededRandom(pub u64);
 
 impl SeededRandom {

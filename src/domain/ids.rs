@@ -51,10 +51,11 @@ macro_rules! ids {
 }
 
 ids! {
-    /// A store: the tenant that every API key, record and query belongs to.
+    /// The id of a store (tenant). Every API key, record and query belongs to one store.
     StoreId,
     TicketId,
-    /// The id of a field definition, of tickets or of contacts; or the key of a built-in property of a ticket, such as its status.
+    /// The id of the definition of a ticket field or of a contact field, or the key of a built-in ticket property such as
+    /// `resolutionStatus`.
     FieldId,
     ConversationId,
     ContactId,
@@ -62,21 +63,21 @@ ids! {
     CommentId,
     LabelId,
     TeamId,
-    /// A person's membership of a store (a seat): the property `id` of a user.
+    /// The id of a seat, which is a person's membership of a store: the property `id` of a user.
     SeatId,
-    /// The id of a user (a person): a UUID in text form. Assignees, authors and team members are given by it.
+    /// The id of a user (a person): a UUID in text form. Records refer to assignees, authors and team members by this id.
     UserId,
     RoleId,
     AccountId,
     TemplateId,
     KeyId,
-    /// A subscription to events.
+    /// The id of a webhook: a subscription to events.
     WebhookId,
-    /// A draft: a proposed message that a user can release (send).
+    /// The id of a draft: a proposed message that a user can release (send).
     DraftId,
-    /// A recorded event, or a test event.
+    /// The id of a recorded event or of a test event.
     EventId,
-    /// A credential of the settings API (a login link, session or token): the id is the hash of its secret.
+    /// The id of a credential of the settings API (a login link, session or token): the hash of the credential's secret.
     CredentialId,
 }
 

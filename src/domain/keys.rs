@@ -18,7 +18,7 @@ pub struct Caller {
     pub key_id: KeyId,
     pub key_name: String,
     pub scopes: ScopeSet,
-    /// The user for whom the key acts; absent: the store's oldest owner.
+    /// The user for whom the key acts. Absent: the key acts for the store's oldest owner.
     pub owner: Option<UserId>,
 }
 
@@ -111,7 +111,7 @@ impl SecretHash {
         &self.0
     }
 
-    /// Returns the id of the credential with this secret: the hash.
+    /// Returns the id of the credential whose secret has this hash: the id is the hash itself.
     pub fn credential_id(&self) -> CredentialId {
         self.0.as_str().into()
     }

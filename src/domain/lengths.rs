@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-/// The maximum length of a text in a request or a record for which the contract states no limit. It does not apply to e-mails and channel
-/// messages: only the size of the request body limits them.
+/// The maximum length of a text, in a request or a record, if the contract states no limit for the text. It does not apply to the bodies of
+/// e-mails and the texts of inbound messages: only the size of the request body limits them.
 pub const MAX_TEXT_BYTES: usize = 64 * 1024;
 
 /// Returns the reason for a refusal if a text of this length is too long.

@@ -13,21 +13,21 @@ pub struct Message {
     pub id: MessageId,
     pub conversation_id: ConversationId,
     pub account_id: AccountId,
-    /// True when the contact sent it.
+    /// Whether the contact sent the message.
     pub inbound: bool,
     pub sent_at: Timestamp,
-    /// The sort key of message lists: `sent_at`, or the time of receipt if `sent_at` is too far in the future ([`received_order`]). It also
-    /// decides to which ticket of the conversation the message belongs.
+    /// The sort key of message lists: `sent_at`, or the time of receipt if `sent_at` is too far in the future ([`received_order`]). This
+    /// instant also determines to which ticket of the conversation the message belongs.
     pub sort_at: Timestamp,
     pub text: Option<String>,
-    /// Image URLs.
+    /// The URLs of the images.
     pub images: Option<Vec<String>>,
     pub kind: Option<String>,
     pub author_user_id: Option<UserId>,
     pub is_sent_from_app: Option<bool>,
-    /// A JSON object, as text.
+    /// The sender as the channel describes it: the text of a JSON object.
     pub sender: Option<String>,
-    /// A JSON object, as text.
+    /// The channel payload of the message: the text of a JSON object.
     pub payload: Option<String>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
@@ -65,7 +65,7 @@ impl Message {
     }
 }
 
-/// Values of `type` on a message.
+/// The values that the property `type` of a message can have.
 pub const MESSAGE_TYPES: [&str; 5] = ["auto_response", "human_agent", "one_time_noti", "seller_only_messages", "deferred"];
 
 /// The `expand` options of a message.

@@ -17,7 +17,7 @@ pub fn amount(text: &str) -> Option<Value> {
         return Some(Value::from(0));
     }
     let dropped = digits.len() - digits.trim_end_matches('0').len();
-    // The exponent of the last significant digit; the bounds below keep the further arithmetic small.
+    // The exponent of the last significant digit; the checks below keep the numbers of the further arithmetic small.
     let exponent =
         exponent.parse::<i64>().ok()?.checked_sub(i64::try_from(decimals.len()).ok()?)?.checked_add(i64::try_from(dropped).ok()?)?;
     if negative || significant.len() > 15 || !(-4..15).contains(&exponent) {

@@ -16,19 +16,19 @@ use super::{
     time::Timestamp,
 };
 
-/// The outbox entry of a message, as a connector gets it. Stored until the channel accepts the message or delivery is given
-/// up.
+/// The outbox entry of a message, as a connector (channel adapter) gets it. The entry is stored until the channel accepts the message. If
+/// delivery is given up, it is kept for a manual retry (see [`FAILED_KEPT_MILLIS`](super::undelivered::FAILED_KEPT_MILLIS)).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OutboxEntry {
     pub store_id: StoreId,
-    /// The same on every attempt to send: the idempotency key for a channel.
+    /// The id of the message. It is the same in every attempt to send the message, so a channel can use it as the idempotency key.
     pub message_id: MessageId,
     pub conversation_id: ConversationId,
     pub account_id: AccountId,
     pub channel: Channel,
-    /// The channel's id of the thread.
+    /// The id that the channel gives to the thread.
     pub reference_id: String,
-    /// The kind of the message for channels that need it, such as [`HUMAN_AGENT`].
+    /// The kind of the message, such as [`HUMAN_AGENT`], for channels that need it.
     pub kind: Option<String>,
     pub content: Content,
     /// The sender.
@@ -84,7 +84,7 @@ pub struct TemplateMessage {
 }
 
 impl Content {
-    /// Returns the text of the message; `None` if it is empty.
+    /// Returns the text of the message; `None` if the text is absent or empty.
     pub fn text(&self) -> Option<&str> {
         let text = match self {
             Self::Text(text) => Some(text.as_str()),
@@ -147,7 +147,7 @@ pub fn header_text(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
-/// Returns the default subject of a reply to a thread with this subject.
+/// Returns the default subject of a reply. `thread` is the subject of the thread.
 pub fn reply_subject(thread: Option<&str>) -> Option<String> {
     let thread = header_text(thread?);
     let answers_already = thread.get(..3).is_some_and(|start| start.eq_ignore_ascii_case("re:"));
@@ -160,11 +160,11 @@ pub const MAX_REFERENCES: usize = 20;
 /// The delivery state of an outbound message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delivery {
-    /// Queued or in retry.
+    /// The message is queued for its first attempt or for a retry.
     Pending,
-    /// Accepted by the channel.
+    /// The channel accepted the message.
     Sent,
-    /// Delivery was given up.
+    /// Delivery of the message was given up.
     Failed,
 }
 
@@ -177,7 +177,7 @@ impl Delivery {
         }
     }
 
-    /// Parses a stored state.
+    /// Parses a stored delivery state.
     pub fn of(stored: &str) -> Option<Self> {
         [Self::Pending, Self::Sent, Self::Failed].into_iter().find(|state| state.as_str() == stored)
     }
@@ -211,9 +211,9 @@ pub const HUMAN_AGENT: &str = "human_agent";
 /// Why no free text can be sent in a conversation now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReplyWindowClosed {
-    /// WhatsApp: more than 24 hours after the contact's last message, only an approved template may be sent.
+    /// WhatsApp: the contact has sent no message in the last 24 hours, so only a template may be sent.
     TemplateOnly,
-    /// Messenger and Instagram: the reply window of 7 days has ended.
+    /// Messenger and Instagram: the contact has sent no message in the last 7 days.
     Until7Days,
 }
 

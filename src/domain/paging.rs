@@ -1,5 +1,5 @@
-//! Keyset pagination (contract, section 4.4). Every paginated list is sorted by an instant and then by id, in one direction. A search
-//! by relevance is sorted by score first, then by instant and id.
+//! Keyset pagination (contract, section 4.4). Each list that is paginated with these types is sorted by an instant and then by id, both in
+//! the same direction. A search by relevance is sorted by score first, then by instant and id.
 
 use super::time::Timestamp;
 
@@ -10,13 +10,13 @@ pub struct Position {
     pub at: i64,
     /// The row's id, which breaks ties.
     pub id: String,
-    /// Set in a search by relevance, which is sorted by score before the instant.
+    /// Set only in a search by relevance, whose hits are sorted by score first.
     pub rank: Option<Rank>,
     /// Set for a list whose rows can change their sort position: the snapshot whose order all pages show.
     pub as_of: Option<AsOf>,
 }
 
-/// The snapshot at which a client began to page through a list: what was committed by then, in the text form that the database uses.
+/// The snapshot of the database at the moment when a client began to page through a list, in the text form that the database uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AsOf(pub String);
 
@@ -25,7 +25,7 @@ pub struct AsOf(pub String);
 pub struct Rank {
     /// The row's score.
     pub score: u32,
-    /// The weight of each condition, as computed for the first page, so that later writes do not change the scores.
+    /// The weight of each condition of the search, as computed for the first page, so that later writes do not change the scores.
     pub weights: Vec<u8>,
 }
 
@@ -43,22 +43,23 @@ pub struct PageRequest {
     pub size: u32,
     /// The cursor; absent for the first page.
     pub after: Option<Position>,
-    /// Whether to count all matching rows too.
+    /// Whether to count all rows of the list, in addition to reading the page.
     pub count: bool,
 }
 
-/// One page.
+/// A page of rows.
 #[derive(Clone, Debug)]
 pub struct Page<T> {
     pub rows: Vec<T>,
     /// The cursor of the next page; absent on the last page.
     pub next: Option<Position>,
-    /// The number of matching rows, if requested.
+    /// The number of rows of the whole list, if the request asks for the count.
     pub total: Option<u64>,
 }
 
 impl<T> Page<T> {
-    /// Makes a page, without a total, from rows that were read with a limit of `size` + 1. The further row shows that there is a next page.
+    /// Makes a page, without a total, from rows that were read with a limit of `size` + 1. A row beyond `size` shows that there is a next
+    /// page.
     pub fn cut(mut rows: Vec<T>, size: u32, position: impl Fn(&T) -> Position) -> Self {
         let size = size as usize;
         let next = (rows.len() > size).then(|| position(&rows[size - 1]));
@@ -66,7 +67,7 @@ impl<T> Page<T> {
         Self { rows, next, total: None }
     }
 
-    /// Returns the number of matching rows, if this is the first page and contains all of them.
+    /// Returns the number of rows of the whole list, if this is the only page of the list. `asked` is the request for the page.
     pub fn whole(&self, asked: &PageRequest) -> Option<u64> {
         (asked.after.is_none() && self.next.is_none()).then_some(self.rows.len() as u64)
     }

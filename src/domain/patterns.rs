@@ -8,12 +8,12 @@ use regex::{Regex, RegexBuilder};
 /// The memory limit of a compiled pattern, in bytes. A class of letters in all scripts, repeated a hundred times, fits.
 const SIZE_LIMIT: usize = 10 * 1024 * 1024;
 
-/// The capacity of the cache.
+/// The capacity of the cache, in patterns.
 const KEPT: usize = 64;
 
 static COMPILED: LazyLock<Mutex<LruCache<String, Regex>>> = LazyLock::new(|| Mutex::new(LruCache::new(KEPT)));
 
-/// Returns the compiled pattern if it is in the cache. Does not compile it, which is slow.
+/// Returns the compiled pattern if it is in the cache. Never compiles the pattern, since compilation is slow.
 pub fn compiled(pattern: &str) -> Option<Regex> {
     COMPILED.lock().unwrap_or_else(PoisonError::into_inner).get(pattern).cloned()
 }

@@ -32,8 +32,8 @@ pub fn on_whatsapp(text: &str) -> Option<String> {
     international(text).or_else(|| bare(&compact(without_scheme(text.trim()))))
 }
 
-/// Returns the other spellings that the reference of a WhatsApp thread with this number may have. Today the reference is the number in
-/// E.164; older threads may have one of these spellings.
+/// Returns the other spellings of this number that a WhatsApp conversation may have as its `reference_id`. New conversations have the
+/// number in E.164; older ones may have one of these spellings.
 pub fn former_names(phone: &str) -> Vec<String> {
     let digits = phone.trim_start_matches('+');
     let jids = PERSONAL.iter().map(|server| format!("{digits}@{server}"));
@@ -63,7 +63,7 @@ fn without_scheme(text: &str) -> &str {
 }
 
 /// Removes the characters between the digits of a number: spaces, hyphens, dots, slashes, brackets, invisible Unicode characters (such as
-/// direction marks), and the `(0)` of a national number.
+/// direction marks), and the trunk prefix `(0)`, as in `+66 (0)81`.
 fn compact(number: &str) -> String {
     let between = |c: char| {
         c.is_whitespace()

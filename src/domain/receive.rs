@@ -14,19 +14,19 @@ use super::{
     time::Timestamp,
 };
 
-/// The limit of characters in a channel's id of a thread or a message. The id must fit into a database index.
+/// The limit of characters in the id that a channel gives to a thread or a message: the id must fit into a database index.
 pub const MAX_NAME_CHARS: usize = 512;
 
-/// Whether a text can be an external id: printable characters, not all blank, at most `max` of them.
+/// Whether a text can be an id that a channel gives: it is not blank, and has at most `max` characters and no control characters.
 pub fn is_name(text: &str, max: usize) -> bool {
     !text.trim().is_empty() && text.chars().count() <= max && !text.chars().any(char::is_control)
 }
 
-/// The reason why a reference cannot belong to a WhatsApp thread.
+/// The error text for a `referenceId` (a channel's id of a thread) that is not valid on WhatsApp.
 pub const NO_PHONE: &str = "must be a phone number on WhatsApp, such as +66800000001, 66800000001 or 66800000001@s.whatsapp.net";
 
-/// Returns the canonical reference of a thread, however the channel or a bridge spells it: on WhatsApp the phone number in E.164, elsewhere
-/// the reference unchanged. `None`: the reference is not valid on this channel.
+/// Returns the canonical form of `reference_id`, the channel's id of a thread: on WhatsApp the phone number in E.164, elsewhere the text
+/// unchanged. `None`: the text is not valid on this channel.
 pub fn thread_name(channel: &str, reference_id: &str) -> Option<String> {
     if channel == WHATSAPP { phones::on_whatsapp(reference_id) } else { Some(reference_id.to_owned()) }
 }
@@ -35,19 +35,19 @@ pub fn thread_name(channel: &str, reference_id: &str) -> Option<String> {
 #[derive(Clone, Debug)]
 pub struct Inbound {
     pub account_id: AccountId,
-    /// The channel's id of the thread.
+    /// The id that the channel gives to the thread.
     pub reference_id: String,
-    /// The channel's id of the message, by which repeated deliveries are detected.
+    /// The id that the channel gives to the message. Repeated deliveries are detected by it.
     pub external_id: String,
     pub sender_id: String,
     pub sender_name: Option<String>,
     pub text: Option<String>,
     pub images: Option<Vec<String>>,
-    /// Absent: the time of receipt.
+    /// When the message was sent. Absent: the time of receipt is used.
     pub sent_at: Option<Timestamp>,
     pub email_subject: Option<String>,
     pub contact: Option<InboundContact>,
-    /// The names of optional properties that were sent as something other than a string.
+    /// The names of the optional properties whose values, as they were sent, are not strings.
     pub not_texts: Vec<&'static str>,
 }
 
@@ -56,8 +56,8 @@ pub struct Inbound {
 pub struct RawProperty(pub Value);
 
 impl RawProperty {
-    /// Returns the text; `None` for `null`. A value of another type is left out, and the name of its property (`member`) is added to
-    /// `not_texts`.
+    /// Returns the property as a text; `None` for `null`. A value of another type is left out, and the name of its property (`member`) is
+    /// added to `not_texts`.
     pub fn text(detail: Option<Self>, member: &'static str, not_texts: &mut Vec<&'static str>) -> Option<String> {
         match detail?.0 {
             Value::String(text) => Some(text),
@@ -85,7 +85,7 @@ pub struct Received {
     pub message_id: MessageId,
     pub conversation_id: ConversationId,
     pub ticket_id: Option<TicketId>,
-    /// The message had been received before; nothing changed.
+    /// Whether the message had been received before. If so, the repeated delivery changed nothing.
     pub duplicate: bool,
     /// The properties that were left out of the message.
     pub ignored: Vec<Ignored>,

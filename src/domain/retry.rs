@@ -1,4 +1,5 @@
-//! Retry backoff with jitter: one rule for the delivery of messages and of events, with different schedules.
+//! Retry backoff with jitter: the function that computes the next attempt to deliver a message or an event. The two have different
+//! schedules.
 
 use super::time::Timestamp;
 
@@ -7,8 +8,8 @@ pub const LONGEST_ASKED: i64 = 24 * 60 * 60 * 1000;
 
 /// Returns the time of the attempt that follows `attempts` attempts, the last of which ended at `ended`; `None` at the end of the schedule.
 /// `pauses` is the schedule, and `asked` the pause that the receiver asked for, both in milliseconds; the longer pause counts. `jitter`,
-/// between 0 and 1, makes a pause of the schedule up to 20 % shorter or longer, so that attempts that failed together are not repeated
-/// together.
+/// between 0 and 1, makes a pause of the schedule up to 20 % shorter or longer, so that attempts that failed at the same time are not all
+/// repeated at the same time.
 pub fn next_attempt(pauses: &[i64], attempts: i64, ended: Timestamp, asked: Option<i64>, jitter: f64) -> Option<Timestamp> {
     let pause = usize::try_from(attempts).ok().and_then(|attempts| pauses.get(attempts.checked_sub(1)?))?;
     Some(ended.plus_millis(spread(*pause, jitter).max(asked.unwrap_or(0).clamp(0, LONGEST_ASKED))))

@@ -1,12 +1,13 @@
 //! Settings of an API revision: those differences between the revisions A and B that are only values. The values are in `revision::a` and
-//! `revision::b`. The composition root injects them, so that both builds compile and test every branch that depends on them.
+//! `revision::b`. The composition root injects them, so that the builds of both revisions compile and test every branch that depends on
+//! them.
 
 /// The settings of one revision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules {
-    /// `A` or `B`.
+    /// The name of the revision: `A` or `B`.
     pub revision: &'static str,
-    /// Largest `pageSize` (section 8).
+    /// Largest `pageSize` of the lists, except that of GET /messages (contract, section 8).
     pub max_page_size: u32,
     /// Default `pageSize` of GET /messages; `None`: the parameter is required.
     pub messages_default_page_size: Option<u32>,
@@ -14,7 +15,7 @@ pub struct Rules {
     pub messages_max_page_size: u32,
     /// The format of `requestReceivedAt`.
     pub received_at: ReceivedAt,
-    /// Whether `page` is accepted and echoed, and `x-pagination-total` sent.
+    /// Whether lists accept `page` and return it in a header, and send the header `x-pagination-total`.
     pub page_echo: bool,
     /// Whether a cursor is refused if filters or `pageSize` changed since it was issued.
     pub strict_cursors: bool,
@@ -24,22 +25,22 @@ pub struct Rules {
     pub unknown_labels_refused: bool,
     /// Whether a user without a name is shown with a name derived from the e-mail address.
     pub user_name_fallback: bool,
-    /// Whether a searched contact list is ordered by relevance.
+    /// Whether a contact list with a search text is ordered by relevance.
     pub contacts_by_relevance: bool,
-    /// The operation that sends a template to a conversation, if there is one.
+    /// The method and path of the operation that sends a template to a conversation. `None`: the revision has no such operation.
     pub template_operation: Option<&'static str>,
 }
 
-/// The formats of `requestReceivedAt` (section 2).
+/// The formats of `requestReceivedAt` (contract, section 2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReceivedAt {
-    /// RFC 3339.
+    /// A date-time in the form of RFC 3339.
     Timestamp,
     /// Unix time in milliseconds, as a string.
     UnixMillis,
 }
 
-/// Default `pageSize`.
+/// The default `pageSize` of the lists, except that of GET /messages.
 pub const DEFAULT_PAGE_SIZE: u32 = 20;
 
 /// The fixed page size of the search operations.

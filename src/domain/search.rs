@@ -21,7 +21,7 @@ pub struct Searchable {
     pub store: StoreId,
     pub noun: SearchableKind,
     pub id: String,
-    /// The sort instant in Unix milliseconds: when a message was sent, or a contact updated.
+    /// The sort instant in Unix milliseconds: the `sort_at` of a message (see [`super::messages::Message`]), or when a contact was updated.
     pub at: i64,
     pub texts: Vec<String>,
 }

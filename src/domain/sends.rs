@@ -12,7 +12,7 @@ use super::{
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EmailContent {
-    /// At least one.
+    /// The recipients of the field `To`; at least one.
     pub to: Vec<Mailbox>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cc: Vec<Mailbox>,
@@ -35,8 +35,8 @@ pub struct FilledTemplate {
     pub variables: Vec<String>,
 }
 
-/// A message to a contact that is not sent yet: the input of one of the contract's send operations. It is stored as the request body of
-/// the operation, with the operation's name as a further property.
+/// A message that has not been sent yet: the input of one of the contract's send operations. It is stored as the request body of the
+/// operation, with the operation's name as a further property.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "operation", rename_all_fields = "camelCase")]
 pub enum Send {

@@ -27,7 +27,7 @@ impl Default for StoreLimits {
 /// The kinds of credentials of a store's user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CredentialKind {
-    /// A login link: opens a session, once.
+    /// A login link, which can be used once to open a session.
     Link,
     /// The login of a browser.
     Session,
@@ -62,7 +62,7 @@ pub struct ListedCredential {
     pub can: GrantSet,
     pub created_at: Timestamp,
     pub expires_at: Timestamp,
-    /// The e-mail address that a link was sent to. Absent: not sent by e-mail.
+    /// The e-mail address that a link was sent to. Absent: the credential was not sent by e-mail.
     pub sent_to: Option<String>,
     /// Whether the user of the credential is an owner of the store.
     pub is_owners: bool,
@@ -80,12 +80,12 @@ pub struct EmailLoginUser {
     pub role: Option<String>,
 }
 
-/// What becomes of the former secrets when a secret is rotated.
+/// What happens to the former secrets when a secret is rotated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FormerSecrets {
-    /// They stay valid for a limited time, in which receivers or clients switch to the new secret.
+    /// The former secrets stay valid for a limited time, in which receivers or clients switch to the new secret.
     Overlap,
-    /// They become invalid immediately, for example after a leak.
+    /// The former secrets become invalid immediately, for example after a leak.
     End,
 }
 
@@ -94,7 +94,7 @@ impl FormerSecrets {
         if end_at_once { Self::End } else { Self::Overlap }
     }
 
-    /// Returns the audit log entry of the rotation. If the former secrets became invalid immediately, adds this to the entry.
+    /// Returns the audit log entry of a rotation, with a note in it if the former secrets became invalid immediately.
     pub fn noted(self, mut entry: Entry) -> Entry {
         if self == Self::End {
             entry.detail["formerSecretsEnded"] = true.into();
@@ -193,7 +193,7 @@ impl Via {
 #[derive(Clone, Debug)]
 pub struct Editor {
     pub store_id: StoreId,
-    /// Absent for the command line and the server.
+    /// The user who made the change. Absent: the change was made on the command line or by the server.
     pub user_id: Option<UserId>,
     pub via: Via,
     /// Whether owner-only changes are permitted.
@@ -269,11 +269,11 @@ pub struct Entry {
     pub action: &'static str,
     pub subject: Subject,
     pub subject_id: String,
-    /// A JSON object without secrets.
+    /// The details of the action: a JSON object without secrets.
     pub detail: Value,
 }
 
-/// An audit log entry as read.
+/// An audit log entry as it is read from the database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditLogEntry {
     pub position: i64,
@@ -284,6 +284,6 @@ pub struct AuditLogEntry {
     pub action: String,
     pub subject_kind: String,
     pub subject_id: String,
-    /// A JSON object.
+    /// The details of the action: the text of a JSON object.
     pub detail: String,
 }

@@ -1,7 +1,8 @@
 //! Signed requests: verification of Standard Webhooks signatures on inbound messages from a bridge (our decisions, section 8), with
 //! replay protection.
 //!
-//! The signature covers id, time and body. A request is accepted only within five minutes of its time, and only once.
+//! The signature covers id, time and body. A request is accepted only within five minutes of the time that its header states, and only
+//! once.
 
 use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
 use sha2::{Digest, Sha256};
@@ -13,10 +14,10 @@ pub const ID: &str = "webhook-id";
 pub const TIME: &str = "webhook-timestamp";
 pub const SIGNATURE: &str = "webhook-signature";
 
-/// How far the time of a request may be from the server's, in milliseconds.
+/// The maximum difference between the time that a request states and the time of the server, in milliseconds.
 const TOLERANCE_MILLIS: i64 = 5 * 60 * 1000;
-/// How long an accepted request is remembered, from its own time on. This is longer than the tolerance, since the clock of another process
-/// may be slow.
+/// An accepted request is remembered for this long after the time that it states, in milliseconds. This is longer than the tolerance:
+/// another process, whose clock is slow, may accept the request for longer.
 const REMEMBERED_MILLIS: i64 = 60 * 60 * 1000;
 
 const MAX_ID_BYTES: usize = 256;
@@ -30,7 +31,7 @@ pub struct RequestSignature {
     /// The time of the request as it was sent: the signature covers this text.
     time: String,
     seconds: i64,
-    /// The signatures (HMAC-SHA256, version `v1`).
+    /// The decoded signatures of the signature header (HMAC-SHA256, version `v1`).
     macs: Vec<Vec<u8>>,
 }
 

@@ -16,7 +16,7 @@ pub struct Store {
     pub name: String,
     /// ISO 4217 code.
     pub currency: String,
-    /// For how many hours after a ticket was closed a new message reopens the ticket. 0 means never, -1 always.
+    /// The reopen window: a message reopens a ticket that was closed less than this many hours ago. 0 means never, -1 always.
     pub reopen_window_hours: i64,
     pub created_at: Timestamp,
 }
@@ -34,7 +34,7 @@ impl Channel {
     }
 }
 
-/// The channels of both revisions.
+/// The channels that the OpenAPI documents of the revisions A and B list, taken together.
 pub const CHANNELS: [&str; 11] =
     ["line", "instagram", "facebook", "lazada", "shopee", "tiktok", "whatsapp", "widget", "gmail", "outlook", "drunken_lullabies"];
 
@@ -44,7 +44,7 @@ pub const WHATSAPP: &str = "whatsapp";
 /// Account statuses (our decisions, section 2).
 pub const ACCOUNT_STATUSES: [&str; 5] = ["healthy", "degraded", "reauthorization_required", "restricted", DISCONNECTED];
 
-/// The status of an inactive account, which is never listed.
+/// The status of an inactive account, which the data API does not list.
 pub const DISCONNECTED: &str = "disconnected";
 
 /// A channel account.
@@ -70,7 +70,7 @@ pub struct Template {
     pub language: String,
     pub status: String,
     pub category: String,
-    /// A JSON array of objects, as text.
+    /// The components of the template, such as its body and its buttons: the text of a JSON array of objects.
     pub components: String,
 }
 
@@ -83,10 +83,10 @@ impl Template {
     }
 }
 
-/// The limit of templates in one response (section 8).
+/// The limit of templates in one response (contract, section 8).
 pub const MAX_TEMPLATES: u64 = 100;
 
-/// Template statuses: section 2.12 and our decisions, section 2.
+/// Template statuses (contract, section 2.12; our decisions, section 2).
 pub const TEMPLATE_STATUSES: [&str; 13] = [
     "APPROVED",
     "ARCHIVED",
@@ -109,10 +109,10 @@ pub const TEMPLATE_CATEGORIES: [&str; 3] = ["MARKETING", "UTILITY", "AUTHENTICAT
 /// Parameter formats of a template.
 pub const PARAMETER_FORMATS: [&str; 2] = ["POSITIONAL", NAMED];
 
-/// The format with named placeholders.
+/// The parameter format of a template with named placeholders.
 pub const NAMED: &str = "NAMED";
 
-/// `{id, name, channel}`: a reference to an account or a conversation (section 2.13).
+/// `{id, name, channel}`: a reference to an account or a conversation (contract, section 2.13).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChannelRef {
     pub id: String,
@@ -123,7 +123,7 @@ pub struct ChannelRef {
 /// A template filter. An absent property does not filter.
 #[derive(Clone, Debug, Default)]
 pub struct TemplateFilter {
-    /// Searched in name and body, without regard to case and Unicode form.
+    /// A text to search for in name and body, without regard to case and Unicode form.
     pub search: Option<String>,
     pub language: Option<String>,
     pub status: Option<String>,

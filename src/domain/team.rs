@@ -18,8 +18,8 @@ pub struct User {
 }
 
 impl User {
-    /// Returns the displayed name. With `fallback`, for an API revision that requires a name, a user without a name is displayed with the
-    /// local part of the e-mail address (our decisions, section 5.12).
+    /// Returns the displayed name. `fallback` is set for an API revision that requires a name: the local part of the e-mail address is then
+    /// displayed for a user without a name (our decisions, section 5.12).
     pub fn shown_name(&self, fallback: bool) -> Option<&str> {
         match (&self.name, &self.email) {
             (Some(name), _) => Some(name),
@@ -99,7 +99,8 @@ pub struct Team {
     pub created_at: Timestamp,
 }
 
-/// A team with its members. A member is a [`UserRef`] if that was requested and the user exists, otherwise the user's id.
+/// A team with its members. A member is a [`UserRef`] if the request asks for users and the user exists. Otherwise the member is the user's
+/// id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TeamView {
     pub team: Team,

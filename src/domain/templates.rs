@@ -1,4 +1,4 @@
-//! WhatsApp message templates: their placeholders, and the values that they need beyond the text of the body (section 2.12).
+//! WhatsApp message templates: their placeholders, and the values that they need beyond the text of the body (contract, section 2.12).
 
 use std::ops::Range;
 
@@ -126,7 +126,8 @@ mod tests {
             (json!({"type": "CAROUSEL", "cards": []}), "a CAROUSEL"),
             (json!({"type": "LIMITED_TIME_OFFER", "limited_time_offer": {"has_expiration": true}}), "an offer that expires"),
             (json!({"type": "FOOTER", "text": "{{1}}"}), "a placeholder in its FOOTER"),
-            // Only one component is the body, whose placeholders `variables` fill in.
+            // Only the first component of the type `BODY`, in upper case, counts as the body. Placeholders of other components are
+            // reported.
             (json!({"type": "body", "text": "{{1}}"}), "a placeholder in its BODY"),
         ] {
             assert_eq!(beyond(component.clone()).as_deref(), Some(what), "{component}");

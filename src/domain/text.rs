@@ -48,8 +48,8 @@ pub fn joined_name(name: &str) -> String {
     joined + rest
 }
 
-/// Puts a text on one line: control characters, such as line breaks, become one space together with the white space around them. `None`
-/// if the text contains nothing else.
+/// Unfolds a text, as in mail headers: puts it on one line. Control characters, such as line breaks, become one space together with the
+/// white space around them. `None` if the text consists only of control characters and white space.
 pub fn unfolded(text: &str) -> Option<String> {
     let mut out = String::with_capacity(text.len());
     for (number, part) in text.split(char::is_control).enumerate() {

@@ -1,7 +1,7 @@
 //! Ticket state machine: the states and every transition between them (contract, section 3.1; our decisions, section 7).
 //!
-//! A ticket is open, snoozed or closed. Every writer uses these transitions, so their side effects are defined once. A
-//! unique index of the database ensures that a conversation has at most one open ticket.
+//! A ticket is open, snoozed or closed. Every change of the state uses these transitions, so their side effects are defined once; only an
+//! import writes states directly. A unique index of the database ensures that a conversation has at most one open ticket.
 
 use super::{
     conversations::Conversation,
@@ -79,7 +79,7 @@ impl Ticket {
         }
         self.is_open = false;
         self.snoozed_until = None;
-        // Not before the ticket was opened or reopened, even if the clock was set back.
+        // `closed_at` is not before `opened_at` or `reopened_at`, even if the clock was set back.
         self.closed_at = Some(now.max(self.opened_at).max(self.reopened_at.unwrap_or(now)));
         self.touch(now);
         true
@@ -125,7 +125,7 @@ impl Ticket {
         self.snoozed_until.take().is_some()
     }
 
-    /// Assigns the ticket to a user. `None` if it was assigned to them already.
+    /// Assigns the ticket to a user. `None` if the ticket was assigned to that user already.
     pub fn assign(&mut self, user: &UserId, now: Timestamp) -> Result<Option<Handover>, Refusal> {
         if self.is_spam {
             return Err(Refusal::Spam);
@@ -218,9 +218,9 @@ mod tests {
     enum Trigger {
         Close,
         Reopen,
-        /// Until this many hours from now.
+        /// Snoozes the ticket until this many hours from now.
         Snooze(i64),
-        /// An inbound message, or an explicit call.
+        /// Ends the snooze, as an inbound message or an explicit call does.
         Wake,
         Assign(&'static str),
         Unassign,

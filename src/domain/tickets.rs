@@ -27,7 +27,8 @@ pub struct Ticket {
     pub snoozed_until: Option<Timestamp>,
     pub assignee_user_id: Option<UserId>,
     pub handled_by: Option<UserId>,
-    /// A JSON object, as text: values by the id of a ticket field, and by a system key ([`SYSTEM_KEYS`](super::fields::SYSTEM_KEYS)).
+    /// The text of a JSON object: the values of ticket fields. Each key is the id of a ticket field, or a system key
+    /// ([`SYSTEM_KEYS`](super::fields::SYSTEM_KEYS)).
     pub fields: String,
     pub fields_updated_at: Option<Timestamp>,
     /// The sort key of ticket lists: the time of the newest message in the ticket's window ([`TicketWindow`]), or else `opened_at`.
@@ -65,7 +66,7 @@ pub struct TicketWindow {
     pub until: Option<Timestamp>,
 }
 
-/// The resolution statuses (section 4.2), without `none`.
+/// The resolution statuses (contract, section 4.2), without the filter value `none`.
 pub const RESOLUTION_STATUSES: [&str; 4] = ["human", "automation", "ai_full_resolution", "ai_partial_resolution"];
 
 /// The limits of digits of an amount of money, in total and after the decimal point (our decisions, section 6.4).

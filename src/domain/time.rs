@@ -69,7 +69,8 @@ impl FromStr for Timestamp {
 pub struct Bound {
     /// Milliseconds since the Unix epoch, rounded down.
     floor: i64,
-    /// The part above `floor`, in half nanoseconds. An odd number means that digits finer than a nanosecond follow.
+    /// The part of the instant beyond `floor`, in units of half a nanosecond. An odd number means that the instant has digits finer than a
+    /// nanosecond.
     rest: u32,
 }
 

@@ -6,7 +6,7 @@ use super::{
     time::Timestamp,
 };
 
-/// How long a message that failed can be sent again.
+/// The outbox entry of a failed message is kept at least for this long after the failure, so that the message can be sent again.
 pub const FAILED_KEPT_MILLIS: i64 = 30 * 24 * 60 * 60 * 1000;
 
 /// A message that its channel has not accepted.
@@ -17,16 +17,16 @@ pub struct UndeliveredMessage {
     pub account_id: AccountId,
     pub sent_at: Timestamp,
     pub text: Option<String>,
-    /// Pending or failed.
+    /// The delivery state: pending or failed.
     pub state: Delivery,
     /// Why the last attempt did not succeed; absent before the first failed attempt.
     pub reason: Option<String>,
     /// The number of attempts to send the message. Absent: unknown.
     pub attempts: Option<i64>,
-    /// Of a pending message: when the next attempt is due. While an attempt runs: when the attempt is repeated, if its outcome is not known
-    /// by then.
+    /// When the next attempt to send a pending message is due. While an attempt runs, this is the time at which another attempt follows if
+    /// the outcome is not known by then.
     pub due_at: Option<Timestamp>,
-    /// Of a failed message: when the last attempt ended.
+    /// When the last attempt to send a failed message ended.
     pub failed_at: Option<Timestamp>,
     /// Whether another attempt is possible.
     pub can_be_retried: bool,

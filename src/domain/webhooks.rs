@@ -10,7 +10,7 @@ use super::{
     time::Timestamp,
 };
 
-/// Every kind of event, in the order of contract, section 6.
+/// Every kind of recorded event, in the order of section 6 of the contract.
 pub const KINDS: [&str; 11] = [
     "message.received",
     "message.sent",
@@ -40,7 +40,7 @@ pub struct Webhook {
     pub enabled: bool,
     /// Why the subscription was disabled.
     pub disabled_reason: Option<String>,
-    /// Since when every delivery attempt has failed. Absent: the last attempt succeeded, or there was none.
+    /// Since when every delivery attempt has failed. Absent: the last attempt at the current URL succeeded, or there was none.
     pub failing_since: Option<Timestamp>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
@@ -74,7 +74,7 @@ impl std::fmt::Debug for SigningSecret {
 pub const SECRET_BYTES: usize = 32;
 
 impl SigningSecret {
-    /// Returns the secret in the form that is shown to the owner, once.
+    /// Returns the secret as text. It is shown only once, when it is created.
     pub fn reveal(&self) -> String {
         format!("whsec_{}", BASE64.encode(&self.0))
     }
@@ -110,7 +110,7 @@ const HOUR: i64 = 60 * MINUTE;
 /// Backoff schedule: the pause after each failed attempt, in milliseconds, counted from the end of the attempt.
 pub const PAUSES: [i64; 9] = [5 * SECOND, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 5 * HOUR, 10 * HOUR, 14 * HOUR, 20 * HOUR, 24 * HOUR];
 
-/// How long an endpoint may fail, without a success, until it is disabled, in milliseconds.
+/// A webhook is disabled when all of its delivery attempts have failed for this long, in milliseconds.
 pub const DISABLE_AFTER_MILLIS: i64 = 5 * 24 * HOUR;
 
 /// Returns the time of the next attempt; `None` at the end of the schedule. `asked` is the pause that the endpoint asked for. `jitter`,
@@ -130,7 +130,7 @@ pub struct Attempted {
     pub body: Option<String>,
 }
 
-/// The limit of characters that are kept of the body of a response.
+/// At most this many characters of the body of a response are stored.
 pub const MAX_ANSWER_CHARS: usize = 1000;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -158,7 +158,7 @@ pub struct LoggedAttempt {
     pub position: i64,
     pub event_id: String,
     pub kind: String,
-    /// The URL at the time of the attempt.
+    /// The URL of the endpoint at the time of the attempt.
     pub url: String,
     pub attempt: i64,
     pub started_at: Timestamp,
@@ -175,9 +175,9 @@ pub struct LoggedAttempt {
 /// A direction of pagination through the log of attempts.
 #[derive(Clone, Copy, Debug)]
 pub enum AttemptLogPage {
-    /// After this position, oldest first.
+    /// The attempts after this position in the log, oldest first.
     After(i64),
-    /// Before this position, newest first; `None`: from the newest on.
+    /// The attempts before this position in the log, newest first. `None`: from the newest attempt on.
     Before(Option<i64>),
 }
 
@@ -185,9 +185,9 @@ pub enum AttemptLogPage {
 #[derive(Clone, Debug, Default)]
 pub struct Replay {
     pub event: Option<String>,
-    /// Inclusive.
+    /// Only events at or after this instant.
     pub since: Option<Timestamp>,
-    /// Exclusive.
+    /// Only events before this instant.
     pub until: Option<Timestamp>,
     /// Only events without a successful delivery.
     pub missing: bool,

@@ -1,9 +1,10 @@
-//! The JSON of events that webhooks and the event feed deliver (contract, section 6; our decisions, section 8). `data` contains the changed
-//! record as the read operation of the compiled revision returns it.
+//! The JSON of events, for webhooks and the event feed (contract, section 6; our decisions, section 8). The property `data` of an event
+//! contains the changed record, in the form in which the operation that reads such records returns it in the revision (A or B) for which
+//! the program is compiled.
 //!
-//! An event is serialized inside the transaction of its change, before its sequence number is known. The number is inserted later, as the
-//! first property, `sequence`; the other bytes stay as they were written. [`openapi_document`] describes the types of this file to
-//! subscribers.
+//! An event is serialized inside the transaction that makes the change, before the sequence number of the event is known. The sequence
+//! number is inserted later, as the first property, `sequence`; the other bytes stay as they were written. [`openapi_document`] describes
+//! the types of this file to subscribers.
 
 pub mod openapi_document;
 
@@ -79,7 +80,7 @@ pub struct Event {
     timestamp: Timestamp,
     /// The revision of the contract that `data` is written in.
     api_revision: String,
-    /// The store in which it happened.
+    /// The store in which the change was made.
     store_id: String,
     /// Increases in the order in which changes were committed, which is the order of the list of events.
     #[serde(skip)]
@@ -133,14 +134,14 @@ struct AssignmentData {
     previous_assignee_user_id: Option<String>,
 }
 
-/// A value of a ticket's field that was changed.
+/// A change of the value of a ticket's field.
 #[derive(Debug, Object, Serialize)]
 #[oai(rename_all = "camelCase")]
 #[serde(rename_all = "camelCase")]
 struct TicketFieldData {
     /// The ticket after the change, as GET /tickets returns it without `expand`.
     ticket: Ticket,
-    /// The field's id, or a system key.
+    /// The id of the ticket field, or the name of a built-in property of `ticketFields` (a system key), such as `isConverted`.
     ticket_field_id: String,
     /// Absent if the field had no value before.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -166,7 +167,7 @@ struct LabelData {
     conversation: Conversation,
 }
 
-/// A value of a contact's field that was changed.
+/// A change of the value of a contact's field.
 #[derive(Debug, Object, Serialize)]
 #[oai(rename_all = "camelCase")]
 #[serde(rename_all = "camelCase")]
@@ -188,10 +189,10 @@ struct ContactFieldData {
 struct EscalationData {
     /// The conversation that people take over.
     conversation: Conversation,
-    /// The ticket that is open on it.
+    /// The ticket that is open on the conversation.
     #[serde(skip_serializing_if = "Option::is_none")]
     ticket: Option<Ticket>,
-    /// The reason for the handover, in the words of its request; absent if none was given.
+    /// The reason for the handover, as the request gave it; absent if the request gave none.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
 }
@@ -260,11 +261,11 @@ fn data(fact: &EventChange) -> StoredJson<AnyObject> {
 }
 
 fn text(data: &impl Serialize) -> StoredJson<AnyObject> {
-    // Plain data with string keys: writing it to memory cannot fail.
+    // Serialization cannot fail for plain data with string keys.
     StoredJson::from(to_raw_value(data).unwrap_or_default())
 }
 
-/// Serializes events with the record types of the compiled revision.
+/// Serializes events with the record types of the revision for which the program is compiled.
 #[derive(Debug)]
 pub struct WireEvents;
 

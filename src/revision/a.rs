@@ -12,7 +12,7 @@ use crate::domain::revision_rules::{ReceivedAt, Rules};
 
 pub const NAME: &str = "A";
 
-/// What `--version` prints.
+/// What `--version` prints after the name of the program.
 pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (contract revision A)");
 
 pub const RULES: Rules = Rules {
@@ -36,13 +36,13 @@ pub const CHANNELS: &[&str] = &["line", "instagram", "facebook", "lazada", "shop
 /// Returns the operations that only this revision has: none.
 pub fn extra() -> impl OpenApi {}
 
-/// Kinds of events that nothing in this revision causes. A build of this revision only delivers such events if a build of the other
-/// revision recorded them.
+/// Kinds of events that nothing in this revision causes. A build of this revision delivers such an event only if a build of the other
+/// revision recorded it.
 pub const UNCAUSED_EVENTS: &[&str] = &["ticket.assigned"];
 
-/// Example requests to operations, or with inputs, that only this revision has: a JSON array (`http::document::examples`).
+/// Example requests whose operation, or a part of whose input, exists only in this revision: a JSON array (`http::document::examples`).
 pub const REQUESTS: &str = "[]";
-/// Example requests that are refused, to operations that only this revision has: a JSON array.
+/// Example requests to operations that only this revision has; the server refuses these requests. A JSON array.
 pub const REFUSALS: &str = "[]";
 /// The recorded responses of this revision to the example requests.
 pub const ANSWERS: &str = include_str!("a/answers.json");

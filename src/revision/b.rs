@@ -17,7 +17,7 @@ use crate::domain::revision_rules::{ReceivedAt, Rules};
 
 pub const NAME: &str = "B";
 
-/// What `--version` prints.
+/// What `--version` prints after the name of the program.
 pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (contract revision B)");
 
 pub const RULES: Rules = Rules {
@@ -44,13 +44,13 @@ pub fn extra() -> impl OpenApi {
     (accounts::AccountReads, assign::Assignments, search::SearchOperations, sends::Sends)
 }
 
-/// Kinds of events that nothing in this revision causes. A build of this revision only delivers such events if a build of the other
-/// revision recorded them.
+/// Kinds of events that nothing in this revision causes. A build of this revision delivers such an event only if a build of the other
+/// revision recorded it.
 pub const UNCAUSED_EVENTS: &[&str] = &[];
 
-/// Example requests to operations, or with inputs, that only this revision has: a JSON array (`http::document::examples`).
+/// Example requests whose operation, or a part of whose input, exists only in this revision: a JSON array (`http::document::examples`).
 pub const REQUESTS: &str = include_str!("b/requests.json");
-/// Example requests that are refused, to operations that only this revision has: a JSON array.
+/// Example requests to operations that only this revision has; the server refuses these requests. A JSON array.
 pub const REFUSALS: &str = include_str!("b/refusals.json");
 /// The recorded responses of this revision to the example requests.
 pub const ANSWERS: &str = include_str!("b/answers.json");
@@ -71,6 +71,6 @@ pub mod wire {
         user::User,
     };
 
-    /// The query parameter `page` of the paginated operations, which this revision does not have.
+    /// The query parameter `page` of paginated operations. This revision does not have it, and ignores any value of it.
     pub type PageParam = crate::http::machinery::params::IgnoredParam;
 }

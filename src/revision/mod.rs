@@ -1,5 +1,5 @@
-//! Choice of the contract revision that this build serves. Within the library, only this module tests the Cargo feature that makes the
-//! choice.
+//! Compile-time selection of the contract revision that this build serves. In `src`, only this module tests the Cargo feature that
+//! selects the revision.
 //!
 //! Without a feature, the build serves revision B; with the feature `rev-a`, revision A. `RULES` holds the differences that are plain
 //! values, such as limits. `wire` holds the types whose shape differs, under the same names in both revisions. `extra` returns the

@@ -3,8 +3,8 @@
 //! A text is folded (case, Unicode form, diacritics of Latin, Greek and Cyrillic), then cut into terms:
 //!
 //! - words of scripts with spaces between them;
-//! - bigrams of adjacent graphemes, plus the last grapheme of a run, in Han, Kana, Thai, Lao, Khmer and Burmese, where word
-//!   segmentation would need a dictionary;
+//! - in Han, Kana, Thai, Lao, Khmer and Burmese, where word segmentation would need a dictionary: bigrams of adjacent graphemes, plus the
+//!   last grapheme of each run (an unbroken text in these scripts);
 //! - emoji and other symbols, without skin tone;
 //! - 4-grams of the digits of a number, across the separators of phone numbers;
 //! - short prefixes of words, and single graphemes, as terms of their own. Very many words begin with each of them, so a prefix query
@@ -22,7 +22,7 @@ use crate::domain::text::{self, is_unspaced};
 /// version is rebuilt.
 pub const VERSION: u32 = 4;
 
-/// Separates the two graphemes of a bigram, and follows the last grapheme of a run. No word, grapheme or symbol contains it.
+/// Separates the two graphemes of a bigram, and follows the last grapheme of a run. No word, grapheme or symbol contains this character.
 pub const PAIR: char = '\u{1}';
 /// First character of a digit 4-gram.
 pub const DIGITS: char = '\u{2}';
@@ -35,21 +35,22 @@ pub const BREAK: char = '\u{1e}';
 /// The length of a digit n-gram.
 pub const DIGIT_RUN: usize = 4;
 
-/// Prefixes of up to this many characters are terms.
+/// Prefixes of words, of up to this many characters, are terms of their own.
 pub const SHORT_CHARS: usize = 2;
 
 const WORD_CHARS: usize = 64;
-/// A grapheme may have any number of combining marks; only this many code points are kept.
+/// The limit of code points that are kept of a grapheme, which may have any number of combining marks.
 const GRAPHEME_CHARS: usize = 8;
 /// The maximum length of a term, in bytes.
 #[cfg(test)]
 pub const TERM_MAX: usize = WORD_CHARS * 4;
 
-/// Added to the position between two terms that must not count as adjacent.
+/// Added to the position between two terms that must not count as adjacent: `GAP` for words and graphemes, `NUMBERS_GAP` for the digits of
+/// two numbers.
 const GAP: u32 = 2;
 const NUMBERS_GAP: u32 = DIGIT_RUN as u32;
 
-/// The kind of a [`Piece`].
+/// The kinds of pieces of a text (see [`Piece`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TokenKind {
     Word,

@@ -1,11 +1,11 @@
 //! Column store (fast fields) of an index segment: the sort key and the id of each document.
 //!
-//! A UUID or a short id is stored in two numeric columns. Only longer ids are stored in a dictionary column: to read an id from a
-//! dictionary, about half a block of other ids is decoded, which is measurably slow for rare words.
+//! A UUID or a short id is stored in two numeric columns. Only longer ids are stored in a dictionary column. To read an id from a
+//! dictionary, on average half a block of other ids must be decoded, which noticeably slows down a search for a rare word.
 //!
 //! Called by `index`, which writes the columns, and by `searcher`. Opening a column reads the header of every block, so the columns are
-//! opened once per segment and not for each search. Guarantee: ids are compared in their packed form (see [`pack`]), whatever their
-//! storage form.
+//! opened once per commit of the index and not for each search. Guarantee: ids are compared in their packed form (see [`pack`]), whatever
+//! their storage form.
 
 use std::sync::Arc;
 

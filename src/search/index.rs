@@ -5,8 +5,8 @@
 //! that score best, which lets `searcher` terminate early.
 //!
 //! Called by `index_build`, `search_service`, `overlay` and `searcher`. Guarantees: documents stay sorted, even after merges. A commit
-//! contains its documents together with the position in the change log up to which they are complete, so a process that crashes between
-//! two commits continues from the first one. An index that is damaged, or of another database or analysis version, is not opened.
+//! contains its documents together with the position in the change log up to which they are complete. After a crash, the index continues
+//! from the position in the last commit. An index that is damaged, or of another database or analysis version, is not opened.
 
 use std::{fmt::Write as _, path::Path};
 
@@ -50,7 +50,7 @@ const TIMES: char = '\0';
 const PLACE: char = '\u{1e}';
 const END: char = '\u{1f}';
 
-/// The fields of the index. A message has its text in the field `messages`, a contact in `contacts`.
+/// The fields of the index. The field `messages` contains the text of a message, and the field `contacts` that of a contact.
 #[derive(Clone, Copy, Debug)]
 pub struct IndexFields {
     messages: Field,
@@ -124,7 +124,7 @@ pub fn frequency_prefix(term: &str, whole: bool) -> String {
     if whole { format!("{OFTEN}{term}{TIMES}") } else { format!("{OFTEN}{term}") }
 }
 
-/// Returns the frequency that a frequency term (see [`frequency_term`]) contains.
+/// Reads the frequency from a frequency term: the value of `times` for which [`frequency_term`] returned the term `often`.
 pub fn times(often: &[u8]) -> u32 {
     often.last().copied().unwrap_or(0).into()
 }
@@ -238,7 +238,7 @@ impl Index {
         Ok(Self { files, reader, writer, fields, database: database.to_owned() })
     }
 
-    /// Adds a record that is not in the index.
+    /// Adds a record that is not in the index yet.
     pub fn add(&self, record: &Searchable) -> Result<(), TantivyError> {
         self.add_with(record, &Terms::of(&text(&record.texts)))
     }
@@ -258,7 +258,7 @@ impl Index {
         self.writer.delete_term(self.fields.key(key));
     }
 
-    /// Commits all added and removed documents durably. `mark` is the position in the change log up to which they are complete.
+    /// Commits all added and removed documents durably. `mark` is the position in the change log up to which the index is complete.
     pub fn commit(&mut self, mark: &LogPosition) -> Result<(), TantivyError> {
         let payload = CommitPayload { database: self.database.clone(), analysis: analysis::VERSION, mark: mark.clone() };
         let payload = serde_json::to_string(&payload).map_err(|error| TantivyError::InternalError(error.to_string()))?;
@@ -268,8 +268,8 @@ impl Index {
         self.reader.reload()
     }
 
-    /// Ends the build: merges all segments into one, since a search looks up its terms in each segment, and releases the
-    /// build's memory.
+    /// Ends the build and releases its memory. Before that, all segments are merged into one, since a search looks up its terms in each
+    /// segment.
     pub fn settle(self) -> Result<Self, TantivyError> {
         let Self { files, reader, mut writer, fields, database } = self;
         drop(reader);
@@ -295,7 +295,7 @@ struct JoinedTokenStream<'a> {
 }
 
 /// Joins the terms of a record and their positions to one text for [`JoinedTokenizer`]. The text begins with the prefix of the store. A
-/// position of 0, which all short terms have, is omitted.
+/// position of 0 is omitted; it is the position of all terms of short prefixes and of single graphemes.
 fn join_terms(store: &StoreId, terms: &Terms) -> String {
     let mut text = prefix(store);
     let mut put = |place: u32, term: &str| {

@@ -68,7 +68,7 @@ fn add(index: &Mutex<Index>, records: &[Searchable]) -> Result<()> {
     records.iter().try_for_each(|record| Ok(index.add(record)?))
 }
 
-/// Turns a panic into an error: the index library may panic on damage that appears after the index was opened.
+/// Turns a panic into an error: Tantivy, the index library, may panic on damage that appears after the index was opened.
 pub(super) fn unpanicked<T>(read: impl FnOnce() -> tantivy::Result<T>) -> tantivy::Result<T> {
     catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| Err(TantivyError::InternalError("reading it panicked".to_owned())))
 }

@@ -22,9 +22,10 @@
 //! change between the first page and the last appears exactly once. A record that changes in this time may appear twice or not at all,
 //! since its score or its instant may change.
 //!
-//! Visibility: a search sees every write that was acknowledged before the search, whichever process made it. There is one exception: a
-//! write of another process that has more changes than a search can apply, or that changes subjects of conversations, becomes visible
-//! once the background worker has indexed it. While the index is being built, searches are refused; all other operations work.
+//! Visibility: a search sees every write that was acknowledged before the search, whichever process made it. There is one exception: if
+//! more changes are pending in the change log than a search can apply, or if one of them changed the subject of a conversation, then the
+//! writes of other processes become visible once the background worker has indexed them. While the index is being built, searches are
+//! refused; all other operations work.
 
 mod analysis;
 mod fast_fields;

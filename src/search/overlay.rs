@@ -1,11 +1,11 @@
 //! In-memory overlay of the index (memtable): records that changed since the last index commit.
 //!
-//! Called by `search_service`, for each search and by its background worker. The change log lists the changes of all processes. Each search
+//! Called by `search_service`: for each search, and by its background worker. The change log lists the changes of all processes. A search
 //! first reads the new entries of the log, so the search sees every write that was acknowledged before. Concurrent searches share one read
-//! of the log (single flight). When very many entries are new, as after an import, only the worker reads them, in parts. A search then does
-//! not read the log and waits for at most one part.
+//! of the log (single flight). When very many entries are new, as after an import, only the worker reads them, and applies them in batches
+//! of [`READ_AT_ONCE`]. A search then does not read the log, and waits for at most one batch (and one page of the log).
 //!
-//! While only the worker reads the log, searches still see the commits of this process: `store` also passes these to the overlay in memory.
+//! While only the worker reads the log, searches still see the commits of this process: `store` passes these to the overlay in memory, too.
 //! It passes an inserted message with its content. The overlay therefore does not read the message from the database,
 //! nor search the index for an older state of the message.
 
@@ -48,7 +48,7 @@ use crate::{
 const OVERLAY_MAX_RECORDS: usize = 1000;
 const OVERLAY_MAX_BYTES: usize = 64 * 1024 * 1024;
 /// `PLACES` is the limit of log positions per read of the change log. `PART` is the limit of changes that are applied to the overlay in one
-/// step; a larger number of changes is written directly to the disk.
+/// step. If there are more changes, they are written directly to the disk.
 pub const PLACES: i64 = 500;
 pub const PART: usize = 500;
 /// The limit of records whose texts one SQL statement reads. The limit is small, since a text may be a megabyte long.
@@ -80,7 +80,7 @@ pub struct ChangeLogProgress {
     pub mark: LogPosition,
     /// Changes of this process that have not been applied yet.
     own: Vec<LoggedChange>,
-    /// Log positions after `mark` of changes that have been applied already: this process committed them.
+    /// The log positions, after `mark`, of changes that this process has committed and applied already.
     ahead: HashSet<i64>,
     /// The highest log position so far, of the changes read from the log and of those in `own`.
     newest: i64,
@@ -190,7 +190,8 @@ impl SearchOverlay {
                 RecordChange { key, record: Searchable { store: store.clone(), noun, id, at: 0, texts: vec![] }, gone: true, new: false }
             }));
         }
-        // The state that was read includes the insert and all later changes of the record.
+        // The state that was read from the database includes the insert and all later changes of the record. So the inserted content is not
+        // needed.
         for change in &changes {
             inserted.remove(&change.key);
         }
@@ -198,7 +199,7 @@ impl SearchOverlay {
         Ok(changes)
     }
 
-    /// Returns the current snapshot. A search uses it without a lock, so no writer waits for the search.
+    /// Returns the current snapshot. It is searched without the lock, so that writers do not wait for the search.
     pub fn view(&self) -> Option<Arc<IndexSnapshot>> {
         self.view.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -305,7 +306,7 @@ mod tests {
         },
     };
 
-    /// Opens the overlay of another process that has applied the log so far. Also returns a counter of its SQL statements.
+    /// Opens an overlay as if in another process, which has applied all changes in the log. Also returns a counter of its SQL statements.
     async fn elsewhere(fixture: &Fixture) -> (SearchOverlay, Arc<AtomicU64>) {
         let (counted, on_statement) = counter();
         let front = SearchOverlay::new(Db::open(&fixture.url, 2, Some(on_statement)).await.unwrap());

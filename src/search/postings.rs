@@ -25,7 +25,7 @@ pub struct ConditionIterators {
     pub walk: PostingIterator,
     /// Iterators over the candidates for which [`PostingIterator::bound`] is above one. The key is that bound.
     pub often: BTreeMap<u32, PostingIterator>,
-    /// Whether every candidate is certainly a hit, with a frequency equal to its bound.
+    /// Whether every candidate is certainly a hit, and [`PostingIterator::bound`] is its exact frequency.
     pub sure: bool,
 }
 
@@ -72,11 +72,11 @@ pub struct PostingOpener<'i> {
     pub index: &'i InvertedIndexReader,
     /// The prefix of every term of the store.
     pub prefix: &'i str,
-    /// How many more words a prefix query may expand to.
+    /// How many more words the prefixes of the search may expand to.
     pub budget: usize,
 }
 
-/// The posting lists of one term: one for each frequency (number of occurrences in a document) above one.
+/// The further posting lists of a term: a list for each frequency (number of occurrences in a document) above one.
 type FrequencyLists = Vec<(u32, TermInfo)>;
 
 impl PostingOpener<'_> {
@@ -100,7 +100,7 @@ impl PostingOpener<'_> {
                 let (infos, last) = self.range(beginning, beginning, self.budget)?;
                 self.budget = self.budget.saturating_sub(infos.len());
                 let walks = infos.iter().map(|(_, info)| self.list(info)).collect::<tantivy::Result<_>>()?;
-                // For the same words: their posting lists by frequency (see `FrequencyLists`).
+                // The posting lists by frequency (see `FrequencyLists`) of the same words, which begin with the prefix.
                 let often = self.range(&frequency_prefix(beginning, false), &frequency_prefix(&last, true), usize::MAX)?.0;
                 (Union::of(walks), if infos.is_empty() { vec![] } else { often })
             }
@@ -211,8 +211,8 @@ impl PostingIterator {
         }
     }
 
-    /// Returns an upper bound of the frequency of the condition in the current candidate. It is at least 1; [`MAX_TERM_FREQUENCY`] means
-    /// that or more.
+    /// Returns an upper bound of the frequency of the condition in the current candidate. It is at least 1; [`MAX_TERM_FREQUENCY`] stands
+    /// for this frequency and all higher ones.
     pub fn bound(&self) -> u32 {
         let bound = match self {
             Self::Nowhere => 0,

@@ -9,12 +9,12 @@ use super::analysis::{self, DIGIT_RUN, DIGITS, Piece, SHORT_CHARS, TokenKind, pa
 /// A condition on a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Condition {
-    /// Contains this term.
+    /// The record contains this term.
     Term(String),
-    /// Contains a term with this prefix. The frequency is that of the most frequent such term.
+    /// The record contains a term with this prefix. The frequency of the condition is that of the most frequent term with the prefix.
     Beginning(String),
-    /// Contains these terms at these offsets from each other. Each term covers `covers` positions. Where terms overlap, some of them are
-    /// redundant.
+    /// The record contains these terms, each at its offset from the beginning of the phrase. A term covers `covers` positions. Where terms
+    /// overlap, some of them are redundant.
     Phrase {
         covers: u32,
         terms: Vec<(u32, String)>,
@@ -29,7 +29,7 @@ pub struct SearchQuery {
     pub conditions: Vec<Condition>,
 }
 
-/// A text without spaces that contains this character is an e-mail address, or part of an address.
+/// A text without spaces that contains this character is treated as an e-mail address, or as part of one.
 const AT: char = '@';
 
 impl SearchQuery {

@@ -1,9 +1,9 @@
-//! Relevance score: BM25 in integers, with constant corpus statistics. Pure.
+//! Relevance score: BM25 in integers, with statistics that stay the same on all pages of a search. Pure.
 //!
-//! A hit fulfils every condition of the search, so the weight of a condition, which depends on its rarity, only ranks it against the other
-//! conditions. The weights are computed for the first page and stored in the cursor for the later pages. The average length is a constant.
-//! A record that does not change therefore has the same score on all pages of a search, whatever else is written. Integers make equal
-//! scores exactly equal.
+//! Each condition of a search has a weight, which depends on the rarity of its terms. A hit fulfils every condition, so a weight matters
+//! only in relation to the weights of the other conditions. The weights are computed for the first page and stored in the cursor for the
+//! later pages. The average length is a constant. A record that does not change therefore has the same score on all pages of a search,
+//! whatever else is written. Integers make equal scores exactly equal.
 
 use std::sync::LazyLock;
 
@@ -16,7 +16,7 @@ const B: f64 = 0.5;
 const USUAL_LENGTH: f64 = 20.0;
 /// The highest term frequency that counts: a higher frequency counts as this value.
 pub const MAX_TERM_FREQUENCY: u32 = 16;
-/// Fixed-point scales: `FINE` of a saturation, `COARSE` of a weight.
+/// The fixed-point scales: saturations are integers in units of 1 / `FINE`, weights are integers in units of 1 / `COARSE`.
 const FINE: f64 = 1000.0;
 const COARSE: f64 = 8.0;
 
@@ -38,7 +38,7 @@ pub fn saturation(frequency: u32, length: u8) -> u32 {
     SATURATION[frequency.min(MAX_TERM_FREQUENCY) as usize][usize::from(length)].into()
 }
 
-/// Returns the length norm of a text with this number of terms: the number in the lossy form that the index stores.
+/// Returns the length norm of a text: its number of terms, in the lossy form (one byte) that Tantivy stores.
 pub fn length(terms: u32) -> u8 {
     FieldNormReader::fieldnorm_to_id(terms)
 }

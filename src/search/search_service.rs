@@ -36,7 +36,7 @@ use crate::{
 
 /// Poll interval of the worker for the change log.
 const POLL: Duration = Duration::from_millis(200);
-/// The longest time that changes stay only in memory.
+/// How long changes stay only in memory before they are committed, unless very many changes are pending.
 const COMMIT_AFTER: Duration = Duration::from_secs(1);
 /// The number of documents per index commit while very many changes are pending.
 const BULK: usize = 50_000;
@@ -45,7 +45,8 @@ const BUILD_WAIT: Duration = Duration::from_secs(2);
 /// The interval at which the worker commits the log position of an idle index. The change log is pruned over time, and an index whose
 /// position was pruned cannot continue from the log.
 const REMARK: Duration = Duration::from_secs(3600);
-/// How long the worker must run without a failure until a rebuilt index counts as working. A commit proves that earlier.
+/// For how long the worker must run without a failure before a rebuilt index counts as working. After a commit, the index counts as working
+/// immediately.
 const PROVEN: Duration = Duration::from_secs(60);
 const UNKNOWN: &str =
     "either the database was restored to an older state, or it was not followed for so long that its change log was pruned";
@@ -61,13 +62,13 @@ struct SearchState {
     database: String,
     front: SearchOverlay,
     ready: watch::Sender<bool>,
-    /// Limits concurrent searches to the number of processors.
+    /// Limits concurrent searches, except those on the caller's thread ([`SearchState::search_inline`]), to the number of processors.
     permits: Semaphore,
     processors: u32,
     damaged: AtomicBool,
     /// When the index last contained every change of the database.
     caught_up: Mutex<Instant>,
-    /// The folder of the index, once this process has claimed it.
+    /// The folder of the index, once this process has locked it.
     path: Mutex<Option<PathBuf>>,
 }
 
@@ -201,7 +202,8 @@ impl SearchState {
         if let Some(found) = self.search(1, move |view| Ok(view.search_if_usual(&wanted)?)).await? {
             return Ok(found);
         }
-        // A prefix of very many words takes memory for each word, so such a search takes all permits: only one runs at a time.
+        // A prefix takes memory for each word to which it expands. So a search whose prefix expands to very many words takes all permits:
+        // only one such search runs at a time.
         self.search(self.processors, move |view| Ok(view.search(&search)?)).await
     }
 
@@ -216,7 +218,8 @@ impl SearchState {
         blocking(move || search(shared.complete(&shared.front.view())?)).await
     }
 
-    /// Searches on the caller's thread if the search is so small that a thread switch would cost as much.
+    /// Searches on the caller's thread, if the search is so small that a switch of threads would cost as much. `None` if the search is
+    /// larger, or if a writer holds the lock of the view.
     fn search_inline(&self, search: &Search) -> Result<Option<HitPage>> {
         // This thread must not wait for a writer that holds the lock.
         let Ok(view) = self.front.view.try_read() else { return Ok(None) };
@@ -266,7 +269,7 @@ struct IndexWorker {
     bulk: usize,
     /// Since when the overlay has had records to commit.
     since: Option<Instant>,
-    /// Whether the index was rebuilt after a failure, and has not yet proved that it can be written.
+    /// Whether the index was rebuilt after a failure and does not count as working yet (see [`PROVEN`]).
     had_failed: bool,
 }
 
@@ -302,7 +305,7 @@ impl IndexWorker {
         let mut followed = self.shared.front.followed.lock().await;
         followed.go_on_from(self.committed.clone());
         // The queued changes of this process are dropped: the index contains those up to its log position, and the log lists the later
-        // ones. A new epoch begins, since the build may have read messages whose inserts are not queued yet.
+        // ones. The build may have read messages whose inserts are not queued yet; the new epoch makes the overlay read them again.
         self.shared.front.db.end_own_epoch();
         drop(self.shared.front.db.own_changes());
         let index = self.index.lock().unwrap_or_else(PoisonError::into_inner);
@@ -311,7 +314,7 @@ impl IndexWorker {
         Ok(())
     }
 
-    /// Applies a page of the change log; returns whether there is more.
+    /// Applies a page of the change log. Returns whether the log has further pages.
     async fn apply_log_page(&mut self) -> Result<bool> {
         let shared = self.shared.clone();
         let mut followed = shared.front.followed.lock().await;

@@ -1,10 +1,11 @@
 //! Query evaluation: the top hits across the index segments and the in-memory overlay, with early termination.
 //!
 //! The documents of a segment are sorted by text length and, at equal length, newest first. There are separate posting lists of the records
-//! that contain a term twice, three times and so on (impact-ordered). A segment is searched in several passes. A pass visits the hits that
-//! fulfil each condition with a known frequency, so it visits them in the order of their scores. It ends as soon as the page is full of
-//! better hits. A later page begins with a binary search for the sort key in its cursor. A frequent term costs hardly more than a rare
-//! term. There is no cache, so the first search costs the same as later searches, except for disk reads.
+//! that contain a term twice, three times and so on (impact-ordered). A segment is searched in several passes. For each condition of the
+//! search, a pass knows the frequency in its candidates, or an upper bound of it. The maximum score of the candidates therefore never rises
+//! during a pass, which ends as soon as the page is full of better hits. A later page begins with a binary search for the sort key in its
+//! cursor. A frequent term costs hardly more than a rare term. There is no cache, so the first search costs the same as later searches,
+//! except for disk reads.
 //!
 //! The cost still grows with the length of the posting lists in three cases. First, terms that seldom occur together, or seldom as the
 //! searched phrase, have many candidates but few hits. Second, with several terms that are each repeated within many records, a pass knows
@@ -12,7 +13,8 @@
 //! revision A of the API counts, and only contacts.
 //!
 //! Called by `search_service` and `overlay`. Guarantees: the sort key of a hit (score, instant, id) depends only on its record and on the
-//! weights of the search; the pages equal those of an exhaustive evaluation; records of another store are not even candidates.
+//! weights of the search; the pages equal those of an exhaustive evaluation, unless the search exceeds `BUDGET` or `CONDITIONS`; the
+//! posting lists of a search contain no records of other stores.
 
 use std::{
     cmp::{Ordering, Reverse},
@@ -40,7 +42,7 @@ use crate::domain::{
 /// The sort order of hits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SortOrder {
-    /// By relevance, then newest first.
+    /// By descending score and, at equal score, newest first.
     Relevance,
     Newest,
 }
@@ -81,7 +83,7 @@ pub struct OverlayRecord {
     pub terms: Terms,
     /// The record was deleted: it has no terms, and hides its document in the index.
     pub gone: bool,
-    /// The index does not contain the record.
+    /// The record is known to be absent from the index.
     pub new: bool,
 }
 
@@ -106,14 +108,14 @@ const CONDITIONS: usize = 200;
 /// The cost limits of a search.
 #[derive(Clone, Copy)]
 struct Limits {
-    /// The sum of [`Condition::parts`] of all conditions.
+    /// The limit of the sum of [`Condition::parts`] of all conditions.
     conditions: usize,
-    /// The number of records in the overlay.
+    /// The limit of records in the overlay.
     fresh: usize,
-    /// The number of words that prefixes expand to.
+    /// The limit of words that the prefixes of the search expand to.
     words: usize,
-    /// `candidates`: the number of candidates of the rarest condition. Each candidate costs a step in the posting lists of all other
-    /// conditions. `lists`: the sum of the numbers of candidates of all conditions.
+    /// `candidates` is the limit of candidates of the rarest condition; each candidate costs a step in the posting lists of all other
+    /// conditions. `lists` is the limit of the total number of candidates of all conditions.
     candidates: u64,
     lists: u64,
     /// Whether a search that exceeds a limit is evaluated up to the limit. If not, such a search is not evaluated at all.
@@ -125,7 +127,7 @@ const USUAL: Limits =
     Limits { conditions: CONDITIONS, fresh: usize::MAX, words: 1_000, candidates: u64::MAX, lists: u64::MAX, partly: false };
 const WIDE: Limits =
     Limits { conditions: CONDITIONS, fresh: usize::MAX, words: BUDGET, candidates: u64::MAX, lists: u64::MAX, partly: true };
-/// Limits that keep a search far below a millisecond, wherever the hits are.
+/// Limits that keep the duration of a search far below a millisecond, wherever in the posting lists its hits are.
 const SMALL: Limits = Limits { conditions: 8, fresh: 500, words: 16, candidates: 250, lists: 50_000, partly: false };
 
 impl IndexSnapshot {
@@ -153,7 +155,7 @@ impl IndexSnapshot {
         self.search_within(SMALL, search)
     }
 
-    /// Searches as [`Self::search`] does, but returns `None` if a prefix expands to very many words.
+    /// Searches as [`Self::search`] does, but returns `None` if a prefix expands to very many words, or if there are very many conditions.
     pub fn search_if_usual(&self, search: &Search) -> Result<Option<HitPage>, TantivyError> {
         self.search_within(USUAL, search)
     }
@@ -263,11 +265,12 @@ struct Segment<'v> {
 /// hit belongs.
 #[derive(Clone, Copy)]
 enum ScanPass {
-    /// The only pass: collects all hits.
+    /// The only pass of a search: collects all hits.
     All,
     /// Collects the hits for which the bound of each condition is 1.
     Once,
-    /// Collects the hits for which the condition with this index is the first whose bound is above 1, and has this bound.
+    /// The index of a condition, and a bound above 1. Collects the hits for which that condition has that bound and all earlier conditions
+    /// have the bound 1.
     Repeated(usize, u32),
 }
 

@@ -18,7 +18,7 @@ pub enum HitLocation {
         segment: usize,
         document: DocId,
     },
-    /// In the overlay; contains the packed id.
+    /// A hit in the overlay. Contains the packed id of the hit.
     Overlay(Vec<u8>),
 }
 

@@ -114,7 +114,7 @@ fn unknown(account: &AccountId) -> Error {
     Error::not_found("accountId", format!("there is no bridge on an account `{}` of the store", shown(account)))
 }
 
-/// Messages to contacts are confidential: plain HTTP is refused, except to this machine.
+/// Refuses plain HTTP except to a loopback IP address, since messages to contacts are confidential.
 fn check(url: &Url) -> Result<()> {
     let stays = match url.host() {
         Some(Host::Ipv4(four)) => four.is_loopback(),

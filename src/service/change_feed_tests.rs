@@ -57,8 +57,8 @@ impl Bench {
         KeptCopy { after: start.unwrap(), ..copy }
     }
 
-    /// Reads and applies pages until no further change is left. Returns the kind and id of each change, with a minus before a deleted
-    /// record.
+    /// Reads pages of the feed and applies them to `copy` until no further change is left. Returns the kind and id of each change, with a
+    /// minus before a deleted record.
     async fn follow(&self, copy: &mut KeptCopy, limit: u64) -> Vec<String> {
         let mut got = Vec::new();
         loop {
@@ -88,7 +88,7 @@ impl Bench {
     }
 }
 
-/// SQL statements that change every table whose rows are part of records. The inserts of records come first, parents before children.
+/// SQL statements that insert records of several kinds, parents before children, and then change or delete rows that are part of records.
 const NEW: [&str; 13] = [
     "INSERT INTO roles (store_id, id, name, kind) VALUES ('{store}', 'r', 'R', 'agent')",
     "INSERT INTO users (store_id, id, user_id, name, created_at) VALUES ('{store}', 'u', 'uu', 'U', 0)",

@@ -18,7 +18,7 @@ use crate::{
 
 pub use crate::store::change_feed::{ChangedRecord, FeedPage};
 
-/// The number and the interval of the checks whether all transactions have ended that were running when a feed was activated.
+/// How often, and at what interval, a request checks whether the transactions have ended that were running when the feed was activated.
 const FEED_ACTIVATION_CHECKS: u32 = 100;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
 
@@ -32,8 +32,9 @@ pub struct SnapshotPage {
 }
 
 impl Service {
-    /// Returns the changes of some kinds after a sequence number, from at most `limit` entries of the feed. If `kinds` is empty, returns
-    /// changes of all kinds. Changes that have no sequence number yet get one first.
+    /// Returns the changes of records of these kinds after the sequence number `after`, from at most `limit` entries of the feed. If
+    /// `kinds` is empty, returns changes of all kinds. Changes that have no sequence number yet get one first. If other writers hold the
+    /// write lock for too long, such changes are left out.
     pub async fn changes_after(&self, store: &StoreId, after: i64, kinds: &[RecordKind], limit: u64) -> Result<FeedPage> {
         let db = self.db();
         let all_numbered = match db.number_record_changes(self.clocks_and_ids().now()).await {
@@ -54,14 +55,15 @@ impl Service {
         export.changes_after(after, kinds, limit).await?.ok_or_else(|| gone(after))
     }
 
-    /// Returns at most `limit` records of a kind after an id, in the order of ids. The first call for a store activates its feed.
+    /// Returns at most `limit` records of the kind `kind` whose ids are greater than `after_id`, in the order of ids. Activates the
+    /// store's feed if it is not active.
     pub async fn snapshot_page(&self, store: &StoreId, kind: RecordKind, after_id: Option<&str>, limit: u64) -> Result<SnapshotPage> {
         let start = self.active_feed(store).await?.last;
         let export = self.db().begin_export(store).await?.ok_or_else(|| no_store(store))?;
         Ok(SnapshotPage { records: export.page(kind, after_id, limit).await?, start })
     }
 
-    /// Activates the feed of a store unless it is active, waits until the feed records every change, and returns it.
+    /// Activates the feed of a store unless it is active, waits until the feed records every change, and returns the feed.
     async fn active_feed(&self, store: &StoreId) -> Result<ChangeFeed> {
         let db = self.db();
         for look in 0..FEED_ACTIVATION_CHECKS {
@@ -71,8 +73,8 @@ impl Service {
                     return Ok(feed);
                 }
                 Some(_) => {
-                    // The feed is not ready: it waits for the end of the transactions that had begun before its activation. The
-                    // process that activated it may have ended before it stored which transactions these are.
+                    // The feed is ready once all transactions have ended that began before the activation. The process that activated the
+                    // feed may have ended before it stored which transactions these are, so this process stores it if necessary.
                     db.note_feed_activation(store).await?;
                     tokio::time::sleep(BETWEEN_LOOKS).await;
                 }

@@ -13,7 +13,8 @@ impl Service {
         found.ok_or_else(|| Error::missing("contactId", "contact", id))
     }
 
-    /// Returns contacts, most recently updated first. With `search`, an API revision may order them by relevance first.
+    /// Returns contacts, most recently updated first. With a search text in `filter`, they are ordered by relevance first if the revision
+    /// has the rule `contacts_by_relevance`.
     pub async fn contacts(&self, store: &StoreId, filter: ContactFilter, page: PageRequest) -> Result<Page<Contact>> {
         match filter.search {
             Some(_) => self.found_contacts(store, filter, page).await,

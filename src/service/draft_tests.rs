@@ -1,4 +1,5 @@
-//! Tests of drafts: which drafts are refused, and that each draft is released at most once, whatever is written concurrently.
+//! Tests of drafts: which drafts are refused, and that each draft is released (approved and sent) at most once, whatever is written
+//! concurrently.
 
 use std::sync::Arc;
 
@@ -272,7 +273,7 @@ async fn of_two_releases_at_once_one_sends() {
     let window = TicketWindow { conversation_id: conversation.clone(), after: None, until: None };
     let page = bench.fixture.db.messages(&bench.fixture.store, &window, &first(2 * DRAFTS as u32)).await.unwrap();
     assert!(page.rows.into_iter().all(|message| seen.insert(message.text)), "a draft was sent twice");
-    // `got` and `listed` return at most 500 entries.
+    // `audit_entries` and `listed` return at most 500 entries.
     assert_eq!((bench.audit_entries().await.len(), bench.listed(DraftState::Released).await.len()), (500, 500));
 }
 
@@ -423,7 +424,7 @@ async fn a_repeated_request_makes_one_draft() {
     };
     bench.clock.pass(1000);
     let WriteOutcome::New(made) = make("a").await.unwrap() else { panic!("nothing was made before") };
-    // Now the message itself would be refused, since the contact has not written for a day.
+    // Now a new draft in this conversation is refused, since the contact has not written for a day.
     bench.clock.pass(DAY - 500);
     bench.try_make(text(&chat, "too late")).await.unwrap_err();
     let WriteOutcome::Replayed(again) = make("a").await.unwrap() else { panic!("made twice") };
@@ -437,7 +438,7 @@ async fn lists_are_paged_and_old_drafts_are_forgotten() {
     let bench = Bench::new().await;
     let mut made = Vec::new();
     for i in 0..5 {
-        // Two drafts each have the same creation time.
+        // Pairs of successive drafts have the same creation time.
         bench.clock.pass(i % 2);
         made.push(bench.make(text(&"c0".into(), &i.to_string())).await);
     }

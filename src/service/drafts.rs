@@ -1,8 +1,8 @@
 //! Drafts: an assistant proposes a message with an API key, and a user releases (approves and sends), edits or discards the draft.
 //!
 //! Guarantees: When a draft is made or edited, its message is validated as if it were sent. A draft is released in the transaction of its
-//! send, so it is sent at most once. If the contact has written since the draft was made, the draft is released only if the user confirms
-//! that message as read. Lock order: a draft before its conversation.
+//! send, so its message is sent at most once. If the contact has written since the draft was made, the user can release the draft only by
+//! confirming that the newest message of the contact was read. Lock order: a draft before its conversation.
 
 use serde_json::{Value, json};
 
@@ -29,8 +29,8 @@ const MESSAGES_BEFORE: u32 = 20;
 /// The maximum number of old drafts that are deleted when a draft is made.
 const FORGOTTEN_AT_ONCE: u64 = 50;
 
-/// The request property with the id of the draft to release. All other errors of a release name a property of the message, like the errors
-/// of a send.
+/// The request property that contains the id of the draft to release. Errors about the draft itself name this property. All other errors of
+/// a release name a property of the draft's message, like the errors of a send.
 const RELEASED: &str = "body.draftId";
 
 impl Service {
@@ -200,8 +200,8 @@ fn must_go_the_same_way(former: &Send, send: &Send) -> Result<()> {
     }
 }
 
-/// Locks the conversation that a message goes to until the end of the transaction. Returns its id, if there is a conversation, and the
-/// inbound message that arrived in it last.
+/// Locks, until the end of the transaction, the conversation that a message goes to, if there is one. Returns the id of this conversation,
+/// and of the inbound message that arrived in it last.
 async fn newest_inbound(change: &WriteTransaction<'_>, send: &Send) -> Result<(Option<ConversationId>, Option<MessageId>)> {
     let conversation = match send {
         Send::Text { conversation_id, .. } | Send::EmailReply { conversation_id, .. } | Send::TemplateReply { conversation_id, .. } => {

@@ -1,4 +1,4 @@
-//! Validation of the URLs of HTTP endpoints of webhooks and bridges, and generation of their signing secrets. Called by `webhooks` and
+//! Validation of the endpoint URLs of webhooks and bridges, and generation of their signing secrets. Called by `webhooks` and
 //! `bridges`. The addresses to which a DNS name resolves are checked at connection time.
 
 use url::{Host, Url};

@@ -6,23 +6,23 @@ pub type Result<T> = std::result::Result<T, Error>;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Invalid input: it violates a definition, or does not fit the state of a record. `field` is a path in the request: `body.labels[0]`,
-    /// `pageSize`.
+    /// Invalid input: a value that is not permitted, or that does not fit the state of a record. `field` is a path in the request, such as
+    /// `body.labels[0]` or `pageSize`.
     #[error("`{field}` {reason}")]
     Invalid { field: String, reason: String },
-    /// A record that is not in the store. `field` is the request property with its id.
+    /// A record that is not in the store. `field` is the request property that contains the id of the record.
     #[error("`{field}`: {reason}")]
     NotFound { field: String, reason: String },
-    /// The record changed, is in another state, or would collide with another. `field` is a path in the request.
+    /// The record changed, is in another state, or would collide with another record. `field` is a path in the request.
     #[error("`{field}` {reason}")]
     Conflict { field: String, reason: String },
-    /// The caller is not permitted to do this. `field` is a path in the request.
+    /// The caller is not permitted to do what the request asks for. `field` is a path in the request.
     #[error("`{field}` {reason}")]
     Forbidden { field: String, reason: String },
     /// The requested data is no longer stored. `field` is the request property that asks for it.
     #[error("`{field}` {reason}")]
     Gone { field: String, reason: String },
-    /// The store has reached a limit.
+    /// The store has reached a limit on the number of its records.
     #[error("{0}")]
     Full(String),
     /// A signed request that was accepted before.
@@ -33,7 +33,7 @@ pub enum Error {
     Replayed,
     #[error("`Idempotency-Key` was used for another request; send a new key")]
     KeyReused,
-    /// The same request is in progress; the client may retry after `retry_after` seconds.
+    /// A request with the same idempotency key is in progress; the client may retry after `retry_after` seconds.
     #[error("{reason}")]
     InProgress { reason: String, retry_after: u32 },
     /// Temporarily unavailable; the client may retry after `retry_after` seconds.

@@ -15,7 +15,7 @@ pub struct RecordedEvent {
 #[derive(Debug)]
 pub struct EventPage {
     pub events: Vec<RecordedEvent>,
-    /// The sequence number up to which this page contains every event of these kinds. The next page begins after this number.
+    /// The sequence number up to which this page contains every event of the requested kinds. The next page begins after this number.
     pub reached: i64,
 }
 

@@ -12,7 +12,7 @@ use crate::{
     store::{self, Db},
 };
 
-/// Records per read.
+/// The maximum number of records per read.
 const PAGE: u64 = 1_000;
 
 /// Why an export failed.

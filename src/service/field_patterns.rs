@@ -17,10 +17,11 @@ use crate::{
     store::fields::FieldOwner,
 };
 
-/// Texts up to this many bytes are matched on the async thread: even the largest pattern takes only milliseconds for them.
+/// Values with up to this many bytes of text are matched on the async thread if the pattern is compiled already: even the largest pattern
+/// takes only milliseconds for them.
 const SHORT: usize = 1024;
 
-/// Limits the matching of longer texts to one at a time, so that other processors stay free for requests.
+/// All other values are matched on a thread for blocking work, one at a time, so that other processors stay free for requests.
 static LONG: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(1));
 
 type PatternResult = std::result::Result<Option<Value>, ValueError>;

@@ -1,4 +1,4 @@
-//! Use-cases that read the definitions of ticket and contact fields.
+//! Use-cases that read the definitions of ticket fields and of contact fields.
 
 use super::{Result, Service};
 use crate::domain::{

@@ -3,15 +3,16 @@
 //! All lines are validated before the transaction begins, since on SQLite the transaction keeps every other writer out. The field
 //! definitions are validated first, and then all other records, whose values must fit the definitions. So the order of lines does not
 //! matter. Up to [`MAX_FAULTS`] faults are reported. Then, within the transaction, a separate thread reads the input again while the
-//! database writes, with a bounded queue of batches between them. Before the batches, one pass collects the ids of the records that the
-//! import replaces. If the database locks the affected rows beforehand, a further pass collects these rows. Memory use is bounded: the
-//! queue, a hash of each id, the definitions, and the accounts of recent conversations.
+//! database writes, with a bounded queue of batches between them. Before the batches, one pass collects the ids of records that may
+//! replace records with unique values, such as e-mail addresses. If the database locks the affected rows beforehand, a further pass
+//! collects these rows. Only the queue, hashes of ids, the definitions, and the accounts of recent conversations are kept in memory.
 //! - `spool`: the input, whose lines can be read several times.
 //! - `fault`: why an input is refused.
 //! - `parse`: the parser of a line.
 //! - `channel`: validation of the senders and payloads of messages.
 //! - `check`: validation of a record's values.
 //! - `definitions`: field definitions, and the validation of field values.
+//! - `reader`: the passes over the input, on a thread of their own.
 //! - `schema`: the JSON Schema of a line, and an example.
 
 mod channel;
@@ -48,13 +49,14 @@ pub use spool::{MAX_LINE_BYTES, RereadableInput};
 /// The capacity of the queue between the reading thread and the database, in batches.
 const QUEUE: usize = 2;
 
-/// A callback that receives the number of bytes that were processed, and the total number of bytes.
+/// A callback that receives the number of bytes that were processed, and the total number of bytes. Both count each byte of the input once
+/// for each pass.
 pub type Progress = Arc<dyn Fn(u64, u64) + Send + Sync>;
 
 /// The options of an import.
 #[derive(Clone, Default)]
 pub struct Options {
-    /// Whether the import is made and then rolled back.
+    /// Whether the import is carried out completely and then rolled back.
     pub dry_run: bool,
     pub progress: Option<Progress>,
 }
@@ -62,7 +64,7 @@ pub struct Options {
 /// The result of an import.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// The number of records of each kind, without zeros.
+    /// The number of imported records of each kind. Kinds without records are left out.
     pub counts: Vec<(RecordKind, u64)>,
     /// How long the import excluded other writers. `None` if the database permits several writers at a time.
     pub exclusive: Option<Duration>,
@@ -111,8 +113,7 @@ pub async fn run(
     let (spool, read) = read?;
 
     let outcome = match (written, read) {
-        // `finish` checks the whole import. It is called only if neither the reader nor a batch found an error, since that error is
-        // reported instead.
+        // Checks the import as a whole, but only if no batch and no line of the input has failed. Otherwise that failure is reported.
         (Ok(Ok(())), Ok(end)) => match import.missing_account(&end.accounts).await? {
             Some(account) => Err(ImportError::at(
                 "ticketField.accountIds",
@@ -135,8 +136,8 @@ pub async fn run(
                 import.commit().await?;
             }
             summary.exclusive = db.is_one_writer().then(|| begun.elapsed());
-            // On PostgreSQL, batches and replaced tickets leave totals in parts. Until the parts are added up, every first page with a
-            // total has to add them up.
+            // On PostgreSQL, batches and replaced tickets leave the stored totals (numbers of tickets and contacts) in parts. Until these
+            // are added up, every first page with a total has to add up its parts.
             if !options.dry_run
                 && let Err(error) = db.compact_totals().await
             {

@@ -1,4 +1,4 @@
-//! Tests of API key lifetimes, with a fake clock (section 3.2; our decisions, section 7), and the audit log.
+//! Tests of API key lifetimes, with a fake clock (contract, section 3.2; our decisions, section 7), and the audit log.
 
 use std::sync::Arc;
 

@@ -23,7 +23,7 @@ use crate::{
     store::{Write, api_key_auth::LookedUpCaller},
 };
 
-/// The longest name of a key, in characters.
+/// The maximum length of a key's name, in characters.
 const MAX_NAME_CHARS: usize = 100;
 
 /// The properties of a new key.
@@ -31,7 +31,7 @@ const MAX_NAME_CHARS: usize = 100;
 pub struct NewKey {
     pub name: String,
     pub scopes: ScopeSet,
-    /// The user for whom the key acts; absent: the store's oldest owner.
+    /// The user for whom the key acts. Absent: the store's oldest owner, or the editor if the editor is an admin.
     pub owner: Option<UserId>,
 }
 
@@ -58,7 +58,7 @@ impl PendingKeyUses {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Puts back uses whose write failed.
+    /// Adds uses to the pending uses again, after writing them to the database has failed.
     fn put_back(&self, store: &StoreId, uses: Vec<(KeyId, Timestamp)>) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         for (key, at) in uses {
@@ -81,7 +81,7 @@ impl Service {
         Ok(found)
     }
 
-    /// Returns a secret of the server itself, such as the secret that seals cursors. Generates it on first use.
+    /// Returns a secret of the server itself, such as the secret with which pagination cursors are signed. Generates it on first use.
     pub async fn server_secret(&self, name: &str) -> Result<Vec<u8>> {
         let mut fresh = vec![0_u8; 32];
         getrandom::fill(&mut fresh).map_err(|error| Error::Internal(format!("no randomness: {error}")))?;
@@ -95,7 +95,8 @@ impl Service {
         let secret = fresh_secret(PREFIX)?;
         let mut change = self.begin_edit(editor).await?;
         Self::must_be_below_limit("keys", "--max-keys", change.count_keys().await?, self.bounds.keys)?;
-        // A key without a user acts for an owner. An admin must not grant that, so an admin's key acts for the admin.
+        // A key without a user acts for an owner. An admin must not grant the rights of an owner, so a key that an admin creates without a
+        // user acts for the admin.
         let owner = new.owner.or_else(|| editor.user_id.clone().filter(|_| !editor.is_owner));
         if let Some(user) = &owner {
             if change.known_users(&[user]).await?.is_empty() {
@@ -163,8 +164,8 @@ impl Service {
         Ok(key)
     }
 
-    /// Gives a key a new secret and six more months. With [`FormerSecrets::Overlap`], former secrets stay valid for two hours, unless they
-    /// expire earlier.
+    /// Gives a key a new secret, which expires in six months. With [`FormerSecrets::Overlap`], former secrets stay valid for two hours,
+    /// unless they expire earlier.
     pub async fn rotate_key(&self, editor: &Editor, id: &KeyId, former: FormerSecrets) -> Result<(ApiKey, Secret)> {
         let secret = fresh_secret(PREFIX)?;
         let mut change = self.begin_edit(editor).await?;

@@ -83,9 +83,9 @@ pub struct Service {
     uses: PendingKeyUses,
     /// `None` in a process that has no search index, such as most commands.
     searches: Option<SearchService>,
-    /// Notified of each queued message.
+    /// Notified when a write is committed that queued a message or made one due.
     outbox_notify: Arc<Notify>,
-    /// Notified of each recorded or queued event.
+    /// Notified when a write is committed that recorded or queued an event.
     deliveries: Arc<Notify>,
     /// Present if this process serves a sandbox.
     sandbox: Option<Arc<Sandbox>>,
@@ -135,7 +135,8 @@ impl Service {
         Self { db: self.db.on_replica(), ..self.clone() }
     }
 
-    /// Returns a copy whose statements count towards a statement limit: the number of long statements of a store that run at the same time.
+    /// Returns a copy with a limit on how many statements of one store run at the same time. The limit applies to statements that may read
+    /// any number of rows.
     #[must_use]
     pub fn within(&self, share: StatementLimit) -> Self {
         Self { db: self.db.within(share), ..self.clone() }

@@ -1,5 +1,5 @@
-//! The message outbox as `delivery` uses it: claims entries under a lease, records the outcome of an attempt, and decides whether a message
-//! is retried (our decisions, section 7).
+//! The message outbox as `delivery` uses it: reserves entries for a limited time (claim and lease), records the outcome of an attempt, and
+//! decides whether a message is retried (our decisions, section 7).
 
 use super::{Result, Service};
 use crate::{
@@ -24,7 +24,7 @@ pub enum SendOutcome {
     Accepted {
         /// The channel's id of the message.
         external_id: Option<String>,
-        /// The channel's id of the thread, if it differs from the stored id.
+        /// The channel's id of the conversation, if it differs from the stored id.
         reference_id: Option<String>,
     },
     /// The message may be sent later: retry, after the pause in milliseconds that the channel asks for, if any.
@@ -47,7 +47,7 @@ fn sanitized_reason(reason: &str) -> String {
 }
 
 impl Service {
-    /// Resolves once this process has queued a message.
+    /// Resolves once this process has queued a message or made one due.
     pub async fn outbox_filled(&self) {
         self.outbox_notify.notified().await;
     }
@@ -71,12 +71,13 @@ impl Service {
         let mut change = self.begin_alone(&outbox_entry.store_id, outbox_entry.actor.clone()).await?;
         let failure = match outcome {
             SendOutcome::Accepted { external_id, reference_id } => {
-                // An id that no thread on this channel can have is ignored: the message was sent nevertheless.
+                // A reference id that is not valid on this channel is ignored. It is no failure, since the channel has accepted the
+                // message.
                 let reference_id = reference_id
                     .and_then(|name| thread_name(outbox_entry.channel.as_str(), &name))
                     .filter(|name| *name != outbox_entry.reference_id);
                 if reference_id.is_some() {
-                    // Lock order: the thread before its message, as in every other writer.
+                    // Lock order: the conversation before its message, as in other writers.
                     change.conversation(&outbox_entry.conversation_id).await?;
                 }
                 let taken = change.delete_outbox_entry(claimed).await?;

@@ -1,4 +1,4 @@
-//! Use-case that receives an inbound message: finds or creates the thread, its contact and its ticket (our decisions, section 7).
+//! Use-case that receives an inbound message: finds or creates its conversation, contact and ticket (our decisions, section 7).
 
 use super::{
     Error, Result, Service,
@@ -21,7 +21,7 @@ use crate::{
 };
 
 impl Service {
-    /// Receives a message, idempotently: a repeated delivery changes nothing and gets the first response.
+    /// Receives a message, idempotently: a repeated delivery changes nothing and gets the ids of the first delivery.
     pub async fn receive(&self, store: &StoreId, inbound: Inbound) -> Result<Received> {
         self.receive_signed(store, inbound, None).await
     }
@@ -58,7 +58,8 @@ impl Service {
         {
             return Err(Error::Replayed.into());
         }
-        // The thread is locked before the check for a former delivery, so of two concurrent deliveries the second sees the first.
+        // An existing conversation is locked before the check for a former delivery, so of two concurrent deliveries the second sees the
+        // first.
         let thread = thread_of(&change, account, &inbound.reference_id).await?;
         if let Some(former) = change.message_of_channel(&account.id, &inbound.external_id).await? {
             let ticket_id = change.ticket_at(&former.conversation_id, former.received_at).await?;

@@ -1,11 +1,11 @@
-//! The clock of a sandbox: reading it, and advancing it until everything that fell due has run.
+//! The clock of a sandbox: the use-cases that read it, and that advance it while the workers make all delivery attempts that fall due.
 //!
 //! An advance moves the clock to each instant at which a delivery or a message is due, and finally to the requested time. The clock stops
-//! at each of these instants, and the delivery workers make all due attempts and nothing else. So no attempt is in progress when the clock
-//! moves on. State that depends on the clock alone, such as the end of a snooze or the expiry of a key, needs no work.
+//! at each of these instants until the delivery workers have made all due attempts. So no attempt is in progress when the clock moves on.
+//! State that depends on the clock alone, such as the end of a snooze or the expiry of a key, needs no work.
 //!
-//! Guarantees: Of several concurrent advances, one runs. An instant is stored before the clock shows it, so a server that is killed
-//! continues from the stored instant when it restarts, and never from an earlier instant.
+//! Guarantees: Of several concurrent advances, one runs, and the others are refused. An instant is stored before the clock shows it, so a
+//! server that is killed continues from the stored instant when it restarts, and never from an earlier instant.
 
 use std::{
     collections::HashMap,
@@ -63,8 +63,8 @@ pub struct Sandbox {
 }
 
 impl Sandbox {
-    /// Makes a sandbox with this clock, which is `stored` milliseconds ahead according to the database. Also returns the order channels for
-    /// the workers of messages and of webhooks.
+    /// Makes a sandbox with this clock, which is `stored` milliseconds ahead of real time according to the database. Also returns the order
+    /// channels for the workers of messages and of webhooks.
     pub fn new(clock: Arc<SandboxClock>, stored: i64) -> (Arc<Self>, [DrainOrders; 2]) {
         let ((messages, message_orders), (webhooks, webhook_orders)) = (mpsc::unbounded_channel(), mpsc::unbounded_channel());
         let orders = [message_orders, webhook_orders].map(|orders| Arc::new(tokio::sync::Mutex::new(orders)));
@@ -90,8 +90,9 @@ pub struct ShownClock {
 pub struct Advanced {
     pub from: Timestamp,
     pub now: Timestamp,
-    /// The number of attempts to send messages of the store, and of attempts to deliver its events.
+    /// The number of attempts during the advance to send messages of the store.
     pub message_attempts: u64,
+    /// The number of attempts during the advance to deliver events of the store to webhooks.
     pub webhook_attempts: u64,
     pub due_counts: DueCounts,
 }
@@ -103,7 +104,7 @@ impl Drop for ClockStopGuard {
     fn drop(&mut self) {
         self.0.clock.run_on();
         for queue in [&self.0.messages, &self.0.webhooks] {
-            // A worker that has ended needs no release.
+            // The send fails only if the worker has ended, and such a worker needs no release.
             _ = queue.send(DrainOrder::Release);
         }
         *self.0.advancing_to() = None;
@@ -122,7 +123,8 @@ impl Service {
         ShownClock { now: self.clocks_and_ids().now(), is_sandbox: self.sandbox.is_some(), advancing_to }
     }
 
-    /// Advances the clock of the sandbox; returns once everything that fell due has run. The advance continues if the caller disconnects.
+    /// Advances the clock of the sandbox; returns once all attempts that fell due have been made. The advance continues if the caller
+    /// disconnects.
     pub async fn advance_clock(&self, editor: &Editor, to: Timestamp) -> Result<Advanced> {
         let Some(sandbox) = self.sandbox.clone() else {
             let reason = "cannot be reached: this server's clock shows real time, since its database is no sandbox; `counterpart serve \
@@ -204,7 +206,7 @@ impl Service {
     }
 }
 
-/// Orders one worker to drain its queue. Returns the number of attempts that it made, and adds them to `total`.
+/// Orders one worker to drain its queue. Returns the number of attempts that the worker made, and adds these attempts to `total`.
 async fn drain_queue(worker: &mpsc::UnboundedSender<DrainOrder>, until: Instant, total: &mut Attempts) -> Result<u64> {
     let ended = |what: &str| Error::Unavailable { reason: format!("the advance of the clock ended early: {what}"), retry_after: 5 };
     let (done, drained) = oneshot::channel();

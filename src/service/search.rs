@@ -63,7 +63,7 @@ fn search(store: &StoreId, noun: SearchableKind, text: &str, page: PageRequest) 
     Search { store: store.clone(), noun, text: text.to_owned(), order: SortOrder::Relevance, from: None, before: None, page }
 }
 
-/// The hits of a search in order. `ranked`: the order is by relevance.
+/// The hits of a search in order. `ranked`: whether the order is by relevance.
 struct RankedHits {
     found: HitPage,
     ranked: bool,

@@ -1,4 +1,4 @@
-//! Use-cases that send messages to contacts: texts, e-mails, templates (section 4.3; our decisions, sections 6.10 to 6.12 and 7).
+//! Use-cases that send messages to contacts: texts, e-mails, templates (contract, section 4.3; our decisions, sections 6.10 to 6.12 and 7).
 //!
 //! Transactional outbox: a message is stored with its outbox entry in one transaction. `delivery` sends the message of the entry, and
 //! records the outcome with [`Service::record_send_outcome`](super::outbound). A message to a channel that is part of this server (the
@@ -85,7 +85,7 @@ impl Service {
     }
 
     /// Sends an e-mail that begins a conversation. The contact of the conversation is the contact whose primary e-mail is the address of
-    /// the first recipient.
+    /// the first recipient, or else a new contact.
     async fn send_mail(&self, by: &WriteContext<'_, ()>, account: AccountId, letter: EmailContent) -> Result<WriteOutcome<()>> {
         self.send_first(by, account, FirstMessage::Mail(&letter)).await
     }
@@ -107,7 +107,7 @@ impl Service {
         change.finish(by, ()).await
     }
 
-    /// Sends a template to a phone number that may have no thread on the account yet.
+    /// Sends a template to a phone number that may have no conversation on the account yet.
     async fn send_template(
         &self,
         by: &WriteContext<'_, ()>,
@@ -146,7 +146,8 @@ impl Service {
                 }
                 let (id, content) = self.mail(&account, (*letter).clone(), vec![], None);
                 let opening = NewThread {
-                    // The channel's id of the thread is known only after the channel has accepted the e-mail.
+                    // The channel's own id of the conversation is known only after the channel has accepted the e-mail. Until then, the
+                    // Message-ID stands for it.
                     reference_id: mail_reference(&content),
                     person: correspondents_person(&letter.to),
                     email_subject: letter.subject.as_deref().and_then(unfolded),
@@ -178,7 +179,8 @@ impl Service {
         Ok(change.finish(by, ()).await?)
     }
 
-    /// Stores a message of a conversation and its open ticket, and queues it.
+    /// Stores an outbound message in a conversation, which may have an open ticket. Queues the message unless its channel is part of this
+    /// server.
     async fn store(
         &self,
         change: &mut WriteTransaction<'_>,
@@ -291,7 +293,8 @@ fn not_of_channel(noun: &str, channel: &str, wanted: &str) -> String {
     format!("names {article} {noun} of the channel `{channel}`; it must be one of {wanted}")
 }
 
-/// Returns the recipient of a reply: the last sender, or else the contact's address, or else the thread's reference if it is an address.
+/// Returns the recipient of a reply: the last sender, or else the contact's address, or else the reference id (the channel's id of the
+/// conversation) if it is an address.
 async fn reply_recipient(change: &WriteTransaction<'_>, thread: &Conversation, mails: &[ThreadEmail]) -> Result<Mailbox> {
     let writer = mails.iter().find(|mail| mail.inbound).and_then(|mail| mail.sender.as_deref());
     let writer = writer.and_then(|sender| serde_json::from_str::<Value>(sender).ok()).and_then(|sender| {

@@ -1,9 +1,9 @@
-//! Use-cases for access to a store's settings by links, sessions and tokens (credentials), for users' seats, for the users of a channel
-//! account, and for the audit log (section 5; our decisions, section 7).
+//! Use-cases for access to a store's settings by links, sessions and tokens (credentials), for users' seats (a seat is the membership of a
+//! user in a store), for the users of a channel account, and for the audit log (contract, section 5; our decisions, section 7).
 //!
 //! Of a credential's secret, only the hash is stored. The role and the seat of the user are looked up on every request, so a user who loses
-//! one of them immediately loses access to the settings. Credentials expire by real time, so users stay signed in when the clock of a
-//! sandbox is advanced.
+//! the role or the seat immediately loses access to the settings. Credentials expire by real time, so users stay signed in when the clock
+//! of a sandbox is advanced.
 
 use std::collections::{HashMap, HashSet};
 
@@ -36,7 +36,7 @@ pub struct AccountAccess {
 /// The effects of removing access.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RemovedAccess {
-    /// Tickets that lost their assignee.
+    /// The number of tickets that lost their assignee.
     pub unassigned: usize,
 }
 
@@ -50,7 +50,7 @@ impl Service {
     }
 
     /// Creates a link to the settings page for each store in which a user with this e-mail address is an owner or admin. A link is valid
-    /// only while the address is the user's. A store that cannot be written to is left out.
+    /// only as long as the user has this address. A store in which no link can be created is left out.
     pub async fn links_for_address(&self, email: &str) -> Result<Vec<(EmailLoginUser, Secret)>> {
         let mut links = Vec::new();
         for addressee in self.db().users_by_email(email).await? {

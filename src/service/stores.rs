@@ -13,16 +13,17 @@ use crate::{
 /// The default currency of a store.
 pub const DEFAULT_CURRENCY: &str = "THB";
 
-/// The default reopen window: hours within which an inbound message reopens a closed ticket.
+/// The default reopen window: the hours after the close of a ticket within which an inbound message reopens the ticket.
 pub const DEFAULT_REOPEN_WINDOW_HOURS: i64 = 24;
 
 /// The changeable settings of a store. `None` leaves a setting unchanged.
 #[derive(Clone, Debug, Default)]
 pub struct StoreSettings {
     pub name: Option<String>,
-    /// ISO 4217 code.
+    /// The ISO 4217 code of the store's currency.
     pub currency: Option<String>,
-    /// How long after its close an inbound message reopens a ticket. 0: never reopen; -1: always reopen.
+    /// The number of hours after the close of a ticket within which an inbound message reopens the ticket. 0: never reopen; -1: always
+    /// reopen.
     pub reopen_window_hours: Option<i64>,
 }
 

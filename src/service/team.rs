@@ -22,7 +22,7 @@ impl Service {
         Ok(self.db().labels(store, search.map(fold).as_deref(), &page).await?)
     }
 
-    /// Returns the teams, oldest first.
+    /// Returns the teams, oldest first. With `user`, returns only the teams to which this user belongs.
     pub async fn teams(&self, store: &StoreId, user: Option<&UserId>, page: PageRequest, with_users: bool) -> Result<Page<TeamView>> {
         let page = self.db().teams(store, user, &page).await?;
         let mut members = self.db().team_members(store, page.rows.iter().map(|team| &team.id).collect()).await?;
@@ -40,8 +40,7 @@ impl Service {
         Ok(users.into_iter().filter_map(|user| self.user_ref(user)).map(|user| (user.user_id.clone(), user)).collect())
     }
 
-    /// Returns a user as other records show it. `None` if the invitation of the user's seat is not accepted, or if the user has no name to
-    /// show.
+    /// Returns a user as other records show it. `None` if the user has not accepted the invitation to the store, or has no name to show.
     fn user_ref(&self, user: User) -> Option<UserRef> {
         let name = user.shown_name(self.rules().user_name_fallback)?.to_owned();
         Some(UserRef { user_id: user.user_id?, name, role_id: user.role_id })

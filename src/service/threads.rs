@@ -1,5 +1,5 @@
 //! Conversation threads: finds or creates the conversation of a message, and updates its counters, for messages in both directions
-//! (our decisions, section 7).
+//! (our decisions, section 7). A thread is a conversation as its channel knows it, with an id of the channel (`reference_id`).
 
 use super::{Error, Service, write_transaction::WriteTransaction};
 use crate::{
@@ -16,8 +16,8 @@ use crate::{
     store::{self, transaction::write::Changed},
 };
 
-/// The maximum number of attempts to store a message. An attempt is repeated if a concurrent transaction creates the thread, contact or
-/// ticket first.
+/// The maximum number of attempts to store a message. An attempt is repeated if a concurrent transaction creates the conversation, contact
+/// or ticket first.
 pub(super) const ATTEMPTS: usize = 8;
 
 /// Why an attempt to store a message ended without a result.
@@ -50,8 +50,8 @@ pub(super) struct NewThread {
 }
 
 impl Service {
-    /// Creates the conversation of a channel's thread that is not stored yet. Its contact is the stored contact with the same e-mail
-    /// address or phone number. If there is none, creates a contact.
+    /// Creates the conversation for a new thread of a channel. The contact of the conversation is the stored contact with the same e-mail
+    /// address or phone number. If there is no such contact, creates one.
     pub(super) async fn open_thread(
         &self,
         change: &WriteTransaction<'_>,
@@ -68,7 +68,7 @@ impl Service {
                 contact
             }
         };
-        // The clock is read after the wait for the contact's lock.
+        // The clock is read for the conversation only here, since the statements above may have waited for the lock of the contact.
         let now = change.now();
         let conversation = Conversation {
             id: ConversationId::from(self.clocks_and_ids().ids.fresh()),
@@ -114,7 +114,7 @@ impl Service {
 }
 
 /// Finds the conversation of a channel's thread, and locks it. A WhatsApp thread is identified by the phone number. Its conversation is
-/// also found by the thread's former references and by the contact's phone, since an import may have given it another reference.
+/// also found by other spellings of the number and by the contact's phone, since an import may have given it another `reference_id`.
 pub(super) async fn thread_of(change: &WriteTransaction<'_>, account: &Account, reference_id: &str) -> store::Result<Option<Conversation>> {
     let channel = account.channel.as_str();
     let Some(name) = thread_name(channel, reference_id).filter(|_| channel == WHATSAPP) else {
@@ -128,7 +128,7 @@ pub(super) async fn thread_of(change: &WriteTransaction<'_>, account: &Account, 
     }
 }
 
-/// Returns the channel's id of a thread: on WhatsApp the phone number, even if an import gave the conversation another reference.
+/// Returns the channel's id of a thread: on WhatsApp the phone number, even if an import gave the conversation another `reference_id`.
 pub(super) async fn channel_reference(change: &WriteTransaction<'_>, conversation: &Conversation) -> store::Result<String> {
     let known = &conversation.reference_id;
     if let Some(name) = thread_name(conversation.channel.as_str(), known) {

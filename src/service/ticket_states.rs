@@ -13,7 +13,7 @@ use crate::domain::{
     time::Timestamp,
 };
 
-/// The maximum length of the AI's reason, in characters.
+/// The maximum length of the reason of an escalation, in characters.
 const MAX_REASON_CHARS: usize = 1000;
 
 /// An escalation: the AI hands a conversation over to humans.
@@ -25,7 +25,7 @@ pub struct Escalation {
 }
 
 impl Service {
-    /// Removes the assignee of a ticket, also of a closed ticket. A ticket without an assignee is unchanged.
+    /// Removes the assignee of a ticket, which may be open or closed. A ticket without an assignee is unchanged.
     pub async fn unassign_ticket(
         &self,
         by: &WriteContext<'_, TicketView>,
@@ -84,8 +84,8 @@ impl Service {
         change.finish(by, view).await
     }
 
-    /// Emits the escalation event of a conversation, with its open ticket if there is one. Nothing else changes. The actor is
-    /// the AI, whichever client forwards the escalation.
+    /// Records the escalation event of a conversation, with its open ticket if there is one. The conversation and the ticket do not
+    /// change. The actor is the AI, whichever client forwards the escalation.
     pub async fn escalate(&self, by: &WriteContext<'_, ()>, escalation: Escalation) -> Result<WriteOutcome<()>> {
         let reason = escalation.reason.map(|reason| reason.trim().to_owned()).filter(|reason| !reason.is_empty());
         if reason.as_ref().is_some_and(|reason| reason.chars().count() > MAX_REASON_CHARS) {

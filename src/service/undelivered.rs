@@ -15,7 +15,8 @@ use crate::domain::{
 const RETRIED: &str = "messageId";
 
 impl Service {
-    /// Returns at most `limit` messages that are pending or failed, the newest first. With `after`, only messages after it in the list.
+    /// Returns at most `limit` messages whose delivery is in the state `state` (pending or failed), the newest first. With `after`, only
+    /// messages after it in the list.
     pub async fn undelivered(
         &self,
         store: &StoreId,

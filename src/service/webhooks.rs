@@ -1,7 +1,8 @@
-//! Webhook subscriptions: management, queue, the decision whether a failed delivery is retried, replay and attempt log (section 6;
-//! our decisions, section 8).
+//! Webhook subscriptions: management, queue, the decision whether a failed delivery is retried, replay and attempt log (contract,
+//! section 6; our decisions, section 8).
 //!
-//! `delivery` claims queued events, attempts them, and records the outcome with [`Service::settle_delivery`], which decides the retry.
+//! `delivery` reserves (claims) queued events, attempts to deliver them, and records the outcome with [`Service::settle_delivery`], which
+//! decides whether the event is retried.
 
 use serde_json::{Value, json};
 
@@ -32,9 +33,9 @@ use crate::{
 #[derive(Clone, Debug, Default)]
 pub struct WebhookSettings {
     pub url: Option<String>,
-    /// `Some(None)`: all kinds. A list must name at least one.
+    /// `Some(None)`: events of all kinds. A list must name at least one kind.
     pub kinds: Option<Option<Vec<String>>>,
-    /// `Some(None)`: all accounts.
+    /// `Some(None)`: events of all accounts.
     pub account_id: Option<Option<AccountId>>,
 }
 
@@ -107,7 +108,7 @@ impl Service {
         Ok(webhook)
     }
 
-    /// Enables or disables an endpoint. After it is enabled, it gets later events only; earlier events need a replay.
+    /// Enables or disables a webhook. After it is enabled, it gets later events only; earlier events need a replay.
     pub async fn enable_webhook(&self, editor: &Editor, id: &WebhookId, enabled: bool) -> Result<Webhook> {
         self.number_former().await?;
         let mut change = self.begin_edit(editor).await?;
@@ -215,7 +216,8 @@ impl Service {
     }
 
     /// Numbers all recorded events before the settings of a subscription change. An event is queued for its subscriptions when it gets its
-    /// number, not when it is recorded. So events that were recorded before the change are queued according to the settings at that time.
+    /// number, not when it is recorded. So events that were recorded before the change are queued according to the settings before the
+    /// change.
     async fn number_former(&self) -> Result<()> {
         Ok(self.db().number_events(self.clocks_and_ids().now()).await?)
     }
@@ -273,8 +275,9 @@ impl Service {
         } else if let Some((url, since)) = change.health(id).await? {
             moved = url != webhook_delivery.url;
             if since.is_none() || disables(since, &attempted).is_some() {
-                // The subscription is locked only if it changes. Otherwise all its failed attempts would wait for the lock and block other
-                // writers. Lock order: the subscription before its queue, as in every other change of both, which prevents deadlocks.
+                // The subscription is locked only if it may change. If each of its failed attempts locked it, they would wait for each
+                // other and block other writers. Lock order: the subscription before its queue, as in other changes of both, to prevent
+                // deadlocks.
                 webhook = change.webhook(id).await?.filter(|webhook| webhook.enabled);
                 moved = webhook.as_ref().is_some_and(|webhook| webhook.url != webhook_delivery.url);
             }

@@ -1,5 +1,5 @@
-//! Write transaction shared by all use-cases: row changes, domain events (transactional outbox) and the idempotent response
-//! commit together.
+//! Write transaction of the use-cases: row changes, domain events (transactional outbox), and the stored response to a request with an
+//! idempotency key are committed together.
 //!
 //! A use-case begins with [`Service::begin`], changes rows through [`WriteTransaction`], notes an `EventChange` for each event, and ends
 //! with [`WriteTransaction::finish`]. This function renders and records the events, stores the response under the idempotency key, and
@@ -35,9 +35,9 @@ pub struct WriteContext<'a, T> {
     pub store: &'a StoreId,
     pub actor: Actor,
     pub once: Option<IdempotentRequest<'a, T>>,
-    /// Set for a change of settings.
+    /// The author of a settings change. `None` for any other write.
     pub editor: Option<&'a Editor>,
-    /// Set for the send of a draft: the draft is released in the transaction of the send.
+    /// Set for the send of a draft, which is marked as released (approved and sent) in the same transaction.
     pub release: Option<&'a Release>,
     /// Whether the write is a dry run: all checks and changes are made, and then rolled back.
     pub is_dry_run: bool,
@@ -59,7 +59,7 @@ impl<'a, T> WriteContext<'a, T> {
         Self { once, ..self }
     }
 
-    /// Makes the write the send of a draft, which is released in the same transaction.
+    /// Makes the write the send of a draft. The draft is marked as released (approved and sent) in the same transaction.
     pub fn with_draft_release(self, release: &'a Release) -> Self {
         Self { release: Some(release), ..self }
     }
@@ -84,7 +84,7 @@ pub struct IdempotentRequest<'a, T> {
 #[derive(Debug)]
 pub enum WriteOutcome<T> {
     New(T),
-    /// The stored `data` of the first request with this key.
+    /// The stored `data` of the response to the first request with this key.
     Replayed(Vec<u8>),
 }
 
@@ -130,7 +130,7 @@ impl Drop for KeyLock {
     }
 }
 
-/// A write in progress.
+/// A write transaction in progress, with the events and audit log entries that are recorded at its end.
 pub(super) struct WriteTransaction<'s> {
     service: &'s Service,
     write: Write,
@@ -138,15 +138,15 @@ pub(super) struct WriteTransaction<'s> {
     facts: Vec<EventChange>,
     editor: Option<Editor>,
     entries: Vec<Entry>,
-    /// Whether a message was queued.
+    /// Whether a message was queued or made due.
     dispatched: bool,
-    /// Whether an event for webhooks was queued.
+    /// Whether a test event or replayed events were queued for a webhook.
     delivers: bool,
     is_dry_run: bool,
     held: Option<KeyLock>,
 }
 
-/// A write in progress, or a stored response.
+/// The start of a write: a new transaction, or the stored response of an earlier request with the same idempotency key.
 #[expect(clippy::large_enum_variant, reason = "it lives for the length of one match")]
 pub(super) enum WriteStart<'s> {
     Fresh(WriteTransaction<'s>),
@@ -160,7 +160,7 @@ impl Service {
         let name = format!("{}\u{1f}{}\u{1f}{}", by.store, once.operation, once.key);
         let held = self.in_progress.hold(name).ok_or_else(busy)?;
         let mut change = self.begin_by(by).await?;
-        // The lock of the key may still be held by a request that was just refused, until its rollback has reached the database.
+        // If a request with the same key was just refused, it holds the lock on the key until its rollback has reached the database.
         let mut looks = 0;
         while !change.try_named_lock(&format!("{}\u{1f}{}", once.operation, once.key)).await? {
             looks += 1;
@@ -250,7 +250,7 @@ impl WriteTransaction<'_> {
         self.write.put_outbox_entry(outbox_entry)
     }
 
-    /// Makes the next attempt for a queued message due as soon as this write commits, as [`Write::make_messages_due`] does.
+    /// Makes the next attempt to send a queued message due, as [`Write::make_messages_due`] does. The commit wakes the worker.
     pub async fn make_message_due(&mut self, id: &MessageId) -> store::Result<Option<bool>> {
         self.dispatched = true;
         self.write.make_messages_due(id).await
@@ -266,7 +266,7 @@ impl WriteTransaction<'_> {
         self.editor = Some(Editor::system(self.write.store().clone()));
     }
 
-    /// Notes an audit log entry. Ignored unless the write is a change of settings.
+    /// Notes an audit log entry. The entry is ignored unless the write is a change of settings.
     pub fn audit(&mut self, mut entry: Entry) {
         if let Some(detail) = entry.detail.as_object_mut() {
             // Properties that are null are left out.
@@ -275,12 +275,12 @@ impl WriteTransaction<'_> {
         self.entries.push(entry);
     }
 
-    /// Wakes the webhook queue after the commit.
+    /// Makes the commit wake the webhook worker.
     pub fn deliver(&mut self) {
         self.delivers = true;
     }
 
-    /// Records the events, stores the response and commits.
+    /// Records the events, stores the response and commits. A dry run is rolled back.
     pub async fn finish<T>(self, by: &WriteContext<'_, T>, answer: T) -> Result<WriteOutcome<T>> {
         if let Some(once) = by.once.as_ref().filter(|_| !self.is_dry_run) {
             let kept = StoredResponse { request_hash: once.request_hash.clone(), body: (once.render)(&answer) };
@@ -293,8 +293,8 @@ impl WriteTransaction<'_> {
         Ok(WriteOutcome::New(answer))
     }
 
-    /// Records the events and commits. Even if this write changed nothing, waits until the changes that it read are durable. A dry run is
-    /// rolled back.
+    /// Records the events and commits. If this write changed nothing, it still waits until other writes whose changes it has read are
+    /// durable. A dry run is rolled back.
     pub async fn end(self) -> Result<()> {
         if self.is_dry_run {
             return Ok(self.write.run_waiting().await?);

@@ -1,5 +1,5 @@
-//! Queries of channel accounts and message templates, and of the references (`ChannelRef`) that other records show for accounts and
-//! conversations.
+//! Queries of channel accounts and message templates, and of references to accounts and conversations (`ChannelRef`: id, name and channel),
+//! which other records contain.
 
 use std::collections::HashMap;
 
@@ -115,7 +115,7 @@ impl Db {
         self.page(sql, page).await
     }
 
-    /// Returns the first [`MAX_TEMPLATES`] templates of an account, in the order of names.
+    /// Returns the first [`MAX_TEMPLATES`] templates of an account that match the filter, in the order of names.
     pub async fn templates(&self, store: &StoreId, account: &AccountId, filter: &TemplateFilter) -> Result<Vec<Template>> {
         let contains = filter.search.as_ref().map(|search| self.contains(templates::Column::SearchText, fold(search)));
         let query = templates::Entity::find()
@@ -131,13 +131,13 @@ impl Db {
         self.scan(query, |cells| Ok(model::<templates::Entity>(cells)?.into())).await
     }
 
-    /// Returns references to the accounts with these ids, by id. An account that does not exist is left out.
+    /// Returns references to these accounts, keyed by account id. An account that does not exist is left out.
     pub async fn account_refs(&self, store: &StoreId, ids: Vec<&AccountId>) -> Result<HashMap<String, ChannelRef>> {
         let ids = ids.into_iter().map(AccountId::as_str).collect();
         self.channel_refs(store, ("id, name, channel", "accounts"), ids).await
     }
 
-    /// Returns references to the conversations with these ids, by id. A conversation that does not exist is left out.
+    /// Returns references to these conversations, keyed by conversation id. A conversation that does not exist is left out.
     pub async fn conversation_refs(&self, store: &StoreId, ids: Vec<&ConversationId>) -> Result<HashMap<String, ChannelRef>> {
         let ids = ids.into_iter().map(ConversationId::as_str).collect();
         self.channel_refs(store, ("id, display_name, channel", "conversations"), ids).await

@@ -1,8 +1,8 @@
 //! Back-up and restore of a SQLite database. A back-up can be made while a server runs; a restore replaces the database.
 //!
-//! A restore copies the back-up into `FILE.partial`, checks the copy, and renames it to `FILE.restoring`. As long as `FILE.restoring`
-//! exists, every other command refuses the database. If the restore is interrupted before `FILE.restoring` has replaced `FILE`, the command
-//! `counterpart restore FILE.restoring` completes it.
+//! A restore copies the back-up into `FILE.partial`, checks the copy, and renames it to `FILE.restoring`. If the restore is interrupted
+//! before `FILE.restoring` has replaced `FILE`, the command `counterpart restore FILE.restoring` completes it. Until then every other
+//! command refuses the database.
 
 use std::{
     fs::{self, File, Metadata},
@@ -45,7 +45,7 @@ type Result<T> = std::result::Result<T, BackupError>;
 /// The result of a restore.
 #[derive(Debug)]
 pub struct Restored {
-    /// The path where the former database is kept.
+    /// The path under which the replaced database is kept. `None` if there was no database.
     pub former: Option<PathBuf>,
 }
 
@@ -53,8 +53,8 @@ pub struct Restored {
 struct Partial(PathBuf);
 
 impl Partial {
-    /// Names the file in which a copy is prepared before it gets the name `path`, and deletes the files that an earlier process may have
-    /// left under the name of the unfinished copy.
+    /// Returns the path at which a copy is prepared before it is moved to `path`. Deletes the files that an interrupted process may have
+    /// left there.
     fn of(path: &Path) -> Result<Self> {
         let partial = Self(beside(path, PARTIAL));
         for suffix in ["", LOG, INDEX, "-journal"] {
@@ -96,11 +96,11 @@ pub fn restore(backup: &Path, database: &Path, progress: Option<Progress<'_>>) -
     if is_same(&found, &database) {
         return Err(backup_error(backup, "is the database itself"));
     }
-    // The lock is held until the restore ends, so that no process can open the database before that.
+    // The lock is held until the end of this function, so that no process opens the former database before it is replaced.
     let lock = lock(&database)?;
     let restored = restore_locked(backup, &found, &database, &restoring, &lock, progress);
     if restored.is_err() && lock.metadata().is_ok_and(|found| found.len() == 0) {
-        // The file is empty, so `lock` has created it: there was no database.
+        // The file is empty, so there was no database: as a rule `lock` has created the file.
         remove(&database)?;
     }
     restored
@@ -157,8 +157,7 @@ fn lock(database: &Path) -> Result<File> {
     }
 }
 
-/// Gives a copy the mode and the owner of the file that it will replace. Does nothing if that file is empty: then it was made only for the
-/// lock.
+/// Gives a copy the mode and the owner of the file that it will replace. Does nothing if that file is empty: then there was no database.
 fn own_as(copy: &Path, former: &Metadata) -> Result<()> {
     let made = fs::metadata(copy).map_err(|error| io_error(copy, &error))?;
     if former.len() == 0 {
@@ -172,9 +171,9 @@ fn own_as(copy: &Path, former: &Metadata) -> Result<()> {
     Ok(())
 }
 
-/// Keeps the database and its WAL after a restore: makes hard links to them under a second name, and returns that name. The name contains
-/// the time at which the restore copied the back-up, so that a restore that is continued uses the same name. `None` if there is no database
-/// to keep.
+/// Makes hard links to the database and its WAL under a second name, by which they remain when the restore replaces them. Returns that
+/// name. The name contains the time at which the restore copied the back-up, so that a restore that is continued uses the same name. `None`
+/// if there is no database to keep.
 fn keep_former(database: &Path, restoring: &Path) -> Result<Option<PathBuf>> {
     if !fs::metadata(database).is_ok_and(|found| found.len() > 0) {
         return Ok(None);

@@ -1,5 +1,5 @@
-//! Queries of conversations: one by id, those of a contact, and the references that tickets, messages and comments show for their
-//! conversation.
+//! Queries of conversations: a conversation by its id, the conversations of a contact, the destination of messages in a conversation, and
+//! the references to a conversation and its account that messages and comments contain.
 
 use std::collections::HashMap;
 

@@ -1,8 +1,8 @@
 //! The event log: sequence numbers of recorded events, and pages of them. Numbering an event also queues it for webhooks.
 //!
 //! A write records its events without a number. Each reader, before it reads, assigns sequence numbers to the committed events that have
-//! none; one process at a time does that. So once a reader has seen a number, no smaller number appears later, and writers never wait for
-//! each other's numbers.
+//! none; one process at a time does that. So once a reader has seen a number, no smaller number appears later. Since writers assign no
+//! numbers, they do not wait for each other to do so.
 
 use sea_orm::DbBackend;
 
@@ -100,7 +100,7 @@ fn queue(backend: DbBackend, positions: &[i64], now: Timestamp) -> Sql {
         .push(" WHERE e.position IN ");
     sql.integers(positions).push(" ORDER BY e.position");
     if backend == DbBackend::Postgres {
-        // Locks the webhooks: if one were disabled or deleted before this transaction commits, its new deliveries would remain in the
+        // Locks the webhooks: if a webhook were disabled or deleted before this transaction commits, its new deliveries would remain in the
         // queue.
         sql.push(" FOR SHARE OF w");
     }

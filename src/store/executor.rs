@@ -17,7 +17,8 @@ use crate::store::{
     sql::{RowBound, Sql},
 };
 
-/// A sink that decodes each row of PostgreSQL when it arrives. After the first row that cannot be decoded it keeps only the error.
+/// A sink for the rows that a statement on PostgreSQL returns. It decodes each row on arrival. Once a row cannot be decoded, the sink keeps
+/// only the error.
 struct RowDecoder<T, D> {
     decode: D,
     rows: Result<Vec<T>>,
@@ -60,8 +61,8 @@ impl Db {
                 Box::pin(self.rows_within(share, lines, &sql, &mut decoded)).await.and(decoded.rows)
             }
         };
-        // Records only `Failing` for the readiness check, not `Unusable`: because of one damaged page the server need not be reported as
-        // not ready. `prove_usable`, which the readiness check runs, finds damage that concerns all requests.
+        // The readiness check reads `last_read_failure`. `Unusable` is not recorded, since one damaged page does not make the server
+        // unready. The readiness check also runs `prove_usable`, which finds damage that concerns all requests.
         outcome.inspect_err(|error| {
             if matches!(error, Error::Failing(_)) {
                 self.last_read_failure().note(error);

@@ -1,4 +1,5 @@
-//! Queries of the definitions of ticket fields and contact fields. Lists are in display order.
+//! Queries of the definitions of ticket fields and contact fields. The lists of all ticket fields and of all contact fields are in display
+//! order.
 
 use std::collections::HashMap;
 
@@ -91,7 +92,7 @@ impl Db {
 
     /// Returns the fields among `ids` whose values must match a regular expression.
     pub async fn fields_with_pattern(&self, store: &StoreId, noun: FieldOwner, ids: Vec<&FieldId>) -> Result<Vec<Field>> {
-        /// Reads, from a table of field definitions, the fields among some ids that have a regular expression.
+        /// Reads the definitions of the fields `$ids` from `$table`, except those without a regular expression.
         macro_rules! with_pattern {
             ($table:ident, $ids:expr) => {{
                 let query = $table::Entity::find()

@@ -5,7 +5,7 @@
 //! - `executor`: runs statements on the import's connection.
 //! - `bulk`: one statement for many rows.
 //! - `upsert`: writes batches into the tables.
-//! - `unique_values`: finds records that claim the same value of a unique index.
+//! - `unique_values`: finds records with the same value in a unique index.
 //! - `conversation_cache`: a cache of conversations that the import has seen.
 //! - `deferred_indexes`: drops indexes and rebuilds them at the end.
 //! - `check`: tests, at the end, that referenced records exist and that records agree with each other.
@@ -66,12 +66,13 @@ pub struct Batch {
 #[derive(Debug)]
 pub struct ImportFault {
     pub at: At,
-    /// The property that is wrong.
+    /// The property of the record whose value is wrong.
     pub property: &'static str,
     pub reason: String,
 }
 
-/// Where a fault is. A fault that the database finds has no line number; it is located by the kind of a record and a value in it.
+/// Where in the import file a fault is. A fault that a query finds has no line number. Such a fault is located by the kind of a record and
+/// the value of one of the record's properties.
 #[derive(Debug)]
 pub enum At {
     Line {
@@ -92,9 +93,9 @@ pub const MAX_FAULTS: usize = 20;
 /// The result of a step of the import: success, or a fault in the records.
 pub type ImportResult = std::result::Result<(), ImportFault>;
 
-/// The prefix of a placeholder: a text that a column holds until the import writes its final value. A unique column holds one so that
-/// another record of the import can take the value that this record had before; two records may exchange values. `messages.account_id`
-/// holds one while the conversation of the message is unknown. No record's value begins with this prefix.
+/// The prefix of a placeholder: a text that a column holds until the import writes its final value. A unique column of a stored record
+/// holds a placeholder so that another record of the import can take the column's former value: two records may exchange values.
+/// `messages.account_id` holds a placeholder while the conversation of the message is unknown. No record's value begins with this prefix.
 const PLACEHOLDER_PREFIX: &str = "\u{1}";
 
 /// Foreign keys that PostgreSQL checks immediately, since their rows are inserted right after the record that they refer to. For a check at
@@ -107,22 +108,22 @@ pub struct Import {
     backend: DbBackend,
     store: String,
     now: Timestamp,
-    /// PostgreSQL's transaction id, for the change log.
+    /// The id of the transaction on PostgreSQL, which entries of the change log contain. 0 on SQLite.
     transaction: i64,
-    /// Kinds of which the store had records before this import.
+    /// The kinds of records that the store had before this import.
     held: Vec<RecordKind>,
     /// For each kind of record: the creation time that the next record without a creation time gets.
     ages: HashMap<RecordKind, i64>,
     known: RecentIds,
-    /// Whether `messages.account_id` has to be set from the conversations at the end.
+    /// Whether `messages.account_id` has to be set from the conversations at the end of the import.
     realign: bool,
-    /// The number of batches so far that had messages.
+    /// The number of batches so far that contained messages.
     message_batches: u64,
-    /// Whether, so far, the conversation of each message was imported before the message.
+    /// Whether, so far, the conversation of each message was in the database before the message.
     after_conversation: bool,
-    /// Indexes that were dropped and are rebuilt at the end.
+    /// Indexes that were dropped and are rebuilt at the end of the import.
     lifted: Vec<DroppedIndex>,
-    /// The kinds of the records so far that refer to a contact or a conversation.
+    /// The kinds of which the import has contained a record so far, among the kinds that refer to a contact or a conversation.
     came: HashSet<RecordKind>,
     /// Whether the import contains accounts. If so, the check at the end tests all conversations of the store: a conversation must have the
     /// channel of its account.
@@ -156,7 +157,7 @@ impl Db {
         if import.first(&find, [store.as_str().into()], text).await?.is_none() {
             return Ok(None);
         }
-        // SQLite drops temporary tables when the connection is closed.
+        // The temporary tables below are dropped by the commit on PostgreSQL, and by closing the connection on SQLite.
         let (text_type, on_commit) = match backend {
             DbBackend::Postgres => {
                 let transaction = import.first("SELECT pg_current_xact_id()::text::bigint", [], |cells| cells.take()).await?;
@@ -169,7 +170,7 @@ impl Db {
         };
         // The table of conversations whose derived columns have to be computed again.
         import.run(&format!("CREATE TEMPORARY TABLE import_touched (id {text_type} PRIMARY KEY){on_commit}"), []).await?;
-        // The table of imported tickets, in the order of the file, with the ticket number that each had before.
+        // The table of imported tickets: the line of each ticket in the file, and the ticket number that it had before the import.
         import
             .run(
                 &format!("CREATE TEMPORARY TABLE import_tickets (id {text_type} PRIMARY KEY, line BIGINT, former {text_type}){on_commit}"),
@@ -199,7 +200,7 @@ impl Import {
     }
 
     /// Returns whether the import has to lock all rows that it will change before it changes any of them. This is so on PostgreSQL if the
-    /// store had conversations before the import: other transactions lock these rows, too, one by one.
+    /// store had conversations before the import: other transactions may lock the same rows one by one, which could cause a deadlock.
     pub fn holds(&self) -> bool {
         self.backend == DbBackend::Postgres && self.held(RecordKind::Conversation)
     }
@@ -209,8 +210,8 @@ impl Import {
         self.touch(conversations.iter().map(String::as_str)).await
     }
 
-    /// Adds the conversations that these records belong to in the database to those that the import will change. The import will replace
-    /// the records, which may then belong to other conversations.
+    /// Looks up the conversations to which these records belong in the database, and adds them to the conversations that the import will
+    /// change. The import will replace the records, which may then belong to other conversations.
     pub async fn reach_former(&self, kind: RecordKind, ids: &[String]) -> Result<()> {
         self.touch_former(kind, ids.iter().map(String::as_str)).await
     }
@@ -243,9 +244,9 @@ impl Import {
         Ok(())
     }
 
-    /// Replaces the values that the records with these ids have in unique indexes by placeholders or NULL, before the new records are
-    /// written. So the order of lines does not matter if two records exchange an e-mail address, or if another ticket of a conversation
-    /// becomes the open one.
+    /// Replaces the values that the records with these ids have in unique indexes by placeholders or NULL (and closes open tickets) before
+    /// the new records are written. So the order of lines does not matter if two records exchange an e-mail address, or if another ticket
+    /// of a conversation becomes the open one.
     pub async fn release_unique_values(&self, kind: RecordKind, ids: &[String]) -> Result<()> {
         if ids.is_empty() || !self.held(kind) {
             return Ok(());

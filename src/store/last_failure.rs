@@ -1,4 +1,4 @@
-//! Health state: when a statement last failed because the database could not do its work. The clones of the value share this time.
+//! Health state: when a statement last failed because the database could not do its work. All clones of a [`LastFailure`] share this time.
 
 use std::{
     sync::{Arc, Mutex},
@@ -7,8 +7,8 @@ use std::{
 
 use crate::store::{error::Error, lock::lock};
 
-/// When a statement last failed with [`Error::Failing`] or [`Error::Unusable`]. The health probe needs it: on a nearly full disk the small
-/// write of the probe succeeds while the larger writes of requests fail.
+/// When a statement last failed with [`Error::Failing`] or [`Error::Unusable`]. The health probe needs this time: on a nearly full disk the
+/// small write of the probe succeeds while the larger writes of requests fail.
 #[derive(Clone, Default)]
 pub(in crate::store) struct LastFailure(Arc<Mutex<Option<Instant>>>);
 

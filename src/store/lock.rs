@@ -1,4 +1,5 @@
-//! Locking a mutex without regard to poisoning: the values in these mutexes are changed in single steps, so that a panic leaves them valid.
+//! Locking a mutex without regard to poisoning: the values in the mutexes of `store` are changed in single steps, so that a panic leaves
+//! them valid.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

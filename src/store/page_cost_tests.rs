@@ -1,5 +1,5 @@
-//! Tests of the cost of a page, measured in rows (PostgreSQL) or steps (SQLite) that its statement visits. A page costs the same at any
-//! depth, except in the list of a contact's conversations. These tests fail if an index is missing.
+//! Tests of the cost of a page, measured in the rows that its statement reads (PostgreSQL) or the steps that it takes (SQLite). A page
+//! costs the same at any depth, except in the list of a contact's conversations. These tests fail if an index is missing.
 
 use sea_orm::DbBackend;
 
@@ -105,8 +105,8 @@ async fn a_deep_page_looks_at_as_much_as_the_first() {
 }
 
 /// On SQLite the Bloom pre-filter of a range of numbers tests the bits of negative and large numbers only if some ticket has such a number.
-/// The test sets these bits in all tickets, as other numbers with the same bits could. As long as no ticket has such a number, the bits let
-/// no ticket pass. Once a ticket has such a number, the ticket is found.
+/// This test function sets these bits in all tickets, as if all tickets had other numbers with the same bits. As long as no ticket has such
+/// a number, no ticket passes because of these bits. Once a ticket has such a number, the ticket is found.
 #[tokio::test]
 async fn numbers_that_no_ticket_has_let_nothing_through() {
     let fixture = shop().await;
@@ -137,7 +137,7 @@ async fn numbers_that_no_ticket_has_let_nothing_through() {
     }
 }
 
-/// If only three tickets in a list of thousands match, or none, they are found without a scan of the list.
+/// If only three tickets in a list of thousands match, or no ticket matches, a page is read without a scan of the list.
 #[tokio::test]
 async fn what_few_tickets_have_is_where_their_list_starts() {
     let fixture = shop().await;
@@ -166,7 +166,7 @@ async fn what_few_tickets_have_is_where_their_list_starts() {
         (assigned(&["u1"]), ShownTickets::Closed, false, 3),
         (filter(LabelOperator::ContainsAny, &["rare"]), ShownTickets::Closed, true, 3),
         (filter(LabelOperator::ContainsAny, &["rare"]), ShownTickets::All, true, 3),
-        // On SQLite the open tickets of a label already form their own list, so no other index is chosen.
+        // On SQLite the open tickets of a label already form a list of their own (table `labelled_tickets`), so no other index is chosen.
         (filter(LabelOperator::ContainsAny, &["rare"]), ShownTickets::Open, !sqlite, 0),
         (filter(LabelOperator::ContainsAny, &["none"]), ShownTickets::Closed, true, 0),
         (filter(LabelOperator::ContainsAll, &["rare", "l"]), ShownTickets::Closed, true, 0),
@@ -177,7 +177,7 @@ async fn what_few_tickets_have_is_where_their_list_starts() {
         let rows = db.tickets(store, &filter, shown, &[], NOW, &page).await.unwrap().rows;
         assert_eq!(rows.len(), found, "{filter:?}");
         let start = db.start(store, &filter, shown, &[], db.few_tickets()).await.unwrap();
-        // For a filter by assignee the store chooses no driving index on PostgreSQL: the statistics of its planner are enough.
+        // On PostgreSQL, `Db::start` returns no condition for a filter by assignee: the statistics of PostgreSQL's planner are enough.
         let starts = starts && (sqlite || filter.labels.is_some());
         assert_eq!(start.is_some(), starts, "{filter:?}");
         let mut conditions = db.ticket_conditions(store, &filter, shown, NOW);
@@ -223,8 +223,8 @@ async fn a_contact_s_conversations_are_listed_from_its_own() {
     assert_eq!(walked, right);
 }
 
-/// Rows are looked up by the primary key whatever PostgreSQL's statistics are: missing before the first ANALYZE, or such that stores seem
-/// small.
+/// Rows are looked up by the primary key even if PostgreSQL's statistics are missing (before the first ANALYZE), or misleading (most stores
+/// are small).
 #[tokio::test]
 async fn rows_are_looked_up_by_their_ids() {
     let fixture = Fixture::alone().await;
@@ -278,8 +278,8 @@ async fn a_total_looks_at_no_more_than_its_list() {
         [200_000, 5_000_000].map(|listed| db.few_tickets_for_total(listed)),
         if postgres { [16_000, 256_000] } else { [3_200, 51_200] }
     );
-    // First counts the list as it is. Then counts it as if the list were much longer, so that the tickets that fulfil a condition count as
-    // few.
+    // Counts the list twice: as it is, and as if it were much longer. For a longer list, the same number of tickets that fulfil a condition
+    // counts as few.
     let rows = TICKETS as u64;
     for (listed, starts, most) in [(5_000, false, [8 * rows, rows + 200]), (200_000, true, [7 * rows, 4 * rows / 5])] {
         let start = match starts {

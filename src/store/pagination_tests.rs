@@ -1,5 +1,5 @@
-//! Tests of pagination over lists whose rows move between two pages: each page follows the order that the list had when the pagination
-//! began.
+//! Tests of pagination over lists whose rows change their sort position while a client reads page after page: each page follows the order
+//! that the list had when the pagination began.
 
 use std::collections::BTreeSet;
 
@@ -149,7 +149,7 @@ async fn a_row_that_no_longer_fulfils_the_filter_is_left_out() {
     assert_eq!(rest.rows, ["r3", "r4", "r6", "r7", "r8", "r9"]);
 }
 
-/// A transaction that has moved a row but has not committed when the pagination begins counts as a later move.
+/// A change of a sort position counts as a later change if its transaction has not committed when the pagination begins.
 #[tokio::test]
 async fn a_move_counts_from_its_commit_on() {
     let fixture = fixture().await;
@@ -162,7 +162,7 @@ async fn a_move_counts_from_its_commit_on() {
     let moving = format!("UPDATE contacts SET updated_at = 5 WHERE store_id = '{}' AND id = 'r3'", fixture.store);
     let open = fixture.db.begin().await.unwrap();
     open.script(&moving).await.unwrap();
-    // This move begins after that of the open transaction and is committed before the pagination begins.
+    // This change begins after that of the open transaction and is committed before the pagination begins.
     List::Contacts.shift(&fixture, &["r5".to_owned()], 2000).await;
     let first = List::Contacts.page(&fixture, &request(2, None)).await;
     assert_eq!(first.rows, ["r5", "r0"]);
@@ -171,7 +171,8 @@ async fn a_move_counts_from_its_commit_on() {
     assert_eq!(rest.rows, ["r1", "r2", "r3", "r4", "walked", "k1"]);
 }
 
-/// A cursor without a snapshot (`as_of`), as an earlier version of the program or a list by relevance gives it, is still accepted.
+/// A cursor without a snapshot (`as_of`) is accepted. An earlier version of the program returned such cursors; a list that is sorted by
+/// relevance still does.
 #[tokio::test]
 async fn a_position_without_a_moment_is_read_as_rows_stand_now() {
     let fixture = fixture().await;

@@ -166,7 +166,7 @@ async fn field_tests_follow_the_values_and_negative_ones_match_unset_fields() {
     // Values of another field, which must not match.
     fixture.values("4", "other", [text("a"), Comparable::Number(1.0)]).await;
     let numbers = |numbers: &[f64]| numbers.iter().copied().map(Comparable::Number).collect::<Vec<_>>();
-    // Consecutive numbers from 15 down; with 20 of them the last is -4.
+    // Returns `many` consecutive numbers, from 15 down. Of 20 numbers the last is -4.
     let falling = |many: i32| numbers(&(0..many).map(|i| f64::from(15 - i)).collect::<Vec<_>>());
     for (field, test, expected) in [
         ("f", Test::Present, "3 2 1"),
@@ -220,7 +220,7 @@ async fn field_tests_follow_the_values_and_negative_ones_match_unset_fields() {
     }
 }
 
-/// Pseudo-random letters, which no database can compress.
+/// Returns pseudo-random letters, which PostgreSQL's compression does not shorten.
 fn noise(length: usize) -> String {
     let mut state = 1_u64;
     let mut letter = || {
@@ -234,8 +234,8 @@ fn noise(length: usize) -> String {
 async fn a_long_text_is_found_by_all_of_it() {
     let fixture = Fixture::new().await;
     let long = noise(20_000);
-    // An index holds only the first 200 characters of a text. These texts agree in the first 200 characters, differ only in the last of
-    // them, or have only the first 199.
+    // An index holds only the first 200 characters of a text. These texts agree in the first 200 characters, differ only in the 200th, or
+    // have only 199 characters.
     let values = [long.clone(), format!("{long}x"), long[..200].to_owned(), format!("{}É", &long[..199]), long[..199].to_owned()];
     for (i, value) in values.iter().enumerate() {
         let id = (i + 1).to_string();
@@ -452,7 +452,7 @@ async fn plain_lists_are_read_in_the_order_of_an_index_at_any_depth() {
         );
     }
     // A cursor above the window's upper bound comes from another list. The statement then also reads the rows between the bound and the
-    // cursor, so it counts as unbounded.
+    // cursor, so it counts as unbounded (`RowBound::Rows`).
     let at = deep.after.as_ref().unwrap().at;
     for (until, bounded) in [(at - 1, false), (at, true), (at + 1, true)] {
         let conditions = message_conditions(store, &window(None, Some(until)), &deep);

@@ -1,8 +1,8 @@
 //! The database of `counterpart copy`: a replica of stores' records, fed by the change feed, in SQLite or PostgreSQL. No server uses this
 //! database. Its two tables are created here and not by migrations.
 //!
-//! Guarantees: the records and the copy's position in the feed commit together. If two processes write to a copy, the write of the later
-//! one is refused.
+//! Guarantees: the records and the copy's position in the feed commit together. If two processes write to the same copy at the same time,
+//! the later write is refused.
 
 use sea_orm::DbBackend;
 
@@ -22,7 +22,8 @@ const ROWS: usize = 200;
 pub struct CopyPosition {
     /// The sequence number in the feed after which the copy continues.
     pub sequence: i64,
-    /// During the initial copy of all records: the kind that is read, and the id after which the next page begins.
+    /// During the initial copy of all records: the kind that is read, and the id after which the next page begins. `None` after the initial
+    /// copy.
     pub walk: Option<(RecordKind, Option<String>)>,
     /// Incremented with each change of the position, for optimistic locking.
     version: i64,
@@ -85,8 +86,8 @@ impl Db {
         .await
     }
 
-    /// Deletes the copied records of a store and sets the position to the beginning of a new initial copy. `sequence` is the sequence
-    /// number in the feed when the initial copy begins; after the initial copy, the feed is read from this number on.
+    /// Deletes the copied records of a store, and sets the copy's position to the beginning of a new initial copy. `sequence` is the
+    /// sequence number in the feed when the initial copy begins; after the initial copy, the feed is read from this number on.
     pub async fn restart_copy(&self, store: &StoreId, sequence: i64) -> Result<()> {
         let tx = self.begin().await?;
         tx.run(&Sql::of(store, "DELETE FROM counterpart_records WHERE store_id = $1")).await?;

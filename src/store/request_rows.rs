@@ -93,8 +93,8 @@ impl Write {
     }
 
     /// Computes the `sort_at` and `waiting_since` of the conversation's next ticket again, after this ticket was closed: the messages of
-    /// the next ticket begin where those of this ticket end. There is a next ticket only if an import contained an older ticket that was
-    /// still open. The caller has locked both tickets.
+    /// the next ticket begin where those of this ticket end. There is a next ticket only after an import, which can store a ticket that was
+    /// opened later than the conversation's open ticket. The caller has locked both tickets.
     pub async fn derive_ticket_after(&self, ticket: &Ticket) -> Result<()> {
         let mut sql = self.sql(DERIVE_TICKETS);
         sql.push(" WHERE store_id = $1 AND id = (SELECT n.id FROM tickets n WHERE n.store_id = $1 AND n.conversation_id = ");
@@ -156,7 +156,7 @@ impl Write {
         Ok(self.select(query, |cells| cells.take()).await?.pop())
     }
 
-    /// Returns those of `ids` that are users of the store. Locks them against changes until the end of the transaction.
+    /// Returns those of `ids` that are users of the store. Locks these users against changes until the end of the transaction.
     pub async fn known_users(&self, ids: &[&UserId]) -> Result<Vec<UserId>> {
         let query = users::Entity::find()
             .select_only()
@@ -189,7 +189,7 @@ impl Write {
         Ok(())
     }
 
-    /// Of the owners who have joined the store, returns the one whose seat was created first.
+    /// Of the owners who have joined the store (who have a `userId`), returns the one whose row in `users` was created first.
     pub async fn oldest_owner(&self) -> Result<Option<UserId>> {
         let query = users::Entity::find()
             .select_only()

@@ -14,7 +14,7 @@ use crate::{
     },
 };
 
-/// The columns and the table of each kind of searchable record.
+/// The columns of a message that the search index needs, and the table that contains them. [`CONTACTS`] is the same for contacts.
 const MESSAGES: (&str, &str) = (
     "id, sent_at, text, payload, (SELECT c.email_subject FROM conversations c WHERE c.store_id = messages.store_id \
      AND c.id = messages.conversation_id)",
@@ -23,7 +23,7 @@ const MESSAGES: (&str, &str) = (
 const CONTACTS: (&str, &str) = ("id, updated_at, full_name, email, phone, secondary_emails, secondary_phones, note", "contacts");
 
 impl Db {
-    /// Returns the records of this kind among `ids` that exist.
+    /// Returns the records of this kind that have one of the ids `ids`.
     pub async fn searchables(&self, store: &StoreId, noun: SearchableKind, ids: &[&str]) -> Result<Vec<Searchable>> {
         let mut found = Vec::with_capacity(ids.len());
         for batch in batches(ids.iter().copied()) {

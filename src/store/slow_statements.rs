@@ -11,12 +11,12 @@ use crate::store::sql::Sql;
 /// A statement that takes at least this many milliseconds is logged. The value is global to the process, as the log is.
 static SLOW: AtomicU64 = AtomicU64::new(500);
 
-/// Sets the duration from which on statements are logged.
+/// Sets the duration that a statement must reach to be logged.
 pub fn log_from(slow: Duration) {
     SLOW.store(slow.as_millis().try_into().unwrap_or(u64::MAX), Ordering::Relaxed);
 }
 
-/// Measures the duration of statements that run together. When it is dropped, it logs them if they were slow.
+/// Measures the duration of statements that run together. When the timer is dropped, it logs the statements if they were slow.
 pub(in crate::store) struct StatementTimer<'a> {
     statements: &'a [Sql],
     started: Instant,

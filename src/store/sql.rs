@@ -1,9 +1,9 @@
 //! The type [`Sql`]: SQL with its bound values. The module `statement` builds it from entities. SQL that is written by hand is appended
 //! piece by piece, each value with the SQL that uses it.
 //!
-//! Guarantees for SQL that is written by hand: `$1` is always the store, and every value except a limit is bound. Requests that differ only
-//! in their values give the same SQL, so that each connection prepares it once. SQLite and PostgreSQL both accept the SQL (numbered
-//! parameters, row values, booleans as literals), except for parts whose comment names one database.
+//! Guarantees for SQL that is written by hand: `$1` is the store if the SQL was begun with [`Sql::of`], and every value of a request except
+//! a limit or a flag is bound. Requests that differ only in bound values give the same SQL, so that each connection prepares it once.
+//! Unless the SQL is for one of them only, SQLite and PostgreSQL both accept it (numbered parameters, row values, booleans as literals).
 
 use std::{
     borrow::Cow,
@@ -27,8 +27,8 @@ pub(in crate::store) struct Sql {
     pub(in crate::store) values: Vec<Param>,
     reach: RowBound,
     locks_rows: bool,
-    /// Insertions that a statement which reads a page makes into `text`: each is a byte offset in `text`, and the SQL to insert there, a
-    /// [`SUBQUERY_FENCE`] or a [`NO_INDEX_PREFIX`].
+    /// What is inserted into `text` for the statement of a page: byte offsets in `text`, each with the SQL to insert there (a
+    /// [`SUBQUERY_FENCE`] or a [`NO_INDEX_PREFIX`]).
     pub(in crate::store) fences: Vec<(usize, &'static str)>,
 }
 
@@ -54,7 +54,7 @@ pub(in crate::store) enum RowBound {
     Keys,
     /// The statement reads rows until enough of them match: it may read many others before.
     Rows,
-    /// The statement reads a whole table, which SQLite may count in one step.
+    /// The statement reads a whole table. SQLite may count a table in one step, so that a limit on steps would not stop it.
     Table,
 }
 
@@ -86,7 +86,8 @@ const LIST_LENGTHS: [usize; 9] = [1, 2, 5, 10, 20, 50, 100, 200, 500];
 /// The initial capacity of the SQL text, in bytes. Most statements fit, so that the text is not reallocated while it grows.
 const TEXT_CAPACITY: usize = 512;
 
-/// The most values of one list in a statement. The databases allow tens of thousands of values in a statement.
+/// The most values of one list in a statement. A statement may contain several lists, and the databases allow some tens of thousands of
+/// values in all.
 pub(in crate::store) const LIST_MAX: usize = 1000;
 
 impl Sql {
@@ -97,14 +98,14 @@ impl Sql {
         sql
     }
 
-    /// Makes a statement from complete SQL. Its parameters `$1`, `$2`, … are bound in this order with [`Sql::with`].
+    /// Begins SQL without a store, such as a complete statement. Its parameters `$1`, `$2`, … are bound in this order with [`Sql::with`].
     pub fn fixed(text: &str) -> Self {
         let mut whole = String::with_capacity(TEXT_CAPACITY.max(text.len()));
         whole.push_str(text);
         Self { text: whole, values: Vec::with_capacity(8), reach: RowBound::Keys, locks_rows: false, fences: Vec::new() }
     }
 
-    /// Binds the next parameter of a statement that was made with [`Sql::fixed`].
+    /// Binds the next parameter that the SQL already contains.
     pub fn with(mut self, value: Param) -> Self {
         self.values.push(value);
         self
@@ -122,10 +123,10 @@ impl Sql {
         self
     }
 
-    /// Makes the SELECT lock its rows until the end of the transaction; it waits for transactions that have locked them. On PostgreSQL
-    /// only. Not `FOR UPDATE`, which also blocks the foreign key checks of other transactions and so could cause a deadlock: a transaction
-    /// that changed a ticket twice checks the ticket's foreign key to the conversation at its commit, while another transaction has locked
-    /// the conversation and waits for the ticket.
+    /// Makes the SELECT lock the rows that it reads until the end of the transaction. It waits for transactions that have locked these
+    /// rows. On PostgreSQL only. Not `FOR UPDATE`, which also blocks the foreign key checks of other transactions and so could cause a
+    /// deadlock: a transaction that changed a ticket twice checks the ticket's foreign key to the conversation at its commit, while another
+    /// transaction has locked the conversation and waits for the ticket.
     pub fn lock_rows(&mut self) -> &mut Self {
         self.locks_rows = true;
         self.push(" FOR NO KEY UPDATE")
@@ -149,8 +150,8 @@ impl Sql {
         self
     }
 
-    /// Marks the position before a number column. The statement of a page gets a [`NO_INDEX_PREFIX`] here, since a page is faster if it
-    /// compares the column row by row. The total of a whole list is faster with the index of the column.
+    /// Marks the position before a number column. The statement of a page gets a [`NO_INDEX_PREFIX`] here, since the statement of a page is
+    /// faster if it compares the column row by row. The total of a whole list is faster with the index of the column.
     pub fn aside(&mut self) -> &mut Self {
         self.fences.push((self.text.len(), NO_INDEX_PREFIX));
         self
@@ -165,7 +166,7 @@ impl Sql {
         text
     }
 
-    /// Removes the SQL from the byte offset `at` on and returns it. Its values stay bound.
+    /// Cuts off the SQL that begins at the byte offset `at`, and returns it. Its values stay bound.
     pub fn split_off(&mut self, at: usize) -> String {
         self.text.split_off(at)
     }
@@ -213,8 +214,8 @@ impl Sql {
         self.bind(Param::Integer(value))
     }
 
-    /// Appends a flag as a literal, not as a bound value: a bound value would not let the planner choose a partial index, nor let
-    /// PostgreSQL know which part of an index it will scan.
+    /// Appends a flag as a literal. With a bound value, the planner could not choose a partial index, and PostgreSQL could not estimate
+    /// which part of an index it will scan.
     pub fn flag(&mut self, flag: bool) -> &mut Self {
         self.push(if flag { "TRUE" } else { "FALSE" })
     }
@@ -248,7 +249,7 @@ impl Sql {
     /// and all must have the same type. A row whose column is between the least and the greatest value is compared with one value after the
     /// other. No index is used. On SQLite only.
     pub fn one_by_one(&mut self, tested: &str, mut values: Vec<Param>) -> &mut Self {
-        // Sorted here, after `text_value` may have replaced U+0000: that can change the order.
+        // The values are sorted only here, since `text_value` may have replaced U+0000 in some of them, which can change their order.
         values.sort_by(|one, other| match (one, other) {
             (Param::Number(one), Param::Number(other)) => one.total_cmp(other),
             (Param::Text(one), Param::Text(other)) => one.cmp(other),
@@ -283,7 +284,7 @@ impl Sql {
     }
 }
 
-/// Pads the values to the next of [`LIST_LENGTHS`] by repeating the last value.
+/// Pads the values to the next of [`LIST_LENGTHS`], or else to [`LIST_MAX`], by repeating the last value.
 fn filled(mut values: Vec<Param>) -> Vec<Param> {
     let length = LIST_LENGTHS.into_iter().find(|length| *length >= values.len()).unwrap_or(values.len().max(LIST_MAX));
     if let Some(last) = values.last().filter(|_| values.len() < length).cloned() {
@@ -304,7 +305,7 @@ pub(in crate::store) fn without_nul(text: &str) -> Cow<'_, str> {
     if text.contains('\0') { text.replace('\0', &UNMATCHABLE).into() } else { text.into() }
 }
 
-/// Removes duplicate ids and splits the others into groups that fit one statement. The ids of one page always fit one group.
+/// Removes duplicate ids and splits the rest into groups, each of which fits one statement. The ids of one page always fit one group.
 pub(in crate::store) fn batches<'a>(ids: impl IntoIterator<Item = &'a str>) -> Vec<Vec<&'a str>> {
     let distinct: Vec<&str> = ids.into_iter().collect::<BTreeSet<_>>().into_iter().collect();
     distinct.chunks(LIST_MAX).map(<[_]>::to_vec).collect()

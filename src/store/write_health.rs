@@ -97,8 +97,8 @@ impl Db {
         tx.commit().await
     }
 
-    /// Returns whether the database has only one writer at a time over all processes, so that a write may have to wait for others. True on
-    /// SQLite.
+    /// Returns whether the database has only one writer at a time, across all processes, so that a write may have to wait for others. True
+    /// on SQLite.
     pub fn is_one_writer(&self) -> bool {
         self.backend() == DbBackend::Sqlite
     }

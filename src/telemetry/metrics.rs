@@ -1,4 +1,5 @@
-//! Metrics in the OpenMetrics text format: counters of this process, and gauges that are read when a client requests the page.
+//! Metrics in the OpenMetrics text format: counters, histograms and gauges of this process, and gauges of the database, which are read when
+//! a client requests the metrics page.
 //!
 //! Processes that share a database show the same values in the gauges that are read from the database.
 
@@ -46,10 +47,10 @@ struct QueueMetrics {
     queue: &'static str,
 }
 
-/// The labels of a metric family with at most one time series. Unlike a single gauge, a family can leave out an unknown value.
+/// No labels: for a metric family with at most one time series. Unlike a single gauge, such a family can leave out an unknown value.
 type NoLabels = [(&'static str, &'static str); 0];
 
-/// The names of the two queues: messages to channels, and events to webhooks.
+/// The names of the two delivery queues: of messages to channels, and of events to webhooks.
 pub const MESSAGES: &str = "messages";
 pub const WEBHOOKS: &str = "webhooks";
 /// The name of the queue of e-mails with sign-in links. This queue is in memory and has no gauges.
@@ -199,7 +200,7 @@ impl Metrics {
         })
     }
 
-    /// Sets the number of checkpoints that the disk refused. `store` counts them.
+    /// Raises the counter of checkpoints that failed because of the disk. Its new value is `refused`, which `store` counts.
     pub fn refused_log_copies(&self, refused: u64) {
         self.refused_log_copies.inc_by(refused.saturating_sub(self.refused_log_copies.get()));
     }
@@ -232,7 +233,7 @@ impl Metrics {
         self.http_connections.clone()
     }
 
-    /// Sets the number of connections to PostgreSQL.
+    /// Sets the gauge of open connections to PostgreSQL; `None`, for SQLite, leaves the gauge out.
     pub fn db_connections(&self, open: Option<u64>) {
         if let Some(open) = open {
             self.db_connections.get_or_create(&[]).set(number(open));

@@ -12,7 +12,7 @@ use prometheus_client::{
 #[derive(Debug)]
 pub(super) struct Process;
 
-/// Positions of fields in `/proc/self/stat`, counted from the first field after the program's name. See proc(5).
+/// Positions of fields in `/proc/self/stat`. The first field after the program's name has the position 0. See proc(5).
 const USER_TICKS: usize = 11;
 const SYSTEM_TICKS: usize = 12;
 const THREADS: usize = 17;

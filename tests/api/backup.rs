@@ -21,8 +21,8 @@ use crate::{
     writes::parsed,
 };
 
-/// The names of the contacts that the writers ask the server to create: `asked` has every name that was sent, `acknowledged` the names
-/// whose request succeeded.
+/// The names of the contacts that the writer threads of a test ask the server to create: `asked` has every name that was sent,
+/// `acknowledged` only those whose request succeeded.
 #[derive(Default)]
 struct Made {
     asked: Mutex<BTreeSet<String>>,
@@ -37,8 +37,8 @@ impl Made {
     /// Delivers inbound messages to the server, each from a new contact, until `stop` is set or the server is killed.
     fn write(&self, server: &Api, token: &str, writer: &str, stop: &AtomicBool) {
         for n in 0.. {
-            // The name ends in a letter, so that no name is a prefix of another. The test searches for single names, and a search also
-            // finds words that begin with the query.
+            // The name ends in a letter, so that no name is a prefix of another. Otherwise a search for one name would find other contacts,
+            // since a search finds every word that begins with the query.
             let name = format!("{writer}{n}q");
             let message = json!({"accountId": "acc-line", "referenceId": name, "externalId": name, "sender": {"id": name, "name": name}, "text": "x"});
             self.asked.lock().expect("no writer panics").insert(name.clone());
@@ -60,7 +60,7 @@ impl Made {
     }
 }
 
-/// Returns the names of all contacts of store `write_store`, according to an export.
+/// Returns the names of all contacts of the store `desk`, according to an export.
 fn contacts(database: &Database) -> BTreeSet<String> {
     let records = parsed(&database.run(&["export", "--store", "desk"]));
     let contacts = records.into_iter().filter(|line| line["kind"] == "contact");
@@ -77,9 +77,9 @@ fn database() -> Option<Database> {
     database.postgres.is_none().then_some(database)
 }
 
-/// Backs up a database while four writers use its server, and kills the server. Starts another server on the database, sends it more writes
-/// and kills it too. Then restores the back-up, and asserts that the restored database has every write that was acknowledged before the
-/// back-up began and no write that was sent after the back-up ended.
+/// Backs up a database while four threads write through its server, and kills the server. Starts another server on the database, sends it
+/// more writes and kills it too. Then restores the back-up, and asserts that the restored database has every write that was acknowledged
+/// before the back-up began and no write that was sent after the back-up ended.
 fn drill(round: usize) {
     let Some(database) = database() else { return };
     let token = database.run(&["settings", "token", "--store", "desk", "--user", ANN]);
@@ -161,7 +161,7 @@ fn a_write_ahead_log_of_another_file_is_refused() {
     let database = server.kill();
     let (path, log) = (file(&database), format!("{}-wal", file(&database)));
     let whole = std::fs::read(&log).expect("the killed server left a log");
-    // Copies the back-up over the database file by hand, without `restore`.
+    // Copies the back-up over the database file without `restore`. The write-ahead log beside it still belongs to the former file.
     std::fs::copy(&backup, &path).expect("it is copied");
     for command in [&["export", "--store", "desk"][..], &["backup", "other.db"], &["migrate", "up"]] {
         let said = database.fails(command);
@@ -233,7 +233,7 @@ fn an_interrupted_restore_is_reported_and_can_be_repeated() {
     assert_eq!(beside(&database, ".before-"), [Path::new(&kept).file_name().unwrap_or_default().to_string_lossy()]);
 }
 
-/// Returns those names of files in the database's folder that contain `part`.
+/// Returns the names of the files in the database's folder whose names contain `part`.
 fn beside(database: &Database, part: &str) -> Vec<String> {
     let entries = std::fs::read_dir(database.folder()).expect("the folder").filter_map(Result::ok);
     entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).filter(|name| name.contains(part)).collect()
@@ -247,7 +247,7 @@ fn a_restore_keeps_mode_and_links_and_creates_a_missing_database() {
     let at = |name: &str| database.folder().join(name).display().to_string();
     database.run(&["backup", &at("backup.db")]);
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o660)).expect("a mode");
-    // The path of the database is a symbolic link.
+    // From here on, `DATABASE_URL` names a symbolic link to the database file.
     symlink(&path, at("link.db")).expect("a link");
     let url = format!("sqlite://{}", at("link.db"));
     let before = contacts(&database);

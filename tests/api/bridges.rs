@@ -47,8 +47,8 @@ fn listed(database: &Database) -> Vec<Value> {
     printed.lines().map(parsed).collect()
 }
 
-/// Starts a server on the store of the tests that send, and sets a bridge for one of its accounts. Returns the server's fixture and the
-/// bridge's secret.
+/// Starts a server on the store [`channels`], and sets a bridge for one account of the store. Returns the server's fixture and the bridge's
+/// secret.
 fn bridged(account: &str, url: &str, settings: Settings<'_>) -> (WriteFixture, String) {
     let shop = WriteFixture::with_settings(&[("shop", channels())], settings);
     let secret = set(&shop.server.database, account, url, &[]);
@@ -267,7 +267,7 @@ fn a_message_of_a_killed_server_is_sent_again_with_the_same_id() {
     until("it is tried", || endpoint.seen().len() == 1);
     let WriteFixture { server, key, .. } = shop;
     let database = server.kill();
-    // Makes the lease of the killed server expire, so that the next server sends the message.
+    // The killed server reserved the message until `due_at`. Moves this time to the past, so that the next server sends the message.
     database.sql("UPDATE outbound SET due_at = 1");
     endpoint.answers(None);
     let server = Server::start_with(database, BARE);

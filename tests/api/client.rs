@@ -1,5 +1,5 @@
-//! A small blocking HTTP client without a connection pool and without redirects. It sends requests exactly as a test builds them. HTTP
-//! client libraries prevent repeated headers and malformed queries, which some tests need.
+//! A small blocking HTTP client without a connection pool and without redirects. It sends requests exactly as a test builds them. Some
+//! tests need repeated headers or malformed queries, which HTTP client libraries may prevent.
 
 use std::{
     fmt::Write as _,
@@ -131,8 +131,8 @@ impl Call {
         text
     }
 
-    /// Sends the request. Asserts that request and response match the OpenAPI document, and that the response has the envelope that the
-    /// contract defines (section 2.1).
+    /// Sends the request. Asserts that the response, and the request if it succeeds, match the OpenAPI document, and that the response has
+    /// the envelope that the contract defines (section 2.1).
     #[track_caller]
     pub fn send(self) -> Answer {
         let answer = self.exchange();
@@ -140,7 +140,7 @@ impl Call {
         answer
     }
 
-    /// Sends the request. Asserts that request and response match the OpenAPI document. Unlike [`Self::send`], does not check the envelope.
+    /// Like [`Self::send`], but does not check the envelope.
     #[track_caller]
     pub fn exchange(&self) -> Answer {
         match self.attempt() {
@@ -206,7 +206,7 @@ pub struct Answer {
     pub headers: Vec<(String, String)>,
     /// The body, decompressed if it has a content encoding.
     pub text: String,
-    /// The number of bytes of the body as it arrived, before decompression.
+    /// The number of bytes of the body before decompression, without the framing of chunks.
     pub length: usize,
 }
 
@@ -295,14 +295,14 @@ impl Answer {
         self.body()["error"]["message"].as_str().unwrap_or_default().to_owned()
     }
 
-    /// Asserts that the response is a 400 whose error message begins with this property path in backticks.
+    /// Asserts that the response is a 400 whose error message begins with this parameter name or property path in backticks.
     #[track_caller]
     pub fn refuses(&self, field: &str) {
         let message = self.fails(400);
         assert!(message.starts_with(&format!("`{field}`")), "the message should begin with `{field}`\n{}", self.described());
     }
 
-    /// Asserts that the response is a 404 whose error message begins with this property path in backticks.
+    /// Asserts that the response is a 404 whose error message begins with this parameter name or property path in backticks.
     #[track_caller]
     pub fn misses(&self, field: &str) {
         let message = self.fails(404);

@@ -1,6 +1,6 @@
-//! Contract checks: compare every request and response of the suite with the published OpenAPI documents. A response must match the
-//! document's schema for its operation and status. A request that succeeds must be valid according to the document. Every response must
-//! have the envelope (contract, section 2.1), unless a test expects otherwise.
+//! Contract checks: compare the requests and responses of the suite with the published OpenAPI documents. A response must match the
+//! document's schema for its operation and status. A request that succeeds must be valid according to the document. A response to
+//! [`Call::send`] must also have the envelope (contract, section 2.1).
 //!
 //! [`examples`] checks the examples of a document against its schemas. [`property_paths`] names the properties of a document by path.
 //! [`seen`] records which properties, responses and parameters occurred in a run. [`request`] checks requests against the document, and
@@ -50,7 +50,7 @@ pub struct Contract {
     validators: Mutex<HashMap<String, Arc<Validator>>>,
 }
 
-/// One operation of the document.
+/// One operation of an OpenAPI document.
 #[derive(Clone, Debug)]
 pub struct Operation {
     pub method: String,
@@ -143,7 +143,8 @@ impl Contract {
         }
     }
 
-    /// Checks a request and its response against the document. Panics with request and response if one of them does not match the document.
+    /// Checks a response, and its request if it succeeded, against the document. Panics if one of them does not match the document; the
+    /// message shows request and response.
     #[track_caller]
     pub fn exchanged(&self, call: &Call, answer: &Answer) {
         let Some(operation) = self.operation(&call.method, &call.path) else {
@@ -168,7 +169,7 @@ impl Contract {
         }
     }
 
-    /// Checks the headers and the body of a response against what the document says about the operation's response with this status.
+    /// Checks the headers and the body of a response against what the document lists for the operation and the status.
     #[track_caller]
     fn conforms(&self, operation: &Operation, call: &Call, answer: &Answer) {
         let response = self.response(operation, answer.status);
@@ -198,7 +199,8 @@ impl Contract {
         });
     }
 
-    /// Checks the headers of a response: the required ones are present, and each header that the API defines is documented.
+    /// Checks the headers of a response: headers that the document requires are present, values match their schemas, and each header that
+    /// the API defines is documented.
     #[track_caller]
     fn headers(&self, key: &str, response: &Value, answer: &Answer) {
         let listed: HashMap<String, &Value> =
@@ -247,8 +249,9 @@ fn is_uuid(text: &str) -> bool {
     text.len() == 36 && text.bytes().enumerate().all(|(at, byte)| if hyphen(at) { byte == b'-' } else { byte.is_ascii_hexdigit() })
 }
 
-/// Converts OpenAPI 3.0 schemas into JSON Schema draft 4: `nullable` becomes a type. `closed`: an object with listed properties accepts
-/// no others, so that an undocumented property fails.
+/// Converts OpenAPI 3.0 schemas into JSON Schema draft 4: `nullable` becomes the alternative type `null`. If `closed`, an object schema
+/// that has `properties`, but neither `additionalProperties` nor `allOf`, accepts no other properties, so that an undocumented one is an
+/// error.
 fn translate(schema: &mut Value, closed: bool) {
     match schema {
         Value::Object(map) => {
@@ -270,14 +273,15 @@ fn translate(schema: &mut Value, closed: bool) {
     }
 }
 
-/// Returns the checks against the document that describes a path: the settings API or the contract. `None` for all other paths.
+/// Returns the checks against the OpenAPI document that describes a path: that of the settings API or that of the contract. Returns `None`
+/// for a path that neither document describes.
 fn document_of(api: &Api, path: &str) -> Option<&'static Contract> {
     let below = |prefix: &str| path.strip_prefix(prefix).is_some_and(|rest| rest.starts_with('/'));
     if below(SETTINGS) { Some(settings(api)) } else { below("/v1").then(|| contract(api)) }
 }
 
-/// Checks a request and its response against the document that describes the path, if there is one. Panics with request and response if one
-/// of them does not match the document.
+/// Checks a response, and its request if it succeeded, against the document that describes the path, if there is one. Panics if one of them
+/// does not match the document; the message shows request and response.
 #[track_caller]
 pub fn conforms(call: &Call, answer: &Answer) {
     if let Some(contract) = document_of(&call.api, &call.path) {
@@ -285,7 +289,7 @@ pub fn conforms(call: &Call, answer: &Answer) {
     }
 }
 
-/// Checks the envelope that every response must have. Panics with request and response if it is wrong.
+/// Checks the envelope of a response, and that no property is null. Panics on an error; the message shows request and response.
 #[track_caller]
 pub fn check(call: &Call, answer: &Answer) {
     let (api, path) = (&call.api, &call.path);

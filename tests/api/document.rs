@@ -95,7 +95,7 @@ fn events_have_a_separate_document() {
     assert!(served.text == committed, "the served document differs from the committed one");
     let yaml = printed(&["--events", "--format", "yaml"]);
     assert!(yaml.contains("openapi: \"3.1.0\"") && yaml.contains("ticket.opened:"), "{yaml}");
-    // The document is OpenAPI 3.1. It must not have these keywords of OpenAPI 3.0, which 3.1 does not define.
+    // The document is OpenAPI 3.1. It must not have these keywords, which schemas of 3.0 use and 3.1 replaces by others.
     for word in ["\"nullable\"", "\"exclusiveMinimum\": true", "\"exclusiveMaximum\": true", "\"example\":"] {
         assert!(!committed.contains(word), "{word}");
     }

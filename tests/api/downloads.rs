@@ -132,7 +132,7 @@ fn pages_of_a_configured_origin_may_call_the_contract() {
     assert!(preflight.header("access-control-allow-headers").is_some_and(|names| names.contains("x-api-key")));
     assert_eq!(preflight.header("access-control-allow-credentials"), None, "no cookie goes along");
 
-    // Browser pages of an allowed origin can read error responses, too.
+    // Browser pages of an allowed origin can read successful responses and error responses.
     for (call, status) in [(api.get("/labels").query("searchTerm", "any"), 200), (api.anonymous().get("/labels"), 401)] {
         let answer = call.header("origin", "http://localhost:3000").exchange();
         assert_eq!((answer.status, answer.header("access-control-allow-origin")), (status, Some("http://localhost:3000")));

@@ -1,5 +1,5 @@
 //! Tests of early responses, which a server sends before the request body has arrived. Either the connection can be used for further
-//! requests, or the response announces that the server closes the connection.
+//! requests once the body has arrived, or the response announces that the server closes the connection.
 
 use std::{
     io::{ErrorKind, Read, Write},

@@ -22,7 +22,7 @@ fn filter() -> serde_json::Value {
     json!({"assigneeUserIds": [STRANGER]})
 }
 
-/// The number of concurrent list requests of store `one`. The server has six database connections for lists.
+/// The number of concurrent list requests of store `one`: more than the six connections that the server has for unbounded statements.
 const REQUESTS: usize = 8;
 
 /// The number of list requests of one store whose statements may run at the same time.
@@ -35,8 +35,8 @@ fn a_stores_lists_leave_connections_for_another_stores() {
         return;
     }
     let (one, two) = (server.api("one", &ALL_SCOPES), server.api("two", &ALL_SCOPES));
-    // Until a store has got its first response, the server assumes that the store's statements are slow, and runs only one of them at a
-    // time. So the test first sends one request.
+    // Until a request of this store and scope has succeeded, the server expects long responses, and handles such requests one at a time. So
+    // the test first sends one request.
     one.post("/tickets/list", filter()).send().ok();
     let mut psql = Command::new("psql")
         .args(["--no-psqlrc", "--quiet", &server.database.url])

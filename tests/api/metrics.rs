@@ -26,7 +26,8 @@ fn metrics_show_failing_deliveries() {
     let database = Database::with(&[("shop", channels())]);
     let endpoint = Endpoint::replying(|_| ("500 Internal Server Error", String::new()));
     database.run(&["webhook", "create", "--store", "shop", "--url", &endpoint.url()]);
-    // Leaves out the first of these settings, which simulates the channels. Without it, LINE has no connector, and LINE messages fail.
+    // Leaves out the first setting of `PRIVATE`, which simulates the channels. Without this setting, the server cannot send through LINE,
+    // so LINE messages fail.
     let server = Server::start_with(database, &PRIVATE[1..]);
     let api = server.api("shop", &ALL_SCOPES);
     let before = page(&api);

@@ -1,5 +1,5 @@
-//! Tests of cursor pagination (contract, section 4.4) on every paginated operation: complete pages, page sizes, and valid and invalid
-//! cursors.
+//! Tests of cursor pagination (contract, section 4.4) on every paginated operation except the searches: complete pages, page sizes, and
+//! valid and invalid cursors.
 
 use serde_json::json;
 
@@ -12,7 +12,7 @@ use crate::{
 
 const MAX: usize = if REV_A { 50 } else { 100 };
 
-/// One paginated list: a request, the largest page size, and the number of rows.
+/// One paginated list: the request that reads it, its largest page size, and its number of rows.
 struct List {
     name: &'static str,
     call: Call,

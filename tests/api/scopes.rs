@@ -47,7 +47,8 @@ const WRITES: [(&str, &str, &str, &str, bool); 13] = [
     ("POST", "/messages/template/phone", "sendTemplateToPhone", "messages:write", true),
 ];
 
-/// Returns a valid request to an operation. The request succeeds at least once on the data of store `one`.
+/// Returns a valid request to an operation. The request succeeds on the data of store `one`; if it is a write, it may be refused when it is
+/// repeated.
 pub fn good_request(api: &Api, operation: &str) -> Call {
     match operation {
         "getTicket" => api.get("/tickets").query("ticketId", "t-first"),
@@ -128,8 +129,8 @@ fn an_operation_refuses_a_key_with_every_scope_but_its_own() {
     scopes.sort_unstable();
     scopes.dedup();
     for scope in scopes {
-        // A write scope includes the read scope of the same kind of record. So if `scope` is a read scope, the test leaves out the write
-        // scope, too.
+        // A write scope includes the read scope of the same kind of record. So if `scope` is a read scope, the key gets neither `scope` nor
+        // its write scope.
         let write = scope.replace(":read", ":write");
         let others: Vec<_> = ALL_SCOPES.into_iter().filter(|other| *other != scope && *other != write).collect();
         let api = world().server.api("one", &others);

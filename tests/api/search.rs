@@ -11,7 +11,7 @@ use crate::{
     pages::{next, pages, walk},
 };
 
-/// Returns the import lines of a store with contacts and messages in several scripts, and an e-mail conversation.
+/// Returns the import lines of a store with contacts and messages in several writing systems, and an e-mail conversation.
 fn shop() -> Vec<Value> {
     let talk = |id: &str, account: &str, channel: &str| {
         json!({
@@ -160,7 +160,7 @@ fn contacts_are_found_with_the_fields_that_match() {
     }
     contacts(&api, "tea").lists(&["con-tea", "con-li", "con-mia"]);
     contacts(&api, "小龙").lists(&["con-li"]);
-    // A name in a script without spaces is found with spaces and without.
+    // A name in a writing system without spaces is found by queries with and without spaces.
     for query in ["王小明", "王 小明", "小明", "王小", "小明 王"] {
         contacts(&api, query).lists(&["con-wang"]);
         assert_eq!(contacts(&api, query).row("con-wang")["matchedFields"], json!(["fullName"]), "{query}");

@@ -40,7 +40,7 @@ fn hook(database: &Database, key: &str, url: &str) -> (String, String) {
     (text("id"), text("secret"))
 }
 
-/// Returns the secrets in a table: the stored bytes in hexadecimal, each with the id of the key that encrypts them.
+/// Returns the secrets in a table, each as its stored bytes in hexadecimal and the id of the key that encrypts it (empty if unencrypted).
 fn stored(database: &Database, table: &str) -> Vec<(String, String)> {
     let value = if table == "server_secrets" { "value" } else { "secret" };
     let hex = if database.postgres.is_some() { format!("encode({value}, 'hex')") } else { format!("lower(hex({value}))") };
@@ -107,7 +107,8 @@ fn a_wrong_key_affects_only_deliveries_with_secrets_that_it_cannot_decrypt() {
     let (id, secret) = hook(&database, KEY, &endpoint.url());
     let bridge = ["bridge", "set", "--store", "shop", "--account", "acc-wa", "--url", &endpoint.url()].map(str::to_owned);
     database.run_with(&[(SETTING, KEY)], &bridge.iter().map(String::as_str).collect::<Vec<_>>());
-    // Starts a server with the first key, so that the server's own secrets are encrypted with this key, too.
+    // Starts a server with the first key, so that the server's own secrets are encrypted with the same key as the secrets of webhook and
+    // bridge.
     let database = Server::start_with(database, &[(SETTING, KEY)]).kill();
     let server = Server::start_with(database, &[PRIVATE, &[(SETTING, OTHER)]].concat());
     let (database, api) = (&server.database, server.api("shop", &ALL_SCOPES));
@@ -330,8 +331,8 @@ fn a_lost_key_of_a_sqlite_file_leaves_everything_else_working() {
     let (database, api) = (&server.database, server.api("shop", &ALL_SCOPES));
     api.post("/messages", json!({"conversationId": "conv-line", "text": "hello"})).send().ok();
     logs(&server, &["a key that this server does not have"]);
-    // With a new secret, deliveries to the webhook are signed again. Once the lost key is back in the file, they are signed with the former
-    // secret, too.
+    // With a new secret, deliveries to the webhook are signed again. Once the lost key is back in the file, they are signed with the new
+    // and with the former secret.
     let fresh = database.run(&["webhook", "rotate", "--store", "shop", "--id", id]);
     database.run(&["webhook", "test", "--store", "shop", "--id", id]);
     until("the event came", || endpoint.seen().iter().any(|seen| seen.is_signed_by(fresh.trim())));
@@ -368,7 +369,7 @@ fn nothing_of_a_plain_secret_stays_in_a_sqlite_file() {
     }
     let create = || database.run(&["webhook", "create", "--store", "shop", "--url", "https://example.com/"]);
     let secret = (0..25).map(|_| create()).next_back().expect("25 of them");
-    // Gives every webhook the same unencrypted secret, as a build without encryption would have stored it.
+    // Gives every webhook eight equal unencrypted secrets, as a build without encryption would have stored them.
     database.sql("DELETE FROM webhook_secrets; VACUUM");
     let rows = "webhooks, (VALUES (1), (2), (3), (4), (5), (6), (7), (8))";
     let plain = format!("SELECT store_id, id, X'{}' FROM {rows} ORDER BY random()", hex(&secret));

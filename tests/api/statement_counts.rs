@@ -67,8 +67,8 @@ fn repeated_imports_leave_few_rows_per_total() {
     let database = Database::fresh();
     database.store("many", &many(2));
     for _ in 0..12 {
-        // Imports the same records again. On PostgreSQL, each change of a total adds a row to `totals`. The import must replace many rows
-        // of a total by their sum.
+        // Imports the same records again. On PostgreSQL, a total (a stored count of records) is the sum of several rows of `totals`, and
+        // each change adds a row. An import must replace many rows of the same total by one row with their sum.
         database.import("many", &many(2));
     }
     let parts = database.ask("SELECT CAST(COUNT(*) AS TEXT) FROM totals GROUP BY store_id, name");

@@ -291,7 +291,7 @@ fn after_a_kill_only_what_was_in_flight_is_sent_again() {
     assert_eq!((before.len(), endpoint.seen().len()), (26, 26), "16 at a time");
     let early = delivered(&server.database);
     let database = server.kill();
-    // Makes the leases of the killed server expire, so that the next server sends the deliveries.
+    // The killed server reserved the deliveries in flight until `due_at`. Moves this time to the past, so that the next server sends them.
     database.sql("UPDATE deliveries SET due_at = 1 WHERE due_at IS NOT NULL");
     endpoint.answers(None);
     let server = Server::start_with(database, PRIVATE);

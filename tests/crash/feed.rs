@@ -47,7 +47,7 @@ impl Reader {
         }
     }
 
-    /// Asserts that the events of a page follow the last received event without a gap. Advances the reader's position.
+    /// Asserts that the events of a page follow the last received event without a gap. Updates `after`.
     fn take(&mut self, page: &Value) {
         for event in page.as_array().into_iter().flatten() {
             assert_eq!(event["sequence"], self.after + 1, "{event}");
@@ -81,7 +81,7 @@ fn write(api: &Api, number: usize, cycle: u64, mut dice: SeededRandom, killing: 
     }
 }
 
-/// Starts `counterpart copy`, which follows the change feed and updates the copy until it is killed.
+/// Starts `counterpart copy`, which follows the change feed and updates the copy until the process is killed.
 fn follow(database: &Database, to: &str, url: &str, token: &str) -> Child {
     let mut command = database.command();
     command.args(["copy", "--to", to, "--url", url]).env("COUNTERPART_TOKEN", token).stdin(Stdio::null()).stderr(Stdio::null());
@@ -122,8 +122,8 @@ fn feeds_and_copies_lose_nothing_when_server_and_reader_are_killed() {
             while answered.load(Ordering::Relaxed) == 0 && start.elapsed() < SERVER_TIMEOUT {
                 thread::sleep(Duration::from_millis(1));
             }
-            // Kills the copying process first and starts another one. Then kills the server: the copying process waits until the server is
-            // restarted.
+            // First starts another copying process and kills the former one. Then kills the server: the copying process waits until the
+            // server is restarted.
             thread::sleep(Duration::from_millis(100 + dice.roll(900) as u64));
             kill(std::mem::replace(&mut copy, follow(&server.database, &to, &url, &token)));
             thread::sleep(Duration::from_millis(100 + dice.roll(900) as u64));
@@ -138,7 +138,7 @@ fn feeds_and_copies_lose_nothing_when_server_and_reader_are_killed() {
         dead.wait(&server.database);
         total += answered.load(Ordering::Relaxed) as u64;
         cycle += 1;
-        // Creates and deletes a seat, so that the copy has to delete a record.
+        // Creates a user and deletes it, so that the copy has to delete a record.
         let role = json!({"kind": "user", "record": {"id": "seat-passing", "email": format!("p{cycle}@example.com")}});
         server.database.import(STORE, &[role]);
         let removal = server.api_of(&key).anonymous().raw("DELETE", "/settings/v1/users").query("id", "seat-passing");

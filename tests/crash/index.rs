@@ -23,12 +23,11 @@ use crate::{
     seed, setting,
 };
 
-/// The number of cycles, each with a kill under load, unless `COUNTERPART_CRASH_CYCLES` sets it.
+/// The number of cycles, unless `COUNTERPART_CRASH_CYCLES` sets it. In each cycle, a server under load is killed.
 const CYCLES: u64 = 4;
 const CONTACTS: usize = 2000;
 const WRITERS: usize = 4;
-/// The words in the names of the contacts: each name has one of them. `PARTS` are the words and parts of them, which a search must also
-/// find.
+/// `WORDS`: each contact's name has one of these words. `PARTS`: the queries of the searches, which are these words and parts of them.
 const WORDS: [&str; 3] = ["silver", "สินค้าชำรุด", "订单号"];
 const PARTS: [&str; 6] = ["silver", "silv", "สินค้าชำรุด", "ค้าชำ", "订单号", "单号"];
 

@@ -26,12 +26,12 @@ pub enum Operation {
     Contact,
     Labels,
     Close,
-    /// Inbound messages, received by a separate process.
+    /// Receives inbound messages with the command `message receive`, a separate process. All other operations are API requests.
     Receive,
     Send,
 }
 
-/// The operations from which the writers choose, each with its relative frequency; 0 means never.
+/// The operations from which the writers choose at random, each with its weight. An operation of weight 0 is never chosen.
 pub const OPERATIONS: [(Operation, usize); 7] = [
     (Operation::SetField, 6),
     (Operation::Comment, 6),
@@ -42,7 +42,8 @@ pub const OPERATIONS: [(Operation, usize); 7] = [
     (Operation::Send, 6),
 ];
 
-/// The number of labels that the writers use. A conversation has one of them at a time; a write replaces it by the next label.
+/// The number of labels that the writers use. A conversation has one of these labels at a time; a write replaces that label by the next
+/// one.
 pub const LABELS: usize = 5;
 
 /// One write, and what is known of its outcome.
@@ -53,9 +54,10 @@ pub struct Write {
     pub value: String,
     pub body: Value,
     pub key: Option<String>,
-    /// `data` of the HTTP response, or the line that `message receive` printed. Without it, the outcome is unknown.
+    /// `data` of the HTTP response, or the line that `message receive` printed. `None`: the writer got no response, so the outcome is
+    /// unknown.
     pub answer: Option<Value>,
-    /// Whether the server may have seen the write.
+    /// Whether the server may have received the write.
     pub sent: bool,
 }
 
@@ -185,8 +187,9 @@ impl Load<'_> {
         Write { operation, value: unique, body, key: None, answer: None, sent: true }
     }
 
-    /// Passes inbound messages to the command `message receive`, which may be killed at a random time. In that case, runs the command again
-    /// for the messages that have no response. Returns false if the server was killed before all messages had a response.
+    /// Passes inbound messages to the command `message receive`. Sometimes kills the command after a random delay, and runs it again for
+    /// the messages without a response. Sometimes kills the command together with the server; then returns false if a message has no
+    /// response.
     fn receive(&self, writes: &mut [Write], dice: &mut SeededRandom) -> bool {
         let doomed = dice.once_in(2);
         let mut fuse = dice.once_in(3).then(|| Duration::from_millis(5 + dice.roll(80) as u64));
@@ -219,9 +222,9 @@ impl Load<'_> {
     }
 }
 
-/// Sends writes of a log again: the writes with an idempotency key and an unknown outcome, the last write with an idempotency key that had
-/// a response, and the inbound messages without a response. Asserts that the server recognises the writes that had already taken effect.
-/// Returns the writes that took effect only now.
+/// Sends writes of a log again: the inbound messages without a response, the writes with an idempotency key and without a response, and the
+/// last of the writes that have both. Asserts that the server recognises the writes that had already taken effect. Returns the writes that
+/// took effect only now.
 pub fn repeat(api: &Api, url: &str, log: &[Write], happened: &[bool], repeated: &mut usize) -> Vec<Write> {
     let last = log.iter().rposition(|write| write.key.is_some() && write.answer.is_some());
     let mut now = Vec::new();
@@ -247,8 +250,7 @@ pub fn repeat(api: &Api, url: &str, log: &[Write], happened: &[bool], repeated: 
     now
 }
 
-/// Returns the operation with which a writer begins. Consecutive writers get different operations. Operations with a frequency of 0 are
-/// left out.
+/// Returns the operation with which a writer begins. Consecutive writers get different operations. Operations of weight 0 are left out.
 fn first_operation(number: usize) -> Operation {
     let offered: Vec<_> = OPERATIONS.iter().filter(|(_, weight)| *weight > 0).collect();
     offered[number % offered.len()].0

@@ -2,7 +2,8 @@
 //! write and no part of an unfinished write. Every event must belong to a change that is in the database.
 //!
 //! - [`feed`] has the crash test of the event feed and of `counterpart copy`, [`index`] the crash test of the search index.
-//! - [`load`] generates the load: concurrent writers, until the connection breaks. [`model`] is the state that the database must then have.
+//! - [`load`] generates the load: concurrent writers send writes until the server is killed. [`model`] computes the state that the database
+//!   must then have.
 //! - `COUNTERPART_CRASH_CYCLES=100 cargo test --test crash -- --nocapture` is a long run of 100 kills; the default is a few kills.
 //! - The output shows the random seed. `COUNTERPART_CRASH_SEED` sets the seed, to repeat the same random choices, though not the same
 //!   timing.
@@ -47,7 +48,8 @@ const WRITERS: usize = 16;
 
 /// The minimum number of kills, unless `COUNTERPART_CRASH_CYCLES` sets it.
 const CYCLES: u64 = 4;
-/// The maximum number of kills. The run continues until the server has responded to each kind of operation, but ends after this number.
+/// The maximum number of kills, unless `COUNTERPART_CRASH_CYCLES` is larger. After the minimum number, the run continues until the server
+/// has responded to each kind of operation, but not beyond the maximum.
 const MOST_CYCLES: u64 = 40;
 
 /// The store that the writers use.
@@ -74,10 +76,11 @@ const NONE: [&str; 6] = [
 #[derive(Debug, Default)]
 struct KillCounts {
     answered: usize,
-    /// Writes in flight when the server was killed: `happened` took effect, `lost` did not.
+    /// The numbers of writes that were in flight when the server was killed: `happened` took effect, `lost` did not.
     happened: usize,
     lost: usize,
-    /// Writes that were sent again: with the same idempotency key or, if they are inbound messages, with the same external id.
+    /// The number of writes that were sent again: with the same idempotency key or, if they are inbound messages, with the same external
+    /// id.
     repeated: usize,
     operations: HashSet<Operation>,
 }
@@ -188,7 +191,7 @@ impl StoreUnderLoad {
     }
 
     /// Asserts that the database matches the logs of the writers. Then sends some writes again, which must not take effect twice. Returns
-    /// the counts of the kill.
+    /// the numbers of writes by their outcome.
     fn inspect(&mut self, server: &Server, logs: &[Vec<Write>], reopens: bool) -> KillCounts {
         let api = server.api_of(&self.key);
         let happened = self.settle(server, logs, reopens);
@@ -252,7 +255,7 @@ impl StoreUnderLoad {
     }
 }
 
-/// Returns the import lines of the store: those of the tests that write, and a conversation with an open ticket for each writer.
+/// Returns the import lines of the store: the records of `fixture::write_store`, and a conversation with an open ticket for each writer.
 fn lines() -> Vec<Value> {
     let made = fixture::at("03-01T08:00");
     let line = |kind: &str, record: Value| json!({"kind": kind, "record": record});
@@ -316,7 +319,8 @@ fn joined<T>(outcome: thread::Result<T>) -> T {
     outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// Returns the seed of the run's random choices, from `COUNTERPART_CRASH_SEED` or random. Prints it, so that a failed run can be repeated.
+/// Returns the seed of the run's random choices: the value of `COUNTERPART_CRASH_SEED`, or a random number. Prints the seed, so that a
+/// failed run can be repeated.
 fn seed() -> u64 {
     let seed = setting("COUNTERPART_CRASH_SEED").unwrap_or_else(|| RandomState::new().build_hasher().finish());
     println!("COUNTERPART_CRASH_SEED={seed}");

@@ -18,7 +18,7 @@ use crate::{
 /// The expected state of a conversation.
 pub struct ConversationModel {
     pub conversation: String,
-    /// The id of the latest ticket.
+    /// The id of the conversation's latest ticket.
     pub ticket: String,
     pub label: usize,
     /// The number of events of the conversation that were already assigned to writes.
@@ -27,7 +27,7 @@ pub struct ConversationModel {
     open: bool,
     fields: BTreeMap<String, String>,
     tickets: HashSet<String>,
-    /// The texts of the messages, by id.
+    /// The texts of the conversation's messages, by the id of the message.
     messages: HashMap<String, String>,
     /// The ids of the messages that were already compared with the API's responses.
     shown: HashSet<String>,
@@ -35,7 +35,7 @@ pub struct ConversationModel {
     comments: HashSet<String>,
 }
 
-/// The events, comments and contacts of one writer that are new since the last comparison.
+/// What one writer has added since the last comparison: events, comments and contacts.
 #[derive(Debug, Default)]
 pub struct Found {
     pub events: VecDeque<Value>,

@@ -1,5 +1,5 @@
-//! Tests of inbound messages in the forms that channels and bridges really send: spellings of phone numbers, folded subjects, unusable
-//! names of senders, wrong clocks.
+//! Tests of inbound messages in the forms that channels and bridges really send: spellings of phone numbers, folded subjects (broken over
+//! several lines), unusable names of senders, wrong clocks.
 
 use serde_json::{Value, json};
 
@@ -34,14 +34,14 @@ fn a_whatsapp_thread_is_one_however_its_phone_is_spelled() {
         let (conversations, contacts) = (world.records("conversation"), world.records("contact"));
         assert_eq!((conversations.len(), &conversations[0]["referenceId"]), (1, &json!(PHONE)));
         assert_eq!((contacts.len(), &contacts[0]["phone"]), (1, &json!(PHONE)));
-        // On LINE, a reference is not normalised, even if it looks like a phone number.
+        // On LINE, the `referenceId` is not normalised, even if it looks like a phone number.
         assert_eq!(world.one(message("li", "66812345678", "x")).get("ignored"), None);
         assert!(world.records("conversation").iter().any(|conversation| conversation["referenceId"] == "66812345678"));
     });
 }
 
-/// Older builds did not normalise the references of conversations. The test stores references as these builds did, and receives messages
-/// with the same phone number.
+/// Older builds did not normalise the `referenceId` of a conversation. The test stores reference ids as these builds did, and receives
+/// messages with the same phone number.
 #[test]
 fn a_whatsapp_thread_with_another_spelling_of_its_phone_continues() {
     everywhere(|world| {
@@ -201,7 +201,7 @@ fn a_message_is_accepted_without_its_unusable_parts() {
         }
         assert!(world.records("contact").iter().any(|contact| contact["phone"] == "+66811111111"));
         assert_eq!(world.records("message").len(), 9);
-        // On WhatsApp, the contact gets the phone number in the conversation's reference, even if the one in the message is unusable.
+        // On WhatsApp, the contact gets the phone number in `referenceId`, even if `contact.phone` of the message is unusable.
         let answer = world.one(with(message("wa", PHONE, "y"), json!({"contact": {"firstName": "A", "phone": "081"}})));
         assert_eq!(got(&answer), ["contact.phone"]);
         let conversation = world.record("conversation", &answer["conversationId"]);
@@ -220,8 +220,8 @@ fn a_message_from_the_future_is_stored_and_sorted_by_its_time_of_receipt() {
         let sorted = |world: &World| -> Vec<i64> {
             world.derived().split(' ').filter_map(|word| word.parse().ok()).filter(|number| *number > 1_000).collect()
         };
-        // Of the derived times, only that of the conversation's newest message is the message's `sentAt`. The others are the time of
-        // receipt: the time of the last inbound message, the sort times of conversation and ticket, and the start of the wait for a reply.
+        // Of the derived times, only `last_message_at` is the message's `sentAt`. The columns `last_inbound_at`, `waiting_since` and
+        // `sort_at` (of conversation and ticket) have the time of receipt.
         let expected = [received, at(&json!(FUTURE)), received, received, received];
         assert_eq!(sorted(world), expected);
         let export = world.ok(&["export", "--store", "s"], "");
@@ -232,7 +232,7 @@ fn a_message_from_the_future_is_stored_and_sorted_by_its_time_of_receipt() {
         let next = world.one(with(message("li", "t", "x2"), json!({"text": "now"})));
         assert_eq!(next["ticketId"], first["ticketId"]);
         assert!(world.derived().contains(" now "), "{}", world.derived());
-        // An imported message without `createdAt`, the time of receipt, gets the time of the import.
+        // `createdAt` is the time of receipt. An imported message without `createdAt` gets the time of the import.
         let imported =
             json!({"id": "late", "conversationId": first["conversationId"], "direction": "inbound", "sentAt": FUTURE, "text": "y"});
         world.import(&[json!({"kind": "message", "record": imported})]);

@@ -98,8 +98,8 @@ impl World {
         export.into_iter().filter(|line| line["kind"] == kind).map(|line| line["record"].clone()).collect()
     }
 
-    /// Returns derived columns of the store's only conversation and of its only ticket, which an export does not contain: counts, times and
-    /// the text of the newest message, separated by spaces.
+    /// Returns derived columns of the store's only conversation and only ticket, separated by spaces: counts, times and the text of the
+    /// newest message. An export does not contain these columns.
     fn derived(&self) -> String {
         use sqlx::Connection;
         const SQL: &str = "SELECT c.message_count || ' ' || c.last_inbound_at || ' ' || c.last_message_at || ' ' || c.last_message_snippet \
@@ -130,8 +130,8 @@ impl World {
         });
     }
 
-    /// Returns the tickets in the order of their sort times, latest first. Each is its id and the day of the month of its sort time, such
-    /// as `k3 20`.
+    /// Returns the tickets in the order of their sort times, latest first. Each ticket is given as its id and the day of the month of its
+    /// sort time, such as `k3 20`.
     fn order(&self) -> Vec<String> {
         use sqlx::Connection;
         const SQL: &str = "SELECT id, sort_at FROM tickets ORDER BY sort_at DESC";
@@ -188,8 +188,8 @@ fn with(mut message: Value, more: Value) -> Value {
     message
 }
 
-/// Returns import records: a contact, a LINE conversation of the contact with the reference `t` and the properties `conversation`, and the
-/// given tickets.
+/// Returns import records: a contact, a LINE conversation of this contact, and the given tickets. The conversation has the `referenceId`
+/// `t` and the additional properties `conversation`.
 fn known(conversation: Value, tickets: &[Value]) -> Vec<Value> {
     let at = "2026-01-01T00:00:00Z";
     let contact = json!({"id": "c", "fullName": "Mali S", "firstName": "Mali", "email": "Mali@example.com", "phone": "+66800000001", "createdAt": at, "updatedAt": at});
@@ -296,7 +296,7 @@ fn a_known_thread_keeps_its_ticket_and_counts() {
         let derived = world.derived();
         assert_eq!(derived, format!("3 {0} {0} the newest {0} {0} {1}", at(12), at(10)));
 
-        // An import of the exported records derives the same values again.
+        // An import of the exported records computes the same derived columns.
         world.import(&parsed(&before));
         assert_eq!(world.ok(&["export", "--store", "s"], ""), before);
         assert_eq!(world.derived(), derived);

@@ -1,5 +1,4 @@
-//! Generates requests for the replay test, as lines of a corpus: requests to each operation that the OpenAPI documents of both revisions
-//! have.
+//! Generates requests for the replay test, as JSON lines: requests to each operation that the OpenAPI documents of both revisions have.
 
 use serde_json::{Value, json};
 
@@ -24,8 +23,8 @@ fn lines(requests: impl IntoIterator<Item = Value>) -> String {
     requests.into_iter().map(|request| format!("{request}\n")).collect()
 }
 
-/// Returns requests to each operation that it must refuse: without an API key, with a key that lacks the scope, and with an unusable query
-/// or body.
+/// Returns requests that the server must refuse, to each operation: without an API key, with a key that lacks the scope, and with an
+/// unusable query or body.
 pub fn refused() -> String {
     lines(shared().into_iter().flat_map(|(call, has_body)| {
         let other = if call == "GET /labels" { "reads-teams" } else { "reads-labels" };

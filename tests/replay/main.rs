@@ -47,7 +47,7 @@ use client::Api;
 use fixture::{at, line};
 use harness::{ALL_SCOPES, Database, Server};
 
-/// The id of the store for the examples of the OpenAPI documents.
+/// The id of the store that receives the requests which are examples of the OpenAPI documents.
 const DEMO: &str = "demo";
 
 /// Returns the text of a file of the repository.
@@ -79,8 +79,8 @@ fn stores() -> Vec<(&'static str, Vec<Value>)> {
     vec![("reads", lines.clone()), ("writes", lines), ("shop", fixture::channels()), (DEMO, demo)]
 }
 
-/// A server of each revision, on a copy of the same database. `keys` has the API keys by name: the key with the name of a store has every
-/// scope.
+/// A server of each revision, on a copy of the same database. `keys` has the API keys by name. A key that is named like a store has every
+/// scope in that store.
 struct ReplayServers {
     servers: [Server; 2],
     keys: BTreeMap<String, String>,
@@ -154,8 +154,8 @@ fn every_difference_is_documented_and_every_documented_difference_occurs() {
 
     // Damages the databases last, since this cannot be undone.
     for server in &sides.servers {
-        // The requests must get an internal error. For a missing table, the servers would respond with 503. So a view replaces the table,
-        // whose queries fail with an error that the servers do not expect.
+        // The requests must get an internal error. For a missing table, the servers would respond with 503. So the table is replaced by a
+        // view. Queries of the view fail with an error that the servers do not expect.
         let fails = if server.database.postgres.is_some() { "1 / 0 = 0" } else { "json_extract('{', '$.a') = 1" };
         server.database.sql("ALTER TABLE api_keys RENAME TO lost");
         server.database.sql(&format!("CREATE VIEW api_keys AS SELECT * FROM lost WHERE {fails}"));

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::ReplayServers;
 
-/// The ids of conversations whose messages together have every property.
+/// The ids of conversations whose messages together have every property of a message.
 const CONVERSATIONS: [&str; 4] = ["conv-main", "conv-mail", "conv-wa", "conv-drunk"];
 
 /// Reads the messages from both servers. Returns a description of each property whose values in the two revisions do not mean the same.

@@ -15,7 +15,7 @@ use std::{
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// How long the browser may take to fulfil a condition.
+/// How long a test waits until a condition becomes true in the browser.
 const CONDITION_TIMEOUT: Duration = Duration::from_secs(20);
 
 pub const TAB: &str = "\u{e004}";

@@ -43,7 +43,7 @@ impl Endpoint {
         self.status.store(status, Ordering::SeqCst);
     }
 
-    /// Asserts that all deliveries matched the document of the events. Returns the number of deliveries so far.
+    /// Asserts that all deliveries matched the OpenAPI document of the events. Returns the number of deliveries so far.
     pub fn taken(&self) -> usize {
         assert_eq!(*self.faults.lock().expect("not poisoned"), [""; 0]);
         self.taken.load(Ordering::SeqCst)

@@ -5,9 +5,9 @@ use serde_json::json;
 
 use super::{ADDRESS, ANN, BO, BrowserSession, DIALOG, REV_A, STORE, badge, box_of, button};
 
-/// Handles three drafts of an assistant. The contact wrote after `d-2` was made, so the first "Send" only shows a notice about this, and
-/// the second one sends the draft. `d-1` is edited and sent. `d-3` is discarded. The account has no bridge, so the sent messages fail, and
-/// one of them is sent again.
+/// Handles three drafts of an assistant. The contact wrote after `d-2` was made, so the first click on "Send" only shows a notice about
+/// this, and the second click sends the draft. `d-1` is edited and sent. `d-3` is discarded. The account has no bridge, so the sent
+/// messages fail, and one of them is sent again.
 #[test]
 fn drafts_are_reviewed_beside_their_conversation() {
     let visit = BrowserSession::begin();

@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 pub struct Answer {
     pub status: u16,
     pub headers: Vec<(String, String)>,
-    /// The body.
+    /// The body as text.
     pub text: String,
 }
 
@@ -45,13 +45,14 @@ impl fmt::Display for Difference {
     }
 }
 
-/// Settings for which values of the two servers count as equal although they differ.
+/// The settings of the comparison: which differing values of the two servers count as equal.
 #[derive(Debug, Clone)]
 pub struct Comparison {
-    /// The present time, in Unix milliseconds. A time within an hour of it counts as recent: the server generated it, so it may differ.
+    /// The present time, in Unix milliseconds. A time in a response that is within an hour of the present counts as recent. Recent times in
+    /// the same format count as equal, because each server generates its own.
     pub now: i64,
-    /// The maximum difference of two times that count as equal, in milliseconds. It covers the time between filling the one server with
-    /// data and filling the other.
+    /// Two times that differ by at most this number of milliseconds count as equal, because the two servers are filled with data one after
+    /// the other.
     pub times_within: i64,
     /// Patterns of generated texts, such as ids. Two texts that match the same pattern count as equal.
     pub chance: Vec<Regex>,
@@ -59,7 +60,7 @@ pub struct Comparison {
 
 /// Response headers about the HTTP connection and transfer, which are not compared.
 const OF_THE_EXCHANGE: [&str; 4] = ["date", "content-length", "connection", "transfer-encoding"];
-/// Response headers whose value is generated for each response. Only whether the value is present is compared.
+/// Response headers whose value is generated for each response. The values are not compared, only whether both responses have one.
 const BY_CHANCE: [&str; 2] = ["x-request-id", "x-pagination-next-cursor"];
 
 /// Placeholders for a recent time in a response, one for each format of a time.
@@ -119,7 +120,7 @@ impl Comparison {
         once
     }
 
-    /// Returns a short form of a response: its status, and the message of a failure or the ids of a success.
+    /// Returns a short form of a response: its status, and either the error message or the ids of the returned records.
     fn summary(&self, answer: &Answer) -> Value {
         let body = answer.body();
         let content = match (&body["error"]["message"], &body["data"]) {
@@ -156,7 +157,7 @@ impl Comparison {
         value.get("id").and_then(Value::as_str).map(|id| self.form(id))
     }
 
-    /// Whether two values are times in the same format and near enough to each other.
+    /// Whether two values are times in the same format that differ by at most `times_within`.
     fn are_near(&self, one: &Value, two: &Value) -> bool {
         let (Some(one), Some(two)) = (one.as_str().and_then(time), two.as_str().and_then(time)) else { return false };
         one.0 == two.0 && one.1.abs_diff(two.1) <= self.times_within.unsigned_abs()

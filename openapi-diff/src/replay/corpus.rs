@@ -1,4 +1,5 @@
-//! The requests of a replay: parses the lines of a corpus file, and builds requests from the examples of two documents.
+//! The requests of a replay, which sends the same requests to two servers. Parses them from a corpus (a file with one request in each
+//! line), or builds them from the examples of two documents.
 //!
 //! A line is a JSON object. `call` is METHOD, path and query; the path is written as in the documents. `body` is a JSON body, `text` a body
 //! that is sent as it is. `headers` are added to the request. `key` names the API key to send, and `anonymous` sends none. `pages` is the
@@ -51,11 +52,11 @@ pub struct Request {
     pub caller: Caller,
     /// The number of further pages to request.
     pub pages: usize,
-    /// The query of the second and later pages, if it differs from that of the first; then `because` explains the differences on these
-    /// pages.
+    /// The query of the second and later pages, if it differs from that of the first page. If this is set, `because` explains the
+    /// differences on the later pages.
     pub then: Option<String>,
     pub because: BTreeMap<String, Cause>,
-    /// Whether both servers must fail.
+    /// Whether both servers must fail, which means that they respond with a server error.
     pub fails: bool,
 }
 
@@ -79,7 +80,7 @@ struct Line {
     fails: bool,
 }
 
-/// The error for a line of a corpus that is no request.
+/// The error for a line that is no request.
 #[derive(Debug, thiserror::Error)]
 #[error("line {line} {reason}")]
 pub struct BadLine {
@@ -112,7 +113,7 @@ fn request(line: &str) -> Result<Request, String> {
 }
 
 impl Request {
-    /// Parses METHOD and path, which may have a query, into a request.
+    /// Parses a text such as `GET /pets?limit=2` into a request.
     fn to(call: &str) -> Option<Self> {
         let (method, path) = call.split_once(' ')?;
         let (path, query) = path.split_once('?').unwrap_or((path, ""));
@@ -164,8 +165,8 @@ impl fmt::Display for Request {
     }
 }
 
-/// Returns the example requests of two documents. An example that both documents show is returned once. The requests of operations that
-/// only the new document has come last, so that no later request depends on their effects.
+/// Returns the example requests of two documents. An example that both documents show is returned once. Requests to operations that
+/// are only in the new document come last, so that no other request depends on their effects.
 pub fn examples(old: &Document, new: &Document) -> Vec<Request> {
     let known = |document: &Document, operation: &str| document.described(operation).is_some();
     let mut requests: Vec<Request> = Vec::new();
@@ -222,9 +223,9 @@ fn example(document: &Document, operation: &str) -> Option<Request> {
 /// How a request has to carry the API key, according to a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Credential {
-    /// In the header with this name.
+    /// The request carries the key in the header with this name.
     Header(String),
-    /// In the header `authorization: Bearer KEY`.
+    /// The request carries the key in the header `authorization: Bearer KEY`.
     Bearer,
 }
 

@@ -1,5 +1,5 @@
-//! The differences that a replay permits: those that follow from the changes between the documents, and those in behaviour that only the
-//! migration notes list, since no document can show them.
+//! The differences that a replay (the same requests to two servers) permits between responses: those that follow from the changes between
+//! the documents, and those in behaviour that only the migration notes list, since no document can show them.
 
 use std::collections::BTreeSet;
 
@@ -66,7 +66,8 @@ impl<'d> Documented<'d> {
     pub fn explain(&self, request: &Request, answers: &[Answer; 2], difference: &Difference) -> Option<Vec<String>> {
         let keys: Vec<_> = if difference.place == "status" {
             let [old, new] = answers.each_ref().map(|answer| answer.status);
-            // A new operation explains that only the new server succeeds, unless its response is an empty list.
+            // A new operation explains that only the new server succeeds. An empty list does not count as success, because it does not show
+            // that the operation works.
             let works = [404, 405].contains(&old) && new == 200 && difference.sides[1][1] != json!([]);
             self.of(request).filter(|change| works && change.rule.id == "operation-added").map(key).collect()
         } else {
@@ -89,7 +90,7 @@ impl<'d> Documented<'d> {
         (!keys.is_empty()).then_some(keys)
     }
 
-    /// Returns the status under which the new document lists a response, or `default`.
+    /// Returns the key under which the new document describes the new server's response: its status, or `default`.
     fn code(&self, request: &Request, answers: &[Answer; 2]) -> String {
         let code = answers[1].status.to_string();
         let operation = self.documents[1].operation(&request.method, &request.path);
@@ -99,7 +100,7 @@ impl<'d> Documented<'d> {
     }
 
     /// Returns the keys of the changes that added a value to an open list (`x-extensible-enum`), if the new server's response contains that
-    /// value. The old server returns the same value although its document does not list it, so no difference between the responses shows
+    /// value. If the old server returns that value although its document does not list it, no difference between the responses shows
     /// such a change.
     pub fn values_shown(&self, request: &Request, answers: &[Answer; 2]) -> Vec<String> {
         let body = answers[1].body();

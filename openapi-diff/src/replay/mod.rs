@@ -23,10 +23,10 @@ use documented::Documented;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Unexplained {
-    /// The method, the path and query, the name of the API key, and the beginning of the body.
+    /// The request as text: its method, path, query, the name of its API key, and the beginning of its body.
     pub request: String,
     pub faults: Vec<String>,
-    /// The response of the old and of the new server: the status and the beginning of the body.
+    /// The responses of the old and the new server, as text: the status and the beginning of the body.
     pub answers: [String; 2],
 }
 

@@ -1,4 +1,5 @@
-//! Tests of the replay: differences between responses, their documented causes, and the requests of a corpus.
+//! Tests of the replay (the same requests to two servers): differences between responses, their documented causes, and the file of requests
+//! (corpus).
 
 use serde_json::{Value, json};
 
@@ -67,8 +68,8 @@ fn values_by_chance_are_compared_by_their_form() {
     assert!(found(&lenient, "65f1c0ffee", "65f1c0fff"));
 }
 
-/// Returns two documents of a list of pets. The new document lacks the property `tag`, requires the parameter `page`, and adds the path
-/// `/toys`.
+/// Returns two documents, which describe a list of pets. The new document lacks the property `tag`, requires the parameter `page`, and adds
+/// the path `/toys`.
 fn documents() -> [Document; 2] {
     let list = |properties: Value| {
         let rows = json!({ "type": "array", "items": { "type": "object", "properties": properties } });

@@ -113,13 +113,13 @@ impl<'a> SchemaChecker<'_, 'a> {
             || self.side(schema.which).document.is_3_1() && object.keys().all(|key| has_no_effect_alone(key))
     }
 
-    /// Returns the types that a schema accepts: all types if it names none.
+    /// Returns the types that a schema accepts: all types if the schema names none.
     pub(super) fn accepted(&self, which: DocumentRole, schema: &Object) -> BTreeSet<String> {
         self.types(which, schema).unwrap_or_else(|| TYPES.iter().map(|name| (*name).to_owned()).collect())
     }
 
-    /// Whether two choices (`oneOf`, `anyOf`) have equivalent variants in any order. Then the same number of variants accepts a value in
-    /// both choices.
+    /// Whether two choices (`oneOf`, `anyOf`) have equivalent variants in any order. Then each value is accepted by the same number of
+    /// variants in both choices.
     fn same_choice(
         &self,
         sub: &SideSchema<'a>,

@@ -1,4 +1,4 @@
-//! Generates random instances of a schema. The same seed generates the same instances.
+//! Generates random instances of a schema, which are values that are valid under the schema. The same seed generates the same instances.
 
 use std::borrow::Cow;
 
@@ -15,7 +15,7 @@ use super::{
     validity::is_of,
 };
 
-/// The nesting depth of a generated value from which optional parts are left out.
+/// From this nesting depth on, optional parts of a generated value are left out.
 const DEEP: usize = 6;
 /// The maximum length of generated lists and strings.
 const LONG: usize = 300;
@@ -27,7 +27,7 @@ const HINTS: usize = 20;
 pub(in super::super) struct SeededRandom(pub u64);
 
 impl SeededRandom {
-    /// Returns a random number below `sides`, which is at least 1.
+    /// Returns a random number that is less than `sides`, or 0 if `sides` is 0.
     pub fn roll(&mut self, sides: usize) -> usize {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
@@ -61,7 +61,7 @@ impl<'s, 'd, 'a> Instances<'s, 'd, 'a> {
         for schema in schemas {
             let resolved = self.semantics.resolved(schema);
             hints(&resolved.schema, 0, &mut self.hints);
-            // Instances of the subschemas of negations and conditions are hints, too.
+            // Instances of the subschemas of negations (`not`) and conditions (`if`) are added as hints.
             for key in ["not", "if", "then", "else"] {
                 let Some(inner) = resolved.member(key).map(|inner| schema.with(Some(inner))) else { continue };
                 let made: Vec<_> = (0..4).filter_map(|_| self.any(&inner, 1)).collect();

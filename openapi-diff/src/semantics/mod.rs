@@ -3,9 +3,11 @@
 //!
 //! The comparison uses this module where keywords alone do not decide a change: choices, negations, conditions, patterns.
 //!
+//! A witness is a value that one schema accepts and the other refuses, so it refutes containment.
+//!
 //! Two conventions go beyond JSON Schema. `readOnly` properties count as absent from requests, `writeOnly` properties as absent from
 //! responses. An instance of one of two compared schemas holds no property that only the other schema declares. Therefore a new optional
-//! property of an open object excludes no instance.
+//! property of an open object makes no instance invalid.
 
 mod disjoint;
 mod formats;
@@ -43,9 +45,9 @@ use super::{
 
 /// The maximum nesting depth of schemas in a check. Beyond this depth the result is undecided.
 const DEPTH: usize = 40;
-/// The maximum number of steps of all checks of one comparison together.
+/// The maximum number of steps (visits to a schema) that one comparison may use for all its checks of schemas.
 const COMPARISON_STEPS: usize = 10_000_000;
-/// The maximum number of steps of all searches for witnesses of one comparison together.
+/// The maximum number of steps that one comparison may use for all its searches for witnesses.
 const WITNESS_STEPS: usize = 2_500_000;
 /// The maximum number of steps of one check.
 const CHECK_STEPS: usize = 20_000;
@@ -64,7 +66,8 @@ pub(super) enum DocumentRole {
 pub(super) struct SideSchema<'a> {
     pub which: DocumentRole,
     pub value: Cow<'a, Value>,
-    /// The cached resolved form, for a schema that the comparison built.
+    /// The resolved form of the schema, cached here only if the comparison built the schema. Schemas of the documents are cached in
+    /// `CheckCaches`.
     resolved: OnceCell<Rc<Resolved<'a>>>,
 }
 
@@ -138,7 +141,7 @@ pub(super) struct SchemaChecker<'d, 'a> {
     /// Whether the check is a search for a witness, which has a separate limit of steps.
     illustrates: bool,
     /// Whether containment of objects is strict: an open schema that does not declare a property does not include a schema that declares
-    /// it.
+    /// that property.
     strict: bool,
     /// Whether a value counts as valid under a format that this crate does not check. Otherwise the validity of such a value is undecided.
     trusting: Cell<bool>,
@@ -174,7 +177,8 @@ impl<'d, 'a> SchemaChecker<'d, 'a> {
         self
     }
 
-    /// Returns this checker in the strict mode: an open schema that does not declare a property does not include a schema that declares it.
+    /// Returns this checker in the strict mode: an open schema that does not declare a property does not include a schema that declares
+    /// that property.
     pub fn strict(mut self) -> Self {
         self.strict = true;
         self
@@ -218,7 +222,7 @@ impl<'d, 'a> SchemaChecker<'d, 'a> {
         self.refutation(sub, sup, samples).map_or(Inclusion::Undecided, Inclusion::Refuted)
     }
 
-    /// Searches for an instance of `sub` that `sup` refuses. None if it finds none.
+    /// Searches for an instance of `sub` that `sup` refuses. None if no such instance is found.
     pub fn witness(&self, sub: &SideSchema<'a>, sup: &SideSchema<'a>) -> Option<Value> {
         self.refutation(sub, sup, 40)
     }
@@ -243,7 +247,7 @@ impl<'d, 'a> SchemaChecker<'d, 'a> {
         if plain { flag(members(&property.value), key) } else { self.resolved(property).object().is_some_and(|schema| flag(schema, key)) }
     }
 
-    /// Returns the types that a schema names, without `integer` if `number` is named too. None if the schema names no type.
+    /// Returns the types that a schema names, without `integer` if the schema also names `number`. None if the schema names no type.
     fn types(&self, which: DocumentRole, schema: &Object) -> Option<BTreeSet<String>> {
         let named = schema.get("type")?;
         let mut types: BTreeSet<_> =
@@ -295,7 +299,7 @@ impl<'d, 'a> SchemaChecker<'d, 'a> {
                 SideSchema::new(schema.which, value)
             })
             .collect();
-        // Authors write `nullable` next to `oneOf` or `anyOf` to accept null.
+        // Authors write `nullable` next to `oneOf` or `anyOf` to accept null, so null is added as a variant.
         if nullable {
             pieces.push(SideSchema::new(schema.which, Cow::Owned(json!({ "type": "null" }))));
         }

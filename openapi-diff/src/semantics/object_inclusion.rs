@@ -17,7 +17,8 @@ use super::{
 };
 
 impl<'a> KeywordContainment<'_, '_, 'a> {
-    /// Whether `sub` is a closed object whose declared property names are all valid under the `propertyNames` of `sup`.
+    /// Whether `sub` refuses undeclared properties, and the names of its declared properties are all valid under the `propertyNames` of
+    /// `sup`.
     pub fn names(&self) -> bool {
         let listed = self.one.member("properties");
         let names = self.sup.with(self.other.member("propertyNames"));

@@ -9,7 +9,7 @@ use super::{
     Instances, SchemaChecker, SideSchema, Validity,
 };
 
-/// The number of random instances that are tried to find a value that two variants accept.
+/// The number of random values that are tried to find a value that two variants accept.
 const SAMPLES: usize = 60;
 /// The maximum number of variants that are compared pair by pair. With more variants, the result is undecided.
 const VARIANTS: usize = 80;
@@ -24,8 +24,8 @@ pub(in super::super) enum Overlap {
 
 impl<'a> SchemaChecker<'_, 'a> {
     /// Checks whether `target` refuses instances of `promise` because more than one variant of `target` accepts them. `promise` is the
-    /// schema whose values are sent, and `target` has to accept them. If `target` has a discriminator, it selects one variant, so there is
-    /// no overlap.
+    /// schema whose values are sent, and `target` has to accept them. If `target` has a discriminator, the discriminator selects one
+    /// variant, so there is no overlap.
     pub fn overlap(&self, promise: &SideSchema<'a>, target: &SideSchema<'a>) -> Overlap {
         let (source, resolved) = (self.resolved(promise), self.resolved(target));
         let list = resolved.member("oneOf");
@@ -88,7 +88,7 @@ impl<'a> SchemaChecker<'_, 'a> {
             && (0..variants.len()).all(|one| (one + 1..variants.len()).all(|other| self.disjoint(&variants[one], &variants[other], 0)))
     }
 
-    /// Whether at least one of several schemas includes the schema `one`.
+    /// Whether at least one of the schemas `others` includes the schema `one`. `side` is any schema of the document of `others`.
     pub fn fits_any(&self, one: &SideSchema<'a>, others: &[Cow<'a, Value>], side: &SideSchema<'a>) -> bool {
         others.iter().any(|other| self.fits(one, &side.with(Some(other.clone())), 0))
     }

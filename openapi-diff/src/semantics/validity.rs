@@ -67,7 +67,7 @@ impl<'a> SchemaChecker<'_, 'a> {
         self.verdict(schema, value, depth, None).worst
     }
 
-    /// Returns the keywords at the top level of a schema that refuse a value. Empty if the value is valid or undecided.
+    /// Returns those keywords at the top level of a schema that refuse a value. Empty if the value is valid or undecided.
     pub fn refusals(&self, schema: &SideSchema<'a>, value: &Value) -> RefusingKeywords {
         let verdict = self.verdict(schema, value, 0, Some(RefusingKeywords::new()));
         verdict.refusals.filter(|_| verdict.worst == Invalid).unwrap_or_default()
@@ -121,7 +121,7 @@ impl<'a> AppliedSchema<'_, '_, 'a> {
             let known = types.iter().all(|name| KNOWN.contains(&name.as_str()));
             verdict.add("type", if of_type || known { Validity::of(of_type) } else { Undecided });
         }
-        // In OpenAPI 3.0, `nullable` accepts null also next to a choice (`oneOf`, `anyOf`) or a reference.
+        // In OpenAPI 3.0, `nullable` accepts null even if it is written next to a choice (`oneOf`, `anyOf`) or a reference.
         let nullable = !self.semantics.side(self.schema.which).document.is_3_1() && flag(self.object, "nullable");
         if value.is_null() && nullable {
             let listed = self.object.get("enum").is_none_or(|values| items(Some(values)).contains(&Value::Null));
@@ -341,7 +341,7 @@ impl<'a> AppliedSchema<'_, '_, 'a> {
     }
 }
 
-/// Returns the validity of a value of a type that a keyword does not apply to: valid for a known keyword, else undecided.
+/// Returns the validity of a value whose type a keyword does not apply to: valid if the keyword is known, else undecided.
 fn if_known(key: &str) -> Validity {
     const KNOWN: [&str; 29] = [
         "minimum",
@@ -419,8 +419,8 @@ pub(in super::super) fn is_of(value: &Value, name: &str) -> bool {
     }
 }
 
-/// Whether `dependentRequired` requires a property if another property is present. Instances may hold the required property although it is
-/// not declared.
+/// Whether `dependentRequired` makes the property `name` required if another property is present. Instances may hold such a property even
+/// if the schema does not declare it.
 pub(in super::super) fn depends_on(schema: &Object, name: &str) -> bool {
     let dependent = schema.get("dependentRequired").map(members);
     dependent.is_some_and(|dependent| dependent.values().any(|names| items(Some(names)).iter().any(|needed| needed == name)))

@@ -1,5 +1,5 @@
-//! Tests the class of changes that a comparison of keywords alone gets wrong: overlapping variants, equivalent schemas, contradictions, and
-//! values that are written as text. Each test covers several pairs of an old and a new schema.
+//! Tests that a change gets the right class where a comparison of keywords alone would give a wrong one: overlapping variants, equivalent
+//! schemas, contradictions, and values that are written as text. Each test covers several pairs of an old and a new schema.
 
 use serde_json::{Value, json};
 
@@ -10,9 +10,9 @@ use crate::{Document, Report, Summary, diff};
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Verdict {
     Breaking,
-    /// No breaking change, and at least one unknown change.
+    /// The report has no breaking change and at least one unknown change.
     Unknown,
-    /// Compatible changes only, or no change.
+    /// The report has compatible changes only, or no change.
     Compatible,
 }
 
@@ -53,7 +53,8 @@ fn body(version: &str, request: bool, old: &Value, new: &Value) -> Report {
     compared(&document(version, request, old), &document(version, request, new))
 }
 
-/// Asserts the expected result of each pair of schemas, and that each breaking pair has a witness. Fails with a list of all faults.
+/// Asserts the expected result of each pair of schemas, and that each breaking pair has a witness (an example value of the change).
+/// Fails with a list of all faults.
 fn hold(pairs: Vec<(&str, bool, Value, Value, Verdict)>) {
     let mut faults = Vec::new();
     for (version, request, old, new, expected) in pairs {
@@ -117,7 +118,7 @@ fn variants_that_overlap_refuse_values() {
         // A schema is replaced by a `oneOf`.
         ("3.0.3", true, pair.clone(), one(&[half("foo"), half("bar")]), Breaking),
         ("3.0.3", true, object("a", true), one(&[object("a", true), object("b", true)]), Compatible),
-        // The mirrored cases, in responses.
+        // A variant is removed, in a response.
         ("3.0.3", false, one(&[object("a", true), object("b", false)]), one(&[object("a", true)]), Breaking),
         ("3.0.3", false, one(&[object("a", true), object("b", true)]), one(&[object("a", true)]), Compatible),
         // `anyOf` becomes `oneOf`.
@@ -317,7 +318,7 @@ fn unevaluated_values_are_undeclared_ones_unless_a_subschema_evaluates_them() {
     ]);
 }
 
-/// Returns an operation with one query parameter.
+/// Returns a document whose operation has one query parameter.
 fn query(parameter: &Value) -> Value {
     let mut parameter = parameter.clone();
     parameter["name"] = "p".into();
@@ -408,7 +409,7 @@ fn numbers_of_yaml_keep_their_kind() {
     );
 }
 
-/// Returns a document whose response schema is a reference, loaded with the files in its folder.
+/// Returns a document whose response schema is the given reference. `files` are the other files in the folder of the document.
 fn with_files(reference: &str, files: &[(&str, &str)]) -> Document {
     let text = json!({ "openapi": "3.0.3", "info": {}, "paths": { "/a": { "get": { "responses": { "200": { "content": {
         "application/json": { "schema": { "$ref": reference } }
@@ -427,7 +428,7 @@ fn references_to_other_files_are_followed_inside_the_folder() {
     };
     let direct = |kind: &str| with_files("./pet.json", &[("pet.json", &format!("{{\"type\":\"{kind}\"}}"))]);
     assert_eq!(rules(&direct("string"), &direct("integer")), [("response 200".to_owned(), "type-changed")]);
-    // References from a second file: to a third file, relative to the second one; within the second file; and back into the document.
+    // The second file contains three references: one to a third file, one within the second file, and one back into the document.
     let chained = |kind: &str| {
         with_files(
             "schemas/pet.yaml#/Pet",

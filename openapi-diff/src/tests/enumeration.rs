@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 
 use super::compared;
 
-/// A field of a schema, two values of the field, and the other keywords of the schema.
+/// The name of a field of a schema, two values of the field, and the other keywords of the schema.
 type Field = (&'static str, Value, Value, Value);
 
-/// Returns the keywords of a schema in three lists: those that both versions of OpenAPI have, those of 3.0 alone, those of 3.1 alone.
+/// Returns the keywords of a schema in three lists: those that both OpenAPI 3.0 and 3.1 have, those of 3.0 alone, and those of 3.1 alone.
 fn keywords() -> [Vec<Field>; 3] {
     let none = || json!({});
     let object = || json!({ "type": "object" });
@@ -105,7 +105,7 @@ fn keywords() -> [Vec<Field>; 3] {
     [both, old, new]
 }
 
-/// Returns the fields of objects that are no schemas: the pointer of the object, the field, and two values of the field.
+/// Returns the fields of objects that are no schemas: the JSON pointer of the object, the name of the field, and two values of the field.
 fn fields() -> Vec<(&'static str, &'static str, Value, Value)> {
     const GET: &str = "/paths/~1a/get";
     const PARAMETER: &str = "/paths/~1a/get/parameters/0";

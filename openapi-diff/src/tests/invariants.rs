@@ -23,7 +23,7 @@ fn counted(report: &Report, mirrored: bool) -> BTreeMap<String, usize> {
     counted
 }
 
-/// Asserts that each report is the mirror of the other, and that `mirrored` turns one into the other.
+/// Asserts that each of the two reports is the mirror of the other, and that `mirrored` turns the report `there` into the report `back`.
 pub(super) fn hold_mirrored(there: &Report, back: &Report) {
     assert_eq!(counted(there, true), counted(back, false));
     let mirrored = there.mirrored();
@@ -76,7 +76,7 @@ fn a_fingerprint_is_stable_when_other_parts_change() {
     };
     let before = of(&compared(&old, &new));
     assert_eq!(before.len(), 3);
-    // Other parts of the new document change too, and two of its lists are reversed.
+    // Now other parts of the new document are changed, and two of its lists are reversed.
     new["paths"]["/cats"] = json!({ "get": { "responses": {} } });
     new["paths"]["/pets"]["get"]["parameters"].as_array_mut().expect("a list").reverse();
     new["components"]["schemas"]["Pet"]["allOf"].as_array_mut().expect("a list").reverse();
@@ -117,7 +117,7 @@ fn fingerprints_do_not_depend_on_names_of_path_parameters() {
 fn equal_meaning_is_no_change() {
     let (old, mut new) = (base::base(), base::base());
     let schemas = &mut new["components"]["schemas"];
-    // A schema repeats a property of its base schema, lists change their order, and descriptions change.
+    // A schema repeats a property of its base schema, lists change their order, annotations change, and 100 becomes 100.0.
     schemas["Pet"]["allOf"][1]["properties"]["name"] = schemas["Named"]["allOf"][0]["properties"]["name"].clone();
     schemas["Pet"]["allOf"][1]["required"] = json!(["name", "food", "id"]);
     schemas["Pet"]["allOf"][1]["properties"]["age"]["description"] = "In years.".into();

@@ -1,6 +1,7 @@
 //! Mutation test: changes each value of a document, one at a time, and expects a change in the report.
 //!
-//! For speed, each operation is tested in a separate document, and each component in the smallest of these documents.
+//! For speed, each operation is tested in a separate document, and each component schema in the smallest of these documents that contains
+//! it.
 
 use std::collections::BTreeSet;
 
@@ -14,11 +15,12 @@ fn leaves(value: &Value, pointer: &str, names: bool, found: &mut Vec<String>) {
     match value {
         Value::Object(object) if !object.is_empty() => {
             for (key, member) in object {
-                // The keys of some objects, such as `properties`, are free names, and such a name may equal that of an annotation.
+                // The keys of some objects, such as `properties`, are names that the author chose. They are kept even if they are spelled
+                // like annotations.
                 if names || !ANNOTATIONS.contains(&key.as_str()) {
                     let named =
                         !names && ["properties", "headers", "responses", "content", "schemas", "patternProperties"].contains(&key.as_str());
-                    // Descriptions of scopes are not compared.
+                    // The values under `scopes` are descriptions, which are not compared.
                     if !names && key == "scopes" {
                         continue;
                     }
@@ -44,7 +46,7 @@ fn changed(value: &Value) -> Value {
     }
 }
 
-/// Edits each leaf below a pointer, one at a time. Returns the leaves whose edit causes no change in the report.
+/// Edits each leaf (scalar or empty value) below a pointer, one at a time. Returns the leaves whose edit causes no change in the report.
 fn silent(whole: &Value, below: &str, checked: &mut usize) -> Vec<String> {
     let mut found = Vec::new();
     let names = below.ends_with("/schemas") || below.ends_with("/paths");
@@ -65,7 +67,7 @@ fn silent(whole: &Value, below: &str, checked: &mut usize) -> Vec<String> {
     silent
 }
 
-/// Returns a document that contains only one operation of the document `whole` and the components that the operation needs.
+/// Returns the document `whole`, reduced to one of its operations and to the component schemas that this operation needs.
 fn with_one_operation(whole: &Value, path: &str, method: &str) -> Value {
     let item = json!({ (method): whole["paths"][path][method] });
     let mut small = whole.clone();

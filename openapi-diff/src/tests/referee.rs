@@ -118,7 +118,7 @@ fn object(dice: &mut SeededRandom, depth: usize) -> Value {
     object
 }
 
-/// Returns a schema with one part of it replaced, removed, wrapped or added.
+/// Returns a schema with one part of it replaced, removed, wrapped, reordered or added.
 fn changed(schema_of: &Value, dice: &mut SeededRandom) -> Value {
     let mut new = schema_of.clone();
     let mut place = &mut new;
@@ -143,7 +143,7 @@ fn changed(schema_of: &Value, dice: &mut SeededRandom) -> Value {
         };
     }
     match place {
-        // A list of schemas.
+        // The value at `place` is a list of schemas, such as that of `oneOf`.
         Value::Array(items) => match dice.roll(3) {
             0 if items.len() > 1 => _ = items.remove(dice.roll(items.len())),
             1 => items.reverse(),

@@ -1,4 +1,4 @@
-//! `counterpart contract replay`: sends one corpus of requests to two servers.
+//! `counterpart contract replay`: sends the same requests to two servers, and compares their responses.
 
 use std::{collections::BTreeMap, fs};
 
@@ -24,10 +24,10 @@ use crate::{
     domain::clock::ClocksAndIds,
 };
 
-/// The servers, the requests, and which values count as equal.
+/// The arguments of `contract replay`.
 #[derive(Args, Debug)]
 pub struct ReplayCommand {
-    /// The old server: the URL that the paths of its document follow, or only its origin
+    /// The old server: the base URL of the paths in its document, or only its origin
     ///
     /// The path of the first server in the document is added to an origin such as `http://127.0.0.1:8080`.
     #[arg(long, env = "COUNTERPART_OLD_SERVER", value_name = "URL")]
@@ -54,7 +54,7 @@ pub struct ReplayCommand {
     #[arg(long, env = "COUNTERPART_CORPUS", value_name = "FILE", required_unless_present = "examples")]
     corpus: Option<String>,
 
-    /// Send the example requests of both documents too
+    /// Send the example requests of both documents, alone or in addition to those of a corpus
     #[arg(long, env = "COUNTERPART_EXAMPLES", value_parser = switch())]
     examples: bool,
 
@@ -82,7 +82,7 @@ pub struct ReplayCommand {
     #[arg(long, env = "COUNTERPART_NEW_DOCUMENT", value_name = "DOCUMENT")]
     new_document: Option<String>,
 
-    /// Notes with behaviour that no document shows, as for `contract diff`; a line of the corpus names it by its `key`
+    /// Notes on behaviour that no document shows, as for `contract diff`; a line of the corpus refers to a note by its `key`
     #[arg(long, env = "COUNTERPART_NOTES", value_name = "FILE")]
     notes: Option<String>,
 
@@ -109,9 +109,9 @@ pub struct ReplayCommand {
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum ReplayFormat {
-    /// For people: each request with a difference that is not documented, and a sum
+    /// For people: each request with a difference that is not documented, and the totals
     Text,
-    /// `{requests, unexplained: [{request, faults, answers}], seen: [KEY], unseen: [KEY]}`
+    /// JSON: `{requests, unexplained: [{request, faults, answers}], seen: [KEY], unseen: [KEY]}`
     Json,
 }
 
@@ -135,7 +135,7 @@ struct ReplayedServer {
 }
 
 impl ReplayCommand {
-    /// Sends all requests to both servers, compares the responses and writes the report. Returns whether each difference is documented.
+    /// Sends all requests to both servers, compares the responses and writes the report. Returns whether every difference is documented.
     pub fn run(self) -> Result<bool, Failed> {
         let keys: BTreeMap<String, KeyPair> = self.keys.as_deref().map(|file| json(file, "keys", KEYS)).transpose()?.unwrap_or_default();
         let of = |side: fn(&KeyPair) -> &String| keys.iter().map(|(name, pair)| (name.clone(), side(pair).clone())).collect();
@@ -147,8 +147,8 @@ impl ReplayCommand {
         let mut report = diff(documents[0], documents[1]);
         if let Some(file) = &self.notes {
             let notes: Notes = json(file, "notes", NOTES)?;
-            // A replay needs only the notes on behaviour, which `annotate` adds to the report. `annotate` returns mismatches of the other
-            // notes, which are about changes between the documents.
+            // Adds the notes to the report; a replay uses the notes on behaviour. The returned mismatches concern notes on changes between
+            // the documents, which a replay does not use.
             _ = report.annotate(&notes);
         }
         let times_within = i64::from(self.times_within) * 1000;

@@ -60,7 +60,7 @@ struct PageItem {
 }
 
 impl FeedClient {
-    /// Reads a page of the snapshot: records of a kind whose ids are greater than `after_id`.
+    /// Reads a page of the snapshot: records of the kind `kind`, with ids greater than `after_id`.
     pub async fn records(&self, kind: RecordKind, after_id: Option<&str>, limit: usize) -> Result<FetchedPage, FetchError> {
         let mut query = vec![("kind", kind.name().to_owned()), ("limit", limit.to_string())];
         query.extend(after_id.map(|id| ("afterId", id.to_owned())));

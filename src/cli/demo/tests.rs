@@ -38,7 +38,7 @@ use crate::{
 };
 
 /// Generator of ids. An id depends on the name of the operation and on its number within the operation, so that an example does not change
-/// when an operation is inserted before it.
+/// when an operation is inserted before the example's operation.
 #[derive(Default)]
 struct NamedIds(Mutex<(u32, u16)>);
 
@@ -171,7 +171,8 @@ impl ExampleServer {
         data
     }
 
-    /// Claims the due webhook deliveries, and records a successful attempt for each without sending it. Returns the bodies.
+    /// Takes the due webhook deliveries from the queue, and records a successful attempt for each without sending it. Returns the bodies of
+    /// the deliveries.
     async fn deliver(&self) -> Vec<Value> {
         let (busy, mut sent) = (HashMap::new(), Vec::new());
         for claimed in self.service.claim_deliveries(AttemptLimits { all: 99, each: 99, busy: &busy }).await.unwrap() {
@@ -229,7 +230,7 @@ fn routes(document: &Value, prefix: &str) -> Vec<Route> {
     contract::routes(document).into_iter().map(|route| Route { path: format!("{prefix}{}", route.path), ..route }).collect()
 }
 
-/// Sends each request of a document's examples to a fresh demo store. Returns the responses by operation.
+/// Creates a demo store, and sends all example requests of a document to it. Returns the responses by operation.
 async fn answers(examples: &Examples, document: Value, prefix: &str) -> BTreeMap<String, Value> {
     let bench = ExampleServer::new().await;
     let routes = routes(&document, prefix).into_iter();

@@ -108,7 +108,7 @@ impl Bench {
         self.fixture.db.events_after(&self.fixture.store, 0, 1000).await.unwrap().len()
     }
 
-    /// Receives an inbound message with these ids of the channel.
+    /// Receives an inbound message: `external_id` is the channel's id of the message, `reference_id` the channel's id of its thread.
     async fn receive(&self, external_id: &str, reference_id: &str) -> Received {
         let inbound = Inbound {
             account_id: ACCOUNT.into(),
@@ -282,7 +282,7 @@ async fn a_rotated_secret_also_signs_for_a_day() {
     signed(&[&third, &second, &first]).await;
     bench.hands.pass(1);
     signed(&[&third, &second]).await;
-    // `FormerSecrets::End` is for leaked secrets: former secrets no longer sign.
+    // `FormerSecrets::End` is for leaked secrets: requests are no longer signed with former secrets.
     let third = rotate(FormerSecrets::End).await;
     signed(&[&third]).await;
     // A new URL of the bridge does not change its secret.
@@ -370,7 +370,7 @@ async fn a_queued_message_goes_to_the_current_bridge_of_its_account() {
 async fn an_unsettled_attempt_is_retried_after_its_lease() {
     let (bench, local, _) = Bench::bridged(takes("x")).await;
     bench.text("x").await;
-    // A worker that died has claimed the message: the next attempt waits until the lease expires.
+    // The test claims the message as a worker that then dies. The next attempt is made only after the lease of this claim has expired.
     let claimed = bench.claim().await;
     let mut worker = bench.worker();
     worker.drain().await.unwrap();

@@ -16,7 +16,7 @@ use crate::{
     revision,
 };
 
-/// Converts a document that the generator wrote to the canonical form.
+/// Parses a document from the generator, and converts it to the canonical form.
 pub fn canonical(spec: &str) -> Value {
     // Parsing cannot fail: the generator writes JSON.
     let mut document: Value = serde_json::from_str(spec).unwrap_or_default();
@@ -24,7 +24,7 @@ pub fn canonical(spec: &str) -> Value {
     in_form(document)
 }
 
-/// Converts a document that was assembled from the generator's output to the canonical form.
+/// Converts a document to the canonical form. The document may be assembled from several outputs of the generator.
 pub fn in_form(mut document: Value) -> Value {
     let strict = request_schemas(&document);
     let mut nullable = BTreeSet::new();
@@ -86,9 +86,9 @@ fn whole_numbers(object: &mut Map<String, Value>) {
     }
 }
 
-/// Rewrites the schema of an open enumeration, whose set of values may grow, to accept any string. Returns a second schema with the known
-/// values, so that generated code has them as an enumeration. The known values also stay visible for tools that read `x-extensible-enum`,
-/// and for readers of the description.
+/// Rewrites the schema of an open enumeration (its set of values may grow) so that it accepts any string. Returns a second schema with the
+/// known values, from which code generators make an enumeration. The rewritten schema lists the known values in its description and in
+/// `x-extensible-enum`, which some tools read.
 fn open_enumeration(name: &str, schema: &mut Map<String, Value>) -> Option<(String, Value)> {
     schema.get("format").filter(|format| *format == OPEN_ENUM)?;
     schema.remove("format");
@@ -104,7 +104,8 @@ fn open_enumeration(name: &str, schema: &mut Map<String, Value>) -> Option<(Stri
     Some((known, json!({ "type": "string", "enum": values, "description": format!("The known values of `{name}`.") })))
 }
 
-/// Adds titles to the schemas of envelopes, which all have the same description: `Ticket list envelope` for `TicketListEnvelope`.
+/// Adds a title to the schema of an envelope, such as `Ticket list envelope` for `TicketListEnvelope`. Without titles, readers could not
+/// tell the envelopes apart, since all of them have the same description.
 fn title(name: &str, schema: &mut Value) {
     if name.ends_with("Envelope") {
         let words: String = name.chars().flat_map(|c| if c.is_uppercase() { vec![' ', c.to_ascii_lowercase()] } else { vec![c] }).collect();
@@ -113,8 +114,9 @@ fn title(name: &str, schema: &mut Value) {
     }
 }
 
-/// Removes duplicate annotations of a reference. The generator writes them twice: in a second schema of `allOf`, and next to `allOf`; the
-/// second schema is removed. OpenAPI 3.0 cannot make a reference nullable, so the schema that it refers to becomes nullable instead.
+/// Simplifies a reference with annotations such as `description`. The generator writes the annotations twice: next to `allOf`, and in a
+/// second schema inside `allOf`. This function removes the second schema. OpenAPI 3.0 cannot make a reference nullable. So if the reference
+/// should be nullable, the name of the referenced schema is added to `nullable`, and [`in_form`] makes that schema nullable.
 fn annotated_reference(object: &mut Map<String, Value>, nullable: &mut BTreeSet<String>) {
     const ANNOTATIONS: [&str; 3] = ["description", "nullable", "deprecated"];
     let Some([reference, second]) = object.get("allOf").and_then(Value::as_array).map(Vec::as_slice) else { return };
@@ -140,7 +142,7 @@ fn any_value(object: &mut Map<String, Value>) {
 }
 
 /// Replaces placeholders such as `{alone}` in descriptions that both revisions share. A placeholder becomes its text if the text is true in
-/// the compiled revision, and is removed otherwise.
+/// the revision (A or B) for which the program is compiled, and is removed otherwise.
 fn by_rules(object: &mut Map<String, Value>) {
     let Some(Value::String(text)) = object.get_mut("description") else { return };
     let Rules { conversation_history, contacts_by_relevance, .. } = revision::RULES;
@@ -162,7 +164,7 @@ fn empty_list(object: &mut Map<String, Value>) {
     }
 }
 
-/// Adds an empty `security` to operations without a credential; the generator leaves the property out.
+/// Adds an empty `security` to each operation that requires no credential; the generator leaves the property out there.
 fn public(document: &mut Value) {
     for operation in operations_mut(document).filter_map(Value::as_object_mut) {
         operation.entry("security").or_insert_with(|| json!([]));

@@ -16,11 +16,13 @@ pub fn share(document: &mut Value) {
     });
 }
 
-/// A header, parameter or response of an operation that a reference to a component may replace. The string is its name or its status.
+/// A part of an operation (header, parameter or response), which may be replaced by a reference to a component. The string is the name of
+/// the header or parameter, or the status of the response.
 type ComponentPlace<'d> = (String, &'d mut Value);
 
-/// Replaces equal values in the document by references to one component. If different values have the same name, the one with the most uses
-/// becomes the component, and the other values stay in their operations.
+/// Takes the values that `places` returns (such as headers), and replaces those that occur several times in the document by references to
+/// components, which it adds to `section`. If different values have the same name, the value that occurs most often becomes the component,
+/// and the other values stay in their operations.
 fn hoist(
     document: &mut Value,
     section: &str,
@@ -79,8 +81,8 @@ fn failures(document: &mut Value) -> Vec<ComponentPlace<'_>> {
     alike.map(|(status, response)| (status.clone(), response)).collect()
 }
 
-/// Names a parameter's component: `Cursor` for `cursor`. A parameter whose values have a separate schema gets the name of that schema, such
-/// as `TicketExpand`.
+/// Returns the name of a parameter's component: `Cursor` for `cursor`. A list parameter whose items have a separate schema gets the name of
+/// that schema, such as `TicketExpand`.
 fn parameter_name(name: &str, parameter: &Value) -> String {
     let values = parameter.pointer("/schema/items/$ref").and_then(Value::as_str);
     values.and_then(|target| target.rsplit('/').next()).map_or_else(|| pascal(name), str::to_owned)

@@ -1,5 +1,5 @@
-//! The OpenAPI document of the contract: registers the operations of the compiled revision, and generates the document from their handlers.
-//! Modules such as `canonical`, `examples` and `links` post-process the document.
+//! The OpenAPI document of the contract: registers the operations of the revision (A or B) for which the program is compiled, and generates
+//! the document from their handlers. Modules such as `canonical`, `examples` and `links` post-process the document.
 
 use poem_openapi::{OpenApi, OpenApiService};
 use serde_json::Value;
@@ -17,8 +17,8 @@ use crate::{
     revision,
 };
 
-/// Returns every operation of the compiled revision, ready to be served: their paths begin with [`PREFIX`]. A new group of operations is
-/// registered here.
+/// Returns all operations of the contract that exist in the revision for which the program is compiled, in groups. The router serves them
+/// under paths that begin with [`PREFIX`]. Register a new group of operations here.
 pub fn contract() -> impl OpenApi {
     let groups = (
         operations::tickets::TicketReads,
@@ -77,7 +77,7 @@ pub struct Route {
     pub scope: String,
 }
 
-/// Returns every operation of a document, by path and method.
+/// Returns the operations of a document as a list of routes, in the order of the document.
 pub fn routes(document: &Value) -> Vec<Route> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let mut routes = Vec::new();

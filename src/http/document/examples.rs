@@ -1,14 +1,17 @@
 //! The examples in the OpenAPI documents: a request to every operation, the response of the demo store, and an error of each status that
 //! the operation documents.
 //!
-//! Requests are written by hand, in the order in which they are sent (`requests.json` here, in `settings`, and in a revision that has
-//! operations of its own), and so are requests that are refused (`refusals.json`). Responses are recorded (`answers.json`, `errors.json`),
-//! and so are the events that the requests cause (`events.json`). The tests of `cli::demo` send the requests to a fresh demo store, and
-//! fail if its responses differ from the recorded ones. So every example can be tried on `counterpart demo`, which has the same ids. The
-//! times in its data are relative to its start.
+//! Two kinds of files are written by hand: `requests.json`, with the requests in the order in which they are sent, and `refusals.json`,
+//! with requests that the server refuses. They are in this folder, in `settings`, and in the folder of a revision that has operations of
+//! its own. Other files are recorded: the responses (`answers.json`, `errors.json`), and the events that the requests cause
+//! (`events.json`).
 //!
-//! Called by [`super::contract`], [`crate::http::settings`] and [`crate::http::events::openapi_document`]. A cursor has no example: it is
-//! sealed for one store of one server, so a request with the example would be refused.
+//! The tests of `cli::demo` send the requests to a fresh demo store, and fail if the responses differ from the recorded ones. So every
+//! example can be tried with `counterpart demo`, whose records have the same ids. The times in the demo data are relative to the start of
+//! the demo.
+//!
+//! Called by [`super::contract`], [`crate::http::settings`] and [`crate::http::events::openapi_document`]. Cursors have no examples: a
+//! cursor is valid only in one store of one server, so a request with an example cursor would be refused.
 
 use std::collections::BTreeMap;
 
@@ -69,11 +72,11 @@ pub struct ExampleRequest {
 pub struct RefusedRequest {
     pub operation: String,
     pub status: u16,
-    /// The description of the error status in the document, if the operation has one of its own.
+    /// The description of the error status in the OpenAPI document; absent if the status has the same description as in other operations.
     pub reason: Option<String>,
     pub query: Option<Map<String, Value>>,
     pub body: Option<Value>,
-    /// `before`: requests that cause the state in which the request is refused. `after`: requests that end this state.
+    /// `before`: requests that cause the state in which the request is refused. `after`: requests that undo this state.
     #[serde(default)]
     pub before: Vec<ExampleRequest>,
     #[serde(default)]
@@ -85,7 +88,7 @@ pub struct RefusedRequest {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ExampleError {
     pub message: String,
-    /// Empty if the store of the caller is not known.
+    /// The id of the caller's store; empty if the store is not known.
     pub store_id: String,
 }
 
@@ -105,13 +108,14 @@ pub fn contract() -> Examples {
     Examples::read(files, revision::RULES.received_at)
 }
 
-/// Returns the recorded example events by kind: one of each kind that the compiled revision causes, and the test event of an endpoint.
+/// Returns the recorded example events by kind: one for each kind of event that can occur in the revision for which the program is
+/// compiled, and a test event.
 pub fn events() -> BTreeMap<String, Value> {
     parsed(revision::EVENTS)
 }
 
-/// Parses a file with examples, which is compiled into the program. A file that cannot be parsed counts as empty; the tests notice that,
-/// since its operations then lack their examples.
+/// Parses the text of a file with examples; the file is compiled into the program. A file that cannot be parsed counts as empty. The tests
+/// notice such a file, since its operations lack their examples.
 fn parsed<T: DeserializeOwned + Default>(text: &str) -> T {
     serde_json::from_str(text).unwrap_or_default()
 }
@@ -130,8 +134,8 @@ impl Examples {
         Self { requests: all, refusals, answers: parsed(files.answers), errors: parsed(files.errors), received_at }
     }
 
-    /// Adds the examples to the operations of a document, and the descriptions of error statuses in [`RefusedRequest::reason`]. Called
-    /// before equal responses are replaced by references.
+    /// Adds the examples to the operations of a document. Also replaces the description of each error status for which a refused request
+    /// has a [`RefusedRequest::reason`]. Called before equal responses are replaced by references.
     pub fn put_into(&self, document: &mut Value) {
         for operation in operations_mut(document) {
             let id = operation["operationId"].as_str().unwrap_or_default().to_owned();

@@ -5,12 +5,12 @@ use crate::{
     revision,
 };
 
-/// The paragraph in both OpenAPI documents about responses without an envelope.
+/// The paragraph about responses without an envelope, for the OpenAPI documents of the contract and of the settings API.
 pub const UNENVELOPED: &str = "Every answer is an envelope, unless the head of a request is unusable. A head that is not HTTP is answered \
      with 400, a URL of more than 64 KiB with 414, and too many or too long headers with 431. These answers have no body, and the \
      connection is closed.";
 
-/// Writes the introduction for the compiled revision.
+/// Writes the introduction for the revision (A or B) for which the program is compiled.
 pub fn introduction() -> String {
     let Rules { max_page_size, messages_max_page_size, page_echo, strict_cursors, messages_default_page_size, .. } = revision::RULES;
     let total = if page_echo { " `x-pagination-total` is the number of records that matched when the first page was read." } else { "" };

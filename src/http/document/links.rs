@@ -10,7 +10,7 @@ struct Link {
     name: &'static str,
     to: &'static str,
     parameter: &'static str,
-    /// A JSON pointer into the response: the value for `parameter`.
+    /// A JSON pointer into the response body. A client sends the value at that place as `parameter` of the other operation.
     value: &'static str,
     description: &'static str,
 }

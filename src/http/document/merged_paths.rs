@@ -1,10 +1,10 @@
-//! Merges the operations of all impl blocks, so that each path has one entry in the OpenAPI document.
+//! Merges the operations of all `#[OpenApi]` impl blocks, so that each path has one entry in the OpenAPI document.
 //!
 //! poem-openapi writes the paths of each API struct separately. A path that two structs share becomes a duplicate JSON key, and the
-//! operations of one struct vanish from the document although they are served. The same happens to a status that both the success type and
-//! the error type of a handler declare.
+//! operations of one struct vanish from the document although they are served. In the same way, a status that both the success type and the
+//! error type of a handler declare becomes a duplicate JSON key; this module panics on such a status.
 //!
-//! The router (`routing`) looks operations up by whole path, so the path prefix is added here, too.
+//! The router (`routing`) looks operations up by whole path, so this module also adds the path prefix to the routes.
 
 use std::collections::{HashMap, HashSet};
 
@@ -24,8 +24,8 @@ pub struct MergedGroups<T> {
 
 impl<T: OpenApi> OpenApi for MergedGroups<T> {
     /// # Panics
-    /// When two operations share method and path or an id, or one operation declares a status twice. These are programming errors, which
-    /// the first start and every test show.
+    /// If two operations have the same id, or the same method and path, or if an operation declares a status twice. Such a programming
+    /// error shows at the first start of the server and in every test that uses the operations.
     fn meta() -> Vec<MetaApi> {
         let (mut merged, mut ids) = (Vec::<MetaPath>::new(), HashSet::new());
         for path in T::meta().into_iter().flat_map(|api| api.paths) {

@@ -1,5 +1,5 @@
-//! Converts OpenAPI 3.0 to OpenAPI 3.1. The generator writes schemas in the dialect of OpenAPI 3.0; OpenAPI 3.1 uses JSON Schema 2020-12
-//! unchanged.
+//! Converts OpenAPI 3.0 to OpenAPI 3.1. The generator (poem-openapi) writes schemas in the dialect of OpenAPI 3.0; OpenAPI 3.1 uses JSON
+//! Schema 2020-12 unchanged.
 
 use serde_json::{Map, Value, json};
 

@@ -1,6 +1,6 @@
-//! Generates the OpenAPI 3.1 document of the events, with one entry in `webhooks` for each kind of event that the compiled revision causes.
-//! The schemas are generated from the types that are serialized ([`super`]), so the document matches what is sent. Called by `app` and the
-//! command line.
+//! Generates the OpenAPI 3.1 document of the events. Its member `webhooks` has one entry for each kind of event that can occur in the
+//! revision of the contract (A or B) for which the program is compiled, and one for test events. The schemas are generated from the types
+//! that are serialized ([`super`]), so the document matches what is sent. Called by `app`, `cli` and `assistant_tools`.
 //!
 //! [`with_operations`] generates one document with the events and the operations of the contract.
 
@@ -21,7 +21,7 @@ use crate::{
     revision,
 };
 
-/// `data` of a test event.
+/// The property `data` of a test event, which is sent to a webhook when a user asks for it.
 #[derive(Debug, Object)]
 #[oai(rename_all = "camelCase")]
 struct TestData {
@@ -33,7 +33,7 @@ struct TestData {
 struct EventDescription {
     kind: &'static str,
     summary: &'static str,
-    /// Registers the type of `data`, and returns its schema.
+    /// Registers the type of the property `data` of such an event, and returns the schema of the type.
     data: fn(&mut Registry) -> Value,
 }
 
@@ -131,7 +131,8 @@ pub fn document() -> Value {
 }
 
 /// Generates one OpenAPI 3.1 document with the operations of the contract and the events. Some schemas differ between operations and
-/// events, since an event contains nothing that `expand` adds. The schema of the event is then renamed, for example to `EventTicket`.
+/// events, since an event contains nothing that `expand` adds. If both have a schema of the same name that differs, that of the events is
+/// renamed, for example from `Ticket` to `EventTicket`.
 pub fn with_operations() -> Value {
     let (mut whole, mut events) = (contract::document(), document());
     convert(&mut whole);
@@ -141,7 +142,8 @@ pub fn with_operations() -> Value {
         let named = theirs.into_iter().flatten().filter(|(name, schema)| differs(name, schema));
         named.map(|(name, _)| (name.clone(), format!("Event{name}"))).collect()
     };
-    // After a schema was renamed, each schema that refers to it differs, too. So the comparison is repeated until none differs.
+    // Renaming a schema changes every schema that refers to it, so more schemas can then differ from those of the operations. The
+    // comparison is therefore repeated until no schema has to be renamed.
     loop {
         let renamed = shared(&whole, &events);
         if renamed.is_empty() {
@@ -195,7 +197,7 @@ fn rename(document: &mut Value, names: &[(String, String)]) {
     }
 }
 
-/// Returns the kinds of events that the compiled revision causes.
+/// Returns the descriptions of those kinds of events that can occur in the revision for which the program is compiled.
 fn caused() -> impl Iterator<Item = &'static EventDescription> {
     EVENTS.iter().filter(|event| !revision::UNCAUSED_EVENTS.contains(&event.kind))
 }
@@ -243,7 +245,7 @@ fn unexpanded(schemas: &mut BTreeMap<String, Value>) {
     }
 }
 
-/// Removes the schemas that no reference uses any more.
+/// Removes the schemas to which no reference in the document points.
 fn drop_unused(document: &mut Value) {
     loop {
         let text = document.to_string();
@@ -262,7 +264,8 @@ fn title(kind: &str) -> String {
     words.map(|word| word[..1].to_uppercase() + &word[1..]).collect()
 }
 
-/// Makes the payload schema of one kind of event: `payload`, which all kinds share, with `type` restricted to this kind and its own `data`.
+/// Makes the payload schema of one kind of event from `payload`, the schema that all kinds share: restricts the property `type` to that
+/// kind, and sets the schema of the property `data`.
 fn payload_of(event: &EventDescription, name: &str, mut payload: Value, data: Value) -> Value {
     payload["title"] = name.into();
     payload["description"] = format!("{}.", event.summary).into();
@@ -347,7 +350,7 @@ mod tests {
         assert_eq!(whole["openapi"], "3.1.0");
         assert_eq!(whole["webhooks"].as_object().map(Map::len), events["webhooks"].as_object().map(Map::len));
         assert_eq!(contract::routes(&whole), contract::routes(&contract::document()));
-        // A response may contain expanded objects, an event never does.
+        // A response may contain expanded objects; an event never contains any.
         let schemas = &whole["components"]["schemas"];
         assert!(
             schemas["Ticket"]["properties"].get("assignee").is_some() && schemas["EventTicket"]["properties"].get("assignee").is_none()

@@ -1,6 +1,6 @@
 //! Authentication by API key, and authorisation by scope (contract, section 5). The extractor [`Authorised`] is the first parameter of
-//! every operation, so that the API key is checked before anything else of a request. The operation's scope is a part of the extractor's
-//! type.
+//! every operation of the contract, so that the API key is checked before the parameters and the body. The operation's scope is a part of
+//! the extractor's type.
 
 use std::{marker::PhantomData, ops::Deref, sync::Arc};
 
@@ -35,7 +35,7 @@ pub struct AuthenticatedRequest {
     pub context: Context,
     pub caller: Caller,
     scope: Scope,
-    /// Whether the operation reads from the standby of the database.
+    /// Whether the operation reads from the standby (replica) of the database instead of the primary.
     on_replica: bool,
 }
 
@@ -46,8 +46,9 @@ impl AuthenticatedRequest {
         self.state.replica.as_ref().filter(|_| self.on_replica).unwrap_or(&self.state.service)
     }
 
-    /// [`Self::reads`] for an operation that reads many records: its statements run within the store's limit (`fair_share`). A request
-    /// whose response may be long first waits for the store's only permit for such requests.
+    /// Like [`Self::reads`], for an operation that reads many records. The statements of the returned service run within the store's limit
+    /// on expensive statements (`fair_share`). A request whose response may be long first waits for the store's only permit for such
+    /// requests.
     pub async fn reads_many(&self) -> Result<Service, ApiError> {
         let turn = self.state.turns.take(self.store(), self.scope).await?;
         let service = self.reads().within(turn.share());
@@ -161,7 +162,7 @@ impl<'a, S: Requires> ApiExtractor<'a> for Authorised<S> {
     }
 }
 
-/// Looks up the API key of a request, and returns its caller. An unknown key counts against the rate limit of the request's IP address
+/// Looks up the caller to whom the API key of a request belongs. An unknown key counts against the rate limit of the request's IP address
 /// (`rate_limits`).
 pub async fn identify(request: &poem::Request) -> Result<LookedUpCaller, ApiError> {
     let RequestData { state, context, .. } = RequestData::of(request)?;

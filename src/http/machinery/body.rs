@@ -50,8 +50,8 @@ impl<T: types::Type + DeserializeOwned + 'static, const EMPTY_IS_OBJECT: bool> B
         read(self.bytes(), EMPTY_IS_OBJECT).map(|(read, _)| read)
     }
 
-    /// [`Self::parse`] for an inbound message. Channels cut long names and texts after a number of UTF-16 units, which may leave half of a
-    /// surrogate pair: that half becomes U+FFFD. U+0000 is accepted here, since the service handles it.
+    /// Parses the body as `T`, an inbound message. Channels cut long names and texts after a number of UTF-16 units, which may leave half
+    /// of a surrogate pair: that half becomes U+FFFD. Unlike [`Self::parse`], it accepts U+0000, since the service handles this character.
     pub fn parse_inbound(&self) -> Result<T, ApiError> {
         read(&whole_characters(self.bytes()), true).map(|(read, _)| read)
     }
@@ -93,7 +93,7 @@ impl<T: types::Type + DeserializeOwned + 'static> FilterBody<T> {
     }
 }
 
-/// Parses a body. Returns it as `T`, and as the JSON value that was sent. `nul`: strings may contain U+0000.
+/// Parses a body. Returns it as `T`, and as the JSON value that was sent. With `nul`, strings may contain U+0000.
 fn read<T: types::Type + DeserializeOwned + 'static>(bytes: &[u8], nul: bool) -> Result<(T, Value), ApiError> {
     let value: Value = serde_json::from_slice(bytes).map_err(|error| ApiError::field("body", format!("is not valid JSON: {error}")))?;
     json_shape::check::<T>(&value).map_err(|wrong| ApiError::field(&format!("body{}", wrong.place), wrong.reason))?;

@@ -9,7 +9,7 @@
 //! would wait for its permit (`fair_share`) and delay later requests.
 //!
 //! poem's own limit for idle connections wakes a second task of the connection on every read and write, which resets a timer. Here a
-//! connection has one timer. It is reset only if it fires before the deadline, or would fire after it.
+//! connection has one timer, which is reset in only two cases: it fired before the deadline, or it would fire after the deadline.
 
 use std::{
     io,
@@ -33,10 +33,10 @@ use tokio::{
 
 /// The longest time from the first byte of a request to the first byte of its response.
 const LIMIT: Duration = Duration::from_secs(40);
-/// The longest time that a connection may stay without a request.
+/// The longest time that a connection may stay open without a request.
 const IDLE: Duration = Duration::from_secs(75);
-/// Write time-out: the longest time in which the operating system accepts no bytes of a response. It accepts more once about a third of its
-/// buffer ([`SEND_BUFFER`]) is free, so that a client that reads some kilobytes a second gets the whole response.
+/// Write time-out: the longest time in which the operating system accepts no bytes of a response. The system accepts more once about a
+/// third of its buffer ([`SEND_BUFFER`]) is free, so a client that reads some kilobytes a second gets the whole response.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 /// The size in bytes of the operating system's send buffer, which holds the bytes that a client has not read yet; Linux doubles this value.
 /// By default the buffer grows to megabytes. A slow client would then need longer than the write time-out to make room in the buffer, and
@@ -45,7 +45,7 @@ const SEND_BUFFER: u32 = 128 * 1024;
 /// The largest number of connections that wait to be accepted.
 const BACKLOG: u32 = 1024;
 
-/// Listens on the first address of a host and port that can be bound.
+/// Listens on `address`, a host and port. If the host has several IP addresses, it listens on the first one that can be bound.
 pub async fn listen(address: &str, open: Gauge) -> io::Result<Timed<TcpAcceptor>> {
     let mut failed = io::Error::new(io::ErrorKind::InvalidInput, "the name has no address");
     for address in lookup_host(address).await? {
@@ -60,7 +60,7 @@ pub async fn listen(address: &str, open: Gauge) -> io::Result<Timed<TcpAcceptor>
 fn listen_at(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
     socket.set_reuseaddr(true)?;
-    // Accepted connections inherit the buffer size.
+    // Accepted connections inherit the size of the send buffer from the listening socket.
     socket.set_send_buffer_size(SEND_BUFFER)?;
     socket.bind(address)?;
     socket.listen(BACKLOG)
@@ -104,8 +104,8 @@ impl<A: Acceptor> Acceptor for Timed<A> {
         match self.acceptor.accept().await {
             Ok((stream, local, remote, scheme)) => Ok((TimedStream::new(stream, &self.open), local, remote, scheme)),
             Err(error) => {
-                // If the client has already closed the connection, no pause is needed. Other errors last, such as a lack of file
-                // descriptors, and the caller of this function retries immediately.
+                // If the client has already closed the connection, no pause is needed. Other errors persist, such as a lack of file
+                // descriptors. The caller of this function retries immediately, so without a pause it would keep the processor busy.
                 if !matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset) {
                     tracing::error!(%error, "a connection cannot be accepted");
                     sleep(ACCEPT_RETRY_PAUSE).await;
@@ -127,13 +127,13 @@ pub struct TimedStream<S> {
     _counted: ConnectionGuard,
 }
 
-/// The event that a connection waits for.
+/// The event that a connection waits for, which determines its time limit. `Request`: it waits for the first byte of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum IoPhase {
     Request,
-    /// The client sends the rest of a request, or this server produces its response.
+    /// The connection waits for the rest of a request from the client, or for the response, which this server is producing.
     Rest,
-    /// The operating system accepts more bytes of a response.
+    /// The connection waits until the operating system accepts more bytes of a response.
     Taking,
 }
 
@@ -199,14 +199,14 @@ impl<S: AsyncRead + Unpin> AsyncRead for TimedStream<S> {
         let result = Pin::new(&mut self.stream).poll_read(context, buffer);
         let late = match &result {
             Poll::Pending => self.is_overdue(context),
-            // The time limit of a request applies even while its bytes keep arriving.
+            // The time limit of a request also applies to a client that keeps sending bytes.
             Poll::Ready(_) => self.awaits == IoPhase::Rest && self.due <= Instant::now(),
         };
         if late {
             return Poll::Ready(Err(self.too_slow()));
         }
-        // The client has closed the connection. At the end of the input hyper gives the connection up, but poem keeps polling it, so that
-        // the request would run to its end although nobody reads the response. An error makes poem stop polling.
+        // If no bytes came, the client has closed the connection. hyper then gives the connection up, but poem keeps polling it, so that
+        // the operation would run to its end although nobody reads the response. The error makes poem stop polling.
         if self.awaits == IoPhase::Rest
             && matches!(result, Poll::Ready(Ok(())))
             && buffer.filled().len() == before

@@ -37,9 +37,9 @@ struct ContextState {
     received_at_form: ReceivedAt,
     caller: OnceLock<Authenticated>,
     turn: OnceLock<StorePermit>,
-    /// Whether the request may wait (`long_poll`).
+    /// Whether the request is a long poll, which may wait for records (`long_poll`).
     may_wait: AtomicBool,
-    /// For how many milliseconds the request has waited (`long_poll`).
+    /// For how many milliseconds in total the request has waited for records (`long_poll`).
     waited: AtomicU64,
 }
 
@@ -52,7 +52,8 @@ struct Authenticated {
     repeatable: bool,
 }
 
-/// The caller that a request was authenticated as. Unsent bytes of responses are counted for each caller (`unsent_responses`).
+/// The authenticated caller of a request, who is the recipient of the response. Unsent bytes of responses are counted for each caller
+/// (`unsent_responses`).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Recipient {
     /// An API key.
@@ -102,7 +103,7 @@ impl Context {
     /// Records the caller. Called once, by authentication. `repeatable`: the request only reads, so the client can repeat it, and its
     /// response may be refused even after the operation has run.
     pub fn authenticated(&self, recipient: Recipient, key_name: Option<String>, repeatable: bool) {
-        // A second call would set the same values: a request has one caller.
+        // `set` fails only if the caller is recorded already, and a request has only one caller.
         let _ = self.0.caller.set(Authenticated { recipient, key_name, repeatable });
     }
 
@@ -116,7 +117,7 @@ impl Context {
         self.0.caller.get()?.key_name.as_deref()
     }
 
-    /// Keeps the permit until the request ends.
+    /// Keeps the permit `turn` until the request ends.
     pub async fn begin(&self, turn: StorePermit) {
         // A request has one permit; a second one would be dropped immediately.
         let _ = self.0.turn.set(turn);
@@ -132,7 +133,7 @@ impl Context {
     }
 
     /// Runs the future `work` of the request. Once the request has a permit and its response may be long, the rest of `work` runs on a
-    /// thread that serves no other request, since such work keeps a thread busy.
+    /// thread that serves no other request, since such work keeps a thread busy. In a runtime with only one thread it stays on that thread.
     pub async fn beside<T>(&self, work: impl Future<Output = T>) -> T {
         let mut work = pin!(work);
         let begun = poll_fn(|task| match work.as_mut().poll(task) {
@@ -156,7 +157,7 @@ impl Context {
         self.0.may_wait.load(Ordering::Relaxed)
     }
 
-    /// Adds to the time that the request has waited.
+    /// Adds `time` to the total time that the request has waited.
     pub fn waited(&self, time: Duration) {
         self.0.waited.fetch_add(u64::try_from(time.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
@@ -166,7 +167,7 @@ impl Context {
         Duration::from_millis(self.0.waited.load(Ordering::Relaxed))
     }
 
-    /// Reports the length of the response to the permit, if the request has a permit.
+    /// Reports to the request's permit, if it has one, how many bytes the response has.
     pub fn answered(&self, bytes: usize) {
         if let Some(turn) = self.0.turn.get() {
             turn.answered(bytes);
@@ -200,7 +201,7 @@ pub fn is_own_origin(request: &poem::Request, origin: &str) -> bool {
     !host.is_empty() && origin.eq_ignore_ascii_case(&format!("{scheme}://{host}"))
 }
 
-/// Returns whether the runtime has other threads that continue while one is busy.
+/// Returns whether the runtime has several threads, so that the others continue while one of them is busy.
 fn has_threads() -> bool {
     Handle::current().runtime_flavor() == RuntimeFlavor::MultiThread
 }

@@ -1,4 +1,4 @@
-//! Cross-origin resource sharing (CORS): the origins whose pages may call the contract from a browser. There are none unless
+//! Cross-origin resource sharing (CORS): the origins whose pages may call the contract's operations from a browser. There are none unless
 //! `--cors-origin` names some.
 //!
 //! poem's own middleware responds with 403 to every request from another origin. Here such a request is handled as if CORS were off,
@@ -11,13 +11,13 @@ use poem::{
 
 use super::routing::PREFIX;
 
-/// The request headers that a page may send to the contract.
+/// The headers that a page may send with a request to one of the contract's operations.
 const SENT: &str = "x-api-key, content-type, idempotency-key, x-request-id";
 
 /// For how long a browser may cache the response to a preflight request, in seconds.
 const MAX_AGE: u32 = 600;
 
-/// The origins whose pages may call the contract.
+/// The origins whose pages may call the contract's operations.
 #[derive(Clone, Debug, Default)]
 pub struct Cors(Vec<HeaderValue>);
 
@@ -36,7 +36,7 @@ impl Cors {
         !self.0.is_empty() && path.strip_prefix(PREFIX).is_some_and(|rest| rest.starts_with('/'))
     }
 
-    /// Returns the origin of a request to the contract, if pages of this origin may read the response.
+    /// Returns the origin of a request to one of the contract's operations, if pages of this origin may read the response.
     pub fn allowed_origin(&self, path: &str, headers: &HeaderMap) -> Option<HeaderValue> {
         let origin = headers.get(header::ORIGIN)?;
         (self.concerns(path) && self.0.iter().any(|allowed| allowed == origin || allowed == "*")).then(|| origin.clone())

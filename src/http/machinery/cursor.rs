@@ -3,9 +3,9 @@
 //! position of the last row and, if the list is in order of relevance, the row's rank. In a revision that counts records, a cursor also
 //! contains the total, which therefore stays the same on all pages of a list.
 //!
-//! In a list whose rows change their sort position, a cursor also contains the snapshot at which the first page was read (as-of cursor).
-//! The database keeps for [`LIFETIME`] what it needs to show the order of that snapshot; after that time the cursor is refused. Other
-//! cursors do not expire.
+//! In a list whose rows can change their sort position, a cursor also contains the snapshot at which the first page was read (as-of
+//! cursor). The database keeps for [`LIFETIME`] what it needs to show the order of that snapshot; after that time the cursor is refused.
+//! Other cursors do not expire.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use hmac::{Hmac, KeyInit, Mac};
@@ -87,7 +87,7 @@ impl Seal {
         bytes.extend_from_slice(&cursor.binding.0.to_be_bytes());
         bytes.extend_from_slice(&cursor.total.unwrap_or(NO_TOTAL).to_be_bytes());
         bytes.extend_from_slice(&cursor.position.at.to_be_bytes());
-        // The time is 0 in a cursor without an as-of snapshot, so that equal positions have equal cursors.
+        // `began` is written as 0 in a cursor without an as-of snapshot, so that equal positions have equal cursors.
         let began = if cursor.position.as_of.is_some() { cursor.began.millis() } else { 0 };
         bytes.extend_from_slice(&began.to_be_bytes());
         let rank = cursor.position.rank.as_ref().map(|rank| [&rank.score.to_be_bytes(), rank.weights.as_slice()].concat());
@@ -138,7 +138,7 @@ fn push_part(bytes: &mut Vec<u8>, part: Option<&[u8]>) {
     bytes.extend_from_slice(part.unwrap_or_default());
 }
 
-/// Splits off an optional part that [`push_part`] wrote, from the beginning of the bytes. Returns the part, and the bytes after it.
+/// Splits off an optional part that [`push_part`] wrote, from the beginning of `bytes`. Returns the part, and the bytes after it.
 fn part(bytes: &[u8]) -> Option<(Option<&[u8]>, &[u8])> {
     let (length, rest) = bytes.split_first_chunk()?;
     match u32::from_be_bytes(*length).checked_sub(1) {
@@ -190,9 +190,9 @@ mod tests {
     }
 
     fn cursor() -> impl Strategy<Value = Cursor> {
-        // `NO_TOTAL` is excluded: it stands for "not counted", and no list is that long.
         let rank = (any::<u32>(), prop::collection::vec(any::<u8>(), 0..256)).prop_map(|(score, weights)| Rank { score, weights });
         let as_of = option::of(any::<String>().prop_map(AsOf));
+        // The total is less than `NO_TOTAL`, which stands for "not counted": no list is that long.
         let (position, walk) = ((any::<i64>(), any::<String>(), option::of(rank), as_of), (option::of(0..NO_TOTAL), any::<i64>()));
         (position, walk, any::<String>(), any::<u32>()).prop_map(|((at, id, rank, as_of), (total, began), filters, size)| Cursor {
             began: Timestamp::from_millis(as_of.as_ref().map_or(0, |_| began)),

@@ -56,7 +56,7 @@ impl<S: Unpin> Drop for BodyWatch<S> {
     }
 }
 
-/// Takes the unread part of a request's body once the operation has dropped the body.
+/// A handle that takes the unread part of a request's body once the operation has dropped the body.
 pub struct UnreadBody<S> {
     slot: Slot<S>,
     closes: bool,
@@ -81,8 +81,8 @@ pub fn watch(request: &mut Request) -> Option<UnreadBody<impl Stream<Item = io::
     Some(UnreadBody { slot, closes })
 }
 
-/// Returns whether the connection may be closed if the response is sent before the end of the body: the body exceeds the limit, or the
-/// client may not send the body at all (`Expect: 100-continue`).
+/// Returns whether the connection may be closed if the response is sent before the end of the body. This is so if the body exceeds the
+/// limit, or if the client possibly never sends the body (`Expect: 100-continue`).
 fn ends_the_connection(headers: &HeaderMap) -> bool {
     let declared = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()).and_then(|text| text.parse::<usize>().ok());
     declared.is_some_and(|length| length > LIMIT) || headers.contains_key(header::EXPECT)
@@ -97,7 +97,8 @@ impl<S> UnreadBody<S> {
 }
 
 impl<S: Stream<Item = io::Result<B>> + Unpin, B: AsRef<[u8]>> RemainingBody<S> {
-    /// Reads and discards the body until its end, an error, or a limit. If bytes are left then, dropping the stream closes the connection.
+    /// Reads and discards the body until its end, an error, or a limit. If bytes are still unread then, dropping the stream closes the
+    /// connection.
     pub async fn drain(mut self) {
         let reading = async {
             let mut left = LIMIT;

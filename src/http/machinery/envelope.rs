@@ -1,4 +1,4 @@
-//! The schema of the response envelope (contract, section 2.1) for the OpenAPI documents, and the headers of all responses.
+//! The schema of the response envelope (contract, section 2.1) and the descriptions of response headers, for the OpenAPI documents.
 
 use poem_openapi::registry::{MetaHeader, MetaSchema, MetaSchemaRef};
 
@@ -10,7 +10,7 @@ pub const REQUEST_ID: &str = "x-request-id";
 /// The media type of request bodies, and of responses with an envelope.
 pub const JSON: &str = "application/json";
 
-/// Makes the schema of an envelope around `data` or `error`.
+/// Makes the schema of an envelope. `content` is the name (`data` or `error`), the description and the schema of its content.
 pub fn envelope(description: &'static str, store_id: &'static str, content: (&'static str, &'static str, MetaSchemaRef)) -> MetaSchema {
     let text = |description: &'static str| MetaSchema { description: Some(description), ..MetaSchema::new("string") };
     let (received_at, format, pattern) = match revision::RULES.received_at {
@@ -33,7 +33,7 @@ pub fn envelope(description: &'static str, store_id: &'static str, content: (&'s
     }
 }
 
-/// Describes the header that every response carries.
+/// Describes `x-request-id`, the header that every response carries, for the OpenAPI document.
 pub fn request_id_header() -> MetaHeader {
     header(REQUEST_ID, "The `requestId` of the envelope.", true, MetaSchema::new("string"))
 }

@@ -217,7 +217,7 @@ documented! {
     Lookup = &[400, 401, 403, 404], "";
     /// The errors of a write that names a record.
     Change = &[400, 401, 403, 404, 409, 413, 415], key_conflict!();
-    /// The errors of a write that names the version (stamp) of the record on which the write is based.
+    /// The errors of a write that states on which version (stamp) of the record it is based.
     StampedChange = &[400, 401, 403, 404, 409, 413, 415], key_conflict!("The record changed since it was read.");
     /// The errors of a write that creates a contact.
     ContactMaking = &[400, 401, 403, 409, 413, 415], key_conflict!("Another contact of the store has the same primary e-mail or phone.");
@@ -229,7 +229,7 @@ documented! {
     SettingsListing = &[400, 401, 403], "", Session;
     /// The errors of a read of a feed whose entries are kept for a limited time.
     SettingsFeed = &[400, 401, 403, 410], "", Session;
-    /// The errors of a read of the settings, or of a removal, that names a record.
+    /// The errors of a settings operation that reads or removes one record, which the request names.
     SettingsLookup = &[400, 401, 403, 404], "", Session;
     /// The errors of a change of settings that creates a record.
     SettingsCreation = &[400, 401, 403, 413, 415], "", Session;
@@ -239,7 +239,7 @@ documented! {
     SettingsReceipt = &[400, 401, 403, 409, 413, 415], "The signed request was accepted before: `webhook-id` and `webhook-timestamp` are the same.", Signature;
     /// The errors of a change of settings that creates a record of which a store may have only a limited number.
     SettingsAddition = &[400, 401, 403, 409, 413, 415], "The store has the largest permitted number of such records; `error.message` says how many.", Session;
-    /// The errors of a change of settings that names a record, and that is accepted in every state of that record.
+    /// The errors of a change of settings that names a record, and that is accepted whatever the state of that record.
     SettingsEdit = &[400, 401, 403, 404, 413, 415], "", Session;
     /// The errors of a change of settings that is refused in some states of a record.
     SettingsChange = &[400, 401, 403, 404, 409, 413, 415], "The record is in a state that does not allow the change; `error.message` says which.", Session;

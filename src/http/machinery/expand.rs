@@ -1,6 +1,6 @@
 //! The query parameter `expand`, which adds related records to a response (contract, section 4.5). Its values are separated by commas, or
-//! the parameter is repeated. The values are compared exactly, including upper and lower case. An unknown value is refused with a fixed
-//! error message.
+//! the parameter is repeated. The values are compared exactly, including upper and lower case. An unknown value is refused with an
+//! error message whose beginning the contract fixes.
 
 use poem::{RequestBody, http::StatusCode};
 use poem_openapi::registry::{MetaSchema, MetaSchemaRef, Registry};
@@ -11,11 +11,11 @@ use crate::domain::{
     tickets::TicketExpand,
 };
 
-/// A type for the values of `expand` that an operation accepts. It holds which of them a request selects.
+/// The values of `expand` that an operation accepts. An instance of the type holds which of these values a request selects.
 pub trait Expandable: Default + Send + 'static {
     /// The name of the schema of the values in the OpenAPI document.
     const NAME: &'static str;
-    /// The description of that schema.
+    /// The description of the schema of the values in the OpenAPI document.
     const DESCRIPTION: &'static str;
     const VALUES: &'static [&'static str];
 
@@ -64,7 +64,7 @@ fn unknown(value: &str) -> ApiError {
     ApiError::new(StatusCode::BAD_REQUEST, format!("Invalid expand value: {value}"))
 }
 
-/// The extractor of operations that expand nothing: refuses any value of `expand`.
+/// The extractor of operations that expand nothing: refuses `expand` unless it is empty.
 #[derive(Debug)]
 pub struct NoExpand;
 

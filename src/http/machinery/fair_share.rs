@@ -1,13 +1,13 @@
 //! Fair scheduling between stores: limits how many expensive reads of one store run at the same time.
 //!
-//! An SQL statement is unbounded if the keys in its condition do not limit the number of rows that it reads. Only a few unbounded
+//! An SQL statement is unbounded if it may read any number of rows, since its conditions do not list the keys of rows. Only a few unbounded
 //! statements of one store run at a time (`store::db::StatementLimit`); further ones wait in order of arrival. So a request of another
 //! store waits for those few statements at most, however many connections the first store opens.
 //!
 //! A request whose response may be long first waits for the store's only permit for such requests, since a long response is in memory
 //! twice: as rows, and as JSON. Such a request shares neither a thread of the runtime (`Context::beside`) nor a database connection with
-//! others. A response may be long if the last long response of the same store and scope is at most 30 seconds old, or if no request of that
-//! store and scope has succeeded yet.
+//! other requests. A response may be long if the last long response of the same store and scope is at most 30 seconds old, or if no request
+//! of that store and scope has succeeded yet.
 //!
 //! Called by `auth` when a request is known to be valid, and by `middleware` when the length of the response is known. A permit
 //! ([`StorePermit`]) ends with its request.
@@ -29,13 +29,13 @@ use crate::{
 /// The length in bytes from which on a response counts as long.
 const LONG: usize = 1024 * 1024;
 
-/// For how long after a long response the next responses are expected to be long, too.
+/// For how long after a long response further responses of the same store and scope are expected to be long.
 const LONG_RESPONSE_MEMORY: Duration = Duration::from_secs(30);
 
 /// Gives the requests of this process their permits, separately for each store.
 #[derive(Debug)]
 pub struct FairScheduler {
-    /// The number of unbounded statements of one store that run at a time.
+    /// The largest number of unbounded statements of one store that run at the same time.
     share: usize,
     stores: Mutex<HashMap<StoreId, Arc<StoreFairness>>>,
 }
@@ -58,7 +58,7 @@ pub struct StorePermit {
 }
 
 impl FairScheduler {
-    /// Makes the scheduler. `share`: the number of unbounded statements of each store that run at a time.
+    /// Makes the scheduler. `share` is the largest number of unbounded statements of each store that run at the same time.
     pub fn new(share: usize) -> Self {
         Self { share: share.max(1), stores: Mutex::default() }
     }
@@ -67,7 +67,7 @@ impl FairScheduler {
     pub async fn take(&self, store: &StoreId, scope: Scope) -> Result<StorePermit, ApiError> {
         let store = self.store(store);
         let alone = if store.may_be_long(scope) {
-            // The semaphore is never closed.
+            // The semaphore is never closed, so this error does not occur.
             Some(store.alone.clone().acquire_owned().await.map_err(|_| ApiError::internal())?)
         } else {
             None
@@ -92,7 +92,7 @@ impl StoreFairness {
 }
 
 impl StorePermit {
-    /// Returns whether the response may be long. The request then holds the store's only permit for long responses.
+    /// Returns whether the response may be long. If it may be, the request holds the store's only permit for long responses.
     pub fn is_alone(&self) -> bool {
         self.alone.is_some()
     }
@@ -113,7 +113,7 @@ impl StorePermit {
     }
 }
 
-/// Locks a map. No panic can leave a map half-changed, so a poisoned mutex is ignored.
+/// Locks a map. No panic can leave the map half-changed, so the map is valid even if its mutex is poisoned.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -60,7 +60,7 @@ impl<'a> ApiExtractor<'a> for IdempotencyKey {
 }
 
 impl AuthenticatedRequest {
-    /// Returns the context of a write whose author is this caller. `W` is the type of `data` in the response.
+    /// Returns the [`WriteContext`] of a write whose author is the caller of this request. `W` is the type of `data` in the response.
     pub fn by<'a, V, W, T, const E: bool>(
         &'a self,
         operation: &'static str,
@@ -77,8 +77,8 @@ impl AuthenticatedRequest {
     }
 }
 
-/// Returns the data by which a repetition of a write is recognised, with the function that renders the response to store; `None` if the
-/// request has no idempotency key.
+/// Returns the data by which a repeated write is recognised, and the function that renders the response to be stored for it. Returns `None`
+/// if the request has no idempotency key.
 pub fn once<'a, V, W, T, const E: bool>(
     operation: &'static str,
     key: &'a IdempotencyKey,

@@ -1,7 +1,7 @@
 //! Long polling: a request that waits until there are records to return, or until the waiting time that its caller chose (`wait`) is over.
 //!
 //! Guarantees: between two database queries a waiting request uses no database connection and no thread. It ends when its caller closes the
-//! connection, and gets its response immediately when the server stops. The waiting time does not count as the duration of the request in
+//! connection, and stops waiting when the server stops. The waiting time does not count as the duration of the request in
 //! the metrics, and a waiting request has a longer time limit than other requests (`middleware`). A caller has a limited number of waiting
 //! requests.
 //!
@@ -32,7 +32,7 @@ pub const MAX_WAIT: u64 = 30;
 /// The pause between two queries if this process commits nothing.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
-/// The shortest pause between two queries, so that many commits do not cause as many queries.
+/// The shortest pause between two queries, so that a burst of commits causes only a few queries.
 const MIN_POLL_PAUSE: Duration = Duration::from_millis(20);
 
 /// The largest number of requests of one caller that wait at the same time.

@@ -40,8 +40,8 @@ use crate::domain::revision_rules::ReceivedAt;
 /// The longest time that a request may take, including the receipt of its body.
 const REQUEST_LIMIT: Duration = Duration::from_secs(30);
 
-/// The time that a request that waits (`long_poll`) gets in addition to [`REQUEST_LIMIT`]. The sum is shorter than the time limit of a
-/// connection (`connection_timeouts`), so that the request still gets a response.
+/// The time that a long poll (`long_poll`) gets in addition to [`REQUEST_LIMIT`]. The sum is shorter than the time limit of a connection
+/// (`connection_timeouts`), so that the request still gets a response.
 const WAITING_LIMIT: Duration = Duration::from_secs(5);
 
 /// The inner endpoints: the operations and pages of the server.
@@ -143,7 +143,7 @@ impl Endpoint for Middleware {
         let (operation, took) = (operation.unwrap_or("none"), started.elapsed());
         self.state.metrics.request(operation, status.as_u16(), took.saturating_sub(context.waiting_time()));
         log(&context, operation, &path, status, took, idempotency_key.as_deref());
-        // Nothing is awaited from here on, so that the response is sent before the remaining request body is read.
+        // The remaining request body is read in a separate task. Nothing is awaited from here on, so that the response is sent first.
         if let Some(rest) = unread.and_then(UnreadBody::rest) {
             if rest.closes || too_late {
                 response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
@@ -154,7 +154,7 @@ impl Endpoint for Middleware {
     }
 }
 
-/// Runs a request, and returns its outcome, or an error if the request takes too long. A request that waits (`long_poll`) may take longer.
+/// Runs a request, and returns its outcome, or an error if the request takes too long. A long poll may take longer than other requests.
 async fn limited<T>(context: &Context, served: impl Future<Output = T>) -> Result<T, Elapsed> {
     let mut served = pin!(served);
     match timeout(REQUEST_LIMIT, served.as_mut()).await {
@@ -193,7 +193,8 @@ async fn packed(bytes: Bytes) -> Option<Bytes> {
 
 impl Middleware {
     /// Returns a short response unchanged. A long response ([`Long`]) is compressed if the client accepts gzip, and its bytes count as
-    /// unsent from here on (`unsent_responses`). If they exceed a limit, the long response is dropped and an error response is returned.
+    /// unsent from here on (`unsent_responses`). If they exceed a limit and the request only reads, the long response is dropped and an
+    /// error response is returned.
     async fn counted(&self, context: &Context, path: &str, gzip: bool, mut response: Response) -> Response {
         let (Some(recipient), Some(Long)) = (context.recipient(), response.data()) else {
             // A short response is recorded with the length 0, since only long responses matter to `fair_share`. An error response is not
@@ -246,7 +247,7 @@ impl Middleware {
         response
     }
 
-    /// Returns the methods that a path accepts, for `Allow`. A path that no OpenAPI document lists is a page, which accepts GET.
+    /// Returns the methods that a path accepts, for response headers. A path that is not in the routing table is a page, which accepts GET.
     fn allowed(&self, path: &str) -> String {
         let mut methods = self.served.operations.methods(path);
         if methods.is_empty() {

@@ -39,8 +39,8 @@ pub struct PageStep {
 }
 
 impl PageStep {
-    /// Checks the cursor of a list whose filters are parameters of the URL, and returns the requested page. `filters` is the canonical text
-    /// of these filters, to which the cursor is bound (see [`OpenedCursor::step`]).
+    /// Checks the cursor of a list whose filters are parameters of the URL, and returns the request for a page. `filters` is the canonical
+    /// text of these filters, to which the cursor is bound (see [`OpenedCursor::step`]).
     pub fn step(
         request: &AuthenticatedRequest,
         operation: &'static str,
@@ -52,7 +52,8 @@ impl PageStep {
         OpenedCursor::read(request, operation, cursor)?.step(request, size, page, filters)
     }
 
-    /// Returns the page request for the service. Rows are counted for the first page only; cursors carry the total to the next pages.
+    /// Returns the page request for the service. In the revision that returns totals, the rows are counted unless a cursor was sent that
+    /// contains the total.
     pub fn request(&self) -> PageRequest {
         let counted = self.opened.as_ref().is_some_and(|cursor| cursor.total.is_some());
         PageRequest {
@@ -108,8 +109,8 @@ impl OpenedCursor {
         Ok(Self { operation, cursor: cursor.0.as_ref().map(open).transpose()? })
     }
 
-    /// Returns the requested page. `filters` is the canonical text of the request's filters. A cursor that is bound to other filters is
-    /// refused in the revision with `strict_cursors`; in the other revision it is accepted without its total.
+    /// Returns the request for a page. `filters` is the canonical text of the request's filters. A cursor that is bound to other filters or
+    /// another page size is refused in the revision with `strict_cursors`; in the other revision it is accepted, but without its total.
     pub fn step(self, request: &AuthenticatedRequest, size: u32, page: &impl EchoedPage, filters: &str) -> Result<PageStep, ApiError> {
         let Self { operation, cursor: mut opened } = self;
         let binding = Binding::of(filters, size);
@@ -147,7 +148,7 @@ impl<T: Type + 'static> ReplyShape for Paged<T> {
     }
 }
 
-/// Describes the pagination headers of the compiled revision for the OpenAPI document.
+/// Describes the pagination headers of this build's contract revision for the OpenAPI document.
 fn headers() -> Vec<MetaHeader> {
     let integer = || MetaSchema::new("integer");
     let mut headers = vec![

@@ -1,5 +1,5 @@
 //! Query parameters, parsed strictly: a scalar that is sent twice, an empty number, and a number with a sign or a fraction are refused,
-//! never coerced (our decisions, section 3). Every error message begins with the parameter's name.
+//! never coerced (our decisions, section 3). Error messages begin with the parameter's name, except that of `expand`.
 
 use std::fmt;
 
@@ -33,7 +33,7 @@ pub trait QueryParam: Sized + Send {
     /// Parses the values that were sent under one name, in their order. The error is the reason without the parameter's name.
     fn read(values: &[&str]) -> Result<Self, String>;
 
-    /// Makes the error response for a parameter of this name. `expand` has a fixed error message of its own.
+    /// Makes the error response for a parameter of this name. The contract fixes how the error message of `expand` begins.
     fn refuse(name: &str, reason: String) -> ApiError {
         ApiError::field(name, reason)
     }
@@ -72,7 +72,7 @@ fn read<T: QueryParam>(request: &poem::Request, name: &str) -> Result<T, ApiErro
         query.refuse_brackets(name)?;
     }
     let values: Vec<&str> = query.values(name).collect();
-    // The URL decoder replaces invalid UTF-8 by U+FFFD. No client means this character itself, so it is refused as invalid UTF-8.
+    // The URL decoder replaces invalid UTF-8 by U+FFFD. No client sends this character on purpose, so it is refused as invalid UTF-8.
     if values.iter().any(|value| value.contains('\u{fffd}')) {
         return Err(ApiError::field(name, "must be UTF-8"));
     }
@@ -121,7 +121,7 @@ impl<T: ScalarParam> QueryParam for Option<T> {
     }
 }
 
-/// An opaque id. Any text but the empty one is accepted: an unknown id, such as one that is longer than any id, gets 404 and not 400.
+/// An opaque id. Any text but the empty one is accepted: an unknown id gets 404 and not 400, even one that is longer than any valid id.
 #[derive(Debug, Clone)]
 pub struct Id<T>(pub T);
 
@@ -176,7 +176,7 @@ fn page_size_schema(default: Option<u32>, max: u32) -> MetaSchema {
     MetaSchema { minimum: Some(1.0), maximum: Some(max.into()), default: default.map(Into::into), ..MetaSchema::new("integer") }
 }
 
-/// `pageSize` of every paginated operation but GET /messages.
+/// `pageSize` of the paginated operations that have this parameter, except GET /messages.
 #[derive(Debug, Clone, Copy)]
 pub struct PageSize(pub u32);
 
@@ -208,10 +208,10 @@ impl QueryParam for MessagesPageSize {
     }
 }
 
-/// The largest accepted `page`: far more pages than a list can have, and a number that every JSON reader reads exactly.
+/// The largest accepted `page`: far more pages than a list can have, and a number that every JSON parser reads exactly.
 const MAX_PAGE: u64 = 999_999_999_999_999;
 
-/// `page` in the revision that has it: repeated in the response, without effect on the rows.
+/// The query parameter `page`, in the revision that has it. The response repeats the number; it does not select rows.
 #[derive(Debug, Clone, Copy)]
 pub struct PageNumber(pub u64);
 
@@ -244,7 +244,7 @@ impl EchoedPage for Query<PageNumber> {
     }
 }
 
-/// Stands for a parameter that only another revision has. It is absent from the OpenAPI document, and any value is ignored.
+/// Stands for a parameter that only the other revision has. It is absent from the OpenAPI document, and any value is ignored.
 #[derive(Debug)]
 pub struct IgnoredParam;
 
@@ -276,7 +276,7 @@ impl QueryParam for CursorText {
     }
 }
 
-/// A closed set of strings.
+/// A closed set of strings: the only values that a parameter accepts.
 pub trait Choice: Send + 'static {
     const VALUES: &'static [&'static str];
 }
@@ -299,7 +299,7 @@ impl<C: Choice> ScalarParam for OneOf<C> {
     }
 }
 
-/// Strings, displayed with commas between them.
+/// A list of strings that is displayed with commas between them.
 #[derive(Debug)]
 pub struct List(pub &'static [&'static str]);
 
@@ -309,7 +309,7 @@ impl fmt::Display for List {
     }
 }
 
-/// `searchTerm` of the labels. Its length is measured in characters after trimming; blank means no term.
+/// The query parameter `searchTerm` of the list of labels. Its length is measured in characters after trimming; blank means no term.
 #[derive(Debug)]
 pub struct SearchTerm(pub Option<String>);
 
@@ -347,7 +347,7 @@ impl ScalarParam for SearchText {
     }
 }
 
-/// Refuses `pageSize` in operations with a fixed page size; absent from the OpenAPI document.
+/// The extractor of operations with a fixed page size: refuses `pageSize`, which the OpenAPI document of these operations does not list.
 #[derive(Debug)]
 pub struct NoPageSize;
 

@@ -48,7 +48,8 @@ struct RateLimitState {
     full: usize,
 }
 
-/// The number of entries at which idle entries are first removed; later it is twice the number of entries that remained, if that is more.
+/// The number of entries at which idle entries are first removed. Later they are removed at twice the number of entries that remained the
+/// last time, if that is more.
 const MIN_ENTRIES_TO_SWEEP: usize = 4096;
 
 /// The error of a request that exceeds a rate limit.

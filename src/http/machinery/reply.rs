@@ -1,5 +1,5 @@
-//! Successful responses: the envelope (contract, section 2.1) around `data`, which is serialized once, from borrowed records. The type
-//! parameter of [`Reply`] is used only for the OpenAPI document.
+//! Successful responses: the envelope (contract, section 2.1), into which `data` is serialized directly. The type parameter of [`Reply`] is
+//! used only for the OpenAPI document.
 
 use std::{io, marker::PhantomData};
 
@@ -20,15 +20,15 @@ use super::{
 };
 use crate::service::WriteOutcome;
 
-/// The content of an envelope: the data of a success, or the error.
+/// The content of an envelope: the data of a successful response, or the error.
 #[derive(Debug)]
 pub enum EnvelopeContent<T> {
     Data(T),
     Error(T),
 }
 
-/// Serializes an envelope. If it may be long, its length is computed first and memory of exactly that length is allocated: while a buffer
-/// grows, both the old and the new block are in use.
+/// Serializes an envelope. If the envelope may be long, its length is computed first, and memory of exactly that length is allocated: a
+/// buffer that grows would for a moment need both its old and its new block.
 pub fn bytes<T: Serialize>(context: &Context, content: &EnvelopeContent<T>) -> serde_json::Result<Vec<u8>> {
     let mut length = CountingWriter(4096);
     if context.may_be_long() {
@@ -73,7 +73,7 @@ impl io::Write for CountingWriter {
     }
 }
 
-/// What the OpenAPI document says about `data` of a response.
+/// What the OpenAPI document says about a successful response: its envelope, its `data` and its headers.
 pub trait ReplyShape: Send + 'static {
     /// The name of the envelope's schema.
     fn envelope() -> String;
@@ -81,7 +81,7 @@ pub trait ReplyShape: Send + 'static {
     const DATA: &'static str;
     /// The schema of `data`.
     fn data() -> MetaSchemaRef;
-    /// The headers in addition to `x-request-id`.
+    /// The response headers in addition to `x-request-id`.
     fn headers() -> Vec<MetaHeader> {
         vec![]
     }
@@ -92,7 +92,7 @@ pub trait ReplyShape: Send + 'static {
 #[derive(Debug)]
 pub struct One<T>(PhantomData<fn() -> T>);
 
-/// A response with every record, without pagination.
+/// A response with all records of a list, without pagination.
 #[derive(Debug)]
 pub struct All<T>(PhantomData<fn() -> T>);
 
@@ -150,7 +150,8 @@ impl<T: Type + Serialize + 'static> Reply<All<T>> {
     }
 }
 
-/// Converts the stored `data` of the response to an earlier write to JSON that is copied unchanged into the envelope.
+/// Converts the `data` that was stored with an earlier write. The result is JSON that is copied unchanged into the envelope of the
+/// response.
 fn kept(data: Vec<u8>) -> Box<RawValue> {
     String::from_utf8(data).ok().and_then(|text| RawValue::from_string(text).ok()).unwrap_or_default()
 }
@@ -164,7 +165,7 @@ impl<S: ReplyShape> Reply<S> {
         Self::outcome::<V, T>(&request.context, outcome)
     }
 
-    /// [`Self::written`] for a request without an API key.
+    /// Like [`Self::written`], for a request without an API key.
     pub fn outcome<V, T: From<V> + Serialize>(context: &Context, outcome: WriteOutcome<V>) -> Self {
         match outcome {
             WriteOutcome::New(answer) => Self::of(context, &T::from(answer), vec![]),
@@ -199,7 +200,7 @@ impl<S: Send> IntoResponse for Reply<S> {
     }
 }
 
-/// The type under which poem-openapi registers the schema of the envelope whose `data` `S` describes.
+/// The type under which poem-openapi registers the schema of an envelope. `S` describes the envelope's `data`.
 struct EnvelopeOf<S>(PhantomData<S>);
 
 impl<S: ReplyShape> ApiResponse for Reply<S> {

@@ -1,7 +1,7 @@
 //! The router: finds the operation of a request by path and method.
 //!
-//! Every path of the OpenAPI documents is fixed, so a hash table is enough. poem's router is for patterns, and each of its layers adds a
-//! boxed future to every request, which costs measurable time.
+//! No path of the OpenAPI documents has parameters, so a hash table is enough. poem's router matches patterns, and each of its layers adds
+//! a boxed future to every request, which costs measurable time.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -24,7 +24,7 @@ pub fn in_settings(path: &str) -> bool {
     path.strip_prefix(SETTINGS_PREFIX).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// The routing table: all operations by whole path and method.
+/// The routing table: all operations, by their complete path and then by their method.
 #[derive(Default)]
 pub struct Operations(HashMap<String, HashMap<Method, BoxEndpoint<'static>>>);
 
@@ -33,7 +33,7 @@ impl Operations {
         api.add_routes(&mut self.0);
     }
 
-    /// Adds an endpoint for a path that no OpenAPI document lists, with these methods.
+    /// Adds an endpoint at a path that no OpenAPI document lists. `methods` are the methods that the path accepts.
     pub fn at(&mut self, path: &str, methods: &[Method], endpoint: impl Endpoint<Output = Response> + 'static) {
         let endpoint = Arc::new(endpoint);
         let served = methods.iter().map(|method| (method.clone(), endpoint.clone().boxed()));
@@ -47,7 +47,7 @@ impl Operations {
         methods
     }
 
-    /// Returns the operation of a request. `None`: nothing is served at its path.
+    /// Returns the operation of a request. `None`: nothing is served at its path. An error: the path does not accept its method.
     pub fn find(&self, request: &Request) -> Option<Result<&dyn DynEndpoint<Output = Response>, MethodNotAllowedError>> {
         let methods = self.0.get(request.uri().path())?;
         Some(methods.get(request.method()).map(|endpoint| &**endpoint).ok_or(MethodNotAllowedError))

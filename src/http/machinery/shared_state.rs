@@ -13,7 +13,7 @@ pub struct SharedState {
     pub replica: Option<Service>,
     pub seal: Seal,
     pub metrics: Metrics,
-    /// Absent: requests are not limited.
+    /// Absent: the rate of requests is not limited.
     pub rate: Option<RateLimit>,
     pub under_way: UnsentResponses,
     pub turns: FairScheduler,

@@ -19,17 +19,18 @@ use tokio::sync::mpsc;
 
 use super::{error::ApiError, rate_limits::network};
 
-/// The period in which requests are counted, from the first request on. A link is valid for the same time.
+/// The period in which requests are counted; it begins with the first request. A sign-in link is valid for the same time.
 const WINDOW: Duration = Duration::from_secs(15 * 60);
 
 const REQUESTS_OF_ADDRESS: u32 = 3;
-/// The limit of requests of one client. It is higher than the limit of an e-mail address, since a client may be a whole office.
+/// The limit of requests from one client. It is higher than the limit for an e-mail address, since a whole office may share the IP address
+/// of a client.
 const REQUESTS_OF_CLIENT: u32 = 60;
 
-/// The largest number of requests that wait in the queue. Each request takes as long as the SMTP server does.
+/// The largest number of requests that wait in the queue. Each one waits until the SMTP server has accepted the e-mails before it.
 const WAITING: usize = 100;
 
-/// The largest number of counters of requests. Beyond it, the counters that were used least are removed.
+/// The largest number of counters of requests. Beyond this number, the counters that were used least are removed.
 const COUNTERS: u64 = 100_000;
 
 /// The e-mail address or the client whose requests are counted.
@@ -47,13 +48,13 @@ pub struct SignInRequests {
 }
 
 impl SignInRequests {
-    /// Makes the queue and the counters. Also returns the receiver of the queue, from which the e-mail addresses are taken.
+    /// Makes the queue and the counters. Also returns the receiver of the queue, from which the e-mail task takes the addresses.
     pub fn new() -> (Self, mpsc::Receiver<String>) {
         let (queue, requests) = mpsc::channel(WAITING);
         (Self { queue, counters: Cache::builder().max_capacity(COUNTERS).time_to_live(WINDOW).build() }, requests)
     }
 
-    /// Accepts a client's request for links to an e-mail address, or refuses it if a limit is reached.
+    /// Accepts a client's request to send sign-in links to an e-mail address, or refuses it if a limit is reached.
     pub fn accept(&self, address: String, client: &RemoteAddr) -> Result<(), ApiError> {
         if let Addr::SocketAddr(client) = &client.0
             && !client.ip().to_canonical().is_loopback()

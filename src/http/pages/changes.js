@@ -1,5 +1,5 @@
-// The script of the pages of changes: a search field that hides the entries without the text in the field. The pages can be read without
-// the script.
+// The script of the pages of changes: a search field that hides the entries that do not contain the text of the field. The pages can be
+// read without the script.
 
 const field = document.createElement("input");
 field.type = "search";

@@ -1,8 +1,9 @@
-//! The pages at `/docs/changes` and `/docs/changes/events`: the changes from revision A to revision B and back, in requests and responses,
-//! and in the events that subscribers receive. The builds of the two revisions have the same pages, apart from links to the API reference.
+//! The pages at `/docs/changes` and `/docs/changes/events`. The first shows the changes from revision A to revision B, and from B to A, in
+//! requests and responses; the second shows those in the events that subscribers receive. The builds of the two revisions have the same
+//! pages, apart from links to the API reference.
 //!
-//! The pages are rendered from the committed comparisons when they are first requested, which takes a few milliseconds. Before that they
-//! use no memory, and they do not delay the start of the server.
+//! Each page is rendered when it is first requested, from a comparison that is compiled into the program. Rendering takes a few
+//! milliseconds. So the pages do not delay the start of the server, and nothing is rendered if no reader requests it.
 
 use std::collections::BTreeSet;
 
@@ -14,11 +15,12 @@ use sha2::{Digest, Sha256};
 use super::static_content::Download;
 use crate::http::document::contract;
 
-/// The comparisons of the two revisions, with notes on how to adapt a client to the changes.
+/// The comparison of the requests and responses of the two revisions, as JSON, with notes on how to adapt a client to the changes.
 const A_TO_B: &str = include_str!("../../../openapi/a-to-b.json");
+/// The comparison of the events of the two revisions, as JSON, with notes on how to adapt a client to the changes.
 const EVENTS_A_TO_B: &str = include_str!("../../../openapi/events-a-to-b.json");
 
-/// The path of the script of both pages.
+/// The path of the script that both pages of changes load.
 pub const SCRIPT: &str = "/docs/changes.js";
 
 /// Makes the page with the changes in requests and responses.
@@ -49,17 +51,17 @@ fn shown(comparison: &str, links: &[(&str, &str)]) -> String {
     let served: BTreeSet<_> = contract::routes(&contract::document()).into_iter().map(|route| route.operation_id).collect();
     let documented_at = |operation: &str| served.contains(operation).then(|| format!("/docs#{operation}"));
     let around = PageContext { links, documented_at: Some(&documented_at), script: Some(SCRIPT) };
-    // A test parses both comparisons, so this does not fail.
+    // A test parses both comparisons, so parsing does not fail here.
     serde_json::from_str(comparison).map_or_else(|error| error.to_string(), |report: Report| report.html(&around))
 }
 
-/// Returns the content security policy of the pages, which permits only their style sheet and their script.
+/// Returns the content security policy of the pages, which permits only their style sheet and the scripts of this server.
 fn policy() -> HeaderValue {
     let style = BASE64_STANDARD.encode(Sha256::digest(STYLE.as_bytes()));
     let policy = format!(
         "default-src 'none'; style-src 'sha256-{style}'; script-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
     );
-    // A hash and keywords are visible ASCII, so this does not fail. The fallback policy permits nothing.
+    // The policy consists of visible ASCII, so it is a valid header value and the fallback policy, which permits nothing, is never used.
     HeaderValue::from_str(&policy).unwrap_or(HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'"))
 }
 

@@ -1,4 +1,4 @@
-//! The start page at `/`, which links to everything that is served, and its icon.
+//! The start page at `/`, with links to the documentation, the settings page and the health check; and the server's icon.
 
 use maud::html;
 

@@ -1,5 +1,5 @@
 //! The layout of the documentation pages: head, navigation, style sheet and script. The pages load nothing from other servers, and their
-//! content security policy allows nothing else.
+//! content security policy forbids it.
 
 use maud::{DOCTYPE, Markup, html};
 use poem::http::HeaderValue;
@@ -11,7 +11,7 @@ pub const STYLE: &str = "/docs/page.css";
 /// The path of the script of the pages, which keeps the chosen language of examples and adds buttons that copy an example.
 pub const SCRIPT: &str = "/docs/page.js";
 
-/// The reference pages, by path and title.
+/// The paths and titles of the reference pages, in the order of the navigation.
 const REFERENCES: [(&str, &str); 3] =
     [("/docs", "API reference"), ("/docs/changes", "Changes between revisions"), ("/settings/docs", "Settings API reference")];
 

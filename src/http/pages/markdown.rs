@@ -1,18 +1,18 @@
-//! Renders Markdown as HTML. Headings get ids, so that links can point to them. Tables and code blocks, which may be wider than a phone,
-//! scroll on their own.
+//! Renders Markdown as HTML. Headings get ids, so that links can point to them. A table or code block may be wider than the screen of a
+//! phone, so the reader can scroll it sideways without scrolling the page.
 //!
-//! An example may be written in several languages, one code block after the other. The page shows it as tabs.
+//! An example may be written in several languages, one code block after the other. The page shows these code blocks as tabs.
 
 use maud::{Markup, PreEscaped, html};
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd, html::push_html};
 
-/// The languages of examples: the name of the code block, and the text of the tab.
+/// The languages of examples: the name of the language in the Markdown code block, and the text of the tab.
 const LANGUAGES: [(&str, &str); 4] = [("sh", "curl"), ("python", "Python"), ("typescript", "TypeScript"), ("rust", "Rust")];
 
 /// A part of a Markdown text: prose, or an example with tabs.
 enum TextPart<'a> {
     Text(Vec<Event<'a>>),
-    /// The same example in several languages: pairs of the language and the code.
+    /// The same example in one or several languages: pairs of the language and the code.
     Example(Vec<(String, String)>),
 }
 
@@ -58,7 +58,8 @@ fn parts<'a>(mut events: Parser<'a>) -> Vec<TextPart<'a>> {
                 text.extend(inner);
                 text.push(Event::End(TagEnd::Heading(level)));
             }
-            // A table may be wider than a phone. It scrolls on its own, and takes the focus so that a keyboard can scroll it.
+            // A table may be wider than the screen of a phone, so it is put into a box that scrolls sideways. The box can have the focus,
+            // so that the reader can scroll it with the keyboard.
             Event::Start(Tag::Table(_)) => {
                 text.extend([Event::Html("<div class=\"wide\" role=\"region\" aria-label=\"Table\" tabindex=\"0\">".into()), event]);
             }

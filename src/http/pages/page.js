@@ -16,7 +16,7 @@ const store = (language) => {
   try {
     localStorage.setItem(KEY, language);
   } catch {
-    // The browser may forbid access to the storage.
+    // The browser may forbid access to the storage. The choice is then not stored.
   }
 };
 
@@ -44,7 +44,7 @@ for (const example of document.querySelectorAll(".example")) {
       await navigator.clipboard.writeText(code.textContent);
       button.textContent = "Copied";
     } catch {
-      // Without TLS, browsers offer no clipboard.
+      // Without TLS, browsers offer no clipboard. The code is then selected, so that the user can copy it.
       getSelection().selectAllChildren(code);
       button.textContent = "Selected";
     }

@@ -1,7 +1,7 @@
 //! The API reference pages at `/docs` and `/settings/docs`: every operation of an OpenAPI document and every object of requests and
-//! responses, with an example of each request and response.
+//! responses, with examples of requests and responses.
 //!
-//! The pages are rendered on the server, from the document that is served.
+//! The pages are rendered on the server, from the same document that clients can download.
 
 use maud::{Markup, html};
 use serde_json::Value;
@@ -14,7 +14,8 @@ use super::{
 };
 use crate::http::machinery::routing::SETTINGS_PREFIX;
 
-/// Makes the reference page at `path` for the OpenAPI document that `document` generates. Its operations are served under `prefix`.
+/// Makes the reference page at `path` for the OpenAPI document that `document` generates. The operations of the document are served under
+/// `prefix`.
 pub fn download(path: &'static str, prefix: &'static str, document: fn() -> Value) -> Download {
     layout::download(move || page(path, prefix, &document()))
 }
@@ -25,7 +26,7 @@ fn page(path: &str, prefix: &str, document: &Value) -> String {
     layout::page(&DocumentationPage { path, title, content: reference.content(title), outline: reference.outline() })
 }
 
-/// An operation of the document, with its method and path.
+/// An operation of the OpenAPI document, with its method and path.
 struct DescribedOperation<'a> {
     method: String,
     path: &'a str,
@@ -76,7 +77,7 @@ impl<'a> Reference<'a> {
         entries(&self.document["components"]["schemas"])
     }
 
-    /// Renders links to every operation, by tag.
+    /// Renders links to every operation, grouped by tag.
     fn outline(&self) -> Markup {
         html! {
             ul.outline {
@@ -213,15 +214,15 @@ impl<'a> Reference<'a> {
         Some((status, *self.examples(self.resolved(answer)).first()?))
     }
 
-    /// Writes a curl command that calls the operation, with the examples of the document.
+    /// Writes a curl command that calls the operation, with the example parameters and the example body of the document.
     fn curl(&self, DescribedOperation { method, path, about }: &DescribedOperation<'a>) -> String {
         let is_open = about["security"].as_array().is_some_and(Vec::is_empty);
         let credentials =
             if self.is_settings() { "-H \"authorization: Bearer $COUNTERPART_TOKEN\"" } else { "-H \"x-api-key: $COUNTERPART_KEY\"" };
         let queried: Vec<_> =
             items(&about["parameters"]).map(|parameter| self.resolved(parameter)).filter(|parameter| parameter["in"] == "query").collect();
-        // The command has the required parameters. If no id is among them, it also has the first id parameter that has an example: some
-        // operations require one of several ids.
+        // The command has the required parameters. If no id is among the required parameters, the command also has the first id parameter
+        // with an example, since some operations require one of several ids.
         let required = |parameter: &&&Value| parameter["required"] == true;
         let is_id = |parameter: &&&Value| text(&parameter["name"]).ends_with("Id") && parameter.get("example").is_some();
         let other = if queried.iter().filter(required).any(|parameter| is_id(&parameter)) { None } else { queried.iter().find(is_id) };
@@ -236,7 +237,8 @@ impl<'a> Reference<'a> {
         if let Some(content) = self.json(&about["requestBody"]) {
             let body = content.get("example").or_else(|| Some(&entries(&content["examples"]).next()?.1["value"]));
             lines.push("-H 'content-type: application/json'".to_owned());
-            // A quote in the body ends the shell's string: it is escaped, and a new string begins after it.
+            // The body is in single quotes, and a shell knows no escape inside single quotes. So a single quote in the body is written as
+            // four characters: they end the quoted string, add an escaped quote, and begin a new quoted string.
             lines.push(format!("-d '{}'", body.map(pretty).unwrap_or_default().replace('\'', "'\\''")));
         }
         lines.join(" \\\n  ")
@@ -255,7 +257,7 @@ impl<'a> Reference<'a> {
     }
 }
 
-/// Returns the example of a parameter as it is written in a query string.
+/// Returns the example of a parameter as the text of a value in a query string, not yet percent-encoded.
 fn example_of(parameter: &Value) -> String {
     let schema = &parameter["schema"];
     let example =

@@ -1,7 +1,7 @@
-//! The settings page at `/settings`: static files that are part of the binary. Their script gets all data from the settings API.
+//! The settings page at `/settings`: static files that are part of the binary. The page's scripts get all data from the settings API.
 //!
-//! The page loads nothing from other servers, and its content security policy allows nothing else. So the page works without access to the
-//! internet, and the browser does not run a script that is hidden in the name of a record.
+//! The page loads nothing from other servers, and its content security policy forbids it. So the page works without access to the internet,
+//! and the browser does not run a script that is hidden in the name of a record.
 
 use poem::http::HeaderValue;
 
@@ -29,7 +29,7 @@ const TABS: [File; 9] = files![
     "tabs/changes.js"
 ];
 
-/// The scripts that the tabs share, the texts in each language, the library that reads the texts, and the style sheet.
+/// The scripts that the tabs share, the texts in each language, the library that reads the texts (Project Fluent), and the style sheet.
 const FILES: [File; 10] = files![
     "page.css",
     "page.js",
@@ -45,7 +45,7 @@ const FILES: [File; 10] = files![
 
 const PATH: &str = "/settings";
 
-/// Returns every file of the page with its whole path. `sends_mail`: whether the server sends links by e-mail.
+/// Returns every file of the page with its whole path. `sends_mail`: whether the server sends sign-in links by e-mail.
 pub fn downloads(sends_mail: bool) -> impl Iterator<Item = (String, Download)> {
     let files = FILES.into_iter().chain(TABS).map(|(path, content)| {
         let media_type = match path.rsplit('.').next() {
@@ -60,7 +60,7 @@ pub fn downloads(sends_mail: bool) -> impl Iterator<Item = (String, Download)> {
     files.chain([(PATH.to_owned(), Download::page(move || html(sends_mail), HeaderValue::from_static(policy)))])
 }
 
-/// The form in which a user who is not signed in requests a link by e-mail.
+/// The form in which a user who is not signed in requests a sign-in link, which the server sends by e-mail.
 const MAIL: &str = r#"  <form id="gate-mail">
     <label><span data-t="gate-email"></span> <input name="email" inputmode="email" required maxlength="254" autocomplete="email" autocapitalize="off" spellcheck="false"></label>
     <p class="hint" data-t="gate-email-hint"></p>
@@ -81,7 +81,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns the messages of a catalogue, and the arguments of each.
+    /// Returns the names of the messages (texts) in the catalogue of a language, each with the names of the message's arguments.
     fn messages(language: &str) -> BTreeMap<&'static str, BTreeSet<&'static str>> {
         let path = format!("/texts/{language}.ftl");
         let (_, catalogue) = FILES.into_iter().find(|(file, _)| *file == path).unwrap();

@@ -1,5 +1,5 @@
-//! Static content: documents and pages that stay the same until the next build. They have a strong ETag, and are sent in gzip if the client
-//! accepts it.
+//! Static content: documents and pages that do not change while the server runs. They have a strong ETag, and are sent in gzip if the
+//! client accepts it.
 
 use std::sync::{Arc, LazyLock};
 
@@ -22,7 +22,7 @@ use crate::http::{
     },
 };
 
-/// For how many base URLs of this server the content at one path is cached. A server has few addresses.
+/// The largest number of base URLs of this server for which the content at one path is cached. Usually there are one or two.
 const ADDRESSES: u64 = 4;
 
 /// The content at one path. It is rendered when it is first requested, and then cached.
@@ -41,6 +41,7 @@ pub struct Download {
 enum PublicAddress {
     /// The content does not depend on the address.
     Unused,
+    /// The configured base URL; `None`: the base URL to which the request was sent is used.
     Public(Option<String>),
 }
 
@@ -52,8 +53,8 @@ struct RenderedContent {
 }
 
 impl Download {
-    /// Makes a download of an OpenAPI document as JSON. The server URL in the document is `public_url`, or else the address to which the
-    /// request was sent.
+    /// Makes a download of an OpenAPI document as JSON. The server URL in the document begins with `public_url`, or else with the address
+    /// to which the request was sent.
     pub fn json(contract: fn() -> Value, public_url: Option<String>) -> Self {
         Self::document("application/json", contract, public_url, contract::json)
     }
@@ -140,7 +141,7 @@ impl Endpoint for Download {
 }
 
 /// Returns the address of this server as the request names it: the scheme that a proxy in front of the server reports, and the `Host`.
-/// `None` if it is not a valid address.
+/// `None` if these do not make a valid URL.
 fn asked_at(request: &Request) -> Option<String> {
     let host = request.header(header::HOST).or(request.uri().authority().map(|authority| authority.as_str()))?;
     let scheme = if is_secure(request) { "https" } else { "http" };

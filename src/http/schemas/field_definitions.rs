@@ -1,4 +1,4 @@
-//! Schemas of ticket and contact field definitions in responses (contract, sections 2.4 and 2.7).
+//! Schemas of the definitions of ticket fields and of contact fields, in responses (contract, sections 2.4 and 2.7).
 
 use poem_openapi::{Enum, Object, registry::MetaSchema};
 use serde::Serialize;
@@ -231,7 +231,7 @@ impl From<Field> for ContactField {
     }
 }
 
-/// The system keys: properties of a ticket's field values that the service defines itself.
+/// The system keys: those keys of a ticket's `ticketFields` that are not ids of fields, but names that the service defines itself.
 #[derive(Debug)]
 pub struct SystemKeys;
 

@@ -1,5 +1,5 @@
-//! Schemas that several operations share: value types, related objects, field definitions, ticket filters, and the write inputs that both
-//! revisions accept.
+//! Schemas that several operations share: value types, related objects, field definitions, ticket filters, and those bodies of write
+//! requests that are the same in both revisions (`write_inputs`).
 
 pub mod field_definitions;
 pub mod related_objects;

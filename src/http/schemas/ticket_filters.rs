@@ -23,7 +23,8 @@ const MAX_FIELDS: usize = 10;
 /// Filters of the ticket list. An empty object lists open tickets that are neither spam nor snoozed. A member that is
 /// `null` or an empty array does not filter.
 //
-// `document::canonical` replaces the placeholders in braces, `{or all}` and `{alone}`, by the texts of the compiled revision.
+// `document::canonical` replaces the placeholders in braces, `{or all}` and `{alone}`, by the texts for the revision (A or B) for which
+// the program is compiled.
 #[derive(Debug, Object, Deserialize)]
 #[oai(rename_all = "camelCase", deny_unknown_fields, nullable_all)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -194,8 +195,9 @@ enum OpenedAtOperator {
     LessThan,
 }
 
-/// Parses a whole number, `5` or `5.0`; `json_shape` has already refused fractions. A number beyond the range of `i64` becomes the largest
-/// `i64`, which no waiting time reaches, or the smallest, which is refused as every negative number is.
+/// Parses a whole number, `5` or `5.0`; the module `json_shape` has already refused fractions. A number beyond the range of `i64` becomes
+/// the largest or the smallest `i64`. No waiting time reaches the largest one; the smallest one is refused later, as is every negative
+/// number.
 fn whole_number<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<i64, D::Error> {
     let number = f64::deserialize(deserializer)?;
     Ok(number as i64)

@@ -1,5 +1,5 @@
-//! Write inputs: the request bodies of writes, which both revisions of the contract share. This file checks shape and limits; the service
-//! checks the inputs against the store's definitions and the states of records.
+//! Write inputs: those bodies of write requests that are the same in both revisions of the contract. This file checks shape and limits; the
+//! service checks the inputs against the store's definitions and the states of records.
 
 use poem_openapi::Object;
 use serde::Deserialize;
@@ -195,7 +195,7 @@ impl From<ContactFieldInput> for ContactFieldUpdate {
     }
 }
 
-/// Refuses a text that is longer than our own limit, which applies to texts for which the contract gives no limit.
+/// Refuses a text that is longer than the server's own limit, which applies to texts for which the contract gives no limit.
 pub fn bounded(place: &str, text: &str) -> Result<(), ApiError> {
     too_long(text.len()).map_or(Ok(()), |reason| Err(ApiError::field(place, reason)))
 }

@@ -39,7 +39,7 @@ pub const COOKIE: &str = "counterpart_session";
 
 const SESSION_SCHEME: &str = "Session";
 
-/// An authenticated request, whose caller may read and change the store's settings.
+/// An authenticated request of an owner or admin of a store.
 #[derive(Clone, Debug)]
 pub struct SettingsRequest {
     pub state: Arc<SharedState>,
@@ -55,7 +55,7 @@ impl SettingsRequest {
         &self.manager.store_id
     }
 
-    /// Returns the context of a write whose author is this caller.
+    /// Returns the context of a write whose author is this caller. `once` is absent if the request has no idempotency key.
     pub fn by<'a, T>(&'a self, once: Option<IdempotentRequest<'a, T>>) -> WriteContext<'a, T> {
         WriteContext::editor(&self.editor).once(once)
     }
@@ -169,8 +169,8 @@ pub fn has_token(request: &poem::Request) -> bool {
     bearer(request).is_some()
 }
 
-/// Counts a refused credential against the address of the request, if the server has a rate limit. Returns an error if the address has
-/// reached the limit.
+/// Counts a refused credential of a client against the rate limit of the client's address, if the server has rate limits. Returns an error
+/// if the address has reached the limit.
 pub fn refused(state: &SharedState, context: &Context, from: &RemoteAddr) -> Result<(), ApiError> {
     state.rate.as_ref().map_or(Ok(()), |rate| Ok(rate.take_refused(from, context.received_at())?))
 }
@@ -179,7 +179,8 @@ pub fn not_a_manager() -> ApiError {
     ApiError::new(StatusCode::FORBIDDEN, "only owners and admins of the store may see and change its settings")
 }
 
-/// The largest number of session cookies that are tried: another host of the site may have set a cookie of the same name.
+/// The largest number of session cookies of one request that are checked. A request has several if another host of the same site has set a
+/// cookie of the same name.
 const MAX_COOKIES: usize = 8;
 
 /// Returns the credentials of a request. If the request has a token, its cookies are ignored.

@@ -132,7 +132,7 @@ impl BridgeOperations {
 
     /// Remove an account's bridge
     ///
-    /// Removes an account's bridge. Messages that are still queued fail at their next attempt, unless the account gets a new bridge before.
+    /// Removes an account's bridge. Messages that are still queued fail at their next attempt, unless the account has a new bridge by then.
     #[oai(path = "/accounts/bridge", method = "delete", operation_id = "removeBridge")]
     async fn remove_bridge(
         &self,

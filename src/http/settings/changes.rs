@@ -94,7 +94,7 @@ impl RecordChangeView {
 /// The header that says whether a page of the feed is the last one.
 const UP_TO_DATE: &str = "x-up-to-date";
 
-/// A page of the feed of changes.
+/// The response of the operation that returns a page of the feed of changes, with its headers.
 #[derive(Debug)]
 pub struct Changes;
 
@@ -136,14 +136,15 @@ impl ChangeOperations {
     async fn list_changes(
         &self,
         managed: GrantedRequest<grants::Events>,
-        /// Only changes with a greater `sequence`: `x-next-after` of the page before, or of the first page of a snapshot.
+        /// Only changes with a greater `sequence` than this one. Send `x-next-after` of the previous page, or of the first page of a
+        /// snapshot.
         after: Query<Required<PositionParam>>,
         /// Only records of these kinds, separated by commas or repeated. Absent or empty: records of all kinds.
         kinds: Query<EnumListParam<RecordKinds>>,
         /// For how many seconds to wait for a change if there is none. 0: the answer comes at once. After that time the answer is an empty
         /// list. At most 16 requests of a user wait at a time.
         wait: Query<WaitParam>,
-        /// The largest number of changes to look at. Several changes of one record are one item.
+        /// The largest number of changes to read. Several changes of one record are returned as one item.
         limit: Query<LimitParam>,
     ) -> Result<Reply<Changes>, Failure<SettingsFeed>> {
         let service = &managed.state.service;
@@ -167,9 +168,9 @@ impl ChangeOperations {
 
     /// List records for a copy
     ///
-    /// Lists the records of one kind by id, as they are now. Read every kind to its end, and keep `x-next-after` of the very first page:
-    /// with it as `after`, GET /changes returns every change since that page was read. The first request of a store starts the recording of
-    /// changes.
+    /// Lists the records of one kind, as they are now, in the order of their ids. Read every kind to its end, and keep `x-next-after` of
+    /// the very first page: with it as `after`, GET /changes returns every change since that page was read. The first request of a store
+    /// starts the recording of changes.
     #[oai(path = "/changes/snapshot", method = "get", operation_id = "listRecords")]
     async fn list_records(
         &self,

@@ -40,19 +40,19 @@ impl From<ShownClock> for ClockView {
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ClockAdvance {
-    /// What the clock shows when the answer comes. It must not be in the past of the sandbox, and at most two years (731 days) ahead of
-    /// real time.
+    /// What the clock shows when the answer comes. It must not be in the past of the sandbox, and must be at most two years (731 days)
+    /// ahead of real time.
     to: Timestamp,
 }
 
-/// What an advance of the clock did. The counts are of the store of the session or token.
+/// The effects of an advance of the clock. The counts include only the store of the session or token.
 #[derive(Debug, Object, Serialize)]
 #[oai(rename_all = "camelCase")]
 #[serde(rename_all = "camelCase")]
 pub struct AdvancedClock {
-    /// What the clock showed before.
+    /// What the clock showed before the advance.
     from: Timestamp,
-    /// What the clock shows now; it runs on from here.
+    /// What the clock shows after the advance; the clock runs on from this time.
     now: Timestamp,
     /// How often the server tried to send a message to its channel.
     message_attempts: u64,
@@ -60,7 +60,7 @@ pub struct AdvancedClock {
     webhook_attempts: u64,
     /// How many webhooks the server disabled, since all deliveries had failed for five days or the receiver is gone.
     webhooks_disabled: i64,
-    /// How many open tickets are no longer snoozed.
+    /// How many snoozes of open tickets ended.
     tickets_woken: i64,
     /// How many drafts expired that nobody had settled.
     drafts_expired: i64,

@@ -1,4 +1,4 @@
-//! Credentials of the settings API: lists and ends the links, sessions and tokens of the store.
+//! Credentials of the settings API: operations that list and end the links, sessions and tokens of the store.
 
 use poem_openapi::{Object, OpenApi};
 use serde::Serialize;
@@ -43,15 +43,15 @@ impl ValueSet for CredentialKinds {
 pub struct CredentialView {
     /// Identifies the credential: the hash of its secret.
     credential_id: String,
-    /// What it is used for.
+    /// What the credential is used for.
     kind: EnumValue<CredentialKinds>,
-    /// The `userId` of the person to whom it was given.
+    /// The `userId` of the person to whom the credential was given.
     user_id: UserIdText,
-    /// What it permits; a link or a session permits `all`.
+    /// What the credential permits; a link or a session permits `all`.
     can: Vec<EnumValue<Grants>>,
-    /// When it was made.
+    /// When the credential was made.
     created_at: Timestamp,
-    /// When it ends.
+    /// When the credential ends.
     expires_at: Timestamp,
     /// The e-mail address to which the link was sent; absent if it was not sent by e-mail.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -202,8 +202,8 @@ impl DeliveryOperations {
 
     /// Get what is sent
     ///
-    /// Returns the body in which a webhook receives an event, the same on every attempt, also if the webhook does not subscribe to the
-    /// event.
+    /// Returns the body with which an event is sent to a webhook. The body is the same on every attempt. The webhook need not subscribe to
+    /// the event.
     #[oai(path = "/webhooks/sent", method = "get", operation_id = "getSentEvent")]
     async fn get_sent_event(
         &self,
@@ -211,7 +211,7 @@ impl DeliveryOperations {
         /// The webhook that receives the event.
         #[oai(name = "webhookId")]
         webhook_id: Query<Required<Id<WebhookId>>>,
-        /// The event, as `eventId` of an attempt.
+        /// The id of the event: the `eventId` of its attempts.
         #[oai(name = "eventId")]
         event_id: Query<Required<Id<EventId>>>,
     ) -> Result<Reply<One<SentEvent>>, Failure<SettingsLookup>> {

@@ -66,7 +66,7 @@ pub struct DraftView {
     /// The channel account over which the message goes.
     #[serde(skip_serializing_if = "Option::is_none")]
     account_id: Option<String>,
-    /// The name of the contact whom the conversation is with; absent without one.
+    /// The name of the contact whom the conversation is with; absent without a conversation.
     #[serde(skip_serializing_if = "Option::is_none")]
     contact_name: Option<String>,
     /// The API key that the draft was made with. The key may have been deleted since.
@@ -127,14 +127,14 @@ impl DraftView {
 pub struct DraftMessage {
     /// Identifies the message, as `confirmedMessageId` of a release.
     id: String,
-    /// Whether the contact sent it.
+    /// Whether the contact sent the message.
     from_contact: bool,
-    /// When it was sent, as the channel says.
+    /// When the message was sent, as the channel says.
     sent_at: Timestamp,
-    /// Its text; absent where it has none.
+    /// The text of the message; absent where it has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<String>,
-    /// The addresses of its images; absent where it has none.
+    /// The addresses of the message's images; absent where it has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     images: Option<Vec<String>>,
 }

@@ -1,4 +1,5 @@
-//! Shared by the feeds of events and of changes: the header that says where the next page begins.
+//! What the feeds of events and of changes share: the header that says where the next page begins. This file also defines the type of
+//! responses with that header alone: pages of the event feed, and pages of the snapshot that a copy of the store begins with.
 
 use std::marker::PhantomData;
 
@@ -13,10 +14,10 @@ use crate::http::machinery::{
     reply::{All, ReplyShape},
 };
 
-/// The header with the `after` of the next page.
+/// The header with the value that a client sends as `after` to get the next page.
 const NEXT_AFTER: &str = "x-next-after";
 
-/// A response with a page of a feed.
+/// A response with a page of records and the header [`NEXT_AFTER`].
 #[derive(Debug)]
 pub struct FeedReply<T>(PhantomData<fn() -> T>);
 

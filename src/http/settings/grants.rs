@@ -1,4 +1,4 @@
-//! Grants as types: each operation of the settings API names in its signature the grant that a token needs for it.
+//! Grants (permissions of tokens) as types: the signature of each operation of the settings API names the grant that a token needs.
 //! `openapi/settings.routes` lists every operation with its grant.
 
 use crate::domain::grants::Grant;
@@ -7,7 +7,7 @@ use crate::domain::grants::Grant;
 pub trait RequiredGrant: Send + Sync + 'static {
     /// Absent: any token may call the operation.
     const GRANT: Option<Grant>;
-    /// The security requirement of an operation as the generator writes it: `Token:<grant>`.
+    /// The security requirement of an operation as the generator (poem-openapi) writes it: `Token:<grant>`, or `Token` for any token.
     const REQUIREMENT: &'static str;
 }
 

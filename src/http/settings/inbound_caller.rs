@@ -1,9 +1,9 @@
 //! Authentication of inbound messages: by a token or session with the grant `inbound`, or by the signature of the account's bridge (our
-//! our decisions, section 8).
+//! decisions, section 8).
 //!
-//! Guarantees: the content of a signed request is not used before its signature was verified, except for the store and the account whose
-//! bridge must have signed it. An unknown store or account, an account without a bridge and a wrong signature are refused with the same
-//! message and after the same work, so that the response does not show which stores, accounts and bridges exist.
+//! Guarantees: before the signature of a request is verified, only two properties of its body are used: the store, and the account whose
+//! bridge must have signed the request. An unknown store or account, an account without a bridge and a wrong signature are refused with the
+//! same message and after the same work, so that the response does not show which stores, accounts and bridges exist.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ use crate::{
 
 const SIGNATURE_SCHEME: &str = "Signature";
 
-/// The caller of a request with an inbound message, before the body was read and a signature verified.
+/// The caller of a request with an inbound message. A signature is not verified yet, since that needs the body, which is read later.
 #[derive(Debug)]
 pub enum InboundCaller {
     Manager(GrantedRequest<grants::Inbound>),
@@ -113,7 +113,7 @@ impl<'a> ApiExtractor<'a> for InboundCaller {
             return GrantedRequest::from_request(request, body, options).await.map(Self::Manager);
         }
         let RequestData { state, context, .. } = RequestData::of(request)?;
-        // A header that is not visible ASCII is refused like an empty header.
+        // A header value that is not visible ASCII is treated as an empty value, which is refused.
         let [id, time, signature] = [id, time, signature].map(|value| value.map(|value| value.to_str().unwrap_or_default()));
         let signature = RequestSignature::read(id, time, signature).and_then(|signature| {
             let now = state.service.clocks_and_ids().real.now();

@@ -314,7 +314,8 @@ impl InboxOperations {
     /// with unusable details of the sender or an unusable subject is accepted: the server leaves them out and lists them as `ignored`.
     ///
     /// Instead of presenting a token, the bridge of the account may sign the request with its own secret, in the form of Standard Webhooks.
-    /// Such a request must be from within five minutes, and is accepted once: a bridge that repeats it signs it anew.
+    /// The time in such a request must be within five minutes of the server's time. The request is accepted once: a bridge that repeats it
+    /// signs it anew.
     #[oai(path = "/messages", method = "post", operation_id = "receiveMessage")]
     async fn receive_message(
         &self,

@@ -80,7 +80,7 @@ pub struct KeyView {
     pub created_at: Timestamp,
     /// When the key expires: six calendar months after it was created or last rotated.
     pub expires_at: Timestamp,
-    /// When the key was last used for a request; recorded within a minute. Absent: never.
+    /// When the key was last used for a request; absent: never. The server records a use within a minute.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_used_at: Option<Timestamp>,
 }
@@ -107,7 +107,7 @@ impl KeyView {
 pub struct KeyWithSecret {
     /// The key that the secret belongs to.
     pub key: KeyView,
-    /// Sent as `x-api-key`.
+    /// The secret of the key, which requests send in the header `x-api-key`.
     pub secret: String,
 }
 

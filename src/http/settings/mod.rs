@@ -3,11 +3,12 @@
 //! `operations`. Bodies, parameters, envelope and errors come from `machinery`.
 //!
 //! Called by `app`; calls `service`. Guarantees:
-//! - The settings API is the same in both revisions: an event's `data` is free-form here, and `requestReceivedAt` is always a date-time.
+//! - The settings API is the same in both revisions: its schema permits any object as `data` of an event, and `requestReceivedAt` is always
+//!   a date-time.
 //! - Every operation authenticates its caller, except those that open a session and send links by e-mail. Users who are neither owner nor
 //!   admin are refused, and so are tokens without the grant of the operation.
-//! - Every change is recorded in the audit log, in the transaction that makes the change. An inbound message is not such a change: it is
-//!   recorded as an event.
+//! - Every change of a record is recorded in the audit log, in the transaction that makes the change. An inbound message is not such a
+//!   change: it is recorded as an event.
 //!
 //! # How to add an operation
 //!

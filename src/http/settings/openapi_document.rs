@@ -19,8 +19,8 @@ use crate::{
     },
 };
 
-/// Returns every operation of the settings API, ready to be served: their paths begin with [`SETTINGS_PREFIX`]. A new group of operations
-/// is registered here.
+/// Returns all operations of the settings API, in groups. The router serves them under paths that begin with [`SETTINGS_PREFIX`]. Register
+/// a new group of operations here.
 pub fn settings_operations() -> impl OpenApi {
     let groups = (
         super::session::SessionOperations,
@@ -58,7 +58,8 @@ pub fn document() -> Value {
     let mut document = canonical(&service().spec());
     let schemas = document.pointer_mut("/components/schemas").and_then(Value::as_object_mut).into_iter().flatten();
     for (_, schema) in schemas.filter(|(name, _)| name.ends_with("Envelope")) {
-        // `envelope` describes the form of the compiled revision; in the settings API `requestReceivedAt` is a date-time in both revisions.
+        // The generated schema of an envelope shows `requestReceivedAt` in the form of the revision (A or B) for which the program is
+        // compiled. In the settings API it is a date-time in both revisions.
         if let Some(received_at) = schema.pointer_mut("/properties/requestReceivedAt") {
             *received_at = json!({ "description": "When the request arrived, in UTC.", "format": "date-time", "type": "string" });
         }
@@ -72,8 +73,8 @@ pub fn document() -> Value {
     sorted(document)
 }
 
-/// Splits a requirement such as `Token:keys` into the security scheme and the operation's `x-required-grant`, which its description states,
-/// too.
+/// Splits a requirement such as `Token:keys` into the security scheme and the operation's `x-required-grant`, and adds the grant to the
+/// operation's description.
 fn required_grant(operation: &mut Value) {
     let required = operation["security"].as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut).find_map(|schemes| {
         let name = schemes.keys().find(|name| name.starts_with(TOKEN_SCHEME) && name.len() > TOKEN_SCHEME.len())?.clone();

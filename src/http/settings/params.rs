@@ -20,7 +20,7 @@ use crate::{
     },
 };
 
-/// `limit`: the largest number of records of a log or a feed to return.
+/// `limit`: the largest number of records to return in one response.
 #[derive(Debug, Clone, Copy)]
 pub struct LimitParam(pub i64);
 
@@ -52,7 +52,7 @@ impl QueryParam for LimitParam {
     }
 }
 
-/// `wait`: how long a request may wait, in whole seconds.
+/// `wait`: for how many seconds the server may wait for a new record before it answers.
 #[derive(Debug, Clone, Copy)]
 pub struct WaitParam(pub Duration);
 
@@ -102,7 +102,8 @@ impl Choice for SubjectKind {
     };
 }
 
-/// A list parameter whose values are of a closed set: separated by commas, or repeated. Absent or empty: all of the set.
+/// A list parameter with values from a closed set. The values are separated by commas, or the parameter is repeated. If the parameter is
+/// absent or empty, the list is empty, which stands for all values of the set.
 #[derive(Debug)]
 pub struct EnumListParam<S>(pub Vec<&'static str>, PhantomData<S>);
 
@@ -131,7 +132,7 @@ impl<S: ValueSet> QueryParam for EnumListParam<S> {
     }
 }
 
-/// Shortens a value of the caller for an error message.
+/// Shortens a value that the caller sent, for an error message.
 fn shortened(value: &str) -> String {
     match value.char_indices().nth(MAX_ID_CHARS) {
         Some((end, _)) => format!("{}…", &value[..end]),
@@ -139,7 +140,8 @@ fn shortened(value: &str) -> String {
     }
 }
 
-/// A property in a request for a change: if it is absent, the stored value stays as it is; `null` removes the stored value.
+/// A property in the body of a request that changes a record: if it is absent, the stored value stays as it is; `null` removes the stored
+/// value.
 #[derive(Debug)]
 pub struct Clearable<T = String>(pub Option<Option<T>>);
 

@@ -1,4 +1,5 @@
-//! Seats of the store, and which users may work on which channel account: operations of the settings API.
+//! Operations of the settings API on seats (teammates, and people who were invited to the store), and on which users may work on which
+//! channel account.
 
 use poem_openapi::{Object, OpenApi};
 use serde::{Deserialize, Serialize};

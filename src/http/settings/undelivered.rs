@@ -1,4 +1,4 @@
-//! Undelivered messages: those that their channel has not accepted, and sending them again.
+//! Undelivered messages: operations that list the messages that their channel has not accepted, and that send such messages again.
 
 use poem_openapi::{Object, OpenApi};
 use serde::{Deserialize, Serialize};
@@ -41,15 +41,15 @@ pub struct UndeliveredMessageView {
     message_id: String,
     /// The conversation of the message.
     conversation_id: String,
-    /// The channel account over which it is sent.
+    /// The channel account over which the message is sent.
     account_id: String,
-    /// The name of the contact to whom it is sent.
+    /// The name of the contact to whom the message is sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     contact_name: Option<String>,
-    /// Its text; absent where it has none.
+    /// The text of the message; absent where it has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<String>,
-    /// When it was handed to this server to be sent.
+    /// When the message was handed to this server to be sent.
     sent_at: Timestamp,
     /// Whether there will be further attempts.
     state: EnumValue<UndeliveredStates>,
@@ -115,7 +115,8 @@ impl UndeliveredOperations {
         managed: GrantedRequest<grants::Team>,
         /// Only messages in this state; omitted: `failed` ones.
         state: Query<Option<OneOf<UndeliveredStates>>>,
-        /// Reads on: send the `messageId` of the last message received. It must still be in the list.
+        /// Only messages after the one with this id in the list. To read on, send the `messageId` of the last message received, which must
+        /// still be in the list.
         before: Query<Option<Id<MessageId>>>,
         /// The largest number of messages to return.
         limit: Query<LimitParam>,

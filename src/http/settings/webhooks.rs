@@ -110,7 +110,7 @@ pub struct WebhookChange {
     /// The new address, which begins with `https://` or `http://`.
     #[oai(validator(max_length = 2048))]
     url: Option<String>,
-    /// All kinds of events that are sent to the webhook from now on; `null`: every kind.
+    /// The kinds of events that are sent to the webhook from now on; `null`: every kind.
     #[oai(default)]
     #[serde(default)]
     events: Clearable<AtLeastOne<EnumValue<EventKinds>>>,

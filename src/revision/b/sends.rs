@@ -1,4 +1,4 @@
-//! E-mail and template message operations, which only revision B has.
+//! Operations that send e-mails and template messages, which only revision B has: their request bodies and handlers.
 
 use poem_openapi::{Object, OpenApi};
 use serde::Deserialize;
@@ -133,7 +133,7 @@ pub struct TemplateToPhone {
     variables: Option<Vec<String>>,
 }
 
-/// Checks and converts the addresses of the list `name` (`to`, `cc` or `bcc`).
+/// Checks and converts the e-mail addresses of the list `name` (`to`, `cc` or `bcc`).
 fn mailboxes(name: &str, addresses: Vec<EmailAddress>) -> Result<Vec<Mailbox>, ApiError> {
     if addresses.len() > MAX_ADDRESSES {
         return Err(ApiError::field(&format!("body.{name}"), format!("must hold at most {MAX_ADDRESSES} addresses")));

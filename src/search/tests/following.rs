@@ -114,7 +114,7 @@ async fn an_insert_of_this_process_is_found_once_in_its_current_state() {
     change("second same").await;
     assert_eq!((running.finds(&fixture, "same").await, running.finds(&fixture, "first").await.len()), (vec!["m".to_owned()], 0));
     write(&fixture, "n", "third same").await;
-    // After this time both messages are committed to the index.
+    // During this pause, the worker commits both messages to the index.
     tokio::time::sleep(Duration::from_millis(1500)).await;
     change("fourth same").await;
     assert_eq!((running.finds(&fixture, "same").await.len(), running.finds(&fixture, "second").await.len()), (2, 0));

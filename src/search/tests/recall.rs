@@ -8,7 +8,7 @@ use crate::search::analysis::fold;
 const MESSAGES: usize = 20_000;
 const QUERIES: usize = 25;
 
-/// Vocabulary of the scripts without spaces, combined at random.
+/// The vocabulary of each script without spaces. The test combines these pieces at random.
 const SCRIPTS: [(&str, &[&str]); 6] = [
     (
         "Thai",
@@ -104,7 +104,7 @@ fn found(view: &IndexSnapshot, query: &str) -> HashSet<usize> {
     view.search(&search).unwrap().hits.iter().map(|hit| hit.id.parse().unwrap()).collect()
 }
 
-/// Returns a random part of a text of the script, of at most six graphemes.
+/// Combines a text from the vocabulary `pieces` of a script, and returns a random part of it: at most six graphemes.
 fn part(dice: &mut Dice, pieces: &[&str]) -> String {
     let run: String = (0..1 + dice.below(3)).map(|_| *dice.pick(pieces)).collect();
     let graphemes: Vec<&str> = run.graphemes(true).collect();

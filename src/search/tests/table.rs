@@ -39,7 +39,7 @@ const MESSAGES: &[(&str, &str)] = &[
     ("url", "https://shop.example/item?id=998877&ref=line"),
 ];
 
-/// A query and the messages that it finds, in any order.
+/// A query and the ids of the messages that it finds, sorted; the order of the hits is not checked.
 const QUERIES: &[(&str, &[&str])] = &[
     // Thai: whole words, parts of compounds, queries that cross word boundaries, single graphemes.
     ("สินค้า", &["th1", "th2"]),

@@ -1,4 +1,4 @@
-//! Reader thread of an import: validates all lines, then sends batches of their records.
+//! Reader thread of an import: validates all lines, then sends their records in batches to the task that writes to the database.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -48,7 +48,7 @@ pub struct End {
 /// The kinds of records that the store has before the import.
 pub struct ExistingRecords {
     pub kinds: Vec<RecordKind>,
-    /// Whether the affected rows must be locked beforehand.
+    /// Whether the affected rows must be locked before the first change.
     pub holds: bool,
 }
 
@@ -63,7 +63,7 @@ pub struct ImportReader {
     faults: Vec<LineFault>,
     /// The kinds of records that the store has: only records of these kinds can be replaced.
     held: Vec<RecordKind>,
-    /// Whether the affected rows must be locked beforehand.
+    /// Whether the affected rows must be locked before the first change.
     holds: bool,
     seen: HashSet<u128>,
     hashes: (RandomState, RandomState),
@@ -94,7 +94,7 @@ impl ImportReader {
         }
     }
 
-    /// Makes the reader send the steps of an import that has begun.
+    /// Gives the reader the channel to which it sends the steps of an import that has begun.
     pub fn send_to(self, out: mpsc::Sender<ImportStep>, ExistingRecords { kinds, holds }: ExistingRecords) -> Self {
         Self { out: Some(out), held: kinds, holds, passes: 2, ..self }
     }
@@ -102,7 +102,7 @@ impl ImportReader {
     /// Validates every line, without the database.
     pub fn validate(mut self, spool: &RereadableInput) -> Result<FieldDefinitions, ImportError> {
         let fields = self.define(spool)?;
-        // Ends here if a definition is wrong. Otherwise each value of its field would be reported, too.
+        // Ends here if a definition is wrong. Otherwise each value of the field would be reported as a fault in addition.
         self.end_with_faults()?;
         self.read_records(spool)?;
         self.end_with_faults()?;
@@ -314,7 +314,7 @@ impl ImportReader {
 fn first_line_of(spool: &RereadableInput, kind: RecordKind, id: &str) -> Result<u64, ImportError> {
     let mut lines = spool.lines();
     while let Some((number, text)) = lines.next()? {
-        // Lines that cannot be parsed are skipped, since a line before the record may be invalid, too.
+        // Skips lines that cannot be parsed: an earlier line may have a fault of its own, which is reported separately.
         if text
             .and_then(|text| LineHeader::of(number, text))
             .is_ok_and(|peek| peek.kind == kind && peek.id().is_ok_and(|found| found == id))

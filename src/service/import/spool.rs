@@ -68,7 +68,7 @@ impl RereadableInput {
         }
     }
 
-    /// Writes lines that this process generated into an unnamed temporary file.
+    /// Makes an input from lines that this process has generated. They are stored in an unnamed temporary file.
     pub fn of_lines(lines: impl IntoIterator<Item = String>) -> io::Result<Self> {
         let mut file = io::BufWriter::new(tempfile::tempfile()?);
         let mut bytes = 0;
@@ -109,7 +109,7 @@ impl Read for Positioned<'_> {
     }
 }
 
-/// An iteration over the lines.
+/// Reader of the lines of an input, from the first line to the last.
 pub struct Lines<'a> {
     reader: BufReader<Positioned<'a>>,
     buffer: Vec<u8>,
@@ -120,7 +120,7 @@ pub struct Lines<'a> {
 }
 
 impl Lines<'_> {
-    /// Returns the number of the next line that is not blank, and its text, or what is wrong with it.
+    /// Returns the next line that is not blank: its number, and either its text or the fault of the line.
     pub fn next(&mut self) -> io::Result<Option<(u64, Result<&str, ImportError>)>> {
         if std::mem::take(&mut self.unfinished) {
             self.read += self.reader.skip_until(b'\n')? as u64;
@@ -159,7 +159,7 @@ impl Lines<'_> {
 mod tests {
     use super::*;
 
-    /// Returns the number and text of the next line, or what is wrong with it.
+    /// Returns the number and the text of the next line, or the fault of the line as text.
     fn next(lines: &mut Lines<'_>) -> Option<Result<(u64, String), String>> {
         let (number, text) = lines.next().unwrap()?;
         Some(text.map(|text| (number, text.to_owned())).map_err(|failure| failure.to_string()))

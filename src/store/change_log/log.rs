@@ -56,7 +56,7 @@ const SNAPSHOT_IS_VALID: &str = "pg_snapshot_xmax($1::pg_snapshot) <= pg_snapsho
 const BEGUN_AFTER: &str = "transaction_id >= pg_snapshot_xmax($1::pg_snapshot)::text::bigint";
 const IN_PROGRESS_THEN: &str = "transaction_id = ANY(ARRAY(SELECT x::text::bigint FROM pg_snapshot_xip($1::pg_snapshot) x))";
 
-/// A page of the log.
+/// A page of changes from the log.
 #[derive(Debug)]
 pub struct ChangesSince {
     pub changes: Vec<LoggedChange>,
@@ -110,7 +110,7 @@ impl Db {
         }
     }
 
-    /// Returns the changes in at most `limit` entries of the log after a log position. `None` if some of them were deleted, or if the
+    /// Returns the changes after a log position, from at most `limit` entries of the log. `None` if some of them were deleted, or if the
     /// position seems to belong to another database.
     pub async fn changes_since(&self, mark: &LogPosition, limit: i64) -> Result<Option<ChangesSince>> {
         match self.backend() {
@@ -120,8 +120,8 @@ impl Db {
     }
 
     async fn sqlite_changes(&self, mark: &LogPosition, limit: i64) -> Result<Option<ChangesSince>> {
-        // Reads one row more than `limit`: the first row is the entry at the log position itself, unless that entry was deleted, and was
-        // already read.
+        // Reads one row more than `limit`, since the entry at the log position itself comes first, unless it was deleted. The reader
+        // already has this entry.
         let places = limit.saturating_add(1);
         let sql = Sql::fixed(&format!(
             "SELECT f.through, c.position IS NOT NULL, CAST(c.changed_at AS TEXT), c.position, c.store_id, c.kind, c.record_ids \

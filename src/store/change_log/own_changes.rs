@@ -1,5 +1,5 @@
-//! In-memory queue of the entries that this process appends to the change log. An entry for an inserted message contains the message, so
-//! that the search index need not read it from the database.
+//! In-memory queue of the entries that this process appends to the change log. An entry for an inserted message may contain the message
+//! itself, so that the search index need not read it from the database.
 
 use std::{
     collections::BTreeMap,
@@ -17,7 +17,7 @@ use crate::domain::{
 /// A change that was appended to the change log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoggedChange {
-    /// The position in the log. An entry at one position may contain several records.
+    /// The position of the change's entry in the change log. Changes of several records may share an entry.
     pub position: i64,
     pub store: StoreId,
     pub kind: String,
@@ -53,8 +53,8 @@ pub(in crate::store) struct OwnChangeQueue {
     pub changes: Mutex<Vec<LoggedChange>>,
 }
 
-/// How many queued changes keep their records, and the most bytes of such a record. This limits the memory to twenty megabytes while the
-/// search service fetches nothing, for example while it builds an index.
+/// How many queued changes keep their records, and the most bytes of such a record. This limits the memory for records to twenty megabytes
+/// while the search service fetches nothing, for example while it builds an index.
 const RECORDS_KEPT: usize = 10_000;
 const RECORD_BYTES: usize = 2_000;
 
@@ -63,7 +63,7 @@ pub(in crate::store) type WriteChangeLog = BTreeMap<(&'static str, String), Opti
 
 impl OwnChangeQueue {
     /// Adds the changes of a write to the queue. Called after the commit and before the request is acknowledged, so that a search after the
-    /// acknowledgement finds them.
+    /// acknowledgement finds the changed records.
     pub fn add(&self, store: &StoreId, positions: Vec<i64>, noted: WriteChangeLog) {
         if !self.followed.load(Ordering::Acquire) {
             return;
@@ -79,7 +79,7 @@ impl OwnChangeQueue {
     }
 
     /// Returns whether a record of this many bytes is passed to the search index in memory. The index reads longer records from the
-    /// database, so that they do not lengthen the write.
+    /// database, since copying them would lengthen the write.
     pub fn tells(&self, bytes: usize) -> bool {
         self.followed.load(Ordering::Acquire) && bytes <= RECORD_BYTES
     }

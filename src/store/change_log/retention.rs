@@ -1,7 +1,7 @@
 //! Retention of the change log: old entries are deleted.
 //!
-//! Guarantees: entries of the last week are kept. The newest entry is kept as well: on PostgreSQL that of each store, which a standby is
-//! compared with; on SQLite that of the whole log.
+//! Guarantees: entries of the last week are kept. The newest entries are kept whatever their age: on PostgreSQL those of the newest
+//! transaction of each store, with which a standby is compared; on SQLite the one newest entry of the whole log.
 //!
 //! Whether a reader of the log has missed deleted entries does not depend on a clock: the transaction that deletes entries also stores up
 //! to which point it has deleted them (`forgotten_changes`). On SQLite the point is a log position, on PostgreSQL a transaction id. On
@@ -35,8 +35,8 @@ const MAX_BATCHES: u32 = 500;
 const OLDEST_RUNNING_ID: &str = "(SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint)";
 /// SQL for the least transaction id that is not assigned yet in the statement's snapshot.
 const NEXT_TRANSACTION_ID: &str = "(SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint)";
-/// SQL for the database's clock, in milliseconds. The age of an entry is measured with this clock if the server's clock is ahead of it, so
-/// that no entry is deleted too early.
+/// SQL for the database's clock, in milliseconds. The age of an entry is measured with this clock if the clock of this process is ahead of
+/// it, so that no entry is deleted too early.
 const CLOCK: &str = "(SELECT (extract(epoch FROM now()) * 1000)::bigint)";
 
 /// The position in the log that the current pass of the retention has reached. Entries before it that were not deleted are checked again
@@ -108,9 +108,9 @@ impl Db {
         }
     }
 
-    /// Gives new transaction ids to changes whose ids are in the future of this server. Such ids are found after the dump of another server
-    /// was restored. With the former ids, readers of the log would read these changes again and again, and a standby would never count as
-    /// up to date.
+    /// Gives new transaction ids to entries of the change log whose transaction ids this database server has not assigned yet. Such ids are
+    /// found after the dump of another database server was restored. With these ids, readers of the log would read the entries again and
+    /// again, and a standby would never count as up to date.
     pub async fn assign_local_transaction_ids(&self) -> Result<()> {
         if self.backend() == DbBackend::Sqlite {
             return Ok(());
@@ -158,7 +158,7 @@ mod tests {
             self.db.prune_change_log(Timestamp::from_millis(now), 0, pass).await.unwrap()
         }
 
-        /// Deletes entries that were logged before `at`, until `expected` entries are deleted. It tries again for a while, since running
+        /// Deletes entries that were logged before `at`, until `expected` entries are deleted. The deletion is retried, since running
         /// transactions of other tests delay deletions on PostgreSQL.
         async fn forget_before(&self, at: i64, expected: usize) {
             let (mut pass, mut forgotten) = (RetentionPass::default(), 0);
@@ -236,8 +236,8 @@ mod tests {
     #[tokio::test]
     async fn many_places_that_stay_do_not_keep_those_behind_them() {
         let fixture = Fixture::alone().await;
-        // More entries than one call reads. On PostgreSQL all of them are kept as the newest of their store, since one transaction wrote
-        // them.
+        // Logs more old entries than one call reads. On PostgreSQL all of them are kept as the newest entries of their store, since one
+        // transaction wrote them.
         let kept = usize::try_from(BATCH_ENTRIES * i64::from(MAX_BATCHES)).unwrap() + 1;
         fixture.log("idle", 1, 0..kept).await;
         fixture.log("s", 2, 0..2).await;

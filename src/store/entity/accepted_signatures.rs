@@ -1,4 +1,4 @@
-//! Signed requests of bridges that were accepted, so that no request is accepted twice (replay protection).
+//! Replay protection: a row for each accepted request that a bridge signed, so that no request is accepted twice.
 
 use sea_orm::entity::prelude::*;
 

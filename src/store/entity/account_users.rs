@@ -1,4 +1,4 @@
-//! The users that may use a restricted channel account, one row for each.
+//! The users that may use a restricted channel account: one row for each account and user.
 
 use sea_orm::entity::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Bridges: HTTP endpoints that deliver the messages of a channel account to their channel.
+//! Bridges: HTTP endpoints that receive the messages of a channel account and deliver them to the channel.
 
 use sea_orm::entity::prelude::*;
 

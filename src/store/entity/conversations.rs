@@ -27,7 +27,9 @@ pub struct Model {
     pub sort_at: i64,
     pub created_at: i64,
     pub updated_at: i64,
-    /// Written only by triggers, for as-of cursors: see migration `m0020_former_places`.
+    /// On PostgreSQL the id of the transaction that gave the row its sort position, on SQLite the number of the row's insert. Only the
+    /// database sets this column (by triggers and, on PostgreSQL, by a default), for as-of cursors: see the migrations
+    /// `m0020_former_places` and `m0022_moves_on_sqlite`.
     pub placed_by: i64,
 }
 

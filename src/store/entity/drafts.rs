@@ -1,5 +1,5 @@
 //! Drafts: messages that an assistant proposes and that a user approves (releases) or discards. Exports and imports do not contain drafts:
-//! a draft expires within days, and new messages in its conversation may make it obsolete before.
+//! a draft expires within days, and new messages in its conversation may make it obsolete sooner.
 
 use sea_orm::entity::prelude::*;
 

@@ -1,4 +1,4 @@
-//! The last transaction number (on SQLite: position) whose changes have been pruned from the change log. One row.
+//! One row: the highest transaction id (on SQLite: position) among the entries that were deleted from the change log.
 
 use sea_orm::entity::prelude::*;
 

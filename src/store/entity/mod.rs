@@ -51,8 +51,8 @@ pub mod webhooks;
 pub mod write_probes;
 
 /// Returns whether a database has this column. The table `labelled_tickets` is on SQLite only: on PostgreSQL, concurrent writers would have
-/// to lock the conversation to maintain it. The column `totals.part` is on PostgreSQL only: SQLite has one writer, so that a total is one
-/// row.
+/// to lock the conversation to maintain the table. The column `totals.part` is on PostgreSQL only: SQLite has one writer, so that a total
+/// is one row.
 pub(in crate::store) fn exists_on(backend: DbBackend, table: &str, column: &str) -> bool {
     match backend {
         DbBackend::Postgres => table != "labelled_tickets",

@@ -1,4 +1,4 @@
-//! Roles that users hold.
+//! Roles of the users of a store.
 
 use sea_orm::entity::prelude::*;
 

@@ -7,7 +7,7 @@ use sea_orm::entity::prelude::*;
 pub struct Model {
     #[sea_orm(primary_key, auto_increment = false)]
     pub id: i64,
-    /// Milliseconds by which the clock is ahead of real time.
+    /// The milliseconds by which the sandbox's clock is ahead of real time.
     pub ahead: i64,
 }
 

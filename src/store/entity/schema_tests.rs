@@ -30,7 +30,7 @@ fn kind(column_type: &ColumnType) -> &'static str {
     }
 }
 
-/// Returns the type of an entity that corresponds to a type name of the databases.
+/// Returns the name that [`kind`] gives to the column type with this name in SQLite or PostgreSQL.
 fn migrated_kind(name: &str) -> &'static str {
     match name.to_lowercase().as_str() {
         "text" => "text",

@@ -9,8 +9,8 @@ pub struct Model {
     pub store_id: String,
     #[sea_orm(primary_key, auto_increment = false)]
     pub name: String,
-    /// The number of one row of a total. Only on PostgreSQL, where a total is the sum of several rows, so that writers do not wait for each
-    /// other.
+    /// A number that identifies one row of a total. Only on PostgreSQL, where a total is the sum of several rows, so that writers do not
+    /// wait for each other.
     #[sea_orm(primary_key)]
     pub part: i64,
     pub value: i64,

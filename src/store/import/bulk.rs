@@ -1,7 +1,7 @@
 //! Bulk statements: SQL for many rows, in the form that each database runs fastest. Called by the other modules of the import.
 //!
-//! On SQLite a statement for one row runs once for each row. On PostgreSQL that would take a round trip for each row. There every column is
-//! sent as one array, so that any number of rows is the same short statement, prepared and run once.
+//! On SQLite a statement for one row runs once for each row. On PostgreSQL that would take a round trip for each row. So on PostgreSQL
+//! every column is sent as one array: for any number of rows, the statement has the same short text, and is prepared and run once.
 
 use std::fmt::Write as _;
 
@@ -65,7 +65,7 @@ pub(super) fn update(backend: DbBackend, table: &str, columns: &[&str], rows: Ve
     Bulk { sql, runs }
 }
 
-/// Returns PostgreSQL's name of a value's type. A NULL has a type, too.
+/// Returns PostgreSQL's name for the type of a value. A value that is NULL has the type of its variant.
 fn type_of(value: &Value) -> &'static str {
     match value {
         Value::Bool(_) => "boolean",

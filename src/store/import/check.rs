@@ -25,7 +25,7 @@ const CONTACT_FIELDS: i64 = 100;
 const ACTIVE_CONTACT_FIELDS: i64 = 20;
 
 impl Import {
-    /// Returns the definitions of ticket or contact fields that are stored now.
+    /// Returns the stored definitions of ticket fields or of contact fields, whichever `kind` names.
     pub async fn definitions(&self, kind: RecordKind) -> Result<Vec<Definition>> {
         let sql = format!("SELECT id, display_type, data_type, max_items FROM {} WHERE store_id = ?", crate::store::import::table(kind));
         self.rows(&sql, [self.store.as_str().into()], |cells| Ok((cells.id()?, cells.take()?, cells.take()?, cells.take()?))).await
@@ -40,7 +40,7 @@ impl Import {
         Ok(missing.into_iter().next())
     }
 
-    /// Returns the references of the imported records that lead to no record, at most `MAX_FAULTS`.
+    /// Returns a fault for each missing record that imported records refer to; at most `MAX_FAULTS` faults.
     pub(super) async fn missing(&self) -> Result<Vec<ImportFault>> {
         let mut faults = Vec::new();
         for (kinds, property, missing, sql) in [
@@ -82,8 +82,8 @@ impl Import {
         Ok(faults)
     }
 
-    /// Tests that values which imported records copy from other records agree with them, and that the store has no more contact fields than
-    /// allowed. `Import::complete_tickets` must have run before.
+    /// Tests that values which imported records copy from other records agree with those records, that templates belong to WhatsApp
+    /// accounts, and that the store has no more contact fields than allowed. `Import::complete_tickets` must have run before.
     pub(super) async fn check_copied_values(&self) -> Result<ImportResult> {
         let store = || [self.store.as_str().into()];
         let whole_store = self.accounts_came && self.held(RecordKind::Conversation);

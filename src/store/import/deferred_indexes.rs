@@ -21,16 +21,16 @@ use crate::{
 /// The tables whose indexes are dropped.
 const TABLES: &str = "'contacts', 'conversations', 'conversation_labels', 'tickets', 'ticket_field_values', 'messages', 'comments'";
 
-/// The indexes that `derive` reads.
+/// The indexes that the statements of the module `derive` use. They are rebuilt before these statements run.
 pub(super) const READ: [&str; 2] = ["messages_by_conversation", "tickets_by_conversation"];
 
-/// The indexes by which SQLite checks foreign keys to contacts and to conversations. While some record refers to a contact that is not
-/// imported yet, SQLite searches, whenever a contact is inserted, for the records that refer to this contact. The same is true of
+/// The indexes by which SQLite checks foreign keys to contacts and to conversations. If some record refers to a contact that is not
+/// imported yet, every insertion of a contact makes SQLite search for records that refer to the new contact. The same is true of
 /// conversations. Without these indexes each search would scan a whole table.
 const TO_CONTACTS: [&str; 1] = ["conversations_by_contact"];
 const TO_CONVERSATIONS: [&str; 3] = ["tickets_by_conversation", "messages_by_conversation", "comments_by_conversation"];
 
-/// A dropped index that waits to be rebuilt.
+/// A dropped index that has not been rebuilt yet.
 pub(super) struct DroppedIndex {
     name: String,
     sql: String,
@@ -48,8 +48,8 @@ impl Import {
         if i64::try_from(bytes).unwrap_or(i64::MAX) <= size {
             return Ok(());
         }
-        // The indexes are built again in the order in which they were created: it decides which of two equally good indexes the planner
-        // chooses.
+        // The indexes are built again in the order in which they were created: this order decides which of two equally good indexes the
+        // planner chooses.
         let sql = format!(
             "SELECT name, sql FROM sqlite_schema WHERE type = 'index' AND tbl_name IN ({TABLES}) AND sql LIKE 'CREATE INDEX %' ORDER BY rowid"
         );
@@ -60,7 +60,7 @@ impl Import {
         Ok(())
     }
 
-    /// Builds the indexes by which SQLite finds earlier records that refer to records of this batch, if there may be any.
+    /// Builds the indexes by which SQLite finds earlier records that refer to records of this batch, if there may be such earlier records.
     pub(super) async fn build_referencing_indexes(&mut self, batch: &Batch) -> Result<()> {
         let before = |kinds: &[RecordKind]| kinds.iter().any(|kind| self.came.contains(kind) || self.held(*kind));
         let contacts = !batch.contacts.is_empty() && before(&[RecordKind::Conversation]);
@@ -146,7 +146,8 @@ mod tests {
         if fixture.db.backend() != DbBackend::Sqlite {
             return;
         }
-        // Removes the conversations that the fixture made.
+        // Removes the fixture's conversations: if the store had conversations, the import would build an index already for the first
+        // contact.
         fixture.execute("DELETE FROM conversations").await.unwrap();
         let mut import = fixture.db.begin_import(&fixture.store, Timestamp::from_millis(1)).await.unwrap().unwrap();
         let all = built(&import).await;

@@ -72,8 +72,8 @@ impl Import {
     /// records, if any.
     pub async fn finish(&mut self) -> Result<std::result::Result<(), Vec<ImportFault>>> {
         if self.backend == DbBackend::Postgres {
-            // PostgreSQL has no statistics on the rows that this transaction wrote. Without statistics it may plan a join for a handful of
-            // rows.
+            // PostgreSQL has no statistics on the rows that this transaction wrote. Without statistics it may plan a join as if the tables
+            // had only a handful of rows.
             let counted = "import_touched, import_tickets, accounts, contacts, conversations, conversation_labels, tickets, \
                            ticket_field_values, messages";
             self.run(&format!("ANALYZE {counted}"), []).await?;
@@ -99,8 +99,8 @@ impl Import {
         Ok(Ok(()))
     }
 
-    /// Sets the channel, account and contact that an imported ticket leaves empty, from its conversation. A ticket that is not in the
-    /// import, but belongs to a touched conversation, gets those of its conversation as well.
+    /// Sets the channel, account and contact of an imported ticket to those of its conversation, if the ticket leaves them empty. A ticket
+    /// that is not in the import, but belongs to a touched conversation, always gets those of its conversation.
     async fn complete_tickets(&self) -> Result<()> {
         let sql = "UPDATE tickets SET \
              channel = CASE WHEN tickets.channel = '' THEN c.channel ELSE tickets.channel END, \
@@ -196,8 +196,8 @@ impl Import {
     async fn derive_conversations(&self) -> Result<()> {
         let counted = match self.backend {
             DbBackend::Postgres => {
-                // Counting rows that no transaction has read yet requires reading the table. That is faster in the order of the table than
-                // conversation by conversation.
+                // Newly written rows cannot be counted by an index alone: the table has to be read. That is faster in the order of the
+                // table than conversation by conversation.
                 let sql = "INSERT INTO import_counts (id, messages) SELECT conversation_id, COUNT(*) FROM messages \
                            WHERE store_id = ? AND conversation_id IN (SELECT id FROM import_touched) GROUP BY conversation_id";
                 self.run(sql, [self.store.as_str().into()]).await?;

@@ -24,11 +24,13 @@ use crate::store::{
 /// How many prepared statements are cached: two for each table, and the statements of `release_unique_values`, `clear` and `touch`.
 const STATEMENTS: usize = 64;
 
-/// The page cache, in KiB. It holds the pages that the transaction has changed and not written yet: the indexes of a large import outgrow
-/// the default of 2 MB. An import into a file that is already large reads through it, too.
+/// PRAGMAs that set the size of the page caches, in KiB (as a negative number). A page cache holds the pages that the transaction has
+/// changed and not written yet: the indexes of a large import outgrow the default of 2 MB. It also holds the pages that an import into a
+/// large file reads again and again.
 const PAGES: &str = "PRAGMA cache_size = -65536; PRAGMA temp.cache_size = -8192";
 
-/// The page cache while an index is built. It is smaller, since the sorter of the index may take as much memory again.
+/// The PRAGMA that sets the size of the page cache while an index is built. The cache is smaller, since the sorter of the index may take as
+/// much memory again.
 pub(super) const SORTING: &str = "PRAGMA cache_size = -32768";
 
 pub(super) enum ImportConnection {
@@ -88,7 +90,7 @@ impl ImportConnection {
         }
     }
 
-    /// [`ImportConnection::run`] for a statement that returns rows. Returns the rows of all runs.
+    /// Runs a statement as [`ImportConnection::run`] does, and returns the rows of all runs.
     pub async fn all<T>(
         &self,
         sql: &str,

@@ -249,12 +249,12 @@ pub fn field_values(store: &str, record: &ImportedTicket) -> impl Iterator<Item 
     })
 }
 
-/// Converts a message. Its delivery state stays as it is stored, since a record does not contain it.
+/// Converts a message. The stored delivery state of the message stays, since an imported record contains no delivery state.
 pub fn message(store: &str, record: Message, account_id: String, now: Timestamp) -> messages::ActiveModel {
     let (sent_at, inbound) = (record.sent_at, record.direction == Direction::Inbound);
     let order = |received_at| if inbound { received_order(sent_at, received_at) } else { sent_at };
-    // If the record does not say when the message was received, the message counts as received when it was sent. If an inbound message was
-    // sent further in the future than clocks may differ (see `received_order`), it counts as received now.
+    // If the record does not say when the message was received, the message counts as received when it was sent. But if it is an inbound
+    // message that was sent further in the future than clocks may differ (see `received_order`), it counts as received now.
     let received_at = record.created_at.unwrap_or_else(|| order(now));
     let sort_at = order(received_at);
     let created_at = received_at.millis();

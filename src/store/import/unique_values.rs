@@ -37,8 +37,8 @@ pub(super) struct UniqueValues {
 }
 
 impl Import {
-    /// [`Import::put_rows`] for tables with unique indexes. The conflicting value is searched for only after an index has refused a row: a
-    /// search before would cost a look-up for every row of every import.
+    /// Writes rows as [`Import::put_rows`] does, into a table with unique indexes. The conflicting value is searched for only after an
+    /// index has refused a row: a search before would cost a look-up for every row of every import.
     pub(super) async fn put_claimed<E>(
         &self,
         kind: RecordKind,
@@ -74,7 +74,7 @@ impl Import {
 
     /// Returns a conflict over a unique index as an error: two records of the batch contain the same key, or a stored record outside of the
     /// batch has a key of the batch. The records that the import replaces have released their unique values (placeholders), so a stored
-    /// record that still has a key keeps it. Some rows of the batch itself may already be stored; they are no conflict.
+    /// record that still has such a key will keep it. Some rows of the batch itself may already be stored; they are no conflict.
     async fn claim(&self, UniqueValues { kind, property, columns, only, rule, claims }: UniqueValues) -> Result<ImportResult> {
         let mut owners: HashMap<&[String], &UniqueValue> = HashMap::with_capacity(claims.len());
         let fault = |claim: &UniqueValue, holder: &str| ImportFault {

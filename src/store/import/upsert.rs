@@ -26,7 +26,8 @@ use crate::{
     },
 };
 
-/// How many records share one row of the change log. A row for each record would make the log a large part of the work.
+/// The most records that share one row of the change log. With a row for each record, writing the log would be a large part of the work of
+/// an import.
 const IDS_PER_LOG_ROW: usize = 50;
 
 impl Import {
@@ -274,8 +275,8 @@ impl Import {
         }
         self.cache_accounts(conversations.iter().copied()).await?;
         let come = conversations.iter().all(|id| self.known.account(id).is_some());
-        // A message may come before its conversation. Such a message gets a placeholder account; `derive` sets the account itself at the
-        // end.
+        // A message may come before its conversation. Such a message gets a placeholder account; at the end, `derive` replaces it by the
+        // account of the conversation.
         self.realign |= !come;
         self.test_conversations(come).await?;
         let accounts: Vec<String> = lines
@@ -308,8 +309,8 @@ impl Import {
     }
 
     /// Sets when PostgreSQL checks the foreign key from messages to conversations. It is checked immediately as long as all messages so far
-    /// came after their conversations. From the first batch with an earlier message on (`known` is false), it is checked at the commit. A
-    /// check at the commit takes longer, since it searches among row versions that later statements have replaced.
+    /// came after their conversations. As soon as a batch contains a message that comes before its conversation (`known` is false), it is
+    /// checked at the commit. A check at the commit takes longer, since it searches among row versions that later statements have replaced.
     async fn test_conversations(&mut self, known: bool) -> Result<()> {
         let first = self.message_batches == 1;
         let mode = match (self.after_conversation, known) {
@@ -344,8 +345,8 @@ impl Import {
         let replaced: Vec<String> =
             names.iter().filter(|name| !keys.contains(name)).map(|name| format!("{name} = excluded.{name}")).collect();
         let replace = match (self.held(kind), replaced.is_empty()) {
-            // The store had no records of this kind, and the import contains each id once, so there is nothing to replace. With the clause
-            // PostgreSQL would search for an existing row before each insertion.
+            // The store had no records of this kind, and the import contains each id once, so there is nothing to replace. With an ON
+            // CONFLICT clause PostgreSQL would search for an existing row before each insertion.
             (false, _) => String::new(),
             (true, true) => format!(" ON CONFLICT ({}) DO NOTHING", keys.join(", ")),
             (true, false) => format!(" ON CONFLICT ({}) DO UPDATE SET {}", keys.join(", "), replaced.join(", ")),
@@ -395,7 +396,7 @@ impl Import {
         Ok(lines.iter().filter(differs).map(|line| line.record.id.as_str()).collect())
     }
 
-    /// Removes the dependent rows of records that are about to be replaced.
+    /// Deletes the rows of `table` that belong to records which are about to be replaced, such as the members of a team.
     async fn clear(&self, kind: RecordKind, table: &str, column: &str, ids: impl Iterator<Item = &str>) -> Result<()> {
         if !self.held(kind) {
             return Ok(());

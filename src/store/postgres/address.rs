@@ -1,6 +1,7 @@
 //! The address of a PostgreSQL database: connection options from a URL, which may name several hosts as libpq's URLs do.
 //!
-//! Of several hosts one is the primary and the others are standbys, which may take its place. A connection is made only to the primary.
+//! If a URL names several hosts, one of them is the primary and the others are standbys, any of which may become the primary. Connections
+//! are made only to the primary.
 
 use std::{net::IpAddr, str::FromStr};
 
@@ -12,9 +13,9 @@ use crate::store::{Error, Result};
 #[derive(Clone)]
 pub(in crate::store) struct ServerAddress {
     first: PgConnectOptions,
-    /// The options for the other hosts, which differ from the first ones in host and port only.
+    /// The options for the other hosts. They differ from `first` in host and port only.
     others: Vec<PgConnectOptions>,
-    /// Whether a host must accept writes to be connected to (libpq's `target_session_attrs=read-write`).
+    /// Whether connections are made only to a host that accepts writes (libpq's `target_session_attrs=read-write`).
     read_write: bool,
 }
 

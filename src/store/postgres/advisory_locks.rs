@@ -7,8 +7,8 @@
 pub enum AdvisoryLock {
     Migration = 7_305_809_155_955_060,
     EventNumbers = 7_305_809_155_955_061,
-    /// Held while the partial totals of records are added up. Without it, transactions that add them up in different orders would wait for
-    /// each other (deadlock).
+    /// Held while the partial totals of records are added up. Without this lock, transactions that add them up in different orders would
+    /// wait for each other (deadlock).
     Totals = 7_305_809_155_955_062,
     ChangeNumbers = 7_305_809_155_955_063,
     SandboxServer = 7_305_809_155_955_064,

@@ -4,7 +4,7 @@
 //! one such switch for all its requests. If no look-up is in flight, a request starts one immediately.
 //!
 //! A batch runs as a task of its own and wakes each waiting request once. If one of the requests polled the look-up for all of them, each
-//! step of the look-up would wake all requests.
+//! step of the look-up would wake every waiting request.
 //!
 //! Guarantees:
 //! - A batch begins after all its requests have arrived, so that no request gets an older row than it would get alone.
@@ -121,8 +121,8 @@ where
     A: Clone + Send + 'static,
 {
     /// Looks a key up, in one batch with the keys of requests of the same kind that arrive at the same time; returns the result of the
-    /// whole batch. The first request of a batch provides the `look_up` that runs it. `None` if the look-up panicked or the runtime has
-    /// shut down.
+    /// whole batch. The first request of a batch provides the function `look_up` that runs the batch. `None` if the look-up panicked or the
+    /// runtime has shut down.
     pub async fn ask<F>(self: &Arc<Self>, kind: K, key: &str, look_up: impl FnOnce(BTreeSet<String>) -> F + Send + 'static) -> Option<A>
     where
         F: Future<Output = A> + Send + 'static,
@@ -295,7 +295,7 @@ mod tests {
         drop((first, second));
         answer.send(1).unwrap();
         turns().await;
-        // A request that was dropped before its look-up began is not looked up.
+        // The key of a request that was dropped before its batch began is not looked up.
         let (keys, answer) = next(&asked);
         assert_eq!(keys, ["c"]);
         answer.send(2).unwrap();

@@ -1,12 +1,14 @@
 //! Pipelined clients: shared connections to PostgreSQL, each with many statements in flight at a time.
 //!
-//! A server process that finds its next statement waiting does not sleep in between, and the client receives several results in one read.
-//! Statements whose keys bound their work ([`RowBound::Keys`]) share connections, since none of them delays the statements after it for
-//! long. A statement that may take longer gets a connection of its own (`pool`). A shared connection and its successors are called a line.
+//! A server process whose next statement has already arrived does not sleep between two statements, and the client receives several results
+//! in one read. Statements whose keys bound their work ([`RowBound::Keys`]) share connections, since none of them delays the statements
+//! after it for long. A statement that may take longer gets a connection of its own (`pool`). A shared connection and its successors are
+//! called a line.
 //!
 //! Guarantees:
 //! - A line has one connection at a time, apart from a connection that is given up while statements are in flight on it.
-//! - A connection that has returned no result for a while is checked, so that a connection that hangs is noticed.
+//! - A connection that has returned no result for [`IDLE_BEFORE_CHECK`] is checked before its next use, so that a connection that hangs is
+//!   noticed.
 //! - If a connection is lost that had completed a statement before, the statements in flight on it are repeated on the line's next
 //!   connection.
 
@@ -36,7 +38,7 @@ use crate::store::{
 /// A line with this many statements in flight is full, and the next line is used. With a lower number the server finds fewer statements
 /// waiting; with a higher number the later statements are delayed.
 const MAX_PIPELINE_DEPTH: usize = 4;
-/// How often a statement is repeated whose connection was lost.
+/// How often a statement is repeated if its connection is lost.
 const REPEATS: u32 = 2;
 
 /// The shared connections to one server, and a pool for statements that may take long.
@@ -57,7 +59,7 @@ struct PipelineState {
 struct PipelinedConnection {
     open: Mutex<Option<LineConnection>>,
     under_way: AtomicUsize,
-    /// Held by the one caller that opens a connection, or checks an idle connection.
+    /// Held by the one caller that opens the connection of this line, or checks it after it was idle.
     opening: Turn<()>,
 }
 
@@ -157,7 +159,7 @@ impl PipelinedConnections {
             line.answered(&rested);
             return Ok((rested, used));
         }
-        // The server may accept no other connection before this connection is closed.
+        // Closes the former connection of the line first, since the server may accept no other connection before that.
         drop(lock(&line.open).take());
         if self.0.closed.load(Ordering::Relaxed) {
             return Err(closed());
@@ -176,7 +178,8 @@ impl PipelinedConnections {
         self.0.closed.store(true, Ordering::Relaxed);
         for line in &self.0.lines {
             let open = lock(&line.open).take();
-            // `Connection::close` waits for the statements that are in flight on this connection.
+            // If callers still use the connection, `into_inner` returns `None`, and the connection is closed when the last of these callers
+            // drops it.
             if let Some(connection) = open.and_then(|open| Arc::into_inner(open.connection)) {
                 connection.close().await;
             }

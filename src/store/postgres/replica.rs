@@ -7,12 +7,13 @@
 //! Every write adds a row with its transaction id to the change log, and the look-up of an API key also returns the id of the store's
 //! newest transaction. The snapshot of the standby states the lowest transaction id that may not have ended on the standby; all
 //! transactions with lower ids have ended there too. If the id of the store's newest transaction is lower, the standby is read; otherwise
-//! the primary is read. A snapshot is used for a second. So one query to the standby serves many requests, and a standby that was promoted
-//! or set back is noticed within that time.
+//! the primary is read. A snapshot is used for a second. So one query to the standby serves many requests, and a standby that was promoted,
+//! or restored to an earlier state, is noticed within that time.
 //!
 //! The address must be that of one server, a physical standby of this primary: only such a standby numbers transactions as its primary
-//! does. If the standby is slow to return a snapshot, one request waits for it, at most [`LOOK`] in each [`FAILURE_BACKOFF`]; meanwhile the
-//! other requests read from the primary. A statement waits for the standby at most [`STATEMENT_TIMEOUT`].
+//! does. If the standby is slow to return a snapshot, one request waits for the snapshot, for at most [`LOOK`]; meanwhile the other
+//! requests read from the primary. After a failure no request asks the standby again for [`FAILURE_BACKOFF`]. A statement on the standby
+//! may take at most [`STATEMENT_TIMEOUT`].
 
 use std::{
     sync::{Mutex, PoisonError},
@@ -82,7 +83,7 @@ impl Replica {
         self.read.close().await;
     }
 
-    /// Runs a statement on the standby; returns whether that succeeded. A standby that fails is not used for a while.
+    /// Runs a statement on the standby; returns whether that succeeded. After a failure the standby is not used for [`FAILURE_BACKOFF`].
     pub async fn each_row(&self, sql: &Sql, to: &mut dyn RowSink) -> bool {
         match timeout(STATEMENT_TIMEOUT, self.read.each_row(sql, to)).await {
             Ok(Ok(())) => return true,
@@ -96,7 +97,7 @@ impl Replica {
         if self.seen().failed.is_none() {
             tracing::warn!(%error, "the read replica failed; the primary is read until it answers again");
         }
-        // The former snapshot is discarded, since another standby may respond next, one that has received fewer transactions.
+        // The former snapshot is discarded: the address may lead to another standby next, which has received fewer transactions.
         self.saw(ReplicaState { shown: None, failed: Some(Instant::now()) });
     }
 

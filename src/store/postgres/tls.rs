@@ -3,7 +3,8 @@
 //!
 //! `prefer`, which is the default, and `require` encrypt and trust any server; `prefer` continues unencrypted if the server has no TLS.
 //! `verify-ca` requires a certificate of a trusted authority, `verify-full` a certificate that also has the server's name. If `sslrootcert`
-//! names authorities, no others are trusted here, as with libpq; sqlx, which SeaORM's connections use, trusts public authorities too.
+//! names authorities, no others are trusted here, as with libpq; sqlx, which SeaORM's connections use, trusts public authorities in
+//! addition.
 
 use std::sync::{
     Arc,
@@ -36,8 +37,8 @@ pub(super) fn mode(mode: PgSslMode) -> SslMode {
 }
 
 /// Creates the TLS connector for an `sslmode`. The query parameters of `url` name the certificates, in sqlx's form. At each handshake the
-/// connector stores in `unreadable_certificate` whether the library cannot read the server's certificate, such as a certificate of X.509
-/// version 1.
+/// connector stores in `unreadable_certificate` whether webpki, the library that verifies certificates, cannot read the server's
+/// certificate, such as a certificate of X.509 version 1.
 pub(super) fn connector(mode: PgSslMode, url: &Url, unreadable_certificate: &Arc<AtomicBool>) -> Result<MakeRustlsConnect> {
     let provider = Arc::new(ring::default_provider());
     let given = |name: &str| url.query_pairs().find(|(key, _)| key == name).map(|(_, value)| Pem::of(&value));
@@ -127,8 +128,8 @@ struct Verifier {
 const OLD: &str = "the server's certificate is of X.509 version 1, which cannot be verified: make it one of version 3, with the server's name \
     (`openssl x509 -req … -extfile <(echo subjectAltName=DNS:HOST)`), or encrypt without verifying (sslmode=require)";
 
-/// Returns the error of webpki, the library that verifies certificates, if it cannot read a certificate; `None` if it can. It reads only
-/// X.509 version 3.
+/// Returns the error of webpki, the library that verifies certificates, if it cannot read a certificate; `None` if it can. webpki reads
+/// only X.509 version 3.
 fn unreadable(certificate: &CertificateDer<'_>) -> Option<TlsError> {
     ParsedCertificate::try_from(certificate).err().map(explained)
 }
@@ -138,7 +139,7 @@ fn unversioned(error: &TlsError) -> bool {
 }
 
 /// Replaces the error for a certificate of X.509 version 1 by an error that advises what to do. Returns every other error unchanged. The
-/// error is recognised by its text, since the library gives the reason only there.
+/// error is recognised by its text, since rustls gives the reason only there.
 fn explained(error: TlsError) -> TlsError {
     if unversioned(&error) { TlsError::General(OLD.to_owned()) } else { error }
 }
@@ -199,9 +200,9 @@ impl ServerCertVerifier for Verifier {
 
 impl Verifier {
     /// Returns whether the signature of a TLS handshake is accepted unverified. That is so if the `sslmode` requires no verified
-    /// certificate and the library cannot read this certificate, which has the key for the signature. In these modes an attacker between
-    /// client and server could present a certificate of its own anyway, so a check of the signature would prove nothing. SCRAM channel
-    /// binding does not prove the server's identity in this case, either.
+    /// certificate and webpki cannot read this certificate, which contains the key for verifying the signature. In these modes an attacker
+    /// between client and server could present a certificate of its own anyway, so a check of the signature would prove nothing. SCRAM
+    /// channel binding does not prove the server's identity in this case.
     fn proves_nothing(&self, certificate: &CertificateDer<'_>) -> bool {
         self.chain.is_none() && unreadable(certificate).is_some()
     }

@@ -1,7 +1,7 @@
 //! Transactions on PostgreSQL: batches of pipelined statements on a connection of the pool.
 //!
-//! The statements of a batch are sent one after the other, without waiting for results. BEGIN is sent with the first batch, which locks
-//! rows; COMMIT is sent with the last batch. Each round trip that is saved also saves a process switch on both sides.
+//! The statements of a batch are sent one after the other, without waiting for results. BEGIN is sent with the first batch and COMMIT with
+//! the last one. Each round trip that is saved also saves a process switch on both sides.
 //!
 //! Guarantees:
 //! - A transaction that is dropped without [`BegunTransaction::commit`] leaves nothing behind. Its connection returns to the pool once the
@@ -187,7 +187,7 @@ mod tests {
         let first = process(&begun).await;
         assert_eq!(rename(&begun, "Dropped").await, 1);
         drop(begun);
-        // One of the two connections may still be rolling back.
+        // Checks out both connections of the pool, since the connection of the dropped transaction may still be rolling back.
         let both = [kept.begin().await.unwrap(), kept.begin().await.unwrap()];
         let mut seen = [process(&both[0]).await, process(&both[1]).await];
         seen.sort_unstable();
@@ -198,7 +198,7 @@ mod tests {
         rename(&other, "Taken back").await;
         other.rollback().await.unwrap();
         assert_eq!(name().await, "Shop");
-        // A transaction whose statement failed, and one that no caller waits for any more.
+        // Tests a transaction whose statement failed, and a transaction whose caller stopped waiting.
         let [failed, left] = [kept.begin().await.unwrap(), kept.begin().await.unwrap()];
         rename(&failed, "Failed").await;
         assert!(failed.rows(&Sql::fixed("SELECT 1 / 0")).await.is_err());

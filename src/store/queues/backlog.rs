@@ -12,8 +12,8 @@ const WEBHOOKS: &str = "SELECT COALESCE(SUM(CASE WHEN enabled = FALSE AND disabl
      COALESCE(SUM(CASE WHEN enabled = TRUE AND failing_since IS NOT NULL THEN 1 ELSE 0 END), 0) FROM webhooks";
 
 impl Db {
-    /// Reads the backlogs. Its statements are left out of the metric that counts statements: otherwise each scrape of the metrics would
-    /// change that count.
+    /// Reads the backlogs. The statements for this are left out of the metric that counts statements: otherwise each scrape of the metrics
+    /// would change that count.
     pub async fn backlogs(&self) -> Result<Backlogs> {
         self.uncounted().read_backlogs().await
     }

@@ -92,7 +92,7 @@ impl<P: StoreTarget> AttemptPicker<P> {
 mod tests {
     use super::*;
 
-    /// Returns how many attempts each store gets of a capacity of 512, if the stores claim the attempts that they want one after the other.
+    /// Returns how many attempts each store gets of a capacity of 512, if one store after the other claims all attempts that it wants.
     fn shares(wanted: &[(&str, usize)]) -> Vec<usize> {
         let nothing = HashMap::new();
         let mut picker = AttemptLimits { all: 512, each: 16, busy: &nothing }.picker();

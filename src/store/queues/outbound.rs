@@ -2,8 +2,8 @@
 //! deleted with the final outcome.
 //!
 //! If a worker dies or hangs, its claim expires at `due_at`, and another worker can claim the message. After that, the first worker can no
-//! longer end its attempt: every statement that ends an attempt names its claim, and finds no row. Only the oldest message of a
-//! conversation can be claimed, so that no message overtakes another.
+//! longer end its attempt: every statement that ends an attempt names the claim of the attempt, and finds no row once the claim has
+//! changed. Of the queued messages of a conversation, only the oldest can be claimed, so that no message overtakes another.
 
 use sea_orm::{
     ActiveValue::{NotSet, Set},
@@ -38,11 +38,11 @@ pub struct ClaimedMessage {
     /// The number of attempts, including the attempt of this claim.
     pub attempts: i64,
     pub outbox_entry: OutboxEntry,
-    /// The bridge of the account of the message, if there is one.
+    /// The bridge of the message's channel account, if the account has one.
     pub bridge: Option<BridgeEndpoint>,
 }
 
-/// An account of a store.
+/// A channel account: its store and its id.
 pub type StoreAccount = (StoreId, AccountId);
 
 /// The greatest number of due messages that one call of [`Db::claim_outbox_entries`] reads.
@@ -73,13 +73,13 @@ impl Write {
         .await
     }
 
-    /// Updates an open ticket after the store sent a message in its conversation: its sort position, and since when the customer has
-    /// waited.
+    /// Updates an open ticket after the store sent a message in the ticket's conversation: the sort position, and since when the customer
+    /// has waited.
     pub fn bump_answered_ticket(&self, ticket: &TicketId, at: Timestamp) -> Result<()> {
         let mut update = self.sql("UPDATE tickets SET sort_at = CASE WHEN sort_at < ");
         update.integer(at.millis()).push(" THEN ").integer(at.millis());
         update.push(" ELSE sort_at END, waiting_since = CASE WHEN waiting_since <= ");
-        // Only inbound messages after the sent message still wait.
+        // Only inbound messages after the sent message still wait for an answer.
         update.integer(at.millis()).push(
             " THEN (SELECT MIN(m.sent_at) FROM messages m WHERE m.store_id = tickets.store_id \
              AND m.conversation_id = tickets.conversation_id AND m.inbound = TRUE AND m.sent_at > ",

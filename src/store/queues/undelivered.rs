@@ -57,7 +57,7 @@ fn undelivered(cells: &mut Cells<'_>, state: Delivery) -> Result<UndeliveredMess
 }
 
 impl Write {
-    /// Inserts a message whose last attempt has just ended into the failed messages (dead letters).
+    /// Adds a message to the failed messages (dead letters), after the end of its last attempt.
     pub async fn insert_failed_message(&self, claimed: &ClaimedMessage) -> Result<()> {
         self.insert(failed_messages::ActiveModel {
             store_id: Set(self.store().to_string()),
@@ -69,7 +69,8 @@ impl Write {
         .await
     }
 
-    /// Deletes a message from the failed messages and returns its outbox entry. `None`: it is not there, or its outbox entry was not kept.
+    /// Deletes a message from the failed messages and returns its outbox entry. `None`: the message is not among the failed messages, or
+    /// its outbox entry was not kept.
     pub async fn take_failed_message(&self, id: &MessageId) -> Result<Option<OutboxEntry>> {
         let named = Condition::all()
             .add(failed_messages::Column::StoreId.eq(self.store()))
@@ -103,7 +104,7 @@ impl Write {
         Ok(Some(self.execute(&hastened).await? > 0))
     }
 
-    /// Deletes at most `limit` failed messages (dead letters) from before a time. The messages themselves stay.
+    /// Deletes at most `limit` entries of messages that failed before a time (dead letters). The messages themselves stay.
     pub async fn prune_failed_messages(&self, before: Timestamp, limit: u64) -> Result<()> {
         let old = failed_messages::Entity::find()
             .select_only()

@@ -1,11 +1,12 @@
 //! Encryption of secrets at rest, and its keys: XChaCha20-Poly1305 with a random nonce for each secret.
 //!
-//! A key is 32 bytes, written in base64. A text may contain several keys, separated by white space: the first key encrypts, all keys
-//! decrypt. So a new key can be put before the old key, and every process can decrypt with both until no secret is encrypted with the old
-//! key. A ciphertext is bound to its table, store and endpoint: a ciphertext that is copied to another row cannot be decrypted.
+//! A key is 32 bytes, written in base64. A key file or environment variable may contain several keys, separated by white space: the first
+//! key encrypts, all keys decrypt. So a new key can be put before the old key, and every process can decrypt with both until no secret is
+//! encrypted with the old key. A ciphertext is bound to its table, to its store, and to the endpoint or name that it belongs to: a
+//! ciphertext that is copied to another row cannot be decrypted.
 //!
-//! A key file is read again before a secret is encrypted, and when a secret names a key that is not known yet. So a running process uses a
-//! key that was added without a restart.
+//! A key file is read again before a secret is encrypted, and when a secret names a key that is not known yet. So a running process need
+//! not be restarted to use an added key.
 
 use std::{
     fs::{self, File},
@@ -51,7 +52,7 @@ struct EncryptionKey {
 /// A secret as it is stored.
 pub(in crate::store) struct EncryptedSecret {
     pub bytes: Vec<u8>,
-    /// Absent: the bytes are the secret itself.
+    /// The id of the key that the secret is encrypted with. `None`: `bytes` is the secret itself, unencrypted.
     pub key_id: Option<String>,
 }
 
@@ -59,7 +60,7 @@ pub(in crate::store) struct EncryptedSecret {
 #[derive(Clone, Copy)]
 pub(in crate::store) struct SecretRow<'a> {
     pub table: &'static str,
-    /// Empty where the row belongs to no store.
+    /// The id of the store that the row belongs to; empty if it belongs to no store.
     pub store: &'a str,
     pub owner: &'a str,
 }
@@ -179,7 +180,7 @@ fn read(path: &Path) -> Result<Vec<EncryptionKey>> {
     parse(&text, &format!("the key file `{}`", path.display()))
 }
 
-/// Reads a key file. Refuses a pipe or a device: a key file is read more than once, which they do not allow.
+/// Reads a key file. Refuses a pipe or a device: a key file is read more than once, which a pipe or a device does not allow.
 fn text_of(path: &Path) -> io::Result<String> {
     // The type is tested before the file is opened: opening a pipe would wait for a writer.
     if !fs::metadata(path)?.is_file() {
@@ -206,8 +207,8 @@ impl EncryptionKey {
     }
 }
 
-/// Creates a key file with a new key, which only its owner can read. If another process creates the file at the same time, the complete
-/// file of one process stays: a file that exists is never replaced.
+/// Creates a key file with a new key. Only the owner of the file can read it. If another process creates the file at the same time, the
+/// complete file of one process stays: a file that exists is never replaced.
 fn make(path: &Path) -> io::Result<()> {
     let folder = folder_of(path);
     let key = new_key().map_err(io::Error::other)?;

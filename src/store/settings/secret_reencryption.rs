@@ -27,7 +27,7 @@ const REENCRYPTION_BATCH: usize = 200;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReencryptionResult {
     pub sealed: u64,
-    /// The secrets that no key of this process decrypts.
+    /// The number of secrets that no key of this process decrypts.
     pub unreadable: u64,
 }
 
@@ -63,7 +63,7 @@ impl Db {
         self.reencrypt_where(|key_id| key_id != current.as_deref()).await
     }
 
-    /// Returns the number of secrets for each encryption key. The key `None` is for secrets that are not encrypted.
+    /// Returns the number of secrets for each encryption key. In the returned map, `None` stands for secrets that are not encrypted.
     pub async fn secrets_by_key(&self) -> Result<BTreeMap<Option<String>, i64>> {
         let mut counts = BTreeMap::new();
         for of in TABLES {
@@ -98,7 +98,7 @@ impl Db {
                     if let Some(column) = of.store {
                         sql.push(" AND ").push(column).push(" = ").text(store);
                     }
-                    // Another process may have encrypted the secret since it was read.
+                    // Skips the secret if another process has encrypted it since it was read.
                     sql.push(" AND ").push(of.value).push(" = ").bytes(stored.bytes.clone());
                     resealed.sealed += tx.run(&sql).await?;
                 }

@@ -8,10 +8,10 @@
 //!
 //! Guarantees:
 //! - The WAL starts over only once every page that was copied from it is on disk.
-//! - If a sync failed, the WAL does not start over while this process runs; the next process that opens the file alone copies the WAL from
-//!   its beginning.
-//! - A WAL that could not be copied here is copied by SQLite, within a commit, once it is [`WAL_HARD_LIMIT_FACTOR`] times as long as its
-//!   limit. The WAL of an import is copied within the commits of the import.
+//! - If a sync failed, the WAL does not start over while this process runs. Later, the first process that opens the file while no other
+//!   process has it open copies the WAL from its beginning.
+//! - A WAL that could not be copied here is copied by SQLite, within a commit, once it is [`WAL_HARD_LIMIT_FACTOR`] times as long as the
+//!   length at which a checkpoint is due. The WAL of an import is copied within the commits of the import.
 
 use std::time::Duration;
 
@@ -26,19 +26,20 @@ use crate::store::{
     },
 };
 
-/// The maximum number of rounds, during which writers go on, and the number of uncopied pages at which no further round is run.
+/// The maximum number of rounds of a checkpoint, and the number of uncopied pages at or below which no further round is run. Writers
+/// continue during the rounds.
 const ROUNDS: u32 = 4;
 const FEW_PAGES: i64 = 400;
 
-/// The WAL may become this many times as long as its limit before SQLite copies it within a commit. When the WAL starts over, its file is
-/// truncated to the same length.
+/// The WAL may become this many times as long as [`CheckpointTrigger::pages`], the length at which a checkpoint is due. After that, SQLite
+/// copies the WAL within a commit. When the WAL starts over, SQLite truncates a longer WAL file to this length.
 pub(in crate::store) const WAL_HARD_LIMIT_FACTOR: u32 = 2;
 
-/// The first and the longest pause before a checkpoint that a reader blocked is tried again.
+/// The first and the longest pause between two attempts of a checkpoint that a reader blocks.
 pub(in crate::store) const PAUSE: Duration = Duration::from_millis(20);
 pub(in crate::store) const LONG_PAUSE: Duration = Duration::from_secs(1);
 
-/// When a checkpoint is due: once the WAL has this number of pages, unless a checkpoint is in progress.
+/// Decides when a checkpoint is due: once the WAL has `pages` pages, unless a checkpoint is in progress (`underway`).
 pub(in crate::store) struct CheckpointTrigger {
     pub pages: u32,
     pub underway: bool,
@@ -49,7 +50,7 @@ impl CheckpointTrigger {
         Self { pages, underway: false }
     }
 
-    /// Returns the checkpoint settings of a connection that writes.
+    /// Returns the PRAGMAs that limit the WAL, for a connection that writes (see [`WAL_HARD_LIMIT_FACTOR`]).
     pub fn settings(&self) -> String {
         let last = WAL_HARD_LIMIT_FACTOR * self.pages;
         format!("PRAGMA wal_autocheckpoint = {last}; PRAGMA journal_size_limit = {};", PAGE_BYTES * last)
@@ -208,7 +209,7 @@ mod tests {
         }
         fill(&writer, &file, PAGES).await;
         assert!(is_copied(&file).await);
-        // Some thirteen thousand pages were written to the WAL.
+        // Without checkpoints the WAL would contain some thirteen thousand pages.
         let size = std::fs::metadata(home.path().join("file.db-wal")).unwrap().len();
         assert!(size < 4096 * 13_000 / 4, "{size}");
         writer.close().await;
@@ -254,7 +255,7 @@ mod tests {
             if synced.get() == 1 { Ok(()) } else { Err(crate::store::Error::Damaged("input/output error".to_owned())) }
         };
         // A checkpoint that reaches the end of the WAL syncs the file by itself, without `refuses`. The open snapshot of the reader keeps
-        // it from reaching the end, as concurrent writers do.
+        // the checkpoint below from reaching the end, as concurrent writers would.
         let reader = Connection::open(&path).unwrap();
         reader.execute_batch("BEGIN; SELECT * FROM t").unwrap();
         write(&writer, 0).await;

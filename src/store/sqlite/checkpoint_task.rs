@@ -1,5 +1,5 @@
-//! Checkpoint task: copies a long write-ahead log (WAL) into the SQLite file concurrently with the writer.
-//! It tries again until the log is copied. After the disk refused a sync it only warns that the log grows.
+//! Checkpoint task: copies a long write-ahead log (WAL) into the SQLite file concurrently with the writer. The task retries until the WAL
+//! is copied. After the disk has refused a sync, the task copies nothing more, and only warns that the WAL grows.
 
 use std::{
     sync::{Arc, atomic::Ordering},
@@ -38,7 +38,7 @@ impl Writer {
                     self.refused_copies.fetch_add(1, Ordering::Relaxed);
                     return self.warn_of_log(&file).await;
                 }
-                // To be tried again: an import has the writer lock, or a reader still needs an old snapshot.
+                // The copy is tried again: an import has the writer lock, or a reader still needs an old snapshot.
                 Ok(CheckpointOutcome::Incomplete) | Err(Error::Busy) => {}
                 Err(_) if self.lock_writer().await.is_ok_and(|writer_state| writer_state.closed) => return,
                 Err(error) => {

@@ -1,4 +1,4 @@
-//! SQLite connections without SeaORM: functions that open a connection, and run a statement inline, on the calling thread.
+//! SQLite connections without SeaORM: opening a connection, and running a statement inline (on the calling thread).
 
 use std::path::{Path, PathBuf};
 
@@ -12,8 +12,8 @@ use crate::store::{
 };
 
 /// The page size of a new SQLite file, in bytes. An existing file keeps its own page size. Sending a message changes small parts of some
-/// five pages, and the write-ahead log (WAL) takes whole pages. With larger pages fewer messages can be sent in a second, and reads cost no
-/// less.
+/// five pages that the other messages of a group commit do not change, and the write-ahead log (WAL) stores whole pages. With larger pages,
+/// fewer messages can be sent per second, and reads are not cheaper.
 pub(in crate::store) const PAGE_BYTES: u32 = 2048;
 
 /// The suffixes that SQLite appends to the name of a database: for its write-ahead log (WAL), and for the WAL's index.
@@ -51,8 +51,8 @@ pub(in crate::store) struct Log {
 }
 
 impl Log {
-    /// Returns whether the WAL has at least this many pages and is not copied to its end. While another connection runs a checkpoint,
-    /// SQLite reports a negative length, and the WAL counts as not copied.
+    /// Returns whether the WAL has at least `pages` pages and is not copied to its end. While another connection runs a checkpoint, SQLite
+    /// reports a negative length, and the WAL counts as not copied.
     pub fn is_left(&self, pages: u32) -> bool {
         self.pages < 0 || (self.pages >= pages.into() && self.copied < self.pages)
     }

@@ -62,7 +62,7 @@ pub(in crate::store) fn copy(from: &Path, source: CopySource, to: &Path, progres
     source.execute_batch("COMMIT")?;
     let mut id = [0; 4];
     getrandom::fill(&mut id).map_err(|error| Error::Failing(format!("the system has no random bytes: {error}")))?;
-    // The WAL of the target, if any, is removed when the target is closed.
+    // If the target has a WAL, this change is written into it. `close` then copies the WAL into the target and removes it.
     target.execute_batch(&format!("PRAGMA application_id = {}", i32::from_ne_bytes(id)))?;
     target.close().map_err(|(_, error)| error)?;
     std::fs::File::open(to).and_then(|file| file.sync_all()).map_err(|error| Error::Failing(format!("`{}`: {error}", to.display())))

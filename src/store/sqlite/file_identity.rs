@@ -1,10 +1,10 @@
-//! File identity: whether the path of a SQLite database still leads to the files that are open, and whether they are intact.
+//! File identity: checks whether the path of a SQLite database still leads to the open files, and whether these files are intact.
 //!
 //! An open file stays usable after its name is deleted. If the database, its write-ahead log (WAL) or the WAL's index is deleted or
 //! replaced while a server runs, SQLite continues in files without a name, and everything that it acknowledges is lost when the last
 //! process closes them. A file that was truncated has lost pages, which remains unnoticed until they are read. A file over which another
-//! file was copied has pages of both. Therefore the writer checks the names and the files before it begins a group commit and before it
-//! acknowledges the group; a reader checks them before it opens a connection.
+//! file was copied contains pages of both files. Therefore the writer checks the names and the files before it begins a group commit and
+//! before it acknowledges the group; a reader checks them before it opens a connection.
 //!
 //! A check costs three calls of `stat`. The database's header is read only if a length or the time of the last change differs from the
 //! previous check, as after a checkpoint. A database that became shorter is then compared with the length that its header states. A WAL
@@ -12,7 +12,7 @@
 //!
 //! Guarantee: a write that is acknowledged went to the files that the path led to after its commit. Two cases are not noticed: a WAL that
 //! is truncated in the few milliseconds between the two checks of a group commit, and a whole SQLite database that was copied over this
-//! database within that time.
+//! database between two checks.
 
 use std::{
     fs::{self, File, Metadata},
@@ -46,14 +46,14 @@ pub(in crate::store) struct FileIdentity {
     log: Inode,
     index: Inode,
     application_id: i32,
-    /// A connection that stays open, so that SQLite does not remove the WAL when the last other connection closes. `None` once it is
-    /// closed.
+    /// A connection that stays open, so that SQLite does not remove the WAL when the last other connection closes. `None` once this
+    /// connection is closed.
     keeper: Mutex<Option<Connection>>,
     /// The database file, opened when its header is first read, and never closed: when a process closes any of its descriptors of a file,
     /// the system drops all locks that SQLite holds on the file (https://www.sqlite.org/howtocorrupt.html, 2.2).
     header: OnceLock<ManuallyDrop<File>>,
     seen: Mutex<FileState>,
-    /// The state in which the files looked wrong, and since when it has not changed.
+    /// The state of the files when they last looked wrong, and since when that state has not changed.
     suspicion: Mutex<Option<(FileState, Instant)>>,
     /// How long a state that looks wrong must stay unchanged before it counts as a fault.
     quiet: Duration,
@@ -77,8 +77,8 @@ struct FileState {
 const LOOKS: u32 = 3;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
 
-/// How long files that look wrong must stay unchanged before they count as broken. A checkpoint of another process writes the header
-/// first, and only the last page gives the file the length that the header states.
+/// How long files that look wrong must stay unchanged before they count as broken. A checkpoint of another process writes the header first,
+/// and only the last page gives the file the length that the header states. Until then the file looks truncated.
 const QUIET: Duration = Duration::from_secs(2);
 
 /// The first bytes of a SQLite file, and the offsets in its header of the page size (two bytes, big-endian, 1 for 65,536) and of the
@@ -122,12 +122,13 @@ impl FileIdentity {
         &self.path
     }
 
-    /// Returns a statement that writes the first page into the WAL. The application id in that page shows that the WAL belongs to the file.
+    /// Returns a statement that writes the first page of the database into the WAL. The application id in that page shows that the WAL
+    /// belongs to the file.
     pub fn name_in_log(&self) -> String {
         format!("PRAGMA application_id = {}", self.application_id)
     }
 
-    /// Checks the files: fails unless the paths lead to the files that were opened first, and these files were neither truncated nor
+    /// Checks the files: fails if a path no longer leads to the file whose identity was recorded, or if a file was truncated or
     /// overwritten.
     pub fn check(&self) -> Result<()> {
         if let Some(reason) = self.broken.get() {
@@ -151,8 +152,8 @@ impl FileIdentity {
         Ok(FileState { length: found.len(), changed: (found.mtime(), found.mtime_nsec()), log })
     }
 
-    /// Compares files that differ from the previous check with what their headers state. Returns the state to remember, or `None` if a file
-    /// cannot be read. Fails if a file was truncated or overwritten.
+    /// Compares the lengths of the files with what their headers state, after a length or time has changed since the previous check.
+    /// Returns the state to remember, or `None` if a file cannot be read. Fails if a file was truncated or overwritten.
     fn compared(&self, before: FileState, mut now: FileState) -> Result<Option<FileState>> {
         for look in 1.. {
             // No error here: SQLite reports a file that cannot be read.
@@ -180,7 +181,7 @@ impl FileIdentity {
         Ok(None)
     }
 
-    /// Records that a file looks wrong, and returns the error. The files count as broken once they have not changed for a while.
+    /// Records that a file looks wrong, and returns the error. The files count as broken once they have not changed for the time `quiet`.
     fn suspect(&self, now: FileState, path: &Path, what: &str) -> Error {
         let mut suspicion = lock(&self.suspicion);
         let path = path.display();
@@ -208,8 +209,8 @@ impl FileIdentity {
         lock(&self.seen).log
     }
 
-    /// Closes the connection that keeps the WAL, so that SQLite copies the WAL into the database and removes it when the last other
-    /// connection closes. To be called once all other connections of this process are closed.
+    /// Closes the connection that keeps the WAL. If no other process has the database open, SQLite then copies the WAL into it and removes
+    /// the WAL. To be called once all other connections of this process are closed.
     pub fn close(&self) {
         drop(lock(&self.keeper).take());
     }
@@ -299,7 +300,7 @@ mod tests {
         matches!(checked, Err(Error::Unusable(reason)) if reason.contains(what))
     }
 
-    /// Returns an identity that counts the files as broken as soon as it sees the same wrong state a second time.
+    /// Returns an identity with which the second check of an unchanged wrong state already counts the files as broken.
     fn hasty(path: &Path) -> FileIdentity {
         FileIdentity { quiet: Duration::ZERO, ..FileIdentity::of(path).unwrap() }
     }

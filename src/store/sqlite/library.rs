@@ -1,5 +1,5 @@
-//! The SQLite library: its version and configuration, and the calls that no safe binding offers. Outside of tests, the store has no other
-//! `unsafe`.
+//! The SQLite library: its version and configuration, and the calls that no safe binding offers. Outside of tests, the module `store` has
+//! no other `unsafe`.
 
 use std::{
     ffi::{CStr, c_int},
@@ -12,7 +12,7 @@ use rusqlite::Connection;
 
 use crate::store::error::{Error, Result};
 
-/// The oldest SQLite version that the store can use: the first with `PRAGMA wal_checkpoint(NOOP)`, which reports the length of the WAL.
+/// The oldest SQLite version that this program can use: the first with `PRAGMA wal_checkpoint(NOOP)`, which reports the length of the WAL.
 const OLDEST: c_int = 3_051_000;
 
 /// How many bytes of a savepoint SQLite keeps in memory before it moves them to a temporary file. The number is slightly below the most
@@ -22,12 +22,12 @@ const SAVEPOINT_BYTES: c_int = 131_000;
 /// A setting of SQLite that is missing. SQLite accepts some settings only before its first use, others only when it is compiled.
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::store) enum Missing {
-    /// SQLite was in use before it was configured: savepoints go to a temporary file beyond 64 KB, and each allocation is counted under a
-    /// lock.
+    /// SQLite was in use before it was configured: savepoints of more than 64 KB go to a temporary file, and each allocation is counted
+    /// under a lock.
     Configuration,
-    /// All connections share one page pool and its lock.
+    /// A page pool for each connection is missing: all connections share one page pool and its lock.
     OwnPages,
-    /// A commit also waits until the time stamps of the WAL file are on disk.
+    /// `fdatasync` is missing: a commit waits until the content of the WAL file and also its time stamps are on disk.
     DataSync,
 }
 
@@ -87,7 +87,7 @@ fn configure() -> Option<Missing> {
 
 fn compiled_without() -> Vec<Missing> {
     let has = |option: &CStr| {
-        // SAFETY: the text ends with a zero byte, and the call keeps nothing.
+        // SAFETY: the text ends with a zero byte, and the call keeps no pointer to it.
         unsafe { ffi::sqlite3_compileoption_used(option.as_ptr()) != 0 }
     };
     let mut missing = Vec::new();
@@ -105,7 +105,7 @@ fn compiled_without() -> Vec<Missing> {
 /// commit.
 pub(in crate::store) fn open_references(connection: &Connection) -> Result<i32> {
     let (mut open, mut highest) = (0, 0);
-    // SAFETY: the handle belongs to a connection that is borrowed for the length of the call; the two numbers outlive it.
+    // SAFETY: the handle belongs to a connection that is borrowed for the length of the call; the two numbers outlive the call.
     let code =
         unsafe { ffi::sqlite3_db_status(connection.handle(), ffi::SQLITE_DBSTATUS_DEFERRED_FKS, &raw mut open, &raw mut highest, 0) };
     succeeded(code).map(|()| open)

@@ -5,8 +5,8 @@
 //! most pages of a list. Beyond that number it starts again on one of the runtime's blocking threads, and is stopped there once no caller
 //! waits for it.
 //!
-//! Each thread uses one connection (`reader_slots`): otherwise the memory that SQLite writes at each statement would move between the
-//! caches of the cores, and so would the lock of a shared list of connections.
+//! As a rule each thread uses one connection (`reader_slots`): otherwise the memory that SQLite writes at each statement would move between
+//! the caches of the cores, and so would the lock of a shared list of connections.
 //!
 //! Guarantees: a connection cannot write, and sees every change that was committed before the statement began.
 
@@ -31,26 +31,26 @@ use crate::store::{
     },
 };
 
-/// The readers of one database file.
+/// The pool of read-only connections to one database file.
 pub(in crate::store) struct Readers {
     file: Arc<FileIdentity>,
     /// Idle connections for statements that run inline, a list for each thread.
     spots: PerThread<Vec<ReadConnection>>,
     /// Idle connections for statements that run on a blocking thread.
     elsewhere: IdleReaders,
-    /// Limits the number of unbounded statements, so that they cannot take every blocking thread. A statement counts until it has ended,
-    /// whether or not a caller waits for it.
+    /// Limits the number of statements on blocking threads, so that they cannot take every blocking thread. A statement counts until it has
+    /// ended, whether or not a caller waits for it.
     unbounded: Arc<Semaphore>,
     on_the_spot: Duration,
 }
 
-/// Connections that are open and not in use. There are never more of them than threads that read.
+/// Connections that are open and not in use. There are never more of these connections than there are threads that read.
 type IdleReaders = ThreadSlot<Vec<ReadConnection>>;
 
 /// A connection that cannot write.
 struct ReadConnection {
     connection: Connection,
-    /// How much longer the statement may run. `None`: to its end.
+    /// How much longer the current statement may run. `None`: until it has ended.
     left: Arc<Mutex<Option<ReadBudget>>>,
 }
 
@@ -77,14 +77,14 @@ impl ReadBudget {
     }
 }
 
-/// The number of progress checks (calls of SQLite's progress handler) that an inline statement may reach. They take a quarter of a
-/// millisecond, enough to find and read a long page of a list.
+/// The number of progress checks (calls of SQLite's progress handler) that an inline statement may reach. The steps before the last of
+/// these checks take a quarter of a millisecond in all, in which a statement can find and read a long page of a list.
 const PROGRESS_CHECKS: u32 = 50;
 
-/// The longest time that a statement runs inline. It is reached if the pages that the statement reads have to come from a disk.
+/// The longest time that a statement runs inline. A statement reaches this limit if the pages that it reads have to come from a disk.
 const INLINE_TIME_LIMIT: Duration = Duration::from_millis(1);
 
-/// The steps of SQLite's virtual machine, of some ten nanoseconds each, from one progress check to the next.
+/// The number of steps of SQLite's virtual machine from one progress check to the next. A step takes some ten nanoseconds.
 const STEPS: i32 = 500;
 
 /// The page cache of each connection, in KiB.
@@ -104,8 +104,8 @@ impl Readers {
         })
     }
 
-    /// Runs a statement and returns its rows, each decoded by `decode`. A statement that exceeds its inline limit runs on a blocking
-    /// thread. For that it needs a permit of `share`, if there is one, and a permit of `unbounded`.
+    /// Runs a statement and returns its rows, each decoded by `decode`. A statement that exceeds its inline limit, or reads a whole table,
+    /// runs on a blocking thread. For that it needs a permit of `unbounded`, and a permit of `share` if the caller gives this semaphore.
     pub async fn all<T, D>(self: &Arc<Self>, sql: Sql, share: Option<&Arc<Semaphore>>, decode: D) -> Result<Vec<T>>
     where
         T: Send + 'static,
@@ -126,7 +126,7 @@ impl Readers {
             return Ok(rows);
         }
         let part = match share {
-            // Nothing closes this semaphore.
+            // Nothing closes this semaphore, so the call never fails.
             Some(share) => share.clone().acquire_owned().await.ok(),
             None => None,
         };
@@ -153,7 +153,8 @@ impl Readers {
         decode: &impl Fn(&mut Cells<'_>) -> Result<T>,
         left: Option<ReadBudget>,
     ) -> Result<Option<Vec<T>>> {
-        // Taken out before the `match`, which would hold the lock while a connection is opened.
+        // The connection is taken from the list before the `match`: inside the `match`, the lock would be held while a connection is
+        // opened.
         let reader = idle.lock().pop();
         let reader = match reader {
             Some(reader) => reader,
@@ -194,7 +195,7 @@ impl Readers {
     }
 }
 
-/// Opens a read-only connection. Its statements have no limit yet.
+/// Opens a read-only connection. It has no progress handler yet, which would limit its statements.
 fn open(path: &Path) -> Result<Connection> {
     let connection = open_file(path)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);

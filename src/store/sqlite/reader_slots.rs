@@ -1,4 +1,4 @@
-//! Per-thread slots: each thread has a value of its own, so that threads share neither a lock nor a cache line.
+//! Per-thread slots: as a rule each thread has a value of its own, so that threads share neither a lock nor a cache line.
 //!
 //! The number of a thread selects its slot. When a thread has ended, its value stays in the slot, for the next thread whose number selects
 //! the same slot.
@@ -10,7 +10,7 @@ use std::sync::{
 
 use crate::store::lock::lock;
 
-/// The number of slots. It is greater than the number of threads that a runtime has on most machines, so that each thread has its own slot.
+/// The number of slots. On most machines it is greater than the number of threads of a runtime, so that two threads seldom share a slot.
 const SPOTS: usize = 64;
 
 static THREADS: AtomicUsize = AtomicUsize::new(0);

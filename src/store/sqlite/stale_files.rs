@@ -1,9 +1,10 @@
 //! Stale files: refuses to open a database that has the write-ahead log (WAL) of another database next to it, or that an unfinished restore
 //! was to replace.
 //!
-//! A WAL belongs to another file if the first page in it has another application id than the file. (The application id is a number in the
-//! first page that SQLite leaves to programs; each copy of a database gets its own.) Once a server has started, the WAL contains the first
-//! page: the server writes that page at its start, at each `/readyz` request, and with every write that makes the file longer.
+//! The first page of a database contains its application id, a number that programs may choose; each copy that this program makes of a
+//! database gets a new one. A WAL can contain a newer version of the first page. If that version has another application id than the file,
+//! the WAL belongs to another file. Once a server has started, the WAL contains the first page: the server writes this page at its start,
+//! at each check of the database for `/readyz`, and with every write that makes the file longer.
 
 use std::path::Path;
 

@@ -1,9 +1,10 @@
-//! As-of pages: keyset pagination of a list whose rows move, in the order that the list had at one moment.
+//! As-of pages: keyset pagination of a list whose rows change their sort position (move), in the order that the list had at one moment.
 //!
 //! That moment, called the snapshot, is when the client read the first page. The cursor of each further page names the snapshot.
 //!
 //! Guarantee: the pages show each row that was in the list at the snapshot once, at the sort position that it had then and with its present
-//! content. Rows that came later are not shown. A row that has since been deleted, or that no longer fulfils the filter, may be missing.
+//! content. Rows that were added later are not shown. A row that has since been deleted, or that no longer fulfils the filter, may be
+//! missing.
 //!
 //! A page after a cursor merges two lists: rows that have not moved since the snapshot, and rows that have since left a sort position on
 //! this page. Triggers record both: in the column `placed_by` of a row, and in the table `former_places` (on PostgreSQL migration
@@ -33,9 +34,9 @@ pub(in crate::store) trait MovingRow: PagedRow {
     const BY_ID: &'static str;
 }
 
-/// SQL that names the snapshot of the statement that contains it. On SQLite the snapshot is the number of the last move and the number of
-/// the store's last inserted row (arrival), on PostgreSQL the transaction snapshot. On a standby a transaction snapshot does not name the
-/// transactions that still run; there the SQL names the store's newest visible transactions.
+/// SQL for a text that identifies the snapshot of the statement, for the cursor. On SQLite the snapshot is the number of the last move and
+/// the number of the store's last inserted row (arrival), on PostgreSQL the transaction snapshot. On a standby a transaction snapshot does
+/// not list the transactions that still run; there the text lists the store's newest visible transactions.
 const SQLITE_SNAPSHOT: &str = "(SELECT 'numbers:' || COALESCE((SELECT seq FROM sqlite_sequence WHERE name = 'former_places'), 0) || ':' || \
      COALESCE((SELECT value FROM counters WHERE store_id = $1 AND name = 'arrivals'), 0))";
 const POSTGRES_SNAPSHOT: &str = "(SELECT CASE WHEN pg_is_in_recovery() THEN \
@@ -45,14 +46,14 @@ const POSTGRES_SNAPSHOT: &str = "(SELECT CASE WHEN pg_is_in_recovery() THEN \
      ELSE CONCAT('primary:', pg_snapshot_xmax(pg_current_snapshot()), ':', \
          (SELECT STRING_AGG(running::text, ',') FROM pg_snapshot_xip(pg_current_snapshot()) running)) END)";
 
-/// What had been committed at a snapshot.
+/// The moves and inserts of rows that had been committed at a snapshot.
 #[derive(Debug, PartialEq, Eq)]
 enum Committed {
-    /// On SQLite: moves and arrivals (inserts of rows) up to these numbers.
+    /// On SQLite: the moves up to the number `move_number`, and the inserts of rows (arrivals) up to the number `arrival`.
     Through { move_number: i64, arrival: i64 },
-    /// On a PostgreSQL primary: transactions before `before`, except those in `others`.
+    /// On a PostgreSQL primary: the changes of the transactions with ids below `before`, except the ids in `others`.
     Except { before: i64, others: Vec<i64> },
-    /// On a PostgreSQL standby: transactions before `before`, and those in `others`.
+    /// On a PostgreSQL standby: the changes of the transactions with ids below `before`, and of those with the ids in `others`.
     And { before: i64, others: Vec<i64> },
 }
 
@@ -72,10 +73,10 @@ impl Committed {
         }
     }
 
-    /// Adds the condition that a row of the list has not moved since the snapshot. `id` is the id column of the source.
+    /// Adds the condition that a row of the list has not moved since the snapshot. `id` is the name of the source's id column.
     fn push_unmoved(&self, sql: &mut Sql, table: &str, id: &str) {
         // `+ 0` turns the column into an expression, for which PostgreSQL has no statistics. With statistics PostgreSQL would estimate that
-        // a plan for one number is cheaper than a plan for all numbers, and would plan every page anew.
+        // a plan for the given number is cheaper than a generic plan, and would plan the statement anew for every page.
         self.push(sql, "(placed_by + 0)");
         if let Self::Through { move_number, .. } = self {
             sql.push(&format!(
@@ -85,7 +86,8 @@ impl Committed {
         }
     }
 
-    /// Adds the conditions on `former_places` that find the sort position at the snapshot of each row that has moved since.
+    /// Adds the conditions on `former_places` that select one entry for each row that has moved since the snapshot: the entry with the
+    /// row's sort position at the snapshot.
     fn push_moved(&self, sql: &mut Sql, table: &str) {
         let of_list = format!("store_id = $1 AND list = '{table}' AND left_by");
         if let Self::Through { move_number, .. } = self {
@@ -100,8 +102,8 @@ impl Committed {
         self.push(sql, "placed_by");
     }
 
-    /// Adds the condition that the number in `column` was committed at the snapshot: on SQLite the number of an arrival (the insert of a
-    /// row), on PostgreSQL the id of a transaction.
+    /// Adds the condition that the write with the number in `column` was committed at the snapshot. On SQLite the number is that of an
+    /// arrival (the insert of a row), on PostgreSQL it is the id of a transaction.
     fn push(&self, sql: &mut Sql, column: &str) {
         match self {
             Self::Through { arrival, .. } => {
@@ -124,7 +126,8 @@ impl Committed {
         }
     }
 
-    /// Returns the lowest number that was not committed at the snapshot: an index scan starts there.
+    /// Returns the lowest number (of a move on SQLite, of a transaction on PostgreSQL) that may not have been committed at the snapshot. A
+    /// scan of `former_places` starts at this number.
     fn first_later(&self) -> i64 {
         match self {
             Self::Through { move_number, .. } => move_number.saturating_add(1),
@@ -134,16 +137,16 @@ impl Committed {
     }
 }
 
-/// Returns the column by which rows from a source are sorted; `sort` is the column of the table.
+/// Returns the name of the sort column in a source. `sort` is its name in the table.
 fn sort_column<'a>(source: &PageSource<'_>, sort: &'a str) -> &'a str {
     source.order.map_or(sort, |(at, _)| at)
 }
 
 /// The SQL of the total number of rows of a list.
 enum Total<'a> {
-    /// Reads a counter that the database keeps.
+    /// SQL that reads a counter, which triggers maintain.
     Kept(&'a str),
-    /// Counts the rows of the list.
+    /// SQL that counts the rows of the list.
     Counted(&'a str),
 }
 
@@ -166,14 +169,15 @@ impl Db {
         match page.after.as_ref().map(|after| (after, after.as_of.as_ref())) {
             None => self.first_page(&list.source, list.conditions, page, None).await,
             Some((after, Some(as_of))) => self.next_page(list, page, after, as_of).await,
-            // The cursor names no snapshot: it is of a list in another order.
+            // The cursor names no snapshot. An earlier version of the program issued it, or the same list when it was sorted by relevance.
+            // The page has the present order.
             Some((_, None)) => self.page_of(&list.source, list.conditions, page).await,
         }
     }
 
-    /// [`Db::walk`] with a total, if the request wants one, from counters that the database keeps. `push_total` adds the SQL of the total.
-    /// In this SQL, as in the list's conditions, `$1` is the store. The statement of a first page also returns the total: that saves a
-    /// statement, and both are from the same snapshot.
+    /// Like [`Db::walk`], with a total if the request wants one. `push_total` adds the SQL of the total, which reads counters that triggers
+    /// maintain. In this SQL, as in the list's conditions, `$1` is the store. The statement of a first page also returns the total: that
+    /// saves a statement, and both are from the same snapshot.
     pub(in crate::store) async fn walk_with<T, M>(
         &self,
         mut list: MovingList<'_, M>,
@@ -200,9 +204,9 @@ impl Db {
         self.first_page(&list.source, list.conditions, page, Some(Total::Kept(&total))).await
     }
 
-    /// [`Db::walk`] with a total, if the request wants one. The SQL `count` counts the rows, unless the first page is the whole list. The
-    /// first page and its total come from one statement, so that both are from the same snapshot; the bound values of the list's conditions
-    /// must therefore begin with those of `count`.
+    /// Like [`Db::walk`], with a total if the request wants one. The SQL `count` counts the rows, unless the first page is the whole list.
+    /// The first page and its total come from one statement, so that both are from the same snapshot; the bound values of the list's
+    /// conditions must therefore begin with those of `count`.
     pub(in crate::store) async fn walk_counting<T, M>(&self, list: MovingList<'_, M>, page: &PageRequest, count: Sql) -> Result<Page<T>>
     where
         T: MovingRow + Send + 'static,
@@ -216,7 +220,7 @@ impl Db {
         self.first_page(&source, conditions, page, Some(Total::Counted(count.as_str()))).await
     }
 
-    /// [`Db::walk`] with a total, if the request wants one, that a separate statement counts.
+    /// Like [`Db::walk`], with a total if the request wants one. A separate statement, `count`, counts the rows.
     async fn page_with_separate_count<T, M>(
         &self,
         list: MovingList<'_, M>,
@@ -289,8 +293,8 @@ impl Db {
         let has_moved = standing.first().is_none_or(|(_, _, has_moved)| *has_moved);
         let mut rows: Vec<(T, i64)> = standing.into_iter().map(|(row, at, _)| (row, at)).collect();
         if has_moved {
-            // The sort position of the first row after this page: only moved rows down to it belong on this page. If there is no such row,
-            // the page is the last, and all moved rows belong on it.
+            // The sort position of the first unmoved row after this page: only moved rows before or at this position can belong on the
+            // page. If there is no such row, the page may be the last, and every further moved row is read.
             let from = rows.get(page.size as usize).map_or(i64::MIN, |(_, at)| *at);
             let sql = self.left_rows::<T, _>(store, &committed, moved, page, after, from);
             let left = self.on_primary().all(sql, |cells| Ok((T::decode(cells)?, cells.take::<i64>()?))).await?;
@@ -300,8 +304,8 @@ impl Db {
         Ok(Page::cut(rows, page.size, position).map(|(row, _)| row))
     }
 
-    /// Returns the statement that reads moved rows whose sort position at the snapshot was after the cursor `after`, and not before the
-    /// instant `from`.
+    /// Returns the statement that reads moved rows whose sort position at the snapshot came after the cursor `after` in the list, at the
+    /// instant `from` or a later one (the list is sorted newest first).
     fn left_rows<T, M>(&self, store: Option<Param>, committed: &Committed, moved: M, page: &PageRequest, after: &Position, from: i64) -> Sql
     where
         T: MovingRow,

@@ -73,7 +73,7 @@ impl Db {
         self.by_key(LookupTarget::Rows { store: store.clone(), columns: T::COLUMNS, table: T::TABLE }, id, T::decode).await
     }
 
-    /// Returns the row of `sought` with this key. On PostgreSQL requests that arrive at the same time are looked up in one batch.
+    /// Returns the row of `sought` with this key. On PostgreSQL the look-ups of requests that arrive at the same time share a batch.
     pub(in crate::store) async fn by_key<T, D>(&self, sought: LookupTarget, key: &str, decode: D) -> Result<Option<T>>
     where
         T: Send + 'static,
@@ -81,9 +81,9 @@ impl Db {
     {
         let failed = match self.gathered_rows(&sought, key).await {
             Some(Ok(rows)) => return rows.get(key).map(|row| decode(&mut Cells::postgres(row))).transpose(),
-            // If the database is unavailable or busy, no request repeats its look-up: that would take as long again.
+            // If the database is unavailable or busy, no request repeats its look-up: the second look-up would take as long again.
             Some(Err(error)) => error.of_the_database(),
-            // There is no batch's result: SQLite has no batches, or the look-up of the batch panicked.
+            // No batch returned a result: SQLite has no batches, or the look-up of the batch panicked.
             None => None,
         };
         match failed {

@@ -9,17 +9,18 @@ use crate::{
     store::{error::Error, postgres::batched_lookup::LookupBatcher},
 };
 
-/// The rows that were found, by their keys.
+/// The result of a batch: the rows that were found, by their keys, or the error of the statement.
 pub(in crate::store) type RowsByKey = std::result::Result<Arc<HashMap<String, Row>>, Arc<Error>>;
 
-/// Batches look-ups. Look-ups share a batch if they read from the same target and from the same server (`true`: the standby).
+/// Collects look-ups into batches. Look-ups share a batch if they have the same target and read from the same server (the flag is `true`
+/// for the standby).
 pub(in crate::store) type KeyLookupBatcher = LookupBatcher<(LookupTarget, bool), RowsByKey>;
 
-/// The rows to look up by a key. Their first column is the key.
+/// The rows in which a key is looked up. The first column of the rows is the key.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(in crate::store) enum LookupTarget {
-    /// Rows of a statement. The text is the statement up to the list of keys, which follows it.
+    /// The rows that a statement returns. The text is the beginning of the statement; the list of keys is appended to it.
     Listed(&'static str),
-    /// Rows of a store, by their ids.
+    /// The rows of a store in the table `table`, looked up by their ids.
     Rows { store: StoreId, columns: &'static str, table: &'static str },
 }

@@ -1,4 +1,4 @@
-//! SQL statements: built from entities, keyset pages, as-of pages, look-ups by key.
+//! SQL statements: conversion of statements that SeaORM builds, and statements for keyset pages, as-of pages and look-ups by key.
 
 pub mod as_of;
 pub mod from_entities;

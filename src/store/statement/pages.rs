@@ -16,7 +16,7 @@ use crate::{
 /// A record type that is listed in pages.
 pub(in crate::store) trait PagedRow: Row {
     const TABLE: &'static str;
-    /// The column of the sort instant; ties break by `id`.
+    /// The column by which the list is sorted. Rows with the same value are sorted by `id`.
     const SORT: &'static str;
     const NEWEST_FIRST: bool = true;
 
@@ -27,7 +27,7 @@ pub(in crate::store) trait PagedRow: Row {
 pub(in crate::store) struct PageSource<'a> {
     /// The text after `FROM`: the table, or a join that has the columns of the table.
     pub table: Cow<'a, str>,
-    /// The names of the sort instant and the id in this source, if they differ from those in the table.
+    /// The names that the columns of the sort instant and of the id have in this source, if these names differ from those in the table.
     pub order: Option<(&'static str, &'static str)>,
 }
 
@@ -56,7 +56,7 @@ impl Db {
         Ok(Page { total, ..found })
     }
 
-    /// [`Db::page`] from a source that the caller chooses, without a total.
+    /// Like [`Db::page`], but from a source that the caller chooses, and without a total.
     pub(in crate::store) async fn page_of<T: PagedRow + Send + 'static>(
         &self,
         source: &PageSource<'_>,
@@ -76,7 +76,7 @@ impl Db {
         self.all(sql, T::decode).await
     }
 
-    /// Runs a statement of [`count_sql`] or [`fenced_count_sql`] and returns the number.
+    /// Runs a statement that returns one number, such as that of [`count_sql`], and returns the number.
     pub(in crate::store) async fn count(&self, sql: Sql) -> Result<u64> {
         let count: Option<i64> = self.first(sql, |cells| cells.take()).await?;
         Ok(count.and_then(|count| u64::try_from(count).ok()).unwrap_or(0))
@@ -102,7 +102,7 @@ impl Db {
 }
 
 /// Returns the statement that counts the rows of a whole list. Fences (see [`SUBQUERY_FENCE`](crate::store::sql::SUBQUERY_FENCE)) are left
-/// out: they help only statements that end after one page.
+/// out, since they mainly help statements that end after one page ([`fenced_count_sql`] keeps them).
 pub(in crate::store) fn count_sql(table: &str, mut conditions: Sql) -> Sql {
     conditions.unbounded();
     conditions.fences.clear();

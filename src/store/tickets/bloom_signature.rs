@@ -3,12 +3,13 @@
 //! A filter by a label or a field scans the list and looks up each ticket in another table. The look-up costs much more than the step to
 //! the next ticket of the list. So the index contains, in addition to a ticket's sort position, three Bloom filters of 63 bits (marks): one
 //! of the labels of the ticket's conversation, one of its field values, and one of the contents of its texts. A label, a value, the first
-//! character of a folded text and the magnitude of a number set two bits each. Two neighbouring characters of a folded text set one bit. A
-//! ticket that lacks a bit of the wanted label or value is skipped without a look-up. Several labels or values may share a bit, so a set
-//! bit proves nothing, and the tickets that are not skipped are still looked up.
+//! character of a folded text (a text without differences of case) and the magnitude of a number (its power of two) set two bits each. Two
+//! neighbouring characters of a folded text set one bit. A ticket that lacks a bit of the wanted label or value is skipped without a
+//! look-up. Several labels or values may share a bit, so a set bit proves nothing, and the tickets that are not skipped are still looked
+//! up.
 //!
-//! Two bits for a value are a compromise: with one bit, two frequent prefixes that share it would let twice as many tickets pass; three
-//! bits would set all 63 bits of a ticket with many values.
+//! Two bits for a value are a compromise: with one bit, two frequent first characters that share it would let twice as many tickets pass;
+//! three bits would set all 63 bits of a ticket with many values.
 //!
 //! Guarantees: a write of labels or values writes their bits in the same transaction. A ticket has all bits of its current labels and
 //! values, and may keep the bits of former values. Tests for the presence of a value, negations and searches for a single character do not
@@ -46,8 +47,8 @@ pub(in crate::store) struct BloomPreFilter {
 }
 
 /// Choices of a pre-filter for rare numbers: negative and large numbers. On SQLite these choices apply only if some ticket has such a
-/// number, which a subquery tests once per statement. Otherwise they would only let tickets pass that have other numbers with the same
-/// bits.
+/// number, which a subquery tests once per statement. If no ticket has such a number, the choices would only let tickets pass that have
+/// other numbers with the same bits.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::store) struct RareNumberChoices {
     pub such: FieldTest,
@@ -245,7 +246,7 @@ fn is(field: &FieldId, value: &Comparable) -> BloomBits {
     }
 }
 
-/// The greatest magnitude: of all numbers from 2^20 (about a million) on.
+/// The greatest magnitude, which all numbers from 2^20 (about a million) on have.
 const LARGEST: u64 = 22;
 
 /// A range of more magnitudes than this has no pre-filter: nearly all numbers have one of its magnitudes.
@@ -282,8 +283,8 @@ fn bigram_bits(field: &FieldId, folded: &str) -> BloomBits {
 
 const ALL_BITS: BloomBits = BloomBits(i64::MAX);
 
-/// Returns the two bits of a label, a value, a first character or a magnitude. These bits are stored, and so are the bits of pairs. A
-/// change of either hash requires a migration that computes the Bloom filters of all tickets again.
+/// Returns the two bits of a label, a value, a first character or a magnitude. These bits and the bits of pairs ([`bigram_bits`]) are
+/// stored. So a change of one of the two hashes requires a migration that computes the Bloom filters of all tickets again.
 fn one(parts: &[&str]) -> BloomBits {
     let hash = hashed(parts);
     let first = number(&hash, 0) % 63;
@@ -437,14 +438,14 @@ mod tests {
             BloomPreFilter::of(&field, &Test::AnyOf(values)).map(|sieve| sieve.choice_count()).collect::<Vec<_>>()
         };
         let numbers = |least: u32, most: u32| breadths((least..=most).map(number).collect());
-        // Few other whole numbers have the magnitudes of 0 to 99, 0 to 19 or 16 to 24, so only the pre-filter by magnitude is used. A
-        // second pre-filter tests each value if there are up to eight values, and for numbers from a million on and for fractions, whose
-        // magnitudes too many other numbers share.
+        // Few other whole numbers have the magnitudes of 0 to 99, 0 to 19 or 16 to 24, so only the pre-filter by magnitude is used. In
+        // other cases a further pre-filter tests each value: for up to eight values, and for numbers from a million on, fractions and
+        // texts, since too many other values share their magnitudes or first characters.
         assert_eq!((numbers(0, 99), numbers(0, 19), numbers(16, 24), numbers(1, 3)), (vec![8], vec![6], vec![1], vec![3]));
         assert_eq!((numbers(16, 23), numbers(2_000_000, 2_000_008)), (vec![8, 1], vec![12, 1]));
         assert_eq!(breadths((0..9).map(|n| Comparable::Number(f64::from(n) / 10.0)).collect()), [12, 1]);
         assert_eq!(breadths((10..22).map(|n| Comparable::Text(format!("TH-{n}"))).collect()), [12, 1]);
-        // The first choice of a pre-filter is the greatest magnitude below the bound.
+        // The first choice of a pre-filter is the magnitude of the upper bound, or that of the lower bound if there is no upper bound.
         let first = |test| BloomPreFilter::of(&field, &test).next().unwrap().choices[0];
         let measures = |magnitude: u64| ValueProperty::Magnitude(magnitude).marks(&field);
         assert_eq!([Test::Below(20.0), Test::Between(3.0, 20.0), Test::Above(20.0)].map(first), [6, 6, 6].map(measures));

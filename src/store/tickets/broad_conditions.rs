@@ -9,7 +9,7 @@ use moka::sync::Cache;
 
 use crate::store::sql::Sql;
 
-/// A cache that keeps, for one minute, each condition that many tickets met, so that `driving_index` need not count its tickets again. The
+/// A cache that keeps, for one minute, conditions that many tickets fulfil, so that `driving_index` need not count their tickets again. The
 /// key is a hash of the condition's SQL and parameters. If two conditions have the same hash, a selective one may be taken for a broad one.
 /// The list is then scanned although an index could find the rows, which costs more but returns the same rows.
 #[derive(Clone)]

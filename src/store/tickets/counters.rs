@@ -1,7 +1,8 @@
 //! Counters (materialised totals): triggers maintain the numbers of tickets and contacts, so that a total is read and not counted.
 //!
-//! The migration `m0008_totals` describes the triggers. On PostgreSQL a total may consist of several rows (parts). The server adds the
-//! parts up from time to time, and so does an import at its end. Guarantee: a total equals the result of a `COUNT` in the same statement.
+//! The migration `m0008_totals` describes the triggers. On PostgreSQL a total may consist of several rows (parts). The server adds up the
+//! parts of each total from time to time, and an import does so after its commit. Guarantee: a total equals the result of a `COUNT` in the
+//! same statement.
 
 use sea_orm::DbBackend;
 
@@ -18,8 +19,8 @@ pub(in crate::store) fn push_contact_total(sql: &mut Sql) {
     push_total(sql, ["contacts"]);
 }
 
-/// Adds to a statement an expression for the number of tickets of the store `$1` that are in the state `shown`, and that are spam or not
-/// spam. Snoozed tickets are counted by a query, not by triggers: they are few, and a snooze ends at its time without a write.
+/// Adds to a statement an expression for the number of tickets of the store `$1` that are in the state `shown` and whose `is_spam` is
+/// `spam`. Snoozed tickets are counted by a query, not by triggers: they are few, and a snooze ends at its time without a write.
 pub(in crate::store) fn push_ticket_total(sql: &mut Sql, shown: ShownTickets, spam: bool, now: Timestamp) {
     let (open, closed) = if spam { ("tickets.open.spam", "tickets.closed.spam") } else { ("tickets.open", "tickets.closed") };
     match shown {
@@ -33,7 +34,7 @@ pub(in crate::store) fn push_ticket_total(sql: &mut Sql, shown: ShownTickets, sp
     }
 }
 
-/// Adds to a statement a subquery for the number of snoozed tickets of the store `$1`.
+/// Adds to a statement a subquery for the number of snoozed tickets of the store `$1` whose `is_spam` is `spam`.
 pub(in crate::store) fn push_snoozed(sql: &mut Sql, spam: bool, now: Timestamp) {
     sql.push("(SELECT COUNT(*) FROM tickets WHERE store_id = $1 AND is_open = TRUE AND is_spam = ").flag(spam);
     // The instant is a subquery, whose result PostgreSQL does not know when it plans. For a bound value, PostgreSQL's generic plan would
@@ -43,15 +44,15 @@ pub(in crate::store) fn push_snoozed(sql: &mut Sql, spam: bool, now: Timestamp) 
 }
 
 impl Db {
-    /// Returns the number of tickets that are in the state `shown`, and that are spam or not spam.
+    /// Returns the number of tickets that are in the state `shown` and whose `is_spam` is `spam`.
     pub(in crate::store) async fn ticket_total(&self, store: &StoreId, shown: ShownTickets, spam: bool, now: Timestamp) -> Result<u64> {
         let mut sql = Sql::of(store, "SELECT ");
         push_ticket_total(&mut sql, shown, spam, now);
         self.count(sql).await
     }
 
-    /// Adds up the parts of totals on PostgreSQL. A reader sees either the parts or their sum. An advisory lock keeps two processes from
-    /// adding up the same part.
+    /// Adds up the parts of totals on PostgreSQL. A reader sees either the parts or their sum. An advisory lock keeps other processes from
+    /// doing so at the same time: the transactions could wait for each other (deadlock).
     pub async fn compact_totals(&self) -> Result<()> {
         if self.backend() == DbBackend::Postgres {
             let tx = self.begin().await?;

@@ -1,15 +1,16 @@
 //! Choice of the driving index of a filtered ticket list: the index of a condition that few tickets fulfil, or else the list itself.
 //!
 //! Without this choice, the databases would scan the whole list for a label or a field value that only one ticket has. SQLite, which has no
-//! statistics here, would do so for assignees with one ticket, too. So a bounded statement first counts, for each condition of the filter,
-//! the tickets that fulfil it. A condition that many tickets fulfil is cached for a minute and not counted again. If the number of its
+//! statistics here, would do so for assignees with one ticket, too. So a statement first counts, up to a limit, the tickets that fulfil
+//! each condition of the filter. A condition that many tickets fulfil is cached for a minute and not counted again. If the number of its
 //! tickets drops within that minute, the list is scanned, which costs more but returns the same rows.
 //!
-//! On SQLite the open tickets of one label already form a list of their own (table `labelled_tickets`). The number of tickets of the other
-//! conditions is compared with the length of this list.
+//! On SQLite the open tickets of one label already form a list of their own (table `labelled_tickets`). For each other condition, the
+//! number of tickets that fulfil it is compared with the length of this list.
 //!
 //! The statement of a total reads its list to the end. It therefore uses the index of a condition that fewer tickets fulfil than a certain
-//! share of the list. If this share is more than the number that counts as few for a page, a second statement counts up to this share.
+//! share of the list. If this share is more than the number that counts as few for a page, a second statement counts the tickets that
+//! fulfil each condition, up to this share.
 
 use std::{borrow::Cow, collections::BTreeSet};
 
@@ -34,18 +35,18 @@ pub(in crate::store) enum DrivingCondition<'a> {
     Value(&'a FieldTest),
     /// The ticket has any of these labels.
     Labels(BTreeSet<&'a str>),
-    /// SQLite only: the ticket has this label, whose open tickets already form a list. If it is the condition with the fewest tickets, this
-    /// list is scanned.
+    /// SQLite only: the ticket has this label, whose open tickets already form a list. If no other condition has fewer tickets, this list
+    /// is scanned.
     Label(&'a str),
-    /// SQLite only, where the statement names the index: the ticket has one of these assignees.
+    /// The ticket has one of these assignees. On SQLite only, where the statement has to name the index.
     Assignees(BTreeSet<&'a str>),
 }
 
 /// If at most this number of tickets fulfils a condition, the statement reads them by the index of the condition instead of reading the
 /// list in order.
 const FEW_ON_SQLITE: i64 = 200;
-/// The same limit on PostgreSQL. It is higher, since reading the list in order costs more per ticket there: the index has no Bloom filters,
-/// so each row has to be fetched.
+/// The value of [`FEW_ON_SQLITE`] for PostgreSQL. It is higher, since on PostgreSQL reading the list in order costs more per ticket: the
+/// index has no Bloom filters, so each row has to be fetched.
 const FEW_ON_POSTGRES: i64 = 1000;
 
 /// The cost of looking up a ticket by its id, as a multiple of the cost of skipping it while the list is read in order. To skip a ticket,
@@ -54,8 +55,8 @@ const LOOKUP_COST_ON_SQLITE: i64 = 40;
 const LOOKUP_COST_ON_POSTGRES: i64 = 10;
 
 impl Db {
-    /// Returns the condition of the filter that the fewest tickets fulfil. `None`: more than `few` tickets fulfil each condition, or the
-    /// tickets of the condition already form a list (those of a conversation or, on SQLite, of a label).
+    /// Of the filter's conditions that have an index, returns the one that the fewest tickets fulfil. `None`: more than `few` tickets
+    /// fulfil each of them, or the tickets to read already form a list of their own (those of a conversation or, on SQLite, of a label).
     pub(in crate::store) async fn start<'a>(
         &self,
         store: &StoreId,
@@ -86,7 +87,8 @@ impl Db {
                 sql.push(", ");
             }
             if let DrivingCondition::Labels(labels) = start {
-                // If many conversations have the labels, the tickets of these conversations need not be looked up.
+                // If more than `few` conversations have the labels, the condition counts as one that many tickets fulfil, without a look-up
+                // of their tickets.
                 sql.push("CASE WHEN (SELECT COUNT(*) FROM (SELECT 1 FROM conversation_labels l WHERE l.store_id = $1 AND l.label_id IN ");
                 sql.texts(labels.iter().copied()).limit(few + 1).push(") AS few) > ").integer(few);
                 sql.push(" THEN ").integer(few + 1).push(" ELSE ");
@@ -129,9 +131,9 @@ impl Db {
         few
     }
 
-    /// Returns a condition for the total of a list for whose first page [`Db::start`] found no condition. Fewer tickets fulfil it than a
-    /// certain share of the list. Returns `None` for a filter by assignees: the tickets of an assignee already form a list of their own,
-    /// usually a short list.
+    /// Called for a list for whose first page [`Db::start`] found no condition. Returns a condition whose index can drive the statement of
+    /// the total: one that fewer tickets fulfil than a certain share of the list. Returns `None` for a filter by a conversation or by
+    /// assignees: the tickets of each already form a list of their own, usually a short list.
     pub(in crate::store) async fn find_driving_condition_of_total<'a>(
         &self,
         store: &StoreId,
@@ -168,7 +170,7 @@ impl Db {
             sql.push(" AND id IN (SELECT ").push(ids);
             self.push_source(sql, start, shown);
             sql.push(")");
-            // The index of the primary key.
+            // `sqlite_autoindex_tickets_1` is the index of the primary key.
             return "tickets INDEXED BY sqlite_autoindex_tickets_1".into();
         }
         let end = sql.as_str().len();
@@ -223,7 +225,7 @@ impl Db {
     }
 }
 
-/// Returns the conditions of a filter for which there is an index.
+/// Returns those conditions of a filter that have an index.
 fn indexable_conditions<'a>(
     sqlite: bool,
     filter: &'a TicketFilter,

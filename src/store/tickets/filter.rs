@@ -80,8 +80,8 @@ impl Db {
         }
     }
 
-    /// Keeps PostgreSQL from joining the subqueries on a ticket's labels and values into the statement of a page. With a join it would
-    /// fetch all tickets that have such a value and sort them, for a page of 20.
+    /// Keeps PostgreSQL from turning the subqueries on a ticket's labels and values into joins. For a page of 20 tickets, a join would
+    /// fetch and sort all tickets that have such a label or value.
     fn fence(&self, sql: &mut Sql) {
         if self.backend() == DbBackend::Postgres {
             sql.fence();
@@ -115,8 +115,9 @@ impl Db {
     }
 
     /// Adds the `FROM` and `WHERE` clauses that select, by an index, the values `v` of a field that pass a test. On SQLite the statement
-    /// names the index. Without statistics SQLite assumes that any equality condition on an index selects few rows. So it would scan all
-    /// rows of the store by the primary key instead of fetching the row of each entry of the index on values.
+    /// names the index. Without statistics SQLite assumes that any equality condition on an index selects few rows, even the condition on
+    /// the store. So it would scan all rows of the store by the primary key instead of fetching the row of each entry of the index on
+    /// values.
     pub(in crate::store) fn push_values(&self, sql: &mut Sql, FieldTest { field_id, test }: &FieldTest) {
         let index = match test {
             Test::StartsWith(_) => " INDEXED BY ticket_field_values_by_fold",
@@ -240,7 +241,7 @@ fn push_choices(sql: &mut Sql, column: &str, choices: &[BloomBits]) {
 /// A test of a field, with its Bloom pre-filters.
 pub(in crate::store) struct FieldTestPlan<'a> {
     pub test: &'a FieldTest,
-    /// The pre-filter for the values that the test asks for comes first.
+    /// The Bloom pre-filters of the test: first those on values, their first characters and magnitudes, then that on the contents of texts.
     pub sieves: Vec<BloomPreFilter>,
 }
 
@@ -249,10 +250,10 @@ fn mostly_passes(FieldTest { test, .. }: &FieldTest) -> bool {
     matches!(test, Test::Present | Test::Absent | Test::NoneOf(_))
 }
 
-/// Returns the tests with their Bloom pre-filters, in the order in which a ticket's values are looked up. A test whose pre-filter has more
-/// choices comes first: more tickets pass this pre-filter and then fail the test, above all if the bound of a range lies between two powers
-/// of two. (For a rare value, too, most tickets that pass the pre-filter fail the test. But few tickets pass it at all, and scanning the
-/// list costs more than looking up these few.)
+/// Returns the tests with their Bloom pre-filters, in the order in which a ticket's values are looked up. Tests that most tickets pass come
+/// last. Of the other tests, one whose pre-filter has more choices comes first: more tickets pass this pre-filter and then fail the test,
+/// above all if the bound of a range of numbers lies between two powers of two. (Most tickets that pass the pre-filter of a rare value fail
+/// the test as well. But they are so few that looking them up costs less than scanning the list.)
 pub(in crate::store) fn order_field_tests(tests: &[FieldTest]) -> Vec<FieldTestPlan<'_>> {
     let sieved = |test| FieldTestPlan { test, sieves: BloomPreFilter::of(&test.field_id, &test.test).collect() };
     let mut tests: Vec<FieldTestPlan<'_>> = tests.iter().map(sieved).collect();
@@ -279,7 +280,8 @@ pub(in crate::store) fn single_label(filter: &TicketFilter, shown: ShownTickets)
     (leads && listed).then_some(first)
 }
 
-/// Adds the conditions that select one list of the store: open, closed or all tickets that are spam or not spam.
+/// Adds the conditions that select one list of the store: `shown` selects open, closed or all tickets; `filter.is_spam` selects spam or the
+/// rest.
 pub(in crate::store) fn push_list(sql: &mut Sql, filter: &TicketFilter, shown: ShownTickets) {
     sql.push(match shown {
         ShownTickets::Open => " AND is_open = TRUE",
@@ -338,15 +340,16 @@ fn push_one_of(sql: &mut Sql, values: &[Comparable], aside: bool) {
     } else {
         sql.push(if aside { NO_INDEX_PREFIX } else { "" }).push(tested).push(" IN ").list(params.collect());
     }
-    // For a text shorter than the indexed prefix, the comparison above is exact. A longer text is also compared as a whole.
+    // The comparison above is exact for texts that are shorter than the indexed prefix. If one of the texts is not shorter, the texts are
+    // also compared as a whole.
     if texts.clone().any(|text| text.chars().nth(INDEXED_CHARS - 1).is_some()) {
         sql.push(" AND v.text_value IN ").texts(texts);
     }
 }
 
 /// For these numbers of values, the SQL on SQLite compares a ticket's value with one value after the other. (For one or two values SQLite
-/// itself does so.) For an `IN` list SQLite builds a temporary table for each page, which costs more than the comparisons of a page. (The
-/// total takes slightly longer this way for twenty values that are far apart and that most tickets lack.)
+/// itself does so.) For an `IN` list SQLite builds a temporary table for each page, which costs more than the comparisons of a page.
+/// (Counting the total of a list takes slightly longer this way, for twenty values that are far apart and that most tickets lack.)
 const COMPARED_ONE_BY_ONE: RangeInclusive<usize> = 3..=20;
 
 /// The length in characters of the prefixes of texts that the indexes hold. A condition must contain the same expression as the index,

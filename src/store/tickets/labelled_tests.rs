@@ -1,5 +1,5 @@
-//! Tests of the table `labelled_tickets` on SQLite, a covering index of open tickets by label that triggers maintain: after any sequence of
-//! writes to tickets and labels, the table contains the open tickets of each label.
+//! Tests of the table `labelled_tickets` of SQLite, which triggers maintain as a covering index of open tickets by label. After any
+//! sequence of writes to tickets and labels, the table must contain the open tickets of each label.
 
 use proptest::{prelude::*, test_runner::TestRunner};
 use sea_orm::DbBackend;
@@ -228,7 +228,8 @@ async fn a_label_s_list_is_walked_whole_and_in_order() {
         (DoesNotContainAny, &["fifth"], below(20.0), |i| i % 5 != 0 && i % 100 < 20),
     ] {
         let filter = labelled(operator, labels);
-        // The test is only about lists that are scanned. If few tickets fulfilled a condition, they would be looked up by their ids.
+        // This test is about lists that are scanned. So `start` must find no condition that only few tickets fulfil: these tickets would be
+        // looked up by their ids. Exceptions are the label `none`, and PostgreSQL, where up to 1,000 tickets count as few.
         let start = db.start(store, &filter, ShownTickets::Open, &tests, db.few_tickets()).await.unwrap();
         assert!(start.is_none() || labels.contains(&"none") || db.backend() == DbBackend::Postgres, "{operator:?} {labels:?}");
         let mut expected: Vec<i64> = (1..=2_000).filter(|i| wanted(*i) && ![985, 990].contains(i)).collect();
@@ -331,8 +332,8 @@ async fn what_a_label_does_not_have_is_not_looked_at() {
     assert!(led * 3 < walked * 2, "{led} and {walked}");
 }
 
-/// Asserts the order of look-ups: the test with the less selective Bloom pre-filter first and, in SQLite's query plan, the values before
-/// the ticket's row.
+/// Asserts the order of look-ups. The test with the less selective Bloom pre-filter comes first, a test that most tickets pass comes last.
+/// In SQLite's query plan the values come before the ticket's row, except for a test that most tickets pass.
 #[tokio::test]
 async fn values_are_looked_up_before_the_ticket_and_the_looser_mark_first() {
     let fixture = open_shop(1_000).await;

@@ -146,8 +146,8 @@ impl Db {
         count(&source.table, conditions)
     }
 
-    /// Returns the table that the list is read from. Adds to `conditions` the field tests, and the restrictions by labels, Bloom filters
-    /// and `start` that the table does not contain itself.
+    /// Returns the source that the list is read from: a table, or a subquery joined with it. Adds the field tests to `conditions`, and
+    /// those restrictions by labels, by Bloom filters and by `start` that the source does not apply itself.
     pub(in crate::store) fn ticket_source(
         &self,
         filter: &TicketFilter,
@@ -254,5 +254,6 @@ fn ticket_index(filter: &TicketFilter, shown: ShownTickets) -> &'static str {
 /// The sort columns of the subquery `listed`, which is joined with `tickets`.
 const LISTED_SORT: Option<(&str, &str)> = Some(("listed_at", "listed_id"));
 
-/// The covering indexes with the column in which each ticket has a Bloom filter of its field values and labels.
+/// The covering indexes of tickets that contain, on SQLite, the three columns of Bloom filters (`label_marks`, `field_marks`,
+/// `text_marks`).
 const BLOOM_INDEXES: [&str; 2] = ["tickets_by_message", "tickets_by_state"];

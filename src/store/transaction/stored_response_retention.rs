@@ -12,9 +12,9 @@ use crate::{
 const BATCH: u64 = 50;
 
 impl Write {
-    /// Deletes some of the store's oldest responses, of those that were stored at `since` or before. Does nothing if another transaction is
-    /// deleting responses of the store, so that no request waits for it. To be called last in a transaction: until the transaction ends, no
-    /// other transaction can delete responses of the store.
+    /// Deletes some of the store's responses that were stored at `since` or before, the oldest first. Does nothing if another transaction
+    /// is deleting responses of the store, so that no request waits for it. To be called last in a transaction: until the transaction ends,
+    /// no other transaction can delete responses of the store.
     pub async fn prune_stored_responses(&self, since: Timestamp) -> Result<()> {
         if !self.try_named_lock("forget kept answers").await? {
             return Ok(());

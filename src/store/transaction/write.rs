@@ -4,8 +4,8 @@
 //! change log commit with the change or not at all. If the transaction is dropped without [`Write::commit`], it is rolled back.
 //!
 //! On PostgreSQL a frequent write sends two pipelined batches: first BEGIN and the SELECTs that lock its rows, then all its changes and
-//! COMMIT. All writes lock rows in one order, which prevents deadlocks: contacts, then a conversation, then its tickets, then the counter
-//! of tickets.
+//! COMMIT. All writes lock rows in one order, which prevents deadlocks: existing conversations, then their tickets, then contacts, then the
+//! counter of tickets.
 
 use std::sync::{
     Arc, Mutex,
@@ -134,8 +134,8 @@ impl Write {
         &self.secret_keys
     }
 
-    /// Returns the time of the change. It is never earlier than the changes of transactions that this transaction waited for, nor than
-    /// earlier changes of the rows that this transaction locked.
+    /// Returns the time of the change. It is read after this transaction has waited for the writers before it (SQLite) or has locked rows
+    /// (PostgreSQL). So it is not earlier than the changes that it waited for, as far as the clocks of the processes agree.
     pub fn now(&self) -> Timestamp {
         Timestamp::from_millis(self.now.load(Ordering::Relaxed))
     }
@@ -177,7 +177,7 @@ impl Write {
     }
 
     /// Runs a statement whose result is not needed. On PostgreSQL the statement is held back and sent in one batch with the next statement,
-    /// in the order of the calls. If it fails, that next statement fails.
+    /// in the order of the calls. If the held-back statement fails, the next statement fails too, with the same error.
     pub(in crate::store) fn run_deferred(&self, sql: Sql) -> Result<()> {
         self.wrote.store(true, Ordering::Relaxed);
         match &self.on {
@@ -277,8 +277,8 @@ impl Write {
         lock(&self.log).insert((kind, id.to_owned()), None);
     }
 
-    /// Adds an inserted message to the change log. With the commit, the search index of this process also gets the texts of the message,
-    /// unless they are too long, so that it need not read them from the database. `subject`: the subject of the message's conversation.
+    /// Adds an inserted message to the change log. At the commit the search index of this process gets the texts of the message, and need
+    /// not read them from the database. It does not get texts that are too long. `subject`: the subject of the message's conversation.
     pub fn inserted(&self, message: &Message, subject: Option<&str>) {
         let (kind, id) = Changed::Message(&message.id).parts();
         let texts = [message.text.as_deref(), message.payload.as_deref(), subject];
@@ -287,7 +287,7 @@ impl Write {
         lock(&self.log).insert((kind, id.to_owned()), inserted);
     }
 
-    /// Returns the statements that write the change log. On PostgreSQL each of them returns the log positions of its rows.
+    /// Returns the statements that write the change log. On PostgreSQL each of them returns the positions of its rows in the log.
     fn log_statements(&self, log: &WriteChangeLog) -> Vec<Sql> {
         let transaction = if self.on_postgres() { ", pg_current_xact_id()::text::bigint)" } else { ", 0)" };
         let log: Vec<_> = log.keys().collect();
@@ -352,8 +352,8 @@ impl Write {
         self.execute_deferred(&idempotency_keys::Entity::insert(row).on_conflict(replaced))
     }
 
-    /// Tries to take an advisory lock of the store with this name, until the end of the transaction. `false`: another transaction holds it.
-    /// Always `true` on SQLite, which has one writer at a time.
+    /// Tries to take the store's advisory lock with this name, and keeps it until the end of the transaction. `false`: another transaction
+    /// has this lock. Always `true` on SQLite, which has one writer at a time.
     pub async fn try_named_lock(&self, name: &str) -> Result<bool> {
         if !self.on_postgres() {
             return Ok(true);
@@ -373,12 +373,12 @@ impl Write {
         Ok(())
     }
 
-    /// Commits the transaction and writes its change log. On SQLite it waits until the group is durable, even if this transaction changed
-    /// nothing: it may have read changes of the group that are not durable yet.
+    /// Writes the transaction's change log and commits the transaction. On SQLite it waits until the commit group (the writes that are
+    /// committed together) is durable, even if this transaction changed nothing: it may have read changes of the group that are not durable
+    /// yet.
     pub async fn commit(self) -> Result<()> {
         let mut log = std::mem::take(&mut *lock(&self.log));
-        // Every write on PostgreSQL leaves an entry in the change log (see `UNTRACKED_KIND`), so that the last batch always contains a
-        // statement that returns log positions.
+        // On PostgreSQL a transaction that wrote something always leaves an entry in the change log: see `UNTRACKED_KIND`.
         if log.is_empty() && self.wrote.load(Ordering::Relaxed) && self.on_postgres() {
             log.insert((UNTRACKED_KIND, self.store.to_string()), None);
         }

@@ -43,7 +43,8 @@ fn validator(kind: &str) -> Result<Arc<Validator>, String> {
     Ok(built)
 }
 
-/// Makes schemas refuse properties that they do not list: adds `additionalProperties: false` to each schema with `properties`.
+/// Makes schemas refuse properties that they do not list: adds `additionalProperties: false` to each schema that has `properties` and no
+/// `additionalProperties`.
 fn close(value: &mut Value) {
     match value {
         Value::Object(map) => {

@@ -4,15 +4,16 @@ use serde_json::Value;
 
 use super::{Contract, Operation, faults};
 
-/// Whether a parameter needs an example: its schema permits any text, so it does not say what to send. A cursor has no example, since it is
-/// valid only on the server that created it.
+/// Whether a parameter needs an example. A query parameter needs one if its schema permits any text, since the schema then does not show
+/// what to send. A cursor has no example, since it is valid only on the server that created it.
 fn needs_example(parameter: &Value) -> bool {
     let schema = &parameter["schema"];
     parameter["in"] == "query" && schema["type"] == "string" && schema.get("enum").is_none() && parameter["name"] != "cursor"
 }
 
 impl Contract {
-    /// Returns the errors in an operation's examples. A missing example is an error.
+    /// Returns the errors in an operation's examples. Each body and response must have an example, and so must each parameter for which
+    /// [`needs_example`] is true.
     #[allow(dead_code, reason = "not every test binary checks examples")]
     pub fn example_faults(&self, operation: &Operation) -> Vec<String> {
         let (id, node) = (&operation.id, &operation.node);

@@ -1,6 +1,6 @@
-//! Records which parts of the OpenAPI documents occurred in a run, for [`crate::coverage`]. Each process writes two files in the folder
-//! that `COUNTERPART_SEEN` names: `PID.seen` has a line for each part, and `PID.requests` a line for each request that the document allows
-//! and that succeeded. Without this variable nothing is recorded.
+//! Records which parts of the OpenAPI documents occurred in a run of the tests, for [`crate::coverage`]. Each process writes two files in
+//! the folder that `COUNTERPART_SEEN` names: `PID.seen` has a line for each part, and `PID.requests` a line for each request that the
+//! document allows and that succeeded. Without this variable nothing is recorded.
 
 use std::{
     collections::HashSet,

@@ -29,8 +29,8 @@ fn rows(value: &Value) -> Vec<Value> {
     value.as_array().cloned().unwrap_or_default()
 }
 
-/// Reads a snapshot of all records page by page. Returns the number of records of each kind, and the position in the change feed at which
-/// the snapshot began.
+/// Reads a snapshot of all records page by page. Returns the position in the change feed at which the snapshot began, and the number of
+/// records of each kind.
 fn snapshot(fixture: &SettingsFixture) -> (i64, BTreeMap<String, usize>) {
     let (mut start, mut counts) = (None, BTreeMap::new());
     for kind in KINDS {

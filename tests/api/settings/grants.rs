@@ -10,8 +10,8 @@ use crate::{contract, fixture::ANN};
 
 const GRANTS: [&str; 7] = ["events", "inbound", "keys", "webhooks", "team", "audit", "all"];
 
-/// The ids of the operations that each grant permits. The operations under the empty name need no grant; most of them concern the caller's
-/// own session.
+/// Each grant, with the ids of the operations that require it. The operations under the empty name require no grant; most of them concern
+/// the caller's own session.
 const OPERATIONS: [(&str, &[&str]); 8] = [
     ("events", &["listChanges", "listEvents", "listRecords"]),
     ("inbound", &["receiveMessage"]),

@@ -12,8 +12,9 @@ use crate::{
     writes::{parsed, races::race},
 };
 
-/// The number of messages in an album, which a channel delivers at the same time; and the number of albums.
+/// The number of messages in an album, which a channel delivers at the same time.
 const ALBUM: usize = 24;
+/// The number of albums.
 const ALBUMS: usize = 20;
 
 #[test]
@@ -56,8 +57,9 @@ fn an_album_is_one_thread_whatever_isolation_is_the_databases_default() {
     }
 }
 
-/// The number of senders, and the number of messages that they send together.
+/// The number of senders.
 const PEOPLE: usize = 100;
+/// The total number of messages that all senders send.
 const MESSAGES: usize = 1_000;
 
 /// Returns the account that a sender writes to, and the sender's `referenceId`. On WhatsApp, `way` selects one of the spellings of the
@@ -87,8 +89,8 @@ fn spelled(person: usize, way: usize) -> (&'static str, String) {
 
 /// Returns the inbound message number `n`, in one of the forms that channels really use.
 fn real_shaped(n: usize) -> Value {
-    // The variants of each property are chosen with a different prime number as the step, so that all variants get combined with each
-    // other.
+    // Each property has a list of variants. The message number selects one of them with a step that is a different prime number for each
+    // property, so that the messages combine the variants in many ways.
     let pick = |prime: usize, of: &[Value]| of[(n * prime + n / of.len()) % of.len()].clone();
     let person = (n * 37 + n / PEOPLE) % PEOPLE;
     let (account, reference) = spelled(person, n / PEOPLE + person);
@@ -167,7 +169,7 @@ fn holds_all(fixture: &SettingsFixture, answers: &[Value]) {
         assert_eq!(shown["allMsgCnt"], expected.len());
         references.insert(shown["referenceId"].as_str().unwrap_or_default().to_owned());
     }
-    // Each conversation has the normalised form of its sender's reference, which is the first spelling of the sender.
+    // Each conversation has the normalised form of its sender's reference, which [`spelled`] returns as spelling 0.
     assert_eq!(references, (0..PEOPLE).map(|person| spelled(person, 0).1).collect());
 }
 

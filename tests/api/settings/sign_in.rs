@@ -106,7 +106,7 @@ fn a_link_comes_to_the_address_on_file_and_opens_one_session() {
     assert_eq!((&session["userId"], &session["role"]), (&json!(ANN), &json!("owner")));
     open(&fixture, &link).fails(401);
 
-    // A user who is an owner of two stores gets one e-mail with a link for each store.
+    // A user who is an owner of two stores gets a single e-mail, which has a link for each store.
     let of_two = |email: &str| {
         let update = format!("update users set email = '{email}' where user_id = '{ANN}' and store_id = 'two'");
         fixture.shop.server.database.sql(&update);
@@ -120,8 +120,8 @@ fn a_link_comes_to_the_address_on_file_and_opens_one_session() {
     let two = Api { store: "two".to_owned(), ..fixture.api.clone() };
     assert_eq!(two.raw("POST", "/settings/v1/session").json(json!({"link": both[1]})).send().ok()["storeId"], "two");
 
-    // In store `two`, the user's address now has other upper and lower case letters. Some mail systems treat this as another mailbox, so
-    // each spelling gets its own e-mail.
+    // In store `two`, the user's address now differs in upper and lower case. Some mail systems treat this as another mailbox, so each
+    // spelling gets its own e-mail.
     of_two("ANN@example.com");
     ask(&fixture, "ann@example.com").ok();
     until("two messages came", || smtp.messages().len() == 4);

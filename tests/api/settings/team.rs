@@ -82,8 +82,8 @@ fn of_two_owners_who_remove_each_other_one_stays() {
             let other = scope.spawn(|| fixture.call_as(&cat, "DELETE", "/users").query("id", "seat-ann").exchange().status);
             [one.join().unwrap_or_default(), other.join().unwrap_or_default()]
         });
-        // The request that comes second is refused with 401 if its caller was already removed, or with 409 because it would remove the last
-        // owner.
+        // One of the two requests succeeds. The other request is refused: with 401 if its caller was already removed, or with 409 because
+        // it would remove the last owner.
         assert!(statuses.contains(&200) && statuses.iter().any(|status| [401, 409].contains(status)), "{statuses:?}");
         let owners = fixture.shop.server.database.ask("SELECT id FROM users WHERE store_id = 'desk' AND role_id = 'role-owner'");
         assert_eq!(owners.len(), 1);

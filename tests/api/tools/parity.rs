@@ -14,8 +14,8 @@ use crate::{
     scopes::good_request,
 };
 
-/// Returns a tool call for each operation: the tool, its arguments, and the id of the operation that it executes. The arguments ask for the
-/// same data as the HTTP request that [`good_request`] returns.
+/// Returns a tool call for each operation except `listInternalComments`: the tool, its arguments, and the id of the operation that it
+/// executes. The arguments ask for the same data as the HTTP request that [`good_request`] returns.
 fn calls() -> Vec<(&'static str, Value, &'static str)> {
     let mut calls = vec![
         ("get_ticket", json!({"ticketId": "t-first"}), "getTicket"),

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::{SENDING, SERVED};
 use crate::{fixture::channels, harness::Settings, writes::WriteFixture};
 
-/// A running `counterpart mcp`, and a client of the MCP revisions that begin with `initialize`.
+/// A running `counterpart mcp`, and a client of the MCP revisions in which a session begins with the request `initialize`.
 struct Client {
     process: Child,
     input: Option<ChildStdin>,
@@ -87,7 +87,8 @@ fn to_web(text: &str) -> Value {
     json!({"conversationId": "conv-web", "text": text})
 }
 
-/// Tests the options `--write` and `--allow-send` of `counterpart mcp`. `target` has the arguments that choose the database or a server.
+/// Tests the options `--write`, `--allow-send` and `--tools` of `counterpart mcp`. `target` has the arguments that choose the database or a
+/// server.
 fn switches(shop: &WriteFixture, target: &[&str]) {
     let with =
         |more: &[&'static str]| target.iter().copied().map(str::to_owned).chain(more.iter().map(|it| (*it).to_owned())).collect::<Vec<_>>();

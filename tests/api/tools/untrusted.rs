@@ -42,7 +42,7 @@ fn hostile() -> Vec<String> {
         .collect()
 }
 
-/// Returns the import lines of a store in which every text that a contact or a channel can write is hostile.
+/// Returns the import lines of a store with hostile texts as names, notes, addresses, subjects, messages and field values.
 fn store() -> Vec<Value> {
     let made = at("06-01T07:00");
     let mut lines = vec![
@@ -87,8 +87,8 @@ fn store() -> Vec<Value> {
     lines
 }
 
-/// Asserts that hostile texts are only in or below the properties in `named`, and that no text has hidden characters. `trusted`: the value
-/// itself is not in or below such a property. Returns the number of hostile texts.
+/// Asserts that hostile texts are only in or below the properties in `named`, and that no text has hidden characters. `trusted` is true if
+/// `value` itself is not in or below such a property. Returns the number of hostile texts.
 fn check(place: &str, value: &Value, named: &BTreeSet<String>, trusted: bool) -> usize {
     match value {
         Value::String(text) => {

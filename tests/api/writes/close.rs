@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use super::{WriteFixture, stamp, values_of, without};
 use crate::fixture::{ANN, BO, GHOST, NAMELESS, SHUT, STRANGER, at, line, message, ticket, with};
 
-/// Closes a ticket without field values, with the properties of `more` in the request. Asserts that the ticket then has the field values
-/// `values`.
+/// Closes a ticket that has no field values. The request also has the properties of `more`. Asserts that the closed ticket has the field
+/// values `values`.
 #[track_caller]
 fn leaves(more: Value, values: Value) {
     let shop = WriteFixture::open();
@@ -214,8 +214,8 @@ fn a_closed_ticket_is_sorted_by_the_last_message_of_its_window() {
 }
 
 /// The ticket `t-later` is closed while the older ticket of its conversation is open. Only an import can create this state. When the test
-/// closes the older ticket, the message `m-2` belongs to that ticket and no longer to `t-later`, since the messages of a ticket begin where
-/// those of the ticket before it end.
+/// closes the older ticket, the message `m-2` belongs to that ticket and no longer to `t-later`, since a ticket has only messages that were
+/// sent after the close of the ticket before it.
 #[test]
 fn a_message_that_moves_to_the_older_of_two_tickets_no_longer_sorts_the_other() {
     let mut lines = crate::fixture::write_store();

@@ -149,8 +149,8 @@ fn a_primary_email_or_phone_belongs_to_one_contact() {
         // The form of the body is checked before the conflict.
         shop.post("/contacts", json!({"firstName": "", "email": "mia@example.com"})).send().refuses("body.firstName");
     });
-    // Only the primary e-mail address and phone number of a contact are unique. A new contact may have the secondary ones of another
-    // contact.
+    // Only the primary e-mail address and phone number of a contact are unique. A new contact may have the secondary e-mail address and
+    // phone number of another contact.
     made(&shop, json!({"firstName": "Mia", "email": "second@example.com", "phone": "+66899999999"}));
     shop.post("/contacts", json!({"firstName": "Mia", "email": "SECOND@example.com"})).send().fails(409);
 }

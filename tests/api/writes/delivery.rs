@@ -110,8 +110,8 @@ fn a_message_of_a_killed_server_is_sent_by_the_next_one() {
     let database = server.kill();
     let server = Server::start_with(database, SIMULATED);
     let shop = WriteFixture { api: server.api_of(&key), server, key };
-    // The killed server holds a lease on the first message. Until the lease expires, the new server sends neither this message nor the
-    // message after it.
+    // The killed server reserved the first message until a certain time (`due_at`). Before that time, the new server sends neither this
+    // message nor the message after it.
     assert_eq!((claimed(&shop), shop.sent_texts().len()), (1, 0));
     assert!(shop.undelivered()[0]["nextAttemptAt"].as_str() > shop.undelivered()[0]["sentAt"].as_str());
     shop.server.database.sql("UPDATE outbound SET due_at = 1 WHERE claim IS NOT NULL");

@@ -49,7 +49,8 @@ fn a_shared_id_is_written_in_the_callers_store_alone() {
     shop.set_contact("con-mia", "c-text", json!("x")).ok();
     shop.comment("conv-free", "x").ok();
     shop.text("conv-free", "x").ok();
-    // E-mail addresses and phone numbers are unique within a store. So the second store can create a contact with the same ones below.
+    // E-mail addresses and phone numbers are unique within a store. So the second store can create a contact with the same address and
+    // number below.
     shop.post("/contacts", json!({"firstName": "A", "email": "a@example.com", "phone": "+4411111111"})).send().ok();
     if !REV_A {
         shop.assign(&[("t-free", BO)]).ok();

@@ -161,7 +161,7 @@ fn an_e_mail_begins_a_conversation_each_time() {
         })
     );
     assert_eq!(parcel["content"]["email"]["cc"], addresses(50));
-    // Another e-mail to the same address, in another case, creates another conversation of the same contact.
+    // Another e-mail to the same address, written in capital letters, creates another conversation of the same contact.
     new(&shop, json!({"accountId": "acc-out", "to": [{"email": "EVA.STONE@example.com", "name": "Someone"}], "text": null, "html": "<p>"}))
         .is(acknowledged());
     let talks = shop.conversations_of(id).ok();

@@ -119,7 +119,7 @@ fn writes_to_a_ticket_and_to_its_conversation_do_not_deadlock() {
     let shop = WriteFixture::open();
     for round in 0..7 {
         let answers = race(16, |n| match n % 4 {
-            // Each request sends another value, so each of these writes updates the ticket's row.
+            // Each request sends a different value, so each of these writes updates the ticket's row.
             0 => shop.set("t-free", "f-text", json!(format!("{round} {n}"))),
             1 if round % 2 == 0 => shop.label("conv-free", &[&format!("lab-{}", n / 4)], &[]),
             1 => shop.label("conv-free", &["lab-9"], &[&format!("lab-{}", n / 4)]),
@@ -133,7 +133,8 @@ fn writes_to_a_ticket_and_to_its_conversation_do_not_deadlock() {
 }
 
 /// Each conversation has an open ticket and a closed one that was opened later; only an import can create this state. The closed ticket has
-/// the smaller id. Tickets are locked in the order of their ids, so both kinds of writes must lock the closed ticket first.
+/// the smaller id. Tickets are locked in the order of their ids, so a request that closes the open ticket and a request that changes labels
+/// must both lock the closed ticket first.
 #[test]
 fn closing_the_older_of_two_tickets_does_not_deadlock() {
     let mut lines = crate::fixture::write_store();

@@ -144,7 +144,7 @@ fn the_messaging_window_of_a_channel_is_enforced() {
         assert_eq!(shop.conversation(id).get("lastRecipientMsgDate").is_some(), id != "conv-quiet");
     }
     shop.settled();
-    // The messages were accepted, but not sent: these channels have no connector on this server.
+    // The messages were accepted, but not sent: this server has no connector for these channels, that is, no way to send through them.
     let failed = shop.undelivered();
     assert_eq!(failed.len(), 8);
     for one in &failed {

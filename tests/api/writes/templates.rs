@@ -147,8 +147,8 @@ fn a_phone_has_one_thread_on_an_account() {
     // The contact with this phone number already has a conversation on this account. The template is sent in this conversation.
     phone(&shop, "acc-wa", MIA, "tpl-APPROVED", Value::Null).is(acknowledged());
     assert_eq!(shop.conversation("conv-wa")["allMsgCnt"], 3);
-    // On the account `acc-wb`, the contact has an imported conversation whose reference is another phone number. The template is sent in
-    // this conversation, too.
+    // On the account `acc-wb`, the contact has an imported conversation whose reference is another phone number. Even so, the template is
+    // sent in that conversation.
     let before = shop.conversations_of("con-mia").ids().len();
     for count in [3, 4] {
         phone(&shop, "acc-wb", MIA, "tpl-other", json!(["x"])).is(acknowledged());

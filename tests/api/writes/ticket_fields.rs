@@ -208,6 +208,6 @@ fn system_keys_and_inactive_fields_are_read_only() {
 fn a_hidden_field_accepts_a_value() {
     let shop = WriteFixture::open();
     assert_eq!(shop.set("t-free", "f-hidden", json!("x")).ok()["ticketFields"], json!({"f-hidden": "x"}));
-    // The field `f-hidden` is also a required one. A request can still unset it.
+    // The field `f-hidden` is required, but a request can unset it.
     shop.set("t-free", "f-hidden", Value::Null).ok();
 }

@@ -142,8 +142,8 @@ impl Recorder<'_> {
                 for request in &refusal.before {
                     bench.answer(self.route(&request.operation), request).await;
                 }
-                // The sandbox accepts these operations: its clock can be advanced, and its server sends e-mail. An ordinary demo store
-                // refuses them.
+                // The sandbox accepts `advanceClock` and `sendLink`, since its clock can be advanced and its server sends e-mail. An
+                // ordinary demo store refuses them.
                 let ordinary =
                     if ["advanceClock", "sendLink"].contains(&operation.as_str()) { Some(ExampleServer::ordinary().await) } else { None };
                 let bench = ordinary.as_ref().unwrap_or(&bench);
@@ -159,7 +159,7 @@ impl Recorder<'_> {
                 }
             }
             if takes_key && self.refusals(operation, |status| status == 409).is_empty() {
-                // The same idempotency key with another body.
+                // Sends the same idempotency key with another body, which must be a conflict (409).
                 let other = self.refusals(operation, |status| status == 404).remove(0);
                 let other = EditableRequest { body: other.body.map(|body| body.to_string()), ..with_key };
                 let error = refused(&bench.endpoint, &other, 409).await;
@@ -238,7 +238,7 @@ impl Recorder<'_> {
             limited.get_response(self.sent(&bench, "listTicketFields", None).request()).await;
             return self.of_every(&bench, &limited, 429, |sent| sent).await;
         }
-        // The rate limit counts refused tokens per client address, so the requests need a TCP connection.
+        // The rate limit counts refused tokens per client address. Only a request over a TCP connection has a client address.
         let acceptor = TcpListener::bind("127.0.0.1:0").into_acceptor().await.unwrap();
         let address = acceptor.local_addr().remove(0);
         let address = *address.as_socket_addr().unwrap();
@@ -271,7 +271,8 @@ impl Recorder<'_> {
     }
 }
 
-/// Returns the errors of every operation of a document. For each status, the most frequent error is listed once, under [`EVERY_OPERATION`].
+/// Returns the errors of every operation of a document. For each status except 400 and 404, the most frequent error is listed once, under
+/// [`EVERY_OPERATION`].
 pub async fn errors(examples: &Examples, document: &Value, settings: bool) -> Errors {
     let routes = routes(document, if settings { SETTINGS_PREFIX } else { PREFIX });
     let mut recorder = Recorder { examples, routes, document, settings, found: Errors::new() };

@@ -6,7 +6,8 @@ use super::*;
 async fn a_message_is_posted_signed_and_gets_its_ids_from_the_response() {
     let reply = answers("201 Created", r#"{"externalId":"x-1","referenceId":"thread 7","more":[]}"#);
     let (bench, local, secret) = Bench::bridged(reply).await;
-    // This connector is for accounts without a bridge. The account of the test has a bridge, so the connector is not used.
+    // The simulator is the fallback connector for accounts without a bridge. The account of the test has a bridge, so the simulator is not
+    // used.
     let mut worker = bench.worker_with(Connectors::every(Arc::new(Simulator)), Targets::Any);
     bench.text("สวัสดี \u{1} simulate:refuse").await;
     worker.drain().await.unwrap();
@@ -22,7 +23,7 @@ async fn a_message_is_posted_signed_and_gets_its_ids_from_the_response() {
     });
     assert_eq!(body(&seen), expected);
     assert_eq!((bench.undelivered().await, bench.due().await, bench.sent().await), (vec![], None, 1));
-    // An echo with the channel's id is recognised as this message, and the thread is found by the new id that the channel returned.
+    // An inbound echo with the channel's id is recognised as this message, and the thread is found by the new id that the channel returned.
     let echo = bench.receive("x-1", "whatever").await;
     assert_eq!((echo.duplicate, echo.message_id.as_str()), (true, id.as_str()));
     let next = bench.receive("x-2", "thread 7").await;

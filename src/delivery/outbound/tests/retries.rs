@@ -1,4 +1,4 @@
-//! Tests of manual retries: a user sends a message again that failed, or that waits for its next attempt.
+//! Tests of manual retries: a user requests an immediate attempt for a message that failed, or whose next attempt is not due yet.
 
 use super::*;
 use crate::{
@@ -127,7 +127,7 @@ async fn only_undelivered_messages_of_the_store_are_sent_again() {
     assert!(bench.refusal(&"no-such".into()).await.contains("no message with id `no-such`"));
     let elsewhere = bench.service.retry_message(&Editor::command_line("elsewhere".into()), &old).await.unwrap_err();
     assert!(elsewhere.to_string().contains("no message with id"), "{elsewhere}");
-    // The next failure of a message deletes the entries of messages that failed more than 30 days ago.
+    // When another message fails, the entries of messages that failed more than 30 days ago are deleted.
     bench.pass(FAILED_KEPT_MILLIS + 1);
     bench.text("c0", "new").await;
     round(&mut worker).await;

@@ -46,7 +46,7 @@ pub(super) fn service(db: Db, clock: Arc<dyn Clock>) -> Service {
     service.bounded_by(StoreLimits { webhooks: 1000, ..StoreLimits::default() })
 }
 
-/// Records one event of the account `a1`.
+/// Records one event of the account `a1`: the escalation of a conversation.
 pub(super) async fn escalate(service: &Service, store: &StoreId, conversation: &str) {
     let by = WriteContext::alone(store, Actor::System);
     service.escalate(&by, Escalation { conversation_id: conversation.into(), reason: None }).await.unwrap();

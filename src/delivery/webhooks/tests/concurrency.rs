@@ -42,7 +42,8 @@ async fn the_lease_of_an_attempt_expires() {
     bench.pass(1);
     let second = bench.claim().await.remove(0);
     assert_eq!((first.attempts, second.attempts, &first.webhook_delivery), (1, 2, &second.webhook_delivery));
-    // The lease of this attempt has expired: the late outcome goes into the attempt log and changes nothing else.
+    // The lease of the first attempt has expired, so its outcomes are late. They are written to the attempt log, but do not change the
+    // retry schedule.
     bench.service.settle_delivery(&first, bench.attempted(EndpointAnswer::Status(500, None)), 0.5).await.unwrap();
     bench.service.settle_delivery(&first, bench.attempted(EndpointAnswer::Status(200, None)), 0.5).await.unwrap();
     assert!(bench.claim().await.is_empty());

@@ -63,7 +63,7 @@ async fn five_days_without_a_success_disable() {
     bench.pass(DISABLE_AFTER_MILLIS - 1);
     worker.drain().await.unwrap();
     assert!(bench.shown(&id).await.enabled);
-    // A success restarts the five days of failures after which the subscription is disabled.
+    // A subscription is disabled after five days without a successful attempt. A success restarts this period.
     endpoint.now_says("200 OK");
     bench.event().await;
     worker.drain().await.unwrap();

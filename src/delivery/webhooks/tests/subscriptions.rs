@@ -18,7 +18,7 @@ async fn a_secret_that_leaked_signs_no_more_once_it_is_rotated() {
     let endpoint = TestEndpoint::says("200 OK").await;
     let (id, _) = bench.hook(&endpoint.url).await;
     bench.service.rotate_webhook(&bench.editor(), &id, FormerSecrets::Overlap).await.unwrap();
-    // With `FormerSecrets::End`, both secrets that sign now become invalid immediately.
+    // With `FormerSecrets::End`, the two secrets that are valid before this rotation become invalid immediately.
     let (_, third) = bench.service.rotate_webhook(&bench.editor(), &id, FormerSecrets::End).await.unwrap();
     bench.event().await;
     bench.worker().drain().await.unwrap();
@@ -89,7 +89,7 @@ async fn a_change_of_a_subscription_applies_to_later_events() {
     let bench = Bench::new().await;
     let endpoint = TestEndpoint::says("200 OK").await;
     let mut worker = bench.worker();
-    // This event is recorded before the subscription is created, but has no sequence number yet.
+    // This event is recorded before the subscription is created, but has no sequence number yet. It must not be delivered.
     bench.event().await;
     let (id, _) = bench.hook_for(&endpoint.url, &["ticket.closed"], None).await;
     bench.event().await;

@@ -1,4 +1,5 @@
-//! SSRF tests: an event is delivered to each forbidden target, and listeners at the targets check that no connection arrives.
+//! SSRF tests: a worker tries to deliver an event to each forbidden target, and listeners at the loopback addresses check that no
+//! connection arrives.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -26,7 +27,7 @@ use crate::{
 /// A part of the error text with which every forbidden target is refused.
 const REASON: &str = "a public";
 
-/// URLs, still without a port, whose hosts lead to this machine: every notation of such a host that a URL permits.
+/// URLs of this machine in every notation of its host that a URL permits. The test appends the port.
 const OURSELVES: [&str; 27] = [
     "http://127.0.0.1",
     "http://127.0.0.1.",
@@ -172,7 +173,7 @@ impl Resolve for Names {
     }
 }
 
-/// Returns the status and the reason of the one attempt at an endpoint.
+/// Returns the status and the reason of the only attempt at an endpoint.
 async fn ended(bench: &Bench, id: &WebhookId) -> (Option<i64>, String) {
     let log = bench.log(id).await;
     assert_eq!(log.len(), 1, "{log:?}");
@@ -232,7 +233,7 @@ async fn dns_rebinding_is_refused() {
     let (four, six) = both().await;
     let ears = LoopbackListeners::at([four]);
     let permitted = Targets::PublicAnd(IpAddr::V6(Ipv6Addr::LOCALHOST));
-    // Every response closes its connection, so each delivery opens another.
+    // Every response closes its connection, so each delivery opens a new connection.
     let origin = TestServer::on(six, |_| ScriptedReply::Says("200 OK\r\nconnection: close".to_owned()));
     let names = Arc::new(Names::default());
     // The rebinding name resolves to a permitted address first, then to a refused address, and later to both in one answer.

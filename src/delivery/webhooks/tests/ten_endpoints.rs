@@ -1,8 +1,8 @@
 //! Load test of delivery: many events to ten endpoints, of which one is healthy. It checks what arrives and when, and that
 //! the attempt log equals what the endpoints saw.
 //!
-//! `COUNTERPART_DELIVERY_EVENTS=10000 cargo test --lib ten_endpoints -- --nocapture` is the long run; without the variable there are
-//! few events.
+//! `COUNTERPART_DELIVERY_EVENTS=10000 cargo test --lib ten_endpoints -- --nocapture` runs the test with many events. Without the variable,
+//! the test records few events.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -44,7 +44,7 @@ const ASKED: i64 = 90_000;
 const SLOW: (usize, usize) = (50, 7);
 
 /// The clock moves past the next due time by the time since the start of the test, divided by this number. So attempts that are due at
-/// almost the same time are made together, and no attempt is later than that part of the time.
+/// almost the same time are made together, and no attempt is later than this fraction of the elapsed time.
 const STRIDE: i64 = 40;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +55,7 @@ enum EndpointBehaviour {
     Recovers,
     /// Responds 429 with a `retry-after` to the first attempt of each event.
     Busy,
-    /// Responds 302, with a location that would respond 200.
+    /// Responds 302, with the location of an endpoint that would respond 200.
     Moved,
     Gone,
     /// Does not respond to the first attempt of some events.
@@ -89,7 +89,7 @@ struct ReceivedEvent {
     body: Vec<u8>,
     /// Whether every attempt had this body.
     same: bool,
-    /// Each attempt: its time in seconds, and the reply.
+    /// Each attempt: the signature's timestamp in seconds, and the reply.
     attempts: Vec<(i64, ScriptedReply)>,
     resets: usize,
 }
@@ -99,7 +99,7 @@ struct Subscriber {
     manner: EndpointBehaviour,
     id: WebhookId,
     got: Arc<Mutex<HashMap<String, ReceivedEvent>>>,
-    /// Whether an endpoint of the manner `RecoversTooLate` has recovered and responds 200.
+    /// Whether an endpoint with the behaviour `RecoversTooLate` has recovered and responds 200.
     recovered: Arc<AtomicBool>,
 }
 
@@ -132,7 +132,7 @@ impl Subscriber {
                 _ => says("200 OK"),
             };
             got.resets += usize::from(matches!(reply, ScriptedReply::Reset));
-            // Every second reset belongs to the same attempt, repeated on another connection.
+            // Every second reset belongs to the same attempt as the reset before it: the client repeated the request on another connection.
             if !matches!(reply, ScriptedReply::Reset) || !got.resets.is_multiple_of(2) {
                 got.attempts.push((seconds, reply.clone()));
             }
@@ -271,7 +271,7 @@ async fn endpoints_that_recover_get_all_events_and_broken_ones_are_disabled() {
         assert_eq!(bench.shown(&one.id).await.enabled, one.manner != EndpointBehaviour::Gone, "{:?}", one.manner);
     }
 
-    // The events without a successful delivery are exactly those whose delivery was given up.
+    // The endpoint that recovers too late has no successful delivery. A replay with `missing` counts all its events, and then sends them.
     let late = of(EndpointBehaviour::RecoversTooLate);
     late.recovered.store(true, Ordering::SeqCst);
     let (began, before) = (Instant::now(), all(&subscribers));
@@ -300,7 +300,7 @@ async fn endpoints_that_recover_get_all_events_and_broken_ones_are_disabled() {
     expected.insert(("delivered".to_owned(), Some(200)), events);
     assert_eq!(late.compare(&bench, &bodies).await, expected);
 
-    // After five days, one more failed event disables every endpoint without a success.
+    // Five days after its first failure, an endpoint without a success is disabled when one more event fails.
     bench.pass((START + DISABLE_AFTER_MILLIS - bench.now()).max(0));
     bench.contact_events(1, None).await;
     finish(&bench, &mut worker).await;

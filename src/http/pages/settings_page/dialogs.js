@@ -15,9 +15,9 @@ export function readable(message, form) {
   return whole.charAt(0).toUpperCase() + whole.slice(1);
 }
 
-// Opens a dialog. Resolves to the result of `perform` once that succeeds with the form's data, or to undefined if the user closes the
-// dialog. If `perform` fails, the reason is shown and the dialog stays open. The browser returns the focus to the element that had it
-// before.
+// Opens a dialog, and calls `perform` with the form's data when the user submits the form. Resolves to the result of `perform`, or to
+// undefined if the user closes the dialog. The dialog stays open if `perform` returns undefined, or if it fails; then the reason is shown.
+// When the dialog closes, the browser returns the focus to the element that had it before.
 export function openDialog(dialog, perform) {
   const form = one("form", dialog);
   const failure = one(".failure", dialog);
@@ -42,7 +42,7 @@ export function openDialog(dialog, perform) {
         const reason = readable(refused.message, form);
         refuse(reason);
         if (!dialog.open && known.session) announce(reason);
-        // A reason that begins with `body.url` names the input to correct.
+        // A message that begins with the name of a property, such as `body.url`, names the input to correct. That input gets the focus.
         form.elements[/^`body\.(\w+)/.exec(refused.message)?.[1]]?.focus?.();
       } finally {
         busy = false;
@@ -88,7 +88,7 @@ export async function copy() {
     await navigator.clipboard.writeText(one("#secret").textContent);
     one("#copied").textContent = t("copied");
   } catch {
-    // Without TLS, browsers offer no clipboard.
+    // Without TLS, browsers offer no clipboard. The secret is then selected, so that the user can copy it.
     getSelection().selectAllChildren(one("#secret"));
     one("#copied").textContent = t("selected");
   }

@@ -18,7 +18,8 @@ one("#zone").textContent = t("zone", { zone });
 // The secret of a link that has not opened a session yet.
 let link;
 
-// Replaces the server's error message about a refused link: it names a command, which most users who open a link cannot run.
+// Replaces the server's error message about a refused link. That message names a command, and most users who open a link cannot run
+// commands on the server.
 function linkRefused(refused) {
   throw refused.status === 401 ? new Refused(401, t("gate-link-refused")) : refused;
 }
@@ -33,7 +34,7 @@ async function without(refused) {
 async function enter() {
   if (location.hash.startsWith("#link=")) {
     link = location.hash.slice(6);
-    // The secret must not stay in the address or the history.
+    // The secret of the link must not stay in the address bar or in the browser's history.
     history.replaceState(null, "", location.pathname);
   }
   known.session = undefined;

@@ -12,7 +12,8 @@ const HURRIED_MILLIS = 500;
 const views = {};
 export const acts = { reload: () => load(here()), older: () => load(here(), false, true) };
 
-// How many of the next refreshes follow after the shorter pause (`HURRIED_MILLIS`). Set after the user caused a change that takes a moment.
+// How many of the next refreshes come after the shorter pause (`HURRIED_MILLIS`). Set when the user makes a change whose effect, such as a
+// delivery, shows a little later.
 let hurried = 0;
 let refreshing;
 
@@ -51,7 +52,7 @@ export const here = () => {
   return Object.hasOwn(views, name) ? name : Object.keys(views)[0];
 };
 
-// Removes the shown records of all tabs. They may belong to another store than the next session.
+// Removes the shown records of all tabs, since the next session may be one of another store.
 export function forget() {
   clearTimeout(refreshing);
   for (const view of Object.values(views)) Object.assign(view, { records: [], of: undefined });
@@ -79,12 +80,13 @@ export async function load(name, quietly = false, older = false) {
   try {
     const shown = view.records;
     const found = await (older ? view.more(shown.at(-1).position) : view.fetch());
-    // This response is outdated: a newer fetch of the section has begun, or the session has ended.
+    // The response is ignored if a newer fetch of the section has begun, or if the session has ended.
     if (turned !== view.turns || !known.session) return;
     if (older) {
       view.records = [...shown, ...found];
     } else {
-      // Older rows stay if the fetched records reach down to them; otherwise there would be a gap.
+      // Older rows stay if the oldest fetched record is one of the shown rows. Otherwise records could be missing between the fetched
+      // records and the older rows, so the older rows are removed.
       const reaches = view.more && found.length === PAGE_ROWS && view.of === view.shownOf ? found.at(-1).position : undefined;
       const joins = shown.some(({ position }) => position === reaches);
       view.records = joins ? [...found, ...shown.filter(({ position }) => position < reaches)] : found;
@@ -93,7 +95,7 @@ export async function load(name, quietly = false, older = false) {
     if (view.more && (older || found.length === view.records.length)) one(".older", section).hidden = found.length < PAGE_ROWS;
     const hadFocus = one(".list", section).contains(document.activeElement);
     show(one(".list", section), view.records, view);
-    // The row that had the focus may have been removed.
+    // If the row that had the focus was removed, the heading gets the focus.
     if (hadFocus && document.activeElement === document.body) one("h2", section).focus();
     section.classList.toggle("empty", !view.records.length);
     state.textContent = view.records.length ? "" : t(view.empty?.() ?? `${name}-empty`);

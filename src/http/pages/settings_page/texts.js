@@ -46,14 +46,14 @@ const bundle = new FluentBundle(locale, { useIsolating: false });
 bundle.addResource(new FluentResource(await catalogue()));
 document.documentElement.lang = language;
 
-// Returns a message of the catalogue. A message with arguments is put into text nodes only, since its arguments are data. For a missing
-// message, returns its name.
+// Returns a message of the catalogue, or the name if there is no such message. Callers put a message with arguments into text nodes only,
+// since the arguments are data, which must not become markup.
 export function t(name, values) {
   const message = bundle.getMessage(name);
   return message?.value ? bundle.formatPattern(message.value, values, []) : name;
 }
 
-// Writes messages of the catalogue into the elements of a document that name a message in `data-t`.
+// Fills the elements below `root` with their texts: the attribute `data-t` of an element names the message of the catalogue.
 export function localize(root) {
   for (const element of root.querySelectorAll("[data-t]")) element.innerHTML = t(element.dataset.t);
 }

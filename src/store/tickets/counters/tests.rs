@@ -204,7 +204,8 @@ async fn a_walk_may_ask_for_its_total_late() {
 
 /// Asserts that PostgreSQL plans the statement of a page with its total five times and then keeps a generic plan: planning takes longer
 /// than reading the page. PostgreSQL would plan each execution if the generic plan looked more expensive than the first five plans. The
-/// first five would look cheaper if PostgreSQL knew the instant of the page and hence that few snoozes end after it.
+/// first five plans would look cheaper if PostgreSQL knew the time `now` of the request, and therefore that few snoozes end after that
+/// time.
 #[tokio::test]
 async fn a_list_with_its_total_is_planned_once() {
     let fixture = Fixture::alone().await;

@@ -91,7 +91,7 @@ const acts = {
     showContent(draft);
     one("#draft-recipient").textContent = t("draft-recipient", { contact: recipientOf(draft), account: accountText(draft.accountId) });
     showNotice("");
-    // The id of the contact's newest message. It is set once the user was shown that the contact wrote after the draft was made.
+    // The id of the contact's newest message. Set once the page has shown the user that the contact wrote after the draft was made.
     let confirmed;
     const ended = openDialog(dialog, async (data) => {
       if (data.get("act") === "discard") return { discard: true };

@@ -14,7 +14,7 @@ const ROW = `<template id="seat-row"><tr role="row">
   <td role="cell" class="actions"><button type="button" class="quiet danger" data-act="remove-seat">${t("remove")}</button></td>
 </tr></template>`;
 
-// Whether the server sends links by e-mail: then the sign-in page has a form for it.
+// Whether the server sends links by e-mail. If it does, the sign-in page has a form that requests a link.
 const SENDS_MAIL = Boolean(document.getElementById("gate-mail"));
 
 const nameOfSeat = (seat) => seat.name ?? seat.email ?? seat.userId ?? seat.id;

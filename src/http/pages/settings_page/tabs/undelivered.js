@@ -1,4 +1,4 @@
-// The tab of undelivered messages: those that failed, and those that wait for their channel.
+// The tab of undelivered messages: failed ones, and pending ones, which the server still tries to send.
 
 import { add, changed, table } from "../sections.js";
 import { badge, one, stamp } from "../elements.js";

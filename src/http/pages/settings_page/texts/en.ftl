@@ -1,4 +1,4 @@
-# The texts of the settings page in English (Project Fluent). `th.ftl` has the same messages in Thai, as a test checks.
+# The texts of the settings page in English (Project Fluent). `th.ftl` has the same messages in Thai; a test checks that.
 # A message without arguments may contain markup. A message with arguments is shown as plain text.
 
 ## Words that several tabs use

@@ -1,5 +1,5 @@
-//! Runs the typed calls of the generated Rust clients: `calls progenitor|openapi-generator rev-a|rev-b`, with `COUNTERPART_URL` and
-//! `COUNTERPART_KEY` of a live server of that revision.
+//! Runs the typed calls of the generated Rust clients: `calls progenitor|openapi-generator rev-a|rev-b`. The environment variables
+//! `COUNTERPART_URL` and `COUNTERPART_KEY` have the address and an API key of a live server of that revision.
 
 mod openapi_generator;
 mod progenitor;

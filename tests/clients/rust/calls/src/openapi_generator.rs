@@ -74,7 +74,7 @@ macro_rules! calls {
                 }
             }
 
-            /// Makes the calls. `total` is the expected value of the header `x-pagination-total`.
+            /// Makes the calls that both revisions have. `total` is the expected value of the header `x-pagination-total`.
             pub async fn calls(url: &str, key: &str, total: Option<&str>) {
                 let latest = Latest::default();
                 let to = configuration(url, key, &latest);
@@ -125,7 +125,7 @@ macro_rules! calls {
 calls!(a, rev_a);
 calls!(b, rev_b);
 
-/// Calls that only the newer revision has.
+/// Makes the calls that only the newer revision has.
 pub async fn newer(url: &str, key: &str) {
     use rev_b::{
         apis::{

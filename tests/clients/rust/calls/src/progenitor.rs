@@ -35,7 +35,7 @@ macro_rules! calls {
                 Client::new_with_client(url, http)
             }
 
-            /// Makes the calls. `total` is the expected value of the header `x-pagination-total`.
+            /// Makes the calls that both revisions have. `total` is the expected value of the header `x-pagination-total`.
             pub async fn calls(url: &str, key: &str, total: Option<&str>) {
                 let client = client(url, key);
                 let filters = || TicketFilters::builder().statuses(vec![TicketStatus::Open]);
@@ -100,7 +100,7 @@ macro_rules! calls {
 calls!(a, "/rev-a.rs");
 calls!(b, "/rev-b.rs");
 
-/// Calls that only the newer revision has.
+/// Makes the calls that only the newer revision has.
 pub async fn newer(url: &str, key: &str) {
     use b::generated::types::{TicketExpand, TicketAssignment};
 

@@ -2,7 +2,7 @@
 //! README.md, docs and other documents lead to files.
 
 #[allow(dead_code, reason = "the tests of the settings page use the rest")]
-#[path = "page/browser.rs"]
+#[path = "settings_page/browser.rs"]
 mod browser;
 #[path = "replay/markdown.rs"]
 mod markdown;

@@ -1,7 +1,8 @@
 //! The MCP endpoint: serves the assistant tools over HTTP at `POST /mcp`.
 //!
-//! A request is authenticated like a request to the contract, before the protocol library handles it. A wrong key gets 401. A tool for
-//! which the key has no scope, and a request from a foreign host or origin, get 403. These errors have the contract's error format.
+//! A request is authenticated like one to an operation of the contract, before rmcp, the protocol library, handles the request. A wrong key
+//! gets 401. A call of a tool for which the key has no scope, and a request from a foreign host or origin, get 403. These errors have the
+//! contract's error format.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -10,8 +11,8 @@ use std::{
 
 use poem::{
     Endpoint, Request, Response,
+    endpoint::{BoxEndpoint, EndpointExt, TowerCompatExt},
     http::{HeaderMap, Method, StatusCode, header},
-    http_endpoint::{BoxEndpoint, EndpointExt, TowerCompatExt},
 };
 use poem_openapi::OperationId;
 use rmcp::{
@@ -70,8 +71,8 @@ pub struct HttpTools {
 }
 
 impl HttpTools {
-    /// Makes the endpoint. `hosts`: the hosts, with or without port, under which clients reach the server. `origins`: the origins of pages
-    /// that may call it.
+    /// Makes the endpoint. `hosts`: the hosts, with or without port, under which clients reach the server. `origins`: the origins whose
+    /// pages may call the endpoint.
     pub fn new(server: ToolServer, permits: ToolPermissions, hosts: Vec<String>, origins: Vec<String>) -> Self {
         let sessions = Arc::new(LocalSessionManager::default());
         let config = StreamableHttpServerConfig::default()
@@ -114,7 +115,8 @@ impl HttpTools {
         } else if method == Some("initialize") {
             self.must_be_below_limit(&key_id).await?;
         }
-        // The server's own origin is always permitted. The protocol library checks other origins against `origins`.
+        // The server's own origin is always permitted. rmcp, the protocol library, checks other origins against the `origins` of
+        // [`Self::new`].
         if request.header(header::ORIGIN).is_some_and(|origin| is_own_origin(&request, origin)) {
             request.headers_mut().remove(header::ORIGIN);
         }
@@ -145,7 +147,7 @@ impl HttpTools {
         }
     }
 
-    /// Refuses a new session if its key has the largest number of open sessions.
+    /// Refuses a new session if the API key already has [`MAX_SESSIONS`] open sessions.
     async fn must_be_below_limit(&self, key: &KeyId) -> Result<(), ApiError> {
         let open: HashSet<String> = self.sessions.sessions.read().await.keys().map(ToString::to_string).collect();
         let mut owners = self.owners();
@@ -191,7 +193,8 @@ fn too_large() -> ApiError {
     ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, format!("a message is at most {MAX_BODY_BYTES} bytes long"))
 }
 
-/// Reads the limits that a request sets for itself. A value that is not understood is refused, since it would limit nothing.
+/// Reads the limits that a request sets for itself. A header value that cannot be parsed is refused: a request whose limit was ignored
+/// would be permitted too much.
 fn caller_limits(headers: &HeaderMap) -> Result<CallerLimits, ApiError> {
     let text = |name: &str| match headers.get(name).map(|value| value.to_str()) {
         None => Ok(None),

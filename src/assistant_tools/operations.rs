@@ -1,4 +1,4 @@
-//! The contract's operations of the compiled revision: found in the OpenAPI document, and called through the router of this process.
+//! The operations of this build's contract revision: found in the OpenAPI document, and called through the router of this process.
 
 use std::{
     collections::BTreeMap,
@@ -7,8 +7,8 @@ use std::{
 
 use poem::{
     Request, Response,
+    endpoint::BoxEndpoint,
     http::{HeaderName, Method, header},
-    http_endpoint::BoxEndpoint,
 };
 use serde_json::{Map, Value};
 use url::form_urlencoded::Serializer;
@@ -47,12 +47,12 @@ pub struct ApiOperation {
 
 static OPERATIONS: LazyLock<BTreeMap<String, ApiOperation>> = LazyLock::new(|| read(&contract::document()));
 
-/// Returns the operation with this id, if the compiled revision has it.
+/// Returns the operation with this id, if this build's contract revision has it.
 pub fn find(id: &str) -> Option<&'static ApiOperation> {
     OPERATIONS.get(id)
 }
 
-/// Returns every operation of the compiled revision.
+/// Returns every operation of this build's contract revision.
 #[cfg(test)]
 pub fn all() -> impl Iterator<Item = &'static ApiOperation> {
     OPERATIONS.values()
@@ -108,7 +108,7 @@ pub struct Input {
 }
 
 impl Input {
-    /// Makes an empty input. Fails if the compiled revision lacks the operation.
+    /// Makes an empty input. Fails if this build's contract revision lacks the operation.
     pub fn of(id: &'static str) -> Result<Self, ToolError> {
         let operation = find(id).ok_or_else(|| ToolError::Unavailable(format!("this revision of the contract has no operation {id}")))?;
         Ok(Self { operation, query: Vec::new(), body: None, idempotency_key: None, skip: 0 })
@@ -133,7 +133,7 @@ impl Input {
         self.query("pageSize", (size > 0).then_some(size)).query("cursor", Some(cursor).filter(|cursor| !cursor.is_empty()))
     }
 
-    /// Writes the cursor that continues after `skip` records of the page at the operation's `cursor`.
+    /// Writes the cursor that continues after the first `skip` records of the page that the operation returns for `cursor`.
     pub fn cursor(&self, skip: usize, cursor: &str) -> String {
         format!("{}.{skip}.{cursor}", self.parameter("pageSize").unwrap_or("0"))
     }

@@ -1,10 +1,10 @@
 //! `counterpart copy`: follows the change feed of a running server, and so keeps a copy of a store's records up to date.
 //!
-//! The copy begins with a snapshot and then applies every change. The records and the copy's position in the change feed commit in one
-//! transaction. So the copy resumes at its position after this process or the server stopped or crashed.
+//! The copy begins with a snapshot and then applies every change. The records and the copy's position in the change feed are committed in
+//! one transaction. So the copy resumes at its position after this process or the server stopped or crashed.
 
-mod copied_file;
 mod feed_client;
+mod output_file;
 
 use std::{
     path::PathBuf,
@@ -27,12 +27,12 @@ const PAGE: usize = 500;
 /// The time of a long poll in seconds: the server responds earlier if there is a change.
 const LONG_POLL_SECONDS: u64 = 30;
 /// The base of the exponential backoff. The pause after the n-th failure in a row is this value times 2 to the power of n, at most
-/// [`LONGEST_PAUSE`].
-const FIRST_PAUSE: Duration = Duration::from_millis(250);
+/// [`LONGEST_PAUSE`], unless the server asks for a longer pause.
+const BACKOFF_BASE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(15);
 /// The number of failures in a row after which `--once` gives up.
 const MAX_STEP_FAILURES: u32 = 10;
-/// The minimum pause between two writes of the file, as a multiple of the duration of the last write.
+/// The minimum pause between two writes of the copy's file, as a multiple of the duration of the last write.
 const WRITE_PAUSE_FACTOR: u32 = 10;
 
 #[derive(Args, Debug)]
@@ -60,7 +60,7 @@ impl CopyArgs {
         let feed = FeedClient { client: client(Policy::none()).map_err(Failed)?, url: self.url, token };
         let is_database = ["postgres://", "postgresql://"].iter().any(|scheme| self.to.starts_with(scheme));
         let file = (!is_database).then(|| PathBuf::from(&self.to));
-        let url = file.as_ref().map_or(self.to.clone(), |file| format!("sqlite://{}", copied_file::state_of(file).display()));
+        let url = file.as_ref().map_or(self.to.clone(), |file| format!("sqlite://{}", output_file::state_of(file).display()));
         let db = Db::open(&url, 1, None).await?;
         db.prepare_copy().await?;
         let mut copying = FollowingCopy { feed, db, file, store: None, unwritten: true, written: None, is_current: false };
@@ -75,7 +75,7 @@ impl CopyArgs {
                     if self.once && failures >= MAX_STEP_FAILURES {
                         return Err(Failed(reason));
                     }
-                    let doubled = FIRST_PAUSE.saturating_mul(1 << failures.min(16)).min(LONGEST_PAUSE);
+                    let doubled = BACKOFF_BASE.saturating_mul(1 << failures.min(16)).min(LONGEST_PAUSE);
                     let pause = pause.unwrap_or_default().max(doubled);
                     note(&format!("{reason}; trying again in {} s", pause.as_secs_f64().ceil()));
                     tokio::time::sleep(pause).await;
@@ -86,7 +86,8 @@ impl CopyArgs {
     }
 }
 
-/// Why a step of the copy failed: temporarily, with the minimum pause that the server asked for, or permanently.
+/// Why a step of the copy failed: for a temporary reason (`Passing`), with the minimum pause that the server asked for, or for a permanent
+/// reason (`Lasting`).
 enum StepError {
     Passing(String, Option<Duration>),
     Lasting(String),
@@ -209,7 +210,7 @@ impl FollowingCopy {
     async fn write(&mut self, store: &StoreId) -> CliResult {
         if let Some(file) = &self.file {
             let begun = Instant::now();
-            copied_file::write(&self.db, store, file).await?;
+            output_file::write(&self.db, store, file).await?;
             self.written = Some((Instant::now(), begun.elapsed()));
         }
         self.unwritten = false;

@@ -14,8 +14,8 @@ use crate::{
     app,
     config::Config,
     domain::{
-        entries::Object,
         ids::{AccountId, ConversationId, MessageId, StoreId, TicketId},
+        ordered_object::Object,
         receive::{Ignored, Inbound, InboundContact, RawProperty},
         settings::Editor,
         text::whole_characters,
@@ -229,7 +229,7 @@ async fn receive(service: &Service, store: &StoreId, mut input: Box<dyn BufRead>
     }
 }
 
-/// Parses a line as a message. An error names the property.
+/// Parses a line as a message. An error about a property names the property.
 fn parse(bytes: &[u8]) -> Result<Inbound, String> {
     let mut reader = serde_json::Deserializer::from_slice(bytes);
     let Object(line) = serde_path_to_error::deserialize::<_, Object<InboundLine>>(&mut reader).map_err(|error| {

@@ -4,14 +4,14 @@
 use serde_json::{Value, value::RawValue};
 
 use super::{
-    entries::Entries,
     lengths::{bytes_of_texts, too_long},
+    ordered_object::Entries,
     receive::{NO_PHONE, thread_name},
     records::{Account, Comment, Contact, Conversation, Direction, Message, Record, Ticket},
     text::unfolded,
 };
 
-/// A broken rule: the path of the property in the record, and the reason.
+/// A violation of a rule: the path of the property that breaks the rule, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuleViolation {
     pub place: String,
@@ -19,21 +19,21 @@ pub struct RuleViolation {
 }
 
 impl Comment {
-    /// Returns the violation of the first later rule that the record breaks; `None` if it breaks none.
+    /// Checks the comment against the rules of this module. Returns the first violation; `None` if there is none.
     pub fn breach(&self) -> Option<RuleViolation> {
         text_breach("text", self.text.len())
     }
 }
 
 impl Ticket {
-    /// Returns the violation of the first later rule that the record breaks; `None` if it breaks none.
+    /// Checks the ticket against the rules of this module. Returns the first violation; `None` if there is none.
     pub fn breach(&self) -> Option<RuleViolation> {
         values_breach("ticketFields", &self.ticket_fields)
     }
 }
 
 impl Contact {
-    /// Returns the violation of the first later rule that the record breaks; `None` if it breaks none.
+    /// Checks the contact against the rules of this module. Returns the first violation; `None` if there is none.
     pub fn breach(&self) -> Option<RuleViolation> {
         let note = self.note.as_ref().and_then(|note| text_breach("note", note.len()));
         let addresses = self.addresses.iter().flatten().enumerate();
@@ -43,7 +43,7 @@ impl Contact {
 }
 
 impl Account {
-    /// Returns the first broken rule. The rules: each property of `metadata` that the contract lists must have the type that the contract
+    /// Returns the first violation of this rule: each property of `metadata` that the contract lists must have the type that the contract
     /// states.
     pub fn breach(&self) -> Option<RuleViolation> {
         let metadata: Entries = serde_json::from_str(self.metadata.as_ref()?.get()).ok()?;
@@ -103,8 +103,8 @@ impl Message {
 }
 
 impl Record {
-    /// Whether an import would refuse or change this record, because it breaks a rule that was introduced later. An export then flags the
-    /// record with `asStored`.
+    /// Whether an import would refuse or change this record, because the record breaks a rule that was introduced after records had been
+    /// stored. An export flags such a record with `asStored`.
     pub fn breaks_a_later_rule(&self) -> bool {
         match self {
             Self::Account(record) => record.breach().is_some(),

@@ -1,5 +1,5 @@
-//! Domain model of a support inbox: its record types and their rules. No HTTP, database or environment; only `clock` reads the system
-//! clock.
+//! Domain model of a support inbox: its record types and their rules. Its code uses no HTTP, no database and no environment variables, and
+//! only `clock` reads the system clock.
 //!
 //! Comments cite sections of the API contract, and, where the contract is silent, sections of our decisions. `features.md` lists the
 //! results of these decisions.
@@ -12,7 +12,6 @@ pub mod decimals;
 pub mod delivery_outcome;
 pub mod delivery_targets;
 pub mod drafts;
-pub mod entries;
 pub mod events;
 pub mod field_predicates;
 pub mod fields;
@@ -26,6 +25,7 @@ pub mod later_rules;
 pub mod lengths;
 pub mod messages;
 pub mod money;
+pub mod ordered_object;
 pub mod outbound;
 pub mod paging;
 pub mod patterns;

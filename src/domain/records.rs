@@ -1,17 +1,18 @@
 //! NDJSON record types of import and export: one record per line (our decisions, section 9).
 //!
-//! Property names and their order are those of the contract. An import reads what an export writes, and a second export is
-//! byte-identical. These types define only the shape; property values are validated by the import.
+//! Property names and their order are those of the contract, as far as it has these properties. An import can read what an export writes.
+//! If the import is into an empty store, an export of that store is byte-identical to the first export. These types define only the shape;
+//! property values are validated by the import.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, de};
 use serde_json::{Map, Value, value::RawValue};
 
 use super::{
-    entries::{self, Entries},
     ids::{
         AccountId, CommentId, ContactId, ConversationId, FieldId, LabelId, MessageId, RoleId, SeatId, TeamId, TemplateId, TicketId, UserId,
     },
+    ordered_object::{self, Entries},
     store::Channel,
     time::Timestamp,
 };
@@ -23,7 +24,7 @@ pub struct Line<T> {
     pub record: T,
 }
 
-/// Every kind of record.
+/// The kinds of records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RecordKind {
     Role,
@@ -59,7 +60,7 @@ impl RecordKind {
         Self::Comment,
     ];
 
-    /// Returns the name of the kind in a line.
+    /// Returns the name of the kind, as a line of the file contains it.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Role => "role",
@@ -83,7 +84,7 @@ impl RecordKind {
     }
 }
 
-/// Defines the record types uniformly: contract names, unknown properties refused, absent properties left out.
+/// Defines the record types uniformly: their properties have the names of the contract (camel case), and unknown properties are refused.
 macro_rules! records {
     ($($(#[$doc:meta])* $name:ident { $($(#[$attribute:meta])* $field:ident: $type:ty,)* })*) => {$(
         $(#[$doc])*
@@ -106,14 +107,15 @@ records! {
     User {
         /// The seat's id.
         id: SeatId,
-        /// A UUID: what assignees, authors and team members refer to. Absent: an invited seat.
+        /// The id of the person, a UUID. Records refer to assignees, authors and team members by this id. Absent: the invitation is not
+        /// accepted yet.
         #[serde(skip_serializing_if = "Option::is_none")]
         user_id: Option<UserId>,
         #[serde(skip_serializing_if = "Option::is_none")]
         name: Option<String>,
         #[serde(skip_serializing_if = "Option::is_none")]
         email: Option<String>,
-        /// A role of the file or of the store.
+        /// The id of a role that the file or the store contains.
         #[serde(skip_serializing_if = "Option::is_none")]
         role_id: Option<RoleId>,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -125,7 +127,7 @@ records! {
         name: String,
         #[serde(skip_serializing_if = "Option::is_none")]
         description: Option<String>,
-        /// The userIds of its members.
+        /// The userIds of the team's members.
         users: Vec<UserId>,
         #[serde(skip_serializing_if = "Option::is_none")]
         created_at: Option<Timestamp>,
@@ -217,7 +219,7 @@ records! {
         show_conditions: Option<Box<RawValue>>,
         #[serde(skip_serializing_if = "Option::is_none")]
         max_items: Option<i64>,
-        /// Only for tickets of these accounts. Absent: of all.
+        /// The accounts for whose tickets the field is shown. Absent: all accounts.
         #[serde(skip_serializing_if = "Option::is_none")]
         account_ids: Option<Vec<AccountId>>,
         created_at: Timestamp,
@@ -242,8 +244,8 @@ records! {
         addresses: Option<Vec<String>>,
         #[serde(skip_serializing_if = "Option::is_none")]
         note: Option<String>,
-        /// Values by the id of a contact field.
-        #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "entries::exact_if_any")]
+        /// The values of contact fields. Each key is the id of a contact field.
+        #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "ordered_object::exact_if_any")]
         #[schemars(with = "Option<Map<String, Value>>")]
         custom_fields: Option<Entries>,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -269,15 +271,15 @@ records! {
         created_at: Timestamp,
         updated_at: Timestamp,
         // The next three properties are accepted so that records in the form of the contract can be imported.
-        /// Ignored: the messages are counted instead.
+        /// An import ignores this property and counts the messages instead.
         #[serde(default, skip_serializing)]
         #[schemars(with = "Option<Value>")]
         all_msg_cnt: Option<de::IgnoredAny>,
-        /// Ignored: read from the messages instead.
+        /// An import ignores this property and reads the value from the messages instead.
         #[serde(default, skip_serializing)]
         #[schemars(with = "Option<Value>")]
         last_recipient_msg_date: Option<de::IgnoredAny>,
-        /// Ignored: read from the messages instead.
+        /// An import ignores this property and reads the value from the messages instead.
         #[serde(default, skip_serializing)]
         #[schemars(with = "Option<Value>")]
         last_msg: Option<de::IgnoredAny>,
@@ -291,7 +293,7 @@ records! {
         is_open: bool,
         opened_at: Timestamp,
         conversation_id: ConversationId,
-        // The next three properties are copied from the conversation.
+        // Each of the next three properties is copied from the conversation if it is absent.
         #[serde(skip_serializing_if = "Option::is_none")]
         channel: Option<Channel>,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -312,11 +314,11 @@ records! {
         assignee_user_id: Option<UserId>,
         #[serde(skip_serializing_if = "Option::is_none")]
         handled_by: Option<UserId>,
-        /// Another spelling of `ticketFields.resolutionStatus`, which is the one that is written.
+        /// An import accepts this in place of `ticketFields.resolutionStatus`. An export writes `ticketFields.resolutionStatus`.
         #[serde(skip_serializing)]
         resolution_status: Option<String>,
-        /// Values by the id of a ticket field.
-        #[serde(default, skip_serializing_if = "Entries::is_empty", deserialize_with = "entries::exact")]
+        /// The values of ticket fields. Each key is the id of a ticket field, or a system key such as `resolutionStatus`.
+        #[serde(default, skip_serializing_if = "Entries::is_empty", deserialize_with = "ordered_object::exact")]
         #[schemars(with = "Map<String, Value>")]
         ticket_fields: Entries,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -332,7 +334,7 @@ records! {
         conversation_id: ConversationId,
         direction: Direction,
         sent_at: Timestamp,
-        /// Absent where the message has none, such as an image.
+        /// Absent if the message has no text, for example if it is an image.
         #[serde(skip_serializing_if = "Option::is_none")]
         text: Option<String>,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -362,7 +364,7 @@ records! {
         id: CommentId,
         conversation_id: ConversationId,
         text: String,
-        /// The userId of its author.
+        /// The userId of the comment's author.
         created_by: UserId,
         sent_at: Timestamp,
         #[serde(skip_serializing_if = "Option::is_none")]

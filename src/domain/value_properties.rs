@@ -5,8 +5,8 @@ use proptest::{collection::vec, option, prelude::*, test_runner::Config};
 use serde_json::{Value, json};
 
 use super::{
-    entries::Entries,
     fields::{Comparable, Field, FieldKind, ScalarKind, TICKET_DISPLAY_TYPES},
+    ordered_object::Entries,
     records::{Comment, Contact, Message, Ticket},
     time::Timestamp,
 };
@@ -55,7 +55,7 @@ fn date_time() -> impl Strategy<Value = String> {
     )
 }
 
-/// Generates values of that scalar type. Most are valid; some exceed a limit.
+/// Generates valid and invalid values of this scalar type, such as numbers above the limit.
 fn nearly(scalar: ScalarKind) -> BoxedStrategy<Value> {
     match scalar {
         ScalarKind::Text => any::<String>().prop_map(Value::from).boxed(),
@@ -130,7 +130,7 @@ proptest! {
         if let Ok(Some(accepted)) = field.validate(value.clone()) {
             prop_assert_eq!(&stored(&accepted), &accepted);
             prop_assert_eq!(field.validate(accepted.clone()), Ok(Some(accepted.clone())));
-            // Computing the comparable forms neither fails nor depends on the spelling.
+            // The comparable forms can always be computed. They are the same for the value as it was sent and for the accepted value.
             let comparables = kind.comparables(&accepted).unwrap();
             prop_assert_eq!(&comparables, &kind.comparables(&value).unwrap());
             let (sent, kept) = (items(kind, &value), items(kind, &accepted));
@@ -248,7 +248,7 @@ fn instant() -> impl Strategy<Value = String> {
     (-62_135_596_800_000..=253_402_300_799_999_i64).prop_map(|millis| Timestamp::from_millis(millis).to_string())
 }
 
-/// Generates the JSON object of a record: its properties in order, without some of those that are not required.
+/// Generates the JSON object of a record: its properties in order. Properties that are not required are left out at random.
 fn members(all: Vec<(&'static str, bool, BoxedStrategy<Value>)>) -> impl Strategy<Value = String> {
     let one = |(name, required, value): (&'static str, bool, BoxedStrategy<Value>)| {
         let value = value.prop_map(move |value| format!("{}:{value}", Value::from(name)));

@@ -1,4 +1,4 @@
-//! Use-cases that create and change contacts (section 4.3; our decisions, sections 6.1, 6.3 and 6.8).
+//! Use-cases that create and change contacts (contract, section 4.3; our decisions, sections 6.1, 6.3 and 6.8).
 
 use serde_json::Value;
 
@@ -6,17 +6,17 @@ use super::{Error, Result, Service, WriteContext, WriteOutcome, ticket_writes::m
 use crate::{
     domain::{
         contacts::Contact,
-        entries::Entries,
         events::{EventChange, FieldChange},
         fields::MAX_CONTACT_VALUES,
         ids::{ContactId, FieldId},
+        ordered_object::Entries,
         receive::Person,
         time::Timestamp,
     },
     store::{self, fields::FieldOwner, transaction::write::Changed},
 };
 
-/// One custom field's new value.
+/// A new value of one custom field of a contact.
 #[derive(Debug)]
 pub struct ContactFieldUpdate {
     pub contact_id: ContactId,

@@ -13,10 +13,10 @@ use super::{
 };
 use crate::{
     domain::{
-        entries::Entries,
         events::Actor,
         filters::{FieldFilter, FieldOperator, LabelFilter, LabelOperator, Status, TicketFilter},
         fixture::MovableClock,
+        ordered_object::Entries,
         receive::Inbound,
         tickets::TicketExpand,
     },
@@ -160,7 +160,7 @@ async fn filters_find_current_values_and_no_former_ones() {
     assert_eq!(shop.having("score", Equal, json!(9)).await, "k1");
     assert_eq!(shop.having("tags", ContainsAll, json!(["a"])).await, "k1");
 
-    // A new ticket has the labels of its conversation.
+    // The ticket `k1` is closed, so that a message opens a new ticket. The new ticket has the labels of its conversation.
     let closing = Closing {
         ticket_id: "k1".into(),
         handled_by: None,

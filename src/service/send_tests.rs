@@ -13,10 +13,10 @@ use super::{
 use crate::{
     domain::{
         clock::{Clock, SystemClock},
-        entries::Entries,
         events::Actor,
         filters::{ShownTickets, TicketFilter},
         ids::TicketId,
+        ordered_object::Entries,
         receive::Inbound,
         sends::Send,
         tickets::TicketExpand,
@@ -82,7 +82,7 @@ async fn concurrent_writes_leave_consistent_records() {
     assert_eq!(messages, SENDS as i64 + 1 + SENDS.div_ceil(3) as i64);
 }
 
-/// A clock that causes a race: when a write reads the clock, the clock first runs another write to the same conversation.
+/// A clock that causes a race: if `left` is 1, the next reading of the clock first runs another write to the same conversation.
 struct RacingClock {
     fixture: Arc<Fixture>,
     left: AtomicU32,
@@ -90,7 +90,7 @@ struct RacingClock {
 
 impl Clock for RacingClock {
     fn now(&self) -> Timestamp {
-        // A write first reads the clock at its beginning, before it holds any lock.
+        // A write reads the clock for the first time at its beginning. It holds no lock then, so the other write can run.
         if self.left.load(Ordering::Relaxed) > 0 && self.left.fetch_sub(1, Ordering::Relaxed) == 1 {
             let meddle = self.fixture.execute("UPDATE conversations SET unread_count = 5 WHERE id = 'ct'");
             tokio::task::block_in_place(|| tokio::runtime::Handle::current().block_on(meddle)).unwrap();

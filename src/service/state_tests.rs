@@ -14,12 +14,12 @@ use super::{
 use crate::{
     domain::{
         clock::Clock,
-        entries::Entries,
         events::{Actor, Event, EventChange},
         filters::TicketFilter,
         fixture::MovableClock,
         ids::{StoreId, TicketId},
         messages::MessageExpand,
+        ordered_object::Entries,
         receive::Inbound,
         ticket_states::TicketState,
         tickets::{Ticket, TicketExpand},

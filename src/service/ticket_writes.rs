@@ -1,4 +1,4 @@
-//! Use-cases that change tickets: set fields, close, assign (sections 3.1 and 4.3; our decisions, sections 6.1 to 6.5).
+//! Use-cases that change tickets: set fields, close, assign (contract, sections 3.1 and 4.3; our decisions, sections 6.1 to 6.5).
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,18 +11,18 @@ use super::{
 };
 use crate::{
     domain::{
-        entries::Entries,
         events::{EventChange, FieldChange},
         fields::{Field, FieldKind, MAX_VALUES},
         ids::{AccountId, FieldId, TicketId, UserId},
         money::amount,
+        ordered_object::Entries,
         tickets::{Ticket, TicketExpand, TicketView},
         time::Timestamp,
     },
     store::fields::FieldOwner,
 };
 
-/// A new value of a field.
+/// A new value of a field of a ticket.
 #[derive(Debug)]
 pub struct FieldUpdate {
     pub ticket_id: TicketId,
@@ -176,7 +176,7 @@ impl Service {
         }
         let mut change = begin!(self, by);
         let ids: Vec<&TicketId> = items.iter().map(|item| &item.ticket_id).collect();
-        // Lock order: users and accounts before tickets, as in the removal of a user or of access.
+        // Lock order: users and accounts before tickets, as in the removal of a user or of a user's access to an account.
         let users: HashSet<UserId> =
             change.known_users(&items.iter().map(|item| &item.assignee).collect::<Vec<_>>()).await?.into_iter().collect();
         change.lock_accounts_shared(&ids).await?;

@@ -6,11 +6,11 @@
 //!   [`pages`] reads lists page by page.
 //! - [`writes`] has the tests of the operations that change something, each on a separate server. [`settings`] has the tests of the
 //!   settings API, which has a separate document. [`tools`] has the tests of the assistant tools (MCP).
-//! - The other modules test the operations that read, one module per kind of record or rule. Most of them share one server whose data never
-//!   changes.
+//! - The other modules test the operations that read, the commands, and rules of the whole server. Most of them share one server, on which
+//!   they change nothing but API keys.
 //!
-//! `COUNTERPART_TEST_POSTGRES` names a PostgreSQL server on which the servers get their databases. Without it, every server has its own
-//! SQLite file.
+//! `COUNTERPART_TEST_POSTGRES` names a PostgreSQL server, on which each server under test gets its database. Without this variable, each
+//! server under test has a SQLite file.
 
 /// Whether the binary under test was built for revision A, the older one. Where the revisions differ, the tests branch on this value.
 const REV_A: bool = cfg!(feature = "rev-a");
@@ -41,6 +41,7 @@ mod keys;
 mod labels;
 mod limits;
 mod logs;
+mod malformed_bodies;
 mod messages;
 mod metrics;
 mod migrations;
@@ -53,7 +54,6 @@ mod search;
 mod search_edges;
 mod secrets;
 mod settings;
-mod shapes;
 mod standby;
 mod statement_counts;
 mod teams;

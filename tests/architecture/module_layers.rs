@@ -19,7 +19,7 @@ struct Room {
 const STORE: Room = Room {
     name: "store",
     layers: &[
-        &["error", "lock", "limits", "last_failure", "sql", "rows", "entity", "slow_statements"],
+        &["error", "lock", "write_timeout", "last_failure", "sql", "rows", "entity", "slow_statements"],
         &["sqlite", "postgres"],
         &[
             "db",
@@ -80,8 +80,8 @@ fn imports_within(room: &Room) -> Vec<(String, Vec<String>)> {
     imports.collect()
 }
 
-/// Returns every path to something in the top-level module that occurs in the code of its module `own`, in `use` declarations and
-/// elsewhere.
+/// Returns the paths in `code` that lead to something in the top-level module `room`, in `use` declarations and elsewhere. `code` is the
+/// code of the module `own` of `room`.
 fn paths_within(room: &Room, code: &str, own: &str) -> Vec<String> {
     let mut paths = Vec::new();
     let from_root = format!("crate::{}::", room.name);

@@ -4,11 +4,11 @@ use std::fmt::Write;
 
 use serde_json::{Value, json};
 
-use super::{base, committed, compared, document, lines, properties::hold_mirrored};
+use super::{base, committed, compared, document, invariants::hold_mirrored, lines};
 use crate::{Document, Report, Unreadable, diff, semantics::SeededRandom};
 
-/// Returns the changes of a report as lines. References that were not loaded are left out, because they are reported even for equal
-/// documents.
+/// Returns the changes of a report as lines. Lines about references that were not loaded are left out, because these are reported even for
+/// equal documents.
 fn followed(report: &Report) -> Vec<String> {
     lines(report).into_iter().filter(|line| !line.contains("reference-not-followed")).collect()
 }
@@ -85,7 +85,8 @@ fn random_mutations_cause_no_crash_and_each_change_has_a_mirror() {
         let mut new = old.clone();
         mutate(&mut new.root, &mut dice);
         let there = diff(old, &new);
-        // Comparing in the other direction as well, and the new document with itself, is slow, so it is done for each twentieth mutation.
+        // The reverse comparison and the comparison of the new document with itself take long, so they are made only for each twentieth
+        // mutation.
         if round % 20 == 0 {
             hold_mirrored(&there, &diff(&new, old));
             assert_eq!(followed(&diff(&new, &new)), Vec::<String>::new(), "round {round}");

@@ -18,7 +18,7 @@ use crate::Class::{self, Breaking as B, Compatible as C, Unknown as U};
 enum Done {
     Put(&'static str, Value),
     Gone(&'static str),
-    /// Renames a property.
+    /// Renames the key at the JSON pointer (the first text) to the second text.
     Named(&'static str, &'static str),
 }
 
@@ -54,7 +54,8 @@ impl Done {
     }
 }
 
-/// An edit, the expected lines of the report, and the class of the first line in each direction.
+/// An edit, the expected lines of the report, and the class of the change in the first of these lines: in the forward and in the reverse
+/// comparison.
 type Mutant = (Done, &'static [&'static str], Class, Class);
 
 /// Asserts that each edit gives the expected report, and its mirror in the other direction. Fails with a list of all faults.
@@ -76,7 +77,7 @@ fn hold(base: &Value, mutants: Vec<Mutant>) {
         let class = |changes: &[super::Change], is: &dyn Fn(&super::Change) -> bool| {
             changes.iter().find(|change| is(change)).map(|change| change.class)
         };
-        super::properties::hold_mirrored(&forward, &backward);
+        super::invariants::hold_mirrored(&forward, &backward);
         let Some(first) = forward.changes.iter().find(|change| Some(&line(change).as_str()) == expected.first()) else { continue };
         let mirror = |change: &super::Change| {
             change.rule == first.rule.mirror

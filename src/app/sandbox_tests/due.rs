@@ -6,7 +6,7 @@ use poem::http::Method;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
-use super::shop::{ClockedShop, DAY, HOUR, MINUTE};
+use super::clocked_shop::{ClockedShop, DAY, HOUR, MINUTE};
 use crate::{
     delivery::{
         connector::{Accepted, Capabilities, Connector, Connectors, Sending},
@@ -139,7 +139,7 @@ async fn failed_deliveries_keep_to_their_schedule_and_disable_a_webhook_after_fi
     shop.set(Method::POST, "/conversations/escalate", json!({ "conversationId": conversation })).await;
     let advanced = advance(began.plus_millis(6 * DAY)).await;
     assert_eq!((&advanced["webhooksDisabled"], &shop.shown_webhook(&hook).await["enabled"]), (&json!(1), &json!(false)), "{advanced}");
-    // Signatures have real time, not the sandbox's time, since a receiver compares them with real time.
+    // A signature contains real time, not the sandbox's time, since the receiver compares the time of the signature with its own clock.
     assert_eq!(endpoint.last().seconds(), shop.real.now().millis() / 1000);
 }
 

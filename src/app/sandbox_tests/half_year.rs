@@ -1,11 +1,11 @@
-//! Six months of a test store ("shop"): an advanced sandbox clock leads to the same results as the fake clock of the test suite.
+//! Test that runs a store ("shop") for six months: an advanced sandbox clock leads to the same results as the fake clock of the test suite.
 
 use std::time::Instant;
 
 use poem::http::Method;
 use serde_json::{Value, json};
 
-use super::shop::{ClockedShop, DAY, HOUR};
+use super::clocked_shop::{ClockedShop, DAY, HOUR};
 use crate::delivery::testing::TestEndpoint;
 
 /// The results of one run of [`live`], which the test compares between the two clocks.
@@ -20,7 +20,7 @@ struct RunResults {
 
 /// Runs a store for half a year and one week. Each week a contact writes, a reply is sent over a channel that sometimes fails, and the
 /// ticket is snoozed. One API key is rotated and one expires. Of three receivers of events, one always works, one fails for two days, and
-/// one fails permanently.
+/// one fails permanently from week 10 on.
 async fn live(mut shop: ClockedShop) -> RunResults {
     let receivers = [TestEndpoint::says("200 OK").await, TestEndpoint::says("200 OK").await, TestEndpoint::says("200 OK").await];
     let [_, recovers, fails] = &receivers;

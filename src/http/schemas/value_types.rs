@@ -12,18 +12,19 @@ use serde_json::{Value, value::RawValue};
 
 use crate::domain::{
     decimals::ExactJson,
-    entries::{self, Entries},
     ids::{UUID_CHARS, UserId},
+    ordered_object::{self, Entries},
     receive::RawProperty,
     store::Channel,
     time::{Bound, Timestamp},
 };
 
-/// The `format` that marks the schema of an open enumeration, until `document::canonical` rewrites the schema with `x-extensible-enum`.
+/// The `format` that marks the schema of an open enumeration (its set of values may grow), until `document::canonical` rewrites the schema
+/// with `x-extensible-enum`.
 pub const OPEN_ENUM: &str = "x-open-enum";
 
-/// Implements the items of [`Type`] that only the validators of the framework (poem-openapi) use. No validators run on types that use this
-/// macro.
+/// Implements the items of [`Type`] that are the same for all types that use this macro: a property of such a type is required, unless it
+/// is an `Option` or has a default. The other items are for validators of the framework (poem-openapi), which run on none of these types.
 macro_rules! plain_type {
     () => {
         const IS_REQUIRED: bool = true;
@@ -84,7 +85,7 @@ date_time!(Bound, Bound::at_or_before);
 /// A named enumeration: the name, the description and the values of a string schema.
 pub trait ValueSet: Send + Sync + 'static {
     const NAME: &'static str;
-    /// The description in the OpenAPI document.
+    /// The description of the schema in the OpenAPI document.
     const DESCRIPTION: &'static str;
     /// Whether responses may contain values that the OpenAPI document does not list (our decisions, section 2).
     const OPEN: bool = true;
@@ -152,7 +153,7 @@ impl<S: ValueSet> ParseFromJSON for EnumValue<S> {
     }
 }
 
-/// The channels of the compiled revision.
+/// The channels that the contract lists in the revision (A or B) for which this program was compiled.
 #[derive(Debug, Clone)]
 pub struct ChannelSet;
 
@@ -236,11 +237,12 @@ impl<T: Type + 'static> ParseFromJSON for StoredJson<T> {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct AnyObject(pub Value);
 
-/// The properties of an open object that the OpenAPI document lists. An open object may also have other properties.
+/// The properties of an open object, as the OpenAPI document lists them. The object may also have properties that the document does not
+/// list.
 pub trait Members: Send + Sync + 'static {
-    /// The name of the schema.
+    /// The name of the object's schema in the OpenAPI document.
     const NAME: &'static str;
-    /// The description of the schema.
+    /// The description of the object's schema in the OpenAPI document.
     const DESCRIPTION: &'static str;
 
     fn members() -> Vec<(&'static str, MetaSchema)>;
@@ -251,7 +253,7 @@ pub fn member(name: &'static str, json_type: &'static str, description: &'static
     (name, MetaSchema { description: Some(description), ..MetaSchema::new(json_type) })
 }
 
-/// An object with the properties that `M` lists, and possibly properties that are not listed.
+/// A JSON object with the properties that `M` lists, and possibly with other properties.
 #[derive(Debug)]
 pub struct OpenObject<M>(Value, PhantomData<fn() -> M>);
 
@@ -288,7 +290,7 @@ impl<M: Members> ParseFromJSON for OpenObject<M> {
     }
 }
 
-/// A value of any type. A number that would not keep its exact value is refused.
+/// A JSON value of any type. A number that would not keep its exact value when it is parsed is refused.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Any(pub Value);
 
@@ -333,9 +335,10 @@ any!(RawProperty, MetaSchema::ANY);
 
 /// Field values keyed by field id, in the order in which they were sent.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct FieldValues(#[serde(deserialize_with = "entries::exact")] pub Entries);
+pub struct FieldValues(#[serde(deserialize_with = "ordered_object::exact")] pub Entries);
 
-/// The `userId` of a user, a UUID. The input that contains the id checks its form, since the error message names the path in the body.
+/// The `userId` of a user, a UUID. This type accepts any text: the code that reads a request body checks that the id is a UUID, since the
+/// error message names the path in the body.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct UserIdText(pub String);
 
@@ -352,7 +355,8 @@ pub struct Amount(pub Box<RawValue>);
 /// The maximum number of characters in the e-mail address of a new contact (contract, section 8).
 pub const MAX_EMAIL_CHARS: usize = 100;
 
-/// An e-mail address of limited length. The input that contains the address checks it, since the error message names the path in the body.
+/// An e-mail address, of at most [`MAX_EMAIL_CHARS`] according to the OpenAPI document. This type accepts any text: the code that reads a
+/// request body checks the address, since the error message names the path in the body.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct EmailText(pub String);
 
@@ -360,7 +364,7 @@ pub struct EmailText(pub String);
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct AddressText(pub String);
 
-/// A list of records, converted from domain records.
+/// A list of records of type `T`, each converted from a record of the domain.
 #[derive(Debug, Serialize)]
 #[serde(transparent)]
 pub struct Many<T>(Vec<T>);
@@ -371,7 +375,7 @@ impl<V, T: From<V>> From<Vec<V>> for Many<T> {
     }
 }
 
-/// A request body that is a list of 1 to `MAX` items.
+/// A request body that is a list. The OpenAPI document permits 1 to `MAX` items; the code that reads the body checks the number.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Limited<T, const MAX: usize>(pub Vec<T>);
@@ -443,7 +447,7 @@ any!(
     MetaSchema { one_of: ["string", "number"].map(|ty| MetaSchemaRef::Inline(Box::new(MetaSchema::new(ty)))).to_vec(), ..MetaSchema::ANY }
 );
 
-/// Defines the type of a property that holds an id or, when expanded, the object.
+/// Defines the type of a property that holds the id of a record or, when expanded, the record as an object.
 macro_rules! id_or_object {
     ($(#[$doc:meta])* $name:ident($object:ty)) => {
         $(#[$doc])*

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, value::RawValue};
 
 use super::check::{InvalidProperty, one_of, read};
-use crate::domain::entries::Object;
+use crate::domain::ordered_object::Object;
 
 /// The sender of a message (our decisions, section 2).
 #[derive(Deserialize, Serialize)]
@@ -85,8 +85,8 @@ pub struct ShownPayload {
     pub images: Option<Vec<String>>,
 }
 
-/// Returns the parts of a payload that a message shows. Refuses a payload that does not have the contract's shape, or in which a property
-/// is null.
+/// Returns the parts of a payload that a message shows. Refuses a payload that does not have the shape of `ImportedPayload`, or in which a
+/// property is null.
 pub fn payload(raw: &RawValue) -> Result<ShownPayload, InvalidProperty> {
     let Object(payload) = read::<Object<ImportedPayload>>("payload", raw)?;
     one_of("payload.type", &payload.kind, &PAYLOADS)?;

@@ -9,10 +9,10 @@ use super::{
 };
 use crate::domain::{
     contacts::{is_e164, is_email},
-    entries::{Entries, Object},
     ids::{MAX_ID_CHARS, UserId},
     later_rules::RuleViolation,
     messages::MESSAGE_TYPES,
+    ordered_object::{Entries, Object},
     records::{Account, Comment, Contact, ContactField, Conversation, Label, Message, Role, Team, Template, Ticket, TicketField, User},
     store::{ACCOUNT_STATUSES, CHANNELS, PARAMETER_FORMATS, TEMPLATE_CATEGORIES, TEMPLATE_STATUSES},
     team::RoleKind,
@@ -351,7 +351,7 @@ pub fn read<'de, T: Deserialize<'de>>(place: &str, raw: &'de RawValue) -> Result
 
 /// Validates an id: 1 to 64 characters, none of them a control character.
 pub fn id(place: &str, id: &str) -> Result<(), InvalidProperty> {
-    // A text has at most as many characters as bytes.
+    // A text never has more characters than bytes, so characters are counted only if there are more bytes than the limit.
     let length = if id.len() <= MAX_ID_CHARS { id.len() } else { id.chars().count() };
     if length == 0 || length > MAX_ID_CHARS {
         return Err(InvalidProperty::new(place, format!("must have 1 to {MAX_ID_CHARS} characters")));

@@ -11,11 +11,11 @@ use super::{
 };
 use crate::{
     domain::{
-        entries::{Entries, Object},
         fields::{
             CONTACT_DISPLAY_TYPES, Comparable, FieldKind, MAX_CONTACT_VALUES, RESOLUTION_STATUS, TICKET_DISPLAY_TYPES, options_depth,
         },
         ids::FieldId,
+        ordered_object::{Entries, Object},
         patterns,
         records::{ContactField, Ticket, TicketField},
         tickets::{RESOLUTION_STATUSES, is_revenue},
@@ -23,7 +23,7 @@ use crate::{
     store::import::{Batch, Definition},
 };
 
-/// Operators of the conditions under which a ticket field is shown (section 2.4; our decisions, section 2).
+/// Operators of the conditions under which a ticket field is shown (contract, section 2.4; our decisions, section 2).
 const SHOW_OPERATORS: [&str; 10] = [
     "equals",
     "not_equals",
@@ -37,7 +37,7 @@ const SHOW_OPERATORS: [&str; 10] = [
     "not_in",
 ];
 
-/// The depth limit of contact field options (section 8).
+/// The depth limit of contact field options (contract, section 8).
 const CONTACT_OPTIONS_DEPTH: usize = 4;
 
 /// The value types of a store's fields, from the database and from the input.
@@ -47,7 +47,7 @@ pub struct Definitions {
     contact: HashMap<String, FieldKind>,
 }
 
-/// The values of a ticket in the comparable form that filters read, by field.
+/// The field values of a ticket, by field, in the comparable form that ticket filters read.
 pub type Values = Vec<(FieldId, Vec<Comparable>)>;
 
 impl Definitions {
@@ -58,7 +58,7 @@ impl Definitions {
         Self { ticket: kinds(ticket), contact: kinds(contact) }
     }
 
-    /// Adds the field definitions of the input. Refuses show conditions that refer to unknown fields.
+    /// Adds the field definitions of the input. Refuses a ticket field whose `showConditions` refer to an unknown field.
     pub fn add(&mut self, batch: &Batch) -> Result<(), ImportError> {
         for line in &batch.contact_fields {
             let field = &line.record;
@@ -102,7 +102,7 @@ impl Definitions {
     }
 
     /// Validates the values of a ticket's fields and converts them to their stored form. The resolution status may be a property of the
-    /// ticket, a field value of this name, or both with the same value. It is stored as both.
+    /// ticket, a value of the field with this name, or both with the same value. The status is stored in both places.
     pub fn ticket_values(&self, ticket: &mut Ticket) -> Result<Values, InvalidProperty> {
         if let Some(status) = &ticket.resolution_status {
             one_of(RESOLUTION_STATUS, status, &RESOLUTION_STATUSES)?;

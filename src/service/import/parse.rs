@@ -6,7 +6,7 @@ use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::value::RawValue;
 
 use super::ImportError;
-use crate::domain::{entries::Object, records::RecordKind};
+use crate::domain::{ordered_object::Object, records::RecordKind};
 
 /// A line whose record has not been parsed yet.
 pub struct LineHeader<'a> {
@@ -113,7 +113,8 @@ fn quoted<'a>(text: &'a str, beginning: &str) -> Option<&'a str> {
     text.strip_prefix(beginning)?.split('`').next()
 }
 
-/// Returns the reason of a JSON error without the position that serde_json appends: it is relative to the record, not to the line.
+/// Returns the reason of a JSON error without the position that serde_json appends: the position is relative to the record, not to the
+/// line.
 fn reason(error: &serde_json::Error) -> String {
     let text = error.to_string();
     text.rfind(" at line ").map_or(text.clone(), |end| text[..end].to_owned())

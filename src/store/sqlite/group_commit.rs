@@ -37,7 +37,6 @@ use tokio::{
 use crate::store::{
     Error, Result,
     last_failure::LastFailure,
-    limits::WRITE_WAIT,
     rows::Cells,
     slow_statements::StatementTimer,
     sql::Sql,
@@ -47,6 +46,7 @@ use crate::store::{
         file_identity::FileIdentity,
         library,
     },
+    write_timeout::WRITE_WAIT,
 };
 
 /// How many prepared statements the connection keeps.
@@ -59,10 +59,10 @@ const KEPT_PAGES: u32 = 2000;
 
 /// How many pages a group may change before SQLite writes them to the WAL ahead of the commit (cache spill). If such a page is then changed
 /// again, the commit has to read back everything after it in the WAL. The number is not a multiple of 256: SQLite also reads the last byte
-/// of the number as a switch for spilling.
+/// of the number as a switch, and a zero would turn spilling off.
 const GROUP_PAGES: u32 = 8000;
 
-/// The most checks whether a group still grows; and the number of turns at which a group is committed without further checks.
+/// The maximum number of checks whether a group still grows, and the number of turns at which a group is committed without a further check.
 const MAX_GROUP_CHECKS: u32 = 8;
 const FULL_GROUP: usize = 64;
 
@@ -107,22 +107,23 @@ pub(in crate::store) struct Writer {
 /// The writer lock while it is held.
 type WriterLockGuard = OwnedMutexGuard<WriterState>;
 
-/// Sole use of the file for writing, without a transaction: this value holds the writer lock until it is dropped.
+/// Exclusive use of the file for writing, without a transaction: this value holds the writer lock until it is dropped.
 ///
-/// The writer lock is in a mutex for the same reason as in [`GroupMember`].
+/// The guard of the writer lock is in a mutex, so that threads can share this value: see [`GroupMember`].
 pub(in crate::store) struct ExclusiveWriter(Mutex<WriterLockGuard>);
 
-/// A transaction on its own connection that keeps all other writers out. Dropped without [`ExclusiveTransaction::commit`], it leaves
-/// nothing behind.
+/// A transaction on its own connection that keeps all other writers out. If it is dropped without [`ExclusiveTransaction::commit`], it is
+/// rolled back.
 pub(in crate::store) struct ExclusiveTransaction {
     connection: Connection,
     file: Arc<FileIdentity>,
     _sole: ExclusiveWriter,
 }
 
-/// One writer's turn: its savepoint in the group, and the writer lock. Dropped without [`GroupMember::commit`], it leaves nothing behind.
+/// One writer's turn: its savepoint in the group, and the writer lock. If it is dropped without [`GroupMember::commit`], its savepoint is
+/// rolled back.
 pub(in crate::store) struct GroupMember {
-    /// In a mutex: a connection cannot be shared between threads, but a `GroupMember` must be.
+    /// In a mutex, so that threads can share a `GroupMember`: they cannot share the connection in the writer state without a mutex.
     writer_state: Mutex<WriterLockGuard>,
     ended: bool,
 }
@@ -187,9 +188,9 @@ impl Writer {
         Ok(ExclusiveWriter(Mutex::new(writer_state)))
     }
 
-    /// Commits the group that was just opened; runs as a task of its own. The task queues up for the writer lock after all writers that
-    /// wait for it: these writers are the group. As long as the group grows, writers that arrive later belong to it too, since they share
-    /// the cost of the commit.
+    /// Commits the group that was just opened; runs as a task of its own. The task queues up for the writer lock behind all writers that
+    /// already wait for this lock: these writers are the group. While the group grows, the commit is postponed, so that writers that arrive
+    /// later join the group and share the cost of the commit.
     async fn end_group(self) {
         let mut before = 0;
         for look in 1.. {
@@ -201,14 +202,14 @@ impl Writer {
             }
             before = waiting.len();
             drop(writer_state);
-            // Without this, the task would queue up before the writers that are just arriving.
+            // Without this yield, the task would queue up before the writers that are just arriving.
             tokio::task::yield_now().await;
         }
     }
 
     /// Commits the group, if there is one, notifies every writer in it of the outcome, and starts a checkpoint if one is due. The calling
-    /// thread itself waits for the disk: switching to a blocking thread and back would take a considerable part of the time of a group. The
-    /// runtime has one more thread because of that (`cli::threads`).
+    /// thread itself waits for the disk: switching to a blocking thread and back would take a considerable part of the time of a group. For
+    /// this reason the runtime has one thread more (`cli::threads`).
     fn commit_group(&self, writer_state: &mut WriterState) {
         if writer_state.group.is_some() {
             wake_another();
@@ -401,15 +402,15 @@ impl GroupMember {
         })
     }
 
-    /// Inserts rows into a table in which new rows always get consecutive numbers; returns their numbers. `RETURNING` would return them
-    /// too, but SQLite sets up a temporary table for its result, which costs more than the insertion.
+    /// Inserts rows into a table that gives new rows consecutive row ids; returns these row ids. `RETURNING` would also return them, but
+    /// SQLite sets up a temporary table for its result, which costs more than the insertion.
     pub fn insert(&self, sql: &Sql) -> Result<RangeInclusive<i64>> {
         let rows = self.run(sql)? as i64;
         let last = self.with(|connection| Ok(connection.last_insert_rowid()))?;
         Ok(last - rows + 1..=last)
     }
 
-    /// Ends the turn, and waits until the group's commit has made it durable.
+    /// Ends the turn, and waits until the group's commit has made its changes durable.
     pub async fn commit(mut self) -> Result<()> {
         let kept = {
             let writer_state = self.writer_state.get_mut().unwrap_or_else(PoisonError::into_inner);
@@ -505,8 +506,8 @@ mod tests {
         assert!(writer.turn().await.is_err() && writer.sole().await.is_err() && writer.alone("").await.is_err());
     }
 
-    /// Each commit writes the same single page, as long as the table has few rows. So the number of pages in the WAL is the number of
-    /// commits.
+    /// While the table has few rows, each commit writes the table's only page into the WAL. So the number of pages in the WAL is the number
+    /// of commits.
     #[tokio::test]
     async fn a_group_grows_as_long_as_others_come_and_not_for_ever() {
         let home = tempfile::tempdir().unwrap();

@@ -1,17 +1,17 @@
-//! Tests of the settings API: access to it, and everything that can be changed there. Each test has a separate server
-//! ([`SettingsFixture`]). Every request and response is checked against the OpenAPI document of the settings API.
+//! Tests of the settings API: access to it, and everything that can be changed there. Each test has a separate server, usually a
+//! [`SettingsFixture`]. Responses, and requests that succeed, are checked against the OpenAPI document of the settings API.
 
 mod access;
 mod audit;
 mod bridges;
 mod changes;
-mod clock;
 mod drafts;
 mod grants;
 mod inbound;
 mod inbox;
 mod keys;
-mod shapes;
+mod malformed_bodies;
+mod sandboxes;
 mod sign_in;
 mod signed_messages;
 mod team;
@@ -33,7 +33,7 @@ pub const WITHOUT_CREDENTIAL: [&str; 2] = ["openSession", "sendLink"];
 /// The user id of an admin.
 pub const DEE: &str = "0a000000-0000-4000-8000-000000000005";
 
-/// A server with the stores `shop` and `two`, and a token of an owner of `shop` for the settings API.
+/// A server with the stores `desk` and `two`, and a settings API token of an owner of `desk`.
 pub struct SettingsFixture {
     pub shop: WriteFixture,
     pub token: String,

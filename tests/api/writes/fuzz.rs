@@ -1,11 +1,11 @@
-//! Fuzz test with a fixed seed: hundreds of writes that are built from nearly valid pieces, the same in every run. No write causes an
-//! internal failure. Afterwards the store can be exported and imported again.
+//! Fuzz test with a fixed seed: random writes that are built from nearly valid pieces, the same in every run. No write causes an internal
+//! failure. Afterwards the store can be exported and imported again.
 
 use serde_json::{Value, json};
 
 use super::{
     WriteFixture,
-    shapes::{WRITES, is_served},
+    malformed_bodies::{WRITES, is_served},
 };
 use crate::{
     fixture::{ANN, BO, GHOST},

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{
     WriteFixture, acknowledged,
-    shapes::{WRITES, is_served},
+    malformed_bodies::{WRITES, is_served},
 };
 use crate::{
     REV_A,
@@ -53,7 +53,7 @@ fn calls(shop: &WriteFixture) -> Vec<Call> {
             ),
         ]);
     }
-    // Checks that the list contains every write operation of this revision.
+    // The list must have as many requests as this revision has write operations.
     assert_eq!(calls.len(), WRITES.iter().filter(|(path, _)| is_served(path)).count());
     calls
 }

@@ -8,16 +8,16 @@ mod contact_fields;
 mod contacts;
 mod delivery;
 mod events;
+mod export_roundtrip;
 mod fuzz;
 mod idempotency;
 mod isolation;
 mod labels;
 mod mails;
+mod malformed_bodies;
 mod mark_read;
 pub mod races;
-mod roundtrip;
 mod sends;
-mod shapes;
 mod templates;
 mod ticket_fields;
 mod values;
@@ -59,8 +59,8 @@ impl WriteFixture {
         Self::with_settings(stores, &[])
     }
 
-    /// Starts a server with the store of the tests that send. Only messages through the widget channel are delivered: the other channels
-    /// have no connector.
+    /// Starts a server with the store of the tests that send messages. Only messages through the widget channel are delivered: the server
+    /// has no connector for the other channels, that is, no way to send through them.
     pub fn channels() -> Self {
         Self::with(&[("shop", channels())])
     }
@@ -138,7 +138,7 @@ impl WriteFixture {
         parsed(&self.server.database.run(&["message", "undelivered", "--store", &self.api.store]))
     }
 
-    /// Returns the outbox entries, in the form that a connector receives.
+    /// Returns the outbox entries, in the form in which they are handed to their channels.
     #[track_caller]
     pub fn parcels(&self) -> Vec<Value> {
         parsed(&self.server.database.ask("SELECT parcel FROM outbound ORDER BY position").join("\n"))

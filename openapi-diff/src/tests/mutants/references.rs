@@ -96,8 +96,8 @@ fn loops_are_notices() {
         assert_eq!(found, [("reference-broken", U)]);
         let noticed = report.notices.iter().filter(|notice| notice.starts_with("new: ") && notice.ends_with("leads back to itself"));
         assert_eq!(noticed.count(), count, "{:?}", report.notices);
-        super::super::properties::hold_mirrored(&report, &compared(&loops, &plain));
-        // If both documents contain the loop, the comparison ends too, and finds no change.
+        super::super::invariants::hold_mirrored(&report, &compared(&loops, &plain));
+        // If both documents contain the loop, the comparison ends and finds no change.
         assert_eq!(super::super::lines(&compared(&loops, &loops)), Vec::<String>::new());
     }
 }
@@ -114,7 +114,7 @@ fn anchors_are_followed() {
     hold(&answering("3.1.0", schemas.clone()), vec![(typed(), &["POST /x | response 200 /here | type-changed"], B, B)]);
     let document = answering("3.1.0", schemas.clone());
     assert!(compared(&document, &document).notices.contains(&"old: the reference #twice leads nowhere".to_owned()));
-    // OpenAPI 3.0 has no anchors, so no reference leads to the component.
+    // OpenAPI 3.0 has no anchors, so the reference by anchor does not lead to the component, and the component counts as unused.
     let document = answering("3.0.3", schemas);
     let mut changed = document.clone();
     typed().to(&mut changed);

@@ -18,7 +18,7 @@ fn of(version: &str, properties: Value) -> Value {
 /// Returns the changes between two schemas as lines: each change with the keywords that it covers.
 fn described(version: &str, old: Value, new: Value) -> Vec<String> {
     let report = compared(&of(version, json!({ "a": old })), &of(version, json!({ "a": new })));
-    super::super::properties::hold_mirrored(&report, &compared(&of(version, json!({ "a": new })), &of(version, json!({ "a": old }))));
+    super::super::invariants::hold_mirrored(&report, &compared(&of(version, json!({ "a": new })), &of(version, json!({ "a": old }))));
     let described = |change: &super::super::Change| format!("{} {:?}: {}", line(change), change.covers, change.says);
     let short = |line: String| line.replace("POST /x | response 200 /a | ", "").replace('"', "");
     report.changes.iter().map(described).map(short).collect()

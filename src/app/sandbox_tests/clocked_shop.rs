@@ -1,4 +1,4 @@
-//! Test fixture: a store ("shop") whose clock moves either by requests that advance a sandbox, or by a fake clock that the test moves.
+//! Test fixture: a store ("shop") whose clock is either that of a sandbox, which requests advance, or a fake clock, which the test moves.
 
 use std::sync::Arc;
 
@@ -41,10 +41,9 @@ pub const DAY: i64 = 24 * HOUR;
 
 /// How the clock of the store moves.
 enum ClockControl {
-    /// By requests that advance the clock of a sandbox, whose delivery workers run.
+    /// Requests advance the clock of a sandbox, whose delivery workers run in the background.
     Requested { _stop: watch::Sender<()> },
-    /// By the test: it moves a fake clock from one due instant to the next, and lets the delivery workers drain their queues at each
-    /// instant.
+    /// The test moves a fake clock from one due instant to the next, and lets the delivery workers drain their queues at each instant.
     Moved { clock: Arc<MovableClock>, messages: Box<Worker<Messages>>, webhooks: Box<Worker<WebhookQueue>> },
 }
 
@@ -53,7 +52,7 @@ pub struct ClockedShop {
     pub service: Service,
     endpoint: BoxEndpoint<'static, Response>,
     token: String,
-    /// The fake clock for real time: it does not move unless a test moves it.
+    /// The fake clock that stands for real time. It moves only if a test moves it.
     pub real: Arc<MovableClock>,
     passage: ClockControl,
 }
@@ -143,7 +142,7 @@ impl ClockedShop {
         self.ask(Method::POST, &format!("{SETTINGS_PREFIX}/clock/advance"), None, &[], body).await
     }
 
-    /// Advances the clock by `millis`, and runs everything that falls due until then.
+    /// Advances the clock by `millis`, and does the work that falls due until then.
     pub async fn pass(&mut self, millis: i64) {
         let to = self.now().plus_millis(millis);
         if matches!(self.passage, ClockControl::Requested { .. }) {
@@ -177,7 +176,7 @@ impl ClockedShop {
         made["webhook"]["id"].as_str().unwrap().to_owned()
     }
 
-    /// Receives a message of a contact. Returns the ids of its conversation and of its ticket.
+    /// Records a contact's message as if its channel had delivered it. Returns the ids of its conversation and of its ticket.
     pub async fn receive(&self, account: &str, thread: &str, id: &str) -> (String, String) {
         let body = json!({ "accountId": account, "referenceId": thread, "externalId": id, "sender": { "id": thread }, "text": "Hello?" });
         let received = self.set(Method::POST, "/messages", body).await;
@@ -195,7 +194,7 @@ impl ClockedShop {
         self.ask(Method::POST, &format!("{PREFIX}/messages"), Some(key), headers, body).await
     }
 
-    /// Lists the open tickets with this API key. Returns the status and the number of tickets.
+    /// Uses this API key to list the open tickets. Returns the status of the response and the number of tickets.
     pub async fn open_tickets(&self, key: &str) -> (u16, usize) {
         let (status, answer) = self.ask(Method::POST, &format!("{PREFIX}/tickets/list"), Some(key), &[], json!({})).await;
         (status, answer["data"].as_array().map_or(0, Vec::len))
@@ -206,7 +205,7 @@ impl ClockedShop {
         all.as_array().unwrap().iter().find(|webhook| webhook["id"] == id).unwrap().clone()
     }
 
-    /// Returns lines with the events of the store in order, and with the attempts to deliver them to these webhooks. Numbers replace the
+    /// Returns the store's events in order, one line each, and then the attempts to deliver them to these webhooks. Numbers replace the
     /// ids, so that the lines of two stores can be compared.
     pub async fn history(&self, webhooks: &[&str]) -> Vec<String> {
         let events = self.fixture.db.events_after(&self.fixture.store, 0, 100_000).await.unwrap();

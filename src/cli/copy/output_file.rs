@@ -1,5 +1,5 @@
-//! The file of a copy, in the format of `counterpart export`: written from the records in the copy's SQLite database, and replaced
-//! atomically.
+//! The file that `counterpart copy` writes, in the format of `counterpart export`. It is written from the records in the copy's SQLite
+//! database, and replaced atomically.
 
 use std::{
     io::{self, BufWriter, Write},
@@ -17,7 +17,8 @@ use crate::{
 /// The number of records per query.
 const PAGE: i64 = 1_000;
 
-/// Returns the path of the SQLite database next to a file. The database contains the records and the position of the copy.
+/// Returns the path of the SQLite database next to a file. The database contains the records of the copy and its position in the
+/// change feed.
 pub fn state_of(file: &Path) -> PathBuf {
     let mut name = file.as_os_str().to_owned();
     name.push(".copy-state");

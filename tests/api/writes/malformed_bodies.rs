@@ -1,5 +1,4 @@
-//! Tests of the validation of requests: malformed bodies that every write refuses before it reads any record, and other rules for all
-//! writes.
+//! Tests of rules for all writes: which malformed bodies they refuse, which methods their paths have, and which API keys they require.
 
 use serde_json::json;
 
@@ -131,7 +130,7 @@ fn a_write_requires_a_key_with_its_scope() {
         shop.api.anonymous().call(&method, path).send().fails(401);
         shop.server.api("desk", &["users:read"]).call(&method, path).send().fails(403);
     }
-    // A key with the read scopes of the same kinds of records is refused, too.
+    // A key that has only the read scopes of the same kinds of records is refused.
     let reader = shop.server.api("desk", &["tickets:read", "conversations:read", "contacts:read", "messages:read"]);
     shop.assert_unchanged(|| {
         reader.post("/tickets/close", json!({"ticketId": "t-free", "handledBy": BO})).send().fails(403);

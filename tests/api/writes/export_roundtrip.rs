@@ -10,7 +10,7 @@ use crate::{
     harness::Database,
 };
 
-/// Returns import lines for channels that the store `shop` lacks: accounts, a template, and a conversation with an unusual reference.
+/// Returns import lines for channels that [`write_store`] lacks: accounts, a template, and a conversation with an unusual reference.
 fn more_channels() -> Vec<Value> {
     let account =
         |id: &str, channel: &str, name: &str| line("account", json!({"id": id, "channel": channel, "name": name, "status": "healthy"}));

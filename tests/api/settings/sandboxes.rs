@@ -14,7 +14,7 @@ const SANDBOX: Settings<'static> = &[("COUNTERPART_SANDBOX", "true")];
 const SERVE: &[&str] = &["serve", "--listen", "127.0.0.1:0"];
 const DAY: i64 = 24 * 60 * 60 * 1000;
 
-/// Creates a database, and rolls back all migrations. Returns the database, which has no tables.
+/// Creates a database, and rolls back all migrations. Returns the database, which has none of the program's tables.
 fn empty() -> Database {
     let database = Database::fresh();
     let steps = database.run(&["migrate", "status"]).lines().count().to_string();
@@ -22,7 +22,7 @@ fn empty() -> Database {
     database
 }
 
-/// Starts a server on a new sandbox with the store `shop`. Returns the server and the token of an owner.
+/// Starts a server on a new sandbox with the store `desk`. Returns the server and the token of an owner.
 fn sandbox() -> (Server, String) {
     let database = empty();
     database.run(&["migrate", "--sandbox"]);
@@ -47,7 +47,7 @@ fn clock(server: &Server, token: &str, arguments: &[&str]) -> String {
     server.database.run_with(&[("COUNTERPART_TOKEN", token), ("COUNTERPART_URL", &url)], &[&["clock"], arguments].concat())
 }
 
-/// Whether the test harness uses a standby. It then starts two servers on each database, but a sandbox can have only one server.
+/// Whether the test harness uses a standby. If so, the harness starts two servers on each database, but a sandbox can have only one server.
 fn has_standby() -> bool {
     std::env::var_os("COUNTERPART_TEST_STANDBY").is_some()
 }
@@ -92,7 +92,7 @@ fn one_server_has_the_clock_which_outlasts_its_death_and_which_commands_go_by() 
     assert!(got.as_str() >= to.as_str(), "{got}");
     let got = clock(&server, &token, &["advance", "--to", &later]);
     assert!(got.starts_with(&format!("the clock shows {later}; since ")), "{got}");
-    // A command that runs at the same time as the server uses the sandbox's clock, too.
+    // The server and a command that runs at the same time both use the sandbox's clock.
     let key: Value = serde_json::from_str(&server.database.run(&[
         "key",
         "create",

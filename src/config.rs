@@ -15,7 +15,8 @@ use percent_encoding::percent_decode_str;
 
 use crate::domain::{delivery_targets::Targets, settings::StoreLimits};
 
-/// Parses the value of a switch's environment variable: a common spelling of true or false, in any case. An empty value is false.
+/// Parses the value of the environment variable of a switch (boolean option): a common spelling of true or false, in any case. An empty
+/// value is false.
 pub fn switch() -> impl TypedValueParser<Value = bool> {
     StringValueParser::new().try_map(|text| match text.trim().to_lowercase().as_str() {
         "true" | "yes" | "on" | "1" | "y" | "t" => Ok(true),
@@ -31,8 +32,8 @@ pub fn is_switched_on(variable: &str) -> bool {
     switch().parse_ref(&clap::Command::new(""), None, value.as_ref()).unwrap_or(false)
 }
 
-/// Returns the API key of a client command, from the environment. There is no option for the key, since other users of the machine can see
-/// the arguments of a process.
+/// Returns the API key for the command `mcp`, from the environment. There is no option for the key, since other users of the machine can
+/// see the arguments of a process.
 #[expect(clippy::disallowed_methods, reason = "this file reads the environment")]
 pub fn api_key() -> Option<String> {
     std::env::var("COUNTERPART_API_KEY").ok().map(|key| key.trim().to_owned()).filter(|key| !key.is_empty())
@@ -58,7 +59,7 @@ pub enum LogFormat {
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Options of every command")]
 pub struct Config {
-    /// The database: `sqlite://PATH` or `postgres://USER:PASSWORD@HOST/NAME`.
+    /// The database: `sqlite://PATH`, or `postgres://USER:PASSWORD@HOST/NAME`, where HOST may be several, separated by commas.
     #[arg(
         long,
         env = "DATABASE_URL",
@@ -69,7 +70,7 @@ pub struct Config {
     )]
     pub database_url: String,
 
-    /// Maximum number of database connections for reads. PostgreSQL gets as many again for writes, and three others: 27 with the default.
+    /// Maximum number of database connections for reads. PostgreSQL gets as many again for writes, and one other: 25 with the default.
     /// Each connection is opened when it is needed.
     #[arg(long, env = "COUNTERPART_CONNECTIONS", default_value = "12", value_name = "N", global = true)]
     pub connections: NonZeroU32,
@@ -125,7 +126,7 @@ impl Config {
         if self.allow_private_targets { Targets::Any } else { Targets::Public }
     }
 
-    /// Returns the folder of the search index: the option, or its default.
+    /// Returns the folder of the search index: the value of `--index-dir`, or its default.
     pub fn index_folder(&self) -> PathBuf {
         match (&self.index_dir, self.sqlite_file()) {
             (Some(folder), _) => folder.clone(),
@@ -134,8 +135,8 @@ impl Config {
         }
     }
 
-    /// Returns the path of the key file that the program creates and manages itself. Only SQLite without an option that names keys has such
-    /// a file.
+    /// Returns the path of the key file that the program creates and manages itself. There is one only for a SQLite database, and only if
+    /// no option names the keys.
     pub fn own_key_file(&self) -> Option<PathBuf> {
         let named = self.secret_key_file.is_some() || self.secret_key.is_some();
         self.sqlite_file().filter(|_| !named).map(|file| PathBuf::from(format!("{file}.key")))
@@ -149,7 +150,7 @@ impl Config {
         database.chain(keys).chain([self.index_folder()]).collect()
     }
 
-    /// Returns the path of the SQLite file, percent-decoded in the same way as by the driver.
+    /// Returns the path of the SQLite file, percent-decoded in the same way as by sqlx, the database driver.
     pub fn sqlite_path(&self) -> Option<PathBuf> {
         self.sqlite_file().map(|file| PathBuf::from(&*percent_decode_str(file).decode_utf8_lossy()))
     }

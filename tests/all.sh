@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # The whole check before a change is merged: format, lints, the test suite for both revisions on both databases with its coverage of the
 # documents, two processes that read from a standby (tests/standby.sh), PostgreSQL over TLS (tests/tls.sh), fault injection
-# (tests/faults.sh), early responses (tests/early_answers.sh), assistant tools (tests/mcp.sh), pagination while rows move (tests/walks.sh),
-# alert rules and dashboard (tests/alerts.sh), packages (tests/packages.sh), dependencies (tests/dependencies.sh), the replay of one corpus
-# on both revisions, and the published documents in other tools (tests/contract.sh). Stops at the first failure. Needs a Rust toolchain,
-# git, PostgreSQL's server programs, openssl, curl, Chromium with its chromedriver, an SMTP server (python3-aiosmtpd), and what
-# tests/contract.sh needs; no running server.
+# (tests/faults.sh), failover (tests/failover.sh), early responses (tests/early_answers.sh), assistant tools (tests/mcp.sh), pagination
+# while rows move (tests/walks.sh), alert rules and dashboard (tests/alerts.sh), packages (tests/packages.sh), dependencies
+# (tests/dependencies.sh), the replay of one corpus on both revisions, and the published documents in other tools (tests/contract.sh).
+# Stops at the first failure. Needs a Rust toolchain, git, PostgreSQL's server programs, openssl, curl, Chromium with its chromedriver, an
+# SMTP server (python3-aiosmtpd), and what tests/contract.sh needs; no running server.
 #
 #   tests/all.sh             everything
 #   CARGO_TARGET_DIR=…       one target folder for all of it (default: target)
@@ -48,6 +48,10 @@ for features in "" "rev-a"; do
     quietly "lint, $revision" cargo clippy --quiet --workspace --all-targets --features "$features" -- -D warnings
 done
 
+# A link in a comment to a name that does not exist, or not any more, is an error.
+RUSTDOCFLAGS="-D rustdoc::broken_intra_doc_links" quietly "links in comments" \
+    cargo doc --quiet --workspace --no-deps --document-private-items
+
 quietly "dependencies" tests/dependencies.sh
 grep -E '^(skipped:|advisories of)' "$scratch/step.log" || fail "the output of tests/dependencies.sh does not mention advisories"
 
@@ -89,6 +93,10 @@ grep -E '^statements on the standby' "$scratch/step.log"
 # PostgreSQL that accepts only TLS connections.
 COUNTERPART_BIN="$scratch/rev-b" quietly "PostgreSQL over TLS" tests/tls.sh
 grep -E '^connections over TLS' "$scratch/step.log"
+
+# A PostgreSQL server with two hosts, whose primary is killed.
+quietly "failover" tests/failover.sh "$scratch/rev-b"
+grep -E '^(skipped:|failover:)' "$scratch/step.log" || fail "the output of tests/failover.sh has no total"
 
 # Early responses, also behind proxies with connection pools.
 COUNTERPART_BIN="$scratch/rev-b" quietly "answers before the body of their request" tests/early_answers.sh

@@ -1,5 +1,5 @@
-//! API key authentication: the look-up of a caller by the hash of its secret. Also the storage of the server's own secrets, such as the one
-//! that seals cursors.
+//! API key authentication: the look-up of a caller by the hash of its secret. Also the storage of the server's own secrets, such as the key
+//! with which it authenticates cursors.
 
 use sea_orm::{ActiveValue::Set, ColumnTrait, EntityTrait, QueryFilter, sea_query::OnConflict};
 
@@ -24,7 +24,7 @@ use crate::{
     },
 };
 
-/// The table of the server's own secrets, each with a name.
+/// The table of the server's own secrets. Each secret has a name.
 pub(in crate::store) const SECRETS: SecretTable = SecretTable { table: "server_secrets", owner: "name", value: "value", store: None };
 
 const fn secret_row_of_server(name: &str) -> SecretRow<'_> {
@@ -51,7 +51,7 @@ const CALLERS_AND_NEWEST: &str = callers!(
      ORDER BY c.transaction_id DESC LIMIT 1), 0)"
 );
 
-/// A caller, and the newest change of its store, which the same look-up returned.
+/// A caller and, from the same look-up, the newest transaction that changed the caller's store.
 #[derive(Debug)]
 pub struct LookedUpCaller {
     pub caller: Caller,
@@ -60,7 +60,7 @@ pub struct LookedUpCaller {
     pub newest: Option<Transaction>,
 }
 
-/// Decodes a row: until when the caller is valid, and the caller.
+/// Decodes a row into the caller, and the time at which the caller's secret or API key expires, whichever is earlier.
 fn decode(cells: &mut Cells<'_>) -> Result<(Timestamp, Caller)> {
     let until = cells.time()?.min(cells.time()?);
     let (store_id, key_id, key_name) = (cells.id()?, cells.id()?, cells.take()?);
@@ -84,10 +84,10 @@ impl Db {
     }
 
     /// Returns the server's secret of that name. If there is none yet, stores `fresh` as the secret. Every process on a database gets the
-    /// same secret, except a process that lacks the encryption key of the secret: that process gets its own `fresh`, cannot read the
-    /// cursors of other processes, and builds its search index anew.
+    /// same secret, except a process that lacks the encryption key of the secret. That process gets back the `fresh` that it passed, so it
+    /// cannot read the cursors of other processes, and builds its search index anew.
     pub async fn server_secret(&self, name: &str, fresh: Vec<u8>) -> Result<Vec<u8>> {
-        let find = || server_secrets::Entity::find().filter(server_secrets::Column::Name.eq(name)).one(self.read());
+        let find = || self.find_one(server_secrets::Entity::find().filter(server_secrets::Column::Name.eq(name)));
         let mut found = find().await?;
         if found.is_none() {
             let tx = self.begin().await?;

@@ -2,21 +2,27 @@
 //!
 //! SQLite: WAL mode, `synchronous=FULL`, one writer at a time. A write transaction begins with BEGIN IMMEDIATE: a deferred transaction that
 //! reads and then writes would fail if another transaction wrote in between, however long the busy time-out is. All writes of a server go
-//! through `sqlite::group_commit`; an import and a migration have their own connections. Connections for reads are `query_only`: a SeaORM
-//! pool for rare reads, and `sqlite::reader_pool` for requests. SQLite's query planner stability guarantee is on, so that each connection
-//! prepares a statement only once. Without the guarantee, SQLite prepares a statement with a bound `LIMIT` again for each new value. With
-//! the guarantee, SQLite never chooses a partial index by a bound value. So a condition that a partial index requires contains a literal.
+//! through `sqlite::group_commit`; an import and a migration have their own connections. The pooled connections for reads
+//! (`sqlite::reader_pool`) are `query_only`. SQLite's query planner stability guarantee is on, so that each connection prepares a statement
+//! only once. Without the guarantee, SQLite prepares a statement with a bound `LIMIT` again for each new value. With the guarantee, SQLite
+//! never chooses a partial index by a bound value. So a condition that a partial index requires contains a literal.
 //!
-//! PostgreSQL: a limited number of connections for reads (`postgres::pipelined_clients`), a pool of the same size for writes
-//! (`postgres::pool`), and a small SeaORM pool. Since reads have their own connections, a read that is made during a write transaction
-//! never waits for another write to end. Look-ups by key are batched (`postgres::batched_lookup`).
+//! PostgreSQL: a limited number of connections for reads (`postgres::pipelined_clients`), and a pool of the same size for writes
+//! (`postgres::pool`). Since reads have their own connections, a read that is made during a write transaction never waits for the
+//! connection of another write. Look-ups by key are batched (`postgres::batched_lookup`).
+//!
+//! Migrations and exports run through SeaORM's own drivers, each on a connection that is opened for it. All other statements are built by
+//! SeaORM or by hand, and run on the connections above; only the lock of a sandbox has another connection (`store::sandbox`).
 
 use std::{path::Path, str::FromStr, sync::Arc};
 
-use sea_orm::{DatabaseConnection, DbBackend, SqlxPostgresConnector, SqlxSqliteConnector};
+use sea_orm::{
+    ConnectionTrait, DatabaseConnection, DatabaseTransaction, DbBackend, SqlxPostgresConnector, SqlxSqliteConnector, TransactionOptions,
+    TransactionTrait,
+};
 use sqlx::{
     ConnectOptions,
-    postgres::{PgConnectOptions, PgConnection, PgPoolOptions},
+    postgres::{PgConnectOptions, PgPoolOptions},
     sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
 use tokio::sync::Semaphore;
@@ -25,17 +31,17 @@ use crate::store::{
     Error, Result,
     change_log::own_changes::OwnChangeQueue,
     last_failure::LastFailure,
-    limits::WRITE_WAIT,
     postgres::{
         address::ServerAddress,
+        connection::{Connection, RowLength},
         pipelined_clients::PipelinedConnections,
         pool::{self, ConnectionPool},
+        pooler,
         relay::Relay,
         replica::{self, Replica, Transaction},
         server::Server,
     },
     settings::encryption_keys::SecretKeys,
-    slow_statements,
     sqlite::{
         checkpoint::WAL_HARD_LIMIT_FACTOR,
         connection::PAGE_BYTES,
@@ -47,13 +53,10 @@ use crate::store::{
     },
     statement::key_lookup_batch::KeyLookupBatcher,
     tickets::broad_conditions::BroadConditions,
+    write_timeout::WRITE_WAIT,
 };
 
-/// The size of the SeaORM pool on PostgreSQL. The pool runs rare reads: of stores, API keys, the audit log, and, at start, the server's own
-/// secrets.
-const SEAORM_CONNECTIONS: u32 = 2;
-
-/// The length of SQLite's WAL, in pages, above which a checkpoint copies it into the file. The limit is high (64 MB at the usual page
+/// The length of SQLite's WAL, in pages, from which on a checkpoint copies it into the file. The limit is high (64 MB at the usual page
 /// size): a checkpoint copies a page only once, however many writes changed the page, so a longer WAL costs less per write. With larger
 /// pages the length in bytes grows in proportion.
 pub(in crate::store) const LOG_PAGES: u32 = 32_000;
@@ -75,13 +78,12 @@ pub(in crate::store) enum Writes {
 /// A handle to the open database. Its clones share the connections.
 #[derive(Clone)]
 pub struct Db {
-    read: DatabaseConnection,
     address: DatabaseAddress,
-    /// The database file, on SQLite.
+    /// The database file of SQLite. `None` on PostgreSQL.
     file: Option<Arc<FileIdentity>>,
     /// The connections for read statements that are built with [`Sql`](crate::store::sql::Sql).
     reads: Reads,
-    /// The connections on which transactions run.
+    /// The connections on which write transactions run.
     writes: Writes,
     own: Arc<OwnChangeQueue>,
     last_read_failure: LastFailure,
@@ -96,25 +98,32 @@ pub struct Db {
     share: Option<StatementLimit>,
 }
 
-/// The limit on concurrent statements of one store, for requests that read many records. It applies to statements that read an unlimited
-/// number of rows (not [`RowBound::Keys`](crate::store::sql::RowBound)).
+/// The limit on concurrent statements of one store, for requests that read many records. Unless `all` is set, it applies only to statements
+/// that may read any number of rows (not [`RowBound::Keys`](crate::store::sql::RowBound)).
 #[derive(Clone)]
 pub struct StatementLimit {
-    /// One permit for each statement that runs.
+    /// The semaphore from which a statement takes one permit while it runs; on SQLite only while it runs on a blocking thread.
     pub permits: Arc<Semaphore>,
-    /// Whether statements whose rows are limited by keys take a permit, too. Such a statement is then treated as one that may run long.
+    /// Whether the limit also applies to a statement that reads only rows whose keys its conditions list. If so, such a statement is
+    /// treated as one that may run long.
     pub all: bool,
 }
 
-/// A callback, called once for each statement that runs, except the statements of an import and those that maintain a SQLite file.
+/// A callback, called once for each statement that runs, except the statements of imports, exports and migrations, and those by which this
+/// program checks or maintains its connections and files.
 pub type OnStatement = Arc<dyn Fn() + Send + Sync>;
 
-/// Where the database is.
+/// The address of the database.
 #[derive(Clone)]
 enum DatabaseAddress {
     Sqlite(Arc<SqliteConnectOptions>),
-    /// The options of a connection, and the relay through which connections go, if there is one.
-    Postgres(Arc<PgConnectOptions>, Option<Arc<Relay>>),
+    Postgres {
+        server: Arc<Server>,
+        /// The options of SeaORM's connections.
+        options: Arc<PgConnectOptions>,
+        /// The relay through which SeaORM's connections go, if there is one.
+        relay: Option<Arc<Relay>>,
+    },
 }
 
 impl DatabaseAddress {
@@ -123,44 +132,57 @@ impl DatabaseAddress {
     async fn connect(&self) -> Result<DatabaseConnection> {
         match self {
             Self::Sqlite(options) => {
-                let pool = sqlite_pool(1).connect_with((**options).clone()).await;
+                let pool = sqlite_pool().connect_with((**options).clone()).await;
                 Ok(SqlxSqliteConnector::from_sqlx_sqlite_pool(pool.map_err(|error| unopened(options.get_filename(), error))?))
             }
-            Self::Postgres(options, relay) => open_postgres(through(relay.as_deref(), (**options).clone()), 1).await,
+            Self::Postgres { options, relay, .. } => {
+                let options = (**options).clone();
+                let options = relay.as_ref().map_or(options.clone(), |relay| relay.through(options));
+                let pool = PgPoolOptions::new().max_connections(1).acquire_timeout(WRITE_WAIT).connect_with(options).await?;
+                Ok(SqlxPostgresConnector::from_sqlx_postgres_pool(pool))
+            }
         }
     }
 }
 
 impl Db {
-    /// Opens `sqlite://path` (created if it is missing) or `postgres://…`. `connections` is the maximum size of the pool for reads, and on
-    /// PostgreSQL also of the pool for writes (at least two).
+    /// Opens `sqlite://path` (created if it is missing) or `postgres://…`. On PostgreSQL `connections` is the maximum number of connections
+    /// for reads, and also that for writes (at least two each). On SQLite it is the maximum number of reads on blocking threads.
     pub async fn open(url: &str, connections: u32, on_statement: Option<OnStatement>) -> Result<Self> {
-        let (address, read, file, reads, writes) = if url.starts_with("sqlite:") {
-            let (address, read, file) = open_sqlite(url, connections).await?;
+        let (address, file, reads, writes) = if url.starts_with("sqlite:") {
+            let (address, file) = open_sqlite(url).await?;
             let (readers, writer) = (Readers::new(file.clone(), connections), Writer::new(file.clone(), LOG_PAGES));
-            (address, read, Some(file), Reads::Sqlite(readers), Writes::Sqlite(writer))
+            (address, Some(file), Reads::Sqlite(readers), Writes::Sqlite(writer))
         } else if url.starts_with("postgres:") || url.starts_with("postgresql:") {
             let address = with_settings(ServerAddress::from_str(url)?);
-            // Each statement of a write gets a generic plan: it finds its rows by unique keys, so the bound values do not matter to the
+            // The statements of writes get generic plans: nearly all find their rows by keys, so the bound values do not matter to the
             // plan. By default PostgreSQL would plan the update of a ticket again for each message of a long conversation, at a noticeable
-            // cost. The statements of imports keep the default.
+            // cost. An import sets the default again for its own transaction.
             let planned_once = address.clone().with(|options| options.options([("plan_cache_mode", "force_generic_plan")]));
             let server = Arc::new(Server::of(&address));
-            // Connects once first, since an error of SeaORM's pool does not contain the reason why a server cannot be reached.
             pool::reach(&server, WRITE_WAIT).await?;
             let options = address.first();
+            let shares_sessions = pooler::shares_sessions(&server).await?;
+            if shares_sessions {
+                tracing::warn!(
+                    server = %server.address(),
+                    "a connection pooler in transaction mode is in front of PostgreSQL; statements are prepared again for each use"
+                );
+            }
             let needs_relay = server.has_unreadable_certificate() || address.has_several_hosts();
             let relay = needs_relay.then(|| Relay::to(server.clone(), options.get_port())).transpose()?.map(Arc::new);
-            let reads = PipelinedConnections::new(server, connections, WRITE_WAIT);
-            let writes = ConnectionPool::new(Server::of(&planned_once).into(), connections.max(2), WRITE_WAIT);
-            // These connections keep no prepared statements, since one that was prepared before a change of the schema could fail after it.
-            let read = open_postgres(through(relay.as_deref(), options.clone().statement_cache_capacity(0)), SEAORM_CONNECTIONS).await?;
-            (DatabaseAddress::Postgres(options.clone().into(), relay), read, None, Reads::Postgres(reads), Writes::Postgres(writes))
+            let writer = Server::of(&planned_once);
+            for server in [&*server, &writer] {
+                server.set_shares_sessions(shares_sessions);
+            }
+            let reads = PipelinedConnections::new(server.clone(), connections, WRITE_WAIT);
+            let writes = ConnectionPool::new(writer.into(), connections.max(2), WRITE_WAIT);
+            let address = DatabaseAddress::Postgres { server, options: options.clone().into(), relay };
+            (address, None, Reads::Postgres(reads), Writes::Postgres(writes))
         } else {
             return Err(Error::Unavailable("the database URL must begin with sqlite:// or postgres://".to_owned()));
         };
         Ok(Self {
-            read: watched(read, on_statement.as_ref()),
             address,
             file,
             reads,
@@ -206,7 +228,7 @@ impl Db {
         self.replica.is_some()
     }
 
-    /// Returns whether the standby shows everything up to this transaction.
+    /// Returns whether the standby shows the changes of all transactions up to the transaction `newest`.
     pub async fn replica_shows(&self, newest: Transaction) -> bool {
         match &self.replica {
             Some(replica) => replica.shows(newest).await,
@@ -255,18 +277,17 @@ impl Db {
         &self.writes
     }
 
-    /// Returns the record of when a read of this process last failed because of the disk or of missing permissions.
+    /// Returns the record of when a read of this process last failed because the database could not do its work ([`Error::Failing`]).
     pub(in crate::store) fn last_read_failure(&self) -> &LastFailure {
         &self.last_read_failure
     }
 
-    /// Returns the number of pooled connections of this process to PostgreSQL. Connections outside of the pools, such as that of an export,
-    /// are not counted. `None` on SQLite.
+    /// Returns the number of connections of this process to PostgreSQL. SeaORM's connections, such as that of an export, are not counted.
+    /// `None` on SQLite.
     pub fn postgres_connections(&self) -> Option<u64> {
         let (Reads::Postgres(reads), Writes::Postgres(writes)) = (&self.reads, &self.writes) else { return None };
         let replica = self.replica.as_ref().map_or(0, |replica| replica.connections());
-        let pooled = self.read.get_postgres_connection_pool().size();
-        Some(reads.connections() + writes.connections() + replica + u64::from(pooled))
+        Some(reads.connections() + writes.connections() + replica)
     }
 
     /// Returns the queue of the entries that this process has written to the change log and that its search index has not fetched yet.
@@ -284,7 +305,7 @@ impl Db {
         &self.gathered
     }
 
-    /// Returns the callback that counts statements. The caller has to call it for each statement that does not run through SeaORM.
+    /// Returns the callback that counts statements. The caller has to call it for each statement that it runs.
     pub(in crate::store) fn on_statement(&self) -> Option<&OnStatement> {
         self.on_statement.as_ref()
     }
@@ -299,16 +320,36 @@ impl Db {
     pub(in crate::store) fn sqlite_file(&self) -> Option<&Path> {
         match &self.address {
             DatabaseAddress::Sqlite(options) => Some(options.get_filename()),
-            DatabaseAddress::Postgres(..) => None,
+            DatabaseAddress::Postgres { .. } => None,
         }
     }
 
-    /// Opens a connection to PostgreSQL outside of any pool.
-    pub(in crate::store) async fn connect_alone(&self) -> Result<PgConnection> {
+    /// Opens a SeaORM connection as [`Db::connect`] does, and begins a transaction on it.
+    pub(in crate::store) async fn begin_alone(&self, options: TransactionOptions) -> Result<(DatabaseConnection, DatabaseTransaction)> {
+        let connection = self.connect().await?;
+        let tx = connection.begin_with_options(options).await?;
+        if self.shares_sessions() {
+            // The session may have named statements of earlier connections, under the names that sqlx will give to its own.
+            tx.execute_unprepared("DEALLOCATE ALL").await?;
+        }
+        Ok((connection, tx))
+    }
+
+    /// Opens a connection to PostgreSQL that belongs to no pool. No other connection shares its session.
+    pub(in crate::store) async fn connect_alone(&self) -> Result<Connection> {
         match &self.address {
             DatabaseAddress::Sqlite(_) => Err(Error::Unavailable("a SQLite database has no server to connect to".to_owned())),
-            DatabaseAddress::Postgres(options, relay) => Ok(through(relay.as_deref(), (**options).clone()).connect().await?),
+            DatabaseAddress::Postgres { server, .. } if server.shares_sessions() => {
+                let reason = "a connection pooler in transaction mode is in front of PostgreSQL; name PostgreSQL itself instead";
+                Err(Error::Unavailable(reason.to_owned()))
+            }
+            DatabaseAddress::Postgres { server, .. } => Ok(server.connect(RowLength::Short).await??),
         }
+    }
+
+    /// Returns whether a connection pooler lends sessions of PostgreSQL to several connections.
+    fn shares_sessions(&self) -> bool {
+        matches!(&self.address, DatabaseAddress::Postgres { server, .. } if server.shares_sessions())
     }
 
     /// Returns the database file on SQLite.
@@ -316,16 +357,15 @@ impl Db {
         self.file.as_deref()
     }
 
-    /// Returns the SeaORM pool for reads. On SQLite its connections refuse writes.
-    pub fn read(&self) -> &DatabaseConnection {
-        &self.read
-    }
-
     pub fn backend(&self) -> DbBackend {
-        self.read.get_database_backend()
+        match self.address {
+            DatabaseAddress::Sqlite(_) => DbBackend::Sqlite,
+            DatabaseAddress::Postgres { .. } => DbBackend::Postgres,
+        }
     }
 
-    /// Closes every connection. On SQLite this runs a checkpoint; it first waits for the end of a checkpoint that is in progress.
+    /// Closes the connections; a connection in use is closed when its statement or transaction ends. When the last connection to a SQLite
+    /// file is closed, SQLite runs a checkpoint.
     pub async fn close(self) -> Result<()> {
         match &self.reads {
             Reads::Sqlite(readers) => readers.close().await,
@@ -338,8 +378,8 @@ impl Db {
         if let Some(replica) = &self.replica {
             replica.close().await;
         }
-        self.read.close().await?;
-        // The connection that `file` keeps open is closed last: SQLite deletes the WAL when the last connection is closed.
+        // `file` keeps one connection open, so that SQLite does not delete the WAL while the server runs. This connection is closed last,
+        // and SQLite then deletes the WAL.
         if let Some(file) = &self.file {
             file.close();
         }
@@ -347,7 +387,7 @@ impl Db {
     }
 }
 
-async fn open_sqlite(url: &str, connections: u32) -> Result<(DatabaseAddress, DatabaseConnection, Arc<FileIdentity>)> {
+async fn open_sqlite(url: &str) -> Result<(DatabaseAddress, Arc<FileIdentity>)> {
     library::prepare()?;
     let (path, options) = url.split_once('?').unwrap_or((url, ""));
     let name = path.trim_start_matches("sqlite:").trim_start_matches("//");
@@ -373,16 +413,15 @@ async fn open_sqlite(url: &str, connections: u32) -> Result<(DatabaseAddress, Da
     // This connection creates the file and sets its journal mode. Later connections do not create a file, so that a file that was deleted
     // while the server runs is not replaced by an empty one.
     DatabaseAddress::Sqlite(base.clone().create_if_missing(true).into()).connect().await?.close().await?;
-    let read = sqlite_pool(connections.max(1)).connect_lazy_with(base.clone().pragma("query_only", "ON"));
     let address = DatabaseAddress::Sqlite(base.into());
     let file = FileIdentity::of(&resolved(&file))?.into();
-    Ok((address, SqlxSqliteConnector::from_sqlx_sqlite_pool(read), file))
+    Ok((address, file))
 }
 
-fn sqlite_pool(connections: u32) -> SqlitePoolOptions {
+fn sqlite_pool() -> SqlitePoolOptions {
     SqlitePoolOptions::new()
-        .max_connections(connections)
-        // No test of a connection before use: a local file does not disconnect, and the test would cost as much as the query.
+        .max_connections(1)
+        // No test of a connection before use: a local file does not disconnect, and the test would cost as much as a query.
         .test_before_acquire(false)
         .idle_timeout(None)
         .max_lifetime(None)
@@ -431,49 +470,10 @@ async fn stable_plans(connection: &mut SqliteConnection) -> std::result::Result<
     }
 }
 
-/// Adds a callback to a SeaORM connection that logs slow statements, and counts each statement if `on_statement` is given.
-fn watched(mut connection: DatabaseConnection, on_statement: Option<&OnStatement>) -> DatabaseConnection {
-    let on_statement = on_statement.cloned();
-    connection.set_metric_callback(move |info| {
-        slow_statements::note(info.elapsed, || info.statement.sql.clone());
-        if let Some(on_statement) = &on_statement {
-            on_statement();
-        }
-    });
-    connection
-}
-
-/// Adds the settings of PostgreSQL that every connection has.
+/// Adds the settings of PostgreSQL that every session has.
 fn with_settings(address: ServerAddress) -> ServerAddress {
-    let settings = [
-        ("lock_timeout", "10s"),
-        // No JIT: compiling the statement of a page takes far longer than reading the few thousand rows that a page reads at most.
-        ("jit", "off"),
-        // Writes lock the rows that they read, so READ COMMITTED is enough. The default of a database may be stricter. At a stricter level,
-        // a write that had to wait for a row lock would fail (serialization failure).
-        ("default_transaction_isolation", "read committed"),
-    ];
-    address.with(|options| options.statement_cache_capacity(256).options(settings))
-}
-
-/// Returns options for a connection that goes through the relay, if there is one.
-fn through(relay: Option<&Relay>, options: PgConnectOptions) -> PgConnectOptions {
-    match relay {
-        Some(relay) => relay.through(options),
-        None => options,
-    }
-}
-
-async fn open_postgres(options: PgConnectOptions, connections: u32) -> Result<DatabaseConnection> {
-    let pool = PgPoolOptions::new()
-        .max_connections(connections)
-        .acquire_timeout(WRITE_WAIT)
-        // Tests a connection before use: these connections are often idle, and a read must not fail because the server was restarted since
-        // the last read.
-        .test_before_acquire(true)
-        .connect_with(options)
-        .await?;
-    Ok(SqlxPostgresConnector::from_sqlx_postgres_pool(pool))
+    // sqlx would ask for `extra_float_digits`, which PgBouncer refuses; PostgreSQL's own default suits.
+    address.with(|options| options.statement_cache_capacity(256).extra_float_digits(None).options(pooler::SESSION_SETTINGS))
 }
 
 #[cfg(test)]
@@ -497,15 +497,15 @@ mod tests {
         let Fixture { db, .. } = &Fixture::alone().await;
         if db.backend() == DbBackend::Postgres {
             for kind in ["varchar(1000)", "text"] {
-                // Enough reads for each connection of the pool.
-                for _ in 0..2 * SEAORM_CONNECTIONS {
-                    stores::Entity::find().all(db.read()).await.unwrap();
+                // There are more reads than connections in the pool, so that each connection runs the statement.
+                for _ in 0..4 {
+                    db.find_all(stores::Entity::find()).await.unwrap();
                 }
                 let tx = db.begin().await.unwrap();
                 tx.script(&format!("ALTER TABLE stores ALTER COLUMN name TYPE {kind}")).await.unwrap();
                 tx.commit().await.unwrap();
             }
-            stores::Entity::find().all(db.read()).await.unwrap();
+            db.find_all(stores::Entity::find()).await.unwrap();
         }
     }
 }

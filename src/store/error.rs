@@ -13,7 +13,7 @@ pub enum Error {
     /// A unique index refused a row. The value is the database's message, which names the index or its columns.
     #[error("a unique index refused the row: {0}")]
     Unique(String),
-    /// A foreign key refers to a row that does not exist.
+    /// A foreign key would refer to a row that does not exist.
     #[error("a foreign key refused the row: {0}")]
     ForeignKey(String),
     /// A lock or statement time-out has passed, or the transaction conflicts with another one (deadlock, serialization failure). A later
@@ -85,7 +85,8 @@ impl From<rusqlite::Error> for Error {
 pub(in crate::store) fn is_outdated(error: &tokio_postgres::Error) -> bool {
     let Some(error) = error.as_db_error() else { return false };
     match error.code().code() {
-        // PostgreSQL's `feature_not_supported`, which has many causes. Only this routine reports a cached plan whose result type changed.
+        // PostgreSQL's `feature_not_supported`, which has many causes. Only the routine `RevalidateCachedQuery` reports a cached plan whose
+        // result type changed.
         "0A000" => error.routine() == Some("RevalidateCachedQuery"),
         code => code == "26000",
     }
@@ -105,20 +106,22 @@ pub(super) fn is_not_accepting_yet(error: &tokio_postgres::Error) -> bool {
     }
 }
 
-/// Returns whether one of several hosts refused or lost a connection in a way that a failover explains: it is unreachable, it ends, or it is
-/// a standby.
+/// Returns whether a failover may be the reason why one of several hosts refused or lost a connection: the host is unreachable, is shutting
+/// down, or is a standby.
 pub(super) fn may_be_a_failover(error: &tokio_postgres::Error) -> bool {
-    is_lost(error) || of_the_network(error).is_some()
+    // Class 57: the server starts, stops, or was terminated. Other errors that end a connection, such as a wrong password, are permanent.
+    let stops = error.code().is_some_and(|code| code.code().starts_with("57"));
+    error.is_closed() || stops || of_the_network(error).is_some()
 }
 
-/// Returns the network error because of which a server could not be reached. The driver reports a value that it cannot encode as an I/O
-/// error of kind `InvalidInput`, which is not a network error.
+/// Returns the network error because of which a server could not be reached. If the driver (tokio-postgres) cannot encode a value, it
+/// reports an I/O error of kind `InvalidInput`; that is not a network error.
 fn of_the_network(error: &tokio_postgres::Error) -> Option<ErrorKind> {
     let kind = error.source()?.downcast_ref::<std::io::Error>()?.kind();
     (kind != ErrorKind::InvalidInput).then_some(kind)
 }
 
-/// Returns the text of an error with its cause. The driver's `Display` shows only the kind of the error.
+/// Returns the text of an error with its cause. The `Display` of `tokio_postgres::Error` shows only the kind of the error.
 pub(super) fn reason(error: &tokio_postgres::Error) -> String {
     match (error.as_db_error(), error.source()) {
         (Some(inner), _) => format!("{} ({})", inner.message(), inner.code().code()),
@@ -181,11 +184,12 @@ impl Error {
             }
             // A connection broke, or the server refused it.
             code if code.starts_with("08") || code.starts_with("28") => Some(Self::Unavailable(message.to_owned())),
-            // The server is read-only, has reached a limit of its disk, memory or settings, or its disk fails or lacks a file.
+            // The server is read-only, has reached a limit of its disk, memory or settings, its disk fails or lacks a file, or it has an
+            // internal error.
             "25006" | "53000" | "53100" | "53200" | "53400" | "54001" | "58000" | "58030" | "58P01" | "XX000" => {
                 Some(Self::Failing(message.to_owned()))
             }
-            // A table, schema, column or function is missing, or may not be used; stored data is damaged.
+            // A table, schema, column or function is missing, has another type, or may not be used; stored data is damaged.
             "42P01" | "3F000" | "42703" | "42704" | "42804" | "42846" | "42883" | "42P10" | "42501" | "23502" | "XX001" | "XX002" => {
                 Some(Self::Unusable(message.to_owned()))
             }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use sea_orm::{
     AccessMode, ColumnTrait, DatabaseConnection, DatabaseTransaction, DbBackend, EntityTrait, IsolationLevel, QueryFilter, QueryOrder,
-    QuerySelect, TransactionTrait,
+    QuerySelect, TransactionOptions,
 };
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
@@ -40,18 +40,22 @@ pub struct Export {
 impl Db {
     /// Begins an export; `None` when there is no such store.
     pub async fn begin_export(&self, store: &StoreId) -> Result<Option<Export>> {
-        let connection = self.connect().await?;
-        let tx = match self.backend() {
+        let options = match self.backend() {
             // In SQLite every transaction reads from one snapshot.
-            DbBackend::Sqlite => connection.begin().await?,
-            _ => connection.begin_with_config(Some(IsolationLevel::RepeatableRead), Some(AccessMode::ReadOnly)).await?,
+            DbBackend::Sqlite => TransactionOptions::default(),
+            _ => TransactionOptions {
+                isolation_level: Some(IsolationLevel::RepeatableRead),
+                access_mode: Some(AccessMode::ReadOnly),
+                ..TransactionOptions::default()
+            },
         };
+        let (connection, tx) = self.begin_alone(options).await?;
         let found = stores::Entity::find_by_id(store.as_str()).one(&tx).await?;
         Ok(found.map(|_| Export { tx, _connection: connection, store: store.as_str().to_owned() }))
     }
 }
 
-/// Reads rows of a table that belong to the store, in the order of their ids.
+/// Reads those of the store's rows in a table that `$which` selects, in the order of their ids.
 macro_rules! rows {
     ($export:expr, $table:ident, $which:expr) => {{
         let rows = $table::Entity::find().filter($table::Column::StoreId.eq($export.store.as_str())).order_by_asc($table::Column::Id);

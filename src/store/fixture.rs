@@ -95,21 +95,22 @@ impl Fixture {
         Self::open(None).await
     }
 
-    /// [`Fixture::new`] with a callback for each statement of `db`.
+    /// Creates the same store as [`Fixture::new`]. Its `db` calls `on_statement` for each statement.
     pub async fn open(on_statement: Option<OnStatement>) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let url = postgres().unwrap_or_else(|| format!("sqlite://{}", dir.path().join("test.db").display()));
         Self::at(url, dir, None, on_statement).await
     }
 
-    /// [`Fixture::new`] on a database that no other test uses, for tests of functions that read the records of all stores.
+    /// Creates the same store as [`Fixture::new`], in a database that no other test uses. For tests of functions that read the records of
+    /// all stores.
     pub async fn alone() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let Some(server) = postgres() else { return Self::new().await };
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let name = format!("fixture_{}_{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let admin = Db::open(&server, 1, None).await.unwrap();
-        admin.read().execute_unprepared(&format!("CREATE DATABASE {name}")).await.unwrap();
+        admin.connect().await.unwrap().execute_unprepared(&format!("CREATE DATABASE {name}")).await.unwrap();
         admin.close().await.unwrap();
         let (base, _) = server.rsplit_once('/').unwrap();
         Self::at(format!("{base}/{name}"), dir, Some((server, name)), None).await
@@ -283,8 +284,8 @@ impl Fixture {
         }
     }
 
-    /// Inserts a ticket. Unless `change` sets other values, it is open, and its conversation, `c` followed by the ticket's id, is inserted
-    /// with it.
+    /// Inserts a ticket, which is open unless `change` closes it. Also inserts the ticket's conversation, whose id is `c` followed by the
+    /// ticket's id, unless `change` sets another conversation.
     pub async fn ticket(&self, id: &str, change: impl FnOnce(&mut tickets::Model)) {
         let mut row = tickets::Model {
             store_id: self.id(),

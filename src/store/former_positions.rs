@@ -1,8 +1,8 @@
 //! Retention of former sort positions (table `former_places`): a position that a row left more than eight days ago is deleted.
 //!
-//! A cursor of an as-of page needs the positions that rows have left since its pagination began. A cursor is accepted for seven days. The
-//! extra day allows for a difference between clocks: the server's clock measures the age of a cursor, the database's clock that of a
-//! position.
+//! A cursor of an as-of page (a page in the order that its list had when the pagination began) needs the positions that rows have left
+//! since then. A cursor is accepted for seven days. The extra day allows for a difference between clocks: the server's clock measures the
+//! age of a cursor, the database's clock that of a position.
 
 use sea_orm::{ColumnTrait, Condition, DbBackend, EntityTrait, QueryFilter, QueryOrder, QuerySelect, sea_query::Expr};
 
@@ -19,17 +19,18 @@ const KEPT: i64 = 8 * 24 * 60 * 60 * 1000;
 const BATCH: u64 = 500;
 
 impl Db {
-    /// Deletes the former sort positions of rows that no valid cursor needs any more. Returns the number of deleted rows.
+    /// Deletes the former sort positions that no valid cursor needs any more. Returns the number of deleted rows.
     pub async fn prune_former_positions(&self) -> Result<u64> {
         let clock = if self.backend() == DbBackend::Sqlite { "unixepoch() * 1000" } else { "(extract(epoch FROM now()) * 1000)::bigint" };
         let now: Option<i64> = self.first(Sql::fixed(&format!("SELECT {clock}")), |cells| cells.take()).await?;
         let before = now.unwrap_or(0).saturating_sub(KEPT);
         if self.backend() == DbBackend::Sqlite {
-            // On SQLite `left_by` is one sequence for all stores, so that one pass covers all stores. On PostgreSQL the index by `left_by`
-            // begins with the store.
+            // On SQLite `left_by` is one sequence for all stores, so one call of `prune_positions` covers all stores. On PostgreSQL the
+            // index by `left_by` begins with the store.
             return self.prune_positions(Condition::all(), before).await;
         }
-        let stores: Vec<String> = stores::Entity::find().select_only().column(stores::Column::Id).into_tuple().all(self.read()).await?;
+        let stores: Vec<String> =
+            self.select(stores::Entity::find().select_only().column(stores::Column::Id), |cells| cells.take()).await?;
         let mut forgotten = 0;
         for store in &stores {
             forgotten += self.prune_positions(Condition::all().add(former_places::Column::StoreId.eq(store)), before).await?;
@@ -37,9 +38,10 @@ impl Db {
         Ok(forgotten)
     }
 
-    /// Deletes all former positions if their transaction ids come from another PostgreSQL server, as in a database that was restored from a
-    /// dump: later transactions of this server may get the same ids. A client that began its pagination on the other server may then see
-    /// rows twice or miss rows. If the table `transaction_numbers` names no server yet, all transaction ids come from this server.
+    /// Deletes all former positions, and the transaction ids of the current ones (`placed_by`), if these ids come from another PostgreSQL
+    /// server, as in a database that was restored from a dump: later transactions of this server may get the same ids. A client that began
+    /// its pagination on the other server may then see rows twice or miss rows. If the table `transaction_numbers` names no server yet, all
+    /// transaction ids come from this server.
     pub async fn discard_foreign_positions(&self) -> Result<()> {
         if self.backend() == DbBackend::Sqlite {
             return Ok(());
@@ -70,11 +72,8 @@ impl Db {
     async fn prune_positions(&self, of_stores: Condition, before: i64) -> Result<u64> {
         let mut forgotten = 0;
         loop {
-            let oldest = former_places::Entity::find()
-                .filter(of_stores.clone())
-                .order_by_asc(former_places::Column::LeftBy)
-                .limit(BATCH)
-                .all(self.read())
+            let oldest = self
+                .find_all(former_places::Entity::find().filter(of_stores.clone()).order_by_asc(former_places::Column::LeftBy).limit(BATCH))
                 .await?;
             let expired = oldest.iter().take_while(|place| place.left_at < before);
             let Some(last) = expired.last() else { return Ok(forgotten) };
@@ -101,7 +100,7 @@ mod tests {
         let now = if db.backend() == DbBackend::Sqlite { "unixepoch() * 1000" } else { "(extract(epoch FROM now()) * 1000)::bigint" };
         let now: i64 = db.first(Sql::fixed(&format!("SELECT {now}")), |cells| cells.take()).await.unwrap().unwrap();
         let minute = 60_000;
-        // More than one batch of old positions, followed by some that have to stay.
+        // More than one batch of old positions, followed by five newer positions, which must stay.
         for number in 0..BATCH as i64 + 10 {
             let old = number < BATCH as i64 + 5;
             let place = former_places::Model {
@@ -116,7 +115,7 @@ mod tests {
             fixture.put(place).await;
         }
         assert_eq!(db.prune_former_positions().await.unwrap(), BATCH + 5);
-        assert_eq!(former_places::Entity::find().all(db.read()).await.unwrap().len(), 5);
+        assert_eq!(db.find_all(former_places::Entity::find()).await.unwrap().len(), 5);
         assert_eq!(db.prune_former_positions().await.unwrap(), 0);
     }
 

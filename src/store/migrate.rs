@@ -2,9 +2,7 @@
 //! a sandbox (see `store::sandbox`) only when its tables are created, and remains one.
 
 use counterpart_migrations::{MigrationStatus, Migrator, MigratorTrait};
-use sea_orm::{
-    ActiveValue::Set, ConnectionTrait, DbBackend, EntityTrait, SqliteTransactionMode, Statement, TransactionOptions, TransactionTrait,
-};
+use sea_orm::{ActiveValue::Set, ConnectionTrait, DbBackend, EntityTrait, SqliteTransactionMode, Statement, TransactionOptions};
 
 use crate::store::{Db, Error, Result, entity::sandbox, postgres::advisory_locks::AdvisoryLock};
 
@@ -23,24 +21,26 @@ impl Db {
         self.migrate(false).await
     }
 
-    /// [`Db::migrate_up`] for a sandbox. A database without tables becomes a sandbox. Refuses a database that has tables and is no sandbox,
-    /// without changing it.
+    /// Applies to a sandbox all migrations that it lacks. A database without tables becomes a sandbox. Refuses a database that has tables
+    /// and is no sandbox, without changing it.
     pub async fn migrate_sandbox_up(&self) -> Result<()> {
         self.migrate(true).await
     }
 
     async fn migrate(&self, as_sandbox: bool) -> Result<()> {
-        let connection = self.connect().await?;
-        let names = applied(&connection).await?;
+        let (connection, tx) = self.begin_alone(TransactionOptions::default()).await?;
+        let names = applied(&tx).await?;
         if as_sandbox {
-            refuse_ordinary(&connection, &names).await?;
+            refuse_ordinary(&tx, &names).await?;
         }
+        tx.commit().await?;
+        connection.close().await?;
         if !known().all(|name| names.contains(&name)) {
             let mut options = TransactionOptions::default();
             if self.backend() == DbBackend::Sqlite {
                 options.sqlite_transaction_mode = Some(SqliteTransactionMode::Immediate);
             }
-            let tx = connection.begin_with_options(options).await?;
+            let (connection, tx) = self.begin_alone(options).await?;
             if self.backend() == DbBackend::Postgres {
                 tx.execute_unprepared(&AdvisoryLock::Migration.of_transaction()).await?;
             }
@@ -56,29 +56,32 @@ impl Db {
                     .await?;
             }
             tx.commit().await?;
+            connection.close().await?;
         }
-        Ok(connection.close().await?)
+        Ok(())
     }
 
     /// Reverts the newest `steps` migrations. The data in the tables and columns that they added is lost. Refuses to drop the table that
     /// marks a sandbox: the database would then count as an ordinary one, with records that may be dated in the future.
     pub async fn migrate_down(&self, steps: u32) -> Result<()> {
-        let connection = self.connect().await?;
-        let names = applied(&connection).await?;
+        let (connection, tx) = self.begin_alone(TransactionOptions::default()).await?;
+        let names = applied(&tx).await?;
         let takes_mark = names.iter().rev().take(steps as usize).any(|name| name == SANDBOX_MIGRATION);
-        if takes_mark && is_marked(&connection).await? {
+        if takes_mark && is_marked(&tx).await? {
             let reason = "the database is a sandbox for good, and taking this migration back would make it an ordinary one; make a new \
                           database instead";
             return Err(Error::Unusable(reason.to_owned()));
         }
-        Migrator::down(&connection, Some(steps)).await?;
+        Migrator::down(&tx, Some(steps)).await?;
+        tx.commit().await?;
         Ok(connection.close().await?)
     }
 
     /// Returns every migration's name, oldest first, and whether it was applied.
     pub async fn migrations(&self) -> Result<Vec<(String, bool)>> {
-        let connection = self.connect().await?;
-        let all = Migrator::get_migration_with_status(&connection).await?;
+        let (connection, tx) = self.begin_alone(TransactionOptions::default()).await?;
+        let all = Migrator::get_migration_with_status(&tx).await?;
+        tx.commit().await?;
         connection.close().await?;
         Ok(all.into_iter().map(|one| (one.name().to_owned(), one.status() == MigrationStatus::Applied)).collect())
     }

@@ -8,27 +8,26 @@ use sea_orm::{
 
 use std::fs::{File, TryLockError};
 
-use sqlx::{Connection, PgConnection};
-
 use crate::{
     domain::{drafts::DraftState, ids::StoreId, settings::Via, time::Timestamp},
     store::{
         Db, Error, Result,
         entity::{api_keys, audit, deliveries, drafts, outbound, sandbox, tickets},
         migrate::SANDBOX_ROW_ID,
-        postgres::advisory_locks::AdvisoryLock,
+        postgres::{advisory_locks::AdvisoryLock, connection::Connection},
+        sql::{Param, Sql},
     },
 };
 
 /// How many records of a store became due in a span of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DueCounts {
-    /// Open tickets whose snooze ended.
+    /// The number of open tickets whose snooze ended.
     pub tickets_woken: i64,
-    /// Drafts that expired while they were pending.
+    /// The number of drafts that expired while they were pending.
     pub drafts_expired: i64,
     pub keys_expired: i64,
-    /// Webhooks that the server disabled.
+    /// The number of webhooks that the server disabled.
     pub webhooks_disabled: i64,
 }
 
@@ -43,7 +42,7 @@ enum Lock {
     File { _file: File },
     /// An advisory lock, which the connection holds. If the connection is lost, so is the lock; [`Db::move_sandbox`] then still fails if
     /// another server has moved the clock.
-    Session { _connection: PgConnection },
+    Session { _connection: Connection },
 }
 
 impl Db {
@@ -67,11 +66,11 @@ impl Db {
                 }
             }
             None => {
-                let mut connection = self.connect_alone().await?;
-                let lock = sqlx::query_scalar("SELECT pg_try_advisory_lock($1)").bind(AdvisoryLock::SandboxServer.number());
-                let is_ours: bool = lock.fetch_one(&mut connection).await?;
-                if !is_ours {
-                    _ = connection.close().await;
+                let connection = self.connect_alone().await?;
+                let lock = Sql::fixed("SELECT pg_try_advisory_lock($1)").with(Param::Integer(AdvisoryLock::SandboxServer.number()));
+                let is_ours = connection.rows(&lock).await?.first().map(|row| row.try_get(0)).transpose()?;
+                if is_ours != Some(true) {
+                    connection.close().await;
                     return Err(taken());
                 }
                 Lock::Session { _connection: connection }
@@ -82,11 +81,11 @@ impl Db {
 
     /// Returns by how many milliseconds the clock of the sandbox is ahead of real time. `None` if the database is no sandbox.
     pub async fn sandbox_ahead(&self) -> Result<Option<i64>> {
-        Ok(sandbox::Entity::find_by_id(SANDBOX_ROW_ID).one(self.read()).await?.map(|row| row.ahead))
+        Ok(self.find_one(sandbox::Entity::find_by_id(SANDBOX_ROW_ID)).await?.map(|row| row.ahead))
     }
 
-    /// Stores how far the clock is ahead, in milliseconds. Fails if the stored value is not `former`: then another server has moved the
-    /// clock.
+    /// Stores by how many milliseconds the clock of the sandbox is ahead of real time. Fails if the stored value is not `former`: then
+    /// another server has moved the clock.
     pub async fn move_sandbox(&self, former: i64, ahead: i64) -> Result<()> {
         let moved = sandbox::Entity::update_many()
             .col_expr(sandbox::Column::Ahead, Expr::value(ahead))
@@ -113,7 +112,7 @@ impl Db {
         Ok(delivery.into_iter().chain(outbox_entry).min())
     }
 
-    /// Counts the records of a store that became due after `from` and up to `until`.
+    /// Counts the records of a store that became due after `from` and up to `until`. A webhook that was disabled at `from` counts, too.
     pub async fn count_due(&self, store: &StoreId, from: Timestamp, until: Timestamp) -> Result<DueCounts> {
         let woken = Condition::all().add(tickets::Column::StoreId.eq(store)).add(tickets::Column::IsOpen.eq(true)).add(within(
             tickets::Column::SnoozedUntil,

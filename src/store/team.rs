@@ -89,7 +89,8 @@ impl From<users::Model> for User {
 }
 
 impl Db {
-    /// Returns all users, or only the user with this `userId`, oldest first. Each comes with its role, if the store has that role.
+    /// Returns all users, or only the user with this `userId`, oldest first. With each user returns the user's role, if the store has that
+    /// role.
     pub async fn users(&self, store: &StoreId, user: Option<&UserId>) -> Result<Vec<(User, Option<Role>)>> {
         let query = users::Entity::find()
             .expr(role(roles::Column::Id))
@@ -112,7 +113,7 @@ impl Db {
     /// Returns the id of the store's first role of this kind, in the order of ids.
     pub async fn role_of_kind(&self, store: &StoreId, kind: RoleKind) -> Result<Option<RoleId>> {
         let of_kind = roles::Entity::find().filter(roles::Column::StoreId.eq(store.as_str())).filter(roles::Column::Kind.eq(kind.name()));
-        Ok(of_kind.order_by_asc(roles::Column::Id).one(self.read()).await?.map(|row| row.id.into()))
+        Ok(self.find_one(of_kind.order_by_asc(roles::Column::Id)).await?.map(|row| row.id.into()))
     }
 
     /// Returns the users with these `userId`s that the store has, in any order.
@@ -135,7 +136,7 @@ impl Db {
         self.page(sql, page).await
     }
 
-    /// Returns the members of these teams, by team, in the team's order. Each comes with its user, if the store has that user.
+    /// Returns the members of these teams, by team, in the team's order. With each member returns its user, if the store has that user.
     pub async fn team_members(&self, store: &StoreId, teams: Vec<&TeamId>) -> Result<HashMap<TeamId, Vec<(UserId, Option<User>)>>> {
         let mut members: HashMap<TeamId, Vec<(UserId, Option<User>)>> = HashMap::new();
         for ids in batches(teams.into_iter().map(TeamId::as_str)) {

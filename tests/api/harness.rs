@@ -1,5 +1,5 @@
-//! Test harness: starts the servers under test. Each server is the built binary on a separate database: a SQLite file, or a new PostgreSQL
-//! database if `COUNTERPART_TEST_POSTGRES` names a PostgreSQL server.
+//! Test harness: starts the servers under test. Each [`Server`] is the built binary on a separate database: a SQLite file, or a new
+//! PostgreSQL database if `COUNTERPART_TEST_POSTGRES` names a PostgreSQL server.
 
 use std::{
     collections::HashMap,
@@ -67,7 +67,13 @@ impl Database {
         let name = free_name();
         // `file_copy` is faster than the default strategy, which writes every page of the copy to the WAL.
         execute(admin, &format!("create database {name} template {original} strategy file_copy"));
-        Self::on(admin, name)
+        let mut database = Self::on(admin, name.clone());
+        // A connection pooler in front of the server. Only copies are reached through it: while it has sessions in a template, PostgreSQL
+        // does not copy the template.
+        if let Some(pooler) = std::env::var_os("COUNTERPART_TEST_POOLER") {
+            database.url = on_database(&pooler.to_string_lossy(), &name);
+        }
+        database
     }
 
     /// Returns the database with this name on a PostgreSQL server.
@@ -78,18 +84,18 @@ impl Database {
         database
     }
 
-    /// Returns a SQLite database in a new folder. The file does not exist yet: the first command of this binary creates it.
+    /// Returns a SQLite database in a new folder. The file does not exist yet: the first command on the database creates it.
     pub fn of(binary: &str) -> Self {
         let home = tempfile::tempdir().expect("a directory for temporary files");
         let url = format!("sqlite://{}", home.path().join("counterpart.db").display());
         Self { url, binary: binary.to_owned(), home, postgres: None }
     }
 
-    /// Copies a SQLite file that no process has open. Returns the copy, on which another binary runs.
+    /// Copies the SQLite file, which no process may have open. Returns the copy, on which `binary` runs.
     #[allow(dead_code, reason = "not every test binary copies")]
     pub fn copied(&self, binary: &str) -> Self {
         let copy = Self::of(binary);
-        // A binary that is older than the encryption of secrets has created no key file.
+        // The key file may be missing: binaries that are older than the encryption of secrets create none.
         for name in ["counterpart.db", "counterpart.db.key"].iter().filter(|name| self.home.path().join(name).exists()) {
             std::fs::copy(self.home.path().join(name), copy.home.path().join(name)).expect("the file is copied");
         }
@@ -131,8 +137,8 @@ impl Database {
     fn outcome(&self, settings: Settings<'_>, arguments: &[&str]) -> std::process::Output {
         self.command()
             .args(arguments)
-            // Permits deliveries to this machine, where the endpoints of tests are. Servers get this setting only from the tests that need
-            // it.
+            // Permits a webhook or bridge at an address of this machine, where the endpoints of tests listen. This function runs a command,
+            // such as `webhook create`; a server under test does not get the setting from here.
             .env("COUNTERPART_ALLOW_PRIVATE_TARGETS", "true")
             .envs(settings.iter().copied())
             .stdin(Stdio::null())
@@ -199,9 +205,11 @@ impl Database {
         Some(on_database(&standby.to_string_lossy(), name))
     }
 
-    /// Executes a statement on the database directly, for states that a test cannot reach through the API, or only after some time.
+    /// Executes a statement on the database directly, for states that a test cannot reach through the API, or could reach only after a long
+    /// wait.
     pub fn sql(&self, statement: &str) {
-        execute(&self.url, statement);
+        let direct = self.postgres.as_ref().map(|(admin, name)| on_database(admin, name));
+        execute(direct.as_ref().unwrap_or(&self.url), statement);
     }
 
     /// Makes PostgreSQL refuse connections to the database, or accept them again. On SQLite, does nothing and returns false.
@@ -237,7 +245,7 @@ impl Drop for Database {
 }
 
 /// A database that tests copy. The value is in a static variable, which Rust does not drop when the test process ends. So a shell waits
-/// until the process ends and then removes the database.
+/// until the test process ends and then removes the database.
 struct Template {
     database: Database,
     _shell: Child,
@@ -328,14 +336,15 @@ pub struct Process {
     pid: String,
     warden: Child,
     leash: Option<ChildStdin>,
-    /// The line that is written to the warden's standard input when the server should stop: `keep`, or empty if the warden should also
-    /// remove the server's data.
+    /// What is written to the warden's standard input before that is closed, so that the server stops: the line `keep`, or nothing if the
+    /// warden should also remove the server's data.
     order: &'static [u8],
     _stdout: BufReader<ChildStdout>,
 }
 
-/// The script of the warden: starts the server, prints its process id, and stops the server when the other end of standard input is closed.
-/// Unless the warden has read `keep`, it then also removes the server's data, since the test process may have ended.
+/// The script of the warden: starts the server, prints its process id, and stops the server after a line on standard input, or when
+/// standard input closes. Unless the line is `keep`, the warden then removes the server's data, because a test process that has ended
+/// cannot.
 const WARDEN: &str = r#"
 # The files of the server are readable only by their owner, whatever the umask of the environment.
 umask 0
@@ -488,7 +497,7 @@ impl Drop for Process {
     }
 }
 
-/// The server that all read-only tests share, and a caller for each of its two stores.
+/// The server that most tests of reading operations share, and a caller for each of its two stores.
 pub struct World {
     pub server: Server,
     pub one: Api,

@@ -2,12 +2,14 @@
 //!
 //! sqlx runs one statement at a time on a connection and waits for its result. Each wait is a switch to the server's process and back,
 //! which costs both sides as much as a look-up by key. `tokio-postgres` sends a statement without waiting for earlier results. SeaORM has
-//! connections of its own, made from the same options, for migrations and for rare reads.
+//! connections of its own, made from the same options, for migrations and exports.
 //!
 //! Guarantees:
 //! - A statement stays prepared while it is among the [`STATEMENTS`] most recently used statements of its connection. If two tasks use a
 //!   new statement at the same time, it is prepared twice.
 //! - A caller that stops waiting leaves the connection usable.
+//!
+//! Behind a connection pooler in transaction mode (`pooler`) no statement stays prepared.
 
 use std::{
     future::poll_fn,
@@ -30,7 +32,7 @@ use tokio::{
     time::timeout,
 };
 use tokio_postgres::{
-    Client, Row, Statement,
+    Client, Row, RowStream, Statement,
     types::{ToSql, Type},
 };
 
@@ -44,7 +46,7 @@ use crate::store::{
 
 /// How many statements a connection keeps prepared.
 const STATEMENTS: usize = 256;
-/// How long an idle connection may take to respond, and a connection to close.
+/// The time-out for an idle connection to respond, and for a connection to close.
 const PROMPT: Duration = Duration::from_secs(1);
 
 /// A command that does nothing.
@@ -52,7 +54,7 @@ pub(in crate::store) const NOTHING: &str = "";
 
 pub(in crate::store) type PostgresResult<T> = std::result::Result<T, tokio_postgres::Error>;
 
-/// The length of the rows that a connection returns.
+/// Whether the rows that a connection returns may be long. If so, the connection does fewer reads and writes in one poll (`IO_PER_POLL`).
 #[derive(Clone, Copy, Debug)]
 pub(in crate::store) enum RowLength {
     Short,
@@ -60,8 +62,8 @@ pub(in crate::store) enum RowLength {
     Long,
 }
 
-/// The most reads and writes of a connection in one poll. The runtime allows 128, whatever their size. With long texts that many would
-/// occupy the runtime's thread for too long.
+/// The most reads and writes in one poll of a connection whose rows may be long. The runtime allows 128, whatever their size. With long
+/// rows, so many would occupy the runtime's thread for too long.
 const IO_PER_POLL: usize = 4;
 
 /// The number of operations that Tokio allows a task in one poll (its cooperative budget).
@@ -84,11 +86,14 @@ pub(in crate::store) struct Connection {
     client: Client,
     known: Mutex<PreparedStatements>,
     outdated: Arc<AtomicU64>,
+    /// Whether a connection pooler lends sessions of the server to several connections, so that a named statement could be missing in a
+    /// session, or be another connection's.
+    shares_sessions: bool,
     served: JoinHandle<()>,
     _counted: ConnectionCount,
 }
 
-/// Receives the rows of a statement as they arrive, so that a long result is never in memory as a whole in its wire format.
+/// Receives the rows of a statement as they arrive. A sink can decode each row at once, and so need not keep all rows in their wire format.
 pub(in crate::store) trait RowSink: Send {
     /// Called when the statement begins, or begins again after its connection was lost.
     fn begin(&mut self);
@@ -127,21 +132,32 @@ async fn in_order<T>(flying: Vec<BoxFuture<'_, T>>) -> Vec<T> {
     outcomes
 }
 
+/// How a statement is prepared.
+enum Preparation<'a> {
+    /// As a named statement of the session, which later uses of the same text share.
+    Named(Statement),
+    /// As the unnamed statement, in the same flight as its execution. Nothing stays in the session.
+    WithEachUse(&'a str),
+}
+
 /// The prepared statements of a connection.
 struct PreparedStatements {
     /// The statements by their text.
     statements: LruCache<String, Statement>,
-    /// The value of `Server::outdated` when this cache was last emptied. Once the server's count is higher, the cache is emptied again.
+    /// The count of outdated statements (`Server::outdated`) when this cache was last emptied. If that count has become higher, the cache
+    /// is emptied at its next use.
     outdated: u64,
 }
 
 impl Connection {
-    /// Takes over a connection that was opened, and runs its protocol in a task. `outdated` is the count of its server.
+    /// Takes over a connection that was opened, and runs its protocol in a task. `outdated` is the count `Server::outdated` of the
+    /// connection's server.
     pub(super) fn new(
         client: Client,
         serving: BoxFuture<'static, PostgresResult<()>>,
         rows: RowLength,
         outdated: &Arc<AtomicU64>,
+        shares_sessions: bool,
         counted: ConnectionCount,
     ) -> Self {
         let served = tokio::spawn(async move {
@@ -154,7 +170,7 @@ impl Connection {
             }
         });
         let known = PreparedStatements { statements: LruCache::new(STATEMENTS), outdated: outdated.load(Ordering::Relaxed) };
-        Self { client, known: Mutex::new(known), outdated: outdated.clone(), served, _counted: counted }
+        Self { client, known: Mutex::new(known), outdated: outdated.clone(), shares_sessions, served, _counted: counted }
     }
 
     /// Runs a statement outside of a transaction and passes its rows to `to`. If the schema has changed since the statement was prepared,
@@ -168,17 +184,21 @@ impl Connection {
     }
 
     /// Runs a statement outside of a transaction and returns its rows.
-    #[cfg(test)]
     pub async fn rows(&self, sql: &Sql) -> PostgresResult<Vec<Row>> {
         let mut rows = Vec::new();
         self.each_row(sql, &mut rows).await?;
         Ok(rows)
     }
 
+    /// Like [`Connection::rows`], but leaves no named statement in the session.
+    pub async fn rows_unnamed(&self, sql: &Sql) -> PostgresResult<Vec<Row>> {
+        self.rows_of(&Preparation::WithEachUse(sql.as_str()), sql.params()).await?.try_collect().await
+    }
+
     async fn send(&self, sql: &Sql, to: &mut dyn RowSink) -> PostgresResult<()> {
         to.begin();
         let statement = self.prepared(sql).await?;
-        let mut stream = pin!(self.client.query_raw(&statement, sql.params().iter().map(value)).await?);
+        let mut stream = pin!(self.rows_of(&statement, sql.params()).await?);
         while let Some(row) = stream.as_mut().try_next().await? {
             to.take(row);
         }
@@ -224,8 +244,8 @@ impl Connection {
         Ok(answers)
     }
 
-    async fn answer(&self, statement: &Statement, params: &[Param]) -> PostgresResult<QueryResult> {
-        let mut stream = pin!(self.client.query_raw(statement, params.iter().map(value)).await?);
+    async fn answer(&self, statement: &Preparation<'_>, params: &[Param]) -> PostgresResult<QueryResult> {
+        let mut stream = pin!(self.rows_of(statement, params).await?);
         let mut rows = Vec::new();
         while let Some(row) = stream.as_mut().try_next().await? {
             rows.push(row);
@@ -233,8 +253,8 @@ impl Connection {
         Ok(QueryResult { rows, affected: stream.rows_affected().unwrap_or(0) })
     }
 
-    /// Detects the error of a prepared statement that does not fit the schema any more. Every connection to the server then prepares its
-    /// statements anew. Returns the outcome unchanged.
+    /// Returns the outcome unchanged. If it is the error of a prepared statement that no longer fits the schema, every connection to the
+    /// server prepares its statements anew.
     fn noted<T>(&self, outcome: PostgresResult<T>) -> PostgresResult<T> {
         if outcome.as_ref().is_err_and(is_outdated) {
             let seen = lock(&self.known).outdated;
@@ -255,7 +275,19 @@ impl Connection {
         self.client.batch_execute(statements).await
     }
 
-    async fn prepared(&self, sql: &Sql) -> PostgresResult<Statement> {
+    async fn rows_of(&self, statement: &Preparation<'_>, params: &[Param]) -> PostgresResult<RowStream> {
+        match statement {
+            Preparation::Named(statement) => self.client.query_raw(statement, params.iter().map(value)).await,
+            Preparation::WithEachUse(text) => {
+                self.client.query_typed_raw(text, params.iter().map(|param| (value(param), type_of(param)))).await
+            }
+        }
+    }
+
+    async fn prepared<'a>(&self, sql: &'a Sql) -> PostgresResult<Preparation<'a>> {
+        if self.shares_sessions {
+            return Ok(Preparation::WithEachUse(sql.as_str()));
+        }
         let known = {
             let mut known = lock(&self.known);
             let outdated = self.outdated.load(Ordering::Relaxed);
@@ -266,12 +298,12 @@ impl Connection {
             known.statements.get(sql.as_str()).cloned()
         };
         if let Some(statement) = known {
-            return Ok(statement);
+            return Ok(Preparation::Named(statement));
         }
         let types: Vec<Type> = sql.params().iter().map(type_of).collect();
         let statement = self.client.prepare_typed(sql.as_str(), &types).await?;
         lock(&self.known).statements.insert(sql.as_str().to_owned(), statement.clone());
-        Ok(statement)
+        Ok(Preparation::Named(statement))
     }
 
     /// Returns whether an idle connection responds in time.

@@ -7,6 +7,7 @@ pub mod batched_lookup;
 pub mod connection;
 pub mod pipelined_clients;
 pub mod pool;
+pub mod pooler;
 pub mod relay;
 pub mod replica;
 pub mod server;

@@ -103,14 +103,15 @@ impl ConnectionPool {
         &self.0.last_failure
     }
 
-    /// Runs a statement that only reads, or may be run twice, and returns its rows.
+    /// Runs a statement and returns its rows. The statement only reads, or can be run twice without harm.
     pub async fn rows(&self, sql: &Sql) -> Result<Vec<Row>> {
         let mut rows = Vec::new();
         self.each_row(sql, &mut rows).await?;
         Ok(rows)
     }
 
-    /// Runs a statement that only reads, or may be run twice, and passes its rows to `to`, one by one.
+    /// Runs a statement and passes its rows to `to`, one by one. The statement only reads, or can be run twice without harm: it is repeated
+    /// if its connection was idle and turns out to be lost.
     pub async fn each_row(&self, sql: &Sql, to: &mut dyn RowSink) -> Result<()> {
         loop {
             let checked_out = guard(self.check_out().await?, |checked_out| self.recover(checked_out, NOTHING));
@@ -119,7 +120,7 @@ impl ConnectionPool {
                     self.put_back(ScopeGuard::into_inner(checked_out));
                     return Ok(());
                 }
-                // An idle connection turned out to be lost: the statement is repeated on another connection.
+                // The connection was idle and turned out to be lost: the statement is repeated on another connection.
                 Err(error) if is_lost(&error) && checked_out.idle.used => drop(ScopeGuard::into_inner(checked_out)),
                 Err(error) => return Err(error.into()),
             }
@@ -198,8 +199,8 @@ impl ConnectionPool {
     }
 }
 
-/// Opens a connection. Retries while the server is starting or has as many connections as it accepts. Without these retries a caller that
-/// can wait would fail.
+/// Opens a connection. Retries while the server is starting, has as many connections as it accepts, or may be in a failover. Without these
+/// retries a caller that can wait would fail.
 pub(in crate::store) async fn connect_with_retry(server: &Server, rows: RowLength) -> Result<Connection> {
     loop {
         match server.connect(rows).await? {
@@ -235,7 +236,14 @@ pub(in crate::store) async fn reach(server: &Server, patience: Duration) -> Resu
                 ))),
             }
         }
-        Err(Error::Unavailable(reason)) => Err(Error::Unavailable(format!("the PostgreSQL server at `{}`: {reason}", server.address()))),
+        Err(Error::Unavailable(reason)) => {
+            let pooler = if reason.contains("unsupported startup parameter") {
+                "; a connection pooler refuses it: for PgBouncer, add `ignore_startup_parameters = options` to pgbouncer.ini"
+            } else {
+                ""
+            };
+            Err(Error::Unavailable(format!("the PostgreSQL server at `{}`: {reason}{pooler}", server.address())))
+        }
         Err(error) => Err(error),
     }
 }

@@ -1,8 +1,9 @@
 //! Relay for sqlx: a local proxy. sqlx connects to a Unix socket of this process, which forwards the connection to PostgreSQL.
 //!
-//! Two kinds of servers need it; it is created when the database is opened:
-//! - A server whose certificate is of X.509 version 1. The TLS of sqlx refuses it, even if no certificate is to be verified. Such
-//!   certificates are common: the instructions in PostgreSQL's manual lead to one. `sslmode` is `prefer` or `require` then.
+//! A relay is created when the database is opened, for two kinds of servers:
+//! - A server whose certificate is of X.509 version 1. sqlx's TLS library refuses such a certificate, even if the `sslmode` requires no
+//!   verified certificate (`prefer` or `require`). Such certificates are common: the instructions in PostgreSQL's manual create such a
+//!   certificate.
 //! - A server with several hosts. sqlx always connects to the same host; the relay connects to the host that accepts writes.
 
 use std::{fs::Permissions, io, os::unix::fs::PermissionsExt, sync::Arc, time::Duration};
@@ -21,12 +22,12 @@ use tokio_postgres::{
     tls::{MakeTlsConnect, TlsConnect},
 };
 
-use crate::store::{Error, Result, error::reason, limits::WRITE_WAIT, postgres::server::Server};
+use crate::store::{Error, Result, error::reason, postgres::server::Server, write_timeout::WRITE_WAIT};
 
 /// The message that asks a server for TLS: its length and its code, as the protocol defines them.
 const SSL_REQUEST: [u8; 8] = [0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f];
 
-/// The pause after a connection could not be accepted.
+/// The pause after the relay failed to accept a connection.
 const REFUSED: Duration = Duration::from_millis(100);
 
 /// A running relay. Dropping it closes its socket.

@@ -1,6 +1,6 @@
 //! A PostgreSQL server: its hosts, the options for connecting to it, and how a connection is opened.
 //!
-//! If the address names several hosts, a connection goes to the host that accepts writes (the primary). After a failover the next connection
+//! If the address names several hosts, a connection goes to the primary, the host that accepts writes. After a failover the next connection
 //! finds the new primary: the host of the newest connection is tried first, then the others.
 
 use std::{
@@ -54,6 +54,8 @@ pub(in crate::store) struct Server {
     outdated: Arc<AtomicU64>,
     open: Arc<AtomicU64>,
     unreadable_certificate: Arc<AtomicBool>,
+    /// Whether a connection pooler lends sessions of the server to several connections (see `pooler`).
+    shares_sessions: AtomicBool,
 }
 
 /// Counts an open connection, until this value is dropped.
@@ -83,6 +85,7 @@ impl Server {
             outdated: Arc::default(),
             open: Arc::default(),
             unreadable_certificate: Arc::default(),
+            shares_sessions: AtomicBool::new(false),
         }
     }
 
@@ -117,6 +120,15 @@ impl Server {
         self.unreadable_certificate.load(Ordering::Relaxed)
     }
 
+    pub fn shares_sessions(&self) -> bool {
+        self.shares_sessions.load(Ordering::Relaxed)
+    }
+
+    /// Sets whether later connections share sessions of the server.
+    pub fn set_shares_sessions(&self, shares_sessions: bool) {
+        self.shares_sessions.store(shares_sessions, Ordering::Relaxed);
+    }
+
     pub fn tls_mode(&self) -> SslMode {
         tls::mode(self.mode)
     }
@@ -136,7 +148,8 @@ impl Server {
         is_not_accepting_yet(error) || (self.has_several_hosts() && may_be_a_failover(error))
     }
 
-    /// Opens a connection. If all hosts refuse it, the error is the first that a later try will not avoid, or else the last one.
+    /// Opens a connection to the first host that accepts it. If no host does, returns the first error that a retry would not avoid (see
+    /// `may_soon_accept`). If there is none, returns the last host's error.
     pub async fn connect(&self, rows: RowLength) -> Result<PostgresResult<Connection>> {
         let newest = self.newest.load(Ordering::Relaxed);
         let mut outcome = self.connect_to(newest, rows).await?;
@@ -155,7 +168,9 @@ impl Server {
     /// Opens a connection to one host. The certificate files are read each time, since they may have been renewed.
     async fn connect_to(&self, host: usize, rows: RowLength) -> Result<PostgresResult<Connection>> {
         let config = &self.hosts[host];
-        let connection = |client, serving| Connection::new(client, serving, rows, &self.outdated, ConnectionCount::one_more(&self.open));
+        let connection = |client, serving| {
+            Connection::new(client, serving, rows, &self.outdated, self.shares_sessions(), ConnectionCount::one_more(&self.open))
+        };
         if config.get_ssl_mode() == SslMode::Disable {
             return Ok(config.connect(NoTls).await.map(|(client, serving)| connection(client, Box::pin(serving) as _)));
         }
@@ -172,8 +187,8 @@ fn host_and_port(config: &Config) -> String {
     }
 }
 
-/// Returns options as a URL, since some can be read only from it. Host and user are replaced in it: in some spellings they cannot be part of
-/// a URL.
+/// Returns connection options as a URL, since some options can be read only from the URL. The URL has another host and user: some spellings
+/// of them cannot be part of a URL.
 fn as_url(options: &PgConnectOptions) -> Url {
     options.clone().host("host").username("user").to_url_lossy()
 }
@@ -258,7 +273,7 @@ mod tests {
             let error = server(&format!("postgres://user@127.0.0.1:1/name?{query}")).connect(RowLength::Short).await.err();
             assert!(matches!(&error, Some(Error::Unavailable(reason)) if reason.contains(got)), "{query}: {error:?}");
         }
-        // These modes verify no certificate: the files are not read, so a missing one is no error. Only the connection fails.
+        // These modes verify no certificate: the files are not read, so a missing file is no error. Only the connection fails.
         for query in ["sslmode=require&sslrootcert=/nowhere/root.pem", "sslmode=disable&sslcert=/nowhere/client.pem"] {
             assert!(
                 matches!(server(&format!("postgres://user@127.0.0.1:1/name?{query}")).connect(RowLength::Short).await, Ok(Err(_))),
@@ -322,7 +337,7 @@ mod tests {
                 continue;
             };
             assert!(reached, "{url}");
-            // The migrations run through SeaORM.
+            // Tests a connection of SeaORM, on which the migrations run.
             db.migrate_up().await.unwrap();
             db.close().await.unwrap();
         }

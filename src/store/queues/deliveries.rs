@@ -28,7 +28,7 @@ use crate::{
     },
 };
 
-/// A subscription of a store.
+/// A webhook subscription: its store and its id.
 pub type StoreWebhook = (StoreId, WebhookId);
 
 /// An event that a worker has claimed, in order to send it to an endpoint.
@@ -101,9 +101,9 @@ impl Write {
         .await
     }
 
-    /// Queues the events of a replay again, as if no attempt had been made: the recorded events that the subscription is for and whose
-    /// sequence numbers are in `range` (its end is exclusive). Skips an event with an attempt in progress. Returns the number of queued
-    /// events.
+    /// Queues the recorded events (not the test events) of a replay, which is a request to deliver events again, as if no attempt had been
+    /// made: the events that match the subscription and the replay and whose sequence numbers are in `range` (the end is exclusive). Skips
+    /// an event with an attempt in progress. Returns the number of queued events.
     pub async fn queue_replay(&self, webhook: &WebhookId, replay: &Replay, range: (i64, i64)) -> Result<u64> {
         let now = self.now().millis();
         let mut sql = self.sql("INSERT INTO deliveries (store_id, webhook_id, event_id, kind, sequence, attempts, due_at) ");
@@ -246,16 +246,17 @@ impl Db {
 
     /// Returns whether the store recorded an event with this id, or a test event with this id was made for the subscription.
     pub async fn knows_event(&self, store: &StoreId, webhook: &WebhookId, event: &str) -> Result<bool> {
-        Ok(recorded_event(store, event).one(self.read()).await?.is_some()
-            || test_event(store, webhook, event).one(self.read()).await?.is_some())
+        Ok(self.find_one(recorded_event(store, event)).await?.is_some()
+            || self.find_one(test_event(store, webhook, event)).await?.is_some())
     }
 
-    /// Returns the body of an event as the subscription receives it. `None`: there is no such event, or it has no number yet.
+    /// Returns the body of an event as the subscription receives it. `None`: there is no such event, or the event has no sequence number
+    /// yet.
     pub async fn sent_body(&self, store: &StoreId, webhook: &WebhookId, event: &EventId) -> Result<Option<Vec<u8>>> {
-        if let Some(test) = test_event(store, webhook, event.as_str()).one(self.read()).await? {
+        if let Some(test) = self.find_one(test_event(store, webhook, event.as_str())).await? {
             return Ok(test.body);
         }
-        let event = recorded_event(store, event.as_str()).one(self.read()).await?;
+        let event = self.find_one(recorded_event(store, event.as_str())).await?;
         Ok(event.and_then(|event| numbered(event.sequence?, &event.body)))
     }
 
@@ -286,7 +287,7 @@ impl Db {
             AttemptLogPage::Before(Some(before)) => query.filter(position.lt(before)).order_by_desc(position),
             AttemptLogPage::Before(None) => query.order_by_desc(position),
         };
-        Ok(query.all(self.read()).await?.into_iter().map(Into::into).collect())
+        Ok(self.find_all(query).await?.into_iter().map(Into::into).collect())
     }
 
     /// Returns when the next attempt to deliver an event is due.
@@ -318,7 +319,8 @@ impl Db {
             *attempts += 1;
             due.push((*attempts, position, place));
         }
-        // If the limits do not permit all attempts, the subscription with the fewest attempts in progress comes first.
+        // Sorts the due deliveries, so that subscriptions with few attempts in progress come first if the limits do not permit all
+        // attempts.
         due.sort_by_key(|(attempts, _, _)| *attempts);
         let mut picker = room.picker();
         let chosen: Vec<i64> = due.into_iter().filter(|(_, _, place)| picker.take(place)).map(|(_, position, _)| position).collect();
@@ -341,7 +343,7 @@ impl Db {
                 damaged.push(one);
             }
         }
-        // A damaged event must not keep other events from being claimed, neither in this call nor in later calls.
+        // A damaged event is given up, so that it does not prevent the claims of other events, in this call and in later calls.
         for one in damaged {
             tracing::error!(store = %one.webhook_delivery.store_id, event = one.webhook_delivery.event_id, "the recorded event is damaged; it is not delivered");
             let mut sql = Sql::fixed("UPDATE deliveries SET claim = NULL, due_at = NULL WHERE position = ");
@@ -387,7 +389,7 @@ fn due(backend: DbBackend, now: Timestamp, room: AttemptLimits<'_, StoreWebhook>
     sql
 }
 
-/// Decodes a claimed delivery. Returns the delivery, and whether its body is complete.
+/// Decodes a claimed delivery. Returns the delivery, and whether its body is there and undamaged.
 fn decode_claimed(cells: &mut Cells<'_>) -> Result<(ClaimedDelivery, bool)> {
     let (position, claim, attempts) = (cells.take()?, cells.take()?, cells.take()?);
     let (store_id, webhook_id, event_id, kind, url) = (cells.id()?, cells.id()?, cells.take()?, cells.take()?, cells.take()?);

@@ -8,8 +8,8 @@ use crate::{
 };
 
 impl Write {
-    /// Stores a signed request as accepted. Returns `false` if it was accepted before. Of concurrent transactions with the same request,
-    /// one gets `true`; the other transactions wait for it.
+    /// Stores a signed request as accepted. Returns `false` if it was accepted before. If several transactions store the same request at
+    /// the same time, one of them gets `true`, and the others wait until that transaction ends.
     pub async fn accept_signature(&self, signature: &AcceptedSignature) -> Result<bool> {
         use accepted_signatures::Column::{AccountId, Digest, StoreId};
         let row = accepted_signatures::ActiveModel {
@@ -28,7 +28,7 @@ impl Db {
     pub async fn prune_signatures(&self, now: Timestamp) -> Result<u64> {
         let expired = accepted_signatures::Column::ExpiresAt.lte(now);
         // Usually no request has expired, and a read finds that out without waiting for writers.
-        let first = accepted_signatures::Entity::find().filter(expired.clone()).limit(1).one(self.read()).await?;
+        let first = self.find_one(accepted_signatures::Entity::find().filter(expired.clone()).limit(1)).await?;
         if first.is_none() {
             return Ok(0);
         }

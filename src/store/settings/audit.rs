@@ -39,13 +39,14 @@ impl Write {
 impl Db {
     /// Returns at most `limit` changes before a position in the audit log, the newest first.
     pub async fn audited(&self, store: &StoreId, subject: Option<Subject>, before: Option<i64>, limit: i64) -> Result<Vec<AuditLogEntry>> {
-        let rows = audit::Entity::find()
-            .filter(audit::Column::StoreId.eq(store))
-            .apply_if(subject, |query, subject| query.filter(audit::Column::SubjectKind.eq(subject.name())))
-            .apply_if(before, |query, before| query.filter(audit::Column::Position.lt(before)))
-            .order_by_desc(audit::Column::Position)
-            .limit(u64::try_from(limit).unwrap_or_default())
-            .all(self.read());
+        let rows = self.find_all(
+            audit::Entity::find()
+                .filter(audit::Column::StoreId.eq(store))
+                .apply_if(subject, |query, subject| query.filter(audit::Column::SubjectKind.eq(subject.name())))
+                .apply_if(before, |query, before| query.filter(audit::Column::Position.lt(before)))
+                .order_by_desc(audit::Column::Position)
+                .limit(u64::try_from(limit).unwrap_or_default()),
+        );
         Ok(rows.await?.into_iter().map(Into::into).collect())
     }
 }

@@ -72,7 +72,7 @@ impl Write {
         .await
     }
 
-    /// Adds a new signing secret of a bridge; its earlier secrets sign until `ends_at` at the latest.
+    /// Adds a new signing secret of a bridge. The bridge's earlier secrets sign until `ends_at` at the latest.
     pub async fn supersede_bridge_secrets(&self, account: &AccountId, secret: &SigningSecret, ends_at: Timestamp) -> Result<()> {
         self.supersede(SECRETS, account.as_str(), secret, ends_at).await
     }
@@ -97,14 +97,14 @@ impl Db {
     /// Returns the bridges of a store, in the order of account ids.
     pub async fn bridges(&self, store: &StoreId) -> Result<Vec<Bridge>> {
         let rows =
-            bridges::Entity::find().filter(bridges::Column::StoreId.eq(store)).order_by_asc(bridges::Column::AccountId).all(self.read());
+            self.find_all(bridges::Entity::find().filter(bridges::Column::StoreId.eq(store)).order_by_asc(bridges::Column::AccountId));
         Ok(rows.await?.into_iter().map(Into::into).collect())
     }
 }
 
 impl Db {
-    /// Returns the secrets that sign messages to the bridge of an account now; no secrets if the account has no bridge. `Err`: why no
-    /// secret can be decrypted.
+    /// Returns the secrets with which messages to the bridge of an account are signed at the time `now`; no secrets if the account has no
+    /// bridge. `Err`: why no secret can be decrypted.
     pub async fn bridge_secrets(
         &self,
         store: &StoreId,
@@ -124,8 +124,8 @@ impl Db {
     }
 }
 
-/// Returns the bridges for the outbox entries at these positions, by account, with the secrets that sign now. One statement reads bridges
-/// and secrets, so that no bridge is read without its secrets.
+/// Returns the bridges for the outbox entries at these positions, by account, each with the secrets that sign its messages at the time
+/// `now`. One statement reads bridges and secrets, so that no bridge is read without its secrets.
 pub(in crate::store) async fn endpoints(
     tx: &SystemTransaction,
     keys: &SecretKeys,

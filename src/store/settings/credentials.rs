@@ -1,4 +1,5 @@
-//! Credentials for a store's settings (sign-in links, sessions and tokens), seats of users, and the users that may use restricted accounts.
+//! Credentials for a store's settings (sign-in links, sessions and tokens), the store's seats (one for each user or invited person), and
+//! the users that may use restricted channel accounts.
 
 use std::collections::BTreeSet;
 
@@ -115,11 +116,12 @@ impl Db {
     /// Returns the users that may use each restricted account of the store, in the order of account and user ids. An account that is not in
     /// the result is open to all users.
     pub async fn all_account_users(&self, store: &StoreId) -> Result<Vec<(AccountId, UserId)>> {
-        let rows = account_users::Entity::find()
-            .filter(account_users::Column::StoreId.eq(store))
-            .order_by_asc(account_users::Column::AccountId)
-            .order_by_asc(account_users::Column::UserId)
-            .all(self.read());
+        let rows = self.find_all(
+            account_users::Entity::find()
+                .filter(account_users::Column::StoreId.eq(store))
+                .order_by_asc(account_users::Column::AccountId)
+                .order_by_asc(account_users::Column::UserId),
+        );
         Ok(rows.await?.into_iter().map(|row| (row.account_id.into(), row.user_id.into())).collect())
     }
 }
@@ -140,7 +142,7 @@ fn credentials(store: &StoreId, now: Timestamp) -> SelectStatement {
         .join(JoinType::InnerJoin, users::Entity, same_user())
         .and_where(grants::Column::StoreId.eq(store))
         .and_where(grants::Column::ExpiresAt.gt(now))
-        // Leaves out credentials of kinds that only a newer build knows.
+        // Leaves out credentials of kinds that only a newer version of the program knows.
         .and_where(among(grants::Column::Kind, CredentialKind::ALL.into_iter().flat_map(stored_kinds).collect::<Vec<_>>()))
         .order_by((grants::Entity, grants::Column::CreatedAt), Order::Desc)
         .order_by((grants::Entity, grants::Column::Kind), Order::Asc)
@@ -278,8 +280,8 @@ impl Write {
         Ok(())
     }
 
-    /// Makes the API keys that act in a user's name act in the name of the store's oldest owner ([`Write::oldest_owner`]); returns the
-    /// number of these keys.
+    /// Reassigns the API keys that act in a user's name: from now on they act in the name of the store's oldest owner
+    /// ([`Write::oldest_owner`]). Returns the number of these keys.
     pub async fn reassign_keys_to_owner(&self, user: &UserId) -> Result<u64> {
         let disowned = api_keys::Entity::update_many()
             .col_expr(api_keys::Column::OwnerUserId, Expr::value(None::<String>))
@@ -321,7 +323,7 @@ impl Write {
         Ok(ids)
     }
 
-    /// Replaces the users that may use an account. Without users, the account is open to all.
+    /// Replaces the users that may use an account. If `users` is empty, the account is open to all users.
     pub async fn save_account_users(&self, account: &AccountId, users: &[UserId]) -> Result<()> {
         let listed =
             Condition::all().add(account_users::Column::StoreId.eq(self.store())).add(account_users::Column::AccountId.eq(account));
@@ -362,7 +364,7 @@ mod tests {
         write.insert_credential(&full, &token(GrantSet::EVERYTHING), ends).await.unwrap();
         write.insert_credential(&narrow, &token(few), ends).await.unwrap();
         write.commit().await.unwrap();
-        // The statement of an earlier version of the program, which has no restricted grants.
+        // The statement with which an earlier version of the program, without restricted grants, stores a token.
         let insert = format!(
             "INSERT INTO grants (hash, store_id, user_id, kind, created_at, expires_at) VALUES ('{}', '{}', 'u1', 'token', 0, 1000)",
             old.as_str(),
@@ -403,7 +405,8 @@ mod tests {
         let sent = NewCredential { user: &user, kind: CredentialKind::Link, can: GrantSet::EVERYTHING, sent_to: Some("Änn@example.com") };
         write.insert_credential(&link, &sent, Timestamp::from_millis(0)).await.unwrap();
         write.commit().await.unwrap();
-        // The number of users that are found, and whether the link is valid. The case of ASCII letters matters only for the link.
+        // `spelled` returns the number of users that are found, and whether the link is valid. The case of ASCII letters matters only for
+        // the link.
         assert_eq!(spelled("Änn@example.com").await, (1, true));
         assert_eq!(spelled("ÄNN@Example.com").await, (1, false));
         assert_eq!(spelled("änn@example.com").await, (0, false));

@@ -22,8 +22,9 @@ use crate::{
     },
 };
 
-/// [`Write::newest_inbound`] compares this number of inbound messages with the latest dates, to find the one that was received last. More
-/// than one is compared, since a channel may deliver a message that is dated before messages which it delivered earlier.
+/// [`Write::newest_inbound`] searches this number of inbound messages, those with the latest dates, for the message that was received last.
+/// This is not always the message with the latest date: a channel may deliver a message that is dated before messages which it delivered
+/// earlier.
 const NEWEST_INBOUND_CANDIDATES: u64 = 200;
 
 fn draft(row: drafts::Model, now: Timestamp) -> Result<Draft> {
@@ -81,12 +82,12 @@ impl Write {
         .await
     }
 
-    /// Returns a draft, and locks its row until the end of the transaction. A transaction that also locks its conversation locks the draft
-    /// first.
+    /// Returns a draft, and locks its row until the end of the transaction. A transaction that also locks the draft's conversation locks
+    /// the draft first.
     pub async fn draft(&self, id: &DraftId) -> Result<Option<Draft>> {
         let found = drafts::Entity::find().filter(drafts::Column::StoreId.eq(self.store())).filter(drafts::Column::Id.eq(id));
         let row = self.select_for_update(found, model::<drafts::Entity>).await?.pop();
-        // The time is read after the wait for the lock of the row.
+        // The time is read after the wait for the row lock, so that a draft which expired during the wait counts as expired.
         row.map(|row| draft(row, self.now())).transpose()
     }
 
@@ -155,8 +156,7 @@ impl Write {
 
 impl Db {
     pub async fn draft(&self, store: &StoreId, id: &DraftId, now: Timestamp) -> Result<Option<Draft>> {
-        let row =
-            drafts::Entity::find().filter(drafts::Column::StoreId.eq(store)).filter(drafts::Column::Id.eq(id)).one(self.read()).await?;
+        let row = self.find_one(drafts::Entity::find().filter(drafts::Column::StoreId.eq(store)).filter(drafts::Column::Id.eq(id))).await?;
         row.map(|row| draft(row, now)).transpose()
     }
 
@@ -169,16 +169,17 @@ impl Db {
         limit: i64,
         now: Timestamp,
     ) -> Result<Vec<Draft>> {
-        let rows = drafts::Entity::find()
-            .filter(in_state(store, state, now))
-            .apply_if(after, |query, after| {
-                let same = Condition::all().add(drafts::Column::CreatedAt.eq(after.created_at)).add(drafts::Column::Id.lt(&after.id));
-                query.filter(Condition::any().add(drafts::Column::CreatedAt.lt(after.created_at)).add(same))
-            })
-            .order_by_desc(drafts::Column::CreatedAt)
-            .order_by_desc(drafts::Column::Id)
-            .limit(u64::try_from(limit).unwrap_or_default())
-            .all(self.read());
+        let rows = self.find_all(
+            drafts::Entity::find()
+                .filter(in_state(store, state, now))
+                .apply_if(after, |query, after| {
+                    let same = Condition::all().add(drafts::Column::CreatedAt.eq(after.created_at)).add(drafts::Column::Id.lt(&after.id));
+                    query.filter(Condition::any().add(drafts::Column::CreatedAt.lt(after.created_at)).add(same))
+                })
+                .order_by_desc(drafts::Column::CreatedAt)
+                .order_by_desc(drafts::Column::Id)
+                .limit(u64::try_from(limit).unwrap_or_default()),
+        );
         rows.await?.into_iter().map(|row| draft(row, now)).collect()
     }
 }

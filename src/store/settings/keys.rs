@@ -40,15 +40,17 @@ fn key(row: api_keys::Model, last_four: Option<String>) -> ApiKey {
 impl Db {
     /// Returns every key of the store, the oldest first.
     pub async fn keys(&self, store: &StoreId) -> Result<Vec<ApiKey>> {
-        let keys = api_keys::Entity::find()
-            .filter(api_keys::Column::StoreId.eq(store))
-            .order_by_asc(api_keys::Column::CreatedAt)
-            .order_by_asc(api_keys::Column::Id)
-            .all(self.read());
-        let secrets = api_key_secrets::Entity::find()
-            .filter(api_key_secrets::Column::StoreId.eq(store))
-            .order_by_asc(api_key_secrets::Column::ExpiresAt)
-            .all(self.read());
+        let keys = self.find_all(
+            api_keys::Entity::find()
+                .filter(api_keys::Column::StoreId.eq(store))
+                .order_by_asc(api_keys::Column::CreatedAt)
+                .order_by_asc(api_keys::Column::Id),
+        );
+        let secrets = self.find_all(
+            api_key_secrets::Entity::find()
+                .filter(api_key_secrets::Column::StoreId.eq(store))
+                .order_by_asc(api_key_secrets::Column::ExpiresAt),
+        );
         // The secrets are sorted by the time at which they expire. In the map a later secret of a key replaces an earlier one, so that the
         // secret that expires last stays.
         let (keys, secrets) = (keys.await?, secrets.await?);

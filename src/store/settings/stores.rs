@@ -48,12 +48,12 @@ impl Db {
             tx.execute(&stores::Entity::update_many().set(row).filter(stores::Column::Id.eq(id.as_str()))).await?;
             tx.commit().await?;
         }
-        Ok(stores::Entity::find_by_id(id.as_str()).one(self.read()).await?.map(Into::into))
+        Ok(self.find_one(stores::Entity::find_by_id(id.as_str())).await?.map(Into::into))
     }
 
     /// Returns every store of the database, in the order of ids.
     pub async fn stores(&self) -> Result<Vec<Store>> {
-        let rows = stores::Entity::find().order_by_asc(stores::Column::Id).all(self.read()).await?;
+        let rows = self.find_all(stores::Entity::find().order_by_asc(stores::Column::Id)).await?;
         Ok(rows.into_iter().map(Into::into).collect())
     }
 }

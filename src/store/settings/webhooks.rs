@@ -112,7 +112,7 @@ impl Write {
         Ok(())
     }
 
-    /// Adds a new signing secret of a subscription; its earlier secrets sign until `ends_at` at the latest.
+    /// Adds a new signing secret of a subscription. The subscription's earlier secrets sign until `ends_at` at the latest.
     pub async fn supersede_secrets(&self, id: &WebhookId, secret: &SigningSecret, ends_at: Timestamp) -> Result<()> {
         self.supersede(SECRETS, id.as_str(), secret, ends_at).await
     }
@@ -142,8 +142,8 @@ impl Write {
         Ok(found.map(|row| (row.url, row.failing_since.map(Timestamp::from_millis))))
     }
 
-    /// Stores since when the endpoint of a delivery has failed, or `None` if it accepts deliveries. Writes only if the endpoint starts or
-    /// stops failing, and only if the subscription still has the URL of the delivery.
+    /// Stores the time since which the endpoint of a delivery has failed, or `None` if the endpoint accepts deliveries. Writes only if the
+    /// endpoint starts or stops failing, and only if the subscription still has the URL of the delivery.
     pub async fn note_health(&self, webhook_delivery: &WebhookDelivery, failing_since: Option<Timestamp>) -> Result<()> {
         let column = webhooks::Column::FailingSince;
         let changes = if failing_since.is_some() { column.is_null() } else { column.is_not_null() };
@@ -164,15 +164,15 @@ impl Write {
 impl Db {
     /// Returns the subscriptions of a store, the oldest first.
     pub async fn webhooks(&self, store: &StoreId) -> Result<Vec<Webhook>> {
-        let rows = webhooks::Entity::find()
-            .filter(webhooks::Column::StoreId.eq(store))
-            .order_by_asc(webhooks::Column::CreatedAt)
-            .order_by_asc(webhooks::Column::Id)
-            .all(self.read());
-        let kinds = webhook_kinds::Entity::find()
-            .filter(webhook_kinds::Column::StoreId.eq(store))
-            .order_by_asc(webhook_kinds::Column::Kind)
-            .all(self.read());
+        let rows = self.find_all(
+            webhooks::Entity::find()
+                .filter(webhooks::Column::StoreId.eq(store))
+                .order_by_asc(webhooks::Column::CreatedAt)
+                .order_by_asc(webhooks::Column::Id),
+        );
+        let kinds = self.find_all(
+            webhook_kinds::Entity::find().filter(webhook_kinds::Column::StoreId.eq(store)).order_by_asc(webhook_kinds::Column::Kind),
+        );
         let mut webhooks: Vec<Webhook> = rows.await?.into_iter().map(Into::into).collect();
         let kinds = kinds.await?;
         for webhook in &mut webhooks {
@@ -184,6 +184,6 @@ impl Db {
 
     /// Returns whether any store has an enabled subscription.
     pub async fn is_subscribed_to(&self) -> Result<bool> {
-        Ok(webhooks::Entity::find().filter(webhooks::Column::Enabled.eq(true)).one(self.read()).await?.is_some())
+        Ok(self.find_one(webhooks::Entity::find().filter(webhooks::Column::Enabled.eq(true))).await?.is_some())
     }
 }

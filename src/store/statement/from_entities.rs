@@ -9,7 +9,7 @@ use std::{
 
 use sea_orm::{
     ActiveModelTrait, ColumnTrait, ColumnType, DbBackend, DeleteMany, EntityName, EntityTrait, ExprTrait, IdenStatic, Insert, Iterable,
-    PrimaryKeyToColumn, QueryTrait, Select, Statement, StatementBuilder, TryIntoModel, UpdateMany, Value,
+    PrimaryKeyToColumn, QuerySelect, QueryTrait, Select, Statement, StatementBuilder, TryIntoModel, UpdateMany, Value,
     sea_query::{DeleteStatement, Expr, InsertStatement, LockType, SelectStatement, UpdateStatement},
 };
 
@@ -120,8 +120,8 @@ impl From<Timestamp> for Value {
     }
 }
 
-/// Returns the condition that a column has one of these values. Without values it is the constant `FALSE`, where sea-query would write a
-/// comparison of bound numbers.
+/// Returns the condition that a column has one of these values. If there are no values, the condition is the constant `FALSE`; sea-query
+/// would write a comparison of two bound numbers.
 pub(in crate::store) fn among<C: ColumnTrait, V: Into<Value>>(column: C, values: impl IntoIterator<Item = V>) -> Expr {
     let values: Vec<Value> = values.into_iter().map(Into::into).collect();
     if values.is_empty() { Expr::Constant(false.into()) } else { column.is_in(values) }
@@ -172,8 +172,8 @@ where
     Ok(active.try_into_model()?)
 }
 
-/// Returns the text of a statement from a cache, or builds it. The key of the cache is the entity, `verb` (such as `insert`), the columns
-/// that the statement sets, and the database.
+/// Returns the text of a statement from a cache; builds the text if it is not there. The key of the cache is the entity, `verb` (such as
+/// `insert`), the columns that the statement sets, and the database.
 fn cached_sql<E: EntityTrait>(verb: &'static str, set: &[E::Column], backend: DbBackend, build: impl FnOnce() -> String) -> Arc<str> {
     type StatementKey = (TypeId, &'static str, u64, bool);
     static TEXTS: LazyLock<RwLock<HashMap<StatementKey, Arc<str>>>> = LazyLock::new(RwLock::default);
@@ -203,8 +203,8 @@ pub(in crate::store) fn insert<A: ActiveModelTrait>(row: A, backend: DbBackend) 
     bound(&text, values)
 }
 
-/// Returns the statement that updates the row with this primary key, in the columns that are set in `row`. Its text is built once for each
-/// set of columns.
+/// Returns the statement that updates the row that has the primary key of `row`, in the other columns that are set in `row`. Its text is
+/// built once for each set of columns.
 pub(in crate::store) fn update<A: ActiveModelTrait>(row: A, backend: DbBackend) -> Result<Sql> {
     let keys: Vec<_> = <A::Entity as EntityTrait>::PrimaryKey::iter().map(PrimaryKeyToColumn::into_column).collect();
     let is_key = |column: &Column<A>| keys.iter().any(|key| key.as_str() == column.as_str());
@@ -225,6 +225,24 @@ pub(in crate::store) fn update<A: ActiveModelTrait>(row: A, backend: DbBackend) 
 }
 
 impl Db {
+    /// Runs a query for rows of an entity, and returns them.
+    pub(in crate::store) async fn find_all<E>(&self, query: Select<E>) -> Result<Vec<E::Model>>
+    where
+        E: EntityTrait<Model: Send + 'static>,
+        E::ActiveModel: ActiveModelTrait<Entity = E> + TryIntoModel<E::Model>,
+    {
+        self.select(query, model::<E>).await
+    }
+
+    /// Runs a query for rows of an entity, and returns the first row.
+    pub(in crate::store) async fn find_one<E>(&self, query: Select<E>) -> Result<Option<E::Model>>
+    where
+        E: EntityTrait<Model: Send + 'static>,
+        E::ActiveModel: ActiveModelTrait<Entity = E> + TryIntoModel<E::Model>,
+    {
+        Ok(self.find_all(query.limit(1)).await?.pop())
+    }
+
     /// Runs a query and returns its rows, each decoded by `decode`.
     pub(in crate::store) async fn select<T, D>(&self, query: impl ReadStatement, decode: D) -> Result<Vec<T>>
     where
@@ -236,7 +254,7 @@ impl Db {
 }
 
 impl Db {
-    /// [`Db::select`] for a query whose keys do not bound the number of rows that it reads.
+    /// Like [`Db::select`], for a query that may read any number of rows, since no key limits them.
     pub(in crate::store) async fn scan<T, D>(&self, query: impl ReadStatement, decode: D) -> Result<Vec<T>>
     where
         T: Send + 'static,
@@ -261,18 +279,18 @@ impl Write {
         Ok(())
     }
 
-    /// [`Write::insert`] without waiting for the outcome, as [`Write::run_deferred`] does.
+    /// Like [`Write::insert`], but does not wait for the outcome (see [`Write::run_deferred`]).
     pub(in crate::store) fn insert_deferred(&self, row: impl ActiveModelTrait) -> Result<()> {
         self.run_deferred(insert(row, self.backend())?)
     }
 
-    /// Updates the row with this primary key, in the columns that are set in `row`.
+    /// Updates the row that has the primary key of `row`, in the other columns that are set in `row`.
     pub(in crate::store) async fn update(&self, row: impl ActiveModelTrait) -> Result<()> {
         self.run(update(row, self.backend())?).await?;
         Ok(())
     }
 
-    /// [`Write::update`] without waiting for the outcome, as [`Write::run_deferred`] does.
+    /// Like [`Write::update`], but does not wait for the outcome (see [`Write::run_deferred`]).
     pub(in crate::store) fn update_deferred(&self, row: impl ActiveModelTrait) -> Result<()> {
         self.run_deferred(update(row, self.backend())?)
     }
@@ -282,12 +300,12 @@ impl Write {
         self.run(sql(change.statement(self.backend()))?).await
     }
 
-    /// [`Write::execute`] without waiting for the outcome, as [`Write::run_deferred`] does.
+    /// Like [`Write::execute`], but does not wait for the outcome (see [`Write::run_deferred`]).
     pub(in crate::store) fn execute_deferred(&self, change: &impl WriteStatement) -> Result<()> {
         self.run_deferred(sql(change.statement(self.backend()))?)
     }
 
-    /// Runs a change with a `RETURNING` clause and returns its rows, each decoded by `decode`.
+    /// Runs a statement that changes rows and has a `RETURNING` clause. Returns the rows of this clause, each decoded by `decode`.
     pub(in crate::store) async fn returned<T>(
         &self,
         change: &impl WriteStatement,
@@ -305,8 +323,8 @@ impl Write {
         self.all(select_sql(query, self.backend())?, decode).await
     }
 
-    /// [`Write::select`] that locks the rows until the end of the transaction, as [`Sql::lock_rows`] does. On SQLite the single writer has
-    /// all rows locked anyway.
+    /// Like [`Write::select`], and locks the rows until the end of the transaction (see [`Sql::lock_rows`]). SQLite needs no row locks,
+    /// since it has only one writer at a time.
     pub(in crate::store) async fn select_for_update<T>(
         &self,
         query: impl ReadStatement,
@@ -315,8 +333,8 @@ impl Write {
         self.select_locked(query, LockType::NoKeyUpdate, decode).await
     }
 
-    /// [`Write::select`] with a shared lock: until the end of the transaction other transactions may take the same lock on the rows, but
-    /// not change them.
+    /// Like [`Write::select`], and takes a shared lock on the rows: until the end of the transaction other transactions may also take a
+    /// shared lock on the rows, but not change them.
     pub(in crate::store) async fn select_shared<T>(
         &self,
         query: impl ReadStatement,

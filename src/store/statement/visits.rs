@@ -21,7 +21,7 @@ impl Db {
         self.query_cost(page_sql::<T>(source, conditions, page, None)).await
     }
 
-    /// [`Db::page_cost`] for any statement that reads.
+    /// Like [`Db::page_cost`], for any statement that reads.
     pub(in crate::store) async fn query_cost(&self, mut sql: Sql) -> u64 {
         if self.backend() == DbBackend::Sqlite {
             let file: Vec<String> = self
@@ -35,7 +35,7 @@ impl Db {
         }
         sql.text = format!("EXPLAIN (ANALYZE, TIMING OFF, SUMMARY OFF, FORMAT JSON) {}", sql.text);
         let statement = Statement::from_sql_and_values(DbBackend::Postgres, &sql.text, sql.values.iter().map(bound));
-        let plan = self.read().query_one_raw(statement).await.unwrap().unwrap();
+        let plan = self.connect().await.unwrap().query_one_raw(statement).await.unwrap().unwrap();
         let plan: Value = plan.try_get_by_index(0).unwrap();
         looked_at(&plan[0]["Plan"])
     }
@@ -69,7 +69,7 @@ fn steps(file: &str, sql: &Sql) -> u64 {
 /// Returns the number of rows that the scans of a plan read.
 fn looked_at(node: &Value) -> u64 {
     let number = |name: &str| node[name].as_f64().unwrap_or(0.0);
-    // The rows of a subquery scan are counted at a scan within the subquery already.
+    // The node of a subquery scan is left out: its rows are already counted at the scans within the subquery.
     let rows = if node["Node Type"].as_str().is_some_and(|kind| kind.contains("Scan") && kind != "Subquery Scan") {
         (number("Actual Rows") + number("Rows Removed by Filter") + number("Rows Removed by Index Recheck")) * number("Actual Loops")
     } else {

@@ -124,7 +124,7 @@ async fn a_write_that_is_dropped_leaves_nothing_and_its_connection_serves_again(
 
 /// Runs a statement in a transaction on another connection and returns that transaction, which holds its locks. For PostgreSQL.
 async fn other_transaction(fixture: &Fixture, statement: &str) -> DatabaseTransaction {
-    let transaction = fixture.db.read().begin().await.unwrap();
+    let transaction = fixture.db.connect().await.unwrap().begin().await.unwrap();
     transaction.execute_unprepared(statement).await.unwrap();
     transaction
 }
@@ -235,7 +235,8 @@ async fn a_send_whose_connection_is_lost_is_refused_and_not_repeated() {
     assert_eq!(written(&fixture).await, before);
 }
 
-/// The first pipelined batch of a write changes nothing. It is sent again on another connection if its connection was idle and is lost.
+/// The first pipelined batch of a write changes nothing. It is sent again on another connection if its pooled connection was lost while it
+/// was idle.
 #[tokio::test]
 async fn a_send_begins_on_another_connection_where_its_own_is_lost() {
     let fixture = with_ticket(Fixture::alone().await).await;

@@ -28,7 +28,7 @@ CREATE TABLE roles (
 CREATE TABLE users (
     store_id {text} NOT NULL REFERENCES stores (id),
     id {text} NOT NULL,
-    -- NULL for an invited seat that was not accepted yet.
+    -- NULL: the seat is an invitation that its user has not accepted yet.
     user_id {text},
     name TEXT,
     email TEXT,
@@ -190,7 +190,7 @@ CREATE TABLE conversations (
     last_message_at BIGINT,
     last_message_snippet TEXT,
     last_message_inbound BOOLEAN,
-    -- Sort key: the newest message's time, or the creation time if there is none.
+    -- Sort key of the conversation list: the time of the newest message, or the creation time if there is no message.
     sort_at BIGINT NOT NULL,
     created_at BIGINT NOT NULL,
     updated_at BIGINT NOT NULL,
@@ -235,9 +235,9 @@ CREATE TABLE tickets (
     label_marks BIGINT NOT NULL,
     field_marks BIGINT NOT NULL,
     text_marks BIGINT NOT NULL,
-    -- Sort key of the ticket list: the newest customer-facing message of the ticket's window, or opened_at.
+    -- Sort key of the ticket list: the time of the newest customer-facing message in the ticket's time window, or else opened_at.
     sort_at BIGINT NOT NULL,
-    -- The first inbound message of the window that no agent has answered yet.
+    -- The time of the first inbound message in the ticket's time window that no agent has answered yet.
     waiting_since BIGINT,
     created_at BIGINT NOT NULL,
     updated_at BIGINT NOT NULL,
@@ -246,8 +246,8 @@ CREATE TABLE tickets (
 );
 CREATE UNIQUE INDEX tickets_by_number ON tickets (store_id, ticket_number);
 CREATE UNIQUE INDEX tickets_one_open ON tickets (store_id, conversation_id) WHERE is_open = TRUE;
--- Created before the others, as in the rebuild after a large import: between two equally good indexes SQLite picks by
--- their order.
+-- This index is created before the other indexes of the table, as in the rebuild after a large import: of two equally
+-- good indexes SQLite picks one by their order.
 CREATE INDEX tickets_by_conversation ON tickets (store_id, conversation_id, opened_at, id);
 CREATE INDEX tickets_by_state ON tickets (store_id, is_open, is_spam, sort_at, id{marks});
 CREATE INDEX tickets_by_message ON tickets (store_id, is_spam, sort_at, id{marks});
@@ -259,7 +259,7 @@ CREATE TABLE ticket_field_values (
     ticket_id {text} NOT NULL,
     field_id {text} NOT NULL,
     position BIGINT NOT NULL,
-    -- Exactly one is set: text (booleans as `true` and `false`) or number (dates as Unix milliseconds).
+    -- One of the two columns has a value: text (booleans as `true` and `false`) or number (dates as Unix milliseconds).
     text_value {text},
     number_value DOUBLE PRECISION,
     -- The text, folded, for starts_with and text_contains.

@@ -49,7 +49,7 @@ CREATE TABLE changes (
 CREATE INDEX changes_by_transaction ON changes (transaction_id, position) WHERE transaction_id > 0;
 CREATE INDEX changes_by_store ON changes (store_id, transaction_id) WHERE transaction_id > 0;
 
--- One row: the last transaction (SQLite: position) whose changes have been pruned from `changes`.
+-- One row: the greatest transaction id (on SQLite: position) whose rows have been deleted from `changes`.
 CREATE TABLE forgotten_changes (
     through BIGINT NOT NULL
 );

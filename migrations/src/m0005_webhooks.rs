@@ -1,4 +1,4 @@
-//! Tables of webhook subscriptions, their delivery queue, and the attempt log.
+//! Tables of webhook subscriptions, of the queue of their deliveries, and of the log of delivery attempts.
 
 crate::migration!(
     "m0005_webhooks",
@@ -8,11 +8,11 @@ CREATE TABLE webhooks (
     store_id {text} NOT NULL REFERENCES stores (id),
     id {text} NOT NULL,
     url TEXT NOT NULL,
-    -- Set: only events of this account, and none without an account.
+    -- NULL: events of all accounts. Otherwise the webhook receives only events of this account.
     account_id {text},
     enabled BOOLEAN NOT NULL,
     disabled_reason TEXT,
-    -- Since when every attempt has failed.
+    -- The time since which every attempt has failed.
     failing_since BIGINT,
     created_at BIGINT NOT NULL,
     updated_at BIGINT NOT NULL,
@@ -34,13 +34,13 @@ CREATE TABLE webhook_secrets (
     store_id {text} NOT NULL,
     webhook_id {text} NOT NULL,
     secret {bytes} NOT NULL,
-    -- Set after a rotation.
+    -- Until when the secret signs. NULL until a rotation supersedes it.
     ends_at BIGINT,
     FOREIGN KEY (store_id, webhook_id) REFERENCES webhooks (store_id, id) DEFERRABLE INITIALLY DEFERRED
 );
 CREATE INDEX webhook_secrets_by_webhook ON webhook_secrets (store_id, webhook_id, position);
 
--- One event for one subscription.
+-- A row is one event that is to be delivered to one webhook.
 CREATE TABLE deliveries (
     position {serial},
     store_id {text} NOT NULL,
@@ -62,18 +62,18 @@ CREATE UNIQUE INDEX deliveries_by_event ON deliveries (store_id, webhook_id, eve
 CREATE INDEX deliveries_by_due ON deliveries (store_id, webhook_id, due_at, position) WHERE due_at IS NOT NULL;
 CREATE INDEX deliveries_due ON deliveries (due_at) WHERE due_at IS NOT NULL;
 
--- Append-only.
+-- The log of attempts. Rows are only added.
 CREATE TABLE attempts (
     position {serial},
     store_id {text} NOT NULL,
     webhook_id {text} NOT NULL,
     event_id {text} NOT NULL,
     kind TEXT NOT NULL,
-    -- The URL at that time: it may have changed since.
+    -- The URL that the attempt was made to; the webhook may have another by now.
     url TEXT NOT NULL,
     attempt BIGINT NOT NULL,
     started_at BIGINT NOT NULL,
-    -- Milliseconds.
+    -- How long the attempt took, in milliseconds.
     took BIGINT NOT NULL,
     -- The status of the response, if there was one.
     status BIGINT,

@@ -20,7 +20,7 @@ CREATE TABLE bridge_secrets (
     store_id {text} NOT NULL,
     account_id {text} NOT NULL,
     secret {bytes} NOT NULL,
-    -- Set after a rotation.
+    -- Until when the secret signs. NULL until a rotation supersedes it.
     ends_at BIGINT,
     FOREIGN KEY (store_id, account_id) REFERENCES bridges (store_id, account_id) DEFERRABLE INITIALLY DEFERRED
 );

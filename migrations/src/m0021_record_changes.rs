@@ -23,7 +23,7 @@ impl MigrationName for Migration {
 const TABLES: &str = r#"
 CREATE TABLE change_feeds (
     store_id {text} NOT NULL PRIMARY KEY REFERENCES stores (id),
-    -- Whether changes are recorded.
+    -- Whether changes of the store are recorded.
     active BOOLEAN NOT NULL,
     -- PostgreSQL: a transaction that began to write after the activation had committed; the greatest BIGINT until it is known. A
     -- transaction with a lower number may not have recorded its changes. 0 on SQLite.
@@ -32,7 +32,7 @@ CREATE TABLE change_feeds (
     last_sequence BIGINT NOT NULL,
     -- The greatest sequence number whose entry may have been deleted.
     forgotten BIGINT NOT NULL,
-    -- About when the feed was last read.
+    -- When the feed was last read; it is not saved at each read.
     used_at BIGINT NOT NULL
 ) {clustered};
 
@@ -84,7 +84,7 @@ fn up_on_sqlite() -> Vec<String> {
     let mut statements = Vec::new();
     for (table, kind, id) in RECORDS {
         for (event, row) in EVENTS {
-            // An update that only sets `placed_by` is no change of the record. The triggers of `m0020_former_places` and
+            // An update that changes `placed_by` is no change of the record, and is not recorded. The triggers of `m0020_former_places` and
             // `m0022_moves_on_sqlite` make such updates.
             let of_record =
                 if event == "UPDATE" && LISTS.iter().any(|(list, _)| *list == table) { "OLD.placed_by = NEW.placed_by AND " } else { "" };
@@ -101,7 +101,7 @@ fn up_on_sqlite() -> Vec<String> {
 
 /// Returns the statements that create the function and the triggers that record the changed rows of each statement.
 pub(crate) fn recorded_on_postgres(table: &str, kind: &str, id: &str) -> Vec<String> {
-    // While no store has an active feed, the first condition saves reading the changed rows.
+    // The first condition makes the function skip the changed rows while no store has an active feed.
     let mut statements = vec![format!(
         "CREATE FUNCTION {}() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN \
          IF EXISTS (SELECT 1 FROM change_feeds WHERE active) THEN \

@@ -1,7 +1,7 @@
-//! MCP relay (proxy): serves the tools of another counterpart server, `--url`, over standard input and output.
+//! MCP relay (proxy): serves the tools of another counterpart server, which `--url` names, over standard input and output.
 //!
-//! The other server decides what the API key may do. The relay sends the limits of this process as headers. If the other server has a
-//! question, the relay asks the user of its client.
+//! The other server decides what the API key may do. The relay sends the options of this process that limit the tools (`CallerLimits`) as
+//! headers. If the other server has a question for the user, the relay passes it on to its client.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ use crate::http::machinery::{auth::API_KEY, envelope::JSON};
 /// The longest time that the other server may take for a response.
 const ANSWER_LIMIT: Duration = Duration::from_secs(35);
 
-/// The largest number of questions that one call may have.
+/// The maximum number of times that the other server may respond to a call with a question.
 const MAX_QUESTIONS: usize = 3;
 
 /// The prefix of the properties of `_meta` that the protocol defines.
@@ -48,7 +48,7 @@ pub struct RemoteTools {
 }
 
 impl RemoteTools {
-    /// Connects to the server with the base URL `url`. Fails if the server has no tools, or does not know the API key.
+    /// Connects to the server with the base URL `url`. Fails if the server does not serve the tools, or refuses the API key.
     pub async fn connect(client: Client, url: &str, key: String, caller_limits: CallerLimits) -> Result<Self, String> {
         let url = format!("{}{PATH}", url.trim_end_matches('/'));
         let mut relay = Self { client, url, key, caller_limits, described: ServerConfig::default() };
@@ -60,7 +60,8 @@ impl RemoteTools {
         Ok(relay)
     }
 
-    /// Sends one request. `name`: the tool, resource or prompt that the request names. `asks`: the client can ask its user.
+    /// Sends one request. `name`: the tool, resource or prompt that the request names. `asks`: whether the client can ask its user
+    /// questions.
     async fn send<T: DeserializeOwned>(
         &self,
         method: &str,
@@ -133,7 +134,7 @@ impl RemoteTools {
     /// the call with the reply.
     async fn call(&self, mut request: CallToolRequestParams, context: &RequestContext<RoleServer>) -> Result<CallToolResponse, ErrorData> {
         let (asks, rounds) = asks(context);
-        for _ in 0..=MAX_QUESTIONS {
+        for asked in 0..=MAX_QUESTIONS {
             let name = request.name.clone();
             let result: Value = self.send("tools/call", Some(&name), &request, asks).await?;
             let Ok(question) = serde_json::from_value::<InputRequiredResult>(result.clone()) else {
@@ -143,6 +144,9 @@ impl RemoteTools {
             };
             if rounds {
                 return Ok(question.into());
+            }
+            if asked == MAX_QUESTIONS {
+                break;
             }
             request.request_state = question.request_state;
             request.input_responses = Some(self.replies(question.input_requests.unwrap_or_default(), context).await?);

@@ -37,20 +37,21 @@ const MAX_SCANNED: i64 = 10_000;
 /// How long entries are kept, and after how long without a reader a feed becomes inactive.
 const KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// The precision of the time at which a feed was last read: a later read is stored only after this long.
+/// The precision of the stored time at which a feed was last read: a read replaces this time only once it is at least this old.
 const READ_TIME_PRECISION: Duration = Duration::from_secs(3600);
 
 /// The value of `change_feeds.activated_by` between [`Db::activate_feed`] and [`Db::note_feed_activation`]. It is greater than all
-/// transaction ids, so that the feed does not count as ready. Processes of an earlier version compare the value with transaction ids, too.
+/// transaction ids, so the comparison in [`Db::change_feed`] finds that the feed is not ready. Processes of an earlier version of the
+/// program make the same comparison, so they do not treat the feed as ready either.
 pub(in crate::store) const ACTIVATION_PENDING: i64 = i64::MAX;
 
 /// The state of a store's feed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChangeFeed {
-    /// Whether changes are recorded.
+    /// Whether changes of the store's records are recorded now.
     pub is_active: bool,
-    /// Whether the feed is complete: all transactions that do not see the activation, and so change records without recording the changes,
-    /// have ended.
+    /// Whether the feed is complete. A transaction does not record its changes if it does not see the activation of the feed, so the feed
+    /// is complete only once all such transactions have ended.
     pub is_ready: bool,
     /// The greatest assigned sequence number.
     pub last: i64,
@@ -66,7 +67,7 @@ pub struct ChangedRecord {
     pub sequence: i64,
     pub kind: RecordKind,
     pub id: String,
-    /// `None`: the record was deleted.
+    /// The record as the snapshot of the page shows it. `None`: the record was deleted.
     pub record: Option<Record>,
 }
 
@@ -77,7 +78,7 @@ pub struct FeedPage {
     pub changes: Vec<ChangedRecord>,
     /// The sequence number after which the next page begins.
     pub reached: i64,
-    /// Whether the snapshot of the page shows no later change.
+    /// Whether the snapshot in which the page was read contains no later change.
     pub is_last: bool,
 }
 
@@ -105,8 +106,8 @@ impl Db {
         let tables: Vec<String> = self.all(Sql::fixed(disabled), |cells| cells.take()).await?;
         for table in tables {
             let tx = self.begin().await?;
-            // While this transaction waits for its lock on the table, other writers of the table wait, too. So it waits two seconds at
-            // most.
+            // While this transaction waits for its lock on the table, other writers of the table wait, too. So this transaction waits two
+            // seconds at most.
             tx.run(&Sql::fixed("SET LOCAL lock_timeout = '2s'")).await?;
             let mut sql = Sql::fixed("SELECT record_changes_of(");
             sql.text(&table).push(")");
@@ -116,13 +117,13 @@ impl Db {
         Ok(())
     }
 
-    /// Activates the feed of a store: its changes are recorded from now on. If the feed was inactive before, [`Export::changes_after`]
-    /// refuses all earlier sequence numbers from now on, since changes that followed them were not recorded.
+    /// Activates the feed of a store: changes of the store's records are recorded from now on. If the feed was inactive before,
+    /// [`Export::changes_after`] refuses all earlier sequence numbers, since changes were not recorded while the feed was inactive.
     pub async fn activate_feed(&self, store: &StoreId, now: Timestamp) -> Result<()> {
         if self.backend() == DbBackend::Postgres {
             self.enable_change_triggers().await?;
         }
-        // On PostgreSQL `note_feed_activation` stores the transaction id after this commit.
+        // On PostgreSQL, `note_feed_activation` replaces this value after the transaction below has committed.
         let transaction = if self.backend() == DbBackend::Sqlite { 0 } else { ACTIVATION_PENDING };
         let mut sql = Sql::of(store, "INSERT INTO change_feeds (store_id, active, activated_by, last_sequence, forgotten, used_at) ");
         sql.push(&format!("VALUES ($1, TRUE, {transaction}, 0, 0, ")).integer(now.millis());
@@ -151,7 +152,7 @@ impl Db {
         tx.commit().await
     }
 
-    /// Stores when a feed was last read, at most once an hour.
+    /// Stores the time at which a feed was last read, unless the stored time is less than an hour old.
     pub async fn note_feed_use(&self, store: &StoreId, feed: &ChangeFeed, now: Timestamp) -> Result<()> {
         if now.millis().saturating_sub(feed.used_at) < millis(READ_TIME_PRECISION) {
             return Ok(());
@@ -194,14 +195,17 @@ impl Db {
         self.number_record_changes(now).await?;
         let mut forgotten = 0;
         for (store, is_active, used_at) in feeds {
+            let mut is_kept = is_active;
             if is_active && used_at < before {
                 let mut sql = Sql::of(&store, "UPDATE change_feeds SET active = FALSE WHERE store_id = $1 AND used_at < ");
                 sql.integer(before);
                 let tx = self.begin().await?;
-                tx.run(&sql).await?;
+                // If the feed was read meanwhile, no row is changed.
+                is_kept = tx.run(&sql).await? == 0;
                 tx.commit().await?;
             }
-            let before = if is_active && used_at >= before { before } else { i64::MAX };
+            // Entries that are numbered later than `now` belong to a feed that became active again meanwhile.
+            let before = if is_kept { before } else { now.millis().saturating_add(1) };
             while let Some(end) = self.end_of_old(&store, before).await? {
                 forgotten += self.forget_through(&store, end).await?;
             }
@@ -237,9 +241,9 @@ impl Db {
 }
 
 impl Export {
-    /// Returns the records of at most `limit` entries after the sequence number `after`, each record once and as this snapshot shows it. If
-    /// `kinds` is empty, records of all kinds. `None`: the feed is inactive, entries after this number may have been deleted, or the number
-    /// has not been assigned yet.
+    /// Returns the records of at most `limit` entries after the sequence number `after`, each record once and as this snapshot shows it. An
+    /// empty `kinds` stands for all kinds. `None`: the feed is inactive, entries after this number may have been deleted, or the number has
+    /// not been assigned yet.
     pub async fn changes_after(&self, after: i64, kinds: &[RecordKind], limit: u64) -> Result<Option<FeedPage>> {
         let feed = change_feeds::Entity::find_by_id(self.store()).one(self.snapshot()).await?;
         let Some(feed) = feed.filter(|feed| feed.active && (feed.forgotten..=feed.last_sequence).contains(&after)) else { return Ok(None) };
@@ -307,7 +311,7 @@ fn number(positions: &[i64], now: Timestamp) -> Sql {
     sql
 }
 
-/// Returns the statement that updates the greatest sequence number of each feed whose entries were numbered.
+/// Returns the statement that stores the greatest sequence number of each feed to which the entries at these positions belong.
 fn count(positions: &[i64]) -> Sql {
     let mut sql = Sql::fixed(
         "UPDATE change_feeds SET last_sequence = (SELECT MAX(m.sequence) FROM record_changes m \
@@ -337,8 +341,8 @@ mod tests {
             return;
         }
         let (db, store) = (fixture.db.clone(), fixture.store.clone());
-        // A second `Db`, since `db` has only two connections for writes. The activating transaction has its id by the time it waits for the
-        // lock on the store's row.
+        // Holds the activating transaction up after it has got its id: it has to wait for the lock on the store's row. Uses a second `Db`,
+        // since `db` has only two connections for writes.
         let other = Db::open(&fixture.url, 1, None).await.unwrap();
         let blocking = other.begin().await.unwrap();
         blocking.script("SELECT 1 FROM stores FOR UPDATE").await.unwrap();
@@ -368,7 +372,7 @@ mod tests {
         }
     }
 
-    /// Only on PostgreSQL, since SQLite cannot disable a trigger.
+    /// Runs only on PostgreSQL, since SQLite cannot disable a trigger.
     #[tokio::test]
     async fn triggers_that_record_changes_are_disabled_until_a_feed_is_activated() {
         let by_this_version = Fixture::alone().await;

@@ -1,5 +1,5 @@
-//! Fuzz tests with a fixed seed: hundreds of malformed requests, the same in every run. Every request gets a documented status, no request
-//! causes an internal failure, and the server keeps running.
+//! Fuzz tests with a fixed seed: random requests, most of them malformed, the same in every run. Every request gets a documented status, no
+//! request causes an internal failure, and the server keeps running.
 
 use serde_json::{Value, json};
 
@@ -28,7 +28,7 @@ impl SeededRandom {
     }
 }
 
-/// The names of query parameters from which requests are built: those of all operations, and some that no operation has.
+/// The names of query parameters from which requests are built: those of all operations of both revisions.
 const PARAMETERS: [&str; 16] = [
     "ticketId",
     "conversationId",
@@ -86,9 +86,11 @@ const VALUES: [&str; 34] = [
     "[]",
 ];
 
-/// The property names from which bodies are built: those of all request bodies, and some that no body has.
-const PROPERTIES: [&str; 22] = [
+/// The property names from which bodies are built: most of the filters of lists, and `__proto__`, which no body has.
+const PROPERTIES: [&str; 24] = [
     "statuses",
+    "labelIds",
+    "updatedBefore",
     "conversationId",
     "accountIds",
     "assigneeUserIds",

@@ -9,7 +9,7 @@ use crate::{
     REV_A,
     client::Answer,
     harness::{ALL_SCOPES, Database},
-    settings::{DEE, SettingsFixture, grant},
+    settings::SettingsFixture,
     writes::WriteFixture,
 };
 
@@ -177,42 +177,13 @@ fn the_command_line_enforces_the_same_numbers() {
     assert!(database.fails(&arguments).contains("--max-webhooks"));
 }
 
-#[test]
-fn an_admin_cannot_act_for_an_owner() {
-    let fixture = SettingsFixture::open();
-    let dee = grant(&fixture.shop, "token", DEE);
-    let as_admin = |method: &str, path: &str| fixture.call_as(&dee, method, path);
-    let before = fixture.changes();
-    let message = as_admin("DELETE", "/users").query("id", "seat-cat").send().fails(403);
-    assert!(message.starts_with("`id` names an owner"), "{message}");
-    let key = |user: Value| {
-        let mut body = json!({"name": "x", "scopes": ["messages:write"]});
-        if !user.is_null() {
-            body["userId"] = user;
-        }
-        as_admin("POST", "/keys").json(body).send()
-    };
-    let message = key(json!(crate::fixture::ANN)).fails(403);
-    assert!(message.starts_with("`body.userId` names an owner"), "{message}");
-    assert_eq!(fixture.changes(), before);
-    assert_eq!(key(json!(crate::fixture::BO)).ok()["key"]["userId"], crate::fixture::BO);
-    // A key without a user acts for the oldest owner, which an admin must not do. So a key that an admin creates without a user gets the
-    // admin as its user.
-    let own = key(Value::Null).ok();
-    assert_eq!(own["key"]["userId"], DEE);
-    let api = fixture.shop.api.with_key(own["secret"].as_str().unwrap_or_default());
-    api.post("/messages/internal-comments", json!({"conversationId": "conv-free", "text": "mine"})).send().ok();
-    assert_eq!(fixture.shop.comments("conv-free")[0]["noteData"]["createdBy"], DEE);
-    as_admin("DELETE", "/users").query("id", "seat-bo").send().ok();
-    fixture.call("DELETE", "/users").query("id", "seat-cat").send().ok();
-}
-
-/// The largest page size of the revision, and the number of such pages of long comments that the server sends at the same time for one key.
+/// The largest page size of the revision.
 const LARGEST_PAGE: usize = if REV_A { 50 } else { 100 };
+/// How many pages of long comments, of the largest size, the server sends at the same time for one key.
 const PAGES_UNDER_WAY: usize = if REV_A { 10 } else { 5 };
 
 /// Opens connections, requests a page of long comments on each, and reads only the first bytes of each response. Returns the connections,
-/// each with the status line of its response.
+/// each with these bytes, such as `HTTP/1.1 200`.
 fn unread_responses(api: &crate::client::Api, connections: usize) -> Vec<(std::net::TcpStream, String)> {
     use std::io::{Read, Write};
     let key = api.key.as_deref().unwrap_or_default();

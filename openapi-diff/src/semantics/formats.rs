@@ -8,7 +8,9 @@ use super::instances::SeededRandom;
 /// because formats apply to strings and numbers only.
 pub(super) fn has_format(format: &str, value: &Value) -> Option<bool> {
     match (format, value) {
-        ("int32", Value::Number(number)) => Some(number.as_f64().is_some_and(|number| number.abs() < 2_147_483_648.0)),
+        ("int32", Value::Number(number)) => {
+            Some(number.as_f64().is_some_and(|number| (-2_147_483_648.0..2_147_483_648.0).contains(&number)))
+        }
         ("int64", Value::Number(number)) => Some(number.as_f64().is_some_and(|number| number.abs() < 9.3e18)),
         ("float" | "double", Value::Number(_)) => Some(true),
         ("password" | "binary", Value::String(_)) => Some(true),

@@ -1,7 +1,7 @@
 //! Sources of OpenAPI documents: a file, standard input, a URL, or a file of a git revision (`git:REV:PATH`).
 //!
-//! References to other files are resolved in the same source, below the folder of the document. A link out of that folder
-//! is refused.
+//! References to other files are resolved in the same source, below the folder of the document. A reference or a symbolic link that leads
+//! out of that folder is refused.
 
 use std::{
     fs,
@@ -26,11 +26,18 @@ const MAX_DOCUMENT_BYTES: usize = 256 * 1024 * 1024;
 enum DocumentSource {
     Input,
     File(PathBuf),
-    Url(Url),
-    Git { revision: String, path: String },
+    Url {
+        url: Url,
+        /// A referenced file is not redirected: its document, which may be somebody else's, could make this machine fetch any URL.
+        is_referenced: bool,
+    },
+    Git {
+        revision: String,
+        path: String,
+    },
 }
 
-/// Reads the document of an argument, and the files to which it refers.
+/// Reads the document that an argument names, and the files to which the document refers.
 pub(super) fn document(argument: &str) -> Result<Document, Failed> {
     let source = DocumentSource::of(argument)?;
     let text = source.text().map_err(|reason| Failed(format!("{} cannot be read: {reason}", named(argument))))?;
@@ -40,7 +47,7 @@ pub(super) fn document(argument: &str) -> Result<Document, Failed> {
     };
     let document = read.map_err(|error| Failed(format!("{} {error}", named(argument))))?;
     Ok(match source {
-        DocumentSource::Url(url) => document.served_by(&url.origin().ascii_serialization()),
+        DocumentSource::Url { url, .. } => document.served_by(&url.origin().ascii_serialization()),
         _ => document,
     })
 }
@@ -61,7 +68,9 @@ impl DocumentSource {
             return Ok(Self::Input);
         }
         if argument.starts_with("http://") || argument.starts_with("https://") {
-            return Url::parse(argument).map(Self::Url).map_err(|error| Failed(format!("{argument} is no URL: {error}")));
+            return Url::parse(argument)
+                .map(|url| Self::Url { url, is_referenced: false })
+                .map_err(|error| Failed(format!("{argument} is no URL: {error}")));
         }
         if let Some(rest) = argument.strip_prefix("git:") {
             let parts =
@@ -82,7 +91,7 @@ impl DocumentSource {
         let path = match self {
             Self::Input => "",
             Self::File(path) => return path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
-            Self::Url(url) => url.path(),
+            Self::Url { url, .. } => url.path(),
             Self::Git { path, .. } => path,
         };
         path.rsplit('/').next().unwrap_or_default().to_owned()
@@ -102,12 +111,16 @@ impl DocumentSource {
                     Err("it lies outside of the folder of the document".to_owned())
                 }
             }
-            Self::Url(url) => {
+            Self::Url { url, .. } => {
                 let mut beside = url.join(file).map_err(|error| error.to_string())?;
                 beside.set_query(url.query());
                 let folder = url.path().rsplit_once('/').map_or("", |(folder, _)| folder);
                 let inside = beside.origin() == url.origin() && beside.path().starts_with(&format!("{folder}/"));
-                if inside { Ok(Self::Url(beside)) } else { Err("it lies outside of the folder of the document".to_owned()) }
+                if inside {
+                    Ok(Self::Url { url: beside, is_referenced: true })
+                } else {
+                    Err("it lies outside of the folder of the document".to_owned())
+                }
             }
             Self::Git { revision, path } => {
                 let folder = path.rsplit_once('/').map_or(String::new(), |(folder, _)| format!("{folder}/"));
@@ -120,7 +133,7 @@ impl DocumentSource {
         let bytes = match self {
             Self::Input => limited(io::stdin().lock())?,
             Self::File(path) => limited(fs::File::open(path).map_err(|error| error.to_string())?)?,
-            Self::Url(url) => Handle::current().block_on(fetched(url.clone()))?,
+            Self::Url { url, is_referenced } => Handle::current().block_on(fetched(url.clone(), *is_referenced))?,
             Self::Git { revision, path } => {
                 let output = Command::new("git").args(["show", &format!("{revision}:{path}")]).output();
                 let output = output.map_err(|error| format!("git cannot be started: {error}"))?;
@@ -144,9 +157,12 @@ fn limited(file: impl Read) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-async fn fetched(url: Url) -> Result<Vec<u8>, String> {
-    let client = client(Policy::limited(5))?;
+async fn fetched(url: Url, is_referenced: bool) -> Result<Vec<u8>, String> {
+    let client = client(if is_referenced { Policy::none() } else { Policy::limited(5) })?;
     let mut response = client.get(url).send().await.and_then(reqwest::Response::error_for_status).map_err(|error| explained(&error))?;
+    if response.status().is_redirection() {
+        return Err(format!("the server redirects ({}), which is not followed for a referenced file", response.status()));
+    }
     let mut bytes = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(|error| explained(&error))? {
         if bytes.len() + chunk.len() > MAX_DOCUMENT_BYTES {

@@ -1,14 +1,14 @@
 //! Backpressure: limits on the bytes of responses that are complete but not yet read by their clients (unsent responses).
 //!
 //! A response stays in this process until the operating system's buffer of its connection has accepted all of it. The responses to a client
-//! that reads nothing stay in memory. So their bytes count against a limit of the API key (in the settings API, of the user), and against
-//! one limit of all callers together. After a limit is reached, a request is refused before its work is done. The response to a read is
-//! refused as well if it would exceed a limit. The response to a write is sent whatever the limit, since the write has happened. A key
-//! without unsent responses is always admitted.
+//! that reads nothing stay in memory. So their bytes count against a limit of the caller (an API key, a user of the settings API, or a
+//! bridge), and against one limit of all callers together. After a limit is reached, a request is refused before its work is done. The
+//! response to a read is refused as well if it would exceed a limit. The response to a write is sent whatever the limit, since the write
+//! has happened. A caller without unsent responses is always admitted.
 //!
-//! Called by `auth` (admission) and `middleware` (the bytes of a response). The bytes of a response count as long as its memory is in use:
-//! until the last slice is released, or the connection ends. hyper copies the slices until it has about 400 KB for the next write of a
-//! connection; these copies are no longer counted.
+//! Called by the extractors that authenticate callers (admission) and by `middleware` (the bytes of a response). The bytes of a response
+//! count as long as its memory is in use: until the last slice is released, or the connection ends. hyper copies the slices until it has
+//! about 400 KB for the next write of a connection; these copies are no longer counted.
 
 use std::{
     collections::HashMap,
@@ -27,13 +27,13 @@ use super::{context::Recipient, error::ApiError};
 
 const MIB: usize = 1024 * 1024;
 
-/// The largest number of unsent bytes of one caller (recipient).
+/// The limit on the unsent bytes of one caller (the recipient of the responses).
 const EACH: usize = 32 * MIB;
-/// The largest number of unsent bytes of all callers together.
+/// The limit on the unsent bytes of all callers together.
 const ALL: usize = 256 * MIB;
 
 /// Responses up to this length are not counted: the operating system's buffer of a connection accepts them whole. Longer responses are
-/// handed over in slices of this length.
+/// passed to hyper in slices of this length.
 pub const SLICE: usize = 64 * 1024;
 
 /// The value of the header `Retry-After` in a refusal, in seconds.
@@ -63,6 +63,7 @@ pub struct UnsentBytesExceeded {
 enum ReachedLimit {
     Key,
     User,
+    Bridge,
     All,
 }
 
@@ -71,6 +72,7 @@ impl fmt::Display for UnsentBytesExceeded {
         let whose = match self.limit {
             ReachedLimit::Key => "`x-api-key` has",
             ReachedLimit::User => "the user of this session or token has",
+            ReachedLimit::Bridge => "this bridge has",
             ReachedLimit::All => "all callers together have",
         };
         let mib = self.bytes / MIB;
@@ -99,7 +101,8 @@ impl UnsentResponses {
         Self(Arc::new(UnsentState { each, all, held: Mutex::default(), total: AtomicUsize::new(0) }))
     }
 
-    /// Refuses a request if the unsent bytes have reached the limit of its caller (the recipient of the response) or that of all callers.
+    /// Refuses a request if the unsent bytes have reached the limit of its caller (the recipient of the response) or that of all callers. A
+    /// caller without unsent responses is admitted.
     pub fn admit(&self, recipient: &Recipient) -> Result<(), UnsentBytesExceeded> {
         if self.0.total.load(Ordering::Relaxed) == 0 {
             return Ok(());
@@ -136,7 +139,8 @@ impl UnsentState {
         if own + more > self.each {
             let limit = match recipient {
                 Recipient::Key(..) => ReachedLimit::Key,
-                Recipient::Manager(..) | Recipient::Bridge(..) => ReachedLimit::User,
+                Recipient::Manager(..) => ReachedLimit::User,
+                Recipient::Bridge(..) => ReachedLimit::Bridge,
             };
             return Err(UnsentBytesExceeded { limit, bytes: self.each });
         }

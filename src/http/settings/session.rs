@@ -40,7 +40,7 @@ use crate::{
             request_data::RequestData,
             shared_state::SharedState,
         },
-        schemas::value_types::{EmailText, EnumValue, UserIdText, ValueSet},
+        schemas::value_types::{AddressText, EnumValue, UserIdText, ValueSet},
     },
     service::Error,
 };
@@ -60,7 +60,7 @@ pub struct SessionOpening {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct LinkRequest {
     /// The e-mail address of an owner or admin, as the store has it; the case of ASCII letters does not matter.
-    email: EmailText,
+    email: AddressText,
 }
 
 /// The grants of credentials.
@@ -111,7 +111,7 @@ impl From<Manager> for Session {
     }
 }
 
-/// The response that opens a session, with the header that sets its cookie.
+/// The response of the operation that opens a session, with the header that sets the session cookie.
 #[derive(Debug)]
 pub struct SessionOpenedReply;
 
@@ -136,7 +136,7 @@ impl ReplyShape for SessionOpenedReply {
     }
 }
 
-/// The response that ends a session, with the header that deletes its cookie.
+/// The response of the operation that ends a session, with the header that deletes the session cookie.
 #[derive(Debug)]
 pub struct Ended;
 
@@ -230,15 +230,16 @@ impl SessionOperations {
     /// Send links by e-mail
     ///
     /// Sends a link to an e-mail address, for each store of which an owner or admin has the address. The server answers before it looks the
-    /// address up. A link opens one session within 15 minutes, and only while the address is the user's. Within 15 minutes at
-    /// most 3 requests are accepted for an address, and 60 from a client that is no proxy on the server's machine.
+    /// address up. A link opens one session within 15 minutes, and only while the address is the user's. Within 15 minutes at most 3
+    /// requests are accepted for an address, and at most 60 from one client. The second limit does not apply to a client on the
+    /// server's own machine, such as a proxy.
     #[oai(path = "/session/link", method = "post", operation_id = "sendLink")]
     async fn send_link(
         &self,
         stranger: UnauthenticatedRequest,
         body: Body<LinkRequest>,
     ) -> Result<Reply<One<Acknowledgement>>, Failure<SettingsMail>> {
-        let EmailText(email) = body.parse()?.email;
+        let AddressText(email) = body.parse()?.email;
         if !is_email(&email) {
             return Err(Error::invalid("body.email", "must be an e-mail address, such as ann@example.com").into());
         }
@@ -253,7 +254,7 @@ impl SessionOperations {
 
     /// Get the session
     ///
-    /// Returns the user behind the session or the token, and what it permits.
+    /// Returns the user behind the session or the token, and what the session or token permits.
     #[oai(path = "/session", method = "get", operation_id = "getSession")]
     async fn get_session(&self, managed: GrantedRequest<AnyGrant>) -> Result<Reply<One<Session>>, Failure<SettingsCatalog>> {
         Ok(Reply::of(&managed.context, &Session::from(managed.manager.clone()), vec![]))

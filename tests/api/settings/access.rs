@@ -1,4 +1,5 @@
-//! Tests of authentication in the settings API: links, sessions and tokens, and protection from requests that other sites forge (CSRF).
+//! Tests of authentication in the settings API: sign-in links, sessions and tokens, and protection from requests that other sites forge
+//! (CSRF).
 
 use serde_json::{Value, json};
 
@@ -16,7 +17,7 @@ fn operations(fixture: &SettingsFixture) -> Vec<(String, String)> {
     all.into_iter().filter(|one| !WITHOUT_CREDENTIAL.contains(&one.id.as_str())).map(|one| (one.method, one.path)).collect()
 }
 
-/// Creates a link for a user and opens a session with it. Returns the session cookie as `NAME=VALUE`.
+/// Creates a sign-in link for a user and opens a session with it. Returns the session cookie as `NAME=VALUE`.
 #[track_caller]
 fn session(fixture: &SettingsFixture, user: &str) -> String {
     let opened = open(fixture, &link(&fixture.shop, user));
@@ -303,4 +304,34 @@ fn credentials_are_listed_without_their_secrets_and_ended_one_by_one() {
     let others = two.raw("GET", "/settings/v1/credentials").header("authorization", &format!("Bearer {foreign}")).send().ok();
     let theirs = text(&others[0]["credentialId"]);
     end(fixture.call("DELETE", "/credentials"), &theirs).fails(404);
+}
+
+#[test]
+fn an_admin_cannot_act_for_an_owner() {
+    let fixture = SettingsFixture::open();
+    let dee = grant(&fixture.shop, "token", DEE);
+    let as_admin = |method: &str, path: &str| fixture.call_as(&dee, method, path);
+    let before = fixture.changes();
+    let message = as_admin("DELETE", "/users").query("id", "seat-cat").send().fails(403);
+    assert!(message.starts_with("`id` names an owner"), "{message}");
+    let key = |user: Value| {
+        let mut body = json!({"name": "x", "scopes": ["messages:write"]});
+        if !user.is_null() {
+            body["userId"] = user;
+        }
+        as_admin("POST", "/keys").json(body).send()
+    };
+    let message = key(json!(ANN)).fails(403);
+    assert!(message.starts_with("`body.userId` names an owner"), "{message}");
+    assert_eq!(fixture.changes(), before);
+    assert_eq!(key(json!(BO)).ok()["key"]["userId"], BO);
+    // A key without a user acts for the oldest owner, but an admin must not be able to act for an owner. So a key that an admin creates
+    // without a user gets the admin as its user.
+    let own = key(Value::Null).ok();
+    assert_eq!(own["key"]["userId"], DEE);
+    let api = fixture.shop.api.with_key(own["secret"].as_str().unwrap_or_default());
+    api.post("/messages/internal-comments", json!({"conversationId": "conv-free", "text": "mine"})).send().ok();
+    assert_eq!(fixture.shop.comments("conv-free")[0]["noteData"]["createdBy"], DEE);
+    as_admin("DELETE", "/users").query("id", "seat-bo").send().ok();
+    fixture.call("DELETE", "/users").query("id", "seat-cat").send().ok();
 }

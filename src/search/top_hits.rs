@@ -37,7 +37,7 @@ pub struct TopHits<'v> {
     pub most: usize,
     /// The cursor of the page: score, instant and packed id of the last hit before the page.
     pub behind: Option<(u32, i64, Vec<u8>)>,
-    /// The number of all candidates, including those before the page.
+    /// The number of all candidates, including those before the page. It is complete only if the search asks for a count.
     pub total: u64,
 }
 

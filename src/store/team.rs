@@ -136,7 +136,8 @@ impl Db {
         self.page(sql, page).await
     }
 
-    /// Returns the members of these teams, by team, in the team's order. With each member returns its user, if the store has that user.
+    /// Returns the members of these teams, by team, in the team's order. A member is a user id, and the user with that id if the store has
+    /// one.
     pub async fn team_members(&self, store: &StoreId, teams: Vec<&TeamId>) -> Result<HashMap<TeamId, Vec<(UserId, Option<User>)>>> {
         let mut members: HashMap<TeamId, Vec<(UserId, Option<User>)>> = HashMap::new();
         for ids in batches(teams.into_iter().map(TeamId::as_str)) {

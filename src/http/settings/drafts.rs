@@ -87,8 +87,8 @@ pub struct DraftView {
     /// The `userId` of the user who released or discarded the draft; absent before.
     #[serde(skip_serializing_if = "Option::is_none")]
     settled_by: Option<String>,
-    /// The message of the contact that was the newest one in the conversation when the draft was made; absent if there was
-    /// none.
+    /// The newest message of the contact in the conversation at the time when the draft was made; absent if the contact had
+    /// written none.
     #[serde(skip_serializing_if = "Option::is_none")]
     seen_message_id: Option<String>,
 }

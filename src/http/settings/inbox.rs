@@ -309,9 +309,10 @@ impl InboxOperations {
 
     /// Receive a message
     ///
-    /// Receives a message from a contact, as a bridge to a channel delivers it. The server finds or creates its thread, contact and ticket.
-    /// A message whose `externalId` is already known on the account changes nothing, so that a request can safely be repeated. A message
-    /// with unusable details of the sender or an unusable subject is accepted: the server leaves them out and lists them as `ignored`.
+    /// Receives a message from a contact, as a bridge to a channel delivers it. The server finds or creates the conversation, the contact
+    /// and the ticket. A message whose `externalId` is already known on the account changes nothing, so that a request can safely be
+    /// repeated. A message with unusable details of the sender or an unusable subject is accepted: the server leaves them out and lists
+    /// them as `ignored`.
     ///
     /// Instead of presenting a token, the bridge of the account may sign the request with its own secret, in the form of Standard Webhooks.
     /// The time in such a request must be within five minutes of the server's time. The request is accepted once: a bridge that repeats it

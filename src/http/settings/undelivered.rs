@@ -53,8 +53,8 @@ pub struct UndeliveredMessageView {
     sent_at: Timestamp,
     /// Whether there will be further attempts.
     state: EnumValue<UndeliveredStates>,
-    /// Why the last attempt did not succeed: in the words of the channel or its bridge, or `no_connector` if the account has no bridge.
-    /// Absent if no attempt has ended yet.
+    /// Why the last attempt did not succeed: in the words of the channel, its bridge or this server; `no_connector` if nothing connects the
+    /// account to its channel. Absent if no attempt has ended yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
     /// The number of attempts; absent if it is unknown.

@@ -16,6 +16,10 @@ cd "$(dirname "$0")/.."
 . tests/steps.sh
 command -v pg_autoctl >/dev/null || { echo "skipped: failover (pg_autoctl is missing; install pg-auto-failover-cli and postgresql-15-auto-failover)" && exit 0; }
 
+programs=$(dirname "$(find /usr/lib/postgresql -path '*/bin/initdb' | sort -V | tail -n 1)")
+extension=$(dirname "$programs" | sed 's#/lib/#/share/#')/extension/pgautofailover.control
+[ -e "$extension" ] || { echo "skipped: failover ($extension is missing; install postgresql-15-auto-failover)" && exit 0; }
+
 . tests/scratch.sh
 at_the_end() {
     # The command line of each process names the scratch folder. A process that is ending may still write to it.
@@ -27,7 +31,6 @@ at_the_end() {
 }
 
 lent_to_postgres "$scratch"
-programs=$(dirname "$(find /usr/lib/postgresql -path '*/bin/initdb' | sort -V | tail -n 1)")
 export PATH="$programs:$PATH" LC_ALL=C.UTF-8 HOME="$scratch" XDG_DATA_HOME="$scratch/data" XDG_CONFIG_HOME="$scratch/config" XDG_RUNTIME_DIR="$scratch/run"
 mkdir "$XDG_DATA_HOME" "$XDG_CONFIG_HOME" "$XDG_RUNTIME_DIR"
 [ "$(id -u)" -ne 0 ] || chown postgres "$XDG_DATA_HOME" "$XDG_CONFIG_HOME" "$XDG_RUNTIME_DIR"

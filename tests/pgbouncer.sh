@@ -23,7 +23,7 @@ server_port=${postgres##*:} server_port=${server_port%%/*} port=$(free_port)
 # `options` and `connect_query` are what docs/operating.md tells operators to set.
 cat >"$scratch/pgbouncer.ini" <<CONF
 [databases]
-* = host=127.0.0.1 port=$server_port connect_query='SET lock_timeout = ''10s''; SET jit = ''off''; SET default_transaction_isolation = ''read committed'''
+* = host=127.0.0.1 port=$server_port user=postgres connect_query='SET lock_timeout = ''10s''; SET jit = ''off''; SET default_transaction_isolation = ''read committed'''
 [pgbouncer]
 listen_addr = 127.0.0.1
 listen_port = $port
@@ -39,6 +39,7 @@ logfile = $scratch/pgbouncer.log
 CONF
 as_postgres "$pgbouncer" -q -d "$scratch/pgbouncer.ini"
 for _ in $(seq 50); do (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null && break || sleep 0.1; done
+psql -qAtX -c 'SELECT 1' "postgres://postgres@127.0.0.1:$port/postgres" >/dev/null || { cat "$scratch/pgbouncer.log" >&2; exit 1; }
 
 COUNTERPART_TEST_POSTGRES=$postgres COUNTERPART_TEST_POOLER=postgres://postgres@127.0.0.1:$port/postgres \
     cargo test --quiet --features "${COUNTERPART_FEATURES:-}" --test api -- "$@"

@@ -17,15 +17,15 @@
 use std::{path::Path, str::FromStr, sync::Arc};
 
 use sea_orm::{
-    ConnectionTrait, DatabaseConnection, DatabaseTransaction, DbBackend, SqlxPostgresConnector, SqlxSqliteConnector, TransactionOptions,
-    TransactionTrait,
+    ConnectionTrait, DatabaseConnection, DatabaseTransaction, DbBackend, SqliteTransactionMode, SqlxPostgresConnector, SqlxSqliteConnector,
+    TransactionOptions, TransactionTrait,
 };
 use sqlx::{
     ConnectOptions,
     postgres::{PgConnectOptions, PgPoolOptions},
     sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
-use tokio::sync::Semaphore;
+use tokio::{sync::Semaphore, time::timeout};
 
 use crate::store::{
     Error, Result,
@@ -113,6 +113,15 @@ pub struct StatementLimit {
 /// program checks or maintains its connections and files.
 pub type OnStatement = Arc<dyn Fn() + Send + Sync>;
 
+/// What a transaction on a separate connection is for.
+#[derive(Clone, Copy)]
+pub(in crate::store) enum TransactionKind {
+    Read,
+    /// All reads show the same state of the database.
+    Snapshot,
+    Write,
+}
+
 /// The address of the database.
 #[derive(Clone)]
 enum DatabaseAddress {
@@ -162,19 +171,16 @@ impl Db {
             let server = Arc::new(Server::of(&address));
             pool::reach(&server, WRITE_WAIT).await?;
             let options = address.first();
-            let shares_sessions = pooler::shares_sessions(&server).await?;
-            if shares_sessions {
+            if server.is_pooled() {
                 tracing::warn!(
                     server = %server.address(),
-                    "a connection pooler in transaction mode is in front of PostgreSQL; statements are prepared again for each use"
+                    "a connection pooler is in front of PostgreSQL; statements are prepared again for each use"
                 );
             }
             let needs_relay = server.has_unreadable_certificate() || address.has_several_hosts();
             let relay = needs_relay.then(|| Relay::to(server.clone(), options.get_port())).transpose()?.map(Arc::new);
             let writer = Server::of(&planned_once);
-            for server in [&*server, &writer] {
-                server.set_shares_sessions(shares_sessions);
-            }
+            writer.set_pooled(server.is_pooled());
             let reads = PipelinedConnections::new(server.clone(), connections, WRITE_WAIT);
             let writes = ConnectionPool::new(writer.into(), connections.max(2), WRITE_WAIT);
             let address = DatabaseAddress::Postgres { server, options: options.clone().into(), relay };
@@ -210,6 +216,10 @@ impl Db {
             return Err(Error::Unavailable(reason.to_owned()));
         }
         let server = Server::of(&with_settings(address));
+        // A standby that does not answer now may be behind a pooler.
+        if !matches!(timeout(replica::LOOK, pool::reach(&server, replica::LOOK)).await, Ok(Ok(()))) {
+            server.set_pooled(true);
+        }
         let replica = Replica::of(PipelinedConnections::new(server.into(), connections, replica::LOOK)).await;
         Ok(Self { replica: Some(Arc::new(replica)), ..self })
     }
@@ -325,10 +335,17 @@ impl Db {
     }
 
     /// Opens a SeaORM connection as [`Db::connect`] does, and begins a transaction on it.
-    pub(in crate::store) async fn begin_alone(&self, options: TransactionOptions) -> Result<(DatabaseConnection, DatabaseTransaction)> {
+    pub(in crate::store) async fn begin_alone(&self, kind: TransactionKind) -> Result<(DatabaseConnection, DatabaseTransaction)> {
         let connection = self.connect().await?;
+        let is_sqlite = self.backend() == DbBackend::Sqlite;
+        let immediate = (is_sqlite && matches!(kind, TransactionKind::Write)).then_some(SqliteTransactionMode::Immediate);
+        let options = TransactionOptions { sqlite_transaction_mode: immediate, ..TransactionOptions::default() };
         let tx = connection.begin_with_options(options).await?;
-        if self.shares_sessions() {
+        // In SQLite every transaction reads from one snapshot.
+        if !is_sqlite && matches!(kind, TransactionKind::Snapshot) {
+            tx.execute_unprepared("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY").await?;
+        }
+        if self.is_pooled() {
             // The session may have named statements of earlier connections, under the names that sqlx will give to its own.
             tx.execute_unprepared("DEALLOCATE ALL").await?;
         }
@@ -339,8 +356,8 @@ impl Db {
     pub(in crate::store) async fn connect_alone(&self) -> Result<Connection> {
         match &self.address {
             DatabaseAddress::Sqlite(_) => Err(Error::Unavailable("a SQLite database has no server to connect to".to_owned())),
-            DatabaseAddress::Postgres { server, .. } if server.shares_sessions() => {
-                let reason = "a connection pooler in transaction mode is in front of PostgreSQL; name PostgreSQL itself instead";
+            DatabaseAddress::Postgres { server, .. } if server.is_pooled() => {
+                let reason = "a connection pooler is in front of PostgreSQL; name PostgreSQL itself instead";
                 Err(Error::Unavailable(reason.to_owned()))
             }
             DatabaseAddress::Postgres { server, .. } => Ok(server.connect(RowLength::Short).await??),
@@ -348,8 +365,8 @@ impl Db {
     }
 
     /// Returns whether a connection pooler lends sessions of PostgreSQL to several connections.
-    fn shares_sessions(&self) -> bool {
-        matches!(&self.address, DatabaseAddress::Postgres { server, .. } if server.shares_sessions())
+    fn is_pooled(&self) -> bool {
+        matches!(&self.address, DatabaseAddress::Postgres { server, .. } if server.is_pooled())
     }
 
     /// Returns the database file on SQLite.
@@ -473,7 +490,9 @@ async fn stable_plans(connection: &mut SqliteConnection) -> std::result::Result<
 /// Adds the settings of PostgreSQL that every session has.
 fn with_settings(address: ServerAddress) -> ServerAddress {
     // sqlx would ask for `extra_float_digits`, which PgBouncer refuses; PostgreSQL's own default suits.
-    address.with(|options| options.statement_cache_capacity(256).extra_float_digits(None).options(pooler::SESSION_SETTINGS))
+    address.with(|options| {
+        options.statement_cache_capacity(256).extra_float_digits(None).options(pooler::SESSION_SETTINGS).options([pooler::MARK])
+    })
 }
 
 #[cfg(test)]

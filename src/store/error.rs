@@ -111,7 +111,8 @@ pub(super) fn is_not_accepting_yet(error: &tokio_postgres::Error) -> bool {
 pub(super) fn may_be_a_failover(error: &tokio_postgres::Error) -> bool {
     // Class 57: the server starts, stops, or was terminated. Other errors that end a connection, such as a wrong password, are permanent.
     let stops = error.code().is_some_and(|code| code.code().starts_with("57"));
-    error.is_closed() || stops || of_the_network(error).is_some()
+    // `InvalidData`: the certificate was refused.
+    error.is_closed() || stops || of_the_network(error).is_some_and(|kind| kind != ErrorKind::InvalidData)
 }
 
 /// Returns the network error because of which a server could not be reached. If the driver (tokio-postgres) cannot encode a value, it

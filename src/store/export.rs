@@ -2,17 +2,14 @@
 
 use std::collections::HashMap;
 
-use sea_orm::{
-    AccessMode, ColumnTrait, DatabaseConnection, DatabaseTransaction, DbBackend, EntityTrait, IsolationLevel, QueryFilter, QueryOrder,
-    QuerySelect, TransactionOptions,
-};
+use sea_orm::{ColumnTrait, DatabaseConnection, DatabaseTransaction, EntityTrait, QueryFilter, QueryOrder, QuerySelect};
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
 use crate::{
     domain::{
         ids::{StoreId, UserId},
-        records::{
+        ndjson_records::{
             Account, Comment, Contact, ContactField, Conversation, Direction, Label, Message, Record, RecordKind, Role, Team, Template,
             Ticket, TicketField, User,
         },
@@ -21,6 +18,7 @@ use crate::{
     },
     store::{
         Db, Error, Result,
+        db::TransactionKind,
         entity::{
             account_users, accounts, comments, contact_fields, contacts, conversations, labels, messages, roles, stores, team_members,
             teams, templates, ticket_fields, tickets, users,
@@ -40,16 +38,7 @@ pub struct Export {
 impl Db {
     /// Begins an export; `None` when there is no such store.
     pub async fn begin_export(&self, store: &StoreId) -> Result<Option<Export>> {
-        let options = match self.backend() {
-            // In SQLite every transaction reads from one snapshot.
-            DbBackend::Sqlite => TransactionOptions::default(),
-            _ => TransactionOptions {
-                isolation_level: Some(IsolationLevel::RepeatableRead),
-                access_mode: Some(AccessMode::ReadOnly),
-                ..TransactionOptions::default()
-            },
-        };
-        let (connection, tx) = self.begin_alone(options).await?;
+        let (connection, tx) = self.begin_alone(TransactionKind::Snapshot).await?;
         let found = stores::Entity::find_by_id(store.as_str()).one(&tx).await?;
         Ok(found.map(|_| Export { tx, _connection: connection, store: store.as_str().to_owned() }))
     }

@@ -2,9 +2,9 @@
 //! a sandbox (see `store::sandbox`) only when its tables are created, and remains one.
 
 use counterpart_migrations::{MigrationStatus, Migrator, MigratorTrait};
-use sea_orm::{ActiveValue::Set, ConnectionTrait, DbBackend, EntityTrait, SqliteTransactionMode, Statement, TransactionOptions};
+use sea_orm::{ActiveValue::Set, ConnectionTrait, DatabaseConnection, DatabaseTransaction, DbBackend, EntityTrait, Statement};
 
-use crate::store::{Db, Error, Result, entity::sandbox, postgres::advisory_locks::AdvisoryLock};
+use crate::store::{Db, Error, Result, db::TransactionKind, entity::sandbox, postgres::advisory_locks::AdvisoryLock};
 
 /// The table in which SeaORM lists the applied migrations.
 pub(in crate::store) const MIGRATIONS_TABLE: &str = "seaql_migrations";
@@ -28,7 +28,7 @@ impl Db {
     }
 
     async fn migrate(&self, as_sandbox: bool) -> Result<()> {
-        let (connection, tx) = self.begin_alone(TransactionOptions::default()).await?;
+        let (connection, tx) = self.begin_alone(TransactionKind::Read).await?;
         let names = applied(&tx).await?;
         if as_sandbox {
             refuse_ordinary(&tx, &names).await?;
@@ -36,14 +36,7 @@ impl Db {
         tx.commit().await?;
         connection.close().await?;
         if !known().all(|name| names.contains(&name)) {
-            let mut options = TransactionOptions::default();
-            if self.backend() == DbBackend::Sqlite {
-                options.sqlite_transaction_mode = Some(SqliteTransactionMode::Immediate);
-            }
-            let (connection, tx) = self.begin_alone(options).await?;
-            if self.backend() == DbBackend::Postgres {
-                tx.execute_unprepared(&AdvisoryLock::Migration.of_transaction()).await?;
-            }
+            let (connection, tx) = self.begin_migration().await?;
             // Another process may have created the tables while this one waited for the lock.
             let names = applied(&tx).await?;
             if as_sandbox {
@@ -61,10 +54,19 @@ impl Db {
         Ok(())
     }
 
+    /// Begins a transaction in which no other process migrates.
+    async fn begin_migration(&self) -> Result<(DatabaseConnection, DatabaseTransaction)> {
+        let (connection, tx) = self.begin_alone(TransactionKind::Write).await?;
+        if self.backend() == DbBackend::Postgres {
+            tx.execute_unprepared(&AdvisoryLock::Migration.of_transaction()).await?;
+        }
+        Ok((connection, tx))
+    }
+
     /// Reverts the newest `steps` migrations. The data in the tables and columns that they added is lost. Refuses to drop the table that
     /// marks a sandbox: the database would then count as an ordinary one, with records that may be dated in the future.
     pub async fn migrate_down(&self, steps: u32) -> Result<()> {
-        let (connection, tx) = self.begin_alone(TransactionOptions::default()).await?;
+        let (connection, tx) = self.begin_migration().await?;
         let names = applied(&tx).await?;
         let takes_mark = names.iter().rev().take(steps as usize).any(|name| name == SANDBOX_MIGRATION);
         if takes_mark && is_marked(&tx).await? {
@@ -79,7 +81,7 @@ impl Db {
 
     /// Returns every migration's name, oldest first, and whether it was applied.
     pub async fn migrations(&self) -> Result<Vec<(String, bool)>> {
-        let (connection, tx) = self.begin_alone(TransactionOptions::default()).await?;
+        let (connection, tx) = self.begin_alone(TransactionKind::Read).await?;
         let all = Migrator::get_migration_with_status(&tx).await?;
         tx.commit().await?;
         connection.close().await?;

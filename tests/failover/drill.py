@@ -93,17 +93,19 @@ def main():
         healthy()
         load.stop()
         if not server.alive(): raise RuntimeError(f"the server ended by itself: {server.tail()}")
-        kept = set(server.exported().values())
+        texts = [text for text in server.exported().values() if text is not None]
+        kept = set(texts)
     finally:
         load.going = False
         server.kill()
     lost = [text for text in load.acknowledged if text not in kept]
+    twice = len(texts) - len(kept)
     for line in load.wrong[:5]: print(f"wrong: {line}")
     times.sort()
-    print(f"failover: {KILLS} kills of the primary, {len(load.acknowledged)} acknowledged, {len(lost)} lost, {len(load.wrong)} wrong answers, "
+    print(f"failover: {KILLS} kills of the primary, {len(load.acknowledged)} acknowledged, {len(lost)} lost, {twice} stored twice, {len(load.wrong)} wrong answers, "
           f"{load.refused} refused; the next write was acknowledged after {times[0]:.1f} / {times[len(times) // 2]:.1f} / {times[-1]:.1f} s "
           "(minimum / median / maximum)")
-    return 1 if lost or load.wrong or times[-1] > LIMIT else 0
+    return 1 if lost or twice or load.wrong or times[-1] > LIMIT else 0
 
 
 if __name__ == "__main__": sys.exit(main())

@@ -145,7 +145,7 @@ mod tests {
             ("postgres://u@a,b/d?target_session_attrs=any", "several hosts"),
             ("postgres://u@a,%2Fvar%2Frun/d", "Unix socket"),
             ("postgres://u@a:x,b/d", "cannot be read"),
-            ("postgres://u@a,/d", "several hosts"),
+            ("postgres://u@a,/d", "empty host"),
         ] {
             let error = ServerAddress::from_str(url).err().map(|error| error.to_string()).unwrap_or_default();
             assert!(error.contains(reason), "{url}: {error}");

@@ -26,7 +26,7 @@ use tokio::{
     time::{Instant, Sleep, sleep_until},
 };
 
-use crate::store::lock::lock;
+use crate::store::mutex::lock;
 
 /// How long a batch waits for the previous batch to end: much longer than a look-up takes, and too short for a person to notice.
 const BATCH_WAIT: Duration = Duration::from_millis(5);

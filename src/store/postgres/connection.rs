@@ -38,8 +38,7 @@ use tokio_postgres::{
 
 use crate::store::{
     error::{is_outdated, reason},
-    lock::lock,
-    postgres::server::ConnectionCount,
+    mutex::lock,
     slow_statements::StatementTimer,
     sql::{Param, Sql},
 };
@@ -81,6 +80,22 @@ async fn few_reads_at_a_time<T>(work: impl Future<Output = T>) -> T {
     .await
 }
 
+/// Counts an open connection, until this value is dropped.
+pub(super) struct ConnectionCount(Arc<AtomicU64>);
+
+impl ConnectionCount {
+    pub(super) fn one_more(open: &Arc<AtomicU64>) -> Self {
+        open.fetch_add(1, Ordering::Relaxed);
+        Self(open.clone())
+    }
+}
+
+impl Drop for ConnectionCount {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 /// A connection on which several statements can be in flight, with its prepared statements.
 pub(in crate::store) struct Connection {
     client: Client,
@@ -88,7 +103,7 @@ pub(in crate::store) struct Connection {
     outdated: Arc<AtomicU64>,
     /// Whether a connection pooler lends sessions of the server to several connections, so that a named statement could be missing in a
     /// session, or be another connection's.
-    shares_sessions: bool,
+    is_pooled: bool,
     served: JoinHandle<()>,
     _counted: ConnectionCount,
 }
@@ -157,7 +172,7 @@ impl Connection {
         serving: BoxFuture<'static, PostgresResult<()>>,
         rows: RowLength,
         outdated: &Arc<AtomicU64>,
-        shares_sessions: bool,
+        is_pooled: bool,
         counted: ConnectionCount,
     ) -> Self {
         let served = tokio::spawn(async move {
@@ -170,7 +185,7 @@ impl Connection {
             }
         });
         let known = PreparedStatements { statements: LruCache::new(STATEMENTS), outdated: outdated.load(Ordering::Relaxed) };
-        Self { client, known: Mutex::new(known), outdated: outdated.clone(), shares_sessions, served, _counted: counted }
+        Self { client, known: Mutex::new(known), outdated: outdated.clone(), is_pooled, served, _counted: counted }
     }
 
     /// Runs a statement outside of a transaction and passes its rows to `to`. If the schema has changed since the statement was prepared,
@@ -285,7 +300,7 @@ impl Connection {
     }
 
     async fn prepared<'a>(&self, sql: &'a Sql) -> PostgresResult<Preparation<'a>> {
-        if self.shares_sessions {
+        if self.is_pooled {
             return Ok(Preparation::WithEachUse(sql.as_str()));
         }
         let known = {

@@ -26,10 +26,10 @@ use tokio_postgres::Row;
 use crate::store::{
     Result,
     error::is_lost,
-    lock::lock,
+    mutex::lock,
     postgres::{
         connection::{Connection, RowLength, RowSink},
-        pool::{ConnectionPool, IDLE_BEFORE_CHECK, MAX_CONNECTION_AGE, MAX_IDLE_TIME, closed, connect_with_retry, pool_timeout_error},
+        pool::{ConnectionPool, IDLE_BEFORE_CHECK, MAX_CONNECTION_AGE, MAX_IDLE_TIME, closed, pool_timeout_error},
         server::Server,
     },
     sql::{RowBound, Sql},
@@ -164,7 +164,7 @@ impl PipelinedConnections {
         if self.0.closed.load(Ordering::Relaxed) {
             return Err(closed());
         }
-        let connection = Arc::new(connect_with_retry(&self.0.server, RowLength::Short).await?);
+        let connection = Arc::new(self.0.server.connect_with_retry(RowLength::Short).await?);
         let mut open = lock(&line.open);
         if self.0.closed.load(Ordering::Relaxed) {
             return Err(closed());

@@ -18,7 +18,7 @@ use std::{
 use scopeguard::{ScopeGuard, guard};
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
-    time::{sleep, timeout},
+    time::timeout,
 };
 use tokio_postgres::Row;
 
@@ -26,9 +26,10 @@ use crate::store::{
     Error, Result,
     error::is_lost,
     last_failure::LastFailure,
-    lock::lock,
+    mutex::lock,
     postgres::{
         connection::{Connection, NOTHING, RowLength, RowSink},
+        pooler,
         server::Server,
     },
     sql::Sql,
@@ -41,8 +42,6 @@ pub(in crate::store) const MAX_IDLE_TIME: Duration = Duration::from_secs(600);
 /// The greatest age of a connection. An older connection is closed, since its server process never frees what it has cached, such as the
 /// descriptions of tables.
 pub(in crate::store) const MAX_CONNECTION_AGE: Duration = Duration::from_secs(1800);
-/// The pause between two tries to connect to a server that accepts no connection.
-const CONNECT_RETRY_PAUSE: Duration = Duration::from_millis(100);
 
 /// When the program starts: how long it waits for the PostgreSQL server before it logs that it is waiting.
 const SAID: Duration = Duration::from_secs(1);
@@ -150,7 +149,7 @@ impl ConnectionPool {
             }
         }
         Ok(IdleConnection {
-            connection: connect_with_retry(&self.0.server, RowLength::Long).await?,
+            connection: self.0.server.connect_with_retry(RowLength::Long).await?,
             made: Instant::now(),
             since: Instant::now(),
             used: false,
@@ -199,21 +198,10 @@ impl ConnectionPool {
     }
 }
 
-/// Opens a connection. Retries while the server is starting, has as many connections as it accepts, or may be in a failover. Without these
-/// retries a caller that can wait would fail.
-pub(in crate::store) async fn connect_with_retry(server: &Server, rows: RowLength) -> Result<Connection> {
-    loop {
-        match server.connect(rows).await? {
-            Err(error) if server.may_soon_accept(&error) => sleep(CONNECT_RETRY_PAUSE).await,
-            other => return Ok(other?),
-        }
-    }
-}
-
 /// Tests that a server accepts connections, and that its database has the encoding UTF8, which can store every text. Waits up to `patience`
-/// for a server that is starting.
+/// for a server that is starting. Finds out whether a connection pooler is in front of the server, and sets that in `server`.
 pub(in crate::store) async fn reach(server: &Server, patience: Duration) -> Result<()> {
-    let mut connecting = pin!(connect_with_retry(server, RowLength::Short));
+    let mut connecting = pin!(server.connect_with_retry(RowLength::Short));
     let reached = match timeout(SAID, &mut connecting).await {
         Ok(reached) => reached,
         Err(_) => {
@@ -226,9 +214,11 @@ pub(in crate::store) async fn reach(server: &Server, patience: Duration) -> Resu
     };
     match reached {
         Ok(connection) => {
-            let encoding = encoding(&connection).await;
+            let found = async { Ok::<_, Error>((encoding(&connection).await?, pooler::is_pooled(&connection).await?)) }.await;
             connection.close().await;
-            match encoding?.as_str() {
+            let (encoding, is_pooled) = found?;
+            server.set_pooled(is_pooled);
+            match encoding.as_str() {
                 "UTF8" => Ok(()),
                 other => Err(Error::Unavailable(format!(
                     "the PostgreSQL database has the encoding {other}, which cannot store every text; name one that was made with \
@@ -249,8 +239,7 @@ pub(in crate::store) async fn reach(server: &Server, patience: Duration) -> Resu
 }
 
 async fn encoding(connection: &Connection) -> Result<String> {
-    let mut rows = Vec::new();
-    connection.each_row(&Sql::fixed("SHOW server_encoding"), &mut rows).await?;
+    let rows = connection.rows_unnamed(&Sql::fixed("SHOW server_encoding")).await?;
     Ok(rows.first().map(|row| row.try_get(0)).transpose()?.unwrap_or_default())
 }
 
@@ -270,6 +259,7 @@ mod tests {
 
     use futures_util::future::join_all;
     use sea_orm::DbBackend;
+    use tokio::time::sleep;
 
     use super::*;
     use crate::store::{Error, fixture::Fixture, postgres::address::ServerAddress};

@@ -1,24 +1,13 @@
-//! Detection of a connection pooler in transaction mode, such as PgBouncer, between this program and PostgreSQL.
+//! Detection of a connection pooler, such as PgBouncer, between this program and PostgreSQL.
 //!
-//! Such a pooler lends a session of the server to a connection for one transaction at a time. So a session may have the named statements of
-//! other connections, and lacks those that a connection prepared in another session. This program then prepares each statement without a
-//! name, and SeaORM's connections begin each transaction by discarding named statements.
+//! A connection asks for settings when it is opened. A pooler drops them, since it opens the sessions of the server itself. So a session
+//! that lacks the settings is a pooler's. In transaction mode a pooler lends a session to a connection for one transaction at a time. The
+//! session may then have the named statements of other connections, and lacks those that a connection prepared in another session. This
+//! program therefore prepares each statement without a name, and SeaORM's connections begin a transaction by discarding named statements.
 //!
-//! The pooler also drops the settings that a connection asks for at its start. The operator has to give them to the pooler; without them
-//! this program does not start.
+//! The operator has to give the settings to the pooler; the start fails if they are missing.
 
-use crate::store::{
-    Error, Result,
-    postgres::{
-        connection::{Connection, RowLength},
-        server::Server,
-    },
-    sql::Sql,
-};
-
-/// The statements that read and set the mark of a session: a setting which shows that a connection of this program has used the session.
-const READ_MARK: &str = "SELECT current_setting('counterpart.session', true)";
-const SET_MARK: &str = "SET counterpart.session = 'used'";
+use crate::store::{Error, Result, postgres::connection::Connection, sql::Sql};
 
 /// The settings that every session must have: name and value, as PostgreSQL shows it.
 pub(in crate::store) const SESSION_SETTINGS: [(&str, &str); 3] = [
@@ -30,45 +19,31 @@ pub(in crate::store) const SESSION_SETTINGS: [(&str, &str); 3] = [
     ("default_transaction_isolation", "read committed"),
 ];
 
-/// Returns whether two connections share a session of the server: then a pooler in transaction mode lends it to them in turn. A new session
-/// has no mark. If sessions are shared, the second connection sees the mark of the first, or the first sees the mark of an earlier
-/// connection.
-pub(in crate::store) async fn shares_sessions(server: &Server) -> Result<bool> {
-    let first = server.connect(RowLength::Short).await??;
-    let mut shares = is_marked(&first).await?;
-    if !shares {
-        first.command(SET_MARK).await?;
-        let second = server.connect(RowLength::Short).await??;
-        shares = is_marked(&second).await?;
-        second.close().await;
-    }
-    if shares {
-        require_settings(&first).await?;
-    }
-    first.close().await;
-    Ok(shares)
-}
+/// A setting without effect, and its value. A session has it only if the connection's settings reached PostgreSQL.
+pub(in crate::store) const MARK: (&str, &str) = ("counterpart.connection", "direct");
 
-async fn is_marked(connection: &Connection) -> Result<bool> {
-    let rows = connection.rows_unnamed(&Sql::fixed(READ_MARK)).await?;
-    let mark: Option<String> = rows.first().map(|row| row.try_get(0)).transpose()?.flatten();
-    Ok(mark.is_some_and(|mark| !mark.is_empty()))
-}
-
-/// Fails unless a session behind the pooler has the settings that every session must have.
-async fn require_settings(connection: &Connection) -> Result<()> {
+/// Returns whether the session of a connection belongs to a pooler. Fails if it then lacks a setting that every session must have.
+pub(in crate::store) async fn is_pooled(connection: &Connection) -> Result<bool> {
+    if shown(connection, MARK.0).await?.as_deref() == Some(MARK.1) {
+        return Ok(false);
+    }
     for (name, value) in SESSION_SETTINGS {
-        let rows = connection.rows_unnamed(&Sql::fixed(&format!("SHOW {name}"))).await?;
-        let found: Option<String> = rows.first().map(|row| row.try_get(0)).transpose()?;
+        let found = shown(connection, name).await?;
         if found.as_deref() != Some(value) {
             let commands: Vec<String> = SESSION_SETTINGS.iter().map(|(name, value)| format!("SET {name} = ''{value}''")).collect();
             return Err(Error::Unavailable(format!(
-                "a connection pooler in transaction mode is in front of PostgreSQL, and its sessions have `{name}` = `{}`, not `{value}`; \
-                 for PgBouncer, add to the database in pgbouncer.ini: connect_query='{}'",
+                "a connection pooler is in front of PostgreSQL, and its sessions have `{name}` = `{}`, not `{value}`; for PgBouncer, add to \
+                 the database in pgbouncer.ini: connect_query='{}'",
                 found.unwrap_or_default(),
                 commands.join("; ")
             )));
         }
     }
-    Ok(())
+    Ok(true)
+}
+
+/// Returns the value of a setting in the session of a connection.
+async fn shown(connection: &Connection, name: &str) -> Result<Option<String>> {
+    let rows = connection.rows_unnamed(&Sql::fixed(&format!("SELECT current_setting('{name}', true)"))).await?;
+    Ok(rows.first().map(|row| row.try_get(0)).transpose()?.flatten())
 }

@@ -22,7 +22,7 @@ use tokio_postgres::{
     tls::{MakeTlsConnect, TlsConnect},
 };
 
-use crate::store::{Error, Result, error::reason, postgres::server::Server, write_timeout::WRITE_WAIT};
+use crate::store::{Error, Result, postgres::server::Server, write_timeout::WRITE_WAIT};
 
 /// The message that asks a server for TLS: its length and its code, as the protocol defines them.
 const SSL_REQUEST: [u8; 8] = [0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f];
@@ -77,7 +77,7 @@ impl Relay {
 
 async fn relay(mut client: UnixStream, server: Arc<Server>) {
     let connecting = async {
-        let primary = server.primary().await.map_err(io::Error::other)?.map_err(|error| io::Error::other(reason(&error)))?;
+        let primary = server.primary().await.map_err(io::Error::other)?;
         let (host, port) = primary.ok_or_else(|| io::Error::other("the server is not reached by TCP"))?;
         let mut stream = TcpStream::connect((host, port)).await?;
         stream.set_nodelay(true)?;

@@ -16,6 +16,7 @@ use sqlx::{
     ConnectOptions,
     postgres::{PgConnectOptions, PgSslMode},
 };
+use tokio::time::{sleep, timeout};
 use tokio_postgres::{
     Config, NoTls,
     config::{Host, SslMode, TargetSessionAttrs},
@@ -24,11 +25,11 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use url::Url;
 
 use crate::store::{
-    Result,
+    Error, Result,
     error::{is_not_accepting_yet, may_be_a_failover},
     postgres::{
         address::ServerAddress,
-        connection::{Connection, PostgresResult, RowLength},
+        connection::{Connection, ConnectionCount, PostgresResult, RowLength},
         tls,
     },
 };
@@ -38,8 +39,11 @@ use crate::store::{
 const PEER_TIMEOUT: Duration = Duration::from_secs(30);
 /// The TCP user timeout if the server has several hosts. It is shorter, since another host may already accept writes.
 const FAILOVER_PEER_TIMEOUT: Duration = Duration::from_secs(6);
-/// How long a connection to one of several hosts may take before the next host is tried.
+/// How long one of several hosts may take to accept a connection, and to answer on it, before the next host is tried.
 const HOST_CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// The pause between two tries to connect to a server that accepts no connection.
+const CONNECT_RETRY_PAUSE: Duration = Duration::from_millis(100);
 
 /// A server, and the options for connecting to it.
 pub(in crate::store) struct Server {
@@ -54,24 +58,8 @@ pub(in crate::store) struct Server {
     outdated: Arc<AtomicU64>,
     open: Arc<AtomicU64>,
     unreadable_certificate: Arc<AtomicBool>,
-    /// Whether a connection pooler lends sessions of the server to several connections (see `pooler`).
-    shares_sessions: AtomicBool,
-}
-
-/// Counts an open connection, until this value is dropped.
-pub(super) struct ConnectionCount(Arc<AtomicU64>);
-
-impl ConnectionCount {
-    fn one_more(open: &Arc<AtomicU64>) -> Self {
-        open.fetch_add(1, Ordering::Relaxed);
-        Self(open.clone())
-    }
-}
-
-impl Drop for ConnectionCount {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
+    /// Whether a connection pooler is in front of the server (see `pooler`).
+    is_pooled: AtomicBool,
 }
 
 impl Server {
@@ -85,7 +73,7 @@ impl Server {
             outdated: Arc::default(),
             open: Arc::default(),
             unreadable_certificate: Arc::default(),
-            shares_sessions: AtomicBool::new(false),
+            is_pooled: AtomicBool::new(false),
         }
     }
 
@@ -96,19 +84,16 @@ impl Server {
     }
 
     /// Returns the host and port that accept writes; `None` if the server is reached by a Unix socket.
-    pub async fn primary(&self) -> Result<PostgresResult<Option<(&str, u16)>>> {
+    pub async fn primary(&self) -> Result<Option<(&str, u16)>> {
         // Only a connection shows which of several hosts is the primary.
         if self.has_several_hosts() {
-            match self.connect(RowLength::Short).await? {
-                Ok(connection) => connection.close().await,
-                Err(error) => return Ok(Err(error)),
-            }
+            self.connect_with_retry(RowLength::Short).await?.close().await;
         }
         let newest = &self.hosts[self.newest.load(Ordering::Relaxed)];
-        Ok(Ok(match (newest.get_hosts().first(), newest.get_ports().first()) {
+        Ok(match (newest.get_hosts().first(), newest.get_ports().first()) {
             (Some(Host::Tcp(host)), Some(port)) => Some((host, *port)),
             _ => None,
-        }))
+        })
     }
 
     fn has_several_hosts(&self) -> bool {
@@ -120,13 +105,13 @@ impl Server {
         self.unreadable_certificate.load(Ordering::Relaxed)
     }
 
-    pub fn shares_sessions(&self) -> bool {
-        self.shares_sessions.load(Ordering::Relaxed)
+    pub fn is_pooled(&self) -> bool {
+        self.is_pooled.load(Ordering::Relaxed)
     }
 
-    /// Sets whether later connections share sessions of the server.
-    pub fn set_shares_sessions(&self, shares_sessions: bool) {
-        self.shares_sessions.store(shares_sessions, Ordering::Relaxed);
+    /// Sets whether later connections go through a pooler.
+    pub fn set_pooled(&self, is_pooled: bool) {
+        self.is_pooled.store(is_pooled, Ordering::Relaxed);
     }
 
     pub fn tls_mode(&self) -> SslMode {
@@ -148,28 +133,48 @@ impl Server {
         is_not_accepting_yet(error) || (self.has_several_hosts() && may_be_a_failover(error))
     }
 
+    /// Opens a connection. Retries while the server may soon accept one ([`Server::may_soon_accept`]); without these retries a caller that
+    /// can wait would fail.
+    pub async fn connect_with_retry(&self, rows: RowLength) -> Result<Connection> {
+        loop {
+            match self.connect(rows).await? {
+                Err(error) if self.may_soon_accept(&error) => sleep(CONNECT_RETRY_PAUSE).await,
+                other => return Ok(other?),
+            }
+        }
+    }
+
     /// Opens a connection to the first host that accepts it. If no host does, returns the first error that a retry would not avoid (see
     /// `may_soon_accept`). If there is none, returns the last host's error.
     pub async fn connect(&self, rows: RowLength) -> Result<PostgresResult<Connection>> {
         let newest = self.newest.load(Ordering::Relaxed);
-        let mut outcome = self.connect_to(newest, rows).await?;
-        for host in (newest + 1..self.hosts.len()).chain(0..newest) {
-            let Err(refusal) = outcome else { break };
-            let next = self.connect_to(host, rows).await?;
-            if next.is_ok() {
-                tracing::info!(host = %host_and_port(&self.hosts[host]), "this host of the PostgreSQL server accepts writes now");
-                self.newest.store(host, Ordering::Relaxed);
-            }
-            outcome = if next.is_ok() || self.may_soon_accept(&refusal) { next } else { Err(refusal) };
+        if !self.has_several_hosts() {
+            return self.connect_to(newest, rows).await;
         }
-        Ok(outcome)
+        let mut refused: Option<tokio_postgres::Error> = None;
+        for host in (newest..self.hosts.len()).chain(0..newest) {
+            // A host that hangs still accepts connections, but does not answer.
+            let Ok(outcome) = timeout(HOST_CONNECT_TIMEOUT, self.connect_to(host, rows)).await else { continue };
+            match outcome? {
+                Ok(connection) => {
+                    if host != newest {
+                        tracing::info!(host = %host_and_port(&self.hosts[host]), "this host of the PostgreSQL server accepts writes now");
+                        self.newest.store(host, Ordering::Relaxed);
+                    }
+                    return Ok(Ok(connection));
+                }
+                Err(error) => refused = refused.filter(|refused| !self.may_soon_accept(refused)).or(Some(error)),
+            }
+        }
+        let no_answer = || Error::Unavailable(format!("no host answered within {} s", HOST_CONNECT_TIMEOUT.as_secs()));
+        refused.map(Err).ok_or_else(no_answer)
     }
 
     /// Opens a connection to one host. The certificate files are read each time, since they may have been renewed.
     async fn connect_to(&self, host: usize, rows: RowLength) -> Result<PostgresResult<Connection>> {
         let config = &self.hosts[host];
         let connection = |client, serving| {
-            Connection::new(client, serving, rows, &self.outdated, self.shares_sessions(), ConnectionCount::one_more(&self.open))
+            Connection::new(client, serving, rows, &self.outdated, self.is_pooled(), ConnectionCount::one_more(&self.open))
         };
         if config.get_ssl_mode() == SslMode::Disable {
             return Ok(config.connect(NoTls).await.map(|(client, serving)| connection(client, Box::pin(serving) as _)));
@@ -216,9 +221,6 @@ fn config(options: &PgConnectOptions, address: &ServerAddress) -> Config {
     let several = address.has_several_hosts();
     let peer_timeout = if several { FAILOVER_PEER_TIMEOUT } else { PEER_TIMEOUT };
     config.tcp_user_timeout(peer_timeout).keepalives_idle(peer_timeout / 2).keepalives_interval(peer_timeout / 6);
-    if several {
-        config.connect_timeout(HOST_CONNECT_TIMEOUT);
-    }
     if address.is_read_write() {
         config.target_session_attrs(TargetSessionAttrs::ReadWrite);
     }
@@ -233,7 +235,7 @@ mod tests {
     use sqlx::{Connection as _, postgres::PgConnection};
 
     use super::*;
-    use crate::store::{Error, fixture::setting, sql::Sql};
+    use crate::store::{fixture::setting, sql::Sql};
 
     fn server(url: &str) -> Server {
         Server::of(&ServerAddress::from_str(url).unwrap())
